@@ -1,0 +1,367 @@
+//! Errors of the Kubernetes API (K §2.12) and of the way to it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use thiserror::Error;
+
+use super::ObjectKey;
+
+/// The `reason` of a [`Status`]. What a client branches on; the HTTP code alone is not enough (409 is two reasons).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// Empty: etcd's raw errors arrive this way (500) and are ambiguous for writes.
+    Unknown,
+    /// 401.
+    Unauthorized,
+    /// 403.
+    Forbidden,
+    /// 404.
+    NotFound,
+    /// 409: the name is taken. Not a conflict in the sense of optimistic locking.
+    AlreadyExists,
+    /// 409: changed since it was read, or a precondition failed.
+    Conflict,
+    /// 410.
+    Gone,
+    /// 422.
+    Invalid,
+    /// 500 with a retry hint: ambiguous for writes.
+    ServerTimeout,
+    /// 504: ambiguous for writes, which may also commit later.
+    Timeout,
+    /// 429.
+    TooManyRequests,
+    /// 400.
+    BadRequest,
+    /// 405.
+    MethodNotAllowed,
+    /// 406.
+    NotAcceptable,
+    /// 413.
+    RequestEntityTooLarge,
+    /// 415.
+    UnsupportedMediaType,
+    /// 500.
+    InternalError,
+    /// 410: the resourceVersion is too old.
+    Expired,
+    /// 503.
+    ServiceUnavailable,
+}
+
+impl Reason {
+    /// The text in the `reason` field; empty for [`Reason::Unknown`].
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::Unknown => "",
+            Reason::Unauthorized => "Unauthorized",
+            Reason::Forbidden => "Forbidden",
+            Reason::NotFound => "NotFound",
+            Reason::AlreadyExists => "AlreadyExists",
+            Reason::Conflict => "Conflict",
+            Reason::Gone => "Gone",
+            Reason::Invalid => "Invalid",
+            Reason::ServerTimeout => "ServerTimeout",
+            Reason::Timeout => "Timeout",
+            Reason::TooManyRequests => "TooManyRequests",
+            Reason::BadRequest => "BadRequest",
+            Reason::MethodNotAllowed => "MethodNotAllowed",
+            Reason::NotAcceptable => "NotAcceptable",
+            Reason::RequestEntityTooLarge => "RequestEntityTooLarge",
+            Reason::UnsupportedMediaType => "UnsupportedMediaType",
+            Reason::InternalError => "InternalError",
+            Reason::Expired => "Expired",
+            Reason::ServiceUnavailable => "ServiceUnavailable",
+        }
+    }
+
+    /// The HTTP status code that goes with the reason.
+    pub fn code(self) -> u16 {
+        match self {
+            Reason::Unauthorized => 401,
+            Reason::Forbidden => 403,
+            Reason::NotFound => 404,
+            Reason::AlreadyExists | Reason::Conflict => 409,
+            Reason::Gone | Reason::Expired => 410,
+            Reason::Invalid => 422,
+            Reason::Timeout => 504,
+            Reason::TooManyRequests => 429,
+            Reason::BadRequest => 400,
+            Reason::MethodNotAllowed => 405,
+            Reason::NotAcceptable => 406,
+            Reason::RequestEntityTooLarge => 413,
+            Reason::UnsupportedMediaType => 415,
+            Reason::ServiceUnavailable => 503,
+            Reason::Unknown | Reason::ServerTimeout | Reason::InternalError => 500,
+        }
+    }
+}
+
+/// One cause inside [`Details`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The machine-readable type, such as `FieldValueForbidden`.
+    pub reason: Cow<'static, str>,
+    /// What is wrong.
+    pub message: Cow<'static, str>,
+    /// The field path; may be empty.
+    pub field: Cow<'static, str>,
+}
+
+/// `details` of a [`Status`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// The object's name, or the operation for [`Reason::ServerTimeout`].
+    pub name: Option<Cow<'static, str>>,
+    /// The API group; empty for the core group.
+    pub group: Cow<'static, str>,
+    /// The resource plural (NotFound, Conflict, AlreadyExists) or the Kind (Invalid).
+    pub kind: Cow<'static, str>,
+    /// The object's UID, where the error is about one incarnation.
+    pub uid: Option<String>,
+    /// Single causes.
+    pub causes: Vec<Cause>,
+    /// Seconds after which a retry makes sense; 0 = not given. The header `Retry-After` is sent exactly when it is positive.
+    pub retry_after_seconds: u32,
+}
+
+/// The error body of the Kubernetes API (K §2.12).
+///
+/// The message is made on demand: most errors are handled by their reason and never printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// HTTP status code.
+    pub code: u16,
+    /// Machine-readable reason.
+    pub reason: Reason,
+    /// What the message says after the part that reason and details imply; see [`Status::message`].
+    pub text: Cow<'static, str>,
+    /// Name, kind, causes and retry hint.
+    pub details: Details,
+    /// Only in a 410 on a continue token: a fresh token that goes on at the latest revision (K §2.2).
+    pub continue_token: Option<String>,
+}
+
+impl Status {
+    /// A status of `reason` whose whole message is `message`.
+    pub fn new(reason: Reason, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code: reason.code(), reason, text: message.into(), details: Details::default(), continue_token: None }
+    }
+
+    /// A status about the object `key` of resource `plural` in `group`.
+    pub fn about(reason: Reason, group: &'static str, plural: &'static str, key: &ObjectKey, text: impl Into<Cow<'static, str>>) -> Self {
+        let mut status = Self::new(reason, text);
+        status.details.name = Some(key.name().to_owned().into());
+        status.details.group = group.into();
+        status.details.kind = plural.into();
+        status
+    }
+
+    /// Adds a retry hint.
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.details.retry_after_seconds = seconds;
+        self
+    }
+
+    /// Adds a cause.
+    pub fn cause(mut self, cause: Cause) -> Self {
+        self.details.causes.push(cause);
+        self
+    }
+
+    /// `plural.group`, or `plural` for the core group.
+    fn qualified_resource(&self) -> String {
+        if self.details.group.is_empty() { self.details.kind.to_string() } else { format!("{}.{}", self.details.kind, self.details.group) }
+    }
+
+    /// The message in the API server's form for the reason (table of K §2.12).
+    pub fn message(&self) -> String {
+        let name = self.details.name.as_deref().unwrap_or("");
+        let about_object = !self.details.kind.is_empty();
+        match self.reason {
+            Reason::NotFound if about_object => format!("{} \"{name}\" not found", self.qualified_resource()),
+            Reason::AlreadyExists if about_object => format!("{}{} \"{name}\" already exists", self.text, self.qualified_resource()),
+            Reason::Conflict if about_object => {
+                format!("Operation cannot be fulfilled on {} \"{name}\": {}", self.qualified_resource(), self.text)
+            }
+            Reason::Forbidden if about_object => format!("{} \"{name}\" is forbidden: {}", self.qualified_resource(), self.text),
+            Reason::Invalid if about_object => {
+                let qualified = self.qualified_resource();
+                match self.details.causes.as_slice() {
+                    [] => format!("{qualified} \"{name}\" is invalid: {}", self.text),
+                    [one] => format!("{qualified} \"{name}\" is invalid: {}: {}", one.field, one.message),
+                    many => {
+                        let parts: Vec<String> = many.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+                        format!("{qualified} \"{name}\" is invalid: [{}]", parts.join(", "))
+                    }
+                }
+            }
+            Reason::ServerTimeout if about_object => {
+                format!("The {name} operation against {} could not be completed at this time, please try again.", self.qualified_resource())
+            }
+            Reason::InternalError => format!("Internal error occurred: {}", self.text),
+            Reason::Timeout => format!("Timeout: {}", self.text),
+            _ => self.text.to_string(),
+        }
+    }
+
+    /// The `Retry-After` header: sent exactly when the details carry a positive hint (K110).
+    pub fn retry_after_header(&self) -> Option<u32> {
+        (self.details.retry_after_seconds > 0).then_some(self.details.retry_after_seconds)
+    }
+
+    /// The body as it stands on the wire.
+    pub fn to_wire(&self) -> meta::Status {
+        let details = &self.details;
+        meta::Status {
+            status: Some("Failure".to_owned()),
+            code: Some(i32::from(self.code)),
+            reason: (self.reason != Reason::Unknown).then(|| self.reason.as_str().to_owned()),
+            message: Some(self.message()),
+            metadata: meta::ListMeta { continue_: self.continue_token.clone(), ..Default::default() },
+            details: (*details != Details::default()).then(|| meta::StatusDetails {
+                name: details.name.as_deref().map(str::to_owned),
+                group: (!details.group.is_empty()).then(|| details.group.to_string()),
+                kind: (!details.kind.is_empty()).then(|| details.kind.to_string()),
+                uid: details.uid.clone(),
+                causes: (!details.causes.is_empty()).then(|| {
+                    let wire = |cause: &Cause| meta::StatusCause {
+                        reason: (!cause.reason.is_empty()).then(|| cause.reason.to_string()),
+                        message: Some(cause.message.to_string()),
+                        field: (!cause.field.is_empty()).then(|| cause.field.to_string()),
+                    };
+                    details.causes.iter().map(wire).collect()
+                }),
+                retry_after_seconds: (details.retry_after_seconds > 0).then_some(details.retry_after_seconds as i32),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message())
+    }
+}
+
+/// What went wrong on the way to or from the API server (K §2.12, last paragraph).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum TransportError {
+    /// Nobody listens: the request was not executed.
+    #[error("connection refused")]
+    Refused,
+    /// The connection broke after the request was sent: ambiguous for writes.
+    #[error("connection reset by peer")]
+    Reset,
+    /// The client gave up waiting: ambiguous for writes, which may still execute later.
+    #[error("context deadline exceeded")]
+    Deadline,
+    /// The connection was found dead by its health check: ambiguous for writes.
+    #[error("http2: client connection lost")]
+    ConnectionLost,
+}
+
+/// Why a call did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ApiError {
+    /// The API server answered with an error body.
+    #[error("{0}")]
+    Status(Box<Status>),
+    /// A filter or a proxy in front of the API server answered in plain text (429 and 503 of K §2.11).
+    #[error("{text}")]
+    Plain {
+        /// HTTP status code.
+        code: u16,
+        /// The text.
+        text: &'static str,
+        /// The `Retry-After` header in seconds.
+        retry_after: Option<u32>,
+    },
+    /// No answer came.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+}
+
+impl From<Status> for ApiError {
+    fn from(status: Status) -> Self {
+        ApiError::Status(Box::new(status))
+    }
+}
+
+impl ApiError {
+    /// The reason, if an API server gave one.
+    pub fn reason(&self) -> Option<Reason> {
+        match self {
+            ApiError::Status(status) => Some(status.reason),
+            ApiError::Plain { code: 429, .. } => Some(Reason::TooManyRequests),
+            ApiError::Plain { code: 503, .. } => Some(Reason::ServiceUnavailable),
+            ApiError::Plain { .. } => Some(Reason::Unknown),
+            ApiError::Transport(_) => None,
+        }
+    }
+
+    /// The HTTP status code, if there was an HTTP answer.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            ApiError::Status(status) => Some(status.code),
+            ApiError::Plain { code, .. } => Some(*code),
+            ApiError::Transport(_) => None,
+        }
+    }
+
+    /// The error body, if there was one.
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            ApiError::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// The `Retry-After` header in seconds.
+    pub fn retry_after(&self) -> Option<u32> {
+        match self {
+            ApiError::Status(status) => status.retry_after_header(),
+            ApiError::Plain { retry_after, .. } => *retry_after,
+            ApiError::Transport(_) => None,
+        }
+    }
+
+    /// Reason Conflict: read again, decide again, write again.
+    pub fn is_conflict(&self) -> bool {
+        self.reason() == Some(Reason::Conflict)
+    }
+
+    /// Reason AlreadyExists: may be one's own object after a lost reply.
+    pub fn is_already_exists(&self) -> bool {
+        self.reason() == Some(Reason::AlreadyExists)
+    }
+
+    /// Reason NotFound.
+    pub fn is_not_found(&self) -> bool {
+        self.reason() == Some(Reason::NotFound)
+    }
+
+    /// 410 in either of its reasons: start again from a list.
+    pub fn is_expired(&self) -> bool {
+        matches!(self.reason(), Some(Reason::Expired | Reason::Gone))
+    }
+
+    /// `Too large resource version`: the server's cache has not seen that revision (K022).
+    pub fn is_too_large_resource_version(&self) -> bool {
+        self.status().is_some_and(|status| {
+            status.reason == Reason::Timeout && status.details.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
+        })
+    }
+
+    /// Whether a write that failed this way may have been executed, or may still be (K §2.13, K113, K114).
+    pub fn is_ambiguous(&self) -> bool {
+        match self {
+            ApiError::Transport(TransportError::Refused) => false,
+            ApiError::Transport(_) => true,
+            ApiError::Plain { code, .. } => matches!(code, 500 | 502 | 504),
+            ApiError::Status(status) => matches!(status.code, 500 | 502 | 503 | 504),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The Kubernetes API as a client sees it: objects, requests, replies and errors.
+
+mod error;
+mod object;
+mod request;
+
+pub use error::{ApiError, Cause, Details, Reason, Status, TransportError};
+pub use object::{Object, ObjectKey};
+pub use request::{
+    Call, DeleteOptions, Dry, List, ListOptions, Patch, PatchKind, Preconditions, Reply, Request, Subresource, Verb, VersionMatch,
+    WatchEvent, WatchOptions,
+};

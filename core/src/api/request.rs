@@ -1,0 +1,307 @@
+//! Requests to an API server and what comes back.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ObjectKey, Status};
+
+/// What a request does (K §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Verb {
+    /// Read one object.
+    Get,
+    /// Read many objects.
+    List,
+    /// Open a stream of changes.
+    Watch,
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// DELETE.
+    Delete,
+}
+
+impl Verb {
+    /// Every verb, in declaration order.
+    pub const ALL: [Verb; 7] = [Verb::Get, Verb::List, Verb::Watch, Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
+
+    /// Whether the verb may change stored state.
+    pub fn is_write(self) -> bool {
+        matches!(self, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete)
+    }
+
+    /// The name Kubernetes' authorization uses, in lower case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Get => "get",
+            Verb::List => "list",
+            Verb::Watch => "watch",
+            Verb::Create => "create",
+            Verb::Update => "update",
+            Verb::Patch => "patch",
+            Verb::Delete => "delete",
+        }
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A part of an object that is written on its own (K §2.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subresource {
+    /// `/status`.
+    Status,
+    /// `pods/NAME/binding` (K §5.1); the body is the Pod with `spec.nodeName` set.
+    Binding,
+}
+
+/// Whether a write is carried out or only checked (`dryRun=All`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dry {
+    /// Carry it out.
+    #[default]
+    No,
+    /// Do all but the write.
+    Run,
+}
+
+/// How `resourceVersion` of a list is meant (K §2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionMatch {
+    /// That version or a later one.
+    NotOlderThan,
+    /// Exactly that version.
+    Exact,
+}
+
+/// Parameters of a list (K §2.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListOptions {
+    /// Unset = consistent; `"0"` = any state the server's cache has; else see [`VersionMatch`].
+    pub resource_version: Option<String>,
+    /// How `resource_version` is meant; unset = the legacy rules.
+    pub resource_version_match: Option<VersionMatch>,
+    /// At most this many items per page; 0 = all.
+    pub limit: u32,
+    /// The token of the previous page.
+    pub continue_token: Option<String>,
+    /// Label selector in the text form of `kubectl -l`.
+    pub label_selector: Option<String>,
+    /// Field selector in the text form of `kubectl --field-selector`.
+    pub field_selector: Option<String>,
+}
+
+/// Parameters of a watch (K §2.3).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// Events strictly after this version; unset and `"0"` start with the server's cached state.
+    pub resource_version: Option<String>,
+    /// Only with `send_initial_events`.
+    pub resource_version_match: Option<VersionMatch>,
+    /// Label selector in the text form of `kubectl -l`.
+    pub label_selector: Option<String>,
+    /// Field selector in the text form of `kubectl --field-selector`.
+    pub field_selector: Option<String>,
+    /// Whether the server may send bookmarks.
+    pub allow_bookmarks: bool,
+    /// The server ends the stream cleanly after this many seconds; unset = 30 to 60 minutes.
+    pub timeout_seconds: Option<u32>,
+    /// Start with the state as synthetic ADDED events and an end bookmark (K §2.3).
+    pub send_initial_events: bool,
+}
+
+/// What must hold for a delete to go ahead (K §2.10).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preconditions {
+    /// The object's UID.
+    pub uid: Option<String>,
+    /// The object's resourceVersion.
+    pub resource_version: Option<String>,
+}
+
+/// Parameters of a delete (K §2.10).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// Seconds of grace; unset = the type's default; negative counts as 1.
+    pub grace_period_seconds: Option<i64>,
+    /// Checked against the stored object; a mismatch is a Conflict.
+    pub preconditions: Preconditions,
+    /// Whether to only check.
+    pub dry: Dry,
+}
+
+/// How a patch is written (K §2.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// `application/merge-patch+json`.
+    Merge,
+    /// `application/json-patch+json`.
+    Json,
+    /// `application/strategic-merge-patch+json`: built-in types only.
+    Strategic,
+    /// `application/apply-patch+yaml`.
+    Apply,
+}
+
+/// A patch: the body as the client sent it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patch {
+    /// The content type.
+    pub kind: PatchKind,
+    /// The body.
+    pub body: Arc<serde_json::Value>,
+}
+
+impl Patch {
+    /// A merge patch (RFC 7386).
+    pub fn merge(body: serde_json::Value) -> Self {
+        Self { kind: PatchKind::Merge, body: Arc::new(body) }
+    }
+
+    /// A JSON patch (RFC 6902): `body` is the array of operations.
+    pub fn json(body: serde_json::Value) -> Self {
+        Self { kind: PatchKind::Json, body: Arc::new(body) }
+    }
+}
+
+/// One call, without the options of its transport.
+#[derive(Clone, Debug)]
+pub enum Call<K> {
+    /// Read one object. `resource_version`: unset = most recent, `"0"` = any, N = not older than N (K §2.1).
+    Get {
+        /// Which object.
+        key: ObjectKey,
+        /// The freshness asked for.
+        resource_version: Option<String>,
+    },
+    /// Read many objects.
+    List {
+        /// All namespaces if unset.
+        namespace: Option<Arc<str>>,
+        /// Freshness, paging and selectors.
+        options: ListOptions,
+    },
+    /// Create an object.
+    Create {
+        /// The namespace of the URL; unset for cluster-scoped types.
+        namespace: Option<Arc<str>>,
+        /// The object as sent.
+        body: Arc<K>,
+        /// Whether to only check.
+        dry: Dry,
+    },
+    /// Replace an object.
+    Update {
+        /// The name of the URL.
+        key: ObjectKey,
+        /// The object as sent.
+        body: Arc<K>,
+        /// Only this part.
+        subresource: Option<Subresource>,
+        /// Whether to only check.
+        dry: Dry,
+    },
+    /// Change an object by a description of the change.
+    Patch {
+        /// Which object.
+        key: ObjectKey,
+        /// The change.
+        patch: Patch,
+        /// Only this part.
+        subresource: Option<Subresource>,
+        /// Whether to only check.
+        dry: Dry,
+    },
+    /// Delete an object.
+    Delete {
+        /// Which object.
+        key: ObjectKey,
+        /// Grace and preconditions.
+        options: DeleteOptions,
+    },
+}
+
+impl<K> Call<K> {
+    /// What the call does.
+    pub fn verb(&self) -> Verb {
+        match self {
+            Call::Get { .. } => Verb::Get,
+            Call::List { .. } => Verb::List,
+            Call::Create { .. } => Verb::Create,
+            Call::Update { .. } => Verb::Update,
+            Call::Patch { .. } => Verb::Patch,
+            Call::Delete { .. } => Verb::Delete,
+        }
+    }
+}
+
+/// A call and how long its caller is willing to wait.
+#[derive(Clone, Debug)]
+pub struct Request<K> {
+    /// What to do.
+    pub call: Call<K>,
+    /// The client gives up after this; unset = never (client-go's default, K §4.4). The server is not told.
+    pub timeout: Option<Duration>,
+}
+
+impl<K> From<Call<K>> for Request<K> {
+    fn from(call: Call<K>) -> Self {
+        Self { call, timeout: None }
+    }
+}
+
+/// Many objects of one type at one revision (K §2.2).
+#[derive(Clone, Debug)]
+pub struct List<K> {
+    /// The revision at which the list was evaluated.
+    pub resource_version: String,
+    /// The objects, by storage key.
+    pub items: Vec<Arc<K>>,
+    /// Where the next page starts; unset on the last page.
+    pub continue_token: Option<String>,
+    /// How many items follow this page; unset with selectors.
+    pub remaining: Option<u64>,
+}
+
+/// The answer to a call that succeeded.
+#[derive(Clone, Debug)]
+pub enum Reply<K> {
+    /// The object as stored (200 or 201).
+    Object(Arc<K>),
+    /// A list.
+    List(List<K>),
+    /// The object is gone: a Status with `status: Success` and its UID (K §2.10).
+    Deleted {
+        /// The UID of the object that was removed.
+        uid: String,
+    },
+}
+
+/// One element of a watch stream (K §2.3).
+#[derive(Clone, Debug)]
+pub enum WatchEvent<K> {
+    /// The object exists, or began to match the selector.
+    Added(Arc<K>),
+    /// The object changed.
+    Modified(Arc<K>),
+    /// The object is gone, or ceased to match the selector; carries its last (matching) state and the new revision.
+    Deleted(Arc<K>),
+    /// All events up to this revision have been sent.
+    Bookmark {
+        /// The revision.
+        resource_version: String,
+        /// `k8s.io/initial-events-end`: the initial state is complete.
+        initial_events_end: bool,
+    },
+    /// The stream cannot go on and ends after this element.
+    Error(Box<Status>),
+}

@@ -1,0 +1,152 @@
+//! How to reach an API server.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::api::{
+    ApiError, Call, DeleteOptions, Dry, List, ListOptions, Object, ObjectKey, Patch, Reply, Request, Subresource, WatchEvent, WatchOptions,
+};
+
+/// A client of the Kubernetes API.
+///
+/// Two methods carry everything, so that layers (retry, rate limit) wrap two methods; [`ClientExt`] adds the verbs.
+/// One implementation is the simulated cluster's; another over HTTP needs nothing from here but these two methods.
+pub trait Client: Clone + Send + Sync + 'static {
+    /// An open watch on objects of type `K`.
+    type Watch<K: Object>: WatchStream<K>;
+
+    /// Sends one request and waits for its answer.
+    ///
+    /// # Errors
+    /// What the API server answered, or what went wrong on the way. Dropping the future abandons the answer, not
+    /// the request: it may still be executed.
+    fn send<K: Object>(&self, request: Request<K>) -> impl Future<Output = Result<Reply<K>, ApiError>> + Send;
+
+    /// Opens a watch on `namespace`, or on all namespaces.
+    ///
+    /// # Errors
+    /// As [`Client::send`]. A start revision that is too old is *not* an error here: the stream opens and its first
+    /// element is the error (K043).
+    fn watch<K: Object>(
+        &self,
+        namespace: Option<Arc<str>>,
+        options: WatchOptions,
+    ) -> impl Future<Output = Result<Self::Watch<K>, ApiError>> + Send;
+}
+
+/// A stream of changes of one type.
+pub trait WatchStream<K>: Send + 'static {
+    /// The next element; `None` when the server ended the stream cleanly.
+    ///
+    /// # Errors
+    /// The connection broke. Nothing follows an error or an end. Dropping this future loses no element.
+    fn next(&mut self) -> impl Future<Output = Option<Result<WatchEvent<K>, ApiError>>> + Send;
+}
+
+fn object<K>(reply: Reply<K>) -> Arc<K> {
+    match reply {
+        Reply::Object(object) => object,
+        Reply::List(_) | Reply::Deleted { .. } => unreachable!("an API server answers this verb with an object"),
+    }
+}
+
+/// The verbs, on every [`Client`].
+pub trait ClientExt: Client {
+    /// The most recent state of an object (quorum read, K §2.1).
+    ///
+    /// # Errors
+    /// See [`Client::send`].
+    fn get<K: Object>(&self, key: &ObjectKey) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
+        let call = Call::Get { key: key.clone(), resource_version: None };
+        async move { self.send(call.into()).await.map(object) }
+    }
+
+    /// An object's state not older than `resource_version`, from the server's cache; `"0"` = any state (K §2.1).
+    ///
+    /// # Errors
+    /// See [`Client::send`].
+    fn get_cached<K: Object>(&self, key: &ObjectKey, resource_version: &str) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
+        let call = Call::Get { key: key.clone(), resource_version: Some(resource_version.to_owned()) };
+        async move { self.send(call.into()).await.map(object) }
+    }
+
+    /// The objects of a namespace, or of all.
+    ///
+    /// # Errors
+    /// See [`Client::send`].
+    fn list<K: Object>(&self, namespace: Option<&str>, options: ListOptions) -> impl Future<Output = Result<List<K>, ApiError>> + Send {
+        let call = Call::List { namespace: namespace.map(Arc::from), options };
+        async move {
+            match self.send(call.into()).await? {
+                Reply::List(list) => Ok(list),
+                Reply::Object(_) | Reply::Deleted { .. } => unreachable!("an API server answers a list with a list"),
+            }
+        }
+    }
+
+    /// Creates an object in the namespace of its metadata.
+    ///
+    /// # Errors
+    /// See [`Client::send`].
+    fn create<K: Object>(&self, body: impl Into<Arc<K>>) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
+        let body = body.into();
+        let namespace = body.meta().namespace.as_deref().map(Arc::from);
+        let call = Call::Create { namespace, body, dry: Dry::No };
+        async move { self.send(call.into()).await.map(object) }
+    }
+
+    /// Replaces an object; guarded by the body's resourceVersion if it has one.
+    ///
+    /// # Errors
+    /// See [`Client::send`].
+    fn update<K: Object>(&self, body: impl Into<Arc<K>>) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
+        let body = body.into();
+        let call = Call::Update { key: ObjectKey::of(&*body), body, subresource: None, dry: Dry::No };
+        async move { self.send(call.into()).await.map(object) }
+    }
+
+    /// Replaces an object's status; guarded by the body's resourceVersion if it has one.
+    ///
+    /// # Errors
+    /// See [`Client::send`].
+    fn update_status<K: Object>(&self, body: impl Into<Arc<K>>) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
+        let body = body.into();
+        let call = Call::Update { key: ObjectKey::of(&*body), body, subresource: Some(Subresource::Status), dry: Dry::No };
+        async move { self.send(call.into()).await.map(object) }
+    }
+
+    /// Changes an object.
+    ///
+    /// # Errors
+    /// See [`Client::send`].
+    fn patch<K: Object>(&self, key: &ObjectKey, patch: Patch) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
+        let call = Call::Patch { key: key.clone(), patch, subresource: None, dry: Dry::No };
+        async move { self.send(call.into()).await.map(object) }
+    }
+
+    /// Changes an object's status.
+    ///
+    /// # Errors
+    /// See [`Client::send`].
+    fn patch_status<K: Object>(&self, key: &ObjectKey, patch: Patch) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
+        let call = Call::Patch { key: key.clone(), patch, subresource: Some(Subresource::Status), dry: Dry::No };
+        async move { self.send(call.into()).await.map(object) }
+    }
+
+    /// Deletes an object. `Some` = it still exists and is terminating; `None` = it is gone.
+    ///
+    /// # Errors
+    /// See [`Client::send`].
+    fn delete<K: Object>(&self, key: &ObjectKey, options: DeleteOptions) -> impl Future<Output = Result<Option<Arc<K>>, ApiError>> + Send {
+        let call = Call::<K>::Delete { key: key.clone(), options };
+        async move {
+            Ok(match self.send(call.into()).await? {
+                Reply::Object(object) => Some(object),
+                Reply::Deleted { .. } => None,
+                Reply::List(_) => unreachable!("an API server answers a delete with an object or a Status"),
+            })
+        }
+    }
+}
+
+impl<C: Client> ClientExt for C {}

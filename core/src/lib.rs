@@ -1,0 +1,18 @@
+//! Production logic of Kubernetes IP-address management, and what any Kubernetes client needs.
+//!
+//! Everything here is generic over a [`Client`] (how to reach an API server) and an [`Env`] (clocks, sleep,
+//! spawn, random numbers). Nothing here knows a runtime, reads an ambient clock or draws ambient randomness, so
+//! the same code runs against a simulated cluster and against any other implementation of the two traits.
+//!
+//! Decisions are pure functions over state; thin async drivers around them do the reads, writes and retries.
+
+pub mod api;
+pub mod client;
+pub mod env;
+
+pub use api::{ApiError, Object, ObjectKey, Reason, Status};
+pub use client::{Client, ClientExt, WatchStream};
+pub use env::{Env, Task};
+
+/// A hash map with a fixed hasher: the same insertion history iterates the same way in every run.
+pub use rustc_hash::{FxHashMap, FxHashSet};

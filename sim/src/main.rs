@@ -1,1 +1,3 @@
+//! The `ipam-sim` command.
+
 fn main() {}

@@ -37,7 +37,7 @@ pub enum Concern {
 pub struct Draw(ChaCha8Rng);
 
 /// The words of one message's block: [`Draw::block`] always takes as many, whatever the reader uses.
-pub const BLOCK: usize = 8;
+pub const BLOCK: usize = 4;
 
 impl Draw {
     /// The stream of `concern` for `seed`; `index` tells apart sub-streams (links, processes).

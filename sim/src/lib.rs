@@ -6,6 +6,14 @@ compile_error!(
      replaces that setting: unset it, or add `--cfg madsim` to it."
 );
 
+pub mod cluster;
 pub mod draw;
+pub mod kinds;
+pub mod net;
+pub mod object;
+pub mod recorder;
 pub mod rt;
+pub mod selector;
 pub mod time;
+pub mod trace;
+pub mod workload;

@@ -60,8 +60,6 @@ impl fmt::Display for Verb {
 pub enum Subresource {
     /// `/status`.
     Status,
-    /// `pods/NAME/binding` (K §5.1); the body is the Pod with `spec.nodeName` set.
-    Binding,
 }
 
 /// Whether a write is carried out or only checked (`dryRun=All`).

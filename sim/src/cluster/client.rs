@@ -1,0 +1,503 @@
+//! A process's client of the simulated API: one connection to one API server at a time, with all its requests and
+//! watches on it (K §3.1).
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use ipam_core::api::{Reply, Request, TransportError, Verb, WatchEvent, WatchOptions};
+use ipam_core::{ApiError, Client, Object, Status, WatchStream};
+use serde::{Deserialize, Serialize};
+
+use super::exchange::{Exchange, Phase};
+use super::read::too_large;
+use super::request::{ApiReply, ApiRequest, Op};
+use super::watch::{End, KEEPALIVE, Next};
+use super::write::bad_request;
+use super::{Fabric, State};
+use crate::draw::{Concern, Draw, unit};
+use crate::kinds::KindId;
+use crate::net::{Block, Fate, high, low};
+use crate::object::typed;
+use crate::rt::ProcessId;
+use crate::selector::Selector;
+use crate::time::SimTime;
+use crate::trace::{EventKind, Outcome, WatchKind};
+
+/// How long a connection attempt to a silent address takes to fail (K §4.4).
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The shortest life of a watch without `timeoutSeconds`; the longest is twice that (K §2.5).
+const WATCH_LIFE_MIN: Duration = Duration::from_secs(30 * 60);
+
+/// Which API server a client turns to when its connection broke.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reconnect {
+    /// Any, at random: a load balancer.
+    #[default]
+    Random,
+    /// The same one: a client that is configured with an address.
+    Sticky,
+}
+
+/// A client of the simulated API. Clones share the connection.
+#[derive(Clone)]
+pub struct SimClient {
+    fabric: Arc<Fabric>,
+    process: ProcessId,
+    connection: Arc<Connection>,
+    reconnect: Reconnect,
+}
+
+#[derive(Default)]
+struct Connection {
+    /// The number of the server that it leads to.
+    server: AtomicUsize,
+    /// How often a server was chosen.
+    attempts: AtomicUsize,
+}
+
+/// Hands the request over when the caller goes away before the answer.
+struct Guard<'a> {
+    fabric: &'a Arc<Fabric>,
+    id: Option<usize>,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            self.fabric.abandon(id);
+        }
+    }
+}
+
+/// What became of a request that was sent.
+enum Sent {
+    /// It is on its way.
+    Travels(usize, SimTime),
+    /// There is no exchange: this error comes at this time.
+    Fails(SimTime, TransportError),
+    /// The link is held.
+    Held,
+}
+
+impl State {
+    /// How long the server's part of a request takes.
+    fn server_time(&self, server: usize, op: &Op, block: &Block) -> Duration {
+        let degraded = self.servers[server].degraded;
+        let own = if degraded { &self.degraded_samplers } else { &self.samplers };
+        let etcd = if degraded || self.etcd.is_degraded() { &self.degraded_samplers } else { &self.samplers };
+        let processing = own.processing.sample(high(block[2]));
+        processing
+            + match op {
+                Op::Get { resource_version: Some(_), .. } => Duration::ZERO,
+                Op::Get { .. } => etcd.quorum_read.sample(low(block[2])),
+                Op::List { options, .. } => match options.resource_version.as_deref() {
+                    None | Some("") => etcd.quorum_read.sample(low(block[2])),
+                    Some(_) => Duration::ZERO,
+                },
+                _ => etcd.commit.sample(low(block[2])),
+            }
+    }
+}
+
+impl SimClient {
+    /// A client of `process`, connected to a server of its own choice.
+    pub fn new(fabric: &Arc<Fabric>, process: ProcessId) -> Self {
+        let servers = fabric.servers();
+        assert!(servers > 0, "a client needs an API server to connect to");
+        let client = Self { fabric: fabric.clone(), process, connection: Arc::default(), reconnect: Reconnect::default() };
+        client.reconnect();
+        client
+    }
+
+    /// The same client with another way to reconnect.
+    pub fn reconnecting(mut self, reconnect: Reconnect) -> Self {
+        self.reconnect = reconnect;
+        self
+    }
+
+    /// Connects to server `number` from the next request on.
+    pub fn connect_to(&self, number: usize) {
+        self.connection.server.store(number, Ordering::Relaxed);
+    }
+
+    /// The number of the server that the connection leads to.
+    pub fn server(&self) -> usize {
+        self.connection.server.load(Ordering::Relaxed)
+    }
+
+    /// The process that this client belongs to.
+    pub fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    /// The connection broke: the next request may go elsewhere.
+    fn reconnect(&self) {
+        if self.reconnect == Reconnect::Sticky {
+            return;
+        }
+        let (seed, servers) = {
+            let state = self.fabric.lock();
+            (state.seed, state.servers.len() as u64)
+        };
+        // The n-th choice of a process depends on nothing else that happens in the run.
+        let nth = self.connection.attempts.fetch_add(1, Ordering::Relaxed);
+        let mut draw = Draw::new(seed, Concern::World, u64::from(self.process.0 + 1) << 32 | nth as u64);
+        self.connect_to(draw.below(servers) as usize);
+    }
+
+    /// When the caller gives up, by the clock of its host.
+    fn deadline(&self, timeout: Option<Duration>) -> SimTime {
+        timeout.map_or(SimTime::NEVER, |timeout| self.fabric.rt.now() + self.fabric.rt.clock_of(self.process).to_model(timeout))
+    }
+
+    /// Puts a request on its way.
+    fn send_once(&self, request: &mut Option<ApiRequest>, server: usize) -> Sent {
+        let mut state = self.fabric.lock();
+        let now = self.fabric.rt.now();
+        let process = state.servers[server].process;
+        let (fate, block) = state.net.send(self.process, process);
+        match fate {
+            Fate::Held => Sent::Held,
+            Fate::Lost if !state.servers[server].up => Sent::Fails(now + DIAL_TIMEOUT, TransportError::Refused),
+            Fate::Lost => Sent::Fails(now + KEEPALIVE, TransportError::ConnectionLost),
+            // The refusal comes back as fast as the request went there.
+            Fate::Deliver { after, .. } if !state.servers[server].up => Sent::Fails(now + after * 2, TransportError::Refused),
+            Fate::Deliver { after, again } => {
+                let request = request.take().unwrap_or_else(|| unreachable!("a request is sent once"));
+                let took = state.server_time(server, &request.op, &block);
+                let at = now + after + took;
+                let incarnation = self.fabric.rt.incarnation(process);
+                let mut insert = |request, at, abandoned| {
+                    state.exchanges.insert(Exchange {
+                        client: self.process,
+                        server,
+                        incarnation,
+                        at,
+                        block,
+                        phase: Phase::InFlight(request),
+                        waker: None,
+                        abandoned,
+                    })
+                };
+                // A copy that arrives later is executed for nobody (K §2.13).
+                let copy = again.map(|again| {
+                    let at = now + again + took;
+                    (insert(request.clone(), at, true), at)
+                });
+                let id = insert(request, at, false);
+                drop(state);
+                if let Some((copy, at)) = copy {
+                    let fabric = self.fabric.clone();
+                    self.fabric.rt.at(at, move || fabric.execute(copy));
+                }
+                Sent::Travels(id, at)
+            }
+        }
+    }
+
+    /// One request, one answer.
+    async fn exchange(&self, request: ApiRequest, timeout: Option<Duration>) -> Result<ApiReply, ApiError> {
+        let fabric = &self.fabric;
+        let server = self.server();
+        let verb = request.op.verb();
+        let (kind, key) = (request.kind, request.op.key().cloned());
+        {
+            let mut state = fabric.lock();
+            let to = state.servers[server].process;
+            let event = EventKind::Request { client: self.process, server: to, verb, kind, key: key.as_ref() };
+            state.recorder.observe(fabric.rt.now(), event);
+        }
+        let deadline = self.deadline(timeout);
+        let result = self.exchange_until(request, server, deadline).await;
+        if let Err(ApiError::Transport(error)) = &result
+            && *error != TransportError::Deadline
+        {
+            self.reconnect();
+        }
+        let outcome = Outcome::of(&result);
+        let event = EventKind::Answer { client: self.process, verb, kind, key: key.as_ref(), outcome };
+        fabric.lock().recorder.observe(fabric.rt.now(), event);
+        result
+    }
+
+    async fn exchange_until(&self, request: ApiRequest, server: usize, deadline: SimTime) -> Result<ApiReply, ApiError> {
+        let fabric = &self.fabric;
+        let rt = &fabric.rt;
+        let gave_up = || Err(TransportError::Deadline.into());
+        let mut request = Some(request);
+        let (id, at) = loop {
+            match self.send_once(&mut request, server) {
+                Sent::Travels(id, at) => break (id, at),
+                Sent::Fails(at, error) => {
+                    rt.sleep_until(at.min(deadline)).await;
+                    return if deadline < at { gave_up() } else { Err(error.into()) };
+                }
+                Sent::Held => {
+                    if !until(rt.sleep_until(deadline), fabric.network_change(), deadline).await {
+                        return gave_up();
+                    }
+                }
+            }
+        };
+        let mut guard = Guard { fabric, id: Some(id) };
+        if deadline < at {
+            rt.sleep_until(deadline).await;
+            return gave_up();
+        }
+        rt.sleep_until(at).await;
+        fabric.execute(id);
+        fabric.crash_pending_servers();
+        // Either done by now, or a task of the server is at work.
+        let done = std::future::poll_fn(|cx| {
+            let mut state = fabric.lock();
+            match state.exchanges.get_mut(id) {
+                Some(Exchange { phase: Phase::Done { .. }, .. }) => Poll::Ready(()),
+                Some(exchange) => {
+                    exchange.waker = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+                // A crash point: this process is being taken down.
+                None => Poll::Pending,
+            }
+        });
+        if !until(rt.sleep_until(deadline), done, deadline).await {
+            return gave_up();
+        }
+        guard.id = None;
+        let (result, done_at) = {
+            let mut state = fabric.lock();
+            match state.exchanges.remove(id).phase {
+                Phase::Done { result, at } => (result, at),
+                Phase::InFlight(_) | Phase::Serving => unreachable!("the exchange is done"),
+            }
+        };
+        // The answer travels: its link may differ from that of the request.
+        loop {
+            let fate = {
+                let mut state = fabric.lock();
+                let from = state.servers[server].process;
+                state.net.send(from, self.process).0
+            };
+            match fate {
+                Fate::Deliver { after, .. } => {
+                    let at = done_at + after;
+                    rt.sleep_until(at.min(deadline)).await;
+                    return if deadline < at { gave_up() } else { result };
+                }
+                Fate::Lost => {
+                    let at = done_at + KEEPALIVE;
+                    rt.sleep_until(at.min(deadline)).await;
+                    return if deadline < at { gave_up() } else { Err(TransportError::ConnectionLost.into()) };
+                }
+                Fate::Held => {
+                    if !until(rt.sleep_until(deadline), fabric.network_change(), deadline).await {
+                        return gave_up();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Opens a watch; the checks of K §2.3.
+    async fn open(&self, kind: KindId, namespace: Option<Arc<str>>, options: &WatchOptions) -> Result<usize, ApiError> {
+        let fabric = &self.fabric;
+        let server = self.server();
+        let def = fabric.registry.get(kind);
+        let to = fabric.server_process(server);
+        let (fate, block) = loop {
+            let (fate, block) = fabric.lock().net.send(self.process, to);
+            if fate != Fate::Held {
+                break (fate, block);
+            }
+            fabric.network_change().await;
+        };
+        let up = fabric.lock().servers[server].up;
+        let Fate::Deliver { after, .. } = fate else {
+            fabric.rt.sleep(if up { KEEPALIVE } else { DIAL_TIMEOUT }).await;
+            return Err(if up { TransportError::ConnectionLost } else { TransportError::Refused }.into());
+        };
+        let processing = fabric.lock().samplers.processing.sample(high(block[2]));
+        fabric.rt.sleep(after + processing).await;
+        if !fabric.lock().servers[server].up {
+            fabric.rt.sleep(after).await;
+            return Err(TransportError::Refused.into());
+        }
+        let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());
+        let selector = selector.map_err(|message| ApiError::Status(bad_request(message)))?;
+        let from = self.watch_start(server, kind, options).await?;
+        let life = match options.timeout_seconds {
+            Some(seconds) => Duration::from_secs(u64::from(seconds)),
+            None => WATCH_LIFE_MIN + WATCH_LIFE_MIN.mul_f64(unit(block[3])),
+        };
+        let mut state = fabric.lock();
+        let now = fabric.rt.now();
+        Ok(state.open_watch(&fabric.rt, &fabric.registry, self.process, server, kind, namespace, selector, options, from, life, now))
+    }
+
+    /// Where the stream starts: after a revision, or with the cache's state.
+    async fn watch_start(&self, server: usize, kind: KindId, options: &WatchOptions) -> Result<Option<u64>, ApiError> {
+        let fabric = &self.fabric;
+        let invalid = |message: &'static str| {
+            let mut status = Status::new(ipam_core::Reason::Invalid, message);
+            status.details.kind = "ListOptions".into();
+            ApiError::from(status)
+        };
+        let not_older = options.resource_version_match == Some(ipam_core::api::VersionMatch::NotOlderThan);
+        if options.send_initial_events && !fabric.lock().knobs.watch_list {
+            return Err(invalid(
+                "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+            ));
+        }
+        if options.send_initial_events && !not_older {
+            return Err(invalid(
+                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+        if !options.send_initial_events && options.resource_version_match.is_some() {
+            return Err(invalid(
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+        if fabric.lock().servers[server].ready_at > fabric.rt.now() {
+            return Err(Status::new(ipam_core::Reason::TooManyRequests, "storage is (re)initializing").retry_after(1).into());
+        }
+        let version = options.resource_version.as_deref().filter(|version| !version.is_empty());
+        let revision = match version {
+            None | Some("0") => 0,
+            Some(text) => text.parse().map_err(|_| ApiError::Status(bad_request(format!("Invalid value: {text:?}"))))?,
+        };
+        if !options.send_initial_events {
+            return Ok((revision > 0).then_some(revision));
+        }
+        let wanted = if version.is_none() { fabric.store(|store| store.revision()) } else { revision };
+        let give_up = fabric.rt.now() + Duration::from_secs(3);
+        loop {
+            let now = fabric.rt.now();
+            let reaches = fabric.lock().cache_reaches(server, kind, wanted, now);
+            match reaches {
+                Some(at) if at <= now => return Ok(None),
+                _ if now >= give_up => return Err(ApiError::Status(too_large(wanted, fabric.store(|store| store.revision())))),
+                Some(at) => fabric.rt.sleep_until(at.min(give_up)).await,
+                None => fabric.rt.sleep_until((now + Duration::from_millis(100)).min(give_up)).await,
+            }
+        }
+    }
+}
+
+/// Waits for `future`, but not beyond the deadline. Returns whether it completed.
+async fn until(sleep: crate::rt::Sleep, future: impl Future<Output = ()>, deadline: SimTime) -> bool {
+    let mut future = std::pin::pin!(future);
+    let mut sleep = std::pin::pin!(sleep);
+    std::future::poll_fn(|cx| {
+        if future.as_mut().poll(cx).is_ready() {
+            Poll::Ready(true)
+        } else if deadline != SimTime::NEVER && sleep.as_mut().poll(cx).is_ready() {
+            Poll::Ready(false)
+        } else {
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+impl Client for SimClient {
+    type Watch<K: Object> = SimWatch<K>;
+
+    async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
+        let kind = self.fabric.registry.id::<K>();
+        let Request { call, timeout } = request;
+        let request = ApiRequest { client: self.process, kind, op: Op::of::<K>(call) };
+        self.exchange(request, timeout).await.map(ApiReply::typed)
+    }
+
+    async fn watch<K: Object>(&self, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<SimWatch<K>, ApiError> {
+        let fabric = &self.fabric;
+        let kind = fabric.registry.id::<K>();
+        {
+            let mut state = fabric.lock();
+            let server = state.servers[self.server()].process;
+            let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
+            state.recorder.observe(fabric.rt.now(), event);
+        }
+        let result = self.open(kind, namespace, &options).await;
+        if let Err(ApiError::Transport(_)) = &result {
+            self.reconnect();
+        }
+        let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
+        fabric.lock().recorder.observe(fabric.rt.now(), event);
+        Ok(SimWatch { client: self.clone(), kind, id: result?, over: false, objects: PhantomData })
+    }
+}
+
+/// An open watch on the simulated API. Dropping it closes the stream.
+pub struct SimWatch<K> {
+    client: SimClient,
+    kind: KindId,
+    id: usize,
+    over: bool,
+    objects: PhantomData<fn() -> K>,
+}
+
+impl<K> Drop for SimWatch<K> {
+    fn drop(&mut self) {
+        self.client.fabric.lock().close_watch(self.id);
+    }
+}
+
+impl<K: Object> WatchStream<K> for SimWatch<K> {
+    async fn next(&mut self) -> Option<Result<WatchEvent<K>, ApiError>> {
+        if self.over {
+            return None;
+        }
+        let fabric = &self.client.fabric;
+        let next = std::future::poll_fn(|cx| {
+            let mut state = fabric.lock();
+            let now = fabric.rt.now();
+            match state.poll_watch(&fabric.rt, self.id, cx.waker(), now) {
+                Next::Wait => Poll::Pending,
+                Next::Element(element) => {
+                    let event = EventKind::Deliver {
+                        client: self.client.process,
+                        kind: self.kind,
+                        what: element.what,
+                        revision: element.revision,
+                        object: element.object.as_ref(),
+                    };
+                    state.recorder.observe(now, event);
+                    Poll::Ready(Ok(element))
+                }
+                Next::End(end) => Poll::Ready(Err(end)),
+            }
+        })
+        .await;
+        let element = match next {
+            Ok(element) => element,
+            Err(end) => {
+                self.over = true;
+                return match end {
+                    End::Clean => None,
+                    End::Broken(error) => {
+                        self.client.reconnect();
+                        Some(Err(error.into()))
+                    }
+                };
+            }
+        };
+        let object = element.object.map(typed::<K>);
+        let some = |object: Option<Arc<K>>| object.unwrap_or_else(|| unreachable!("a change carries an object"));
+        Some(Ok(match element.what {
+            WatchKind::Added => WatchEvent::Added(some(object)),
+            WatchKind::Modified => WatchEvent::Modified(some(object)),
+            WatchKind::Deleted => WatchEvent::Deleted(some(object)),
+            WatchKind::Bookmark => {
+                WatchEvent::Bookmark { resource_version: element.revision.to_string(), initial_events_end: element.initial_events_end }
+            }
+            WatchKind::Error => WatchEvent::Error(element.status.unwrap_or_else(|| unreachable!("an error carries a status"))),
+        }))
+    }
+}

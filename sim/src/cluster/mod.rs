@@ -1,0 +1,257 @@
+//! The simulated Kubernetes API: several API servers over one store, and the clients' way to them.
+//!
+//! ```text
+//!  process ── Client ── link ──► ApiServer ──► Store (one revision counter)
+//!                                  │  Cache per type ◄── changes, with lag
+//!                                  └─ link ──► Watcher ──► process
+//! ```
+//! [`Fabric`] is what everybody shares; its [`State`] is behind one lock that is never held across an await.
+
+pub mod admission;
+mod client;
+mod control;
+mod exchange;
+mod read;
+mod request;
+mod serve;
+pub mod server;
+pub mod store;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+
+use ipam_core::FxHashMap;
+use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
+use serde::{Deserialize, Serialize};
+use slab::Slab;
+
+use crate::draw::{Concern, Draw};
+use crate::kinds::{KindId, Registry};
+use crate::net::{LinkDelays, Network};
+use crate::recorder::Recorder;
+use crate::rt::{ProcessId, Rt};
+use crate::time::SimTime;
+use admission::{Forbidden, Webhook};
+use server::{ApiFault, ApiServer, Cache, Samplers, ServerDelays};
+use store::Store;
+
+pub use client::{Reconnect, SimClient, SimWatch};
+pub use control::EtcdTrouble;
+pub use request::{ApiReply, ApiRequest, Op};
+pub use watch::KEEPALIVE;
+
+/// Wall-clock time at the beginning of every run, before offsets.
+pub const EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+/// Behaviour of Kubernetes that differs between versions or installations (K §0.3, §2.5). Code under test must be
+/// right under every value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Knobs {
+    /// A PUT of a missing object whose body has a UID: true = 409 (before 1.34), false = 404.
+    pub missing_put_with_uid_conflicts: bool,
+    /// A consistent LIST waits for the watch cache (since 1.31) instead of reading etcd.
+    pub consistent_list_from_cache: bool,
+    /// The server tries up to 8 generated names (since 1.32).
+    pub generate_name_retries: bool,
+    /// The server offers watch-list streams (`sendInitialEvents`).
+    pub watch_list: bool,
+    /// How many events of a type a server keeps at least, however old.
+    pub history_events: u32,
+    /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
+    pub watch_buffer: u32,
+    /// Revisions taken by things outside the model (leases, events) before a write, at most; drawn per write.
+    pub burned_revisions: u32,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Self {
+            missing_put_with_uid_conflicts: false,
+            consistent_list_from_cache: true,
+            generate_name_retries: true,
+            watch_list: true,
+            history_events: 100,
+            watch_buffer: 100,
+            burned_revisions: 0,
+        }
+    }
+}
+
+/// What a cluster is made of.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterConfig {
+    /// The run's seed: links, caches and names draw from it.
+    pub seed: u64,
+    /// Version knobs.
+    pub knobs: Knobs,
+    /// Network delays.
+    pub links: LinkDelays,
+    /// Server delays in good health.
+    pub delays: ServerDelays,
+}
+
+/// The API as everybody shares it.
+pub struct Fabric {
+    /// The runtime.
+    pub rt: Rt,
+    /// The served types.
+    pub registry: Arc<Registry>,
+    state: Mutex<State>,
+    /// Told when a write point is reached, with the number of the fault.
+    on_fault: Mutex<Option<FaultHook>>,
+}
+
+/// Carries out what a trigger of the plan asks for.
+pub type FaultHook = Arc<dyn Fn(u32) + Send + Sync>;
+
+/// A crash point: the n-th write of a client (K §9.1, intermediate state).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WritePoint {
+    /// The fault of the plan.
+    pub fault: u32,
+    /// Whose writes are counted.
+    pub client: ProcessId,
+    /// Which of them, counting from 1 over the whole run.
+    pub nth: u32,
+    /// Before its commit (it is then never executed), or after it and before the reply.
+    pub after_commit: bool,
+}
+
+/// Everything behind the lock.
+pub(crate) struct State {
+    pub seed: u64,
+    pub net: Network,
+    pub store: Store,
+    pub servers: Vec<ApiServer>,
+    pub watchers: Slab<watch::Watcher>,
+    pub exchanges: Slab<exchange::Exchange>,
+    pub recorder: Recorder,
+    pub knobs: Knobs,
+    pub samplers: Samplers,
+    pub degraded_samplers: Samplers,
+    pub etcd: control::Etcd,
+    pub webhooks: Vec<Webhook>,
+    pub forbidden: Vec<Forbidden>,
+    pub api_faults: Vec<ApiFault>,
+    pub names: Draw,
+    pub choices: Draw,
+    pub write_points: Vec<WritePoint>,
+    pub writes: FxHashMap<ProcessId, u32>,
+    pub namespaces: Option<KindId>,
+    /// Servers that crash as soon as the lock is free.
+    pub pending_server_crashes: Vec<usize>,
+}
+
+impl Fabric {
+    /// A cluster without servers.
+    pub fn new(rt: Rt, registry: Arc<Registry>, config: &ClusterConfig, recorder: Recorder) -> Arc<Self> {
+        let state = State {
+            seed: config.seed,
+            net: Network::new(config.seed, config.links),
+            store: Store::new(registry.len()),
+            servers: Vec::new(),
+            watchers: Slab::new(),
+            exchanges: Slab::new(),
+            recorder,
+            knobs: config.knobs,
+            samplers: Samplers::new(&config.delays),
+            degraded_samplers: Samplers::new(&ServerDelays::degraded()),
+            etcd: control::Etcd::default(),
+            webhooks: Vec::new(),
+            forbidden: Vec::new(),
+            api_faults: Vec::new(),
+            names: Draw::new(config.seed, Concern::Names, 0),
+            choices: Draw::new(config.seed, Concern::World, 0),
+            write_points: Vec::new(),
+            writes: FxHashMap::default(),
+            namespaces: registry.find("v1", "Namespace"),
+            pending_server_crashes: Vec::new(),
+        };
+        Arc::new(Self { rt, registry, state: Mutex::new(state), on_fault: Mutex::default() })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Adds an API server that is up and whose caches are filled. Returns its number.
+    pub fn add_server(&self, process: ProcessId) -> usize {
+        self.rt.start(process);
+        let mut state = self.lock();
+        let number = state.servers.len();
+        let (seed, revision) = (state.seed, state.store.revision());
+        let cache = |(kind, _)| {
+            let next = state.store.table(kind).next_index();
+            Cache::new(seed, number as u32, kind, revision, next)
+        };
+        let caches = self.registry.iter().map(cache).collect();
+        state.servers.push(ApiServer {
+            process,
+            up: true,
+            paused: false,
+            ready_at: SimTime::ZERO,
+            etcd_cut: false,
+            degraded: false,
+            caches,
+            crash_in_delete: false,
+        });
+        number
+    }
+
+    /// The process of server `number`.
+    pub fn server_process(&self, number: usize) -> ProcessId {
+        self.lock().servers[number].process
+    }
+
+    /// How many servers there are.
+    pub fn servers(&self) -> usize {
+        self.lock().servers.len()
+    }
+
+    /// The number of the server that runs as `process`.
+    pub fn server_of(&self, process: ProcessId) -> Option<usize> {
+        self.lock().servers.iter().position(|server| server.process == process)
+    }
+
+    /// Changes the links.
+    pub fn network<T>(&self, change: impl FnOnce(&mut Network) -> T) -> T {
+        let mut state = self.lock();
+        let result = change(&mut state.net);
+        state.restart_stalled_streams(&self.rt, self.rt.now());
+        result
+    }
+
+    /// Lets `look` read or feed the recorder.
+    pub fn recorder<T>(&self, look: impl FnOnce(&mut Recorder) -> T) -> T {
+        look(&mut self.lock().recorder)
+    }
+
+    /// Looks at the store.
+    pub fn store<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
+        look(&self.lock().store)
+    }
+
+    /// Wall-clock time on the host of `process`.
+    pub fn wall(&self, process: ProcessId) -> Timestamp {
+        let now = self.rt.now();
+        let ahead = self.rt.clock_of(process).wall_ahead(now);
+        EPOCH + jiff::SignedDuration::from_micros(now.as_micros() as i64 + ahead)
+    }
+
+    /// Says who carries out triggered faults.
+    pub fn set_fault_hook(&self, hook: FaultHook) {
+        *self.on_fault.lock() = Some(hook);
+    }
+
+    /// Ends the cycle between the cluster and whoever carries out faults and webhooks. Called at the end of a run.
+    pub fn tear_down(&self) {
+        *self.on_fault.lock() = None;
+        let mut state = self.lock();
+        let hooks = std::mem::take(&mut state.webhooks);
+        drop(state);
+        drop(hooks);
+    }
+}

@@ -1,0 +1,98 @@
+//! Requests and replies with the object's type erased: what travels between a client and an API server.
+
+#![expect(missing_docs, reason = "the fields are those of the typed forms that each variant names")]
+
+use std::sync::Arc;
+
+use ipam_core::api::{Call, DeleteOptions, Dry, List, ListOptions, Patch, Reply, Subresource, Verb};
+use ipam_core::{Object, ObjectKey};
+
+use crate::kinds::KindId;
+use crate::object::{Obj, typed};
+use crate::rt::ProcessId;
+
+/// [`Call`] for an object of any type.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// See [`Call::Get`].
+    Get { key: ObjectKey, resource_version: Option<String> },
+    /// See [`Call::List`].
+    List { namespace: Option<Arc<str>>, options: Box<ListOptions> },
+    /// See [`Call::Create`].
+    Create { namespace: Option<Arc<str>>, body: Obj, dry: Dry },
+    /// See [`Call::Update`].
+    Update { key: ObjectKey, body: Obj, subresource: Option<Subresource>, dry: Dry },
+    /// See [`Call::Patch`].
+    Patch { key: ObjectKey, patch: Patch, subresource: Option<Subresource>, dry: Dry },
+    /// See [`Call::Delete`].
+    Delete { key: ObjectKey, options: Box<DeleteOptions> },
+}
+
+impl Op {
+    /// The call without its type.
+    pub fn of<K: Object>(call: Call<K>) -> Self {
+        match call {
+            Call::Get { key, resource_version } => Op::Get { key, resource_version },
+            Call::List { namespace, options } => Op::List { namespace, options: Box::new(options) },
+            Call::Create { namespace, body, dry } => Op::Create { namespace, body, dry },
+            Call::Update { key, body, subresource, dry } => Op::Update { key, body, subresource, dry },
+            Call::Patch { key, patch, subresource, dry } => Op::Patch { key, patch, subresource, dry },
+            Call::Delete { key, options } => Op::Delete { key, options: Box::new(options) },
+        }
+    }
+
+    /// What the request does.
+    pub fn verb(&self) -> Verb {
+        match self {
+            Op::Get { .. } => Verb::Get,
+            Op::List { .. } => Verb::List,
+            Op::Create { .. } => Verb::Create,
+            Op::Update { .. } => Verb::Update,
+            Op::Patch { .. } => Verb::Patch,
+            Op::Delete { .. } => Verb::Delete,
+        }
+    }
+
+    /// The object it names; unset for lists and creates.
+    pub fn key(&self) -> Option<&ObjectKey> {
+        match self {
+            Op::Get { key, .. } | Op::Update { key, .. } | Op::Patch { key, .. } | Op::Delete { key, .. } => Some(key),
+            Op::List { .. } | Op::Create { .. } => None,
+        }
+    }
+}
+
+/// A request on its way.
+#[derive(Clone, Debug)]
+pub struct ApiRequest {
+    /// Who asks.
+    pub client: ProcessId,
+    /// About which type.
+    pub kind: KindId,
+    /// What.
+    pub op: Op,
+}
+
+/// [`Reply`] for an object of any type.
+#[derive(Clone, Debug)]
+pub enum ApiReply {
+    /// See [`Reply::Object`].
+    Object(Obj),
+    /// See [`Reply::List`].
+    List { resource_version: String, items: Vec<Obj>, continue_token: Option<String>, remaining: Option<u64> },
+    /// See [`Reply::Deleted`].
+    Deleted { uid: String },
+}
+
+impl ApiReply {
+    /// The reply with its type.
+    pub fn typed<K: Object>(self) -> Reply<K> {
+        match self {
+            ApiReply::Object(object) => Reply::Object(typed(object)),
+            ApiReply::List { resource_version, items, continue_token, remaining } => {
+                Reply::List(List { resource_version, items: items.into_iter().map(typed).collect(), continue_token, remaining })
+            }
+            ApiReply::Deleted { uid } => Reply::Deleted { uid },
+        }
+    }
+}

@@ -1,0 +1,768 @@
+//! An API server at work: the filters, then reads and writes (K §8.1, §8.2).
+//!
+//! A request that can be answered at once is (the common case: [`State::serve`]). What has to wait (for etcd, a
+//! cache, a webhook, or because a fault says so) goes on as a task of the server's process: [`Fabric::serve_slowly`].
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use ipam_core::api::{DeleteOptions, Dry, Reason, Subresource, TransportError, Verb};
+use ipam_core::{ApiError, ObjectKey, Status};
+
+use super::admission::{Denial, FailurePolicy, Review, Verdict, Webhook};
+use super::control::EtcdTrouble;
+use super::read::{Freshness, get_freshness, plan_list, too_large};
+use super::request::{ApiReply, ApiRequest, Op};
+use super::server::{Failure, Mishap};
+use super::write::{self, Step};
+use super::{Fabric, State, WritePoint};
+use crate::draw::unit;
+use crate::kinds::{KindId, TypeDef};
+use crate::net::{Block, Fate};
+use crate::object::{Obj, make_mut, resource_version};
+use crate::rt::{ProcessId, ProcessState};
+use crate::time::SimTime;
+use crate::trace::{EventKind, FaultChange};
+
+/// How long a read waits for its revision (K §2.11).
+const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
+/// How often etcd reports progress to a cache that asks for it (K §2.2).
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// How long etcd's client waits (K §3.4).
+const ETCD_TIMEOUT: Duration = Duration::from_secs(7);
+/// The deadline of a mutating request (K §2.11).
+const MUTATING_DEADLINE: Duration = Duration::from_secs(34);
+/// The deadline of any other request (K §2.11).
+const READ_DEADLINE: Duration = Duration::from_secs(60);
+
+/// How a request was served.
+pub(crate) enum Served {
+    /// At once.
+    Now(Result<ApiReply, ApiError>),
+    /// It has to wait for something.
+    Later(ApiRequest, Option<Mishap>),
+}
+
+/// The load phase of a write.
+enum Loaded {
+    /// A create, or an update that creates.
+    Create { namespace: Option<Arc<str>>, body: Obj },
+    /// An update or a patched object.
+    Update { key: ObjectKey, body: Obj, current: Obj, patch: bool },
+    /// A delete.
+    Delete { key: ObjectKey, current: Obj, options: Box<DeleteOptions> },
+}
+
+/// What all phases of a write need to know of its request.
+#[derive(Clone, Copy)]
+struct Intent {
+    client: ProcessId,
+    kind: KindId,
+    verb: Verb,
+    subresource: Option<Subresource>,
+    dry: Dry,
+}
+
+impl Intent {
+    fn of(request: &ApiRequest) -> Self {
+        let (subresource, dry) = match &request.op {
+            Op::Create { dry, .. } => (None, *dry),
+            Op::Update { subresource, dry, .. } | Op::Patch { subresource, dry, .. } => (*subresource, *dry),
+            Op::Delete { options, .. } => (None, options.dry),
+            Op::Get { .. } | Op::List { .. } => (None, Dry::No),
+        };
+        Self { client: request.client, kind: request.kind, verb: request.op.verb(), subresource, dry }
+    }
+}
+
+fn etcd_error(text: &'static str) -> ApiError {
+    Status::new(Reason::Unknown, text).into()
+}
+
+fn failure(failure: Failure, verb: Verb, def: &TypeDef) -> ApiError {
+    match failure {
+        Failure::EtcdTimeout => etcd_error("etcdserver: request timed out"),
+        Failure::LeaderChanged => etcd_error("etcdserver: leader changed"),
+        Failure::Timeout => deadline_exceeded(),
+        Failure::ServerTimeout => {
+            let operation = if verb == Verb::Create { "POST" } else { verb.as_str() };
+            let key = ObjectKey::cluster(operation);
+            Status::about(Reason::ServerTimeout, def.group, def.plural, &key, "").retry_after(2).into()
+        }
+        Failure::Reset => TransportError::Reset.into(),
+    }
+}
+
+fn deadline_exceeded() -> ApiError {
+    Status::new(Reason::Timeout, "request did not complete within requested timeout - context deadline exceeded").into()
+}
+
+impl State {
+    /// Counts a write of its client and returns the crash points that it reaches: before and after its commit.
+    pub(crate) fn write_points_at(&mut self, request: &ApiRequest) -> (Option<u32>, Option<u32>) {
+        if !request.op.verb().is_write() {
+            return (None, None);
+        }
+        let count = self.writes.entry(request.client).or_insert(0);
+        *count += 1;
+        let count = *count;
+        let reached = |point: &&WritePoint| point.client == request.client && point.nth == count;
+        let find =
+            |after: bool| self.write_points.iter().filter(reached).find(|point| point.after_commit == after).map(|point| point.fault);
+        if self.write_points.is_empty() { (None, None) } else { (find(false), find(true)) }
+    }
+
+    /// The mishap that hits this request, if any.
+    fn mishap(&mut self, client: ProcessId, server: ProcessId, kind: KindId, verb: Verb, block: &Block, at: SimTime) -> Option<Mishap> {
+        let hit = self.api_faults.iter().enumerate().find(|(index, fault)| {
+            let applies = |side: &crate::net::Side, process| side.contains(process);
+            applies(&fault.clients, client)
+                && applies(&fault.servers, server)
+                && (fault.verbs.is_empty() || fault.verbs.contains(&verb))
+                && (fault.kinds.is_empty() || fault.kinds.contains(&kind))
+                && unit(block[3].rotate_left(*index as u32 * 13)) < fault.chance
+        });
+        let (index, mishap) = hit.map(|(_, fault)| (fault.fault, fault.mishap))?;
+        self.recorder.observe(at, EventKind::Fault { index, change: FaultChange::Fired });
+        Some(mishap)
+    }
+
+    /// Whether the request is refused for want of permission.
+    fn is_forbidden(&mut self, request: &ApiRequest, verb: Verb, at: SimTime) -> bool {
+        let hit = self.forbidden.iter().find(|rule| {
+            rule.clients.contains(request.client)
+                && (rule.verbs.is_empty() || rule.verbs.contains(&verb))
+                && (rule.kinds.is_empty() || rule.kinds.contains(&request.kind))
+        });
+        let fault = hit.map(|rule| rule.fault);
+        if let Some(Some(index)) = fault {
+            self.recorder.observe(at, EventKind::Fault { index, change: FaultChange::Fired });
+        }
+        fault.is_some()
+    }
+
+    /// What the filters of K §8.1 say: overload before permission, permission before everything else.
+    fn filter(
+        &mut self,
+        fabric: &Fabric,
+        server: usize,
+        request: &ApiRequest,
+        block: &Block,
+        now: SimTime,
+    ) -> Result<Option<Mishap>, ApiError> {
+        let verb = request.op.verb();
+        let def = fabric.registry.get(request.kind);
+        let mut mishap = None;
+        if !self.api_faults.is_empty() {
+            let process = self.servers[server].process;
+            mishap = self.mishap(request.client, process, request.kind, verb, block, now);
+            match mishap {
+                Some(Mishap::TooManyRequests { retry_after }) => {
+                    let text = "Too many requests, please try again later.";
+                    return Err(ApiError::Plain { code: 429, text, retry_after: Some(retry_after) });
+                }
+                Some(Mishap::Unavailable) => {
+                    return Err(ApiError::Plain { code: 503, text: "apiserver is shutting down", retry_after: Some(1) });
+                }
+                Some(Mishap::FailBeforeCommit) => return Err(etcd_error("etcdserver: request timed out")),
+                _ => {}
+            }
+        }
+        if !self.forbidden.is_empty() && self.is_forbidden(request, verb, now) {
+            return Err(forbidden(def, verb, request.op.key()));
+        }
+        Ok(mishap)
+    }
+
+    /// Answers a request, or finds that it has to wait.
+    pub(crate) fn serve(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, now: SimTime) -> Served {
+        let mishap = match self.filter(fabric, server, &request, &block, now) {
+            Ok(mishap) => mishap,
+            Err(error) => return Served::Now(Err(error)),
+        };
+        if mishap.is_some() || self.servers[server].paused || self.must_wait(fabric, server, &request, now) {
+            return Served::Later(request, mishap);
+        }
+        Served::Now(self.answer(fabric, server, request, now))
+    }
+
+    /// Whether a request needs something that is not there yet.
+    fn must_wait(&mut self, fabric: &Fabric, server: usize, request: &ApiRequest, now: SimTime) -> bool {
+        let kind = request.kind;
+        match &request.op {
+            Op::Get { resource_version, .. } => match get_freshness(resource_version.as_deref()) {
+                Ok(Freshness::AtLeast(revision)) => self.cache_reaches(server, kind, revision, now) != Some(now),
+                Ok(Freshness::Any) => self.servers[server].ready_at > now && !self.reaches_etcd(server),
+                _ => !self.reaches_etcd(server),
+            },
+            Op::List { options, .. } => match plan_list(fabric.registry.get(kind), options) {
+                Ok(plan) => match plan.freshness {
+                    Freshness::AtLeast(revision) => self.cache_reaches(server, kind, revision, now) != Some(now),
+                    Freshness::Any => false,
+                    Freshness::Exact(_) => !self.reaches_etcd(server),
+                    Freshness::Latest => {
+                        let revision = self.store.revision();
+                        !self.reaches_etcd(server)
+                            || (self.knobs.consistent_list_from_cache && self.cache_reaches(server, kind, revision, now) != Some(now))
+                    }
+                },
+                Err(_) => false,
+            },
+            op => {
+                !self.reaches_etcd(server) || (!self.webhooks.is_empty() && self.webhooks.iter().any(|hook| hook.matches(kind, op.verb())))
+            }
+        }
+    }
+
+    /// Answers a request whose needs are met, without webhooks.
+    fn answer(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, now: SimTime) -> Result<ApiReply, ApiError> {
+        let def = fabric.registry.get(request.kind);
+        let boxed = |status: Box<Status>| ApiError::Status(status);
+        match request.op {
+            Op::Get { key, resource_version } => {
+                let freshness = get_freshness(resource_version.as_deref()).map_err(boxed)?;
+                self.get(def, server, request.kind, &key, &freshness, now).map(ApiReply::Object).map_err(boxed)
+            }
+            Op::List { namespace, options } => {
+                let plan = plan_list(def, &options).map_err(boxed)?;
+                self.list(server, request.kind, namespace.as_ref(), &plan, def, now).map_err(boxed)
+            }
+            _ => {
+                // The body is moved, not shared: it can be stamped in place.
+                let intent = Intent::of(&request);
+                let loaded = self.load(fabric, intent.kind, request.op).map_err(boxed)?;
+                let (key, step) = self.prepare(fabric, server, intent, loaded).map_err(boxed)?;
+                Ok(self.carry_out(fabric, server, intent, key, step, now))
+            }
+        }
+    }
+
+    // --------------------------------------------------------------------------------------------------- writes
+
+    /// The checks before mutating admission.
+    fn load(&self, fabric: &Fabric, kind: KindId, op: Op) -> write::Answer<Loaded> {
+        let def = fabric.registry.get(kind);
+        let table = self.store.table(kind);
+        match op {
+            Op::Create { namespace, body, .. } => {
+                write::load_create(def, namespace.as_deref(), &body)?;
+                if let Some(namespace) = &namespace {
+                    self.check_namespace(def, namespace, &body)?;
+                }
+                Ok(Loaded::Create { namespace, body })
+            }
+            Op::Update { key, mut body, .. } => {
+                let current = table.get(&key);
+                if write::load_update(def, &self.knobs, &key, &body, current)? {
+                    let current = current.cloned().unwrap_or_else(|| unreachable!("the object exists"));
+                    return Ok(Loaded::Update { key, body, current, patch: false });
+                }
+                // A PUT that creates is not held to the version it names.
+                make_mut(&mut body).meta_mut().resource_version = None;
+                Ok(Loaded::Create { namespace: key.namespace().map(Arc::from), body })
+            }
+            Op::Patch { key, patch, .. } => {
+                let current = table.get(&key).ok_or_else(|| write::not_found(def, &key))?.clone();
+                let mut body = write::apply_patch(def, &key, &patch, &current)?;
+                if !patch_sets_version(&patch) {
+                    make_mut(&mut body).meta_mut().resource_version = None;
+                }
+                Ok(Loaded::Update { key, body, current, patch: true })
+            }
+            Op::Delete { key, options } => {
+                let current = table.get(&key).ok_or_else(|| write::not_found(def, &key))?.clone();
+                Ok(Loaded::Delete { key, current, options })
+            }
+            Op::Get { .. } | Op::List { .. } => unreachable!("reads are not loaded"),
+        }
+    }
+
+    /// The NamespaceLifecycle plugin (K066).
+    fn check_namespace(&self, def: &TypeDef, namespace: &str, body: &Obj) -> write::Answer<()> {
+        let Some(kind) = self.namespaces else { return Ok(()) };
+        let key = ObjectKey::cluster(namespace);
+        match self.store.table(kind).get(&key) {
+            None => Err(Box::new(Status::about(Reason::NotFound, "", "namespaces", &key, ""))),
+            Some(found) if found.meta().deletion_timestamp.is_some() => {
+                let own = ObjectKey::cluster(body.meta().name.as_deref().unwrap_or(""));
+                let text = format!("unable to create new content in namespace {namespace} because it is being terminated");
+                let cause = ipam_core::api::Cause {
+                    reason: "NamespaceTerminating".into(),
+                    message: format!("namespace {namespace} is being terminated").into(),
+                    field: "metadata.namespace".into(),
+                };
+                Err(Box::new(Status::about(Reason::Forbidden, def.group, def.plural, &own, text).cause(cause)))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// From the RV check to the decision. Loaded state must still be current.
+    fn prepare(&mut self, fabric: &Fabric, server: usize, intent: Intent, loaded: Loaded) -> write::Answer<(ObjectKey, Step)> {
+        let def = fabric.registry.get(intent.kind);
+        match loaded {
+            Loaded::Create { namespace, mut body } => {
+                let wall = fabric.wall(self.servers[server].process);
+                let State { store, names, knobs, .. } = self;
+                let table = store.table(intent.kind);
+                let exists = |key: &ObjectKey| table.get(key).is_some();
+                let key = write::prepare_create(def, knobs, namespace.as_deref(), &mut body, wall, names, exists)?;
+                write::finish_create(def, &key, table.get(&key), &body)?;
+                Ok((key, Step::Put(body)))
+            }
+            Loaded::Update { key, body, current, patch } => {
+                if intent.subresource.is_some() && !def.has_status {
+                    return Err(Box::new(Status::new(Reason::NotFound, "the server could not find the requested resource")));
+                }
+                let step = write::prepare_update(def, &key, body, intent.subresource, &current, patch)?;
+                Ok((key, step))
+            }
+            Loaded::Delete { key, current, options } => {
+                let wall = fabric.wall(self.servers[server].process);
+                let step = write::prepare_delete(def, &key, &options, &current, wall)?;
+                Ok((key, step))
+            }
+        }
+    }
+
+    /// Commits a step and answers.
+    fn carry_out(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, step: Step, now: SimTime) -> ApiReply {
+        let uid = |object: Option<&Obj>| object.and_then(|object| object.meta().uid.clone()).unwrap_or_default();
+        let table = self.store.table(intent.kind);
+        if intent.dry == Dry::Run {
+            return match step {
+                Step::Put(object) | Step::Keep(object) | Step::Remove { answer: Some(object) } => ApiReply::Object(object),
+                Step::PutThenRemove(_) | Step::Remove { answer: None } => ApiReply::Deleted { uid: uid(table.get(&key)) },
+            };
+        }
+        match step {
+            Step::Keep(object) => ApiReply::Object(object),
+            Step::Put(object) => ApiReply::Object(self.put(fabric, server, intent, key, object, now)),
+            Step::Remove { answer } => {
+                let uid = uid(table.get(&key));
+                self.commit(fabric, server, intent, key, None, now);
+                answer.map_or(ApiReply::Deleted { uid }, ApiReply::Object)
+            }
+            Step::PutThenRemove(object) => {
+                let uid = uid(Some(&object));
+                let stored = self.put(fabric, server, intent, key.clone(), object, now);
+                if std::mem::take(&mut self.servers[server].crash_in_delete) {
+                    // The lock is held: whoever releases it carries the crash out before the answer is on its way.
+                    self.pending_server_crashes.push(server);
+                    return ApiReply::Object(stored);
+                }
+                self.commit(fabric, server, intent, key, None, now);
+                ApiReply::Deleted { uid }
+            }
+        }
+    }
+
+    /// Stores an object and returns it with its revision.
+    fn put(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, object: Obj, now: SimTime) -> Obj {
+        self.commit(fabric, server, intent, key, Some(object), now).unwrap_or_else(|| unreachable!("what was put is there"))
+    }
+
+    /// Takes a revision for one change and tells everybody.
+    fn commit(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, after: Option<Obj>, now: SimTime) -> Option<Obj> {
+        let Intent { client, kind, verb, .. } = intent;
+        if self.knobs.burned_revisions > 0 {
+            let burned = self.choices.below(u64::from(self.knobs.burned_revisions) + 1);
+            self.store.burn(burned);
+        }
+        let change = match after {
+            Some(object) => self.store.put(kind, key, object, now),
+            None => self.store.remove(kind, key, now),
+        };
+        let event = EventKind::Commit {
+            client,
+            server: self.servers[server].process,
+            verb,
+            kind,
+            key: &change.key,
+            revision: change.revision,
+            before: change.before.as_ref(),
+            after: change.after.as_ref(),
+        };
+        self.recorder.observe(now, event);
+        let result = change.after.clone();
+        self.dispatch(&fabric.rt, &fabric.registry, kind, now);
+        result
+    }
+}
+
+/// Whether a patch itself names a resourceVersion, which makes it conditional (K087).
+fn patch_sets_version(patch: &ipam_core::api::Patch) -> bool {
+    match patch.kind {
+        ipam_core::api::PatchKind::Json => patch.body.as_array().is_some_and(|operations| {
+            operations.iter().any(|operation| operation["path"] == "/metadata/resourceVersion" && operation["op"] != "test")
+        }),
+        _ => patch.body.pointer("/metadata/resourceVersion").is_some_and(|version| !version.is_null()),
+    }
+}
+
+fn forbidden(def: &TypeDef, verb: Verb, key: Option<&ObjectKey>) -> ApiError {
+    let nobody = ObjectKey::cluster("");
+    let group = def.group;
+    let text = format!("User cannot {verb} resource \"{}\" in API group \"{group}\"", def.plural);
+    Status::about(Reason::Forbidden, def.group, def.plural, key.unwrap_or(&nobody), text).into()
+}
+
+impl Fabric {
+    /// Serves a request that has to wait. Ends with the exchange done, and perhaps a commit after that.
+    pub(crate) async fn serve_slowly(self: Arc<Self>, id: usize, server: usize, request: ApiRequest, mishap: Option<Mishap>) {
+        let def = self.registry.get(request.kind);
+        let verb = request.op.verb();
+        let started = self.rt.now();
+        let deadline = started + if verb.is_write() { MUTATING_DEADLINE } else { READ_DEADLINE };
+        // The reply does not wait longer than this; the work goes on (K §2.11).
+        let fabric = self.clone();
+        self.rt.at(deadline, move || {
+            let mut state = fabric.lock();
+            if state.exchanges.get(id).is_some_and(|exchange| exchange.at <= started) {
+                state.complete(id, Err(deadline_exceeded()), deadline);
+            }
+        });
+        match mishap {
+            Some(Mishap::Slow { by }) => self.rt.sleep(by).await,
+            Some(Mishap::CommitLate { error, after }) => {
+                self.lock().complete(id, Err(failure(error, verb, def)), self.rt.now());
+                self.rt.sleep(after).await;
+            }
+            Some(Mishap::Twice { gap }) => {
+                // The first answer is lost on the way to whoever sent it again.
+                drop(self.work(None, server, request.clone()).await);
+                self.rt.sleep(gap).await;
+            }
+            _ => {}
+        }
+        let result = self.work(Some(id), server, request).await;
+        match mishap {
+            Some(Mishap::LoseReply { error, after }) => {
+                self.rt.sleep(after).await;
+                self.lock().complete(id, Err(failure(error, verb, def)), self.rt.now());
+            }
+            _ => self.lock().complete(id, result, self.rt.now()),
+        }
+        self.crash_pending_servers();
+    }
+
+    /// Waits for what the request needs and answers it. `id`: the exchange that may be told of an error before the
+    /// work is done.
+    async fn work(self: &Arc<Self>, id: Option<usize>, server: usize, request: ApiRequest) -> Result<ApiReply, ApiError> {
+        let def = self.registry.get(request.kind);
+        match &request.op {
+            Op::Get { resource_version, .. } => {
+                let freshness = get_freshness(resource_version.as_deref()).map_err(ApiError::Status)?;
+                self.wait_for(server, request.kind, &freshness).await?;
+            }
+            Op::List { options, .. } => {
+                let plan = plan_list(def, options).map_err(ApiError::Status)?;
+                self.wait_for(server, request.kind, &plan.freshness).await?;
+            }
+            _ => {
+                if let Some(result) = self.wait_to_write(id, server).await {
+                    return result;
+                }
+                let hooked = self.lock().webhooks.iter().any(|hook| hook.matches(request.kind, request.op.verb()));
+                if hooked {
+                    return self.write_with_admission(server, &request).await;
+                }
+            }
+        }
+        let mut state = self.lock();
+        let now = self.rt.now();
+        state.answer(self, server, request, now)
+    }
+
+    /// Waits until a read can be answered.
+    async fn wait_for(self: &Arc<Self>, server: usize, kind: KindId, freshness: &Freshness) -> Result<(), ApiError> {
+        let wanted = {
+            let mut state = self.lock();
+            let not_ready = state.servers[server].ready_at > self.rt.now();
+            match *freshness {
+                Freshness::Any if !not_ready => return Ok(()),
+                Freshness::AtLeast(revision) if !not_ready => Some((revision, true)),
+                Freshness::Latest if state.knobs.consistent_list_from_cache => {
+                    let revision = state.store.revision();
+                    (state.cache_reaches(server, kind, revision, self.rt.now()) != Some(self.rt.now())).then_some((revision, false))
+                }
+                _ => None,
+            }
+        };
+        if let Some((revision, must)) = wanted {
+            let give_up = self.rt.now() + FRESHNESS_WAIT;
+            loop {
+                let now = self.rt.now();
+                let reaches = self.lock().cache_reaches(server, kind, revision, now);
+                match reaches {
+                    Some(at) if at <= now => return Ok(()),
+                    _ if now >= give_up && must => {
+                        let current = self.lock().servers[server].caches[usize::from(kind.0)].visible(now);
+                        return Err(ApiError::Status(too_large(revision, current)));
+                    }
+                    // A consistent list falls back to etcd.
+                    _ if now >= give_up => break,
+                    Some(at) => self.rt.sleep_until(at.min(give_up)).await,
+                    None => self.rt.sleep_until((now + PROGRESS_EVERY).min(give_up)).await,
+                }
+            }
+        }
+        // A read is sent again by etcd's client until its time-out.
+        if self.lock().reaches_etcd(server) || self.in_time(ETCD_TIMEOUT, self.etcd_reached(server)).await {
+            Ok(())
+        } else {
+            Err(etcd_error("etcdserver: request timed out"))
+        }
+    }
+
+    /// Waits until a write can be proposed. `Some` = it is over: the caller has been told, and what was to be
+    /// committed has been, or never will be (K §3.4).
+    async fn wait_to_write(self: &Arc<Self>, id: Option<usize>, server: usize) -> Option<Result<ApiReply, ApiError>> {
+        let trouble = {
+            let state = self.lock();
+            if state.reaches_etcd(server) {
+                return None;
+            }
+            state.etcd.trouble
+        };
+        let reached = self.in_time(ETCD_TIMEOUT, self.etcd_reached(server)).await;
+        let (lost_its_leader, commits) = {
+            let mut state = self.lock();
+            (state.choices.chance(0.5), state.choices.chance(0.5))
+        };
+        let error = match (reached, trouble) {
+            (true, Some(EtcdTrouble::Electing)) if lost_its_leader => etcd_error("etcdserver: leader changed"),
+            (true, _) => return None,
+            (false, Some(EtcdTrouble::Electing)) => etcd_error("etcdserver: request timed out, possibly due to previous leader failure"),
+            (false, _) => etcd_error("etcdserver: request timed out"),
+        };
+        if !commits {
+            return Some(Err(error));
+        }
+        if let Some(id) = id {
+            self.lock().complete(id, Err(error), self.rt.now());
+        }
+        self.etcd_reached(server).await;
+        None
+    }
+
+    /// Whether `future` completes within `limit`.
+    async fn in_time(&self, limit: Duration, future: impl Future<Output = ()>) -> bool {
+        let mut future = std::pin::pin!(future);
+        let mut sleep = std::pin::pin!(self.rt.sleep(limit));
+        std::future::poll_fn(|cx| {
+            if future.as_mut().poll(cx).is_ready() {
+                Poll::Ready(true)
+            } else if sleep.as_mut().poll(cx).is_ready() {
+                Poll::Ready(false)
+            } else {
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    // ------------------------------------------------------------------------------------------------ admission
+
+    /// A write that webhooks want to see: their calls take time, so the stored object may change meanwhile, and then
+    /// everything starts again (K §2.7 step 10).
+    async fn write_with_admission(self: &Arc<Self>, server: usize, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+        let intent = Intent::of(request);
+        let (mutating, validating): (Vec<Webhook>, Vec<Webhook>) =
+            self.lock().webhooks.iter().filter(|hook| hook.matches(intent.kind, intent.verb)).cloned().partition(|hook| hook.mutating);
+        loop {
+            let mut loaded = self.lock().load(self, intent.kind, request.op.clone()).map_err(ApiError::Status)?;
+            for hook in &mutating {
+                if let Some(changed) = self.call_webhook(server, hook, review(intent, &loaded)).await? {
+                    match &mut loaded {
+                        Loaded::Create { body, .. } | Loaded::Update { body, .. } => *body = changed,
+                        Loaded::Delete { .. } => {}
+                    }
+                }
+            }
+            let old = match &loaded {
+                Loaded::Update { current, .. } | Loaded::Delete { current, .. } => Some(current.clone()),
+                Loaded::Create { .. } => None,
+            };
+            let base = old.as_ref().map(|old| resource_version(&**old).to_owned());
+            let (key, step) = self.lock().prepare(self, server, intent, loaded).map_err(ApiError::Status)?;
+            let object = match &step {
+                Step::Put(object) | Step::Keep(object) | Step::Remove { answer: Some(object) } if intent.verb != Verb::Delete => {
+                    Some(object.clone())
+                }
+                _ => None,
+            };
+            let dry = intent.dry == Dry::Run;
+            let review = Review { verb: intent.verb, kind: intent.kind, key: Some(key.clone()), object, old, dry };
+            let calls = validating.iter().map(|hook| self.call_webhook(server, hook, review.clone())).collect();
+            for verdict in join_all(calls).await {
+                verdict?;
+            }
+            drop(review);
+            let mut state = self.lock();
+            let now = self.rt.now();
+            let stored = state.store.table(intent.kind).get(&key);
+            let unchanged = match (&base, stored) {
+                (Some(base), Some(stored)) => base == resource_version(&**stored),
+                (None, None) => true,
+                (None, Some(stored)) => {
+                    let def = self.registry.get(intent.kind);
+                    return match write::finish_create(def, &key, Some(stored), stored) {
+                        Err(status) => Err(ApiError::Status(status)),
+                        Ok(()) => unreachable!("the key is taken"),
+                    };
+                }
+                (Some(_), None) => false,
+            };
+            if unchanged {
+                return Ok(state.carry_out(self, server, intent, key, step, now));
+            }
+        }
+    }
+
+    /// Calls one webhook over the network and applies its failure policy.
+    async fn call_webhook(self: &Arc<Self>, server: usize, hook: &Webhook, review: Review) -> Result<Option<Obj>, ApiError> {
+        let process = self.server_process(server);
+        let answer: Arc<parking_lot::Mutex<Option<Verdict>>> = Arc::default();
+        let call = {
+            let (fabric, hook, answer) = (self.clone(), hook.clone(), answer.clone());
+            async move {
+                if fabric.travel(process, hook.process).await && fabric.rt.state(hook.process) != ProcessState::Down {
+                    let delay = {
+                        let mut state = fabric.lock();
+                        let u = state.choices.unit();
+                        if state.servers[server].degraded { state.degraded_samplers } else { state.samplers }.webhook.sample(u)
+                    };
+                    fabric.rt.sleep(delay).await;
+                    let verdict = fabric.in_process(hook.process, (hook.handler)(review)).await;
+                    if fabric.travel(hook.process, process).await {
+                        *answer.lock() = verdict;
+                    } else {
+                        std::future::pending::<()>().await;
+                    }
+                } else if fabric.rt.state(hook.process) != ProcessState::Down {
+                    // The call was lost: only the time-out ends it.
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        let in_time = self.in_time(hook.timeout, call).await;
+        let verdict = answer.lock().take();
+        match verdict {
+            Some(Ok(changed)) => Ok(changed.filter(|_| hook.mutating)),
+            Some(Err(Denial { code, message })) => {
+                let code = if code < 400 { 400 } else { code };
+                let mut status =
+                    Status::new(Reason::Forbidden, format!("admission webhook \"{}\" denied the request: {message}", hook.name));
+                status.reason = reason_of(code);
+                status.code = code;
+                Err(status.into())
+            }
+            None if hook.failure_policy == FailurePolicy::Ignore => Ok(None),
+            None => {
+                let why = if in_time { "connection refused" } else { "context deadline exceeded" };
+                Err(Status::new(Reason::InternalError, format!("failed calling webhook \"{}\": failed to call webhook: {why}", hook.name))
+                    .into())
+            }
+        }
+    }
+
+    /// Runs `future` as part of `process`: it stands still or dies with it. `None` = it died.
+    async fn in_process<T: Send + 'static>(&self, process: ProcessId, future: Pin<Box<dyn Future<Output = T> + Send>>) -> Option<T> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.rt.spawn(process, async move {
+            let _ = sender.send(future.await);
+        });
+        receiver.await.ok()
+    }
+
+    /// Lets a message travel from one process to another. `false` = it was lost.
+    pub(crate) async fn travel(self: &Arc<Self>, from: ProcessId, to: ProcessId) -> bool {
+        loop {
+            let (fate, _) = self.lock().net.send(from, to);
+            match fate {
+                Fate::Deliver { after, .. } => {
+                    self.rt.sleep(after).await;
+                    return true;
+                }
+                Fate::Lost => return false,
+                Fate::Held => self.network_change().await,
+            }
+        }
+    }
+
+    /// Completes at the next change of a network rule.
+    pub(crate) fn network_change(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
+        let fabric = self.clone();
+        let mut registered = false;
+        std::future::poll_fn(move |cx| {
+            if registered {
+                return Poll::Ready(());
+            }
+            registered = true;
+            fabric.lock().net.on_change(cx.waker());
+            Poll::Pending
+        })
+    }
+
+    /// Carries out crashes that were decided while the lock was held.
+    pub(crate) fn crash_pending_servers(self: &Arc<Self>) {
+        let pending = std::mem::take(&mut self.lock().pending_server_crashes);
+        for server in pending {
+            self.crash_server(server);
+        }
+    }
+}
+
+/// The reason that goes with the code of a denial.
+fn reason_of(code: u16) -> Reason {
+    match code {
+        400 => Reason::BadRequest,
+        401 => Reason::Unauthorized,
+        403 => Reason::Forbidden,
+        404 => Reason::NotFound,
+        409 => Reason::Conflict,
+        422 => Reason::Invalid,
+        429 => Reason::TooManyRequests,
+        _ => Reason::Unknown,
+    }
+}
+
+/// What a mutating webhook sees.
+fn review(intent: Intent, loaded: &Loaded) -> Review {
+    let (key, object, old) = match loaded {
+        Loaded::Create { namespace, body } => {
+            let name = body.meta().name.as_deref().filter(|name| !name.is_empty());
+            let key = name.map(|name| match namespace {
+                Some(namespace) => ObjectKey::namespaced(namespace, name),
+                None => ObjectKey::cluster(name),
+            });
+            (key, Some(body.clone()), None)
+        }
+        Loaded::Update { key, body, current, .. } => (Some(key.clone()), Some(body.clone()), Some(current.clone())),
+        Loaded::Delete { key, current, .. } => (Some(key.clone()), None, Some(current.clone())),
+    };
+    Review { verb: intent.verb, kind: intent.kind, key, object, old, dry: intent.dry == Dry::Run }
+}
+
+/// Runs futures concurrently and returns their results in order.
+async fn join_all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
+    let mut futures: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|cx| {
+        let mut waiting = false;
+        for (future, result) in &mut futures {
+            if result.is_none() {
+                match future.as_mut().poll(cx) {
+                    Poll::Ready(value) => *result = Some(value),
+                    Poll::Pending => waiting = true,
+                }
+            }
+        }
+        if waiting { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    futures.into_iter().map(|(_, result)| result.unwrap_or_else(|| unreachable!("every future is ready"))).collect()
+}

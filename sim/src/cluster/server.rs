@@ -1,0 +1,235 @@
+//! One API server: its caches, its troubles, and how long its steps take.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::store::Revision;
+use crate::draw::{Concern, Draw};
+use crate::kinds::KindId;
+use crate::net::{Delay, Sampler, Side};
+use crate::rt::ProcessId;
+use crate::time::SimTime;
+use ipam_core::api::Verb;
+
+/// How long the steps of a server take (K §11.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerDelays {
+    /// Authentication, decoding, admission in process.
+    pub processing: Delay,
+    /// From proposing a write to etcd until it is applied.
+    pub commit: Delay,
+    /// A quorum read.
+    pub quorum_read: Delay,
+    /// From a commit until a server's watch cache has it.
+    pub cache_lag: Delay,
+    /// From the watch cache to the client's connection; the network comes on top.
+    pub watch_lag: Delay,
+    /// One call of an admission webhook.
+    pub webhook: Delay,
+}
+
+impl Default for ServerDelays {
+    fn default() -> Self {
+        Self {
+            processing: Delay::lognormal_us(500, 5_000, 100_000),
+            commit: Delay::lognormal_us(3_000, 20_000, 200_000),
+            quorum_read: Delay::lognormal_us(1_500, 12_000, 200_000),
+            cache_lag: Delay::lognormal_us(2_000, 30_000, 1_000_000),
+            watch_lag: Delay::lognormal_us(700, 28_000, 1_000_000),
+            webhook: Delay::lognormal_us(5_000, 100_000, 10_000_000),
+        }
+    }
+}
+
+impl ServerDelays {
+    /// The same steps while etcd or the server is overloaded (K §11.2, degraded column).
+    pub fn degraded() -> Self {
+        Self {
+            processing: Delay::lognormal_us(5_000, 500_000, 5_000_000),
+            commit: Delay::lognormal_us(50_000, 1_500_000, 7_000_000),
+            quorum_read: Delay::lognormal_us(20_000, 1_000_000, 7_000_000),
+            cache_lag: Delay::lognormal_us(100_000, 5_000_000, 30_000_000),
+            watch_lag: Delay::lognormal_us(50_000, 5_000_000, 30_000_000),
+            webhook: Delay::lognormal_us(500_000, 10_000_000, 10_000_000),
+        }
+    }
+}
+
+/// [`ServerDelays`] made ready for drawing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Samplers {
+    pub processing: Sampler,
+    pub commit: Sampler,
+    pub quorum_read: Sampler,
+    pub cache_lag: Sampler,
+    pub watch_lag: Sampler,
+    pub webhook: Sampler,
+}
+
+impl Samplers {
+    pub(crate) fn new(delays: &ServerDelays) -> Self {
+        Self {
+            processing: delays.processing.sampler(),
+            commit: delays.commit.sampler(),
+            quorum_read: delays.quorum_read.sampler(),
+            cache_lag: delays.cache_lag.sampler(),
+            watch_lag: delays.watch_lag.sampler(),
+            webhook: delays.webhook.sampler(),
+        }
+    }
+}
+
+/// What an API server does to a request that a fault has singled out (K §2.13, §9.2 A1 to A8).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mishap {
+    /// 429 from the overload filter: not executed.
+    TooManyRequests {
+        /// The `Retry-After` header.
+        retry_after: u32,
+    },
+    /// 503 from a server that shuts down: not executed.
+    Unavailable,
+    /// 500 with etcd's raw text, before the commit.
+    FailBeforeCommit,
+    /// Executed, then an error after `after`.
+    LoseReply {
+        /// What the caller gets.
+        error: Failure,
+        /// How long after the commit.
+        after: Duration,
+    },
+    /// An error now, and the commit `after` later.
+    CommitLate {
+        /// What the caller gets.
+        error: Failure,
+        /// How long after the error.
+        after: Duration,
+    },
+    /// Executed, and executed again after `gap`; the caller gets the second answer.
+    Twice {
+        /// Between the two executions.
+        gap: Duration,
+    },
+    /// Everything takes `by` longer.
+    Slow {
+        /// How much.
+        by: Duration,
+    },
+}
+
+/// The error that an ambiguous write ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// 500, empty reason, `etcdserver: request timed out`.
+    EtcdTimeout,
+    /// 500, empty reason, `etcdserver: leader changed`.
+    LeaderChanged,
+    /// 504, reason Timeout.
+    Timeout,
+    /// 500, reason ServerTimeout, retry after 2 s.
+    ServerTimeout,
+    /// The connection breaks.
+    Reset,
+}
+
+/// A mishap that hits some requests with some probability.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiFault {
+    /// The fault of the plan that this belongs to.
+    pub fault: u32,
+    /// On which servers.
+    pub servers: Side,
+    /// Requests of which clients.
+    pub clients: Side,
+    /// Which verbs; empty = all but watch.
+    pub verbs: Vec<Verb>,
+    /// Which types; empty = all.
+    pub kinds: Vec<KindId>,
+    /// The probability per request.
+    pub chance: f64,
+    /// What happens.
+    pub mishap: Mishap,
+}
+
+/// The watch cache of one type on one server: a prefix of the store's history.
+pub(crate) struct Cache {
+    /// The revision of the list that the cache began with: it has no history before.
+    pub initial: Revision,
+    /// The number of the next change to take from the store.
+    pub next: u64,
+    /// Changes taken, and when each becomes visible here; oldest first.
+    pub incoming: VecDeque<(Revision, SimTime)>,
+    /// The revision that is visible here.
+    visible: Revision,
+    /// When the last change taken becomes visible.
+    pub last_due: SimTime,
+    /// Whether it takes no changes at present (K §9.2 B1).
+    pub frozen: bool,
+    /// Additional lag of every change.
+    pub extra_lag: Duration,
+    pub lag: Draw,
+    pub watchers: Vec<usize>,
+}
+
+impl Cache {
+    pub(crate) fn new(seed: u64, server: u32, kind: KindId, initial: Revision, next: u64) -> Self {
+        Self {
+            initial,
+            next,
+            incoming: VecDeque::new(),
+            visible: initial,
+            last_due: SimTime::ZERO,
+            frozen: false,
+            extra_lag: Duration::ZERO,
+            lag: Draw::new(seed, Concern::CacheLag, u64::from(server) << 32 | u64::from(kind.0)),
+            watchers: Vec::new(),
+        }
+    }
+
+    /// The revision visible at `now`. `now` must not go back.
+    pub(crate) fn visible(&mut self, now: SimTime) -> Revision {
+        while let Some(&(revision, due)) = self.incoming.front()
+            && due <= now
+        {
+            self.visible = revision;
+            self.incoming.pop_front();
+        }
+        self.visible
+    }
+
+    /// When the cache will have every change up to `revision`, if it goes on as now.
+    pub(crate) fn reaches(&self, revision: Revision) -> SimTime {
+        self.incoming.iter().rev().find(|(incoming, _)| *incoming <= revision).map_or(SimTime::ZERO, |&(_, due)| due)
+    }
+
+    /// Starts again from a list at `initial`; whoever watches must be told.
+    pub(crate) fn restart(&mut self, initial: Revision, next: u64) {
+        self.initial = initial;
+        self.next = next;
+        self.incoming.clear();
+        self.visible = initial;
+        self.frozen = false;
+    }
+}
+
+/// One API server.
+pub(crate) struct ApiServer {
+    pub process: ProcessId,
+    /// Whether it accepts connections.
+    pub up: bool,
+    /// Whether it is stopped in its tracks.
+    pub paused: bool,
+    /// When its caches have their initial list; before, they answer 429.
+    pub ready_at: SimTime,
+    /// Whether it is cut off from etcd (K §9.2 B10).
+    pub etcd_cut: bool,
+    /// Whether its steps take as long as those of an overloaded server.
+    pub degraded: bool,
+    pub caches: Vec<Cache>,
+    /// The next pod that it deletes without grace is left between the two phases: the server crashes there (K102).
+    pub crash_in_delete: bool,
+}

@@ -1,0 +1,427 @@
+//! Watch streams (K §2.3 to §2.5): what each watcher will see, and when.
+//!
+//! A stream's queue holds elements with the moment at which each arrives at the client. They are put there when the
+//! change is committed (or when a frozen cache goes on), so an idle watch costs nothing and a delivery costs one timer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use ipam_core::Status;
+use ipam_core::api::{TransportError, WatchOptions};
+
+use super::State;
+use super::server::{ApiServer, Samplers};
+use super::store::{Change, Revision, in_namespace};
+use crate::draw::unit;
+use crate::kinds::{KindId, Registry};
+use crate::net::Network;
+use crate::object::{Obj, make_mut};
+use crate::rt::{ProcessId, Rt};
+use crate::selector::Selector;
+use crate::time::SimTime;
+use crate::trace::WatchKind;
+
+/// How long a client takes to find a silent connection dead: HTTP/2 ping after 30 s idle, 15 s for the answer (K §4.4).
+pub const KEEPALIVE: Duration = Duration::from_secs(45);
+/// About how often a quiet stream gets a bookmark (K §2.3).
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// A last bookmark comes this long before the server ends the stream.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// How long events stay in a server's history at least (K §2.5).
+const HISTORY_AGE: Duration = Duration::from_secs(75);
+
+/// One element on its way to a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Element {
+    pub what: WatchKind,
+    pub revision: Revision,
+    pub object: Option<Obj>,
+    pub status: Option<Box<Status>>,
+    pub initial_events_end: bool,
+}
+
+/// How a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// No ERROR element, no transport error: time-out, slow consumer, cache re-initialised.
+    Clean,
+    /// The connection broke.
+    Broken(TransportError),
+}
+
+pub(crate) struct Watcher {
+    pub client: ProcessId,
+    pub server: usize,
+    pub kind: KindId,
+    namespace: Option<Arc<str>>,
+    selector: Selector,
+    /// Elements that are on their way, with their arrival; `NEVER` = the link is cut.
+    queue: VecDeque<(SimTime, Element)>,
+    last_due: SimTime,
+    /// Events up to this revision are not for this stream.
+    start: Revision,
+    /// Since when elements cannot get through.
+    stalled: Option<SimTime>,
+    /// When and how it ends, once elements that arrive before have been read. `None` = at `expires`, cleanly.
+    end: Option<(SimTime, End)>,
+    /// The server's own time-out.
+    expires: SimTime,
+    bookmarks: bool,
+    next_bookmark: SimTime,
+    waker: Option<Waker>,
+    /// The earliest timer that will wake the reader.
+    armed: SimTime,
+}
+
+impl Watcher {
+    /// Sends an element on its way: it leaves the server at `ready` at the earliest and arrives in order.
+    #[expect(clippy::too_many_arguments, reason = "the parts of the state that a delivery needs, borrowed apart")]
+    fn push(
+        &mut self,
+        rt: &Rt,
+        net: &mut Network,
+        server: ProcessId,
+        samplers: &Samplers,
+        buffer: usize,
+        ready: SimTime,
+        element: Element,
+        now: SimTime,
+    ) {
+        if self.end.is_some() {
+            return;
+        }
+        if self.queue.len() >= buffer {
+            // A slow consumer is cut off cleanly; what is in the buffers still arrives (K054).
+            self.finish(net, rt, server, End::Clean, now);
+            return;
+        }
+        let due = match net.send_in_stream(server, self.client) {
+            Some((delay, block)) if self.stalled.is_none() => {
+                (ready + delay + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due)
+            }
+            _ => {
+                self.stalled.get_or_insert(now);
+                SimTime::NEVER
+            }
+        };
+        if due != SimTime::NEVER {
+            self.last_due = due;
+        }
+        self.queue.push_back((due, element));
+        if self.queue.len() == 1 {
+            self.arm(rt, if due == SimTime::NEVER { now + KEEPALIVE } else { due });
+        }
+    }
+
+    /// Ends the stream: the client learns of it when the news has travelled, or by its own keep-alive.
+    fn finish(&mut self, net: &mut Network, rt: &Rt, server: ProcessId, end: End, now: SimTime) {
+        if self.end.is_some() {
+            return;
+        }
+        let (at, end) = match net.send_in_stream(server, self.client) {
+            Some((delay, _)) if self.stalled.is_none() => ((now + delay).max(self.last_due), end),
+            _ => (self.stalled.unwrap_or(now) + KEEPALIVE, End::Broken(TransportError::ConnectionLost)),
+        };
+        self.end = Some((at, end));
+        self.arm(rt, at);
+    }
+
+    /// Makes sure that the reader, if it waits, is woken at `at` or earlier.
+    fn arm(&mut self, rt: &Rt, at: SimTime) {
+        if at < self.armed
+            && let Some(waker) = &self.waker
+        {
+            rt.wake_at(waker, at);
+            self.armed = at;
+        }
+    }
+}
+
+/// What a reader finds.
+pub(crate) enum Next {
+    Element(Element),
+    End(End),
+    /// Nothing yet: the reader has been registered.
+    Wait,
+}
+
+/// The event that a change means to a watcher, if any (K §2.4).
+fn convert(registry: &Registry, kind: KindId, selector: &Selector, change: &Change) -> Option<Element> {
+    let def = registry.get(kind);
+    let plain = selector.is_everything();
+    let matches = |object: &Option<Obj>| object.as_ref().is_some_and(|object| plain || selector.matches(def, &**object));
+    let (had, has) = (matches(&change.before), matches(&change.after));
+    let (what, object) = match (had, has) {
+        (false, true) => (WatchKind::Added, change.after.clone()),
+        (true, true) => (WatchKind::Modified, change.after.clone()),
+        (true, false) => (WatchKind::Deleted, change.tombstone.clone().or_else(|| Some(last_seen(change)))),
+        (false, false) => return None,
+    };
+    Some(Element { what, revision: change.revision, object, status: None, initial_events_end: false })
+}
+
+/// An object that ceased to match: its old content with the new revision (K047).
+fn last_seen(change: &Change) -> Obj {
+    let mut object = change.before.clone().unwrap_or_else(|| unreachable!("an object that matched before existed before"));
+    make_mut(&mut object).meta_mut().resource_version = Some(change.revision.to_string());
+    object
+}
+
+impl State {
+    /// Takes new changes of every type into every cache that can take them, and on to its watchers.
+    pub(crate) fn dispatch(&mut self, rt: &Rt, registry: &Registry, kind: KindId, now: SimTime) {
+        for server in 0..self.servers.len() {
+            self.dispatch_on(rt, registry, server, kind, now);
+        }
+    }
+
+    /// The same for one server.
+    pub(crate) fn dispatch_on(&mut self, rt: &Rt, registry: &Registry, server: usize, kind: KindId, now: SimTime) {
+        let buffer = self.knobs.watch_buffer as usize;
+        let State { servers, store, net, watchers, samplers, degraded_samplers, etcd, .. } = self;
+        let ApiServer { process, up, paused, etcd_cut, degraded, ref mut caches, .. } = servers[server];
+        let cache = &mut caches[usize::from(kind.0)];
+        if !up || paused || etcd_cut || cache.frozen {
+            return;
+        }
+        let samplers = if degraded || etcd.is_degraded() { degraded_samplers } else { samplers };
+        let table = store.table(kind);
+        while let Some(change) = table.change(cache.next) {
+            cache.next += 1;
+            let due = (now + samplers.cache_lag.sample(unit(cache.lag.u64())) + cache.extra_lag).max(cache.last_due);
+            cache.last_due = due;
+            cache.incoming.push_back((change.revision, due));
+            // Visible entries are only pruned by reads; without readers the queue would keep the whole run.
+            if cache.incoming.len() > 64 {
+                cache.visible(now);
+            }
+            for &id in &cache.watchers {
+                let watcher = &mut watchers[id];
+                if change.revision <= watcher.start || !in_namespace(&change.key, watcher.namespace.as_ref()) {
+                    continue;
+                }
+                if let Some(element) = convert(registry, kind, &watcher.selector, change) {
+                    watcher.push(rt, net, process, samplers, buffer, due, element, now);
+                }
+            }
+        }
+    }
+
+    /// Streams that were stalled by a cut link get their elements when the link is back.
+    pub(crate) fn restart_stalled_streams(&mut self, rt: &Rt, now: SimTime) {
+        let buffer = self.knobs.watch_buffer as usize;
+        let State { servers, net, watchers, samplers, .. } = self;
+        for (_, watcher) in watchers.iter_mut().filter(|(_, watcher)| watcher.stalled.is_some()) {
+            let server = servers[watcher.server].process;
+            if net.is_cut(server, watcher.client) {
+                continue;
+            }
+            watcher.stalled = None;
+            let queue = std::mem::take(&mut watcher.queue);
+            for (due, element) in queue {
+                if due == SimTime::NEVER {
+                    watcher.push(rt, net, server, samplers, buffer, now, element, now);
+                } else {
+                    watcher.queue.push_back((due, element));
+                }
+            }
+            if let Some(waker) = &watcher.waker {
+                waker.wake_by_ref();
+            }
+        }
+    }
+
+    /// Ends the streams of one server (and one type), each when the news reaches its client.
+    pub(crate) fn end_streams(&mut self, rt: &Rt, server: usize, kind: Option<KindId>, client: Option<ProcessId>, end: End, now: SimTime) {
+        let State { servers, net, watchers, .. } = self;
+        let from = servers[server].process;
+        for cache in &servers[server].caches {
+            for &id in &cache.watchers {
+                let watcher = &mut watchers[id];
+                if kind.is_some_and(|kind| watcher.kind != kind) || client.is_some_and(|client| watcher.client != client) {
+                    continue;
+                }
+                watcher.finish(net, rt, from, end, now);
+            }
+        }
+    }
+
+    /// Opens a stream. The caller has checked that the server is up and its caches are ready.
+    ///
+    /// `initial`: start with synthetic ADDED elements for the state that this cache has.
+    #[expect(clippy::too_many_arguments, reason = "one call site; the parts of a request")]
+    pub(crate) fn open_watch(
+        &mut self,
+        rt: &Rt,
+        registry: &Registry,
+        client: ProcessId,
+        server: usize,
+        kind: KindId,
+        namespace: Option<Arc<str>>,
+        selector: Selector,
+        options: &WatchOptions,
+        from: Option<Revision>,
+        lifetime: Duration,
+        now: SimTime,
+    ) -> usize {
+        let process = self.servers[server].process;
+        let expires = now + lifetime;
+        let last_bookmark = SimTime::from_micros(expires.as_micros().saturating_sub(BOOKMARK_BEFORE_END.as_micros() as u64));
+        let mut watcher = Watcher {
+            client,
+            server,
+            kind,
+            namespace,
+            selector,
+            queue: VecDeque::new(),
+            last_due: now,
+            start: 0,
+            stalled: None,
+            end: None,
+            expires,
+            bookmarks: options.allow_bookmarks,
+            next_bookmark: (now + BOOKMARK_EVERY).min(last_bookmark),
+            waker: None,
+            armed: SimTime::NEVER,
+        };
+        let oldest = self.oldest_start(server, kind, now);
+        // The initial state is sent as fast as the client reads: it does not count against the buffer.
+        let buffer = usize::MAX;
+        let State { servers, store, net, samplers, .. } = &mut *self;
+        let cache = &mut servers[server].caches[usize::from(kind.0)];
+        let visible = cache.visible(now);
+        let table = store.table(kind);
+        let def = registry.get(kind);
+        match from {
+            Some(from) if from < oldest => {
+                let text = format!("too old resource version: {from} ({oldest})");
+                let status = Box::new(Status::new(ipam_core::Reason::Expired, text));
+                let element =
+                    Element { what: WatchKind::Error, revision: 0, object: None, status: Some(status), initial_events_end: false };
+                watcher.push(rt, net, process, samplers, buffer, now, element, now);
+                watcher.finish(net, rt, process, End::Clean, now);
+            }
+            from => {
+                if from.is_none() {
+                    for (key, object) in table.at(visible) {
+                        if in_namespace(key, watcher.namespace.as_ref()) && watcher.selector.matches(def, &**object) {
+                            let revision = crate::object::resource_version(&**object).parse().unwrap_or(0);
+                            let element = Element {
+                                what: WatchKind::Added,
+                                revision,
+                                object: Some(object.clone()),
+                                status: None,
+                                initial_events_end: false,
+                            };
+                            watcher.push(rt, net, process, samplers, buffer, now, element, now);
+                        }
+                    }
+                    if options.send_initial_events {
+                        let element =
+                            Element { what: WatchKind::Bookmark, revision: visible, object: None, status: None, initial_events_end: true };
+                        watcher.push(rt, net, process, samplers, buffer, now, element, now);
+                    }
+                }
+                watcher.start = from.unwrap_or(visible);
+                // Changes that the cache has taken; later ones come by dispatch.
+                let mut index = table.index_after(watcher.start);
+                while index < cache.next
+                    && let Some(change) = table.change(index)
+                {
+                    index += 1;
+                    let due = cache.incoming.iter().find(|(revision, _)| *revision == change.revision).map_or(now, |&(_, due)| due);
+                    if in_namespace(&change.key, watcher.namespace.as_ref())
+                        && let Some(element) = convert(registry, kind, &watcher.selector, change)
+                    {
+                        watcher.push(rt, net, process, samplers, buffer, due, element, now);
+                    }
+                }
+            }
+        }
+        let id = self.watchers.insert(watcher);
+        self.servers[server].caches[usize::from(kind.0)].watchers.push(id);
+        id
+    }
+
+    /// The oldest revision from which a watch can start on this server (K §2.5, history window).
+    pub(crate) fn oldest_start(&mut self, server: usize, kind: KindId, now: SimTime) -> Revision {
+        let window = self.knobs.history_events as u64;
+        let cache = &mut self.servers[server].caches[usize::from(kind.0)];
+        let table = self.store.table(kind);
+        let first = table.index_after(cache.initial);
+        let mut oldest = cache.initial;
+        let mut index = first;
+        while index + window < cache.next
+            && let Some(change) = table.change(index)
+            && change.at + HISTORY_AGE < now
+        {
+            oldest = change.revision;
+            index += 1;
+        }
+        oldest
+    }
+
+    /// Reads the next element of a stream or registers `waker`.
+    pub(crate) fn poll_watch(&mut self, rt: &Rt, id: usize, waker: &Waker, now: SimTime) -> Next {
+        let buffer = self.knobs.watch_buffer as usize;
+        let State { servers, watchers, net, samplers, .. } = self;
+        let watcher = &mut watchers[id];
+        let server = &servers[watcher.server];
+        if let Some(since) = watcher.stalled
+            && now >= since + KEEPALIVE
+        {
+            return Next::End(End::Broken(TransportError::ConnectionLost));
+        }
+        if watcher.bookmarks && now >= watcher.next_bookmark && watcher.end.is_none() {
+            watcher.next_bookmark = now + BOOKMARK_EVERY;
+            let cache = &server.caches[usize::from(watcher.kind.0)];
+            let revision = cache.incoming.back().map_or_else(|| cache.initial, |&(revision, _)| revision);
+            if !cache.frozen && !server.paused {
+                let revision = revision.max(watcher.start);
+                let element = Element { what: WatchKind::Bookmark, revision, object: None, status: None, initial_events_end: false };
+                watcher.push(rt, net, server.process, samplers, buffer, now, element, now);
+            }
+        }
+        if let Some(&(due, _)) = watcher.queue.front()
+            && due <= now
+            && let Some((_, element)) = watcher.queue.pop_front()
+        {
+            return Next::Element(element);
+        }
+        let mut wake = watcher.queue.front().map_or(SimTime::NEVER, |&(due, _)| due);
+        if let Some((at, end)) = watcher.end {
+            if at <= now && wake > at {
+                return Next::End(end);
+            }
+            wake = wake.min(at);
+        } else {
+            if watcher.expires <= now {
+                return Next::End(End::Clean);
+            }
+            wake = wake.min(watcher.expires);
+            if watcher.bookmarks {
+                wake = wake.min(watcher.next_bookmark);
+            }
+        }
+        if let Some(since) = watcher.stalled {
+            wake = wake.min(since + KEEPALIVE);
+        }
+        if !watcher.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            watcher.waker = Some(waker.clone());
+            watcher.armed = SimTime::NEVER;
+        }
+        if watcher.armed <= now {
+            watcher.armed = SimTime::NEVER;
+        }
+        watcher.arm(rt, wake);
+        Next::Wait
+    }
+
+    /// The client is no longer interested.
+    pub(crate) fn close_watch(&mut self, id: usize) {
+        let watcher = self.watchers.remove(id);
+        self.servers[watcher.server].caches[usize::from(watcher.kind.0)].watchers.retain(|&other| other != id);
+    }
+}

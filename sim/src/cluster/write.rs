@@ -1,0 +1,550 @@
+//! What an API server does with a write (K §1, §2.6 to §2.10), as functions from the stored state to a [`Step`].
+//!
+//! ```text
+//!   load ─► (mutating webhooks) ─► prepare ─► (validating webhooks) ─► commit, if nothing changed since load
+//! ```
+//! Nothing here touches the store, the network or a clock: the caller passes state in and carries the step out.
+
+use std::borrow::Cow;
+
+use ipam_core::api::{Cause, DeleteOptions, Patch, PatchKind, Reason, Subresource};
+use ipam_core::{ObjectKey, Status};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+
+use super::Knobs;
+use crate::draw::Draw;
+use crate::kinds::TypeDef;
+use crate::object::{Obj, make_mut, resource_version};
+
+/// The largest request body, in bytes; more is 413 (K §1.3).
+const BODY_MAX: usize = 3 << 20;
+/// The largest etcd transaction, in bytes (K §1.3).
+const ETCD_REQUEST_MAX: usize = 3 << 19;
+/// The longest name of a generated object before its suffix (K064).
+const GENERATE_BASE_MAX: usize = 58;
+/// What a generated suffix is made of (K §2.6).
+const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// How often the server tries another generated name (KEP-4420).
+const GENERATE_ATTEMPTS: usize = 8;
+
+/// What a write comes to.
+#[derive(Debug)]
+pub enum Step {
+    /// Store this object.
+    Put(Obj),
+    /// Store this object, then remove it: the two phases of a pod's deletion without grace (K099).
+    PutThenRemove(Obj),
+    /// Remove the stored object; an update that did so answers with the body as sent (K080).
+    Remove {
+        /// The answer of an update; a delete answers with a Status.
+        answer: Option<Obj>,
+    },
+    /// Nothing changes: 200 with the stored object, no revision, no event (K075).
+    Keep(Obj),
+}
+
+/// Errors of this module are answers of the API server.
+pub type Answer<T> = Result<T, Box<Status>>;
+
+fn invalid(def: &TypeDef, key: &ObjectKey, causes: Vec<Cause>) -> Box<Status> {
+    let mut status = Status::about(Reason::Invalid, def.group, def.kind, key, "");
+    status.details.causes = causes;
+    Box::new(status)
+}
+
+fn field_invalid(field: &'static str, message: impl Into<Cow<'static, str>>) -> Cause {
+    Cause { reason: "FieldValueInvalid".into(), message: message.into(), field: field.into() }
+}
+
+fn conflict(def: &TypeDef, key: &ObjectKey, text: impl Into<Cow<'static, str>>) -> Box<Status> {
+    Box::new(Status::about(Reason::Conflict, def.group, def.plural, key, text))
+}
+
+/// 409: changed since it was read.
+fn modified(def: &TypeDef, key: &ObjectKey) -> Box<Status> {
+    conflict(def, key, "the object has been modified; please apply your changes to the latest version and try again")
+}
+
+/// 404.
+pub fn not_found(def: &TypeDef, key: &ObjectKey) -> Box<Status> {
+    Box::new(Status::about(Reason::NotFound, def.group, def.plural, key, ""))
+}
+
+/// 400.
+pub fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
+    Box::new(Status::new(Reason::BadRequest, text))
+}
+
+/// Size limits that need no stored state (K017).
+fn check_size(def: &TypeDef, object: &Obj) -> Answer<()> {
+    let size = (def.size)(&**object);
+    if size > BODY_MAX {
+        return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, "Request entity too large: limit is 3145728")));
+    }
+    Ok(())
+}
+
+/// The size limit of etcd itself, after the type's own validation.
+fn check_etcd_size(def: &TypeDef, object: &Obj) -> Answer<()> {
+    if (def.size)(&**object) > ETCD_REQUEST_MAX {
+        return Err(Box::new(Status::new(Reason::Unknown, "etcdserver: request is too large")));
+    }
+    Ok(())
+}
+
+// ---------------------------------------------------------------------------------------------------------------- create
+
+/// The key under which a create is stored; unset while the name is yet to be generated.
+pub fn create_key(def: &TypeDef, namespace: Option<&str>, body: &ObjectMeta) -> Answer<Option<ObjectKey>> {
+    if def.namespaced {
+        let Some(namespace) = namespace else {
+            return Err(bad_request(format!("an empty namespace may not be set during creation of {}", def.plural)));
+        };
+        if body.namespace.as_deref().is_some_and(|own| own != namespace) {
+            return Err(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+        }
+        Ok(body.name.as_deref().filter(|name| !name.is_empty()).map(|name| ObjectKey::namespaced(namespace, name)))
+    } else {
+        if namespace.is_some() || body.namespace.is_some() {
+            return Err(bad_request("namespace may not be set on a cluster-scoped object"));
+        }
+        Ok(body.name.as_deref().filter(|name| !name.is_empty()).map(ObjectKey::cluster))
+    }
+}
+
+/// The checks of a create that come before mutating admission.
+pub fn load_create(def: &TypeDef, namespace: Option<&str>, body: &Obj) -> Answer<()> {
+    check_size(def, body)?;
+    let key = create_key(def, namespace, body.meta())?;
+    if key.is_none() && body.meta().generate_name.as_deref().unwrap_or("").is_empty() {
+        let cause = Cause {
+            reason: "FieldValueRequired".into(),
+            message: "Required value: name or generateName is required".into(),
+            field: "metadata.name".into(),
+        };
+        return Err(invalid(def, &ObjectKey::cluster(""), vec![cause]));
+    }
+    Ok(())
+}
+
+/// Sets what the server owns, applies the type's defaults and validates (K §2.6). `exists` tells whether a key is taken.
+pub fn prepare_create(
+    def: &TypeDef,
+    knobs: &Knobs,
+    namespace: Option<&str>,
+    body: &mut Obj,
+    now: Timestamp,
+    names: &mut Draw,
+    exists: impl Fn(&ObjectKey) -> bool,
+) -> Answer<ObjectKey> {
+    let object = make_mut(body);
+    let meta = object.meta_mut();
+    if meta.resource_version.as_deref().is_some_and(|version| !version.is_empty()) {
+        return Err(Box::new(Status::new(Reason::Unknown, "resourceVersion should not be set on objects to be created")));
+    }
+    meta.uid = Some(new_uid(names));
+    meta.creation_timestamp = Some(Time(whole_seconds(now)));
+    meta.deletion_timestamp = None;
+    meta.deletion_grace_period_seconds = None;
+    meta.self_link = None;
+    meta.generation = def.has_generation.then_some(1);
+    if let Some(namespace) = namespace {
+        meta.namespace = Some(namespace.to_owned());
+    }
+    let key = match create_key(def, namespace, meta)? {
+        Some(key) => key,
+        None => {
+            let base = meta.generate_name.clone().unwrap_or_default();
+            let key = generate_key(def, namespace, &base, knobs, names, &exists)?;
+            meta.name = Some(key.name().to_owned());
+            key
+        }
+    };
+    if def.has_status && !def.keeps_status_on_create {
+        (def.reset_status)(object);
+    }
+    (def.on_create)(object);
+    let mut causes = validate_name(def, &key);
+    causes.extend(validate_meta(object.meta()));
+    causes.extend((def.validate)(object));
+    if !causes.is_empty() {
+        return Err(invalid(def, &key, causes));
+    }
+    Ok(key)
+}
+
+/// The last check of a create: the key must be free.
+pub fn finish_create(def: &TypeDef, key: &ObjectKey, existing: Option<&Obj>, body: &Obj) -> Answer<()> {
+    if let Some(existing) = existing {
+        let text = if existing.meta().deletion_timestamp.is_some() { "object is being deleted: " } else { "" };
+        return Err(Box::new(Status::about(Reason::AlreadyExists, def.group, def.plural, key, text)));
+    }
+    check_etcd_size(def, body)
+}
+
+fn generate_key(
+    def: &TypeDef,
+    namespace: Option<&str>,
+    base: &str,
+    knobs: &Knobs,
+    names: &mut Draw,
+    exists: &impl Fn(&ObjectKey) -> bool,
+) -> Answer<ObjectKey> {
+    let base: String = base.chars().take(GENERATE_BASE_MAX).collect();
+    let attempts = if knobs.generate_name_retries { GENERATE_ATTEMPTS } else { 1 };
+    let mut last = None;
+    for _ in 0..attempts {
+        let suffix: String = (0..5).map(|_| char::from(*names.pick(SUFFIX_ALPHABET))).collect();
+        let name = format!("{base}{suffix}");
+        let key = namespace.map_or_else(|| ObjectKey::cluster(&name), |namespace| ObjectKey::namespaced(namespace, &name));
+        if !exists(&key) {
+            return Ok(key);
+        }
+        last = Some(key);
+    }
+    let key = last.unwrap_or_else(|| unreachable!("at least one attempt"));
+    let mut status = Status::about(Reason::AlreadyExists, def.group, def.plural, &key, "");
+    if knobs.generate_name_retries {
+        status = status.retry_after(1);
+    }
+    Err(Box::new(status))
+}
+
+/// A random UUID (version 4).
+fn new_uid(names: &mut Draw) -> String {
+    let (high, low) = (names.u64() & !0xf000 | 0x4000, names.u64() & !(0b11 << 62) | 0b10 << 62);
+    format!("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xffff, high & 0xffff, low >> 48, low & 0xffff_ffff_ffff)
+}
+
+/// Cut to whole seconds, as the wire format has them.
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+// ---------------------------------------------------------------------------------------------------------------- update
+
+/// The checks of an update that come before mutating admission: existence and UID (K §2.7 steps 1 to 3).
+/// `Ok(true)` = the object exists; `Ok(false)` = the update creates it.
+pub fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &Obj, current: Option<&Obj>) -> Answer<bool> {
+    check_size(def, body)?;
+    let meta = body.meta();
+    if meta.name.as_deref() != Some(key.name()) {
+        return Err(bad_request(format!(
+            "the name of the object ({}) does not match the name on the URL ({})",
+            meta.name.as_deref().unwrap_or(""),
+            key.name()
+        )));
+    }
+    if meta.namespace.is_some() && meta.namespace.as_deref() != key.namespace() {
+        return Err(bad_request(format!(
+            "the namespace of the object ({}) does not match the namespace on the request ({})",
+            meta.namespace.as_deref().unwrap_or(""),
+            key.namespace().unwrap_or("")
+        )));
+    }
+    let uid = meta.uid.as_deref().filter(|uid| !uid.is_empty());
+    let uid_mismatch = |stored: &str| {
+        let uid = uid.unwrap_or("");
+        conflict(def, key, format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"))
+    };
+    match current {
+        Some(current) => {
+            let stored = current.meta().uid.as_deref().unwrap_or("");
+            if uid.is_some_and(|uid| uid != stored) { Err(uid_mismatch(stored)) } else { Ok(true) }
+        }
+        None if def.create_on_update => {
+            if uid.is_some() {
+                Err(uid_mismatch(""))
+            } else {
+                Ok(false)
+            }
+        }
+        None if uid.is_some() && knobs.missing_put_with_uid_conflicts => Err(uid_mismatch("")),
+        None => Err(not_found(def, key)),
+    }
+}
+
+/// Applies a patch to the current object (K §2.9). The result is then treated like the body of an update.
+pub fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current: &Obj) -> Answer<Obj> {
+    /// More operations than this are 413.
+    const OPERATIONS_MAX: usize = 10_000;
+    let mut value = current.to_value();
+    match patch.kind {
+        PatchKind::Merge => {
+            if !patch.body.is_object() {
+                return Err(bad_request("a merge patch must be a JSON object"));
+            }
+            json_patch::merge(&mut value, &patch.body);
+        }
+        PatchKind::Json => {
+            let operations: json_patch::Patch =
+                serde::Deserialize::deserialize(&*patch.body).map_err(|error| bad_request(error.to_string()))?;
+            if operations.len() > OPERATIONS_MAX {
+                let text = format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());
+                return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, text)));
+            }
+            json_patch::patch(&mut value, &operations)
+                .map_err(|error| invalid(def, key, vec![field_invalid("patch", error.to_string())]))?;
+        }
+        PatchKind::Strategic | PatchKind::Apply => {
+            let name = if patch.kind == PatchKind::Apply { "apply-patch+yaml" } else { "strategic-merge-patch+json" };
+            let text = format!(
+                "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, \
+                 application/merge-patch+json (got application/{name})"
+            );
+            return Err(Box::new(Status::new(Reason::UnsupportedMediaType, text)));
+        }
+    }
+    let patched = (def.from_value)(value).map_err(bad_request)?;
+    let (meta, stored) = (patched.meta(), current.meta());
+    if meta.name != stored.name || meta.namespace != stored.namespace {
+        return Err(bad_request("the name or namespace of the object does not match the request"));
+    }
+    if meta.uid != stored.uid {
+        let message = format!("Invalid value: {:?}: field is immutable", meta.uid.as_deref().unwrap_or(""));
+        return Err(invalid(def, key, vec![field_invalid("metadata.uid", message)]));
+    }
+    Ok(patched)
+}
+
+/// From the RV check to the decision (K §2.7 steps 5 to 9). `unconditional`: the request is a patch, which brought no
+/// version of its own unless it set one.
+pub fn prepare_update(
+    def: &TypeDef,
+    key: &ObjectKey,
+    mut body: Obj,
+    subresource: Option<Subresource>,
+    current: &Obj,
+    is_patch: bool,
+) -> Answer<Step> {
+    let stored = current.meta();
+    let version = resource_version(&*body);
+    if version.is_empty() {
+        if !def.unconditional_update && !is_patch {
+            let cause = field_invalid("metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
+            return Err(invalid(def, key, vec![cause]));
+        }
+    } else if version != resource_version(&**current) {
+        return Err(modified(def, key));
+    }
+    if subresource == Some(Subresource::Status) {
+        body = status_body(def, &body, current);
+    }
+    let object = make_mut(&mut body);
+    let mut causes = restore_meta(object.meta_mut(), stored, subresource.is_none());
+    if def.has_status && subresource.is_none() {
+        (def.copy_status)(object, &**current);
+    }
+    let spec_differs = def.has_generation && (def.spec_differs)(object, &**current);
+    if spec_differs {
+        let meta = object.meta_mut();
+        meta.generation = Some(meta.generation.unwrap_or(0) + 1);
+    }
+    causes.extend(validate_meta(object.meta()));
+    causes.extend((def.validate)(object));
+    causes.extend((def.validate_update)(object, &**current));
+    if !causes.is_empty() {
+        return Err(invalid(def, key, causes));
+    }
+    check_etcd_size(def, &body)?;
+    let terminating_without_grace = stored.deletion_timestamp.is_some() && stored.deletion_grace_period_seconds.unwrap_or(0) == 0;
+    if terminating_without_grace && !is_held(def, &body) {
+        return Ok(Step::Remove { answer: Some(body) });
+    }
+    if body.same(&**current) { Ok(Step::Keep(current.clone())) } else { Ok(Step::Put(body)) }
+}
+
+/// What an update of `/status` stores: the stored object with the body's status; pods and other built-in types also
+/// keep labels, annotations and finalizers of the body, custom resources do not (K078).
+fn status_body(def: &TypeDef, body: &Obj, current: &Obj) -> Obj {
+    let mut result = current.deep_copy();
+    let object = make_mut(&mut result);
+    (def.copy_status)(object, &**body);
+    if !def.custom {
+        let (meta, sent) = (object.meta_mut(), body.meta());
+        meta.labels.clone_from(&sent.labels);
+        meta.annotations.clone_from(&sent.annotations);
+        meta.finalizers.clone_from(&sent.finalizers);
+    }
+    result
+}
+
+/// Puts back what an update must not change and reports what it must not try (K §1.1, §1.2).
+fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, main: bool) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if main {
+        match &stored.deletion_timestamp {
+            // A terminating object stays terminating, whatever the body says.
+            Some(_) if meta.deletion_grace_period_seconds.is_none() => {
+                meta.deletion_grace_period_seconds = stored.deletion_grace_period_seconds;
+            }
+            None if meta.deletion_timestamp.is_some() => {
+                causes.push(field_invalid("metadata.deletionTimestamp", "Invalid value: field is immutable"));
+            }
+            _ => {}
+        }
+        if meta.deletion_grace_period_seconds != stored.deletion_grace_period_seconds {
+            causes.push(field_invalid("metadata.deletionGracePeriodSeconds", "Invalid value: field is immutable"));
+        }
+    }
+    if meta.uid != stored.uid {
+        meta.uid.clone_from(&stored.uid);
+    }
+    if meta.namespace != stored.namespace {
+        meta.namespace.clone_from(&stored.namespace);
+    }
+    if meta.resource_version != stored.resource_version {
+        meta.resource_version.clone_from(&stored.resource_version);
+    }
+    meta.creation_timestamp.clone_from(&stored.creation_timestamp);
+    meta.deletion_timestamp.clone_from(&stored.deletion_timestamp);
+    meta.deletion_grace_period_seconds = stored.deletion_grace_period_seconds;
+    meta.generation = stored.generation;
+    meta.self_link = None;
+    if stored.deletion_timestamp.is_some() {
+        let had = stored.finalizers.as_deref().unwrap_or_default();
+        let added: Vec<&str> = meta.finalizers.iter().flatten().filter(|finalizer| !had.contains(finalizer)).map(String::as_str).collect();
+        if !added.is_empty() {
+            causes.push(Cause {
+                reason: "FieldValueForbidden".into(),
+                message: format!(
+                    "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+                )
+                .into(),
+                field: "metadata.finalizers".into(),
+            });
+        }
+    }
+    causes
+}
+
+/// Whether something keeps a terminating object from being removed.
+fn is_held(def: &TypeDef, object: &Obj) -> bool {
+    object.meta().finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty()) || (def.is_held)(&**object)
+}
+
+// ---------------------------------------------------------------------------------------------------------------- delete
+
+/// What a delete comes to (K §2.10). The preconditions are checked first.
+pub fn prepare_delete(def: &TypeDef, key: &ObjectKey, options: &DeleteOptions, current: &Obj, now: Timestamp) -> Answer<Step> {
+    let meta = current.meta();
+    let preconditions = &options.preconditions;
+    if let Some(uid) = &preconditions.uid {
+        let stored = meta.uid.as_deref().unwrap_or("");
+        if uid != stored {
+            let text = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}. The object might have been deleted and then recreated"
+            );
+            return Err(conflict(def, key, text));
+        }
+    }
+    if let Some(version) = &preconditions.resource_version {
+        let stored = resource_version(&**current);
+        if version != stored {
+            let text = format!(
+                "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {stored}. The object might have been modified"
+            );
+            return Err(conflict(def, key, text));
+        }
+    }
+    Ok(if def.graceful { graceful_delete(def, options, current, now) } else { plain_delete(def, current, now) })
+}
+
+/// A delete of a type without grace.
+fn plain_delete(def: &TypeDef, current: &Obj, now: Timestamp) -> Step {
+    if !is_held(def, current) {
+        return Step::Remove { answer: None };
+    }
+    if current.meta().deletion_timestamp.is_some() {
+        return Step::Keep(current.clone());
+    }
+    Step::Put(terminating(def, current, now, 0))
+}
+
+/// A delete of a pod.
+fn graceful_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, now: Timestamp) -> Step {
+    let meta = current.meta();
+    let asked = options.grace_period_seconds.map(|grace| if grace < 0 { 1 } else { grace });
+    let at_once = (def.deletes_at_once)(&**current);
+    let held = is_held(def, current);
+    let without_grace = |object: Obj| if held { Step::Put(object) } else { Step::PutThenRemove(object) };
+    let Some(Time(deadline)) = meta.deletion_timestamp else {
+        let grace = if at_once { 0 } else { asked.unwrap_or_else(|| (def.default_grace_seconds)(&**current)) };
+        let object = terminating(def, current, now, grace);
+        return if grace == 0 { without_grace(object) } else { Step::Put(object) };
+    };
+    let recorded = meta.deletion_grace_period_seconds.unwrap_or(0);
+    if recorded == 0 {
+        // An earlier delete got no further than its first phase (K102), or finalizers hold the pod.
+        return if held { Step::Keep(current.clone()) } else { Step::Remove { answer: None } };
+    }
+    let Some(mut grace) = asked.or(at_once.then_some(0)).map(|grace| if at_once { 0 } else { grace }).filter(|&grace| grace < recorded)
+    else {
+        return Step::Keep(current.clone());
+    };
+    // The new deadline counts from the original request, but does not lie in the past.
+    let mut until = deadline - jiff::SignedDuration::from_secs(recorded - grace);
+    let now = whole_seconds(now);
+    if until < now {
+        until = now;
+        grace = grace.min(1);
+    }
+    let mut object = current.deep_copy();
+    let meta = make_mut(&mut object).meta_mut();
+    meta.deletion_timestamp = Some(Time(until));
+    meta.deletion_grace_period_seconds = Some(grace);
+    if grace == 0 { without_grace(object) } else { Step::Put(object) }
+}
+
+/// The object with its deletion begun (K011, K096, K097).
+fn terminating(def: &TypeDef, current: &Obj, now: Timestamp, grace: i64) -> Obj {
+    let mut object = current.deep_copy();
+    let target = make_mut(&mut object);
+    (def.on_deletion)(target);
+    let meta = target.meta_mut();
+    meta.deletion_timestamp = Some(Time(whole_seconds(now) + jiff::SignedDuration::from_secs(grace)));
+    meta.deletion_grace_period_seconds = Some(grace);
+    if let Some(generation) = meta.generation.filter(|&generation| generation > 0) {
+        meta.generation = Some(generation + 1);
+    }
+    object
+}
+
+// ------------------------------------------------------------------------------------------------------------ validation
+
+/// Names are DNS subdomains, namespaces DNS labels (K §1.1).
+fn validate_name(def: &TypeDef, key: &ObjectKey) -> Vec<Cause> {
+    let longest = if def.kind == "Namespace" { 63 } else { 253 };
+    let name = key.name();
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let part_ok = |part: &str| part.starts_with(edge) && part.ends_with(edge) && part.chars().all(|c| edge(c) || c == '-');
+    if name.len() <= longest && name.split('.').all(part_ok) {
+        return Vec::new();
+    }
+    let message = format!(
+        "Invalid value: {name:?}: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and \
+         end with an alphanumeric character, and be no more than {longest} characters"
+    );
+    vec![field_invalid("metadata.name", message)]
+}
+
+/// Rules of metadata that hold for every type (K014, K016).
+fn validate_meta(meta: &ObjectMeta) -> Vec<Cause> {
+    /// Keys and values of all annotations together.
+    const ANNOTATIONS_MAX: usize = 256 << 10;
+    let mut causes = Vec::new();
+    let size: usize = meta.annotations.iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
+    if size > ANNOTATIONS_MAX {
+        let message = format!("Too long: may not be more than {ANNOTATIONS_MAX} bytes");
+        causes.push(Cause { reason: "FieldValueTooLong".into(), message: message.into(), field: "metadata.annotations".into() });
+    }
+    if meta.owner_references.iter().flatten().filter(|owner| owner.controller == Some(true)).count() > 1 {
+        causes.push(field_invalid("metadata.ownerReferences", "Invalid value: Only one reference can have Controller set to true"));
+    }
+    let both = ["orphan", "foregroundDeletion"];
+    if both.iter().all(|name| meta.finalizers.iter().flatten().any(|finalizer| finalizer == name)) {
+        causes.push(field_invalid("metadata.finalizers", "Invalid value: finalizer orphan and foregroundDeletion cannot be both set"));
+    }
+    causes
+}

@@ -1,0 +1,237 @@
+//! The built-in types that address management meets (K §1.3).
+
+use std::borrow::Cow;
+
+use ipam_core::api::Cause;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, PodStatus};
+
+use super::{Stored, TypeDef};
+
+/// The registrations of the built-in types.
+pub fn builtin() -> Vec<TypeDef> {
+    vec![
+        TypeDef::of::<Namespace>(),
+        TypeDef::of::<Node>(),
+        TypeDef::of::<Pod>(),
+        TypeDef::of::<ConfigMap>(),
+        TypeDef::of::<Lease>(),
+        TypeDef::of::<StatefulSet>(),
+        TypeDef::of::<ReplicaSet>(),
+        TypeDef::of::<Deployment>(),
+        TypeDef::of::<DaemonSet>(),
+        TypeDef::of::<Job>(),
+        TypeDef::of::<CronJob>(),
+    ]
+}
+
+/// A field whose value is not allowed to change.
+pub(crate) fn immutable(field: &'static str) -> Cause {
+    Cause { reason: "FieldValueInvalid".into(), message: "Invalid value: field is immutable".into(), field: field.into() }
+}
+
+impl Stored for Pod {
+    const GRACEFUL: bool = true;
+    const HAS_STATUS: bool = true;
+    const FIELDS: &'static [&'static str] = &[
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+    ];
+
+    fn copy_status(&mut self, other: &Self) {
+        self.status.clone_from(&other.status);
+    }
+
+    fn reset_status(&mut self) {
+        self.status = Some(PodStatus { phase: Some("Pending".to_owned()), ..Default::default() });
+    }
+
+    fn spec_differs(&self, other: &Self) -> bool {
+        self.spec != other.spec
+    }
+
+    /// Only images, activeDeadlineSeconds, added tolerations and the scheduling gates may change.
+    fn validate_update(&self, old: &Self) -> Vec<Cause> {
+        let (Some(new), Some(old)) = (&self.spec, &old.spec) else {
+            return if self.spec.is_some() == old.spec.is_some() { Vec::new() } else { vec![immutable("spec")] };
+        };
+        if new == old {
+            return Vec::new();
+        }
+        let mut allowed = old.clone();
+        for (container, changed) in allowed.containers.iter_mut().zip(&new.containers) {
+            container.image.clone_from(&changed.image);
+        }
+        for (container, changed) in allowed.init_containers.iter_mut().flatten().zip(new.init_containers.iter().flatten()) {
+            container.image.clone_from(&changed.image);
+        }
+        allowed.active_deadline_seconds = new.active_deadline_seconds;
+        let (had, has) = (old.tolerations.as_deref().unwrap_or_default(), new.tolerations.as_deref().unwrap_or_default());
+        if had.iter().all(|toleration| has.contains(toleration)) {
+            allowed.tolerations.clone_from(&new.tolerations);
+        }
+        let (had, has) = (old.scheduling_gates.as_deref().unwrap_or_default(), new.scheduling_gates.as_deref().unwrap_or_default());
+        if has.iter().all(|gate| had.contains(gate)) {
+            allowed.scheduling_gates.clone_from(&new.scheduling_gates);
+        }
+        if allowed == *new {
+            return Vec::new();
+        }
+        vec![Cause {
+            reason: "FieldValueForbidden".into(),
+            message: "Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, \
+                      `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations)"
+                .into(),
+            field: "spec".into(),
+        }]
+    }
+
+    fn field(&self, name: &str) -> Cow<'_, str> {
+        let (spec, status) = (self.spec.as_ref(), self.status.as_ref());
+        let text = |value: Option<&'_ String>| value.map_or(Cow::Borrowed(""), |value| Cow::Owned(value.clone()));
+        match name {
+            "spec.nodeName" => text(spec.and_then(|spec| spec.node_name.as_ref())),
+            "spec.restartPolicy" => text(spec.and_then(|spec| spec.restart_policy.as_ref())),
+            "spec.schedulerName" => text(spec.and_then(|spec| spec.scheduler_name.as_ref())),
+            "spec.serviceAccountName" => text(spec.and_then(|spec| spec.service_account_name.as_ref())),
+            "spec.hostNetwork" => Cow::Borrowed(if spec.and_then(|spec| spec.host_network) == Some(true) { "true" } else { "false" }),
+            "status.phase" => text(status.and_then(|status| status.phase.as_ref())),
+            "status.podIP" => text(status.and_then(|status| status.pod_ip.as_ref())),
+            "status.podIPs" => status
+                .and_then(|status| status.pod_ips.as_ref())
+                .map_or(Cow::Borrowed(""), |ips| Cow::Owned(ips.iter().map(|ip| ip.ip.as_str()).collect::<Vec<_>>().join(","))),
+            "status.nominatedNodeName" => text(status.and_then(|status| status.nominated_node_name.as_ref())),
+            _ => Cow::Borrowed(""),
+        }
+    }
+
+    fn default_grace_seconds(&self) -> i64 {
+        self.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(30)
+    }
+
+    fn deletes_at_once(&self) -> bool {
+        let unscheduled = self.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("").is_empty();
+        let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
+        unscheduled || matches!(phase, Some("Succeeded" | "Failed"))
+    }
+}
+
+impl Stored for ConfigMap {
+    const HAS_GENERATION: bool = false;
+
+    fn validate(&self) -> Vec<Cause> {
+        /// 1 MiB of data and binaryData together (K §1.3).
+        const DATA_MAX: usize = 1 << 20;
+        if self.size() <= DATA_MAX {
+            return Vec::new();
+        }
+        vec![Cause {
+            reason: "FieldValueTooLong".into(),
+            message: "Too long: may not be more than 1048576 bytes".into(),
+            field: Cow::Borrowed(""),
+        }]
+    }
+
+    fn validate_update(&self, old: &Self) -> Vec<Cause> {
+        if old.immutable != Some(true) {
+            return Vec::new();
+        }
+        let mut causes = Vec::new();
+        if self.immutable != Some(true) {
+            causes.push(immutable("immutable"));
+        }
+        if self.data != old.data {
+            causes.push(immutable("data"));
+        }
+        if self.binary_data != old.binary_data {
+            causes.push(immutable("binaryData"));
+        }
+        causes
+    }
+
+    fn size(&self) -> usize {
+        let text: usize = self.data.iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
+        let binary: usize = self.binary_data.iter().flatten().map(|(key, value)| key.len() + value.0.len()).sum();
+        text + binary
+    }
+}
+
+impl Stored for Lease {
+    const HAS_GENERATION: bool = false;
+    const UNCONDITIONAL_UPDATE: bool = false;
+    const CREATE_ON_UPDATE: bool = true;
+}
+
+impl Stored for Namespace {
+    const NAMESPACED: bool = false;
+    const HAS_STATUS: bool = true;
+
+    fn copy_status(&mut self, other: &Self) {
+        self.status.clone_from(&other.status);
+    }
+
+    fn reset_status(&mut self) {
+        self.status = Some(NamespaceStatus { phase: Some("Active".to_owned()), ..Default::default() });
+    }
+
+    fn spec_differs(&self, other: &Self) -> bool {
+        self.spec != other.spec
+    }
+
+    /// A namespace is kept by its own finalizer until its content is gone (K §1.3).
+    fn on_create(&mut self) {
+        self.spec = Some(NamespaceSpec { finalizers: Some(vec!["kubernetes".to_owned()]) });
+    }
+
+    fn on_deletion(&mut self) {
+        self.status.get_or_insert_default().phase = Some("Terminating".to_owned());
+    }
+
+    fn is_held(&self) -> bool {
+        self.spec.as_ref().and_then(|spec| spec.finalizers.as_ref()).is_some_and(|finalizers| !finalizers.is_empty())
+    }
+}
+
+impl Stored for Node {
+    const NAMESPACED: bool = false;
+    const HAS_STATUS: bool = true;
+    const KEEPS_STATUS_ON_CREATE: bool = true;
+
+    fn copy_status(&mut self, other: &Self) {
+        self.status.clone_from(&other.status);
+    }
+
+    fn spec_differs(&self, other: &Self) -> bool {
+        self.spec != other.spec
+    }
+}
+
+macro_rules! workload {
+    ($($kind:ty),*) => {$(
+        impl Stored for $kind {
+            const HAS_STATUS: bool = true;
+
+            fn copy_status(&mut self, other: &Self) {
+                self.status.clone_from(&other.status);
+            }
+
+            fn reset_status(&mut self) {
+                self.status = None;
+            }
+
+            fn spec_differs(&self, other: &Self) -> bool {
+                self.spec != other.spec
+            }
+        }
+    )*};
+}
+workload!(StatefulSet, ReplicaSet, Deployment, DaemonSet, Job, CronJob);

@@ -1,0 +1,252 @@
+//! The types a cluster serves and the rules of each (K §1.3): what may be updated, who owns the status, how a delete
+//! goes, which fields a selector may name.
+//!
+//! The store is open: a scenario registers the types it needs.
+
+mod builtin;
+
+use std::any::TypeId;
+use std::borrow::Cow;
+
+use ipam_core::api::Cause;
+use ipam_core::{FxHashMap, Object};
+use serde_json::Value;
+
+use crate::object::{AnyObject, Obj, typed_ref};
+
+pub use builtin::builtin;
+
+/// The rules of one type. The defaults are those of an ordinary built-in type.
+pub trait Stored: Object {
+    /// Whether objects live in namespaces.
+    const NAMESPACED: bool = true;
+    /// Whether a delete has a grace period (K §2.10).
+    const GRACEFUL: bool = false;
+    /// Whether a PUT without resourceVersion is accepted (K §1.3).
+    const UNCONDITIONAL_UPDATE: bool = true;
+    /// Whether a PUT creates an absent object.
+    const CREATE_ON_UPDATE: bool = false;
+    /// Whether the type is a custom resource: no strategic merge patch, `/status` resets metadata (K078, K091).
+    const CUSTOM: bool = false;
+    /// Whether `/status` is a resource of its own.
+    const HAS_STATUS: bool = false;
+    /// Whether metadata.generation is kept.
+    const HAS_GENERATION: bool = true;
+    /// Whether a create may carry a status (K §1.2, last row).
+    const KEEPS_STATUS_ON_CREATE: bool = false;
+    /// Field selectors besides metadata.name and metadata.namespace (K §2.2).
+    const FIELDS: &'static [&'static str] = &[];
+
+    /// Takes the status of `other`; only called with [`Stored::HAS_STATUS`].
+    fn copy_status(&mut self, other: &Self) {
+        let _ = other;
+    }
+
+    /// Sets the status of a new object.
+    fn reset_status(&mut self) {}
+
+    /// Whether anything differs but metadata and status.
+    fn spec_differs(&self, other: &Self) -> bool {
+        let _ = other;
+        false
+    }
+
+    /// What is wrong with the object by itself; metadata is checked elsewhere.
+    fn validate(&self) -> Vec<Cause> {
+        Vec::new()
+    }
+
+    /// What is wrong with changing `old` into this object; metadata is checked elsewhere.
+    fn validate_update(&self, old: &Self) -> Vec<Cause> {
+        let _ = old;
+        Vec::new()
+    }
+
+    /// The value of a field named in [`Stored::FIELDS`].
+    fn field(&self, name: &str) -> Cow<'_, str> {
+        let _ = name;
+        Cow::Borrowed("")
+    }
+
+    /// The seconds of grace of a delete that names none. Only for [`Stored::GRACEFUL`] types.
+    fn default_grace_seconds(&self) -> i64 {
+        0
+    }
+
+    /// Whether a delete of this object is without grace whatever was asked (K100).
+    fn deletes_at_once(&self) -> bool {
+        true
+    }
+
+    /// Sets what the server itself adds to a new object.
+    fn on_create(&mut self) {}
+
+    /// Sets what the beginning of a deletion changes besides metadata.
+    fn on_deletion(&mut self) {}
+
+    /// Whether something besides finalizers keeps a terminating object (a namespace's content).
+    fn is_held(&self) -> bool {
+        false
+    }
+
+    /// The size of the stored object in bytes, as far as it is known without converting; 0 = not worth watching.
+    fn size(&self) -> usize {
+        0
+    }
+}
+
+/// The number of a type in its registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KindId(pub u16);
+
+/// A registered type: [`Stored`] with its type erased.
+pub struct TypeDef {
+    /// The Kind.
+    pub kind: &'static str,
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version.
+    pub version: &'static str,
+    /// The plural, as in URLs.
+    pub plural: &'static str,
+    /// See [`Stored::NAMESPACED`].
+    pub namespaced: bool,
+    /// See [`Stored::GRACEFUL`].
+    pub graceful: bool,
+    /// See [`Stored::UNCONDITIONAL_UPDATE`].
+    pub unconditional_update: bool,
+    /// See [`Stored::CREATE_ON_UPDATE`].
+    pub create_on_update: bool,
+    /// See [`Stored::CUSTOM`].
+    pub custom: bool,
+    /// See [`Stored::HAS_STATUS`].
+    pub has_status: bool,
+    /// See [`Stored::HAS_GENERATION`].
+    pub has_generation: bool,
+    /// See [`Stored::KEEPS_STATUS_ON_CREATE`].
+    pub keeps_status_on_create: bool,
+    /// See [`Stored::FIELDS`].
+    pub fields: &'static [&'static str],
+    pub(crate) copy_status: fn(&mut dyn AnyObject, &dyn AnyObject),
+    pub(crate) reset_status: fn(&mut dyn AnyObject),
+    pub(crate) spec_differs: fn(&dyn AnyObject, &dyn AnyObject) -> bool,
+    pub(crate) validate: fn(&dyn AnyObject) -> Vec<Cause>,
+    pub(crate) validate_update: fn(&dyn AnyObject, &dyn AnyObject) -> Vec<Cause>,
+    pub(crate) field: for<'a> fn(&'a dyn AnyObject, &str) -> Cow<'a, str>,
+    pub(crate) default_grace_seconds: fn(&dyn AnyObject) -> i64,
+    pub(crate) deletes_at_once: fn(&dyn AnyObject) -> bool,
+    pub(crate) on_create: fn(&mut dyn AnyObject),
+    pub(crate) on_deletion: fn(&mut dyn AnyObject),
+    pub(crate) is_held: fn(&dyn AnyObject) -> bool,
+    pub(crate) size: fn(&dyn AnyObject) -> usize,
+    pub(crate) from_value: fn(Value) -> Result<Obj, String>,
+    type_id: TypeId,
+}
+
+fn typed_mut<K: Object>(object: &mut dyn AnyObject) -> &mut K {
+    object.as_any_mut().downcast_mut().unwrap_or_else(|| panic!("the object is not a {}", std::any::type_name::<K>()))
+}
+
+fn leak(text: Cow<'static, str>) -> &'static str {
+    match text {
+        Cow::Borrowed(text) => text,
+        // Derived types answer with constants; a type that does not would leak once per registration.
+        Cow::Owned(text) => text.leak(),
+    }
+}
+
+impl TypeDef {
+    /// The registration of `K`.
+    pub fn of<K: Stored>() -> Self {
+        Self {
+            kind: leak(K::kind(&())),
+            group: leak(K::group(&())),
+            version: leak(K::version(&())),
+            plural: leak(K::plural(&())),
+            namespaced: K::NAMESPACED,
+            graceful: K::GRACEFUL,
+            unconditional_update: K::UNCONDITIONAL_UPDATE,
+            create_on_update: K::CREATE_ON_UPDATE,
+            custom: K::CUSTOM,
+            has_status: K::HAS_STATUS,
+            has_generation: K::HAS_GENERATION,
+            keeps_status_on_create: K::KEEPS_STATUS_ON_CREATE,
+            fields: K::FIELDS,
+            copy_status: |object, other| typed_mut::<K>(object).copy_status(typed_ref(other)),
+            reset_status: |object| typed_mut::<K>(object).reset_status(),
+            spec_differs: |object, other| typed_ref::<K>(object).spec_differs(typed_ref(other)),
+            validate: |object| typed_ref::<K>(object).validate(),
+            validate_update: |object, old| typed_ref::<K>(object).validate_update(typed_ref(old)),
+            field: |object, name| typed_ref::<K>(object).field(name),
+            default_grace_seconds: |object| typed_ref::<K>(object).default_grace_seconds(),
+            deletes_at_once: |object| typed_ref::<K>(object).deletes_at_once(),
+            on_create: |object| typed_mut::<K>(object).on_create(),
+            on_deletion: |object| typed_mut::<K>(object).on_deletion(),
+            is_held: |object| typed_ref::<K>(object).is_held(),
+            size: |object| typed_ref::<K>(object).size(),
+            from_value: |value| match serde_json::from_value::<K>(value) {
+                Ok(object) => Ok(std::sync::Arc::new(object)),
+                Err(error) => Err(error.to_string()),
+            },
+            type_id: TypeId::of::<K>(),
+        }
+    }
+
+    /// `group/version`, or `version` for the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+/// The types a cluster serves.
+pub struct Registry {
+    types: Vec<TypeDef>,
+    by_type: FxHashMap<TypeId, KindId>,
+}
+
+impl Registry {
+    /// A registry of `types`; a type registered twice counts once.
+    pub fn new(types: impl IntoIterator<Item = TypeDef>) -> Self {
+        let mut registry = Self { types: Vec::new(), by_type: FxHashMap::default() };
+        for def in types {
+            if !registry.by_type.contains_key(&def.type_id) {
+                registry.by_type.insert(def.type_id, KindId(registry.types.len() as u16));
+                registry.types.push(def);
+            }
+        }
+        registry
+    }
+
+    /// The number of `K`. Panics if the type is not registered, which is a bug of the scenario's set-up.
+    pub fn id<K: Object>(&self) -> KindId {
+        *self
+            .by_type
+            .get(&TypeId::of::<K>())
+            .unwrap_or_else(|| panic!("{} is not registered: the simulated cluster does not serve it", std::any::type_name::<K>()))
+    }
+
+    /// The type with this number.
+    pub fn get(&self, kind: KindId) -> &TypeDef {
+        &self.types[usize::from(kind.0)]
+    }
+
+    /// The type of a manifest.
+    pub fn find(&self, api_version: &str, kind: &str) -> Option<KindId> {
+        self.types.iter().position(|def| def.kind == kind && def.api_version() == api_version).map(|index| KindId(index as u16))
+    }
+
+    /// Every type, in order of registration.
+    pub fn iter(&self) -> impl Iterator<Item = (KindId, &TypeDef)> {
+        self.types.iter().enumerate().map(|(index, def)| (KindId(index as u16), def))
+    }
+
+    /// How many types there are.
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// Whether there is no type.
+    pub fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+}

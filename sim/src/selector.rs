@@ -1,0 +1,181 @@
+//! Label and field selectors in the text forms of `kubectl -l` and `--field-selector` (K §2.2).
+
+use std::collections::BTreeSet;
+
+use kube::core::{Expression, Selector as LabelSelector, SelectorExt};
+
+use crate::kinds::TypeDef;
+use crate::object::AnyObject;
+
+/// Which objects a list or watch is about. The default selects everything.
+#[derive(Clone, Debug, Default)]
+pub struct Selector {
+    labels: Option<LabelSelector>,
+    fields: Vec<FieldTerm>,
+}
+
+#[derive(Clone, Debug)]
+struct FieldTerm {
+    name: String,
+    value: String,
+    equal: bool,
+}
+
+impl Selector {
+    /// Parses the two selectors of a request.
+    ///
+    /// # Errors
+    /// The message of the 400 that the API server answers.
+    pub fn parse(def: &TypeDef, labels: Option<&str>, fields: Option<&str>) -> Result<Self, String> {
+        let labels = match labels.map(str::trim) {
+            None | Some("") => None,
+            Some(text) => Some(parse_labels(text)?),
+        };
+        let mut terms = Vec::new();
+        for term in fields.unwrap_or("").split(',').map(str::trim).filter(|term| !term.is_empty()) {
+            let (name, equal, value) = if let Some((name, value)) = term.split_once("!=") {
+                (name, false, value)
+            } else if let Some((name, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
+                (name, true, value)
+            } else {
+                return Err(format!("invalid selector: '{term}'; can't understand '{term}'"));
+            };
+            if !matches!(name, "metadata.name" | "metadata.namespace") && !def.fields.contains(&name) {
+                return Err(format!("field label not supported: {name}"));
+            }
+            terms.push(FieldTerm { name: name.to_owned(), value: value.to_owned(), equal });
+        }
+        Ok(Self { labels, fields: terms })
+    }
+
+    /// Whether every object is selected.
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_none() && self.fields.is_empty()
+    }
+
+    /// Whether `object` is selected.
+    pub fn matches(&self, def: &TypeDef, object: &dyn AnyObject) -> bool {
+        static NONE: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
+        let meta = object.meta();
+        self.labels.as_ref().is_none_or(|labels| labels.matches(meta.labels.as_ref().unwrap_or(&NONE)))
+            && self.fields.iter().all(|term| {
+                let value = match term.name.as_str() {
+                    "metadata.name" => meta.name.as_deref().unwrap_or("").into(),
+                    "metadata.namespace" => meta.namespace.as_deref().unwrap_or("").into(),
+                    name => (def.field)(object, name),
+                };
+                (value == term.value) == term.equal
+            })
+    }
+}
+
+/// Parses `a=b,c!=d,e in (x,y),f notin (z),g,!h`.
+fn parse_labels(text: &str) -> Result<LabelSelector, String> {
+    let mut expressions = Vec::new();
+    for term in split_terms(text) {
+        let term = term.trim();
+        let bad = || {
+            format!(
+                "unable to parse requirement: {term:?} is not `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or `key notin (a,b)`"
+            )
+        };
+        let key = |text: &str| {
+            let text = text.trim();
+            let fine = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+            if fine { Ok(text.to_owned()) } else { Err(bad()) }
+        };
+        expressions.push(if let Some(open) = term.find('(') {
+            let values: BTreeSet<String> =
+                term[open + 1..].strip_suffix(')').ok_or_else(bad)?.split(',').map(|value| value.trim().to_owned()).collect();
+            let head = term[..open].trim();
+            if let Some(name) = head.strip_suffix(" notin") {
+                Expression::NotIn(key(name)?, values)
+            } else if let Some(name) = head.strip_suffix(" in") {
+                Expression::In(key(name)?, values)
+            } else {
+                return Err(bad());
+            }
+        } else if let Some((name, value)) = term.split_once("!=") {
+            Expression::NotEqual(key(name)?, value.trim().to_owned())
+        } else if let Some((name, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
+            Expression::Equal(key(name)?, value.trim().to_owned())
+        } else if let Some(name) = term.strip_prefix('!') {
+            Expression::DoesNotExist(key(name)?)
+        } else {
+            Expression::Exists(key(term)?)
+        });
+    }
+    Ok(expressions.into_iter().collect())
+}
+
+/// Splits at commas outside parentheses.
+fn split_terms(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    text.split(move |c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        c == ',' && depth <= 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    fn selects(labels: Option<&str>, fields: Option<&str>) -> bool {
+        let def = TypeDef::of::<Pod>();
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "web-0", "namespace": "default", "labels": {"app": "web", "tier": "front"}},
+            "spec": {"nodeName": "n1", "containers": []},
+            "status": {"phase": "Running"},
+        }))
+        .unwrap();
+        Selector::parse(&def, labels, fields).unwrap().matches(&def, &pod)
+    }
+
+    #[test]
+    fn labels_select_as_kubectl_does() {
+        for (text, expected) in [
+            ("", true),
+            ("app=web", true),
+            ("app==web,tier=front", true),
+            ("app!=web", false),
+            ("other!=x", true),
+            ("app in (db, web)", true),
+            ("app notin (db,web)", false),
+            ("app", true),
+            ("!app", false),
+            ("!gone,tier in (front)", true),
+        ] {
+            assert_eq!(selects(Some(text), None), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_select_as_kubectl_does() {
+        for (text, expected) in [
+            ("metadata.name=web-0", true),
+            ("metadata.namespace!=default", false),
+            ("spec.nodeName=n1,status.phase!=Failed", true),
+            ("spec.nodeName=", false),
+            ("spec.hostNetwork=false", true),
+        ] {
+            assert_eq!(selects(None, Some(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let def = TypeDef::of::<Pod>();
+        for (labels, fields) in
+            [(Some("a in x"), None), (Some("a b"), None), (Some("=x"), None), (None, Some("spec.foo=1")), (None, Some("junk"))]
+        {
+            assert!(Selector::parse(&def, labels, fields).is_err(), "{labels:?} {fields:?}");
+        }
+    }
+}

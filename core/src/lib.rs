@@ -9,10 +9,13 @@
 pub mod api;
 pub mod client;
 pub mod env;
+pub mod json_text;
+pub mod spiderpool;
 
 pub use api::{ApiError, Object, ObjectKey, Reason, Status};
 pub use client::{Client, ClientExt, WatchStream};
 pub use env::{Env, Task};
+pub use json_text::{InvalidText, JsonText, TextForm};
 
 /// A hash map with a fixed hasher: the same insertion history iterates the same way in every run.
 pub use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,0 +1,33 @@
+//! Spiderpool's resources and names, as they are on the wire (A §1; group `spiderpool.spidernet.io`, version `v2beta1`).
+//!
+//! Only types: no defaulting by webhook, no validation, no allocation. The names of the types are upstream's.
+//!
+//! * What is absent, `null` or empty on the wire matters upstream (routes are inherited if the field is absent, not if
+//!   it is empty), so an optional list is an `Option<Vec<_>>`. What `kubectl get` prints comes out as it went in.
+//! * Defaults that the CRDs declare are filled in while reading, as an API server does; such fields are no `Option`.
+//! * `status.allocatedIPs` and `status.controlledIPPools` are [`JsonText`](crate::JsonText) cells; no record = no field.
+
+mod allocated_ips;
+mod endpoint;
+mod ippool;
+pub mod names;
+mod reserved_ip;
+mod subnet;
+mod text_map;
+
+pub use allocated_ips::{PoolIPAllocation, PoolIPAllocations, RecordKey};
+pub use endpoint::{EndpointStatus, IPAllocationDetail, PodIPAllocation, SpiderEndpoint};
+pub use ippool::{IPPoolSpec, IPPoolStatus, Route, SpiderIPPool};
+pub use reserved_ip::{ReservedIPSpec, SpiderReservedIP};
+pub use subnet::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
+pub use text_map::TextMap;
+
+use serde::{Deserialize, Deserializer};
+
+/// Reads `null` as the default value: a server prunes it before it fills in defaults.
+fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

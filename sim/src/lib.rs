@@ -14,6 +14,7 @@ pub mod object;
 pub mod recorder;
 pub mod rt;
 pub mod selector;
+pub mod testbed;
 pub mod time;
 pub mod trace;
 pub mod workload;

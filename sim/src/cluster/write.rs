@@ -30,7 +30,7 @@ const GENERATE_ATTEMPTS: usize = 8;
 
 /// What a write comes to.
 #[derive(Debug)]
-pub enum Step {
+pub(super) enum Step {
     /// Store this object.
     Put(Obj),
     /// Store this object, then remove it: the two phases of a pod's deletion without grace (K099).
@@ -45,7 +45,7 @@ pub enum Step {
 }
 
 /// Errors of this module are answers of the API server.
-pub type Answer<T> = Result<T, Box<Status>>;
+pub(super) type Answer<T> = Result<T, Box<Status>>;
 
 fn invalid(def: &TypeDef, key: &ObjectKey, causes: Vec<Cause>) -> Box<Status> {
     let mut status = Status::about(Reason::Invalid, def.group, def.kind, key, "");
@@ -67,12 +67,12 @@ fn modified(def: &TypeDef, key: &ObjectKey) -> Box<Status> {
 }
 
 /// 404.
-pub fn not_found(def: &TypeDef, key: &ObjectKey) -> Box<Status> {
+pub(super) fn not_found(def: &TypeDef, key: &ObjectKey) -> Box<Status> {
     Box::new(Status::about(Reason::NotFound, def.group, def.plural, key, ""))
 }
 
 /// 400.
-pub fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
+pub(super) fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
     Box::new(Status::new(Reason::BadRequest, text))
 }
 
@@ -96,7 +96,7 @@ fn check_etcd_size(def: &TypeDef, object: &Obj) -> Answer<()> {
 // ---------------------------------------------------------------------------------------------------------------- create
 
 /// The key under which a create is stored; unset while the name is yet to be generated.
-pub fn create_key(def: &TypeDef, namespace: Option<&str>, body: &ObjectMeta) -> Answer<Option<ObjectKey>> {
+pub(super) fn create_key(def: &TypeDef, namespace: Option<&str>, body: &ObjectMeta) -> Answer<Option<ObjectKey>> {
     if def.namespaced {
         let Some(namespace) = namespace else {
             return Err(bad_request(format!("an empty namespace may not be set during creation of {}", def.plural)));
@@ -114,7 +114,7 @@ pub fn create_key(def: &TypeDef, namespace: Option<&str>, body: &ObjectMeta) -> 
 }
 
 /// The checks of a create that come before mutating admission.
-pub fn load_create(def: &TypeDef, namespace: Option<&str>, body: &Obj) -> Answer<()> {
+pub(super) fn load_create(def: &TypeDef, namespace: Option<&str>, body: &Obj) -> Answer<()> {
     check_size(def, body)?;
     let key = create_key(def, namespace, body.meta())?;
     if key.is_none() && body.meta().generate_name.as_deref().unwrap_or("").is_empty() {
@@ -129,7 +129,7 @@ pub fn load_create(def: &TypeDef, namespace: Option<&str>, body: &Obj) -> Answer
 }
 
 /// Sets what the server owns, applies the type's defaults and validates (K §2.6). `exists` tells whether a key is taken.
-pub fn prepare_create(
+pub(super) fn prepare_create(
     def: &TypeDef,
     knobs: &Knobs,
     namespace: Option<&str>,
@@ -175,7 +175,7 @@ pub fn prepare_create(
 }
 
 /// The last check of a create: the key must be free.
-pub fn finish_create(def: &TypeDef, key: &ObjectKey, existing: Option<&Obj>, body: &Obj) -> Answer<()> {
+pub(super) fn finish_create(def: &TypeDef, key: &ObjectKey, existing: Option<&Obj>, body: &Obj) -> Answer<()> {
     if let Some(existing) = existing {
         let text = if existing.meta().deletion_timestamp.is_some() { "object is being deleted: " } else { "" };
         return Err(Box::new(Status::about(Reason::AlreadyExists, def.group, def.plural, key, text)));
@@ -226,7 +226,7 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
 
 /// The checks of an update that come before mutating admission: existence and UID (K §2.7 steps 1 to 3).
 /// `Ok(true)` = the object exists; `Ok(false)` = the update creates it.
-pub fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &Obj, current: Option<&Obj>) -> Answer<bool> {
+pub(super) fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &Obj, current: Option<&Obj>) -> Answer<bool> {
     check_size(def, body)?;
     let meta = body.meta();
     if meta.name.as_deref() != Some(key.name()) {
@@ -266,7 +266,7 @@ pub fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &Obj, cu
 }
 
 /// Applies a patch to the current object (K §2.9). The result is then treated like the body of an update.
-pub fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current: &Obj) -> Answer<Obj> {
+pub(super) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current: &Obj) -> Answer<Obj> {
     /// More operations than this are 413.
     const OPERATIONS_MAX: usize = 10_000;
     let mut value = current.to_value();
@@ -310,7 +310,7 @@ pub fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current: &Obj)
 
 /// From the RV check to the decision (K §2.7 steps 5 to 9). `unconditional`: the request is a patch, which brought no
 /// version of its own unless it set one.
-pub fn prepare_update(
+pub(super) fn prepare_update(
     def: &TypeDef,
     key: &ObjectKey,
     mut body: Obj,
@@ -427,7 +427,7 @@ fn is_held(def: &TypeDef, object: &Obj) -> bool {
 // ---------------------------------------------------------------------------------------------------------------- delete
 
 /// What a delete comes to (K §2.10). The preconditions are checked first.
-pub fn prepare_delete(def: &TypeDef, key: &ObjectKey, options: &DeleteOptions, current: &Obj, now: Timestamp) -> Answer<Step> {
+pub(super) fn prepare_delete(def: &TypeDef, key: &ObjectKey, options: &DeleteOptions, current: &Obj, now: Timestamp) -> Answer<Step> {
     let meta = current.meta();
     let preconditions = &options.preconditions;
     if let Some(uid) = &preconditions.uid {

@@ -4,6 +4,7 @@
 //! The store is open: a scenario registers the types it needs.
 
 mod builtin;
+mod spiderpool;
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ use serde_json::Value;
 use crate::object::{AnyObject, Obj, typed_ref};
 
 pub use builtin::builtin;
+pub use spiderpool::spiderpool;
 
 /// The rules of one type. The defaults are those of an ordinary built-in type.
 pub trait Stored: Object {

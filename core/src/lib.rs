@@ -9,6 +9,10 @@
 pub mod api;
 pub mod client;
 pub mod env;
+mod race;
+pub mod retry;
+#[cfg(test)]
+mod testing;
 
 pub use api::{ApiError, Object, ObjectKey, Reason, Status};
 pub use client::{Client, ClientExt, WatchStream};

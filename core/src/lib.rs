@@ -10,9 +10,11 @@ pub mod api;
 pub mod client;
 pub mod env;
 mod race;
+pub mod rate_limit;
 pub mod retry;
 #[cfg(test)]
 mod testing;
+pub mod transparent;
 
 pub use api::{ApiError, Object, ObjectKey, Reason, Status};
 pub use client::{Client, ClientExt, WatchStream};

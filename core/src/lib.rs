@@ -9,6 +9,7 @@
 pub mod api;
 pub mod client;
 pub mod env;
+pub mod informer;
 mod race;
 pub mod rate_limit;
 pub mod retry;

@@ -10,6 +10,7 @@ pub mod api;
 pub mod client;
 pub mod env;
 pub mod informer;
+pub mod leader;
 mod race;
 pub mod rate_limit;
 pub mod retry;

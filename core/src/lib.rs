@@ -17,6 +17,7 @@ pub mod retry;
 #[cfg(test)]
 mod testing;
 pub mod transparent;
+pub mod workqueue;
 
 pub use api::{ApiError, Object, ObjectKey, Reason, Status};
 pub use client::{Client, ClientExt, WatchStream};

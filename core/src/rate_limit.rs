@@ -97,7 +97,7 @@ impl<C: Client, V: Env> RateLimited<C, V> {
     }
 }
 
-/// A token that is not there yet. Dropped before that, it goes back.
+/// A token that may not be there yet. Dropped before it is due, it goes back.
 struct Place<'a, V: Env> {
     bucket: &'a Mutex<TokenBucket>,
     env: &'a V,
@@ -115,9 +115,8 @@ async fn wait_for_token<V: Env>(bucket: &Mutex<TokenBucket>, env: &V) {
     let now = env.monotonic();
     let due = bucket.lock().unwrap().take(now);
     if due > now {
-        let place = Place { bucket, env, due };
+        let _place = Place { bucket, env, due };
         env.sleep(due - now).await;
-        std::mem::forget(place);
     }
 }
 

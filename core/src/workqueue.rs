@@ -281,7 +281,7 @@ impl<T: Ord + Clone + Send + 'static, V: Env> WorkQueue<T, V> {
                 (item, !state.queue.is_empty(), wake_at)
             };
             if let Some(item) = item {
-                // Wakes another worker for what is left; one has also to mind the next time.
+                // Many changes may have left one notification: pass it on if there is more to take or to wait for.
                 if others || wake_at.is_some() {
                     self.shared.changed.notify_one();
                 }

@@ -9,8 +9,17 @@
 pub mod api;
 pub mod client;
 pub mod env;
+pub mod informer;
 pub mod json_text;
+pub mod leader;
+mod race;
+pub mod rate_limit;
+pub mod retry;
 pub mod spiderpool;
+#[cfg(test)]
+mod testing;
+pub mod transparent;
+pub mod workqueue;
 
 pub use api::{ApiError, Object, ObjectKey, Reason, Status};
 pub use client::{Client, ClientExt, WatchStream};

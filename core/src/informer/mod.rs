@@ -1,0 +1,349 @@
+//! A local copy of one kind of objects, kept up to date by list and watch, and callbacks about its changes.
+//!
+//! The copy is a prefix of history with an unbounded lag: behind the API server by the lag of its watch, and by a
+//! whole gap after a broken watch. A reader of its own informer right after its own write may see the old state
+//! (K151). What is not in the copy may exist; what is in it may be gone.
+//!
+//! ```text
+//!   API server ── list, watch ──► reflector ──► store          (updated first)
+//!                                     └───────► queues ──► handlers   (each in a task of its own, unbounded)
+//! ```
+//!
+//! A handler is called after the store was updated, in order for each object, and may find the store several
+//! changes ahead (K146). It sees neither every change (gaps collapse them) nor what happened while the process was
+//! down: after a restart the store is filled anew and nothing is said about what is missing from it (K149). So a
+//! handler that frees something has to be backed by a comparison with a consistent list.
+//!
+//! Objects are shared between the store and all handlers: they are `Arc`s, and nobody can change them.
+
+mod client_go;
+mod kube_rs;
+mod source;
+mod store;
+
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use crate::api::{List, Object, ObjectKey, WatchEvent};
+use crate::client::Client;
+use crate::env::{Env, Task};
+use crate::retry::GrowingBackoff;
+use source::Source;
+
+pub use store::{Index, Notification, Store};
+
+/// What kube-rs asks a list for, the first time and every time after a gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListSemantic {
+    /// The most recent state (a quorum read).
+    #[default]
+    MostRecent,
+    /// Any state that the server's cache has: may go back in time in the middle of a process's life.
+    Any,
+}
+
+/// Whose habits an informer has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Model {
+    /// client-go: lists any state at first and never goes back behind what it saw (K150); objects that vanished in
+    /// a gap are reported as [`Notification::DeletedFinalStateUnknown`].
+    #[default]
+    ClientGo,
+    /// kube-rs: objects that vanished in a gap leave the store without a word. Knows no resync.
+    KubeRs(ListSemantic),
+}
+
+/// What an informer looks at, and how.
+#[derive(Clone, Debug)]
+pub struct InformerOptions<K> {
+    /// Only this namespace; default all.
+    pub namespace: Option<Arc<str>>,
+    /// Only objects with such labels. A deletion then may mean that the object no longer matches (K §2.4).
+    pub label_selector: Option<String>,
+    /// Only objects with such fields; as above.
+    pub field_selector: Option<String>,
+    /// How often handlers are told about everything again; default never. Makes no API call and repairs nothing.
+    pub resync: Option<Duration>,
+    /// Ways to find objects, for [`StoreReader::by_index`]; default none.
+    pub indexes: Vec<Index<K>>,
+    /// Whose habits; default client-go's.
+    pub model: Model,
+}
+
+impl<K> Default for InformerOptions<K> {
+    fn default() -> Self {
+        Self { namespace: None, label_selector: None, field_selector: None, resync: None, indexes: Vec::new(), model: Model::ClientGo }
+    }
+}
+
+/// A running informer. When it is dropped or stopped, its reflector and its handlers end; readers keep what they have.
+#[derive(Debug)]
+pub struct Informer<K: Object, V: Env> {
+    env: V,
+    shared: Arc<Shared<K>>,
+    tasks: Mutex<Vec<V::Task>>,
+}
+
+impl<K: Object, V: Env> Informer<K, V> {
+    /// Starts to list and watch in the background.
+    pub fn start<C: Client>(client: C, env: V, options: InformerOptions<K>) -> Self {
+        let InformerOptions { namespace, label_selector, field_selector, resync, indexes, model } = options;
+        let contents = Contents { store: Store::new(indexes), version: String::new() };
+        let shared = Arc::new(Shared {
+            contents: Arc::new(RwLock::new(contents)),
+            listeners: Mutex::new(Some(Vec::new())),
+            synced: watch::Sender::new(false),
+        });
+        let source = Source { client, namespace, label_selector, field_selector };
+        let backoff = GrowingBackoff::reflector();
+        let task = match model {
+            Model::ClientGo => {
+                let (env, shared) = (env.clone(), shared.clone());
+                let reflector = client_go::Reflector { source, env: env.clone(), shared, resync, backoff, version_unavailable: false };
+                env.spawn(reflector.run())
+            }
+            Model::KubeRs(semantic) => {
+                let (env, shared) = (env.clone(), shared.clone());
+                env.spawn(kube_rs::Watcher { source, env: env.clone(), shared, semantic, backoff }.run())
+            }
+        };
+        Self { env, shared, tasks: Mutex::new(vec![task]) }
+    }
+
+    /// A handle to read the store with. Cheap, and may outlive the informer.
+    pub fn store(&self) -> StoreReader<K> {
+        StoreReader { contents: self.shared.contents.clone(), synced: self.shared.synced.subscribe() }
+    }
+
+    /// Whether the first list is in the store. Handlers may be behind.
+    pub fn has_synced(&self) -> bool {
+        *self.shared.synced.borrow()
+    }
+
+    /// Completes when the first list is in the store.
+    pub fn synced(&self) -> impl Future<Output = ()> + Send + use<K, V> {
+        let mut synced = self.shared.synced.subscribe();
+        async move {
+            // An error means that the informer ended: nothing will ever be synced, so this waits for ever.
+            if synced.wait_for(|synced| *synced).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Calls `handler`, in a task of its own, with every change from now on, after an `Added` for each object that
+    /// is already there. What goes wrong in a handler is its own business.
+    pub fn add_handler(&self, mut handler: impl FnMut(Notification<K>) + Send + 'static) {
+        let mut notifications = self.subscribe();
+        let task = self.env.spawn(async move {
+            while let Some(notification) = notifications.next().await {
+                handler(notification);
+            }
+        });
+        self.tasks.lock().unwrap().push(task);
+    }
+
+    /// The same changes as a queue, for a handler that has to wait for something. The queue grows without bound
+    /// while nobody reads it, and ends with the informer.
+    pub fn subscribe(&self) -> Notifications<K> {
+        Notifications { queue: self.shared.subscribe() }
+    }
+
+    /// Ends the reflector and the handlers.
+    pub fn stop(&self) {
+        for task in self.tasks.lock().unwrap().drain(..) {
+            task.abort();
+        }
+        *self.shared.listeners.lock().unwrap() = None;
+    }
+}
+
+impl<K: Object, V: Env> Drop for Informer<K, V> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A queue of changes.
+#[derive(Debug)]
+pub struct Notifications<K> {
+    queue: mpsc::UnboundedReceiver<Notification<K>>,
+}
+
+impl<K: Object> Notifications<K> {
+    /// The next change; `None` when the informer ended. Dropping this future loses no change.
+    pub async fn next(&mut self) -> Option<Notification<K>> {
+        self.queue.recv().await
+    }
+
+    /// The next change if there is one right now.
+    pub fn try_next(&mut self) -> Option<Notification<K>> {
+        self.queue.try_recv().ok()
+    }
+}
+
+/// A reading handle on an informer's store.
+///
+/// A closure given to one of its methods runs while the store is locked: it must not use a handle on that store.
+#[derive(Debug)]
+pub struct StoreReader<K> {
+    contents: Arc<RwLock<Contents<K>>>,
+    synced: watch::Receiver<bool>,
+}
+
+impl<K> Clone for StoreReader<K> {
+    fn clone(&self) -> Self {
+        Self { contents: self.contents.clone(), synced: self.synced.clone() }
+    }
+}
+
+impl<K: Object> StoreReader<K> {
+    fn read<T>(&self, read: impl FnOnce(&Contents<K>) -> T) -> T {
+        read(&self.contents.read().unwrap())
+    }
+
+    /// The object as last known. `None` may be mere lag.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.read(|contents| contents.store.get(key).cloned())
+    }
+
+    /// How many objects are known.
+    pub fn len(&self) -> usize {
+        self.read(|contents| contents.store.iter().len())
+    }
+
+    /// Whether no object is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All objects, by key, at one moment.
+    pub fn list(&self) -> Vec<Arc<K>> {
+        self.read(|contents| contents.store.iter().cloned().collect())
+    }
+
+    /// Calls `visit` with all objects, by key.
+    pub fn for_each(&self, visit: impl FnMut(&Arc<K>)) {
+        self.read(|contents| contents.store.iter().for_each(visit));
+    }
+
+    /// Calls `visit` with the objects of one namespace, by key.
+    pub fn in_namespace(&self, namespace: &str, visit: impl FnMut(&Arc<K>)) {
+        self.read(|contents| contents.store.in_namespace(namespace).for_each(visit));
+    }
+
+    /// Calls `visit` with the objects that have `value` in the index called `index`, by key.
+    ///
+    /// # Panics
+    /// There is no such index: a bug of the caller.
+    pub fn by_index(&self, index: &str, value: &str, visit: impl FnMut(&Arc<K>)) {
+        self.read(|contents| contents.store.by_index(index, value).for_each(visit));
+    }
+
+    /// The revision up to which the store is known to be complete; `None` before the first list.
+    pub fn resource_version(&self) -> Option<String> {
+        self.read(|contents| contents.version().map(str::to_owned))
+    }
+
+    /// Whether the first list is in the store.
+    pub fn has_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+}
+
+#[derive(Debug)]
+struct Contents<K> {
+    store: Store<K>,
+    /// Empty before the first list.
+    version: String,
+}
+
+impl<K> Contents<K> {
+    fn version(&self) -> Option<&str> {
+        Some(&*self.version).filter(|version| !version.is_empty())
+    }
+}
+
+/// What a reflector writes to. Lock order: listeners, then contents.
+#[derive(Debug)]
+struct Shared<K> {
+    contents: Arc<RwLock<Contents<K>>>,
+    /// `None` when the informer was stopped.
+    listeners: Mutex<Option<Vec<mpsc::UnboundedSender<Notification<K>>>>>,
+    synced: watch::Sender<bool>,
+}
+
+impl<K: Object> Shared<K> {
+    fn version(&self) -> Option<String> {
+        self.contents.read().unwrap().version().map(str::to_owned)
+    }
+
+    /// Changes the store, then tells every listener. One lock is held over both, so that a listener that comes in
+    /// between misses nothing and is told nothing twice.
+    fn change<N: IntoIterator<Item = Notification<K>>>(&self, change: impl FnOnce(&mut Contents<K>) -> N) {
+        let mut listeners = self.listeners.lock().unwrap();
+        let told = change(&mut self.contents.write().unwrap());
+        let Some(listeners) = &mut *listeners else { return };
+        for notification in told {
+            listeners.retain(|listener| listener.send(notification.clone()).is_ok());
+        }
+    }
+
+    fn apply(&self, event: WatchEvent<K>) {
+        self.change(|contents| {
+            let version = match &event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+                    object.meta().resource_version.as_deref()
+                }
+                WatchEvent::Bookmark { resource_version, .. } => Some(&**resource_version),
+                WatchEvent::Error(_) => None,
+            };
+            if let Some(version) = version {
+                contents.version.clear();
+                contents.version.push_str(version);
+            }
+            contents.store.apply(event)
+        });
+    }
+
+    fn replace(&self, list: List<K>) {
+        self.take_list(list, Store::replace);
+    }
+
+    fn swap(&self, list: List<K>) {
+        self.take_list(list, Store::swap);
+    }
+
+    fn take_list(&self, list: List<K>, take: impl FnOnce(&mut Store<K>, Vec<Arc<K>>, bool) -> Vec<Notification<K>>) {
+        self.change(|contents| {
+            let initial = contents.version.is_empty();
+            contents.version = list.resource_version;
+            take(&mut contents.store, list.items, initial)
+        });
+        self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+    }
+
+    fn resync(&self) {
+        self.change(|contents| {
+            let again = |object: &Arc<K>| Notification::Updated { old: object.clone(), new: object.clone() };
+            contents.store.iter().map(again).collect::<Vec<_>>()
+        });
+    }
+
+    fn subscribe(&self) -> mpsc::UnboundedReceiver<Notification<K>> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut listeners = self.listeners.lock().unwrap();
+        if let Some(listeners) = &mut *listeners {
+            for object in self.contents.read().unwrap().store.iter() {
+                let _ = sender.send(Notification::Added { object: object.clone(), initial: true });
+            }
+            listeners.push(sender);
+        }
+        receiver
+    }
+}
+
+#[cfg(test)]
+mod tests;

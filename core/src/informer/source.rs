@@ -1,0 +1,62 @@
+//! What an informer lists and watches.
+
+use std::sync::Arc;
+
+use crate::api::{ApiError, List, ListOptions, Object, Reason, VersionMatch, WatchOptions};
+use crate::client::{Client, ClientExt};
+
+/// Both client-go and kube-rs ask for this many objects a page.
+pub(super) const PAGE_SIZE: u32 = 500;
+
+/// One resource, seen through one client, a namespace and selectors.
+#[derive(Clone, Debug)]
+pub(super) struct Source<C> {
+    pub(super) client: C,
+    pub(super) namespace: Option<Arc<str>>,
+    pub(super) label_selector: Option<String>,
+    pub(super) field_selector: Option<String>,
+}
+
+impl<C: Client> Source<C> {
+    async fn page<K: Object>(&self, version: Option<&str>, limit: u32, continue_token: Option<String>) -> Result<List<K>, ApiError> {
+        let options = ListOptions {
+            resource_version: version.map(str::to_owned),
+            resource_version_match: version.filter(|version| *version != "0").map(|_| VersionMatch::NotOlderThan),
+            limit,
+            continue_token,
+            label_selector: self.label_selector.clone(),
+            field_selector: self.field_selector.clone(),
+        };
+        self.client.list(self.namespace.as_deref(), options).await
+    }
+
+    /// All pages of a list not older than `version`. If the revision of the first page is forgotten meanwhile,
+    /// `whole_if_expired` asks once more for everything at once (client-go); else that is an error (kube-rs).
+    pub(super) async fn list<K: Object>(&self, version: Option<&str>, limit: u32, whole_if_expired: bool) -> Result<List<K>, ApiError> {
+        let mut list = self.page(version, limit, None).await?;
+        while let Some(token) = list.continue_token.take() {
+            match self.page(None, limit, Some(token)).await {
+                Ok(page) => {
+                    list.items.extend(page.items);
+                    list.continue_token = page.continue_token;
+                }
+                Err(error) if whole_if_expired && error.reason() == Some(Reason::Expired) => return self.page(version, 0, None).await,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(list)
+    }
+
+    pub(super) async fn watch<K: Object>(&self, version: &str, timeout_seconds: u32) -> Result<C::Watch<K>, ApiError> {
+        let options = WatchOptions {
+            resource_version: Some(version.to_owned()),
+            resource_version_match: None,
+            label_selector: self.label_selector.clone(),
+            field_selector: self.field_selector.clone(),
+            allow_bookmarks: true,
+            timeout_seconds: Some(timeout_seconds),
+            send_initial_events: false,
+        };
+        self.client.watch(self.namespace.clone(), options).await
+    }
+}

@@ -1,0 +1,385 @@
+//! The objects an informer knows, as a pure data structure: each change in, what handlers are told out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use crate::api::{Object, ObjectKey, WatchEvent};
+
+/// What a handler is told about one object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notification<K> {
+    /// The object was not known before.
+    Added {
+        /// The object.
+        object: Arc<K>,
+        /// Whether it comes from the first list, or was already there when the handler was added.
+        initial: bool,
+    },
+    /// The object was known before. Many changes may have become one, nothing may have changed at all (resync,
+    /// relist), and after a gap **the two may be different objects of the same name**: compare their UIDs (K148).
+    Updated {
+        /// As last known.
+        old: Arc<K>,
+        /// As known now.
+        new: Arc<K>,
+    },
+    /// The object is gone, or ceased to match the selector (K §2.4).
+    Deleted {
+        /// Its last state.
+        object: Arc<K>,
+    },
+    /// The object vanished while nobody watched (K147).
+    DeletedFinalStateUnknown {
+        /// Which object.
+        key: ObjectKey,
+        /// As last known: a state from before the gap. The incarnation that was deleted may have been another one.
+        object: Arc<K>,
+    },
+}
+
+impl<K> Notification<K> {
+    /// The latest state it tells about.
+    pub fn object(&self) -> &Arc<K> {
+        match self {
+            Notification::Added { object, .. }
+            | Notification::Updated { new: object, .. }
+            | Notification::Deleted { object }
+            | Notification::DeletedFinalStateUnknown { object, .. } => object,
+        }
+    }
+}
+
+impl<K: Object> Notification<K> {
+    /// The key of the object it tells about.
+    pub fn key(&self) -> ObjectKey {
+        match self {
+            Notification::DeletedFinalStateUnknown { key, .. } => key.clone(),
+            _ => ObjectKey::of(&**self.object()),
+        }
+    }
+}
+
+type Values<K> = Arc<dyn Fn(&K, &mut dyn FnMut(&str)) + Send + Sync>;
+
+/// A way to find objects by a value computed from them, such as the node of a Pod.
+pub struct Index<K> {
+    name: &'static str,
+    values: Values<K>,
+}
+
+impl<K> Index<K> {
+    /// An index called `name`; `values` calls its second argument with each value of an object.
+    pub fn new(name: &'static str, values: impl Fn(&K, &mut dyn FnMut(&str)) + Send + Sync + 'static) -> Self {
+        Self { name, values: Arc::new(values) }
+    }
+}
+
+impl<K> Clone for Index<K> {
+    fn clone(&self) -> Self {
+        Self { name: self.name, values: self.values.clone() }
+    }
+}
+
+impl<K> fmt::Debug for Index<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Index").field(&self.name).finish()
+    }
+}
+
+#[derive(Debug)]
+struct Indexed<K> {
+    index: Index<K>,
+    keys: BTreeMap<Box<str>, BTreeSet<ObjectKey>>,
+}
+
+impl<K> Indexed<K> {
+    fn insert(&mut self, key: &ObjectKey, object: &K) {
+        (self.index.values)(object, &mut |value| {
+            if !self.keys.contains_key(value) {
+                self.keys.insert(value.into(), BTreeSet::new());
+            }
+            self.keys.get_mut(value).expect("just inserted").insert(key.clone());
+        });
+    }
+
+    fn remove(&mut self, key: &ObjectKey, object: &K) {
+        (self.index.values)(object, &mut |value| {
+            if let Some(keys) = self.keys.get_mut(value) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.keys.remove(value);
+                }
+            }
+        });
+    }
+}
+
+/// Objects by key, in the order of a list (K §2.2).
+#[derive(Debug)]
+pub struct Store<K> {
+    objects: BTreeMap<ObjectKey, Arc<K>>,
+    indexes: Vec<Indexed<K>>,
+}
+
+impl<K: Object> Store<K> {
+    /// An empty store with these indexes.
+    pub fn new(indexes: Vec<Index<K>>) -> Self {
+        let indexes = indexes.into_iter().map(|index| Indexed { index, keys: BTreeMap::new() }).collect();
+        Self { objects: BTreeMap::new(), indexes }
+    }
+
+    fn insert(&mut self, key: ObjectKey, object: Arc<K>) -> Option<Arc<K>> {
+        for indexed in &mut self.indexes {
+            if let Some(old) = self.objects.get(&key) {
+                indexed.remove(&key, old);
+            }
+            indexed.insert(&key, &object);
+        }
+        self.objects.insert(key, object)
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<K>> {
+        let old = self.objects.remove(key)?;
+        for indexed in &mut self.indexes {
+            indexed.remove(key, &old);
+        }
+        Some(old)
+    }
+
+    /// Takes in one event of a watch. `None` if there is nothing to tell: bookmarks, errors, and the deletion of
+    /// something that was not known.
+    pub fn apply(&mut self, event: WatchEvent<K>) -> Option<Notification<K>> {
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(match self.insert(ObjectKey::of(&*object), object.clone()) {
+                Some(old) => Notification::Updated { old, new: object },
+                None => Notification::Added { object, initial: false },
+            }),
+            WatchEvent::Deleted(object) => self.remove(&ObjectKey::of(&*object)).map(|_| Notification::Deleted { object }),
+            WatchEvent::Bookmark { .. } | WatchEvent::Error(_) => None,
+        }
+    }
+
+    /// Takes in a whole list as client-go does. Listed objects come first, in list order, as updates even where
+    /// nothing changed; then those that vanished, by key.
+    pub fn replace(&mut self, list: Vec<Arc<K>>, initial: bool) -> Vec<Notification<K>> {
+        let (mut told, vanished) = self.exchange(list, initial);
+        told.extend(vanished.into_iter().map(|(key, object)| Notification::DeletedFinalStateUnknown { key, object }));
+        told
+    }
+
+    /// Takes in a whole list as kube-rs does: **nothing is said about objects that vanished** (K147).
+    pub fn swap(&mut self, list: Vec<Arc<K>>, initial: bool) -> Vec<Notification<K>> {
+        self.exchange(list, initial).0
+    }
+
+    fn exchange(&mut self, list: Vec<Arc<K>>, initial: bool) -> (Vec<Notification<K>>, BTreeMap<ObjectKey, Arc<K>>) {
+        let mut previous = std::mem::take(&mut self.objects);
+        self.indexes.iter_mut().for_each(|indexed| indexed.keys.clear());
+        let mut told = Vec::with_capacity(list.len());
+        for object in list {
+            let key = ObjectKey::of(&*object);
+            let before = previous.remove(&key);
+            // A list continued at a later revision may name an object twice (K §2.2).
+            let earlier_page = self.insert(key, object.clone());
+            told.push(match earlier_page.or(before) {
+                Some(old) => Notification::Updated { old, new: object },
+                None => Notification::Added { object, initial },
+            });
+        }
+        (told, previous)
+    }
+
+    /// The object, if it is known.
+    pub fn get(&self, key: &ObjectKey) -> Option<&Arc<K>> {
+        self.objects.get(key)
+    }
+
+    /// All objects, by key.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<K>> {
+        self.objects.values()
+    }
+
+    /// The objects of one namespace, by key.
+    pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &Arc<K>> {
+        let namespace = ObjectKey::namespaced(namespace, "");
+        let start = namespace.clone();
+        self.objects.range(start..).take_while(move |(key, _)| key.as_str().starts_with(namespace.as_str())).map(|(_, object)| object)
+    }
+
+    /// The objects that have `value` in the index called `index`, by key.
+    ///
+    /// # Panics
+    /// There is no such index: a bug of the caller.
+    pub fn by_index(&self, index: &str, value: &str) -> impl Iterator<Item = &Arc<K>> {
+        let Some(indexed) = self.indexes.iter().find(|indexed| indexed.index.name == index) else {
+            panic!("the store has no index {index:?}; name it in the informer's options");
+        };
+        indexed.keys.get(value).into_iter().flatten().map(|key| &self.objects[key])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A ConfigMap `ns/name`, incarnation `uid`, at revision `version`.
+    fn object(name: &str, uid: u32, version: u32) -> Arc<ConfigMap> {
+        let mut object = ConfigMap::default();
+        object.metadata.namespace = Some("ns".into());
+        object.metadata.name = Some(name.into());
+        object.metadata.uid = Some(uid.to_string());
+        object.metadata.resource_version = Some(version.to_string());
+        Arc::new(object)
+    }
+
+    fn uid(object: &ConfigMap) -> &str {
+        object.metadata.uid.as_deref().unwrap()
+    }
+
+    #[test]
+    fn the_first_list_is_added_as_initial() {
+        let mut store = Store::new(vec![]);
+        let a = object("a", 1, 1);
+        assert_eq!(store.replace(vec![a.clone()], true), [Notification::Added { object: a, initial: true }]);
+    }
+
+    #[test]
+    fn k147_an_object_that_vanished_in_a_gap_is_deleted_with_its_stale_state() {
+        let mut store = Store::new(vec![]);
+        let (a, b) = (object("a", 1, 1), object("b", 2, 2));
+        store.replace(vec![a.clone(), b.clone()], true);
+        let key = ObjectKey::namespaced("ns", "a");
+        assert_eq!(
+            store.replace(vec![b.clone()], false),
+            [Notification::Updated { old: b.clone(), new: b }, Notification::DeletedFinalStateUnknown { key: key.clone(), object: a }]
+        );
+        assert_eq!(store.get(&key), None);
+    }
+
+    #[test]
+    fn k147_a_swap_says_nothing_about_an_object_that_vanished() {
+        let mut store = Store::new(vec![]);
+        let (a, b) = (object("a", 1, 1), object("b", 2, 2));
+        store.swap(vec![a, b.clone()], true);
+        let c = object("c", 3, 3);
+        assert_eq!(
+            store.swap(vec![b.clone(), c.clone()], false),
+            [Notification::Updated { old: b.clone(), new: b }, Notification::Added { object: c, initial: false }]
+        );
+        assert_eq!(store.iter().len(), 2);
+    }
+
+    #[test]
+    fn k148_delete_and_recreate_in_a_gap_is_one_update_with_two_uids() {
+        let mut store = Store::new(vec![]);
+        store.replace(vec![object("a", 1, 1)], true);
+        let told = store.replace(vec![object("a", 2, 9)], false);
+        let [Notification::Updated { old, new }] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((uid(old), uid(new)), ("1", "2"));
+    }
+
+    #[test]
+    fn a_deletion_carries_the_object_of_the_event_not_the_stored_one() {
+        let mut store = Store::new(vec![]);
+        store.apply(WatchEvent::Added(object("a", 1, 1)));
+        let last = object("a", 1, 5);
+        assert_eq!(store.apply(WatchEvent::Deleted(last.clone())), Some(Notification::Deleted { object: last.clone() }));
+        assert_eq!(store.apply(WatchEvent::Deleted(last)), None, "what is not known cannot be deleted");
+    }
+
+    #[test]
+    fn added_for_a_known_object_is_an_update_and_modified_for_an_unknown_one_an_addition() {
+        let mut store = Store::new(vec![]);
+        let (one, two) = (object("a", 1, 1), object("a", 1, 2));
+        assert_eq!(store.apply(WatchEvent::Modified(one.clone())), Some(Notification::Added { object: one.clone(), initial: false }));
+        assert_eq!(store.apply(WatchEvent::Added(two.clone())), Some(Notification::Updated { old: one, new: two }));
+    }
+
+    #[test]
+    fn a_namespace_does_not_include_those_that_start_with_its_name() {
+        let mut store = Store::new(vec![]);
+        for (namespace, name) in [("a", "x"), ("a-b", "y"), ("a", "z"), ("ab", "w")] {
+            let mut object = ConfigMap::default();
+            object.metadata.namespace = Some(namespace.into());
+            object.metadata.name = Some(name.into());
+            store.apply(WatchEvent::Added(Arc::new(object)));
+        }
+        let names: Vec<_> = store.in_namespace("a").map(|object| object.metadata.name.clone().unwrap()).collect();
+        assert_eq!(names, ["x", "z"]);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Change {
+        Upsert(u8, u32),
+        Delete(u8),
+        Replace(Vec<(u8, u32)>),
+        Swap(Vec<(u8, u32)>),
+    }
+
+    fn changes() -> impl Strategy<Value = Vec<Change>> {
+        let list = || prop::collection::vec((0u8..6, 1u32..4), 0..8);
+        let change = prop_oneof![
+            6 => (0u8..6, 1u32..4).prop_map(|(name, uid)| Change::Upsert(name, uid)),
+            3 => (0u8..6).prop_map(Change::Delete),
+            1 => list().prop_map(Change::Replace),
+            1 => list().prop_map(Change::Swap),
+        ];
+        prop::collection::vec(change, 0..40)
+    }
+
+    proptest! {
+        /// Against a plain map: the store holds what it was told last; a handler that keeps a map of its own by the
+        /// notifications has the same map, except for what a swap kept silent about; and the index agrees.
+        #[test]
+        fn store_and_handler_agree_with_a_plain_map(changes in changes()) {
+            let mut store = Store::new(vec![Index::new("uid", |object: &ConfigMap, found: &mut dyn FnMut(&str)| found(uid(object)))]);
+            let mut model: BTreeMap<ObjectKey, Arc<ConfigMap>> = BTreeMap::new();
+            let mut handler: BTreeMap<ObjectKey, Arc<ConfigMap>> = BTreeMap::new();
+            for (version, change) in changes.into_iter().enumerate() {
+                let make = |(name, uid): (u8, u32)| object(&format!("o{name}"), uid, version as u32);
+                let told = match change {
+                    Change::Upsert(name, uid) => {
+                        let object = make((name, uid));
+                        model.insert(ObjectKey::of(&*object), object.clone());
+                        store.apply(WatchEvent::Modified(object)).into_iter().collect()
+                    }
+                    Change::Delete(name) => {
+                        let object = make((name, 0));
+                        model.remove(&ObjectKey::of(&*object));
+                        store.apply(WatchEvent::Deleted(object)).into_iter().collect()
+                    }
+                    Change::Replace(list) => {
+                        let list: Vec<_> = list.into_iter().map(make).collect();
+                        model = list.iter().map(|object| (ObjectKey::of(&**object), object.clone())).collect();
+                        store.replace(list, false)
+                    }
+                    Change::Swap(list) => {
+                        let list: Vec<_> = list.into_iter().map(make).collect();
+                        model = list.iter().map(|object| (ObjectKey::of(&**object), object.clone())).collect();
+                        let told = store.swap(list, false);
+                        handler.retain(|key, _| model.contains_key(key));
+                        told
+                    }
+                };
+                for notification in told {
+                    let key = notification.key();
+                    match notification {
+                        Notification::Added { object, .. } => prop_assert_eq!(handler.insert(key, object), None),
+                        Notification::Updated { old, new } => prop_assert_eq!(handler.insert(key, new), Some(old)),
+                        Notification::Deleted { .. } => prop_assert!(handler.remove(&key).is_some()),
+                        Notification::DeletedFinalStateUnknown { object, .. } => prop_assert_eq!(handler.remove(&key), Some(object)),
+                    }
+                }
+                prop_assert_eq!(&handler, &model);
+                prop_assert!(store.iter().eq(model.values()));
+                for value in ["1", "2", "3"] {
+                    prop_assert!(store.by_index("uid", value).eq(model.values().filter(|object| uid(object) == value)));
+                }
+            }
+        }
+    }
+}

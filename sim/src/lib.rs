@@ -8,6 +8,7 @@ compile_error!(
 
 pub mod cluster;
 pub mod draw;
+pub mod env;
 pub mod kinds;
 pub mod net;
 pub mod object;

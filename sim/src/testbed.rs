@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use serde_json::json;
 
 use crate::cluster::{ClusterConfig, Fabric, SimClient};
+use crate::env::SimEnv;
 use crate::kinds::{KindId, Registry, builtin, spiderpool};
 use crate::recorder::Recorder;
 use crate::rt::{ProcessId, Rt, run};
@@ -20,6 +21,8 @@ pub struct Testbed {
     pub rt: Rt,
     /// The API.
     pub fabric: Arc<Fabric>,
+    /// The seed of the run.
+    pub seed: u64,
 }
 
 impl Testbed {
@@ -37,7 +40,7 @@ impl Testbed {
                 let host = rt.add_host(&format!("control-plane-{number}"));
                 fabric.add_server(rt.add_process(host, &format!("apiserver-{number}")));
             }
-            let bed = Testbed { rt, fabric };
+            let bed = Testbed { rt, fabric, seed: config.seed };
             let admin = bed.client("admin");
             for name in ["default", "other"] {
                 let namespace: Namespace = from_json(json!({"metadata": {"name": name}}));
@@ -67,6 +70,11 @@ impl Testbed {
         let client = self.client(name);
         client.connect_to(number);
         client
+    }
+
+    /// The environment of the process of `client`.
+    pub fn env(&self, client: &SimClient) -> SimEnv {
+        SimEnv::new(&self.rt, self.seed, client.process())
     }
 
     /// Lets time pass.

@@ -7,5 +7,6 @@ compile_error!(
 );
 
 pub mod draw;
+pub mod input;
 pub mod rt;
 pub mod time;

@@ -9,6 +9,7 @@ compile_error!(
 pub mod cluster;
 pub mod draw;
 pub mod env;
+pub mod input;
 pub mod kinds;
 pub mod net;
 pub mod object;

@@ -1,0 +1,190 @@
+//! Tables whose key `kind` chooses what else they hold: faults, operations.
+//!
+//! Serde's own internally tagged enums read the table into a buffer first and forget where its values stood. The enums declared
+//! here read `kind` first and the rest of the table straight into the chosen struct. They are written with `kind` first, so they read back
+//! from any format.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::JsonSchema;
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::decode::{KIND, KIND_TABLE, SHARED_TABLE};
+
+/// An enum of kinds; implemented by [`kinds!`](crate::input::kinds).
+pub trait Kinds: Sized {
+    /// Every kind by its name in a file.
+    const KINDS: &'static [&'static str];
+
+    /// The name of this value's kind.
+    fn kind(&self) -> &'static str;
+
+    /// Reads what a table of kind `kind` holds besides that key.
+    fn decode<'de, A: MapAccess<'de>>(kind: &'static str, rest: A) -> Result<Self, A::Error>;
+}
+
+/// Reads an enum of kinds from a table.
+pub fn deserialize<'de, K: Kinds, D: Deserializer<'de>>(deserializer: D) -> Result<K, D::Error> {
+    struct Table<K>(PhantomData<K>);
+    impl<'de, K: Kinds> Visitor<'de> for Table<K> {
+        type Value = K;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table with the key `kind`")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<K, A::Error> {
+            let first: Option<String> = map.next_key()?;
+            if first.as_deref() != Some(KIND) {
+                return Err(A::Error::missing_field(KIND));
+            }
+            let kind = map.next_value_seed(Name(K::KINDS))?;
+            K::decode(kind, map)
+        }
+    }
+    deserializer.deserialize_struct(KIND_TABLE, &[KIND], Table(PhantomData))
+}
+
+/// Reads one of some names.
+struct Name(&'static [&'static str]);
+
+impl<'de> serde::de::DeserializeSeed<'de> for Name {
+    type Value = &'static str;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name {
+    type Value = &'static str;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "one of {}", super::expected::names(self.0))
+    }
+    fn visit_str<E: Error>(self, found: &str) -> Result<&'static str, E> {
+        self.0.iter().find(|name| **name == found).copied().ok_or_else(|| E::unknown_variant(found, self.0))
+    }
+}
+
+/// What a kind without keys of its own holds.
+#[doc(hidden)]
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoKeys {}
+
+/// Declares an enum of kinds.
+///
+/// ```
+/// use ipam_sim::input::{self, kinds};
+///
+/// /// Cuts hosts off.
+/// #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// pub struct Partition {
+///     hosts: Vec<String>,
+/// }
+///
+/// kinds! {
+///     /// What goes wrong.
+///     pub enum Fault {
+///         /// Cuts hosts off.
+///         "partition" => Partition(Partition),
+///         /// Ends every partition.
+///         "heal" => Heal,
+///     }
+/// }
+///
+/// #[derive(serde::Deserialize)]
+/// struct Plan {
+///     fault: Vec<Fault>,
+/// }
+/// let plan: Plan = input::toml::from_str("plan.toml", "[[fault]]\nkind = 'partition'\nhosts = ['n1']\n[[fault]]\nkind = 'heal'").unwrap();
+/// assert_eq!(plan.fault[1], Fault::Heal);
+/// ```
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __input_kinds {
+    (
+        $(#[$attribute:meta])*
+        $vis:vis enum $Enum:ident {
+            $( $(#[$doc:meta])* $name:literal => $Variant:ident $( ( $Content:ty ) )? ),* $(,)?
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug, PartialEq, ::serde::Serialize, ::schemars::JsonSchema)]
+        #[serde(tag = "kind")]
+        $vis enum $Enum {
+            $( $(#[$doc])* #[serde(rename = $name)] $Variant $( ( $Content ) )? ),*
+        }
+
+        impl $crate::input::kinds::Kinds for $Enum {
+            const KINDS: &'static [&'static str] = &[$( $name ),*];
+
+            fn kind(&self) -> &'static str {
+                match self {
+                    $( Self::$Variant { .. } => $name, )*
+                }
+            }
+
+            fn decode<'de, A: ::serde::de::MapAccess<'de>>(kind: &'static str, rest: A) -> Result<Self, A::Error> {
+                let rest = ::serde::de::value::MapAccessDeserializer::new(rest);
+                match kind {
+                    $( $name => $crate::__input_kinds!(@decode rest $Variant $( $Content )?), )*
+                    _ => Err(<A::Error as ::serde::de::Error>::unknown_variant(kind, Self::KINDS)),
+                }
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $Enum {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::input::kinds::deserialize(deserializer)
+            }
+        }
+    };
+    (@decode $rest:ident $Variant:ident $Content:ty) => {
+        <$Content as ::serde::Deserialize>::deserialize($rest).map(Self::$Variant)
+    };
+    (@decode $rest:ident $Variant:ident) => {
+        <$crate::input::kinds::NoKeys as ::serde::Deserialize>::deserialize($rest).map(|_| Self::$Variant)
+    };
+}
+
+#[doc(inline)]
+pub use crate::__input_kinds as kinds;
+
+/// A kind together with keys that every kind has, in one table: `kind = "partition"`, `at = "3s"`, `hosts = ["n1"]`.
+///
+/// Use it in place of `#[serde(flatten)]`, which forgets where values stood. It reads only through [`crate::input`]: other formats
+/// cannot show one table to two types.
+
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(description = "a kind, and the keys that all kinds share")]
+pub struct With<C, K> {
+    /// What this kind holds.
+    #[serde(flatten)]
+    pub kind: K,
+    /// What every kind holds.
+    #[serde(flatten)]
+    pub common: C,
+}
+
+impl<'de, C: Deserialize<'de>, K: Deserialize<'de>> Deserialize<'de> for With<C, K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Parts<C, K>(PhantomData<(C, K)>);
+        impl<'de, C: Deserialize<'de>, K: Deserialize<'de>> Visitor<'de> for Parts<C, K> {
+            type Value = With<C, K>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<With<C, K>, A::Error> {
+                // Read from nothing, to learn the keys: that it fails is of no interest.
+                let _ = parts.next_element::<C>();
+                let kind = parts.next_element();
+                // Asked for even if the kind failed: which of the two errors is told first is decided there.
+                let common = parts.next_element()?.ok_or_else(|| A::Error::invalid_length(2, &self))?;
+                let kind = kind?.ok_or_else(|| A::Error::invalid_length(1, &self))?;
+                Ok(With { kind, common })
+            }
+        }
+        deserializer.deserialize_tuple_struct(SHARED_TABLE, 3, Parts(PhantomData))
+    }
+}

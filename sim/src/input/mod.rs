@@ -1,0 +1,20 @@
+//! What people write: scenario, plan and settings files in TOML, cluster manifests in YAML or JSON.
+//!
+//! Both languages are read into one tree of values with positions (`node`), and one decoder (`decode`) turns such a tree into a
+//! Rust type. It finds every problem of a file in one go and says for each where it is, what was found and what would be right.
+//! The types themselves are ordinary [`serde::Deserialize`] types.
+
+pub mod choice;
+mod decode;
+mod expected;
+pub mod kinds;
+//pub mod manifest;
+mod node;
+pub mod problem;
+mod source;
+pub mod toml;
+//mod yaml;
+
+pub use choice::{Choice, Probability};
+pub use kinds::{With, kinds};
+pub use problem::{Position, Problem, Problems};

@@ -1,0 +1,153 @@
+//! A document as a tree of values that know where they stand, the same for TOML and YAML.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use super::problem::Position;
+
+/// A value and its place. The numbers are given in document order by [`Node::number`]: a node's descendants are `id + 1..end`.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) at: Position,
+    pub(super) value: Value,
+    pub(super) id: u32,
+    end: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Integer(i128),
+    Float(f64),
+    String(String),
+    List(Vec<Node>),
+    Table(Vec<Entry>),
+}
+
+/// A key of a table with its value.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) at: Position,
+    pub(super) node: Node,
+}
+
+/// One step from a node to a child.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl Node {
+    pub(super) fn new(at: Position, value: Value) -> Self {
+        Self { at, value, id: 0, end: 0 }
+    }
+
+    /// Numbers the tree; needed once after it was built or changed.
+    pub(super) fn number(&mut self) {
+        self.number_from(0);
+    }
+
+    fn number_from(&mut self, id: u32) -> u32 {
+        self.id = id;
+        self.end = self.children_mut().fold(id + 1, |next, child| child.number_from(next));
+        self.end
+    }
+
+    /// The numbers of everything below this node.
+    pub(super) fn below(&self) -> Range<u32> {
+        self.id + 1..self.end
+    }
+
+    fn children_mut(&mut self) -> Box<dyn Iterator<Item = &mut Node> + '_> {
+        match &mut self.value {
+            Value::List(items) => Box::new(items.iter_mut()),
+            Value::Table(entries) => Box::new(entries.iter_mut().map(|entry| &mut entry.node)),
+            _ => Box::new(std::iter::empty()),
+        }
+    }
+
+    pub(super) fn children(&self) -> Box<dyn Iterator<Item = (Step<'_>, &Node)> + '_> {
+        match &self.value {
+            Value::List(items) => Box::new(items.iter().enumerate().map(|(i, node)| (Step::Index(i), node))),
+            Value::Table(entries) => Box::new(entries.iter().map(|entry| (Step::Key(&entry.key), &entry.node))),
+            _ => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// The entry of a table.
+    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+        match &self.value {
+            Value::Table(entries) => entries.iter().find(|entry| entry.key == key),
+            _ => None,
+        }
+    }
+
+    /// The value of a key of a table.
+    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|entry| &entry.node)
+    }
+
+    pub(super) fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The nodes from this one (first) down to number `id` (last), each with the step that leads to it.
+    pub(super) fn trail(&self, id: u32) -> Vec<(Option<Step<'_>>, &Node)> {
+        let mut trail = vec![(None, self)];
+        let mut node = self;
+        while node.id != id {
+            let Some((step, child)) = node.children().find(|(_, child)| (child.id..child.end).contains(&id)) else { break };
+            trail.push((Some(step), child));
+            node = child;
+        }
+        trail
+    }
+
+    /// How many levels the tree has.
+    pub(super) fn depth(&self) -> usize {
+        1 + self.children().map(|(_, child)| child.depth()).max().unwrap_or(0)
+    }
+
+    /// How many nodes the tree has.
+    pub(super) fn size(&self) -> usize {
+        1 + self.children().map(|(_, child)| child.size()).sum::<usize>()
+    }
+
+    /// The tree as JSON holds it.
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(value) => (*value).into(),
+            Value::Integer(value) => match (i64::try_from(*value), u64::try_from(*value)) {
+                (Ok(value), _) => value.into(),
+                (_, Ok(value)) => value.into(),
+                _ => serde_json::Number::from_f64(*value as f64).into(),
+            },
+            Value::Float(value) => serde_json::Number::from_f64(*value).into(),
+            Value::String(text) => text.as_str().into(),
+            Value::List(items) => items.iter().map(Node::to_json).collect(),
+            Value::Table(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json())).collect(),
+        }
+    }
+}
+
+/// A path as Kubernetes prints it: `fault[2].delay`, `metadata.annotations[ipam.spidernet.io/subnet]`.
+pub(super) fn path_text<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> String {
+    let mut text = String::new();
+    for step in steps {
+        // Writing to a string cannot fail.
+        let _ = match step {
+            Step::Index(i) => write!(text, "[{i}]"),
+            Step::Key(key) if key.contains(['.', '[', ']', '/']) => write!(text, "[{key}]"),
+            Step::Key(key) if text.is_empty() => write!(text, "{key}"),
+            Step::Key(key) => write!(text, ".{key}"),
+        };
+    }
+    text
+}

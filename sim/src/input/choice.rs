@@ -262,7 +262,6 @@ macro_rules! whole_numbers {
             }
 
             fn between(low: &Self, high: &Self, word: u64) -> Self {
-                #[expect(clippy::redundant_closure_call, reason = "the conversions are written as closures")]
                 $from(whole_between($to(*low), $to(*high), word))
             }
         }
@@ -414,14 +413,12 @@ mod tests {
     }
 
     fn read<T: Open + DeserializeOwned>(text: &str) -> Result<Choice<T>, String> {
-        crate::input::toml::from_str(text, &format!("value = {text}"))
-            .map(|file: File<T>| file.value)
-            .map_err(|problems| problems.to_string().replace(text, "…").replace("`value`", "value"))
+        let file = crate::input::toml::from_str::<File<T>>("x", &format!("value = {text}"));
+        file.map(|file| file.value).map_err(|problems| problems.to_string())
     }
 
     fn problem<T: Open + DeserializeOwned + fmt::Debug>(text: &str) -> String {
-        let problems = crate::input::toml::from_str::<File<T>>("x", &format!("value = {text}"));
-        problems.map_or_else(|problems| problems.to_string(), |file| format!("{file:?}"))
+        read::<T>(text).unwrap_err()
     }
 
     #[test]

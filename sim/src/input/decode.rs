@@ -1,13 +1,13 @@
 //! Decodes a tree of values into a type and finds everything that does not fit.
 //!
 //! Serde stops at the first error. So an error is noted together with the value that caused it, that value is taken out of sight, and the
-//! tree is decoded again, until it fits or only errors are left that follow from a value being out of sight.
+//! tree is decoded again, until it fits or only errors are left that follow from a value being out of sight. In the same way a stand-in takes
+//! the place of a missing value, so that the next missing one shows.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 
 use super::expected::{Language, advice, meant, names, quoted_string};
@@ -31,10 +31,10 @@ pub(super) struct Decoded<T> {
 /// Decodes `root`, or says everything that is wrong with it.
 pub(super) fn decode<T: DeserializeOwned>(file: &str, root: &Node, language: Language) -> Result<Decoded<T>, Problems> {
     let mut problems = Problems::new();
-    let mut context = Context { language, hidden: BTreeSet::new(), ignored: RefCell::default() };
+    let mut context = Context { language, hidden: BTreeSet::new(), missing: Vec::new(), ignored: RefCell::default() };
     // Keys that are missing because they were misspelt: the table and the right name.
     let mut misspelt: Vec<(u32, &'static str)> = Vec::new();
-    loop {
+    while !problems.is_full() {
         context.ignored.borrow_mut().clear();
         let error = match T::deserialize(De { node: root, context: &context, part: Part::Whole }) {
             Ok(value) => {
@@ -45,34 +45,49 @@ pub(super) fn decode<T: DeserializeOwned>(file: &str, root: &Node, language: Lan
             Err(error) => *error.0,
         };
         let place = error.place.unwrap_or(Place::Value(root.id));
-        let (Place::Value(id) | Place::Key(id)) = place;
+        let id = place.id();
         let trail = root.trail(id);
         let node = trail[trail.len() - 1].1;
-        let follows_from_another = place == Place::Value(id)
-            && match &error.what {
-                What::Missing(key) => {
-                    misspelt.contains(&(id, key)) || node.get(key).is_some_and(|value| context.hidden.contains(&value.id))
+        match (place, &error.what) {
+            // No value at hand would do: the table has to go.
+            (Place::StandIn(_), _) => {}
+            (Place::Value(_), What::Missing(key)) => {
+                let known = misspelt.contains(&(id, key)) || node.get(key).is_some_and(|value| context.hidden.contains(&value.id));
+                let first_time = !context.missing.contains(&(id, key));
+                if first_time && !known {
+                    problems.push(report(file, root, place, &error.what, language));
                 }
-                What::Unfit { .. } | What::Other(_) => context.hidden.range(node.below()).next().is_some(),
-                What::UnknownKey { .. } | What::UnknownName { .. } => false,
-            };
-        if !follows_from_another {
-            if let (What::UnknownKey { known }, [.., (_, table), (Some(Step::Key(key)), _)]) = (&error.what, trail.as_slice()) {
-                misspelt.extend(meant(key, known).map(|name| (table.id, name)));
+                if first_time {
+                    context.missing.push((id, key));
+                    continue;
+                }
             }
-            problems.push(report(file, root, place, &error.what, language));
+            (Place::Value(_), What::Unfit { .. } | What::Other(_)) if context.touched(node) => {}
+            (_, what) => {
+                if let (What::UnknownKey { known }, [.., (_, table), (Some(Step::Key(key)), _)]) = (what, trail.as_slice()) {
+                    misspelt.extend(meant(key, known).map(|name| (table.id, name)));
+                }
+                problems.push(report(file, root, place, what, language));
+            }
         }
-        if id == root.id || problems.is_full() || !context.hidden.insert(id) {
-            problems.sort();
-            return Err(problems);
+        if id == root.id || !context.hidden.insert(id) {
+            break;
         }
     }
+    problems.sort();
+    Err(problems)
 }
 
 /// The words for an error.
 fn report(file: &str, root: &Node, place: Place, what: &What, language: Language) -> Problem {
-    let (Place::Value(id) | Place::Key(id)) = place;
-    let trail = root.trail(id);
+    let mut trail = root.trail(place.id());
+    let mut by_its_name = false;
+    if let (What::Unfit { found: Some(found), .. }, Value::Table(entries)) = (what, &trail[trail.len() - 1].1.value) {
+        // The type looked at a value of the table before it complained about the table: k8s-openapi does with `kind`.
+        let culprit = entries.iter().find(|entry| entry.node.is_scalar() && language.found(&entry.node) == *found);
+        by_its_name = culprit.is_some();
+        trail.extend(culprit.map(|entry| (Some(Step::Key(&entry.key)), &entry.node)));
+    }
     let node = trail[trail.len() - 1].1;
     let path = path_text(trail.iter().filter_map(|(step, _)| *step));
     let parent = trail.len().checked_sub(2).map(|i| trail[i].1);
@@ -99,9 +114,14 @@ fn report(file: &str, root: &Node, place: Place, what: &What, language: Language
                 Some(found) => found.clone(),
                 None => language.found(node),
             };
-            (format!("{subject} is {found}"), format!("expected {}", language.expected(expected)))
+            let expected = if by_its_name { format!("`{expected}`") } else { language.expected(expected) };
+            (format!("{subject} is {found}"), format!("expected {expected}"))
         }
         What::Other(text) if path.is_empty() => (text.clone(), String::new()),
+        // A sentence that does not show what it is about.
+        What::Other(text) if node.is_scalar() && !node.as_str().is_some_and(|value| text.contains(value)) => {
+            (format!("{subject} is {}: {}", language.found(node), text.trim_end_matches('.')), String::new())
+        }
         What::Other(text) => (format!("{subject}: {text}"), String::new()),
     };
     Problem::at(file, at, wrong, right)
@@ -138,6 +158,15 @@ struct Cause {
 enum Place {
     Value(u32),
     Key(u32),
+    /// A value that stands in for a missing one in this table.
+    StandIn(u32),
+}
+
+impl Place {
+    fn id(self) -> u32 {
+        let (Place::Value(id) | Place::Key(id) | Place::StandIn(id)) = self;
+        id
+    }
 }
 
 #[derive(Debug)]
@@ -232,7 +261,16 @@ struct Context {
     language: Language,
     /// Values that caused an error in an earlier pass.
     hidden: BTreeSet<u32>,
+    /// Keys for which a stand-in is given, with their table.
+    missing: Vec<(u32, &'static str)>,
     ignored: RefCell<Vec<u32>>,
+}
+
+impl Context {
+    /// True when something in `node` is hidden or a stand-in, so that what is wrong with the whole may be our own doing.
+    fn touched(&self, node: &Node) -> bool {
+        self.hidden.range(node.below()).next().is_some() || self.missing.iter().any(|(id, _)| *id == node.id || node.below().contains(id))
+    }
 }
 
 /// Which keys of a table are meant when two types share it.
@@ -269,14 +307,17 @@ impl<'c, 'de> De<'c, 'de> {
         !self.context.hidden.contains(&node.id)
     }
 
-    fn table(self, entries: &'de [Entry], keep: impl Fn(&Entry) -> bool) -> Table<'c, 'de> {
+    fn table(self, entries: &'de [Entry], keep: impl Fn(&str, Option<&Node>) -> bool) -> Table<'c, 'de> {
         let also_known = if let Part::Rest(keys) = self.part { keys } else { &[] };
+        let asked = matches!(self.part, Part::Asked(_));
+        let keep = |key: &str, node: Option<&Node>| !asked && !also_known.contains(&key) && keep(key, node);
         let entries = entries
             .iter()
-            .filter(|_| !matches!(self.part, Part::Asked(_)))
-            .filter(|entry| self.in_sight(&entry.node) && keep(entry) && !also_known.contains(&entry.key.as_str()))
-            .collect::<Vec<_>>();
-        Table { de: self, entries: entries.into_iter(), value: None, also_known }
+            .filter(|entry| self.in_sight(&entry.node) && keep(&entry.key, Some(&entry.node)))
+            .map(|entry| (entry.key.as_str(), Some(&entry.node)));
+        let missing =
+            self.context.missing.iter().filter(|(id, key)| *id == self.node.id && keep(key, None)).map(|&(_, key)| (key as &'de str, None));
+        Table { de: self, entries: entries.chain(missing).collect::<Vec<_>>().into_iter(), value: None, also_known }
     }
 
     fn list(self, items: &'de [Node]) -> List<'c, 'de> {
@@ -305,7 +346,7 @@ impl<'c, 'de> De<'c, 'de> {
                     rest => Err(de::Error::invalid_length(count, &format!("{} elements", count - rest).as_str())),
                 }
             }
-            Value::Table(entries) => visitor.visit_map(self.table(entries, |_| true)),
+            Value::Table(entries) => visitor.visit_map(self.table(entries, |_, _| true)),
         }
     }
 }
@@ -343,16 +384,21 @@ impl<'de> de::Deserializer<'de> for De<'_, 'de> {
         if let Part::Asked(cell) = self.part {
             cell.set(fields);
         }
-        let Value::Table(entries) = &self.node.value else { return self.deserialize_any(visitor) };
+        let entries = match &self.node.value {
+            Value::Table(entries) => entries,
+            // A derived type would take a list for its fields in order.
+            Value::List(_) => return self.place(Err(Error::new(What::Unfit { found: None, expected: Unprinted(visitor).to_string() }))),
+            _ => return self.deserialize_any(visitor),
+        };
         // As in Go, null in place of a field's value is the same as no value.
         let null_is_absent = self.context.language == Language::Yaml;
-        let mut table = self.table(entries, |entry| {
-            !(null_is_absent && matches!(entry.node.value, Value::Null))
-                && (!matches!(self.part, Part::Known) || fields.contains(&entry.key.as_str()))
+        let mut table = self.table(entries, |key, node| {
+            !(null_is_absent && node.is_some_and(|node| matches!(node.value, Value::Null)))
+                && (!matches!(self.part, Part::Known) || fields.contains(&key))
         });
         if name == KIND_TABLE {
             let mut entries: Vec<_> = table.entries.collect();
-            entries.sort_by_key(|entry| entry.key != KIND);
+            entries.sort_by_key(|(key, _)| *key != KIND);
             table.entries = entries.into_iter();
         }
         self.place(visitor.visit_map(table))
@@ -394,8 +440,9 @@ impl<'de> de::Deserializer<'de> for De<'_, 'de> {
 /// The entries of a table.
 struct Table<'c, 'de> {
     de: De<'c, 'de>,
-    entries: std::vec::IntoIter<&'de Entry>,
-    value: Option<&'de Node>,
+    /// Keys with their values; a missing value is to be stood in for.
+    entries: std::vec::IntoIter<(&'de str, Option<&'de Node>)>,
+    value: Option<Option<&'de Node>>,
     also_known: &'static [&'static str],
 }
 
@@ -403,20 +450,22 @@ impl<'de> de::MapAccess<'de> for Table<'_, 'de> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
-        let Some(entry) = self.entries.next() else { return Ok(None) };
-        self.value = Some(&entry.node);
-        let key = seed.deserialize(BorrowedStrDeserializer::new(&entry.key));
-        key.map(Some).map_err(|mut error: Error| {
+        let Some((key, value)) = self.entries.next() else { return Ok(None) };
+        self.value = Some(value);
+        seed.deserialize(key.into_deserializer()).map(Some).map_err(|mut error: Error| {
             if let What::UnknownKey { known } = &mut error.0.what {
                 known.extend(self.also_known);
             }
-            error.at(Place::Key(entry.node.id))
+            error.at(value.map_or(Place::StandIn(self.de.node.id), |node| Place::Key(node.id)))
         })
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let node = self.value.take().ok_or_else(|| <Error as de::Error>::custom("a value was asked for before its key"))?;
-        seed.deserialize(self.de.child(node))
+        match self.value.take() {
+            Some(Some(node)) => seed.deserialize(self.de.child(node)),
+            Some(None) => seed.deserialize(StandIn).map_err(|error| error.at(Place::StandIn(self.de.node.id))),
+            None => Err(de::Error::custom("a value was asked for before its key")),
+        }
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -527,5 +576,64 @@ impl<'de> de::VariantAccess<'de> for Content<'_, 'de> {
 
     fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
         de::Deserializer::deserialize_struct(self.required()?, "", fields, visitor)
+    }
+}
+
+/// A value of whatever type is asked for. It only has to be good enough to let the decoder look further.
+struct StandIn;
+
+impl<'de> de::Deserializer<'de> for StandIn {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_u64(1)
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_bool(true)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        // Both a text and a duration.
+        visitor.visit_borrowed_str("1s")
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_seq(de::value::SeqDeserializer::new(std::iter::empty::<StandIn>()))
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_map(de::value::MapDeserializer::new(std::iter::empty::<(&str, StandIn)>()))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_map(de::value::MapDeserializer::new(fields.iter().map(|field| (*field, StandIn))))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_none()
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_enum(Variant { name: variants.first().copied().unwrap_or_default(), content: None })
+    }
+
+    serde::forward_to_deserialize_any! {
+        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Error> for StandIn {
+    type Deserializer = Self;
+    fn into_deserializer(self) -> Self {
+        self
     }
 }

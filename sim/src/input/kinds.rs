@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::decode::{KIND, KIND_TABLE, SHARED_TABLE};
 
-/// An enum of kinds; implemented by [`kinds!`](crate::input::kinds).
+/// An enum of kinds; implemented by [`kinds!`](macro@crate::input::kinds).
 pub trait Kinds: Sized {
     /// Every kind by its name in a file.
     const KINDS: &'static [&'static str];

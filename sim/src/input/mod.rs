@@ -8,12 +8,12 @@ pub mod choice;
 mod decode;
 mod expected;
 pub mod kinds;
-//pub mod manifest;
+pub mod manifest;
 mod node;
 pub mod problem;
 mod source;
 pub mod toml;
-//mod yaml;
+mod yaml;
 
 pub use choice::{Choice, Probability};
 pub use kinds::{With, kinds};

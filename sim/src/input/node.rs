@@ -97,6 +97,11 @@ impl Node {
         }
     }
 
+    /// True for what has no children by its nature.
+    pub(super) fn is_scalar(&self) -> bool {
+        !matches!(self.value, Value::List(_) | Value::Table(_))
+    }
+
     /// The nodes from this one (first) down to number `id` (last), each with the step that leads to it.
     pub(super) fn trail(&self, id: u32) -> Vec<(Option<Step<'_>>, &Node)> {
         let mut trail = vec![(None, self)];

@@ -61,7 +61,7 @@ impl<'a> Lines<'a> {
 
     /// The position of the character at byte `offset`; the end of the text for anything beyond it.
     pub(super) fn position(&self, offset: usize) -> Position {
-        let offset = self.text.floor_char_boundary(offset);
+        let offset = (0..=offset.min(self.text.len())).rev().find(|&at| self.text.is_char_boundary(at)).unwrap_or(0);
         let line = self.starts.partition_point(|&start| start <= offset);
         let column = self.text[self.starts[line - 1]..offset].chars().count() + 1;
         Position { line: saturate(line), column: saturate(column) }

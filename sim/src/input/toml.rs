@@ -288,6 +288,19 @@ kind = 3
         x.toml:3:1: missing key `lag` in `cluster`
         x.toml:5:1: missing key `duration` in `fault[0]`
         ");
+        insta::assert_snapshot!(problems("[[fault]]\nkind = 'partition'\n[[operation]]\nkind = 'create'\n[[operation]]\n"), @r"
+        x.toml:1:1: missing key `hosts` in `fault[0]`
+        x.toml:1:1: missing key `duration` in `fault[0]`
+        x.toml:1:1: missing key `name`
+        x.toml:1:1: missing key `cluster`
+        x.toml:3:1: missing key `pod` in `operation[0]`
+        x.toml:3:1: missing key `at` in `operation[0]`
+        x.toml:5:1: missing key `kind` in `operation[1]`
+        ");
+        insta::assert_snapshot!(problems("naem = 'x'\n[clutser]\nnodes = 3\n"), @r"
+        x.toml:1:1: unknown key `naem`; did you mean `name`?
+        x.toml:2:2: unknown key `clutser`; did you mean `cluster`?
+        ");
         insta::assert_snapshot!(problems("name = 'x'\n"), @"x.toml:1:1: missing key `cluster`");
         insta::assert_snapshot!(problems("name = 'x'\ncluster = { nodes = 3 }"), @"x.toml:2:11: missing key `lag` in `cluster`");
         insta::assert_snapshot!(problems("name = 'x'\ncluster.nodes = 3"), @"x.toml:2:1: missing key `lag` in `cluster`");
@@ -315,6 +328,7 @@ kind = 3
         x.toml:3:9: `fault` is the string "heal"; expected an array
         x.toml:4:8: `mode` is an array; expected one of `hardened`, `upstream`
         "#);
+        insta::assert_snapshot!(problems(&format!("{head}cluster = [3, '2s', [], []]")), @"x.toml:2:11: `cluster` is an array; expected a table");
         insta::assert_snapshot!(problems(&format!("{head}fault = [3]\noperation = [3]\n[cluster]\nnodes = 1.5\nlag = 3\npair = [1, 2, 3]")), @r"
         x.toml:2:10: `fault[0]` is the number 3; expected a table with the key `kind`
         x.toml:3:14: `operation[0]` is the number 3; expected a table

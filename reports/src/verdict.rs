@@ -16,8 +16,10 @@ pub enum Verdict {
     NotFound,
     /// An `eventually` claim was violated.
     NotEventually,
-    /// A `sometimes` or `reachable` claim held in no seed, or no seed ran.
+    /// A `sometimes` or `reachable` claim held in no seed.
     Vacuous,
+    /// No seed ran, which proves nothing.
+    NotRun,
     /// One plan gave two digests.
     Nondeterministic,
     /// The harness failed.
@@ -31,7 +33,7 @@ impl Verdict {
             Verdict::Held | Verdict::Found => exit::HELD,
             Verdict::Violated | Verdict::NotFound => exit::VIOLATED,
             Verdict::NotEventually => exit::NOT_EVENTUALLY,
-            Verdict::Vacuous => exit::VACUOUS,
+            Verdict::Vacuous | Verdict::NotRun => exit::VACUOUS,
             Verdict::Nondeterministic => exit::NONDETERMINISTIC,
             Verdict::Broken => exit::HARNESS,
         }
@@ -51,7 +53,7 @@ impl ScenarioResult {
             return Verdict::Nondeterministic;
         }
         if self.seeds == 0 {
-            return Verdict::Vacuous;
+            return Verdict::NotRun;
         }
         if let Some(expected) = &self.expect {
             return if self.violated_claims().any(|(claim, _)| claim == expected) { Verdict::Found } else { Verdict::NotFound };
@@ -91,7 +93,7 @@ mod tests {
     fn verdicts_follow_from_what_was_violated() {
         for (runs, verdict) in [
             (&[None, None][..], Verdict::Held),
-            (&[], Verdict::Vacuous),
+            (&[], Verdict::NotRun),
             (&[None, ALWAYS], Verdict::Violated),
             (&[EVENTUALLY, None], Verdict::NotEventually),
             (&[EVENTUALLY, ALWAYS], Verdict::Violated),
@@ -108,7 +110,7 @@ mod tests {
             (&[EVENTUALLY, ALWAYS], Verdict::Found),
             (&[None, None], Verdict::NotFound),
             (&[EVENTUALLY], Verdict::NotFound),
-            (&[], Verdict::Vacuous),
+            (&[], Verdict::NotRun),
         ] {
             assert_eq!(ScenarioResult { expect: expect.clone(), ..scenario(runs) }.verdict(), verdict, "{runs:?}");
         }

@@ -6,6 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`run`] | one [`RunReport`] per `run`, one [`ScenarioResult`] per scenario in it, filled seed by seed |
+//! | [`finding`] | what a run can find: violations, claims that were seen, problems |
 //! | [`replay`] | one [`ReplayReport`] per `replay`: violations, remarks, where two runs part |
 //! | [`listing`] | what `list` and `check` answer |
 //! | [`mod@merge`] | shards of one sweep into the report that one machine would have given |
@@ -22,6 +23,7 @@
 
 pub mod digest;
 pub mod exit;
+pub mod finding;
 pub mod human;
 pub mod listing;
 pub mod merge;

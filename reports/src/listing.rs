@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::exit;
-use crate::run::Kind;
+use crate::finding::Kind;
 use crate::schema::{CheckSchema, ListSchema};
 
 /// What there is. A part that was not asked for is `None`.

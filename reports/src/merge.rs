@@ -179,7 +179,8 @@ fn agreed<'a>(values: impl Iterator<Item = Option<&'a String>>) -> Result<Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Api, Kind, LISTED_MAX, Problem, ProblemKind, SeedRecord, Violation};
+    use crate::finding::{Kind, Problem, ProblemKind, Violation};
+    use crate::run::{Api, LISTED_MAX, SeedRecord};
     use crate::{Digest, Seconds, exit};
     use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::{Kind, Violation};
+use crate::finding::{Kind, Violation};
 use crate::schema::{self, ReadError, ReplaySchema};
 use crate::{Digest, Seconds, exit};
 

@@ -1,7 +1,8 @@
 //! How one scenario ended, from its record alone.
 
 use crate::exit;
-use crate::run::{Kind, ScenarioResult};
+use crate::finding::Kind;
+use crate::run::ScenarioResult;
 
 /// How a scenario ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,8 +77,8 @@ impl ScenarioResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::finding::{Problem, ProblemKind};
     use crate::run::tests::{record, violation};
-    use crate::run::{Problem, ProblemKind};
     use crate::{RunReport, SeedRecord};
 
     const ALWAYS: Option<(&str, Kind)> = Some(("no-address-has-two-owners", Kind::Always));

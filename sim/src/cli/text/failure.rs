@@ -1,6 +1,6 @@
 //! The failure block: claim, seed and time; who holds what since when; what it needs; digest and plan; how to see it again.
 
-use ipam_reports::run::{Kind, Violation};
+use ipam_reports::finding::{Kind, Violation};
 use ipam_reports::{Digest, Seconds};
 
 use super::Paint;

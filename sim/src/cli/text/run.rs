@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
-use ipam_reports::run::{Failure, Problem, ProblemKind};
+use ipam_reports::finding::{Failure, Problem, ProblemKind};
 use ipam_reports::{RunReport, ScenarioResult, Seconds, Verdict, exit, human};
 
 use super::Paint;

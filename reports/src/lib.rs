@@ -1,1 +1,45 @@
-//! x
+//! What a sweep, a replay, a listing or a check found, as records, and pure functions on them.
+//!
+//! The simulator fills the records in; everything a person or another program sees of a result is made from
+//! them. Nothing here runs a simulation, reads a clock or touches the disk.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`run`] | one [`RunReport`] per `run`, one [`ScenarioResult`] per scenario in it, filled seed by seed |
+//! | [`finding`] | what a run can find: violations, claims that were seen, problems |
+//! | [`replay`] | one [`ReplayReport`] per `replay`: violations, remarks, where two runs part |
+//! | [`listing`] | what `list` and `check` answer |
+//! | [`mod@merge`] | shards of one sweep into the report that one machine would have given |
+//! | [`verdict`] | how one scenario ended |
+//! | [`exit`] | the exit codes, and which wins when several apply |
+//! | [`digest`] | 128-bit digests and the sum that shards can merge |
+//! | [`schema`] | names of the JSON formats |
+//! | [`seconds`] | durations: whole microseconds in memory, seconds in JSON |
+//! | [`seeds`] | ranges of seeds, and how shards cut them |
+//! | [`human`] | numbers and durations as a person would say them |
+//!
+//! JSON written by a later version may hold more fields: readers skip what they do not know. Fields added
+//! after the first version are optional when read.
+
+pub mod digest;
+pub mod exit;
+pub mod finding;
+pub mod human;
+pub mod listing;
+pub mod merge;
+pub mod replay;
+pub mod run;
+pub mod schema;
+pub mod seconds;
+pub mod seeds;
+pub mod verdict;
+
+pub use digest::{Digest, fold};
+pub use listing::{CheckReport, ListReport};
+pub use merge::{MergeError, merge};
+pub use replay::ReplayReport;
+pub use run::{RunReport, ScenarioResult, SeedRecord};
+pub use schema::ReadError;
+pub use seconds::Seconds;
+pub use seeds::SeedRange;
+pub use verdict::Verdict;

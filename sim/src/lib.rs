@@ -7,6 +7,7 @@ compile_error!(
 );
 
 pub mod cluster;
+pub mod cli;
 pub mod draw;
 pub mod env;
 pub mod input;

@@ -1,0 +1,191 @@
+//! What a run can find: violated claims with and without an excuse, claims that were seen, problems outside the model.
+//!
+//! The simulator fills these in per seed; [`ScenarioResult`](crate::ScenarioResult) lists the first and counts all of them.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Digest, Seconds};
+
+/// The kind of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// True at every step.
+    Always,
+    /// True before its bound has passed after the faults healed.
+    Eventually,
+    /// True at least once in the sweep.
+    Sometimes,
+    /// A point passed at least once in the sweep.
+    Reachable,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Always => "always",
+            Kind::Eventually => "eventually",
+            Kind::Sometimes => "sometimes",
+            Kind::Reachable => "reachable",
+        })
+    }
+}
+
+/// A claim that was false in one run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation {
+    /// The claim's name.
+    pub claim: String,
+    /// `always` or `eventually`.
+    pub kind: Kind,
+    /// When, in model time.
+    #[serde(rename = "at_s")]
+    pub at: Seconds,
+    /// The documented case that excuses it.
+    pub excuse: Option<String>,
+    /// Who holds what since when: one sentence a line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detail: Vec<String>,
+    /// The faults without which the run passes, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
+}
+
+/// A violation without an excuse, with what it takes to see it again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Failure {
+    /// The seed that found it.
+    pub seed: u64,
+    /// The claim's name.
+    pub claim: String,
+    /// `always` or `eventually`.
+    pub kind: Kind,
+    /// When, in model time.
+    #[serde(rename = "at_s")]
+    pub at: Seconds,
+    /// The plan file; null when it could not be written.
+    #[serde(default)]
+    pub plan: Option<String>,
+    /// The digest of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// Who holds what since when: one sentence a line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detail: Vec<String>,
+    /// The faults without which the run passes, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
+}
+
+impl Failure {
+    /// By seed, then by time; what else differs only breaks ties, so that the first ones are the same in any order of merging.
+    pub(crate) fn by_seed_and_time(&self, other: &Self) -> Ordering {
+        (self.seed, self.at).cmp(&(other.seed, other.at)).then_with(|| self.cmp(other))
+    }
+}
+
+/// In how many seeds a claim was violated without an excuse.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ClaimCount {
+    /// The claim's name.
+    pub claim: String,
+    /// `always` or `eventually`.
+    pub kind: Kind,
+    /// Number of seeds.
+    pub seeds: u64,
+}
+
+/// In how many seeds a violation was excused.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ExcuseCount {
+    /// The documented case.
+    pub excuse: String,
+    /// The claim that it excuses.
+    pub claim: String,
+    /// Number of seeds.
+    pub seeds: u64,
+    /// The smallest of them.
+    pub first_seed: u64,
+}
+
+/// A claim that must hold in at least one seed of the sweep.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Sometimes {
+    /// The claim's name.
+    pub claim: String,
+    /// `sometimes` or `reachable`.
+    pub kind: Kind,
+    /// Number of seeds in which it held.
+    pub held_in: u64,
+}
+
+/// What went wrong outside the model, in one seed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Problem {
+    /// The seed.
+    pub seed: u64,
+    /// What it is.
+    pub kind: ProblemKind,
+    /// What happened, in a sentence.
+    pub message: String,
+    /// The plan file, if one was written.
+    #[serde(default)]
+    pub plan: Option<String>,
+}
+
+/// What can go wrong outside the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProblemKind {
+    /// The same plan gave another digest.
+    Nondeterminism,
+    /// A bug of the harness.
+    Harness,
+}
+
+/// Adds without overflow, because counts are read from files.
+pub(crate) fn tally(into: &mut u64, count: u64) {
+    *into = into.saturating_add(count);
+}
+
+/// Entries that are counted per name.
+pub(crate) trait Counted: Ord {
+    /// Adds the counts of `other` if it has the same name; gives it back otherwise.
+    fn absorb(&mut self, other: Self) -> Result<(), Self>
+    where
+        Self: Sized;
+}
+
+macro_rules! counted {
+    ($record:ty, [$($key:ident),+], $count:ident $(, $min:ident)?) => {
+        impl Counted for $record {
+            fn absorb(&mut self, other: Self) -> Result<(), Self> {
+                if $(self.$key != other.$key)||+ {
+                    return Err(other);
+                }
+                tally(&mut self.$count, other.$count);
+                $(self.$min = self.$min.min(other.$min);)?
+                Ok(())
+            }
+        }
+    };
+}
+
+counted!(ClaimCount, [claim, kind], seeds);
+counted!(ExcuseCount, [excuse, claim], seeds, first_seed);
+counted!(Sometimes, [claim, kind], held_in);
+
+/// Adds counts by name; the result is sorted, so that it does not depend on who came first.
+pub(crate) fn join_counts<T: Counted>(into: &mut Vec<T>, entries: impl IntoIterator<Item = T>) {
+    for entry in entries {
+        let left = into.iter_mut().try_fold(entry, |entry, known| match known.absorb(entry) {
+            Ok(()) => Err(()),
+            Err(entry) => Ok(entry),
+        });
+        into.extend(left.ok());
+    }
+    into.sort();
+}

@@ -1,0 +1,159 @@
+//! What `list` and `check` answer. The JSON forms are `ipam-sim/list/1` and `ipam-sim/check/1`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit;
+use crate::finding::Kind;
+use crate::schema::{CheckSchema, ListSchema};
+
+/// What there is. A part that was not asked for is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListReport {
+    /// Always `ipam-sim/list/1`.
+    pub schema: ListSchema,
+    /// Scenario files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenarios: Option<Vec<ScenarioEntry>>,
+    /// Claims that a scenario can check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Vec<ClaimEntry>>,
+    /// Faults that a scenario can draw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<Vec<FaultEntry>>,
+    /// Deviations that can be switched on, to see that the claims find them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviations: Option<Vec<DeviationEntry>>,
+}
+
+/// One scenario file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioEntry {
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub file: String,
+    /// How many seeds it runs by default.
+    pub seeds: u64,
+    /// The claim that it must violate, if it is a negative one.
+    pub expect: Option<String>,
+    /// Why it exists, in a sentence.
+    pub why: String,
+}
+
+/// One claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimEntry {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// What it says, in a sentence.
+    pub about: String,
+    /// The property of the reference that it stands for.
+    pub reference: Option<String>,
+}
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultEntry {
+    /// Its name.
+    pub name: String,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+    /// The real event that it stands for.
+    pub event: String,
+}
+
+/// One parameter of a fault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// The range it is drawn from by default.
+    pub default: String,
+}
+
+/// One deviation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviationEntry {
+    /// Its name.
+    pub name: String,
+    /// What it makes the system do differently, in a sentence.
+    pub about: String,
+}
+
+/// What `check` found, file by file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckReport {
+    /// Always `ipam-sim/check/1`.
+    pub schema: CheckSchema,
+    /// Every file that was checked.
+    pub files: Vec<CheckedFile>,
+}
+
+impl CheckReport {
+    /// [`exit::USAGE`] if any file has an error, or if there was no file.
+    pub fn exit_code(&self) -> u8 {
+        let wrong = self.findings().any(|(_, finding)| finding.severity == Severity::Error);
+        if wrong || self.files.is_empty() { exit::USAGE } else { exit::HELD }
+    }
+
+    /// All findings with their files.
+    pub fn findings(&self) -> impl Iterator<Item = (&CheckedFile, &Finding)> {
+        self.files.iter().flat_map(|file| file.findings.iter().map(move |finding| (file, finding)))
+    }
+}
+
+/// One checked file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedFile {
+    /// The file.
+    pub file: String,
+    /// What it is: `scenario`, `plan`, `manifest`.
+    pub kind: String,
+    /// What is wrong with it, by position.
+    pub findings: Vec<Finding>,
+}
+
+/// One thing that is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// How wrong.
+    pub severity: Severity,
+    /// Line, from 1; `None` when the file as a whole is meant.
+    pub line: Option<u64>,
+    /// Column, from 1.
+    pub column: Option<u64>,
+    /// What was found.
+    pub found: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+/// How wrong something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The file cannot be used.
+    Error,
+    /// The file can be used, but probably does not say what was meant.
+    Warning,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_errors_make_a_check_fail() {
+        let file = |severity| CheckedFile {
+            file: "f".into(),
+            kind: "scenario".into(),
+            findings: vec![Finding { severity, line: Some(1), column: Some(1), found: "x".into(), hint: None }],
+        };
+        let code = |files| CheckReport { files, ..CheckReport::default() }.exit_code();
+        assert_eq!(code(vec![file(Severity::Warning)]), exit::HELD);
+        assert_eq!(code(vec![file(Severity::Warning), file(Severity::Error)]), exit::USAGE);
+        assert_eq!(code(vec![]), exit::USAGE);
+    }
+}

@@ -1,0 +1,360 @@
+//! Joins the results of shards into the one that a single machine would have given.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::run::{RunReport, ScenarioResult};
+use crate::{SeedRange, seeds};
+
+/// Why results do not fit together. Numbers are positions in the merged list, from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MergeError {
+    /// There is nothing to merge.
+    Nothing,
+    /// One result holds the same scenario twice.
+    Twice {
+        /// The result.
+        result: usize,
+        /// The scenario.
+        scenario: String,
+    },
+    /// A scenario is in one result, but not in another.
+    Missing {
+        /// The scenario.
+        scenario: String,
+        /// A result that has it.
+        present: usize,
+        /// A result that has not.
+        absent: usize,
+    },
+    /// Two results come from different builds of the program, whose digests cannot be compared.
+    Build {
+        /// The two results, each with its build.
+        results: [(usize, String); 2],
+    },
+    /// Two results ran one scenario with different settings, manifests or deviations.
+    Config {
+        /// The scenario.
+        scenario: String,
+        /// The two results, each with its configuration.
+        results: [(usize, String); 2],
+    },
+    /// Two results disagree about which violation a negative scenario must find.
+    Expect {
+        /// The scenario.
+        scenario: String,
+        /// The two results, each with its expectation.
+        results: [(usize, String); 2],
+    },
+    /// Two results both ran these seeds.
+    Overlap {
+        /// The scenario.
+        scenario: String,
+        /// The seeds they share.
+        seeds: SeedRange,
+        /// The two results.
+        results: [usize; 2],
+    },
+}
+
+impl MergeError {
+    /// The sentence for a person, with results called by `name` (usually their file).
+    pub fn explain(&self, name: impl Fn(usize) -> String) -> String {
+        let differ = |what: &str, results: &[(usize, String); 2]| {
+            let [(a, left), (b, right)] = results;
+            format!("{what}: {left} in {}, {right} in {}", name(*a), name(*b))
+        };
+        match self {
+            MergeError::Nothing => "there is no result to merge".to_owned(),
+            MergeError::Twice { result, scenario } => format!("{} holds {scenario} twice", name(*result)),
+            MergeError::Missing { scenario, present, absent } => {
+                format!("{scenario} is in {}, but not in {}; shards must run the same scenarios", name(*present), name(*absent))
+            }
+            MergeError::Build { results } => differ("the results come from different builds", results),
+            MergeError::Config { scenario, results } => differ(&format!("{scenario} ran with different configurations"), results),
+            MergeError::Expect { scenario, results } => differ(&format!("{scenario} must violate different claims"), results),
+            MergeError::Overlap { scenario, seeds: SeedRange { first, last }, results: [a, b] } => {
+                let seeds = if first == last { format!("seed {first}") } else { format!("seeds {first} to {last}") };
+                format!("{} and {} both ran {seeds} of {scenario}", name(*a), name(*b))
+            }
+        }
+    }
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.explain(|index| format!("result {}", index + 1)))
+    }
+}
+
+impl std::error::Error for MergeError {}
+
+/// Joins shards: results of the same scenarios on different seeds. The order of the results does not matter, and merged results can
+/// be merged again.
+///
+/// Scenarios keep their order if all results agree on it, else they are sorted by name. Fields that this version does not know are lost.
+pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
+    let Some(first) = results.first() else { return Err(MergeError::Nothing) };
+    let keys = |report: &RunReport| report.scenarios.iter().map(key).collect::<Vec<_>>();
+    let mut order = keys(first);
+    if results.iter().any(|result| keys(result) != order) {
+        order.sort();
+    }
+    let build = agreed(results.iter().map(|result| result.build.as_ref())).map_err(|results| MergeError::Build { results })?;
+    let interrupted = results.iter().any(|result| result.interrupted);
+
+    let mut by_scenario: BTreeMap<Key, Vec<(usize, ScenarioResult)>> = BTreeMap::new();
+    let results_total = results.len();
+    for (index, result) in results.into_iter().enumerate() {
+        for scenario in result.scenarios {
+            let parts = by_scenario.entry(key(&scenario)).or_default();
+            if parts.last().is_some_and(|&(last, _)| last == index) {
+                return Err(MergeError::Twice { result: index, scenario: title(&scenario) });
+            }
+            parts.push((index, scenario));
+        }
+    }
+    let mut joined = BTreeMap::new();
+    for (key, parts) in by_scenario {
+        joined.insert(key, join_parts(parts, results_total)?);
+    }
+    let scenarios = order.iter().filter_map(|key| joined.remove(key)).collect();
+    Ok(RunReport { build, ..RunReport::new(scenarios, interrupted) })
+}
+
+/// The seeds that no shard of this scenario ran, although others ran seeds on both sides of them: a shard may be missing.
+pub fn missing_seeds(scenario: &ScenarioResult) -> Vec<SeedRange> {
+    seeds::gaps(&scenario.seed_ranges)
+}
+
+type Key = (String, String);
+
+fn key(scenario: &ScenarioResult) -> Key {
+    (scenario.name.clone(), scenario.file.clone())
+}
+
+fn title(scenario: &ScenarioResult) -> String {
+    format!("{} ({})", scenario.name, scenario.file)
+}
+
+/// Joins what all `results_total` results say about one scenario.
+fn join_parts(parts: Vec<(usize, ScenarioResult)>, results_total: usize) -> Result<ScenarioResult, MergeError> {
+    let scenario = || title(&parts[0].1);
+    if let Some(absent) = (0..results_total).find(|index| parts.iter().all(|(part, _)| part != index)) {
+        return Err(MergeError::Missing { scenario: scenario(), present: parts[0].0, absent });
+    }
+    agreed(parts.iter().map(|(_, part)| part.config.as_ref())).map_err(|results| MergeError::Config { scenario: scenario(), results })?;
+    let expectations: Vec<_> = parts.iter().map(|(_, part)| part.expect.clone().unwrap_or_else(|| "no claim".to_owned())).collect();
+    agreed(expectations.iter().map(Some)).map_err(|results| MergeError::Expect { scenario: scenario(), results })?;
+
+    let mut ranges: Vec<_> = parts.iter().flat_map(|(index, part)| part.seed_ranges.iter().map(|&range| (range, *index))).collect();
+    ranges.sort_unstable();
+    for pair in ranges.windows(2) {
+        let [(left, a), (right, b)] = [pair[0], pair[1]];
+        if right.first <= left.last {
+            let seeds = SeedRange { first: right.first, last: right.last.min(left.last) };
+            return Err(MergeError::Overlap { scenario: scenario(), seeds, results: [a.min(b), a.max(b)] });
+        }
+    }
+    let joined = parts.into_iter().map(|(_, part)| part).reduce(|mut joined, part| {
+        joined.join(part);
+        joined
+    });
+    Ok(joined.expect("a scenario is listed because a result has it"))
+}
+
+/// The one value that everybody who states one agrees on; else the first two who do not.
+fn agreed<'a>(values: impl Iterator<Item = Option<&'a String>>) -> Result<Option<String>, [(usize, String); 2]> {
+    let mut known: Option<(usize, &String)> = None;
+    for (index, value) in values.enumerate() {
+        match (known, value) {
+            (Some((first, expected)), Some(found)) if expected != found => return Err([(first, expected.clone()), (index, found.clone())]),
+            (None, Some(found)) => known = Some((index, found)),
+            _ => {}
+        }
+    }
+    Ok(known.map(|(_, value)| value.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{Kind, Problem, ProblemKind, Violation};
+    use crate::run::{Api, LISTED_MAX, SeedRecord};
+    use crate::{Digest, Seconds, exit};
+    use proptest::prelude::*;
+
+    const CLAIMS: [(&str, Kind); 3] = [("a", Kind::Always), ("b", Kind::Eventually), ("c", Kind::Always)];
+
+    /// One run with anything that a run can report.
+    #[derive(Clone, Debug)]
+    struct Run {
+        seed: u64,
+        digest: u128,
+        simulated: u64,
+        requests: u32,
+        violations: Vec<(usize, u64, bool)>,
+        held: Vec<String>,
+        problem: Option<bool>,
+    }
+
+    impl Run {
+        fn record(&self) -> SeedRecord<'_> {
+            let violation = |&(claim, at, excused): &(usize, u64, bool)| Violation {
+                claim: CLAIMS[claim].0.into(),
+                kind: CLAIMS[claim].1,
+                at: Seconds::from_micros(at),
+                excuse: excused.then(|| "partition".to_owned()),
+                detail: vec![],
+                needs: None,
+            };
+            let problem = |&harness: &bool| Problem {
+                seed: self.seed,
+                kind: if harness { ProblemKind::Harness } else { ProblemKind::Nondeterminism },
+                message: "m".into(),
+                plan: None,
+            };
+            SeedRecord {
+                seed: self.seed,
+                digest: Digest(self.digest),
+                simulated: Seconds::from_micros(self.simulated),
+                api: Api { requests: self.requests.into(), ..Api::default() },
+                violations: self.violations.iter().map(violation).collect(),
+                held: &self.held,
+                problems: self.problem.iter().map(problem).collect(),
+                ..SeedRecord::default()
+            }
+        }
+    }
+
+    /// Runs on different seeds.
+    fn runs() -> impl Strategy<Value = Vec<Run>> {
+        let held = proptest::sample::subsequence(vec!["x".to_owned(), "y".to_owned()], 0..=2);
+        let violations = proptest::collection::vec((0..3usize, 0..1_000u64, any::<bool>()), 0..4);
+        let run =
+            (0..200u64, any::<u128>(), 0..1u64 << 40, any::<u32>(), violations, held, proptest::option::weighted(0.05, any::<bool>()));
+        let run = run.prop_map(|(seed, digest, simulated, requests, violations, held, problem)| Run {
+            seed,
+            digest,
+            simulated,
+            requests,
+            violations,
+            held,
+            problem,
+        });
+        proptest::collection::vec(run, 0..80).prop_map(|mut runs| {
+            runs.sort_by_key(|run| run.seed);
+            runs.dedup_by_key(|run| run.seed);
+            runs
+        })
+    }
+
+    /// Two scenarios with the same runs.
+    fn report<'a>(runs: impl Iterator<Item = &'a Run>) -> RunReport {
+        let mut scenario = ScenarioResult::new("s", "s.toml", [("x".to_owned(), Kind::Sometimes), ("y".to_owned(), Kind::Reachable)]);
+        runs.for_each(|run| scenario.add(run.record()));
+        scenario.wall = Seconds::from_micros(scenario.seeds * 1_000);
+        let negative = ScenarioResult { name: "n".into(), expect: Some("a".into()), ..scenario.clone() };
+        RunReport::new(vec![scenario, negative], false)
+    }
+
+    /// The runs dealt to four shards.
+    fn shards(runs: &[Run], deal: &[usize]) -> Vec<RunReport> {
+        (0..4).map(|shard| report(runs.iter().zip(deal.iter().cycle()).filter(|(_, to)| **to == shard).map(|(run, _)| run))).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn merged_shards_are_what_one_machine_would_give(runs in runs(), deal in proptest::collection::vec(0..4usize, 1..80)) {
+            prop_assert_eq!(merge(shards(&runs, &deal)).unwrap(), report(runs.iter()));
+        }
+
+        #[test]
+        fn merging_commutes(runs in runs(), deal in proptest::collection::vec(0..4usize, 1..80), order in Just([0, 1, 2, 3]).prop_shuffle()) {
+            let shards = shards(&runs, &deal);
+            let shuffled = order.iter().map(|&index| shards[index].clone()).collect();
+            prop_assert_eq!(merge(shards.clone()), merge(shuffled));
+        }
+
+        #[test]
+        fn merging_associates(runs in runs(), deal in proptest::collection::vec(0..4usize, 1..80), reversed in 0..4usize) {
+            let mut shards = shards(&runs, &deal);
+            shards[reversed].scenarios.reverse();
+            let [a, b, c, d] = <[RunReport; 4]>::try_from(shards).unwrap();
+            let pair = |left: &RunReport, right: &RunReport| merge(vec![left.clone(), right.clone()]).unwrap();
+            let all = merge(vec![a.clone(), b.clone(), c.clone(), d.clone()]).unwrap();
+            prop_assert_eq!(&pair(&pair(&pair(&a, &b), &c), &d), &all);
+            prop_assert_eq!(&pair(&a, &pair(&b, &pair(&c, &d))), &all);
+            prop_assert_eq!(&pair(&pair(&a, &b), &pair(&c, &d)), &all);
+        }
+
+        #[test]
+        fn shards_survive_their_files(runs in runs(), deal in proptest::collection::vec(0..4usize, 1..80)) {
+            let shards = shards(&runs, &deal);
+            let read = shards.iter().map(|shard| RunReport::from_json(&serde_json::to_string(shard).unwrap()).unwrap()).collect();
+            prop_assert_eq!(merge(read), merge(shards));
+        }
+
+        #[test]
+        fn lists_stay_short(runs in runs()) {
+            prop_assert!(report(runs.iter()).scenarios[0].failures.len() <= LISTED_MAX);
+        }
+    }
+
+    /// A result of one scenario that ran `seeds`.
+    fn result(name: &str, seeds: std::ops::Range<u64>) -> RunReport {
+        let mut scenario = ScenarioResult::new(name, format!("{name}.toml"), []);
+        seeds.for_each(|seed| scenario.add(crate::run::tests::record(seed, None)));
+        RunReport::new(vec![scenario], false)
+    }
+
+    fn refusal(results: Vec<RunReport>) -> String {
+        merge(results).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        assert_eq!(refusal(vec![]), "there is no result to merge");
+        assert_eq!(refusal(vec![result("a", 0..9), result("a", 5..7)]), "result 1 and result 2 both ran seeds 5 to 6 of a (a.toml)");
+        assert_eq!(
+            refusal(vec![result("a", 8..9), result("a", 0..4), result("a", 3..6)]),
+            "result 2 and result 3 both ran seed 3 of a (a.toml)"
+        );
+        assert_eq!(
+            refusal(vec![result("a", 0..1), result("b", 1..2)]),
+            "a (a.toml) is in result 1, but not in result 2; shards must run the same scenarios"
+        );
+        let mut twice = result("a", 0..1);
+        twice.scenarios.push(twice.scenarios[0].clone());
+        assert_eq!(refusal(vec![twice]), "result 1 holds a (a.toml) twice");
+    }
+
+    #[test]
+    fn different_configurations_builds_and_expectations_are_refused() {
+        let with = |change: &dyn Fn(&mut RunReport), seeds| {
+            let mut result = result("a", seeds);
+            change(&mut result);
+            result
+        };
+        let config = |value: &'static str| move |report: &mut RunReport| report.scenarios[0].config = Some(value.into());
+        let results = vec![with(&config("x1"), 0..1), result("a", 1..2), with(&config("y2"), 2..3)];
+        assert_eq!(refusal(results), "a (a.toml) ran with different configurations: x1 in result 1, y2 in result 3");
+        let build = |value: &'static str| move |report: &mut RunReport| report.build = Some(value.into());
+        let results = vec![with(&build("x1"), 0..1), with(&build("y2"), 1..2)];
+        assert_eq!(refusal(results), "the results come from different builds: x1 in result 1, y2 in result 2");
+        let results = vec![result("a", 0..1), with(&|report| report.scenarios[0].expect = Some("c".into()), 1..2)];
+        assert_eq!(refusal(results), "a (a.toml) must violate different claims: no claim in result 1, c in result 2");
+    }
+
+    #[test]
+    fn an_interrupted_shard_interrupts_the_whole() {
+        let interrupted = RunReport { interrupted: true, ..result("a", 0..1) };
+        assert_eq!(merge(vec![interrupted, result("a", 1..2)]).unwrap().exit_code, exit::INTERRUPTED);
+    }
+
+    #[test]
+    fn a_hole_between_shards_is_visible() {
+        let merged = merge(vec![result("a", 0..2), result("a", 6..9)]).unwrap();
+        assert_eq!(missing_seeds(&merged.scenarios[0]), [SeedRange { first: 2, last: 5 }]);
+    }
+}

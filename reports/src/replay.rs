@@ -1,0 +1,170 @@
+//! The result of `replay`: one run with recording. The JSON form is `ipam-sim/replay/1`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::{Kind, Violation};
+use crate::schema::{self, ReadError, ReplaySchema};
+use crate::{Digest, Seconds, exit};
+
+/// The result of one replayed run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReplayReport {
+    /// Always `ipam-sim/replay/1`.
+    pub schema: ReplaySchema,
+    /// The scenario's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// The plan file that was replayed, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// The seed.
+    pub seed: u64,
+    /// The digest of this run.
+    pub digest: Digest,
+    /// Number of trace events.
+    pub events: u64,
+    /// Model time at the end.
+    #[serde(default, rename = "simulated_s")]
+    pub simulated: Seconds,
+    /// What was violated, excused or not, by time.
+    pub violations: Vec<Violation>,
+    /// The digest that the plan file promises, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_digest: Option<Digest>,
+    /// The plan was made by this build, and the digest is another: the program is nondeterministic.
+    #[serde(default)]
+    pub nondeterministic: bool,
+    /// Where this run left the recorded one, if its digest is another and its checkpoints tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parting: Option<Parting>,
+    /// The comparison with another plan, if one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<Comparison>,
+    /// What the reader should know, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// The trace, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Vec<TraceLine>>,
+    /// What the process exits with; see [`exit`].
+    #[serde(default)]
+    pub exit_code: u8,
+}
+
+impl ReplayReport {
+    /// A report without violations, comparison, remarks and trace.
+    pub fn new(seed: u64, digest: Digest, events: u64) -> Self {
+        Self {
+            schema: ReplaySchema,
+            scenario: None,
+            plan: None,
+            seed,
+            digest,
+            events,
+            simulated: Seconds::ZERO,
+            violations: vec![],
+            expected_digest: None,
+            nondeterministic: false,
+            parting: None,
+            against: None,
+            remarks: vec![],
+            trace: None,
+            exit_code: exit::HELD,
+        }
+    }
+
+    /// The exit code that follows from the run: what was violated without an excuse, also in a negative scenario.
+    /// `sometimes` claims are about sweeps and do not count here.
+    pub fn judge(&self) -> u8 {
+        let violated = self.violations.iter().filter(|violation| violation.excuse.is_none()).map(|violation| match violation.kind {
+            Kind::Eventually => exit::NOT_EVENTUALLY,
+            _ => exit::VIOLATED,
+        });
+        exit::worst(violated.chain(self.nondeterministic.then_some(exit::NONDETERMINISTIC)))
+    }
+
+    /// Reads the JSON form.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        schema::read(text, ReplaySchema::NAME)
+    }
+}
+
+/// This run beside the run of another plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The other plan.
+    pub plan: String,
+    /// The digest of its run.
+    pub digest: Digest,
+    /// Where the two part; `None` when they are the same run.
+    pub parting: Option<Parting>,
+}
+
+/// The first event in which two runs differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parting {
+    /// The number of the event, from 0. An upper bound if only checkpoints could be compared.
+    pub event: u64,
+    /// When, in model time.
+    #[serde(rename = "at_s")]
+    pub at: Seconds,
+    /// The event of this run; `None` when it had ended, or when the event is not known.
+    pub this: Option<String>,
+    /// The event of the other run; `None` when it had ended, or when the event is not known.
+    pub other: Option<String>,
+    /// Why, if the plans tell: the first differing operation, fault or draw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+}
+
+/// One event of the trace, as text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceLine {
+    /// The number of the event, from 0.
+    pub event: u64,
+    /// When, in model time.
+    #[serde(rename = "at_s")]
+    pub at: Seconds,
+    /// The process or part of the world in which it happened.
+    pub place: String,
+    /// What happened.
+    pub what: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::tests::violation;
+
+    #[test]
+    fn the_json_has_the_documented_fields() {
+        let mut report = ReplayReport::new(7, Digest(15), 1_234);
+        report.violations = vec![violation("c", Kind::Always, None)];
+        let value = serde_json::to_value(&report).unwrap();
+        assert_eq!(value["schema"], "ipam-sim/replay/1");
+        assert_eq!(value["seed"], 7);
+        assert_eq!(value["digest"], "0000000000000000000000000000000f");
+        assert_eq!(value["events"], 1_234);
+        assert_eq!(value["violations"], serde_json::json!([{"claim":"c","kind":"always","at_s":41.207,"excuse":null}]));
+    }
+
+    #[test]
+    fn a_reader_skips_unknown_fields_and_does_without_later_ones() {
+        let text = r#"{"schema":"ipam-sim/replay/1","seed":1,"digest":"0000000000000000000000000000000f","events":2,
+            "violations":[{"claim":"c","kind":"always","at_s":1,"excuse":null,"mood":"bad"}],"weather":"fair"}"#;
+        let report = ReplayReport::from_json(text).unwrap();
+        assert_eq!((report.violations.len(), report.trace), (1, None));
+    }
+
+    #[test]
+    fn a_replay_exits_with_what_it_saw() {
+        let code = |violations: Vec<Violation>, nondeterministic| {
+            ReplayReport { violations, nondeterministic, ..ReplayReport::new(0, Digest(0), 0) }.judge()
+        };
+        assert_eq!(code(vec![], false), exit::HELD);
+        assert_eq!(code(vec![violation("c", Kind::Always, Some("partition"))], false), exit::HELD);
+        assert_eq!(code(vec![violation("c", Kind::Eventually, None)], false), exit::NOT_EVENTUALLY);
+        assert_eq!(code(vec![violation("c", Kind::Eventually, None), violation("d", Kind::Always, None)], false), exit::VIOLATED);
+        assert_eq!(code(vec![violation("c", Kind::Always, None)], true), exit::NONDETERMINISTIC);
+    }
+}

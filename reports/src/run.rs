@@ -1,0 +1,387 @@
+//! The result of `run`: what each scenario did over its seeds. The JSON form is `ipam-sim/run/1`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::{ClaimCount, ExcuseCount, Failure, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally};
+use crate::schema::{self, ReadError, RunSchema};
+use crate::{Digest, Seconds, SeedRange, exit, fold, seeds};
+
+/// How many failures, and how many problems, a scenario lists. The counts beside the lists are complete.
+pub const LISTED_MAX: usize = 20;
+
+/// The result of one `run`, of one shard of it, or of several merged shards.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunReport {
+    /// Always `ipam-sim/run/1`.
+    pub schema: RunSchema,
+    /// Which build of the program ran. Digests are comparable within one build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
+    /// Whether the user stopped the sweep before its end.
+    #[serde(default)]
+    pub interrupted: bool,
+    /// In the order in which they ran.
+    pub scenarios: Vec<ScenarioResult>,
+    /// What the process exits with; see [`exit`].
+    pub exit_code: u8,
+}
+
+impl RunReport {
+    /// A report with the exit code that follows from its scenarios.
+    pub fn new(scenarios: Vec<ScenarioResult>, interrupted: bool) -> Self {
+        let mut report = Self { schema: RunSchema, build: None, interrupted, scenarios, exit_code: exit::HELD };
+        report.exit_code = report.judge();
+        report
+    }
+
+    /// The exit code that follows from the scenarios: the worst of their verdicts.
+    pub fn judge(&self) -> u8 {
+        let interrupted = self.interrupted.then_some(exit::INTERRUPTED);
+        let nothing_ran = self.scenarios.is_empty().then_some(exit::VACUOUS);
+        exit::worst(self.scenarios.iter().map(|scenario| scenario.verdict().exit_code()).chain(interrupted).chain(nothing_ran))
+    }
+
+    /// Reads the JSON form.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        schema::read(text, RunSchema::NAME)
+    }
+}
+
+/// What one scenario did over its seeds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioResult {
+    /// The scenario's name.
+    pub name: String,
+    /// The file it was read from, as given on the command line.
+    pub file: String,
+    /// A negative scenario: the claim that must be violated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<String>,
+    /// Identifies everything but the seeds that went into the runs: scenario, manifests, settings, deviations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
+    /// Number of seeds that ran.
+    pub seeds: u64,
+    /// Which ones: ascending, neighbours joined.
+    #[serde(default)]
+    pub seed_ranges: Vec<SeedRange>,
+    /// Number of seeds with a violation that has no excuse.
+    pub violated: u64,
+    /// Number of seeds with an excused violation.
+    pub excused: u64,
+    /// Model time, summed over the seeds.
+    #[serde(rename = "simulated_s")]
+    pub simulated: Seconds,
+    /// Real time the sweep took; summed over merged shards, as if one machine had run them one after the other.
+    #[serde(rename = "wall_s")]
+    pub wall: Seconds,
+    /// Requests to the API servers.
+    pub api: Api,
+    /// Addresses asked for.
+    pub allocations: Allocations,
+    /// Number of trace events.
+    pub events: u64,
+    /// Sum of [`fold`] over the seeds.
+    pub digest: Digest,
+    /// The first [`LISTED_MAX`] by seed, each claim once per seed.
+    pub failures: Vec<Failure>,
+    /// Every claim that was violated without an excuse, with the number of seeds; by name.
+    #[serde(default)]
+    pub claims: Vec<ClaimCount>,
+    /// Every excuse that was used; by name.
+    #[serde(default)]
+    pub excuses: Vec<ExcuseCount>,
+    /// Every `sometimes` and `reachable` claim with the number of seeds in which it held; by name.
+    pub sometimes: Vec<Sometimes>,
+    /// Number of seeds that gave two digests for one plan.
+    #[serde(default)]
+    pub nondeterministic: u64,
+    /// Number of seeds in which the harness itself failed.
+    #[serde(default)]
+    pub broken: u64,
+    /// The first [`LISTED_MAX`] by seed of those that are nondeterministic or broken.
+    #[serde(default)]
+    pub problems: Vec<Problem>,
+}
+
+impl ScenarioResult {
+    /// No seed yet. `sometimes` names the claims that must hold in some seed.
+    pub fn new(name: impl Into<String>, file: impl Into<String>, sometimes: impl IntoIterator<Item = (String, Kind)>) -> Self {
+        let mut sometimes: Vec<_> = sometimes.into_iter().map(|(claim, kind)| Sometimes { claim, kind, held_in: 0 }).collect();
+        sometimes.sort();
+        Self { name: name.into(), file: file.into(), sometimes, ..Self::default() }
+    }
+
+    /// Counts one run. The order of seeds does not matter. `wall` and the plans of `failures` are the caller's to fill in.
+    pub fn add(&mut self, record: SeedRecord<'_>) {
+        let SeedRecord { seed, digest, simulated, api, allocations, events, mut violations, held, problems } = record;
+        self.seeds += 1;
+        seeds::insert(&mut self.seed_ranges, seed);
+        self.simulated += simulated;
+        self.api = self.api.plus(api);
+        self.allocations = self.allocations.plus(allocations);
+        self.events += events;
+        self.digest = self.digest.plus(fold(seed, digest));
+        for claim in held {
+            match self.sometimes.iter_mut().find(|known| known.claim == *claim) {
+                Some(known) => known.held_in += 1,
+                None => panic!("`{claim}` held in seed {seed}, but it is not among the `sometimes` claims of {}", self.name),
+            }
+        }
+
+        // One entry per claim (and excuse), the earliest: later violations of one claim are mostly the echo of the first.
+        violations.sort_by(|a, b| (&a.excuse, &a.claim, a.at).cmp(&(&b.excuse, &b.claim, b.at)));
+        violations.dedup_by(|later, first| later.excuse == first.excuse && later.claim == first.claim);
+        self.violated += u64::from(violations.iter().any(|violation| violation.excuse.is_none()));
+        self.excused += u64::from(violations.iter().any(|violation| violation.excuse.is_some()));
+        for Violation { claim, kind, at, excuse, detail, needs } in violations {
+            match excuse {
+                Some(excuse) => join_counts(&mut self.excuses, [ExcuseCount { excuse, claim, seeds: 1, first_seed: seed }]),
+                None => {
+                    join_counts(&mut self.claims, [ClaimCount { claim: claim.clone(), kind, seeds: 1 }]);
+                    self.failures.push(Failure { seed, claim, kind, at, plan: None, digest: Some(digest), detail, needs });
+                }
+            }
+        }
+        self.nondeterministic += u64::from(problems.iter().any(|problem| problem.kind == ProblemKind::Nondeterminism));
+        self.broken += u64::from(problems.iter().any(|problem| problem.kind == ProblemKind::Harness));
+        self.problems.extend(problems);
+        self.keep_first();
+    }
+
+    /// Adds the seeds of `other`, which ran the same scenario on other seeds: the part of another worker or shard.
+    ///
+    /// # Panics
+    ///
+    /// When `other` is another scenario.
+    pub fn join(&mut self, other: ScenarioResult) {
+        assert_eq!((&self.name, &self.file), (&other.name, &other.file), "only results of one scenario can be joined");
+        self.config = self.config.take().or(other.config);
+        tally(&mut self.seeds, other.seeds);
+        self.seed_ranges.extend(other.seed_ranges);
+        seeds::normalize(&mut self.seed_ranges);
+        tally(&mut self.violated, other.violated);
+        tally(&mut self.excused, other.excused);
+        self.simulated += other.simulated;
+        self.wall += other.wall;
+        self.api = self.api.plus(other.api);
+        self.allocations = self.allocations.plus(other.allocations);
+        tally(&mut self.events, other.events);
+        self.digest = self.digest.plus(other.digest);
+        self.failures.extend(other.failures);
+        join_counts(&mut self.claims, other.claims);
+        join_counts(&mut self.excuses, other.excuses);
+        join_counts(&mut self.sometimes, other.sometimes);
+        tally(&mut self.nondeterministic, other.nondeterministic);
+        tally(&mut self.broken, other.broken);
+        self.problems.extend(other.problems);
+        self.keep_first();
+    }
+
+    fn keep_first(&mut self) {
+        self.failures.sort_by(Failure::by_seed_and_time);
+        self.failures.truncate(LISTED_MAX);
+        self.problems.sort();
+        self.problems.truncate(LISTED_MAX);
+    }
+
+    /// Seeds per second of real time; `None` when no time was measured.
+    pub fn seeds_per_second(&self) -> Option<f64> {
+        (self.wall > Seconds::ZERO).then(|| self.seeds as f64 / self.wall.as_f64())
+    }
+
+    /// The `sometimes` and `reachable` claims that held in no seed.
+    pub fn never_held(&self) -> impl Iterator<Item = &Sometimes> {
+        self.sometimes.iter().filter(|claim| claim.held_in == 0)
+    }
+}
+
+/// What one run tells its scenario's result.
+#[derive(Clone, Debug, Default)]
+pub struct SeedRecord<'a> {
+    /// The seed.
+    pub seed: u64,
+    /// The digest of the run.
+    pub digest: Digest,
+    /// Model time at the end of the run.
+    pub simulated: Seconds,
+    /// Requests to the API servers.
+    pub api: Api,
+    /// Addresses asked for.
+    pub allocations: Allocations,
+    /// Number of trace events.
+    pub events: u64,
+    /// What was violated.
+    pub violations: Vec<Violation>,
+    /// The `sometimes` and `reachable` claims that held, each once.
+    pub held: &'a [String],
+    /// What went wrong outside the model.
+    pub problems: Vec<Problem>,
+}
+
+/// Requests to the API servers of the simulated cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Api {
+    /// All requests.
+    pub requests: u64,
+    /// Those that change an object.
+    pub writes: u64,
+    /// Writes refused because the resource version was old.
+    pub conflicts: u64,
+    /// Operations given up because their last retry failed, too.
+    pub retries_exhausted: u64,
+}
+
+impl Api {
+    /// The sum.
+    #[must_use]
+    pub fn plus(self, other: Api) -> Api {
+        Api {
+            requests: self.requests.saturating_add(other.requests),
+            writes: self.writes.saturating_add(other.writes),
+            conflicts: self.conflicts.saturating_add(other.conflicts),
+            retries_exhausted: self.retries_exhausted.saturating_add(other.retries_exhausted),
+        }
+    }
+}
+
+/// Addresses asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocations {
+    /// All attempts.
+    pub attempted: u64,
+    /// Attempts that got an address.
+    pub succeeded: u64,
+    /// Attempts that got none.
+    pub failed: u64,
+}
+
+impl Allocations {
+    /// The sum.
+    #[must_use]
+    pub fn plus(self, other: Allocations) -> Allocations {
+        Allocations {
+            attempted: self.attempted.saturating_add(other.attempted),
+            succeeded: self.succeeded.saturating_add(other.succeeded),
+            failed: self.failed.saturating_add(other.failed),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// A run that violated `claim` (if any), with fixed numbers.
+    pub(crate) fn record(seed: u64, claim: Option<(&str, Kind)>) -> SeedRecord<'static> {
+        SeedRecord {
+            seed,
+            digest: Digest(u128::from(seed) << 64 | 1),
+            simulated: Seconds::from_micros(30_000_001),
+            api: Api { requests: 10, writes: 4, conflicts: 1, retries_exhausted: 0 },
+            allocations: Allocations { attempted: 3, succeeded: 2, failed: 1 },
+            events: 100,
+            violations: claim.into_iter().map(|(claim, kind)| violation(claim, kind, None)).collect(),
+            ..SeedRecord::default()
+        }
+    }
+
+    pub(crate) fn violation(claim: &str, kind: Kind, excuse: Option<&str>) -> Violation {
+        let at = Seconds::from_micros(41_207_000);
+        Violation { claim: claim.into(), kind, at, excuse: excuse.map(str::to_owned), detail: vec![], needs: None }
+    }
+
+    /// The contract of the design, section 6: names and types of the fields that stay.
+    #[test]
+    fn the_json_has_the_documented_fields() {
+        let mut scenario = ScenarioResult::new("s", "scenarios/smoke/s.toml", [("point-is-passed".to_owned(), Kind::Reachable)]);
+        scenario.add(record(1, Some(("no-address-has-two-owners", Kind::Always))));
+        scenario.failures[0].plan = Some("target/ipam-sim/s-1.toml".into());
+        scenario.wall = Seconds::from_micros(500_000);
+        let value = serde_json::to_value(RunReport::new(vec![scenario], false)).unwrap();
+        let documented = json!({"schema":"ipam-sim/run/1",
+            "scenarios":[{"name":"s","file":"scenarios/smoke/s.toml","seeds":1,"violated":1,"excused":0,
+                "simulated_s":30.000001,"wall_s":0.5,
+                "api":{"requests":10,"writes":4,"conflicts":1,"retries_exhausted":0},
+                "allocations":{"attempted":3,"succeeded":2,"failed":1},
+                "events":100,"digest": fold(1, Digest((1 << 64) | 1)).to_string(),
+                "failures":[{"seed":1,"claim":"no-address-has-two-owners","kind":"always","at_s":41.207,"plan":"target/ipam-sim/s-1.toml"}],
+                "sometimes":[{"claim":"point-is-passed","kind":"reachable","held_in":0}]}],
+            "exit_code":1});
+        assert_contains(&value, &documented, "$");
+    }
+
+    /// Everything in `part` is in `whole`, with the same value.
+    fn assert_contains(whole: &Value, part: &Value, path: &str) {
+        match (whole, part) {
+            (Value::Object(whole), Value::Object(part)) => {
+                for (key, part) in part {
+                    let path = format!("{path}.{key}");
+                    assert_contains(whole.get(key).unwrap_or_else(|| panic!("{path} is missing")), part, &path);
+                }
+            }
+            (Value::Array(whole), Value::Array(part)) => {
+                assert_eq!(whole.len(), part.len(), "{path}");
+                whole.iter().zip(part).for_each(|(whole, part)| assert_contains(whole, part, path));
+            }
+            _ => assert_eq!(whole, part, "{path}"),
+        }
+    }
+
+    #[test]
+    fn a_reader_skips_unknown_fields_and_does_without_later_ones() {
+        let documented_only = r#"{"schema":"ipam-sim/run/1","weather":"fair",
+            "scenarios":[{"name":"s","file":"f","seeds":2,"violated":1,"excused":0,"simulated_s":1,"wall_s":0.5,
+              "api":{"requests":0,"writes":0,"conflicts":0,"retries_exhausted":0,"throttled":7},
+              "allocations":{"attempted":0,"succeeded":0,"failed":0},
+              "events":0,"digest":"0000000000000000000000000000000a",
+              "failures":[{"seed":1,"claim":"c","kind":"eventually","at_s":2.5,"plan":"p"}],
+              "sometimes":[]}],
+            "exit_code":3}"#;
+        let report = RunReport::from_json(documented_only).unwrap();
+        assert_eq!(report.scenarios[0].simulated, Seconds::from_micros(1_000_000));
+        assert_eq!(report.judge(), exit::NOT_EVENTUALLY);
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let mut scenario = ScenarioResult::new("s", "f", [("c".to_owned(), Kind::Sometimes)]);
+        scenario.add(SeedRecord { held: &["c".to_owned()], ..record(u64::MAX, Some(("a", Kind::Always))) });
+        let report = RunReport::new(vec![scenario], true);
+        assert_eq!(RunReport::from_json(&serde_json::to_string(&report).unwrap()).unwrap(), report);
+    }
+
+    #[test]
+    fn another_schema_is_named() {
+        let error = RunReport::from_json(r#"{"schema":"ipam-sim/replay/1"}"#).unwrap_err();
+        assert_eq!(error.reason, "the schema is `ipam-sim/replay/1`, expected `ipam-sim/run/1`");
+        let error = RunReport::from_json("{}").unwrap_err();
+        assert_eq!(error.reason, "there is no field `schema`, expected `ipam-sim/run/1`");
+        let error = RunReport::from_json("{\n  oops").unwrap_err();
+        assert_eq!((error.line, error.column, error.reason.as_str()), (2, 3, "key must be a string"));
+    }
+
+    #[test]
+    fn one_claim_counts_once_per_seed_at_its_earliest_time() {
+        let mut scenario = ScenarioResult::new("s", "f", []);
+        let mut late = violation("c", Kind::Always, None);
+        late.at = Seconds::from_micros(99_000_000);
+        let violations = vec![late, violation("c", Kind::Always, None), violation("c", Kind::Always, Some("partition"))];
+        scenario.add(SeedRecord { violations, ..record(3, None) });
+        assert_eq!((scenario.violated, scenario.excused, scenario.failures.len()), (1, 1, 1));
+        assert_eq!(scenario.failures[0].at, Seconds::from_micros(41_207_000));
+        assert_eq!(scenario.claims, [ClaimCount { claim: "c".into(), kind: Kind::Always, seeds: 1 }]);
+        assert_eq!(scenario.excuses, [ExcuseCount { excuse: "partition".into(), claim: "c".into(), seeds: 1, first_seed: 3 }]);
+    }
+
+    #[test]
+    fn the_first_twenty_failures_are_listed_and_all_are_counted() {
+        let mut scenario = ScenarioResult::new("s", "f", []);
+        for seed in (0..50).rev() {
+            scenario.add(record(seed, Some(("c", Kind::Always))));
+        }
+        assert_eq!(scenario.failures.iter().map(|failure| failure.seed).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+        assert_eq!((scenario.violated, scenario.claims[0].seeds), (50, 50));
+    }
+}

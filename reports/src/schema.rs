@@ -1,0 +1,73 @@
+//! Names of the JSON formats, checked when a file is read.
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Why a text is not the record that was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}, column {column}: {reason}")]
+pub struct ReadError {
+    /// Line, from 1; 0 when the text as a whole is meant.
+    pub line: usize,
+    /// Column, from 1; 0 when the line as a whole is meant.
+    pub column: usize,
+    /// What was found and what would be right, without the position.
+    pub reason: String,
+}
+
+impl From<serde_json::Error> for ReadError {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, column, text) = (error.line(), error.column(), error.to_string());
+        let reason = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text).to_owned();
+        Self { line, column, reason }
+    }
+}
+
+/// Reads a record, asking for its schema first, so that a file of another kind gets a sentence about that.
+pub(crate) fn read<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, ReadError> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: Option<String>,
+    }
+    let head: Head = serde_json::from_str(text)?;
+    match head.schema {
+        Some(found) if found == schema => Ok(serde_json::from_str(text)?),
+        Some(found) => Err(ReadError { line: 0, column: 0, reason: format!("the schema is `{found}`, expected `{schema}`") }),
+        None => Err(ReadError { line: 0, column: 0, reason: format!("there is no field `schema`, expected `{schema}`") }),
+    }
+}
+
+macro_rules! schema {
+    ($name:ident, $text:literal) => {
+        #[doc = concat!("The mark `", $text, "`; reading anything else is an error.")]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name;
+
+        impl $name {
+            /// The mark as it is written.
+            pub const NAME: &str = $text;
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(Self::NAME)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let found = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                if found == Self::NAME {
+                    Ok(Self)
+                } else {
+                    Err(D::Error::custom(format_args!("the schema is `{found}`, expected `{}`", Self::NAME)))
+                }
+            }
+        }
+    };
+}
+
+schema!(RunSchema, "ipam-sim/run/1");
+schema!(ReplaySchema, "ipam-sim/replay/1");
+schema!(ListSchema, "ipam-sim/list/1");
+schema!(CheckSchema, "ipam-sim/check/1");

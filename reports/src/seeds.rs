@@ -1,0 +1,112 @@
+//! Which seeds a result stands for.
+
+use serde::{Deserialize, Serialize};
+
+/// The seeds from `first` to `last`, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SeedRange {
+    /// The smallest seed.
+    pub first: u64,
+    /// The largest seed.
+    pub last: u64,
+}
+
+impl SeedRange {
+    /// `count` seeds from `first` on; `None` when `count` is 0 or the range would pass the largest seed.
+    pub fn new(first: u64, count: u64) -> Option<Self> {
+        first.checked_add(count.checked_sub(1)?).map(|last| Self { first, last })
+    }
+
+    /// How many seeds these are.
+    pub fn count(self) -> u128 {
+        u128::from(self.last) - u128::from(self.first) + 1
+    }
+
+    /// The part of shard `index` (from 1) out of `total`: one contiguous block, sizes differing by at most one seed,
+    /// the larger ones first. `None` when there are more shards than seeds and this one stays empty.
+    ///
+    /// # Panics
+    ///
+    /// When `index` is not in `1..=total`.
+    pub fn shard(self, index: u32, total: u32) -> Option<Self> {
+        assert!((1..=total).contains(&index), "shard {index} of {total} does not exist");
+        let (index, total) = (u128::from(index - 1), u128::from(total));
+        let (size, larger) = (self.count() / total, self.count() % total);
+        let skipped = index * size + index.min(larger);
+        let count = size + u128::from(index < larger);
+        if count == 0 {
+            return None;
+        }
+        let first = u128::from(self.first) + skipped;
+        // Both ends lie within `self`, so they fit.
+        Some(Self { first: first as u64, last: (first + count - 1) as u64 })
+    }
+}
+
+/// Adds one seed to ranges in normal form; what is already there stays. Cheap when seeds come in order.
+pub(crate) fn insert(ranges: &mut Vec<SeedRange>, seed: u64) {
+    match ranges.last_mut() {
+        Some(last) if last.last.checked_add(1) == Some(seed) => last.last = seed,
+        Some(last) if seed <= last.last => {
+            ranges.push(SeedRange { first: seed, last: seed });
+            normalize(ranges);
+        }
+        _ => ranges.push(SeedRange { first: seed, last: seed }),
+    }
+}
+
+/// Normal form: ascending, neighbours joined.
+pub(crate) fn normalize(ranges: &mut Vec<SeedRange>) {
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, kept| {
+        let touches = kept.last.checked_add(1).is_none_or(|after| next.first <= after);
+        if touches {
+            kept.last = kept.last.max(next.last);
+        }
+        touches
+    });
+}
+
+/// The seeds that lie between ranges in normal form, but in none of them.
+pub fn gaps(ranges: &[SeedRange]) -> Vec<SeedRange> {
+    ranges.windows(2).map(|pair| SeedRange { first: pair[0].last + 1, last: pair[1].first - 1 }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_last_seed_of_all_is_a_seed() {
+        assert_eq!(SeedRange::new(u64::MAX, 1), Some(SeedRange { first: u64::MAX, last: u64::MAX }));
+        assert_eq!(SeedRange::new(u64::MAX, 2), None);
+        assert_eq!(SeedRange::new(5, 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn shards_cut_a_range_into_even_blocks(first: u64, count in 1..5_000u64, total in 1..40u32) {
+            let Some(whole) = SeedRange::new(first, count) else { return Ok(()) };
+            let blocks: Vec<_> = (1..=total).filter_map(|index| whole.shard(index, total)).collect();
+            let sizes: Vec<_> = blocks.iter().map(|block| block.count()).collect();
+            prop_assert_eq!(sizes.iter().sum::<u128>(), u128::from(count));
+            prop_assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
+            let mut joined = blocks;
+            prop_assert!(joined.windows(2).all(|pair| pair[0].last + 1 == pair[1].first));
+            normalize(&mut joined);
+            prop_assert_eq!(joined, vec![whole]);
+        }
+
+        #[test]
+        fn the_order_of_seeds_does_not_matter(mut seeds in proptest::collection::vec(0..60u64, 0..60)) {
+            let ranges = |seeds: &[u64]| seeds.iter().fold(Vec::new(), |mut ranges, &seed| { insert(&mut ranges, seed); ranges });
+            let shuffled = ranges(&seeds);
+            seeds.sort_unstable();
+            seeds.dedup();
+            prop_assert_eq!(&shuffled, &ranges(&seeds));
+            prop_assert_eq!(shuffled.iter().map(|range| range.count()).sum::<u128>(), seeds.len() as u128);
+            prop_assert!(gaps(&shuffled).iter().all(|gap| gap.first <= gap.last));
+        }
+    }
+}

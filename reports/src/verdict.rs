@@ -1,0 +1,163 @@
+//! How one scenario ended, from its record alone.
+
+use crate::exit;
+use crate::finding::Kind;
+use crate::run::ScenarioResult;
+
+/// How a scenario ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Every claim held, and every `sometimes` claim was seen.
+    Held,
+    /// A negative scenario violated the claim that it must violate.
+    Found,
+    /// An `always` claim was violated.
+    Violated,
+    /// A negative scenario did not violate its claim.
+    NotFound,
+    /// An `eventually` claim was violated.
+    NotEventually,
+    /// A `sometimes` or `reachable` claim held in no seed.
+    Vacuous,
+    /// No seed ran, which proves nothing.
+    NotRun,
+    /// One plan gave two digests.
+    Nondeterministic,
+    /// The harness failed.
+    Broken,
+}
+
+impl Verdict {
+    /// What this verdict makes the process exit with.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Verdict::Held | Verdict::Found => exit::HELD,
+            Verdict::Violated | Verdict::NotFound => exit::VIOLATED,
+            Verdict::NotEventually => exit::NOT_EVENTUALLY,
+            Verdict::Vacuous | Verdict::NotRun => exit::VACUOUS,
+            Verdict::Nondeterministic => exit::NONDETERMINISTIC,
+            Verdict::Broken => exit::HARNESS,
+        }
+    }
+}
+
+impl ScenarioResult {
+    /// The verdict over all seeds of this record. A shard is judged by its own seeds only: its verdict may change when it is merged.
+    ///
+    /// A negative scenario that violated its claim is right, whatever else it violated or missed: a sweep that was made to fail is
+    /// not asked for coverage.
+    pub fn verdict(&self) -> Verdict {
+        if self.broken > 0 {
+            return Verdict::Broken;
+        }
+        if self.nondeterministic > 0 {
+            return Verdict::Nondeterministic;
+        }
+        if self.seeds == 0 {
+            return Verdict::NotRun;
+        }
+        if let Some(expected) = &self.expect {
+            return if self.violated_claims().any(|(claim, _)| claim == expected) { Verdict::Found } else { Verdict::NotFound };
+        }
+        if self.violated > 0 {
+            // A record that counts violations without naming them is taken for the graver kind.
+            let late_only = self.violated_claims().all(|(_, kind)| kind == Kind::Eventually) && self.violated_claims().next().is_some();
+            return if late_only { Verdict::NotEventually } else { Verdict::Violated };
+        }
+        if self.never_held().next().is_some() { Verdict::Vacuous } else { Verdict::Held }
+    }
+
+    /// Claims violated without an excuse. The listed failures stand in where a record has no complete count.
+    fn violated_claims(&self) -> impl Iterator<Item = (&str, Kind)> {
+        let counted = self.claims.iter().map(|claim| (claim.claim.as_str(), claim.kind));
+        counted.chain(self.failures.iter().map(|failure| (failure.claim.as_str(), failure.kind)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{Problem, ProblemKind};
+    use crate::run::tests::{record, violation};
+    use crate::{RunReport, SeedRecord};
+
+    const ALWAYS: Option<(&str, Kind)> = Some(("no-address-has-two-owners", Kind::Always));
+    const EVENTUALLY: Option<(&str, Kind)> = Some(("every-pod-has-an-address", Kind::Eventually));
+
+    fn scenario(runs: &[Option<(&str, Kind)>]) -> ScenarioResult {
+        let mut scenario = ScenarioResult::new("s", "f", []);
+        (0..).zip(runs).for_each(|(seed, &claim)| scenario.add(record(seed, claim)));
+        scenario
+    }
+
+    #[test]
+    fn verdicts_follow_from_what_was_violated() {
+        for (runs, verdict) in [
+            (&[None, None][..], Verdict::Held),
+            (&[], Verdict::NotRun),
+            (&[None, ALWAYS], Verdict::Violated),
+            (&[EVENTUALLY, None], Verdict::NotEventually),
+            (&[EVENTUALLY, ALWAYS], Verdict::Violated),
+        ] {
+            assert_eq!(scenario(runs).verdict(), verdict, "{runs:?}");
+        }
+    }
+
+    #[test]
+    fn a_negative_scenario_is_right_when_its_claim_is_violated() {
+        let expect = Some("no-address-has-two-owners".to_owned());
+        for (runs, verdict) in [
+            (&[None, ALWAYS][..], Verdict::Found),
+            (&[EVENTUALLY, ALWAYS], Verdict::Found),
+            (&[None, None], Verdict::NotFound),
+            (&[EVENTUALLY], Verdict::NotFound),
+            (&[], Verdict::NotRun),
+        ] {
+            assert_eq!(ScenarioResult { expect: expect.clone(), ..scenario(runs) }.verdict(), verdict, "{runs:?}");
+        }
+    }
+
+    #[test]
+    fn an_excused_violation_neither_fails_a_scenario_nor_satisfies_a_negative_one() {
+        let mut excused = scenario(&[]);
+        let violations = vec![violation("c", Kind::Always, Some("unreachable-node-release"))];
+        excused.add(SeedRecord { violations, ..record(0, None) });
+        assert_eq!(excused.verdict(), Verdict::Held);
+        assert_eq!(ScenarioResult { expect: Some("c".into()), ..excused }.verdict(), Verdict::NotFound);
+    }
+
+    #[test]
+    fn a_claim_that_held_in_no_seed_makes_the_sweep_vacuous() {
+        let mut sweep = ScenarioResult::new("s", "f", [("a".to_owned(), Kind::Sometimes), ("b".to_owned(), Kind::Reachable)]);
+        sweep.add(SeedRecord { held: &["b".to_owned()], ..record(0, None) });
+        assert_eq!(sweep.verdict(), Verdict::Vacuous);
+        assert_eq!(sweep.never_held().map(|claim| claim.claim.as_str()).collect::<Vec<_>>(), ["a"]);
+        sweep.add(SeedRecord { held: &["a".to_owned()], ..record(1, None) });
+        assert_eq!(sweep.verdict(), Verdict::Held);
+        // A violation is the more urgent news.
+        sweep.sometimes[0].held_in = 0;
+        sweep.add(record(2, EVENTUALLY));
+        assert_eq!(sweep.verdict(), Verdict::NotEventually);
+    }
+
+    #[test]
+    fn a_bug_of_the_harness_outranks_every_finding() {
+        let problem = |kind| Problem { seed: 9, kind, message: "m".into(), plan: None };
+        let mut sweep = ScenarioResult { expect: Some("no-address-has-two-owners".into()), ..scenario(&[ALWAYS]) };
+        sweep.add(SeedRecord { problems: vec![problem(ProblemKind::Nondeterminism)], ..record(9, None) });
+        assert_eq!(sweep.verdict(), Verdict::Nondeterministic);
+        sweep.add(SeedRecord { problems: vec![problem(ProblemKind::Harness)], ..record(10, None) });
+        assert_eq!(sweep.verdict(), Verdict::Broken);
+    }
+
+    #[test]
+    fn a_run_exits_with_its_worst_scenario() {
+        let (held, late, failed) = (scenario(&[None]), scenario(&[EVENTUALLY]), scenario(&[ALWAYS]));
+        let code = |scenarios: &[&ScenarioResult]| RunReport::new(scenarios.iter().map(|&s| s.clone()).collect(), false).exit_code;
+        assert_eq!(code(&[&held]), exit::HELD);
+        assert_eq!(code(&[&held, &late]), exit::NOT_EVENTUALLY);
+        assert_eq!(code(&[&late, &failed, &held]), exit::VIOLATED);
+        assert_eq!(code(&[]), exit::VACUOUS);
+        assert_eq!(RunReport::new(vec![failed], true).exit_code, exit::INTERRUPTED);
+    }
+}

@@ -1,0 +1,331 @@
+//! Arguments as plain data. Parsing never touches the disk: a path is only a path here.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use ipam_reports::SeedRange;
+
+use crate::time::Span;
+
+/// Deterministic chaos testing of Kubernetes IP-address management.
+/// Every run follows from one seed: what fails can be replayed bit for bit.
+#[derive(Clone, Debug, PartialEq, Parser)]
+#[command(name = "ipam-sim", version, verbatim_doc_comment, disable_help_subcommand = true, styles = STYLES, max_term_width = 100)]
+#[command(after_help = TOP_EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default());
+
+const TOP_EXAMPLES: &str = "\
+Examples:
+  ipam-sim run scenarios/smoke
+  ipam-sim replay target/ipam-sim/lost-update-7.toml --trace
+  ipam-sim list claims
+
+Exit codes: 0 all held, 1 violated, 2 bad input, 3 not eventually, 4 vacuous,
+5 nondeterministic, 70 bug of the harness, 130 interrupted.";
+
+/// The verbs.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Verb {
+    /// Run scenarios over many seeds and judge their claims
+    Run(RunArgs),
+    /// Run one plan or seed again and look closely
+    Replay(ReplayArgs),
+    /// Show what there is: scenarios, claims, faults, deviations
+    List(ListArgs),
+    /// Validate scenarios, plans and manifests without running them
+    Check(CheckArgs),
+    /// Join the JSON results of shards into one verdict
+    Merge(MergeArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// Arguments of `run`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(override_usage = "ipam-sim run [OPTIONS] <SCENARIO>...", after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// Scenario files, or folders of them
+    // Not simply required: `Cli::read` knows the likely reason when `--manifests` took them all.
+    #[arg(value_name = "SCENARIO", required_unless_present = "manifests")]
+    pub scenarios: Vec<PathBuf>,
+    /// How many seeds [default: what the scenario says]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub seeds: Option<u64>,
+    /// The first seed [default: 0]
+    #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
+    pub from: Option<u64>,
+    /// Just this seed
+    #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true, conflicts_with_all = ["seeds", "from", "shard"])]
+    pub seed: Option<u64>,
+    /// Stop starting seeds after this much real time, e.g. 60s
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Span>,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// Run part K of N of the seeds, K from 1; join the results with `merge`
+    #[arg(long, value_name = "K/N")]
+    pub shard: Option<Shard>,
+    /// Change a setting of the scenario; repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Setting>,
+    /// Your own cluster instead of the scenario's, as kubectl prints it
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    pub manifests: Vec<PathBuf>,
+    /// Make the system deviate (see `list deviations`); repeatable
+    #[arg(long, value_name = "NAME")]
+    pub deviation: Vec<String>,
+    /// Leave out a deviation that the scenario or profile turns on; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub without: Vec<String>,
+    /// The behaviour to run: hardened, or as upstream is
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub profile: Option<Profile>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+    /// Where to write plans of failing seeds [default: target/ipam-sim]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  ipam-sim run scenarios/smoke
+  ipam-sim run scenarios/chaos --budget 60s --jobs 8
+  ipam-sim run scenarios/smoke --seeds 1000 --shard 2/4 --format json > 2.json";
+
+impl RunArgs {
+    /// The seeds to run, where the scenario itself says `default` seeds; the part of the shard if there is one.
+    /// `None` when the shard stays empty because there are more shards than seeds.
+    pub fn seed_range(&self, default: u64) -> Result<Option<SeedRange>, String> {
+        if let Some(seed) = self.seed {
+            return Ok(SeedRange::new(seed, 1));
+        }
+        let (from, count) = (self.from.unwrap_or(0), self.seeds.unwrap_or(default));
+        let whole = SeedRange::new(from, count)
+            .ok_or_else(|| format!("there are no {count} seeds from {from} on: the last seed is {}", u64::MAX))?;
+        Ok(match self.shard {
+            Some(Shard { index, total }) => whole.shard(index, total),
+            None => Some(whole),
+        })
+    }
+}
+
+/// Arguments of `replay`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = REPLAY_EXAMPLES)]
+pub struct ReplayArgs {
+    /// A plan file; with --seed, a scenario file
+    #[arg(value_name = "PLAN")]
+    pub file: PathBuf,
+    /// Run the plan that this seed gives for the scenario
+    #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+    /// Print every event
+    #[arg(long)]
+    pub trace: bool,
+    /// Stop at this point in model time, e.g. 41.2s
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<Span>,
+    /// Write every API object as YAML, as it is at the end or at --until
+    #[arg(long, value_name = "FILE")]
+    pub dump: Option<PathBuf>,
+    /// Show where this run and that of another plan part
+    #[arg(long, value_name = "PLAN")]
+    pub against: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  ipam-sim replay target/ipam-sim/lost-update-7.toml --trace
+  ipam-sim replay scenarios/smoke/counter.toml --seed 7 --until 12s --dump cluster.yaml
+  ipam-sim replay broken.toml --against works.toml";
+
+/// Arguments of `list`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = "Examples:\n  ipam-sim list\n  ipam-sim list scenarios my-scenarios")]
+pub struct ListArgs {
+    /// What to list [default: everything]
+    #[arg(value_enum, value_name = "WHAT")]
+    pub what: Option<What>,
+    /// Where to look for scenarios
+    #[arg(value_name = "PATH", default_value = "scenarios")]
+    pub paths: Vec<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+impl ListArgs {
+    /// Whether this part was asked for.
+    pub fn wants(&self, what: What) -> bool {
+        self.what.is_none_or(|asked| asked == what)
+    }
+}
+
+/// Arguments of `check`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = "Examples:\n  ipam-sim check scenarios\n  kubectl get pods -A -o yaml > pods.yaml && ipam-sim check pods.yaml")]
+pub struct CheckArgs {
+    /// Scenario, plan and manifest files, or folders of them
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `merge`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = "Examples:\n  ipam-sim merge 1.json 2.json 3.json 4.json")]
+pub struct MergeArgs {
+    /// Files with the output of `run --format json`; - is standard input
+    #[arg(value_name = "RESULT", required = true)]
+    pub results: Vec<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+/// Arguments of `completions`.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(after_help = "Examples:\n  ipam-sim completions bash > ~/.local/share/bash-completion/completions/ipam-sim")]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+// `help = None` below: a value with a help text of its own makes clap print the long, spread-out form of `--help`.
+
+/// For whom a result is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    #[value(help = None)]
+    Text,
+    /// For programs.
+    #[value(help = None)]
+    Json,
+}
+
+/// Which behaviour of the systems under test runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// Every known hazard mended.
+    #[value(help = None)]
+    Hardened,
+    /// As the reference behaves.
+    #[value(help = None)]
+    Upstream,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Scenario files.
+    #[value(help = None)]
+    Scenarios,
+    /// Claims.
+    #[value(help = None)]
+    Claims,
+    /// Faults.
+    #[value(help = None)]
+    Faults,
+    /// Deviations.
+    #[value(help = None)]
+    Deviations,
+}
+
+/// One part of a sweep: `2/4` is the second of four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// From 1 to `total`.
+    pub index: u32,
+    /// How many parts there are.
+    pub total: u32,
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/').and_then(|(index, total)| Some((index.parse().ok()?, total.parse().ok()?)));
+        match parts {
+            Some((index, total)) if (1..=total).contains(&index) => Ok(Self { index, total }),
+            Some((0, total)) if total > 0 => Err(format!("shards count from 1: the first of {total} is 1/{total}")),
+            _ => Err("expected K/N with K from 1 to N, e.g. 2/4".to_owned()),
+        }
+    }
+}
+
+/// One `KEY=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// A key of the scenario file, dotted.
+    pub key: String,
+    /// Its value, as written.
+    pub value: String,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() => Ok(Self { key: key.trim().to_owned(), value: value.to_owned() }),
+            _ => Err("expected KEY=VALUE, e.g. cluster.nodes=5".to_owned()),
+        }
+    }
+}
+
+/// A seed, decimal or with `0x`.
+fn seed(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16),
+        _ => text.parse(),
+    };
+    parsed.map_err(|_| format!("expected a seed from 0 to {}", u64::MAX))
+}
+
+fn positive(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "expected a number from 1 on".to_owned())
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| (1..=4_096).contains(number)).ok_or_else(|| "expected a number from 1 to 4096".to_owned())
+}
+
+impl Cli {
+    /// Reads a command line, the program's name first.
+    pub fn read(args: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let cli = Self::from_arg_matches(&command.try_get_matches_from_mut(args)?)?;
+        match &cli.verb {
+            Verb::Run(run) if run.scenarios.is_empty() => {
+                let message = "no SCENARIO is left: `--manifests` takes every path that follows it, so name the scenario before it";
+                Err(command
+                    .find_subcommand_mut("run")
+                    .expect("run is a verb")
+                    .error(clap::error::ErrorKind::MissingRequiredArgument, message))
+            }
+            _ => Ok(cli),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What the command line needs from the simulator: one method a verb, records back.
+
+use std::ops::ControlFlow;
+
+use ipam_reports::replay::TraceLine;
+use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport, exit};
+
+use super::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs};
+use super::progress::Progress;
+
+/// Does what the verbs ask for. It prints nothing and never ends the process.
+///
+/// Reports come back with their exit code set: [`RunReport::new`], [`ReplayReport::judge`].
+pub trait Engine: Sync {
+    /// Sweeps seeds. Called on a thread of its own. It polls [`Progress::stop_requested`] between seeds; when that is true it
+    /// returns what it has, marked as interrupted.
+    fn run(&self, args: &RunArgs, progress: &Progress) -> Result<RunReport, CliError>;
+
+    /// Runs one plan with recording. With `args.trace`, each event goes to `trace` as it happens or afterwards;
+    /// `Break` means that nobody reads on and no more events are wanted.
+    fn replay(&self, args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError>;
+
+    /// Lists what [`ListArgs::wants`].
+    fn list(&self, args: &ListArgs) -> Result<ListReport, CliError>;
+
+    /// Checks files; findings are part of the report, not errors.
+    fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError>;
+}
+
+/// Why a verb has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CliError {
+    /// What the process exits with; see [`exit`].
+    pub exit_code: u8,
+    /// What was wrong: a lower-case fragment with the value that was wrong. May have several lines.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl CliError {
+    /// Wrong usage or bad input (2).
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { exit_code: exit::USAGE, message: message.into(), hint: None }
+    }
+
+    /// A bug of the harness (70).
+    pub fn harness(message: impl Into<String>) -> Self {
+        Self { exit_code: exit::HARNESS, message: message.into(), hint: None }
+    }
+
+    /// With a next step.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}

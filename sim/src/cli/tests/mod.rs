@@ -1,0 +1,115 @@
+//! Stories of the command line, told with an engine that answers from prepared records.
+//!
+//! This file holds the console and the engine; [`records`] holds what the engine answers; the stories are told verb by verb.
+
+mod arguments;
+mod listing;
+mod merge;
+mod records;
+mod replay;
+mod run;
+
+use ipam_reports::replay::TraceLine;
+use ipam_reports::{CheckReport, ListReport, ReplayReport};
+
+use super::*;
+
+/// What a command printed and how it ended.
+struct Ran {
+    code: u8,
+    out: String,
+    err: String,
+}
+
+fn ran(engine: &dyn Engine, line: &str) -> Ran {
+    ran_into(&mut Vec::new(), engine, line)
+}
+
+fn ran_into(out: &mut impl OutputText, engine: &dyn Engine, line: &str) -> Ran {
+    let mut err = Vec::new();
+    let mut console =
+        Console { out, err: &mut err, paint_out: Paint::PLAIN, paint_err: Paint::PLAIN, progress_bar: false, interrupts: false };
+    let args = std::iter::once("ipam-sim").chain(line.split_whitespace()).map(OsString::from);
+    let code = dispatch(args, engine, &mut console);
+    Ran { code, out: out.text(), err: String::from_utf8(err).unwrap() }
+}
+
+trait OutputText: Write {
+    fn text(&self) -> String;
+}
+
+impl OutputText for Vec<u8> {
+    fn text(&self) -> String {
+        String::from_utf8(self.clone()).unwrap()
+    }
+}
+
+/// A reader that takes `room` bytes and goes away.
+struct Closing {
+    room: usize,
+    error: io::ErrorKind,
+}
+
+impl Write for Closing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.room == 0 {
+            return Err(self.error.into());
+        }
+        let taken = bytes.len().min(self.room);
+        self.room -= taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl OutputText for Closing {
+    fn text(&self) -> String {
+        String::new()
+    }
+}
+
+type Answer<T> = Option<Result<T, CliError>>;
+
+/// Answers from records; what has no answer must not be asked.
+#[derive(Default)]
+struct Prepared {
+    run: Answer<RunReport>,
+    replay: Answer<ReplayReport>,
+    trace: Vec<TraceLine>,
+    list: Answer<ListReport>,
+    check: Answer<CheckReport>,
+}
+
+fn answer<T: Clone>(prepared: &Answer<T>) -> Result<T, CliError> {
+    prepared.clone().expect("this verb is not part of the test")
+}
+
+impl Engine for Prepared {
+    fn run(&self, _: &RunArgs, _: &Progress) -> Result<RunReport, CliError> {
+        answer(&self.run)
+    }
+
+    fn replay(&self, _: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
+        let _ = self.trace.iter().cloned().try_for_each(trace);
+        answer(&self.replay)
+    }
+
+    fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {
+        answer(&self.list)
+    }
+
+    fn check(&self, _: &CheckArgs) -> Result<CheckReport, CliError> {
+        answer(&self.check)
+    }
+}
+
+fn running(report: RunReport) -> Prepared {
+    Prepared { run: Some(Ok(report)), ..Prepared::default() }
+}
+
+fn replaying(report: ReplayReport) -> Prepared {
+    Prepared { replay: Some(Ok(ReplayReport { exit_code: report.judge(), ..report })), ..Prepared::default() }
+}

@@ -1,0 +1,83 @@
+//! The failure block: claim, seed and time; who holds what since when; what it needs; digest and plan; how to see it again.
+
+use ipam_reports::finding::{Kind, Violation};
+use ipam_reports::{Digest, Seconds};
+
+use super::Paint;
+
+/// A failure block, made from a listed failure of a sweep or from a violation of a replay.
+pub(super) struct Block<'a> {
+    /// The word that opens it, at most five letters.
+    pub(super) word: &'a str,
+    pub(super) claim: &'a str,
+    pub(super) kind: Kind,
+    pub(super) seed: u64,
+    pub(super) at: Seconds,
+    pub(super) detail: &'a [String],
+    pub(super) needs: Option<&'a str>,
+    pub(super) digest: Option<Digest>,
+    pub(super) plan: Option<&'a str>,
+    /// The command that runs it again.
+    pub(super) replay: Option<String>,
+}
+
+impl<'a> Block<'a> {
+    /// The block of a violation in a replay; its digest and plan stand elsewhere.
+    pub(super) fn of(violation: &'a Violation, seed: u64) -> Self {
+        Self {
+            word: "FAIL",
+            claim: &violation.claim,
+            kind: violation.kind,
+            seed,
+            at: violation.at,
+            detail: &violation.detail,
+            needs: violation.needs.as_deref(),
+            digest: None,
+            plan: None,
+            replay: None,
+        }
+    }
+
+    pub(super) fn lines(&self, paint: Paint) -> Vec<String> {
+        let word = format!("{:<5}", self.word);
+        let word = if self.word == "FAIL" { paint.bad(&word) } else { paint.good(&word) };
+        let at = if self.kind == Kind::Eventually { "still false at" } else { "at" };
+        let mut lines = vec![format!("{word} {}    seed {}  {at} {}", paint.bold(self.claim), self.seed, self.at)];
+        lines.extend(self.detail.iter().flat_map(|detail| detail.lines()).map(|line| format!("      {line}")));
+        lines.extend(self.needs.map(|needs| format!("      needs  {needs}")));
+        let digest = self.digest.map(|digest| format!("digest {digest}"));
+        let plan = self.plan.map(|plan| format!("plan {plan}"));
+        let origin: Vec<_> = digest.into_iter().chain(plan).collect();
+        if !origin.is_empty() {
+            lines.push(paint.dim(&format!("      {}", origin.join("   "))));
+        }
+        lines.extend(self.replay.as_ref().map(|replay| format!("replay  {}", paint.bold(replay))));
+        lines
+    }
+}
+
+/// The command that replays a plan file or, if there is none, the seed of a scenario.
+pub(super) fn replay_command(plan: Option<&str>, file: &str, seed: u64) -> String {
+    match plan {
+        Some(plan) => format!("ipam-sim replay {} --trace", quoted(plan)),
+        None => format!("ipam-sim replay {} --seed {seed} --trace", quoted(file)),
+    }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !path.is_empty() && path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_survive_a_shell() {
+        assert_eq!(replay_command(Some("target/a-7.toml"), "s.toml", 7), "ipam-sim replay target/a-7.toml --trace");
+        assert_eq!(replay_command(Some("my plans/it's.toml"), "s.toml", 7), r"ipam-sim replay 'my plans/it'\''s.toml' --trace");
+        assert_eq!(replay_command(None, "s.toml", 7), "ipam-sim replay s.toml --seed 7 --trace");
+    }
+}

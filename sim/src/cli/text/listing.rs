@@ -1,0 +1,77 @@
+//! Tables of what there is, and findings in files.
+
+use ipam_reports::listing::Severity;
+use ipam_reports::{CheckReport, ListReport, human};
+
+use super::Paint;
+use super::table::{Align, Table};
+
+/// One table per part that was asked for.
+pub fn list(report: &ListReport, paint: Paint) -> String {
+    use Align::{Left, Right};
+    let mut sections = Vec::new();
+    if let Some(scenarios) = &report.scenarios {
+        let mut table = Table::new([Left, Right, Left, Left]);
+        for entry in scenarios {
+            let must = entry.expect.as_ref().map(|claim| format!(" (must violate {claim})")).unwrap_or_default();
+            let seeds = human::plural(entry.seeds, "seed", "seeds");
+            table.row([format!("  {}", entry.name), seeds, entry.file.clone(), format!("{}{must}", entry.why)]);
+        }
+        sections.push(section("Scenarios", table.lines(), paint));
+    }
+    if let Some(claims) = &report.claims {
+        let mut table = Table::new([Left, Left, Left]);
+        for entry in claims {
+            let reference = entry.reference.as_ref().map(|reference| format!(" ({reference})")).unwrap_or_default();
+            table.row([format!("  {}", entry.name), entry.kind.to_string(), format!("{}{reference}", entry.about)]);
+        }
+        sections.push(section("Claims", table.lines(), paint));
+    }
+    if let Some(faults) = &report.faults {
+        let mut table = Table::new([Left, Left, Left]);
+        for entry in faults {
+            let parameters: Vec<_> = entry.parameters.iter().map(|parameter| format!("{} {}", parameter.name, parameter.default)).collect();
+            table.row([format!("  {}", entry.name), parameters.join(", "), entry.event.clone()]);
+        }
+        sections.push(section("Faults", table.lines(), paint));
+    }
+    if let Some(deviations) = &report.deviations {
+        let mut table = Table::new([Left, Left]);
+        deviations.iter().for_each(|entry| table.row([format!("  {}", entry.name), entry.about.clone()]));
+        sections.push(section("Deviations", table.lines(), paint));
+    }
+    sections.join("\n")
+}
+
+fn section(title: &str, rows: Vec<String>, paint: Paint) -> String {
+    let rows = if rows.is_empty() { vec!["  none".to_owned()] } else { rows };
+    format!("{}\n{}\n", paint.bold(title), rows.join("\n"))
+}
+
+/// One line per finding, in the form that editors and CI systems recognise, and a count.
+pub fn check(report: &CheckReport, paint: Paint) -> String {
+    let mut text = String::new();
+    let mut counts = [0u64; 2];
+    for (file, finding) in report.findings() {
+        let position = [finding.line, finding.line.and(finding.column)].into_iter().flatten().map(|number| format!(":{number}"));
+        let severity = match finding.severity {
+            Severity::Error => paint.bad("error"),
+            Severity::Warning => paint.warn("warning"),
+        };
+        counts[usize::from(finding.severity == Severity::Warning)] += 1;
+        let hint = finding.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        text += &format!("{}{}: {severity}: {}{hint}\n", paint.bold(&file.file), position.collect::<String>(), finding.found);
+    }
+    let files = human::plural(report.files.len() as u64, "file", "files");
+    let [errors, warnings] = counts;
+    let judgement = match (errors, warnings) {
+        (0, 0) if report.files.is_empty() => paint.warn("nothing to check"),
+        (0, 0) => paint.good("no problem"),
+        _ => {
+            let errors = (errors > 0).then(|| paint.bad(&human::plural(errors, "error", "errors")));
+            let warnings = (warnings > 0).then(|| paint.warn(&human::plural(warnings, "warning", "warnings")));
+            errors.into_iter().chain(warnings).collect::<Vec<_>>().join(", ")
+        }
+    };
+    text + &format!("{files}: {judgement}\n")
+}

@@ -1,0 +1,13 @@
+//! Records as text for people. Takes records only, prints nothing itself.
+
+mod failure;
+mod listing;
+mod paint;
+mod replay;
+mod run;
+mod table;
+
+pub use listing::{check, list};
+pub use paint::Paint;
+pub use replay::{replay, trace_line};
+pub use run::run;

@@ -1,0 +1,84 @@
+//! The result of a replay: what was violated, whether it is the recorded run, where it parts from another.
+
+use ipam_reports::replay::{Comparison, Parting, TraceLine};
+use ipam_reports::{ReplayReport, exit, human};
+
+use super::Paint;
+use super::failure::Block;
+
+/// The whole report, without the trace.
+pub fn replay(report: &ReplayReport, paint: Paint) -> String {
+    let mut lines = Vec::new();
+    for violation in &report.violations {
+        match &violation.excuse {
+            None => lines.extend(Block::of(violation, report.seed).lines(paint)),
+            Some(excuse) => lines.push(format!("excused {} at {} by {excuse}", violation.claim, violation.at)),
+        }
+    }
+    if let Some(parting) = &report.parting {
+        lines.push(format!("{} leaves the recorded run {}", paint.bad("PART "), at(parting)));
+        lines.extend(sides(parting, "recorded"));
+    }
+    if let Some(comparison) = &report.against {
+        lines.extend(against(comparison, paint));
+    }
+    lines.extend(report.remarks.iter().map(|remark| format!("note  {remark}")));
+    lines.push(digest(report));
+    lines.push(summary(report, paint));
+    lines.join("\n") + "\n"
+}
+
+/// One event of the trace.
+pub fn trace_line(line: &TraceLine) -> String {
+    let micros = line.at.as_micros();
+    format!("{:>6}.{:06} s  {:>6}  {:<14}  {}\n", micros / 1_000_000, micros % 1_000_000, format!("#{}", line.event), line.place, line.what)
+}
+
+fn digest(report: &ReplayReport) -> String {
+    let recorded = match report.expected_digest {
+        Some(expected) if expected == report.digest => "   as recorded".to_owned(),
+        Some(expected) => format!("   recorded as {expected}"),
+        None => String::new(),
+    };
+    format!("digest {}{recorded}", report.digest)
+}
+
+fn at(parting: &Parting) -> String {
+    format!("at event {}, {}", human::count(parting.event), parting.at)
+}
+
+/// What each of two runs did where they part, as far as it is known.
+fn sides(parting: &Parting, other_name: &str) -> Vec<String> {
+    let width = other_name.len();
+    let side = |name: &str, event: &Option<String>| event.as_ref().map(|event| format!("      {name:<width$}  {event}"));
+    let because = parting.because.as_ref().map(|because| format!("      because {because}"));
+    side("this", &parting.this).into_iter().chain(side(other_name, &parting.other)).chain(because).collect()
+}
+
+fn against(comparison: &Comparison, paint: Paint) -> Vec<String> {
+    match &comparison.parting {
+        None => vec![format!("{} {} is the same run", paint.good("SAME "), comparison.plan)],
+        Some(parting) => {
+            let mut lines = vec![format!("{} leaves the run of {} {}", paint.warn("PART "), comparison.plan, at(parting))];
+            lines.extend(sides(parting, "other"));
+            lines
+        }
+    }
+}
+
+fn summary(report: &ReplayReport, paint: Paint) -> String {
+    let headline = match report.exit_code {
+        exit::HELD => paint.good("Held"),
+        exit::VIOLATED => paint.bad("Violated"),
+        exit::NOT_EVENTUALLY => paint.bad("Not eventually"),
+        exit::NONDETERMINISTIC => paint.bad("Nondeterministic"),
+        _ => paint.bad("Harness bug"),
+    };
+    let what = match (&report.scenario, &report.plan) {
+        (Some(scenario), _) => format!("{scenario}, seed {}", report.seed),
+        (None, Some(plan)) => format!("{plan}, seed {}", report.seed),
+        (None, None) => format!("seed {}", report.seed),
+    };
+    let events = human::plural(report.events, "event", "events");
+    format!("{headline}: {what}, {} simulated, {events}.", human::duration(report.simulated))
+}

@@ -1,0 +1,69 @@
+//! Rows whose columns line up.
+
+/// Where a column's text stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Align {
+    Left,
+    Right,
+}
+
+/// Rows of cells. Colour is applied to padded cells, so that it does not disturb the widths.
+pub(super) struct Table<const N: usize> {
+    columns: [Align; N],
+    rows: Vec<([String; N], Painter<N>)>,
+}
+
+/// Paints the cell of a column.
+type Painter<const N: usize> = Box<dyn Fn(usize, &str) -> String>;
+
+impl<const N: usize> Table<N> {
+    pub(super) fn new(columns: [Align; N]) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// A row as it is.
+    pub(super) fn row(&mut self, cells: [String; N]) {
+        self.painted(cells, |_, text| text.to_owned());
+    }
+
+    /// A row whose padded cells go through `paint`, with the number of their column.
+    pub(super) fn painted(&mut self, cells: [String; N], paint: impl Fn(usize, &str) -> String + 'static) {
+        self.rows.push((cells, Box::new(paint)));
+    }
+
+    /// The rows as lines, two spaces between columns, no space at the end of a line. A column with nothing in it takes no room.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let widths: [usize; N] =
+            std::array::from_fn(|column| self.rows.iter().map(|(cells, _)| cells[column].chars().count()).max().unwrap_or(0));
+        let last_used = |cells: &[String; N]| cells.iter().rposition(|cell| !cell.is_empty());
+        self.rows
+            .iter()
+            .map(|(cells, paint)| {
+                let last = last_used(cells);
+                let padded =
+                    cells.iter().enumerate().filter(|&(column, _)| widths[column] > 0 && Some(column) <= last).map(|(column, cell)| {
+                        let padding = " ".repeat(widths[column] - cell.chars().count());
+                        match self.columns[column] {
+                            Align::Right => format!("{padding}{}", paint(column, cell)),
+                            Align::Left if Some(column) == last => paint(column, cell),
+                            Align::Left => format!("{}{padding}", paint(column, cell)),
+                        }
+                    });
+                padded.collect::<Vec<_>>().join("  ")
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_lines_end_with_text() {
+        let mut table = Table::new([Align::Left, Align::Right, Align::Left, Align::Left]);
+        table.row(["µ".into(), "1".into(), String::new(), "end".into()]);
+        table.row(["long".into(), "1,000".into(), String::new(), String::new()]);
+        assert_eq!(table.lines(), ["µ         1  end", "long  1,000"]);
+    }
+}

@@ -6,10 +6,11 @@ compile_error!(
      replaces that setting: unset it, or add `--cfg madsim` to it."
 );
 
-pub mod cluster;
 pub mod cli;
+pub mod cluster;
 pub mod draw;
 pub mod env;
+pub mod fault;
 pub mod input;
 pub mod kinds;
 pub mod net;

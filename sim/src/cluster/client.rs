@@ -53,9 +53,9 @@ pub struct SimClient {
 }
 
 #[derive(Default)]
-struct Connection {
+pub(crate) struct Connection {
     /// The number of the server that it leads to.
-    server: AtomicUsize,
+    pub(super) server: AtomicUsize,
     /// How often a server was chosen.
     attempts: AtomicUsize,
 }
@@ -111,6 +111,7 @@ impl SimClient {
         assert!(servers > 0, "a client needs an API server to connect to");
         let client = Self { fabric: fabric.clone(), process, connection: Arc::default(), reconnect: Reconnect::default() };
         client.reconnect();
+        fabric.lock().connections.insert(process, client.connection.clone());
         client
     }
 

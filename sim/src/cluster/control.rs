@@ -129,6 +129,18 @@ impl Fabric {
         self.lock().end_streams(&self.rt, server, kind, client, End::Clean, now);
     }
 
+    /// The connection of `client` breaks and leads to `server` from now on (K §9.2 B6).
+    pub fn move_connection(&self, client: ProcessId, server: usize) {
+        let now = self.rt.now();
+        let mut state = self.lock();
+        if let Some(connection) = state.connections.get(&client) {
+            connection.server.store(server, std::sync::atomic::Ordering::Relaxed);
+        }
+        for number in 0..state.servers.len() {
+            state.end_streams(&self.rt, number, None, Some(client), End::Broken(TransportError::Reset), now);
+        }
+    }
+
     /// The cache starts again from a list: its watches end and older revisions get 410 (K §9.2 B4).
     pub fn forget_history(&self, server: usize, kind: Option<KindId>) {
         let now = self.rt.now();

@@ -141,6 +141,8 @@ pub(crate) struct State {
     pub write_points: Vec<WritePoint>,
     pub writes: FxHashMap<ProcessId, u32>,
     pub namespaces: Option<KindId>,
+    /// The present connection of each process.
+    pub connections: FxHashMap<ProcessId, Arc<client::Connection>>,
     /// Servers that crash as soon as the lock is free.
     pub pending_server_crashes: Vec<usize>,
 }
@@ -168,6 +170,7 @@ impl Fabric {
             write_points: Vec::new(),
             writes: FxHashMap::default(),
             namespaces: registry.find("v1", "Namespace"),
+            connections: FxHashMap::default(),
             pending_server_crashes: Vec::new(),
         };
         Arc::new(Self { rt, registry, state: Mutex::new(state), on_fault: Mutex::default() })

@@ -121,7 +121,7 @@ pub enum Mishap {
 }
 
 /// The error that an ambiguous write ends with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Failure {
     /// 500, empty reason, `etcdserver: request timed out`.

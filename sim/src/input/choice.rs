@@ -276,6 +276,23 @@ whole_numbers! {
     NonZeroU64, 1, |value: NonZeroU64| value.get(), |value| NonZeroU64::new(value).unwrap_or(NonZeroU64::MIN);
 }
 
+impl Open for i64 {
+    const RANGE: Option<RangeForm> = Some(RangeForm { example: "-5..5", end: "-?[0-9]+" });
+
+    fn end(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| format!("`{text}` is not a whole number from {} to {}", i64::MIN, i64::MAX))
+    }
+
+    fn end_text(&self) -> String {
+        self.to_string()
+    }
+
+    fn between(low: &Self, high: &Self, word: u64) -> Self {
+        // Distances between two signed numbers fit an unsigned one.
+        low.wrapping_add_unsigned(whole_between(0, low.abs_diff(*high), word))
+    }
+}
+
 const FRACTION: &str = r"-?[0-9]+(\.[0-9]+)?([eE]-?[0-9]+)?";
 
 impl Open for f64 {

@@ -1,0 +1,94 @@
+//! Which processes or hosts a fault is about.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::draw::Draw;
+
+/// Names of processes or hosts: a comma-separated list in which `*` stands for any text.
+///
+/// In a scenario `one:PATTERN` draws one of the matching names and `some:PATTERN` draws a few of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Target(String);
+
+impl Target {
+    /// Everything.
+    pub fn any() -> Self {
+        Self("*".to_owned())
+    }
+
+    /// The target written as `text`.
+    pub fn from_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// Whether every name is meant.
+    pub fn is_any(&self) -> bool {
+        self.0 == "*"
+    }
+
+    /// Whether `name` is meant.
+    pub fn matches(&self, name: &str) -> bool {
+        self.0.split(',').any(|pattern| matches(pattern.trim(), name))
+    }
+
+    /// Replaces `one:` and `some:` by names drawn from `names`. Where nothing matches the pattern stays as it is.
+    pub(super) fn drawn(self, draw: &mut Draw, names: &[String]) -> Self {
+        let (pattern, one) = match self.0.split_once(':') {
+            Some(("one", pattern)) => (pattern.to_owned(), true),
+            Some(("some", pattern)) => (pattern.to_owned(), false),
+            _ => return self,
+        };
+        let of = Self(pattern);
+        let candidates: Vec<&str> = names.iter().map(String::as_str).filter(|name| of.matches(name)).collect();
+        // Takes the same draws whatever it finds, so that a change of the cluster does not shift later faults.
+        let (first, rest) = (draw.u64(), draw.u64());
+        if candidates.is_empty() {
+            return of;
+        }
+        let chosen = crate::draw::below(first, candidates.len() as u64) as usize;
+        if one {
+            return Self(candidates[chosen].to_owned());
+        }
+        let few = candidates.iter().enumerate().filter(|(index, _)| *index == chosen || rest >> (index % 64) & 0b11 == 0);
+        Self(few.map(|(_, name)| *name).collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Whether `name` has the form of `pattern`, in which `*` stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, tail)) => name
+            .strip_prefix(head)
+            .is_some_and(|rest| (0..=rest.len()).filter(|&at| rest.is_char_boundary(at)).any(|at| matches(tail, &rest[at..]))),
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        for (pattern, name, expected) in [
+            ("*", "x", true),
+            ("client-*", "client-10", true),
+            ("client-*", "clients", false),
+            ("a,b", "b", true),
+            ("*-0", "c-0", true),
+            ("c-1", "c-10", false),
+        ] {
+            assert_eq!(Target::from_text(pattern).matches(name), expected, "{pattern} {name}");
+        }
+    }
+}

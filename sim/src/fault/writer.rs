@@ -1,0 +1,84 @@
+//! Somebody else who writes the same object (K §9.2 A9, E10).
+
+use std::sync::Arc;
+
+use ipam_core::api::DeleteOptions;
+use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderSubnet};
+use ipam_core::{ApiError, ClientExt, Object, ObjectKey};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+
+use super::{ConflictingWriter, WriterMode};
+use crate::cluster::{Fabric, SimClient};
+use crate::rt::ProcessId;
+
+/// The types that a conflicting writer knows, by their plural.
+const KNOWN: &str = "configmaps, leases, pods, spiderippools, spidersubnets or spiderendpoints";
+
+/// What an object text such as `configmaps/default/counter` names.
+///
+/// # Errors
+/// A sentence that says what would be right.
+pub(crate) fn parse_object(text: &str) -> Result<(&str, ObjectKey), String> {
+    let wrong = || format!("`{text}` is not PLURAL/NAMESPACE/NAME or PLURAL/NAME with a plural of {KNOWN}");
+    let (plural, path) = text.split_once('/').ok_or_else(wrong)?;
+    let key = match path.split_once('/') {
+        Some((namespace, name)) => ObjectKey::namespaced(namespace, name),
+        None => ObjectKey::cluster(path),
+    };
+    if KNOWN.split([',', ' ']).any(|known| known == plural) { Ok((plural, key)) } else { Err(wrong()) }
+}
+
+/// Writes until its process is stopped.
+pub(super) async fn run(fabric: Arc<Fabric>, process: ProcessId, fault: ConflictingWriter) {
+    let client = SimClient::new(&fabric, process);
+    let Ok((plural, key)) = parse_object(&fault.object) else { return };
+    match plural {
+        "configmaps" => write::<ConfigMap>(&fabric, &client, &key, &fault).await,
+        "leases" => write::<Lease>(&fabric, &client, &key, &fault).await,
+        "pods" => write::<Pod>(&fabric, &client, &key, &fault).await,
+        "spiderippools" => write::<SpiderIPPool>(&fabric, &client, &key, &fault).await,
+        "spidersubnets" => write::<SpiderSubnet>(&fabric, &client, &key, &fault).await,
+        _ => write::<SpiderEndpoint>(&fabric, &client, &key, &fault).await,
+    }
+}
+
+async fn write<K: Object>(fabric: &Fabric, client: &SimClient, key: &ObjectKey, fault: &ConflictingWriter) {
+    let mut round = 0u64;
+    loop {
+        round += 1;
+        // Errors are the writer's own problem: it comes again.
+        let _: Result<(), ApiError> = once::<K>(fabric, client, key, fault, round).await;
+        fabric.rt.sleep(fault.every.0).await;
+    }
+}
+
+async fn once<K: Object>(
+    fabric: &Fabric,
+    client: &SimClient,
+    key: &ObjectKey,
+    fault: &ConflictingWriter,
+    round: u64,
+) -> Result<(), ApiError> {
+    let mut object = (*client.get::<K>(key).await?).clone();
+    if fault.mode != WriterMode::Touch {
+        // What it writes back is by then a while old.
+        fabric.rt.sleep(fault.every.0).await;
+    }
+    match fault.mode {
+        WriterMode::Touch => {
+            object.meta_mut().annotations.get_or_insert_default().insert("example.com/touched".to_owned(), round.to_string());
+        }
+        WriterMode::Rewrite => {}
+        WriterMode::Steal => {
+            client.delete::<K>(key, DeleteOptions::default()).await?;
+            object.meta_mut().resource_version = None;
+            client.create(object).await?;
+            return Ok(());
+        }
+    }
+    if !fault.with_version {
+        object.meta_mut().resource_version = None;
+    }
+    client.update(object).await.map(drop)
+}

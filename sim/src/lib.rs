@@ -6,19 +6,26 @@ compile_error!(
      replaces that setting: unset it, or add `--cfg madsim` to it."
 );
 
+pub mod claim;
 pub mod cli;
 pub mod cluster;
+pub mod deviation;
 pub mod draw;
+pub mod engine;
 pub mod env;
 pub mod fault;
 pub mod input;
 pub mod kinds;
 pub mod net;
 pub mod object;
+pub mod plan;
+pub mod record;
 pub mod recorder;
 pub mod rt;
+pub mod scenario;
 pub mod selector;
 pub mod testbed;
 pub mod time;
 pub mod trace;
 pub mod workload;
+pub mod world;

@@ -1,9 +1,15 @@
 //! Who listens to a run: the digest, the counters, the claims, and a recording if one is wanted.
 
-use crate::time::SimTime;
-use crate::trace::{Digest, Event, EventKind, Outcome};
 use ipam_core::Reason;
 use ipam_core::api::Verb;
+use ipam_reports::{Digest as DigestText, Seconds};
+
+use crate::claim::Claims;
+use crate::plan::Checkpoint;
+use crate::record::Record;
+use crate::time::SimTime;
+use crate::trace::{Digest, Event, EventKind, Outcome};
+use crate::workload::Note;
 
 /// How often each thing happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,28 +20,43 @@ pub struct ApiCounts {
     pub writes: u64,
     /// Answers with reason Conflict.
     pub conflicts: u64,
+    /// Operations that gave up because their last retry failed, too.
+    pub retries_exhausted: u64,
 }
 
-/// Somebody who looks at every event as it happens.
-pub trait Observer: Send {
-    /// Something happened.
-    fn event(&mut self, event: &Event<'_>);
-}
+/// How many checkpoints a run keeps; their distance doubles when there are more.
+const CHECKPOINTS_MAX: usize = 64;
 
 /// Listens to a run.
-#[derive(Default)]
 pub struct Recorder {
     /// The digest so far.
     pub digest: Digest,
     /// Counters so far.
     pub counts: ApiCounts,
-    observer: Option<Box<dyn Observer>>,
+    /// The claims of the run.
+    pub claims: Claims,
+    checkpoints: Vec<Checkpoint>,
+    checkpoint_every: u64,
+    recording: Option<Vec<Record>>,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self {
+            digest: Digest::default(),
+            counts: ApiCounts::default(),
+            claims: Claims::default(),
+            checkpoints: Vec::new(),
+            checkpoint_every: 64,
+            recording: None,
+        }
+    }
 }
 
 impl Recorder {
-    /// A recorder that also tells `observer`.
-    pub fn with(observer: Box<dyn Observer>) -> Self {
-        Self { observer: Some(observer), ..Self::default() }
+    /// A recorder that judges `claims` and, if `recording`, keeps every event.
+    pub fn new(claims: Claims, recording: bool) -> Self {
+        Self { claims, recording: recording.then(Vec::new), ..Self::default() }
     }
 
     /// Takes note of an event.
@@ -46,15 +67,38 @@ impl Recorder {
             EventKind::Request { verb, .. } => self.counts.requests += u64::from(verb != Verb::Watch),
             EventKind::Commit { .. } => self.counts.writes += 1,
             EventKind::Answer { outcome: Outcome::Http(_, Reason::Conflict), .. } => self.counts.conflicts += 1,
+            EventKind::Note { note: Note::RetriesExhausted, .. } => self.counts.retries_exhausted += 1,
             _ => {}
         }
-        if let Some(observer) = &mut self.observer {
-            observer.event(&event);
+        self.claims.observe(&event);
+        if self.digest.events() % self.checkpoint_every == 0 {
+            self.checkpoint(at);
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.push(Record::of(&event));
         }
     }
 
-    /// Hands the observer back.
-    pub fn take_observer(&mut self) -> Option<Box<dyn Observer>> {
-        self.observer.take()
+    fn checkpoint(&mut self, at: SimTime) {
+        if self.checkpoints.len() == CHECKPOINTS_MAX {
+            self.checkpoint_every *= 2;
+            let every = self.checkpoint_every;
+            self.checkpoints.retain(|checkpoint| checkpoint.events % every == 0);
+            if self.digest.events() % every != 0 {
+                return;
+            }
+        }
+        let digest = DigestText(self.digest.value());
+        self.checkpoints.push(Checkpoint { events: self.digest.events(), at: Seconds::from_micros(at.as_micros()), digest });
+    }
+
+    /// Digests on the way.
+    pub fn take_checkpoints(&mut self) -> Vec<Checkpoint> {
+        std::mem::take(&mut self.checkpoints)
+    }
+
+    /// Every event, if they were kept.
+    pub fn take_recording(&mut self) -> Option<Vec<Record>> {
+        self.recording.take()
     }
 }

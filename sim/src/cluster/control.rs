@@ -289,6 +289,15 @@ impl Fabric {
         self.rt.crash(process)
     }
 
+    /// A process of the system under test panicked: records it and starts it again after a while.
+    pub fn panicked(self: &Arc<Self>, process: ProcessId, back_off: Duration) {
+        self.process_event(process, ProcessChange::Panicked);
+        let fabric = self.clone();
+        self.rt.at(self.rt.now() + back_off, move || {
+            fabric.start(process);
+        });
+    }
+
     /// Stops a process in its tracks and records it. What it has sent is still executed.
     pub fn pause(self: &Arc<Self>, process: ProcessId) -> bool {
         let paused = self.rt.pause(process);

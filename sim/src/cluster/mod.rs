@@ -21,7 +21,7 @@ mod write;
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
+use ipam_core::{FxHashMap, Object};
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,7 @@ use slab::Slab;
 use crate::draw::{Concern, Draw};
 use crate::kinds::{KindId, Registry};
 use crate::net::{LinkDelays, Network};
+use crate::object::Obj;
 use crate::recorder::Recorder;
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
@@ -242,6 +243,28 @@ impl Fabric {
         let now = self.rt.now();
         let ahead = self.rt.clock_of(process).wall_ahead(now);
         EPOCH + jiff::SignedDuration::from_micros(now.as_micros() as i64 + ahead)
+    }
+
+    /// Puts an object into the store before the run begins. What `kubectl get` prints is taken as it is; a missing UID
+    /// and creation time are added.
+    pub fn preload(&self, kind: KindId, mut object: Obj) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let def = self.registry.get(kind);
+        let key = write::preload(def, &mut object, EPOCH, &mut state.names);
+        state.store.put(kind, key, object, SimTime::ZERO);
+    }
+
+    /// The same for an object of a known type.
+    pub fn preload_typed<K: Object>(&self, object: K) {
+        self.preload(self.registry.id::<K>(), Arc::new(object));
+    }
+
+    /// Every object, by type and key.
+    pub fn dump(&self) -> Vec<(KindId, Obj)> {
+        let state = self.lock();
+        let of = |kind| state.store.table(kind).range(std::ops::Bound::Unbounded).map(move |(_, object)| (kind, object.clone()));
+        self.registry.iter().flat_map(|(kind, _)| of(kind)).collect()
     }
 
     /// Says who carries out triggered faults.

@@ -174,6 +174,24 @@ pub(super) fn prepare_create(
     Ok(key)
 }
 
+/// Completes an object that is in the store from the beginning and returns its key.
+pub(super) fn preload(def: &TypeDef, object: &mut Obj, now: Timestamp, names: &mut Draw) -> ObjectKey {
+    let fresh = object.meta().uid.is_none();
+    let target = make_mut(object);
+    if fresh {
+        let meta = target.meta_mut();
+        meta.uid = Some(new_uid(names));
+        meta.creation_timestamp.get_or_insert(Time(whole_seconds(now)));
+        if def.has_generation {
+            meta.generation.get_or_insert(1);
+        }
+        (def.on_create)(target);
+    }
+    let meta = object.meta();
+    let name = meta.name.as_deref().unwrap_or("");
+    if def.namespaced { ObjectKey::namespaced(meta.namespace.as_deref().unwrap_or("default"), name) } else { ObjectKey::cluster(name) }
+}
+
 /// The last check of a create: the key must be free.
 pub(super) fn finish_create(def: &TypeDef, key: &ObjectKey, existing: Option<&Obj>, body: &Obj) -> Answer<()> {
     if let Some(existing) = existing {

@@ -18,6 +18,14 @@ use crate::input::choice::Open;
 use crate::input::{Choice, Probability, With, kinds};
 use crate::time::{SimTime, Span};
 
+/// Whether `text` names an object that a conflicting writer can write.
+///
+/// # Errors
+/// A sentence that says what would be right.
+pub fn check_object(text: &str) -> Result<(), String> {
+    writer::parse_object(text).map(drop)
+}
+
 /// When a fault takes hold and how long it lasts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

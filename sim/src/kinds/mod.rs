@@ -13,6 +13,8 @@ use ipam_core::api::Cause;
 use ipam_core::{FxHashMap, Object};
 use serde_json::Value;
 
+use crate::input::Problems;
+use crate::input::manifest::Manifest;
 use crate::object::{AnyObject, Obj, typed_ref};
 
 pub use builtin::builtin;
@@ -141,6 +143,7 @@ pub struct TypeDef {
     pub(crate) on_deletion: fn(&mut dyn AnyObject),
     pub(crate) is_held: fn(&dyn AnyObject) -> bool,
     pub(crate) size: fn(&dyn AnyObject) -> usize,
+    pub(crate) decode: fn(&Manifest) -> Result<(Obj, Problems), Problems>,
     pub(crate) from_value: fn(Value) -> Result<Obj, String>,
     type_id: TypeId,
 }
@@ -186,6 +189,10 @@ impl TypeDef {
             on_deletion: |object| typed_mut::<K>(object).on_deletion(),
             is_held: |object| typed_ref::<K>(object).is_held(),
             size: |object| typed_ref::<K>(object).size(),
+            decode: |manifest| {
+                let (object, unknown) = manifest.decode_with_unknown::<K>()?;
+                Ok((std::sync::Arc::new(object), unknown))
+            },
             from_value: |value| match serde_json::from_value::<K>(value) {
                 Ok(object) => Ok(std::sync::Arc::new(object)),
                 Err(error) => Err(error.to_string()),

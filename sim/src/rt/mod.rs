@@ -58,7 +58,11 @@ struct Inner {
     stopping: AtomicBool,
     idle: Mutex<Option<Waker>>,
     panics: Mutex<Vec<Panic>>,
+    on_panic: Mutex<Option<OnPanic>>,
 }
+
+/// Told of a panic when its process is already down.
+type OnPanic = Arc<dyn Fn(&Panic) + Send + Sync>;
 
 /// A panic inside a task of a process. The process is down from then on.
 #[derive(Clone, Debug)]
@@ -171,6 +175,7 @@ impl Rt {
                 stopping: AtomicBool::new(false),
                 idle: Mutex::default(),
                 panics: Mutex::default(),
+                on_panic: Mutex::default(),
             }),
         }
     }
@@ -277,6 +282,7 @@ impl Rt {
             self.crash(process);
         }
         self.inner.processes.lock().forget_mains();
+        *self.inner.on_panic.lock() = None;
         let waker = self.inner.timeline.lock().waker.take();
         if let Some(waker) = waker {
             waker.wake();
@@ -286,6 +292,11 @@ impl Rt {
             if self.inner.live_tasks.load(Ordering::Relaxed) == 0 { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
+    }
+
+    /// Says who is told of panics. Forgotten when the run ends.
+    pub fn on_panic(&self, told: impl Fn(&Panic) + Send + Sync + 'static) {
+        *self.inner.on_panic.lock() = Some(Arc::new(told));
     }
 
     /// Panics of tasks so far, in order.

@@ -177,8 +177,13 @@ impl Future for TaskFuture {
             Err(_) => {
                 let (message, in_core) = LAST_PANIC.take().unwrap_or_default();
                 let process = self.process.id;
-                self.rt.inner.panics.lock().push(Panic { process, at: self.rt.now(), message, in_core });
+                let panic = Panic { process, at: self.rt.now(), message, in_core };
+                self.rt.inner.panics.lock().push(panic.clone());
                 self.rt.crash(process);
+                let told = self.rt.inner.on_panic.lock().clone();
+                if let Some(told) = told {
+                    told(&panic);
+                }
                 Poll::Ready(())
             }
         }

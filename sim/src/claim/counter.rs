@@ -1,0 +1,139 @@
+//! Claims about the counter (see [`crate::workload::counter`]).
+
+use ipam_core::FxHashMap;
+
+use super::{Claim, Context, Findings};
+use crate::object::{Obj, typed_ref};
+use crate::rt::{ProcessId, Rt};
+use crate::time::SimTime;
+use crate::trace::{Event, EventKind, Interest};
+use crate::workload::Note;
+use crate::workload::counter::{is_counter, value_of};
+use k8s_openapi::api::core::v1::ConfigMap;
+
+/// The excuse of a run in which somebody else writes the counter without regard to its version.
+const OUTSIDE_WRITER: &str = "outside-writer";
+
+/// No two increments are acknowledged with the same value.
+pub(super) struct NoIncrementIsLost {
+    rt: Rt,
+    acknowledged: FxHashMap<u64, (ProcessId, SimTime)>,
+    /// Somebody else lowered the counter: a value may come again.
+    lowered_outside: bool,
+}
+
+impl NoIncrementIsLost {
+    pub(super) fn new(context: &Context<'_>) -> Self {
+        Self { rt: context.rt.clone(), acknowledged: FxHashMap::default(), lowered_outside: false }
+    }
+}
+
+impl Claim for NoIncrementIsLost {
+    fn interest(&self) -> Interest {
+        Interest::NOTE.and(Interest::COMMIT)
+    }
+
+    fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
+        match event.kind {
+            EventKind::Commit { client, key, before, after, .. } if is_counter(key) => {
+                self.lowered_outside |= counter(before) > counter(after) && is_outsider(&self.rt, client);
+            }
+            EventKind::Note { process, note: &Note::Counted { value } } => {
+                let Some((first, since)) = self.acknowledged.insert(value, (process, event.at)) else { return };
+                let rt = &self.rt;
+                let detail = || {
+                    vec![format!(
+                        "value {value} was acknowledged to {} at {since} and to {} at {}: one of the two increments is lost",
+                        rt.process_name(first),
+                        rt.process_name(process),
+                        event.at
+                    )]
+                };
+                if self.lowered_outside {
+                    findings.violated_with(OUTSIDE_WRITER, detail);
+                } else {
+                    findings.violated(detail);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The value of the counter's object; a missing object counts as 0.
+fn counter(object: Option<&Obj>) -> u64 {
+    object.map_or(0, |object| value_of(typed_ref::<ConfigMap>(&**object)))
+}
+
+/// Whether a write came from somebody who is not one of the counter's clients.
+fn is_outsider(rt: &Rt, process: ProcessId) -> bool {
+    !rt.process_name(process).starts_with("client-")
+}
+
+/// No committed write of the counter lowers its value.
+pub(super) struct CounterNeverGoesBack {
+    rt: Rt,
+    /// The highest value seen: a deletion must not hide what a re-creation lowers.
+    highest: u64,
+}
+
+impl CounterNeverGoesBack {
+    pub(super) fn new(context: &Context<'_>) -> Self {
+        Self { rt: context.rt.clone(), highest: 0 }
+    }
+}
+
+impl Claim for CounterNeverGoesBack {
+    fn interest(&self) -> Interest {
+        Interest::COMMIT
+    }
+
+    fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
+        let EventKind::Commit { client, key, after: Some(after), revision, .. } = event.kind else { return };
+        if !is_counter(key) {
+            return;
+        }
+        let value = counter(Some(after));
+        if value < self.highest {
+            let (rt, highest) = (&self.rt, self.highest);
+            let detail = || {
+                vec![format!("{} wrote {value} at revision {revision} although the counter had been at {highest}", rt.process_name(client))]
+            };
+            if is_outsider(rt, client) {
+                findings.violated_with(OUTSIDE_WRITER, detail);
+            } else {
+                findings.violated(detail);
+            }
+        }
+        self.highest = self.highest.max(value);
+    }
+}
+
+/// Every increment of the plan has come to an end.
+pub(super) struct EveryIncrementEnds {
+    planned: usize,
+    ended: usize,
+}
+
+impl EveryIncrementEnds {
+    pub(super) fn new(context: &Context<'_>) -> Self {
+        Self { planned: context.plan.op.len(), ended: 0 }
+    }
+}
+
+impl Claim for EveryIncrementEnds {
+    fn interest(&self) -> Interest {
+        Interest::NOTE
+    }
+
+    fn observe(&mut self, event: &Event<'_>, _: &mut Findings) {
+        if let EventKind::Note { note: Note::Counted { .. } | Note::LeftOpen, .. } = event.kind {
+            self.ended += 1;
+        }
+    }
+
+    fn pending(&self) -> Option<String> {
+        let missing = self.planned - self.ended.min(self.planned);
+        (missing > 0).then(|| format!("{missing} of {} increments have not come to an end", self.planned))
+    }
+}

@@ -1,0 +1,60 @@
+//! `list`: what there is.
+
+use ipam_reports::ListReport;
+use ipam_reports::listing::{ClaimEntry, DeviationEntry, FaultEntry, Parameter, ScenarioEntry};
+
+use super::bad_input;
+use crate::claim::{self, ClaimName};
+use crate::cli::CliError;
+use crate::cli::args::{ListArgs, What};
+use crate::input::Problems;
+use crate::scenario::{self, Scenario};
+use crate::{deviation, fault};
+
+/// Lists what was asked for.
+pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
+    let mut report = ListReport::default();
+    if args.wants(What::Scenarios) {
+        report.scenarios = Some(scenarios(args).map_err(bad_input)?);
+    }
+    if args.wants(What::Claims) {
+        let entry = |def: &claim::ClaimDef| ClaimEntry {
+            name: def.name.to_owned(),
+            kind: def.kind,
+            about: def.about.to_owned(),
+            reference: def.reference.map(str::to_owned),
+        };
+        report.claims = Some(claim::ALL.iter().map(entry).collect());
+    }
+    if args.wants(What::Faults) {
+        let entry = |info: fault::FaultInfo| FaultEntry {
+            name: info.name.to_owned(),
+            parameters: info.parameters.into_iter().map(|(name, default)| Parameter { name: name.to_owned(), default }).collect(),
+            event: info.event.to_owned(),
+        };
+        report.faults = Some(fault::vocabulary().into_iter().map(entry).collect());
+    }
+    if args.wants(What::Deviations) {
+        let entry =
+            |deviation: &deviation::Deviation| DeviationEntry { name: deviation.name.to_owned(), about: deviation.about.to_owned() };
+        report.deviations = Some(deviation::ALL.iter().map(entry).collect());
+    }
+    Ok(report)
+}
+
+fn scenarios(args: &ListArgs) -> Result<Vec<ScenarioEntry>, Problems> {
+    let mut problems = Problems::new();
+    let mut entries = Vec::new();
+    for file in scenario::find(&args.paths)? {
+        if let Some(scenario) = problems.collect(Scenario::read(&file)) {
+            entries.push(ScenarioEntry {
+                name: scenario.name,
+                file: file.display().to_string(),
+                seeds: scenario.seeds,
+                expect: scenario.expect.as_ref().map(ClaimName::to_string),
+                why: scenario.why,
+            });
+        }
+    }
+    problems.or(entries)
+}

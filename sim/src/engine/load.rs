@@ -1,0 +1,129 @@
+//! From the files and flags of a command line to scenarios that can run.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::CliError;
+use crate::cli::args::{Profile, RunArgs, Setting};
+use crate::deviation::{self, DeviationName};
+use crate::input::manifest::{self, Manifest};
+use crate::input::{Problem, Problems, toml as input_toml};
+use crate::kinds::{KindId, Registry};
+use crate::object::Obj;
+use crate::scenario::{self, Scenario};
+use crate::world::{Stage, registry};
+
+/// A scenario that can run.
+pub(super) struct Ready {
+    pub file: String,
+    pub scenario: Scenario,
+    pub stage: Stage,
+}
+
+/// Reads the scenarios of a `run`, with its flags applied.
+pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
+    let deviations = names(&args.deviation)?;
+    let without = names(&args.without)?;
+    let files = scenario::find(&args.scenarios).map_err(super::bad_input)?;
+    let mut problems = Problems::new();
+    let mut ready = Vec::new();
+    for file in files {
+        let read = read(&file, &args.set).and_then(|mut scenario| {
+            if !args.manifests.is_empty() {
+                scenario.cluster.manifests = args.manifests.iter().map(|path| path.display().to_string()).collect();
+            }
+            change_deviations(&mut scenario, args.profile, &deviations, &without);
+            let stage = stage(&scenario.cluster.manifests)?;
+            Ok(Ready { file: file.display().to_string(), scenario, stage })
+        });
+        ready.extend(problems.collect(read));
+    }
+    problems.or(ready).map_err(super::bad_input)
+}
+
+/// Reads one scenario, with the values of `settings` instead of its own.
+pub(super) fn read(file: &Path, settings: &[Setting]) -> Result<Scenario, Problems> {
+    if settings.is_empty() {
+        return Scenario::read(file);
+    }
+    // The file itself must be right before anything in it is replaced.
+    let name = file.display().to_string();
+    Scenario::read(file)?;
+    let unreadable = |error: &dyn std::fmt::Display| Problems::from(Problem::of_file(&name, error.to_string(), ""));
+    let text = std::fs::read_to_string(file).map_err(|error| unreadable(&error))?;
+    let mut table: toml::Table = text.parse().map_err(|error| unreadable(&error))?;
+    for setting in settings {
+        set(&mut table, setting).map_err(|message| Problems::from(Problem::of_file(&format!("--set {}", setting.key), message, "")))?;
+    }
+    let changed = toml::to_string(&table).map_err(|error| unreadable(&error))?;
+    let label = format!("{name} with --set");
+    let mut scenario: Scenario = input_toml::from_str(&label, &changed)?;
+    scenario.resolve_paths(file);
+    scenario.problems(&label).or(scenario)
+}
+
+/// Replaces one value. What reads as a TOML value is one; everything else is text.
+fn set(table: &mut toml::Table, setting: &Setting) -> Result<(), String> {
+    let wrapped = format!("value = {}", setting.value);
+    let value = match wrapped.parse::<toml::Table>() {
+        Ok(mut parsed) => parsed.remove("value").unwrap_or_else(|| toml::Value::String(setting.value.clone())),
+        Err(_) => toml::Value::String(setting.value.clone()),
+    };
+    let mut path: Vec<&str> = setting.key.split('.').collect();
+    let last = path.pop().unwrap_or_default();
+    let mut inside = table;
+    for part in path {
+        let next = inside.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        inside = next.as_table_mut().ok_or_else(|| format!("`{part}` is not a table"))?;
+    }
+    inside.insert(last.to_owned(), value);
+    Ok(())
+}
+
+fn names(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
+    let known = || deviation::ALL.iter().map(|deviation| deviation.name).collect::<Vec<_>>().join(", ");
+    let find = |name: &String| {
+        DeviationName::new(name).ok_or_else(|| CliError::usage(format!("there is no deviation `{name}`; there are {}", known())))
+    };
+    names.iter().map(find).collect()
+}
+
+fn change_deviations(scenario: &mut Scenario, profile: Option<Profile>, add: &[DeviationName], without: &[DeviationName]) {
+    let upstream = |name: &DeviationName| deviation::ALL.iter().any(|deviation| deviation.upstream && deviation.name == name.as_str());
+    let active = &mut scenario.deviations;
+    match profile {
+        Some(Profile::Hardened) => active.retain(|name| !upstream(name)),
+        Some(Profile::Upstream) => {
+            active.extend(
+                deviation::ALL.iter().filter(|deviation| deviation.upstream).filter_map(|deviation| DeviationName::new(deviation.name)),
+            );
+        }
+        None => {}
+    }
+    active.extend(add.iter().cloned());
+    active.retain(|name| !without.contains(name));
+    active.sort();
+    active.dedup();
+}
+
+/// The objects that exist at the beginning.
+pub(super) fn stage(manifests: &[String]) -> Result<Stage, Problems> {
+    let paths: Vec<PathBuf> = manifests.iter().map(PathBuf::from).collect();
+    let registry = registry();
+    let mut problems = Problems::new();
+    let mut objects = Vec::new();
+    for manifest in manifest::read(&paths)? {
+        objects.extend(problems.collect(object(&registry, &manifest)));
+    }
+    problems.or(Stage::new(objects))
+}
+
+/// The object of a manifest, if the cluster serves its type.
+pub(super) fn object(registry: &Registry, manifest: &Manifest) -> Result<(KindId, Obj), Problems> {
+    let Some(kind) = registry.find(&manifest.api_version, &manifest.kind) else {
+        let known: Vec<&str> = registry.iter().map(|(_, def)| def.kind).collect();
+        let wrong = format!("the cluster does not serve {} of {}", manifest.kind, manifest.api_version);
+        return Err(manifest.problem("kind", wrong, format!("one of {}", known.join(", "))).into());
+    };
+    let (object, _) = (registry.get(kind).decode)(manifest)?;
+    Ok((kind, object))
+}

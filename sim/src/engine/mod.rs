@@ -1,0 +1,45 @@
+//! The verbs of the command line, carried out.
+
+mod check;
+mod list;
+mod load;
+mod replay;
+mod sweep;
+
+use std::ops::ControlFlow;
+
+use ipam_reports::replay::TraceLine;
+use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport};
+
+use crate::cli::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs};
+use crate::cli::{CliError, Engine, Progress};
+use crate::input::Problems;
+
+/// Which build this is: digests are comparable within one build.
+pub const BUILD: &str = env!("IPAM_SIM_BUILD");
+
+/// The simulator behind the command line.
+pub struct Simulator;
+
+impl Engine for Simulator {
+    fn run(&self, args: &RunArgs, progress: &Progress) -> Result<RunReport, CliError> {
+        sweep::run(args, progress)
+    }
+
+    fn replay(&self, args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
+        replay::replay(args, trace)
+    }
+
+    fn list(&self, args: &ListArgs) -> Result<ListReport, CliError> {
+        list::list(args)
+    }
+
+    fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError> {
+        check::check(args)
+    }
+}
+
+/// Bad input: everything that is wrong, a line each.
+fn bad_input(problems: Problems) -> CliError {
+    CliError::usage(problems.to_string().trim_end().to_owned())
+}

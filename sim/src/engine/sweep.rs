@@ -1,0 +1,240 @@
+//! `run`: many seeds of some scenarios, on several threads, and their verdicts.
+//!
+//! ```text
+//!  scenario ─(seed)─► plan ─► run ─► record ─┐ per worker      ┌► first failures: run again, plan file
+//!  seeds are handed out in chunks            └─► joined result ┘
+//! ```
+//! Workers share a counter of chunks and nothing else. Passing seeds build no text.
+
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ipam_reports::finding::{Kind, Problem, ProblemKind, Violation};
+use ipam_reports::run::{Api, LISTED_MAX};
+use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord};
+
+use super::BUILD;
+use super::load::{self, Ready};
+use crate::claim::ClaimName;
+use crate::cli::args::RunArgs;
+use crate::cli::{CliError, Progress, SeedCounter};
+use crate::input::kinds::Kinds;
+use crate::plan::{Plan, Recorded};
+use crate::world::{Outcome, Stage, Wish, run as run_plan};
+
+/// Where plans of failing seeds go unless `--out` says otherwise.
+const OUT: &str = "target/ipam-sim";
+/// How many seeds a worker takes at a time: enough that the shared counter is idle, few enough that a budget is kept.
+const CHUNK: u64 = 8;
+
+/// What a run of one seed gave, or that the harness itself failed.
+pub(super) fn run_seed(plan: &Plan, stage: &Stage, wish: Wish) -> Result<Outcome, String> {
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run_plan(plan, stage, wish))).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        text.unwrap_or_else(|| "a panic without a message".to_owned())
+    })?;
+    match outcome.broken {
+        Some(message) => Err(message),
+        None => Ok(outcome),
+    }
+}
+
+/// Sweeps every scenario of the command line.
+pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliError> {
+    let scenarios = load::scenarios(args)?;
+    let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let deadline = args.budget.map(|budget| Instant::now() + budget.0);
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
+    let mut results = Vec::new();
+    let total = scenarios.len() as u32;
+    for (number, ready) in (0..).zip(&scenarios) {
+        let range = args.seed_range(ready.scenario.seeds).map_err(CliError::usage)?;
+        // What is left of the budget is shared by what is left to do.
+        let until = deadline.map(|deadline| {
+            let now = Instant::now();
+            now + deadline.saturating_duration_since(now) / (total - number)
+        });
+        let mut result = sweep(ready, range, jobs, until, progress);
+        write_failures(&mut result, ready, &out);
+        results.push(result);
+        if progress.stop_requested() {
+            break;
+        }
+    }
+    let mut report = RunReport::new(results, progress.stop_requested());
+    report.build = Some(BUILD.to_owned());
+    Ok(report)
+}
+
+fn empty_result(ready: &Ready) -> ScenarioResult {
+    let check = &ready.scenario.check;
+    let sometimes = check.sometimes.iter().map(|name| (name.to_string(), name.def().kind));
+    let mut result = ScenarioResult::new(&*ready.scenario.name, &*ready.file, sometimes);
+    result.expect = ready.scenario.expect.as_ref().map(ClaimName::to_string);
+    result.config = Some(config_hash(ready));
+    result
+}
+
+/// Identifies everything but the seeds that goes into the runs of a scenario.
+fn config_hash(ready: &Ready) -> String {
+    let mut text = toml::to_string(&ready.scenario).unwrap_or_default();
+    for (_, object) in &ready.stage.objects {
+        text.push_str(&object.to_value().to_string());
+    }
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+/// Runs the seeds of one scenario.
+fn sweep(ready: &Ready, range: Option<SeedRange>, jobs: usize, until: Option<Instant>, progress: &Progress) -> ScenarioResult {
+    let Some(range) = range else { return empty_result(ready) };
+    let began = Instant::now();
+    let jobs = jobs.min(usize::try_from(range.count().div_ceil(u128::from(CHUNK))).unwrap_or(usize::MAX)).max(1);
+    let counters = progress.begin(&ready.scenario.name, u64::try_from(range.count()).ok(), jobs);
+    let next_chunk = AtomicU64::new(0);
+    let work = |counter: &SeedCounter| {
+        let mut result = empty_result(ready);
+        loop {
+            let chunk = next_chunk.fetch_add(1, Ordering::Relaxed);
+            let Some(first) =
+                chunk.checked_mul(CHUNK).and_then(|offset| range.first.checked_add(offset)).filter(|&first| first <= range.last)
+            else {
+                return result;
+            };
+            for seed in first..=range.last.min(first.saturating_add(CHUNK - 1)) {
+                if progress.stop_requested() || until.is_some_and(|until| Instant::now() >= until) {
+                    return result;
+                }
+                let violated = add_seed(&mut result, ready, seed);
+                counter.count(violated);
+            }
+        }
+    };
+    let mut result = if jobs == 1 {
+        work(&counters[0])
+    } else {
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = counters.iter().map(|counter| scope.spawn(|| work(counter))).collect();
+            let mut whole = empty_result(ready);
+            for worker in workers {
+                match worker.join() {
+                    Ok(part) => whole.join(part),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            whole
+        })
+    };
+    result.wall = Seconds::from(began.elapsed().max(Duration::from_micros(1)));
+    result
+}
+
+/// Runs one seed and counts it. Returns whether something was violated.
+fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64) -> bool {
+    let plan = ready.scenario.draw(seed);
+    match run_seed(&plan, &ready.stage, Wish::default()) {
+        Ok(outcome) => {
+            let violated = outcome.violations.iter().any(|violation| violation.excuse.is_none());
+            result.add(SeedRecord {
+                seed,
+                digest: outcome.digest,
+                simulated: Seconds::from_micros(outcome.ended_at.as_micros()),
+                api: Api {
+                    requests: outcome.counts.requests,
+                    writes: outcome.counts.writes,
+                    conflicts: outcome.counts.conflicts,
+                    retries_exhausted: outcome.counts.retries_exhausted,
+                },
+                events: outcome.events,
+                violations: outcome.violations,
+                held: &outcome.held,
+                ..SeedRecord::default()
+            });
+            violated
+        }
+        Err(message) => {
+            let problem = Problem { seed, kind: ProblemKind::Harness, message, plan: None };
+            result.add(SeedRecord { seed, problems: vec![problem], ..SeedRecord::default() });
+            true
+        }
+    }
+}
+
+/// Runs each listed failure again, writes its plan, and finds out which faults the first failure of each claim needs.
+fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path) {
+    let mut attributed: Vec<String> = Vec::new();
+    let mut problems = Vec::new();
+    for failure in result.failures.iter_mut().take(LISTED_MAX) {
+        let mut plan = ready.scenario.draw(failure.seed);
+        let Ok(outcome) = run_seed(&plan, &ready.stage, Wish::default()) else { continue };
+        plan.recorded = Some(recorded(&outcome));
+        failure.plan = write_plan(&plan, out);
+        if failure.digest.is_some_and(|digest| digest != outcome.digest) {
+            problems.push(Problem {
+                seed: failure.seed,
+                kind: ProblemKind::Nondeterminism,
+                message: format!(
+                    "the digest was {} in the sweep and {} when the seed was run again",
+                    failure.digest.unwrap_or_default(),
+                    outcome.digest
+                ),
+                plan: failure.plan.clone(),
+            });
+        }
+        if !attributed.contains(&failure.claim) {
+            attributed.push(failure.claim.clone());
+            failure.needs = Some(needs(&plan, &ready.stage, &failure.claim, failure.kind));
+        }
+    }
+    result.nondeterministic += problems.len() as u64;
+    result.problems.extend(problems);
+}
+
+/// What a plan file keeps of its run.
+pub(super) fn recorded(outcome: &Outcome) -> Recorded {
+    Recorded { build: BUILD.to_owned(), digest: outcome.digest, events: outcome.events, checkpoints: outcome.checkpoints.clone() }
+}
+
+/// Writes a plan file and returns its path; a disk that says no costs the file, not the verdict.
+fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
+    std::fs::create_dir_all(out).ok()?;
+    let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
+    std::fs::write(&path, plan.to_toml()).ok()?;
+    Some(path.display().to_string())
+}
+
+/// Whether a plan violates `claim`.
+fn violates(plan: &Plan, stage: &Stage, claim: &str) -> bool {
+    let same = |violation: &Violation| violation.claim == claim && violation.excuse.is_none();
+    run_seed(plan, stage, Wish::default()).is_ok_and(|outcome| outcome.violations.iter().any(same))
+}
+
+/// Which faults a violation needs: those without which the claim holds.
+fn needs(plan: &Plan, stage: &Stage, claim: &str, kind: Kind) -> String {
+    let without = |index: usize| {
+        let mut plan = plan.clone();
+        plan.fault.remove(index);
+        plan
+    };
+    let mut bare = plan.clone();
+    bare.fault.clear();
+    if violates(&bare, stage, claim) {
+        return "no fault".to_owned();
+    }
+    let text = |index: usize| {
+        let fault = &plan.fault[index];
+        format!("{} at {}", fault.kind.kind(), fault.common.at)
+    };
+    let single: Vec<usize> = (0..plan.fault.len()).filter(|&index| !violates(&without(index), stage, claim)).collect();
+    match single.as_slice() {
+        [] => format!(
+            "some of its {} faults; without any {claim} {}",
+            plan.fault.len(),
+            if kind == Kind::Always { "holds" } else { "comes true" }
+        ),
+        [one] => format!("{}; passes without it", text(*one)),
+        many => format!("{}; passes without any one of them", many.iter().map(|&index| text(index)).collect::<Vec<_>>().join(" and ")),
+    }
+}

@@ -1,0 +1,222 @@
+//! A plan: everything that decides a run, as plain data. The seed is only its short name.
+//!
+//! A run is a pure function of its plan. A plan can be saved, compared, edited and replayed after the generator changed.
+
+use std::path::Path;
+
+use ipam_reports::{Digest, Seconds};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::claim::ClaimName;
+use crate::cluster::Knobs;
+use crate::cluster::server::ServerDelays;
+use crate::deviation::DeviationName;
+use crate::fault::{Fault, FaultKind};
+use crate::input::{Problem, Problems, With, kinds, toml as input_toml};
+use crate::net::LinkDelays;
+use crate::time::{SimTime, Span};
+use crate::workload::counter::CounterPlan;
+
+/// The format of a plan file.
+pub const SCHEMA: &str = "ipam-sim/plan/1";
+
+/// Everything that decides a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The scenario that this was drawn from.
+    pub scenario: String,
+    /// The seed that this was drawn from; links, names and the choices of the system under test draw from it, too.
+    pub seed: u64,
+    /// When faults stop and the liveness phase begins.
+    pub heal_at: SimTime,
+    /// When the run ends.
+    pub end_at: SimTime,
+    /// What the system under test does differently.
+    #[serde(default)]
+    pub deviations: Vec<DeviationName>,
+    /// Documented hazards that excuse a violation.
+    #[serde(default)]
+    pub excuses: Vec<String>,
+    /// What a run of this plan gave when it was saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
+    /// The cluster.
+    pub cluster: ClusterPlan,
+    /// Who works on it.
+    pub workload: WorkloadPlan,
+    /// What is claimed.
+    pub check: Checks,
+    /// What the actors do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub op: Vec<Op>,
+    /// What goes wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fault: Vec<Fault>,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// Which build of the program ran; digests are comparable within one build.
+    pub build: String,
+    /// The digest.
+    pub digest: Digest,
+    /// The number of events.
+    pub events: u64,
+    /// Digests on the way, to find where two runs part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// The digest after some events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checkpoint {
+    /// After how many events.
+    pub events: u64,
+    /// When.
+    #[serde(rename = "at_s")]
+    pub at: Seconds,
+    /// The digest.
+    pub digest: Digest,
+}
+
+/// The cluster of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterPlan {
+    /// How many API servers, at least 1.
+    pub api_servers: u32,
+    /// Files with the objects that exist at the beginning.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<String>,
+    /// Version knobs.
+    #[serde(default)]
+    pub knobs: Knobs,
+    /// Network delays.
+    #[serde(default)]
+    pub links: LinkDelays,
+    /// Server delays in good health.
+    #[serde(default)]
+    pub delays: ServerDelays,
+}
+
+kinds! {
+    /// Who works on the cluster.
+    pub enum WorkloadPlan {
+        /// Clients increment a number in one ConfigMap.
+        "counter" => Counter(CounterPlan),
+    }
+}
+
+/// What is claimed in a run. The names are those of `ipam-sim list claims`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Checks {
+    /// True at every step.
+    pub always: Vec<ClaimName>,
+    /// True when their bound has passed after the faults healed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub eventually: Vec<Eventually>,
+    /// True at least once in the whole sweep; here also points that must be reached.
+    pub sometimes: Vec<ClaimName>,
+}
+
+/// A claim with a bound.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Eventually {
+    /// The claim.
+    pub claim: ClaimName,
+    /// How long after the faults healed it may take.
+    pub within: Span,
+}
+
+/// Who does something, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Turn {
+    /// Not before this; an actor that is busy or down does it later.
+    #[schemars(with = "Span")]
+    pub at: SimTime,
+    /// The process.
+    pub actor: String,
+}
+
+/// An operation of the workload.
+pub type Op = With<Turn, OpKind>;
+
+kinds! {
+    /// What an actor does.
+    pub enum OpKind {
+        /// Increments the counter.
+        "increment" => Increment,
+    }
+}
+
+impl Plan {
+    /// The names of the processes that exist from the beginning.
+    pub fn process_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = (0..self.cluster.api_servers).map(server_name).collect();
+        match &self.workload {
+            WorkloadPlan::Counter(counter) => names.extend((0..counter.clients).map(crate::workload::counter::client_name)),
+        }
+        names
+    }
+
+    /// What is wrong with the plan as a whole; single values are checked where they are read.
+    pub fn problems(&self, file: &str) -> Problems {
+        let mut problems = Problems::new();
+        let mut wrong = |what: String, right: &str| problems.push(Problem::of_file(file, what, right));
+        if self.schema != SCHEMA {
+            wrong(format!("the schema is `{}`", self.schema), &format!("`{SCHEMA}`"));
+        }
+        if self.cluster.api_servers == 0 {
+            wrong("`cluster.api_servers` is 0".to_owned(), "at least 1");
+        }
+        if self.heal_at > self.end_at {
+            wrong(format!("`heal_at` ({}) is after `end_at` ({})", self.heal_at, self.end_at), "faults heal before the run ends");
+        }
+        if self.end_at == SimTime::NEVER {
+            wrong("`end_at` is never".to_owned(), "a point in time at which the run ends");
+        }
+        let names = self.process_names();
+        for op in &self.op {
+            if !names.contains(&op.common.actor) {
+                wrong(format!("an operation names the actor `{}`", op.common.actor), &format!("one of {}", names.join(", ")));
+            }
+        }
+        for fault in &self.fault {
+            if let FaultKind::ConflictingWriter(writer) = &fault.kind
+                && let Err(message) = crate::fault::check_object(&writer.object)
+            {
+                wrong(message, "an object that the cluster serves");
+            }
+        }
+        problems
+    }
+
+    /// Reads a plan file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, Problems> {
+        let plan: Plan = input_toml::read(path)?;
+        plan.problems(&path.display().to_string()).or(plan)
+    }
+
+    /// The file's text.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_else(|error| panic!("a plan does not serialise: {error}"))
+    }
+}
+
+/// The name of the API server with this number.
+pub fn server_name(number: u32) -> String {
+    format!("apiserver-{number}")
+}

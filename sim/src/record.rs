@@ -1,0 +1,227 @@
+//! A recording: every event of a run, kept as typed data and told as text.
+
+use std::fmt::Write;
+
+use ipam_core::ObjectKey;
+use ipam_core::api::Verb;
+use ipam_reports::Seconds;
+use ipam_reports::replay::TraceLine;
+
+use crate::fault::Fault;
+use crate::input::kinds::Kinds;
+use crate::kinds::{KindId, Registry};
+use crate::object::{Obj, resource_version};
+use crate::rt::{ProcessId, Rt};
+use crate::time::SimTime;
+use crate::trace::{Event, EventKind, FaultChange, Outcome, ProcessChange, WatchKind};
+use crate::workload::Note;
+
+/// An event that owns what it is about.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// When.
+    pub at: SimTime,
+    /// What.
+    pub what: What,
+}
+
+/// What happened; see [`EventKind`].
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are those of the event kinds that each variant is named after")]
+pub enum What {
+    Process {
+        process: ProcessId,
+        change: ProcessChange,
+    },
+    Request {
+        client: ProcessId,
+        server: ProcessId,
+        verb: Verb,
+        kind: KindId,
+        key: Option<ObjectKey>,
+    },
+    Commit {
+        client: ProcessId,
+        server: ProcessId,
+        verb: Verb,
+        kind: KindId,
+        key: ObjectKey,
+        revision: u64,
+        before: Option<Obj>,
+        after: Option<Obj>,
+    },
+    Answer {
+        client: ProcessId,
+        verb: Verb,
+        kind: KindId,
+        key: Option<ObjectKey>,
+        outcome: Outcome,
+    },
+    Deliver {
+        client: ProcessId,
+        kind: KindId,
+        what: WatchKind,
+        revision: u64,
+        object: Option<Obj>,
+    },
+    Fault {
+        index: u32,
+        change: FaultChange,
+    },
+    Note {
+        process: ProcessId,
+        note: Note,
+    },
+}
+
+impl Record {
+    /// A copy of an event.
+    pub fn of(event: &Event<'_>) -> Self {
+        let what = match event.kind {
+            EventKind::Process { process, change } => What::Process { process, change },
+            EventKind::Request { client, server, verb, kind, key } => What::Request { client, server, verb, kind, key: key.cloned() },
+            EventKind::Commit { client, server, verb, kind, key, revision, before, after } => {
+                let (key, before, after) = (key.clone(), before.cloned(), after.cloned());
+                What::Commit { client, server, verb, kind, key, revision, before, after }
+            }
+            EventKind::Answer { client, verb, kind, key, outcome } => What::Answer { client, verb, kind, key: key.cloned(), outcome },
+            EventKind::Deliver { client, kind, what, revision, object } => {
+                What::Deliver { client, kind, what, revision, object: object.cloned() }
+            }
+            EventKind::Fault { index, change } => What::Fault { index, change },
+            EventKind::Note { process, note } => What::Note { process, note: *note },
+        };
+        Self { at: event.at, what }
+    }
+}
+
+/// Tells records as text. Takes what it needs of the run, so that the run can be over.
+pub struct Narrator {
+    processes: Vec<String>,
+    plurals: Vec<&'static str>,
+    faults: Vec<&'static str>,
+}
+
+impl Narrator {
+    /// A narrator of a run with these processes, types and faults.
+    pub fn new(rt: &Rt, registry: &Registry, faults: &[Fault]) -> Self {
+        Self {
+            processes: rt.processes().into_iter().map(|process| rt.process_name(process).to_string()).collect(),
+            plurals: registry.iter().map(|(_, def)| def.plural).collect(),
+            faults: faults.iter().map(|fault| fault.kind.kind()).collect(),
+        }
+    }
+
+    fn process(&self, process: ProcessId) -> &str {
+        self.processes.get(process.0 as usize).map_or("?", String::as_str)
+    }
+
+    fn object(&self, kind: KindId, key: Option<&ObjectKey>) -> String {
+        let plural = self.plurals.get(usize::from(kind.0)).copied().unwrap_or("?");
+        key.map_or_else(|| plural.to_owned(), |key| format!("{plural}/{key}"))
+    }
+
+    fn fault(&self, index: u32) -> &str {
+        self.faults.get(index as usize).copied().unwrap_or("?")
+    }
+
+    /// One line of a trace.
+    pub fn line(&self, number: u64, record: &Record) -> TraceLine {
+        let (place, what) = match &record.what {
+            What::Process { process, change } => {
+                let change = match change {
+                    ProcessChange::Started => "starts",
+                    ProcessChange::Crashed => "crashes",
+                    ProcessChange::Paused => "stands still",
+                    ProcessChange::Resumed => "goes on",
+                    ProcessChange::Panicked => "panics",
+                };
+                (self.process(*process), change.to_owned())
+            }
+            What::Request { client, server, verb, kind, key } => {
+                (self.process(*client), format!("{verb} {} -> {}", self.object(*kind, key.as_ref()), self.process(*server)))
+            }
+            What::Commit { client, server, verb, kind, key, revision, before, after } => {
+                let mut text =
+                    format!("commits {verb} {} of {} at revision {revision}", self.object(*kind, Some(key)), self.process(*client));
+                match (before, after) {
+                    (None, Some(_)) => text.push_str(", new"),
+                    (Some(before), Some(after)) => {
+                        let _ = write!(text, ", was {}", resource_version(&**before));
+                        push_difference(&mut text, before, after);
+                    }
+                    (_, None) => text.push_str(", gone"),
+                }
+                (self.process(*server), text)
+            }
+            What::Answer { client, verb, kind, key, outcome } => {
+                let outcome = match outcome {
+                    Outcome::Ok => "ok".to_owned(),
+                    Outcome::Http(code, reason) => format!("{code} {}", reason.as_str()),
+                    Outcome::Transport(error) => error.to_string(),
+                };
+                (self.process(*client), format!("{verb} {} <- {}", self.object(*kind, key.as_ref()), outcome.trim_end()))
+            }
+            What::Deliver { client, kind, what, revision, object } => {
+                let name = object.as_ref().map(|object| match (&object.meta().namespace, &object.meta().name) {
+                    (Some(namespace), Some(name)) => format!("/{namespace}/{name}"),
+                    (None, Some(name)) => format!("/{name}"),
+                    _ => String::new(),
+                });
+                let what = format!("{what:?}").to_uppercase();
+                (self.process(*client), format!("sees {what} {}{} revision {revision}", self.object(*kind, None), name.unwrap_or_default()))
+            }
+            What::Fault { index, change } => {
+                let change = match change {
+                    FaultChange::Began => "begins",
+                    FaultChange::Ended => "ends",
+                    FaultChange::Fired => "fires",
+                };
+                ("world", format!("fault {index} ({}) {change}", self.fault(*index)))
+            }
+            What::Note { process, note } => {
+                let text = match note {
+                    Note::Counted { value } => format!("counted {value}"),
+                    Note::LeftOpen => "an increment is left open".to_owned(),
+                    Note::RetriesExhausted => "retries exhausted".to_owned(),
+                };
+                (self.process(*process), text)
+            }
+        };
+        TraceLine { event: number, at: Seconds::from_micros(record.at.as_micros()), place: place.to_owned(), what }
+    }
+}
+
+/// Names the first-level fields in which two states differ, with their values if they are short.
+fn push_difference(text: &mut String, before: &Obj, after: &Obj) {
+    /// Longer values say nothing in a line.
+    const VALUE_MAX: usize = 40;
+    let (before, after) = (before.to_value(), after.to_value());
+    let mut leaves = Vec::new();
+    differing(&before, &after, String::new(), &mut leaves);
+    for (path, was, is) in leaves.iter().filter(|(path, ..)| path != "metadata.resourceVersion").take(4) {
+        if was.len() <= VALUE_MAX && is.len() <= VALUE_MAX {
+            let _ = write!(text, ", {path} {was} -> {is}");
+        } else {
+            let _ = write!(text, ", {path} changed");
+        }
+    }
+}
+
+fn differing(before: &serde_json::Value, after: &serde_json::Value, path: String, leaves: &mut Vec<(String, String, String)>) {
+    use serde_json::Value;
+    if before == after {
+        return;
+    }
+    if let (Value::Object(before), Value::Object(after)) = (before, after) {
+        let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        for key in keys {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            differing(before.get(key).unwrap_or(&Value::Null), after.get(key).unwrap_or(&Value::Null), path, leaves);
+        }
+    } else {
+        leaves.push((path, before.to_string(), after.to_string()));
+    }
+}

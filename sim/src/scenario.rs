@@ -1,0 +1,330 @@
+//! A scenario: what to explore. Its values may be ranges; a seed turns it into a plan.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::claim::ClaimName;
+use crate::cluster::Knobs;
+use crate::cluster::server::ServerDelays;
+use crate::deviation::DeviationName;
+use crate::draw::{Concern, Draw};
+use crate::fault::{DraftFault, Fault, Window};
+use crate::input::{Choice, Problem, Problems, With, kinds, toml as input_toml};
+use crate::net::LinkDelays;
+use crate::plan::{Checks, ClusterPlan, Op, Plan, SCHEMA, WorkloadPlan, server_name};
+use crate::time::{SimTime, Span};
+use crate::workload::counter::CounterDraft;
+use ipam_reports::finding::Kind;
+
+/// A scenario file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name, unique among scenarios.
+    pub name: String,
+    /// Why it exists: the question it asks, with its real-world reference.
+    pub why: String,
+    /// How many seeds a sweep runs by default.
+    #[serde(default = "default_seeds")]
+    pub seeds: u64,
+    /// A negative scenario: the claim that must be violated within its seeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<ClaimName>,
+    /// What the system under test does differently.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<DeviationName>,
+    /// Documented hazards that excuse a violation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excuses: Vec<String>,
+    /// How long the phases of a run last.
+    #[serde(default)]
+    pub phases: Phases,
+    /// The cluster.
+    #[serde(default)]
+    pub cluster: ClusterDraft,
+    /// Who works on it.
+    pub workload: WorkloadDraft,
+    /// A scripted workload: replaces the generated operations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub op: Vec<Op>,
+    /// What goes wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fault: Vec<DraftFault>,
+    /// What is claimed.
+    pub check: Checks,
+}
+
+fn default_seeds() -> u64 {
+    100
+}
+
+/// How long the phases of a run last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Phases {
+    /// Faults are on.
+    pub safety: Choice<Span>,
+    /// Faults have healed; what must come true eventually has until then.
+    pub liveness: Choice<Span>,
+}
+
+impl Default for Phases {
+    fn default() -> Self {
+        Self { safety: Choice::Is(Span::secs(30)), liveness: Choice::Is(Span::secs(60)) }
+    }
+}
+
+/// A cluster of which values may be open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClusterDraft {
+    /// How many API servers, at least 1.
+    pub api_servers: Choice<u32>,
+    /// Files with the objects that exist at the beginning, relative to the scenario.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<String>,
+    /// Version knobs.
+    pub knobs: KnobsDraft,
+    /// Network delays.
+    pub links: LinkDelays,
+    /// Server delays in good health.
+    pub delays: ServerDelays,
+}
+
+impl Default for ClusterDraft {
+    fn default() -> Self {
+        Self {
+            api_servers: Choice::Is(2),
+            manifests: Vec::new(),
+            knobs: KnobsDraft::default(),
+            links: LinkDelays::default(),
+            delays: ServerDelays::default(),
+        }
+    }
+}
+
+/// [`Knobs`] of which values may be open. By default the switches of K §0.3 are drawn: code under test must be right under
+/// every value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct KnobsDraft {
+    /// See [`Knobs::missing_put_with_uid_conflicts`].
+    pub missing_put_with_uid_conflicts: Choice<bool>,
+    /// See [`Knobs::consistent_list_from_cache`].
+    pub consistent_list_from_cache: Choice<bool>,
+    /// See [`Knobs::generate_name_retries`].
+    pub generate_name_retries: Choice<bool>,
+    /// See [`Knobs::watch_list`].
+    pub watch_list: Choice<bool>,
+    /// See [`Knobs::history_events`].
+    pub history_events: Choice<u32>,
+    /// See [`Knobs::watch_buffer`].
+    pub watch_buffer: Choice<u32>,
+    /// See [`Knobs::burned_revisions`].
+    pub burned_revisions: Choice<u32>,
+}
+
+impl Default for KnobsDraft {
+    fn default() -> Self {
+        let either = || Choice::OneOf(vec![false, true]);
+        Self {
+            missing_put_with_uid_conflicts: either(),
+            consistent_list_from_cache: either(),
+            generate_name_retries: either(),
+            watch_list: either(),
+            history_events: Choice::Is(100),
+            watch_buffer: Choice::Between(10, 1_000),
+            burned_revisions: Choice::OneOf(vec![0, 3, 100]),
+        }
+    }
+}
+
+impl KnobsDraft {
+    fn draw(&self, draw: &mut Draw) -> Knobs {
+        Knobs {
+            missing_put_with_uid_conflicts: self.missing_put_with_uid_conflicts.draw(draw),
+            consistent_list_from_cache: self.consistent_list_from_cache.draw(draw),
+            generate_name_retries: self.generate_name_retries.draw(draw),
+            watch_list: self.watch_list.draw(draw),
+            history_events: self.history_events.draw(draw),
+            watch_buffer: self.watch_buffer.draw(draw).max(1),
+            burned_revisions: self.burned_revisions.draw(draw),
+        }
+    }
+}
+
+kinds! {
+    /// Who works on the cluster, with values that may be open.
+    pub enum WorkloadDraft {
+        /// Clients increment a number in one ConfigMap.
+        "counter" => Counter(CounterDraft),
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario file. `settings` replace values of it, by dotted key.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, Problems> {
+        let mut scenario: Scenario = input_toml::read(path)?;
+        scenario.resolve_paths(path);
+        scenario.problems(&path.display().to_string()).or(scenario)
+    }
+
+    /// Manifests are named relative to the scenario.
+    pub fn resolve_paths(&mut self, path: &Path) {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for manifest in &mut self.cluster.manifests {
+            *manifest = folder.join(&*manifest).display().to_string();
+        }
+    }
+
+    /// What is wrong with the scenario as a whole; single values are checked where they are read.
+    pub fn problems(&self, file: &str) -> Problems {
+        let mut problems = Problems::new();
+        let mut wrong = |what: String, right: &str| problems.push(Problem::of_file(file, what, right));
+        if self.seeds == 0 {
+            wrong("`seeds` is 0".to_owned(), "at least 1");
+        }
+        for (list, names, kinds) in [
+            ("always", self.check.always.iter().collect::<Vec<_>>(), &[Kind::Always][..]),
+            ("sometimes", self.check.sometimes.iter().collect(), &[Kind::Sometimes, Kind::Reachable]),
+            ("eventually", self.check.eventually.iter().map(|eventually| &eventually.claim).collect(), &[Kind::Eventually]),
+        ] {
+            for name in names {
+                let kind = name.def().kind;
+                if !kinds.contains(&kind) {
+                    wrong(format!("`check.{list}` names `{name}`, which is of kind `{kind}`"), &format!("a claim of kind `{}`", kinds[0]));
+                }
+            }
+        }
+        if let Some(expect) = &self.expect
+            && !self.check.always.contains(expect)
+            && !self.check.eventually.iter().any(|eventually| eventually.claim == *expect)
+        {
+            wrong(format!("`expect` names `{expect}`, which is not checked"), "a claim of `check.always` or `check.eventually`");
+        }
+        for manifest in &self.cluster.manifests {
+            if !Path::new(manifest).exists() {
+                wrong(format!("the manifest {manifest} does not exist"), "a file or folder, relative to the scenario");
+            }
+        }
+        for eventually in &self.check.eventually {
+            let (shortest, _) = self.phases.liveness.bounds();
+            if eventually.within.0 > shortest.0 {
+                wrong(
+                    format!(
+                        "`{}` has {} to come true, but the liveness phase may end after {shortest}",
+                        eventually.claim, eventually.within
+                    ),
+                    "a bound within `phases.liveness`",
+                );
+            }
+        }
+        problems
+    }
+
+    /// The plan of a seed.
+    pub fn draw(&self, seed: u64) -> Plan {
+        let mut shape = Draw::new(seed, Concern::Shape, 0);
+        let safety = self.phases.safety.draw(&mut shape).0;
+        let liveness = self.phases.liveness.draw(&mut shape).0;
+        let cluster = ClusterPlan {
+            api_servers: self.cluster.api_servers.draw(&mut shape).max(1),
+            manifests: self.cluster.manifests.clone(),
+            knobs: self.cluster.knobs.draw(&mut shape),
+            links: self.cluster.links,
+            delays: self.cluster.delays,
+        };
+        let mut work = Draw::new(seed, Concern::Workload, 0);
+        let WorkloadDraft::Counter(counter) = &self.workload;
+        let (counter, generated) = counter.draw(&mut work);
+        let op = if self.op.is_empty() { generated } else { self.op.clone() };
+        let heal_at = SimTime::ZERO + safety;
+        let mut plan = Plan {
+            schema: SCHEMA.to_owned(),
+            scenario: self.name.clone(),
+            seed,
+            heal_at,
+            end_at: heal_at + liveness,
+            deviations: self.deviations.clone(),
+            excuses: self.excuses.clone(),
+            recorded: None,
+            cluster,
+            workload: WorkloadPlan::Counter(counter),
+            check: self.check.clone(),
+            op,
+            fault: Vec::new(),
+        };
+        plan.fault = self.draw_faults(seed, Span(safety), &plan.process_names());
+        plan
+    }
+
+    /// Each row of the scenario draws from a stream of its own, so that removing one leaves the others as they are.
+    fn draw_faults(&self, seed: u64, safety: Span, names: &[String]) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for (row, draft) in (0..).zip(&self.fault) {
+            let mut draw = Draw::new(seed, Concern::Faults, row);
+            let occurs = draft.common.chance;
+            if !draw.chance(occurs.get()) {
+                continue;
+            }
+            for _ in 0..draft.common.count.draw(&mut draw) {
+                let at = match &draft.common.at {
+                    Some(at) => at.draw(&mut draw).0,
+                    None => draw.between(std::time::Duration::ZERO, safety.0),
+                };
+                let lasts = draft.common.lasts.draw(&mut draw);
+                let kind = draft.kind.draw(&mut draw, names);
+                let lasts = (!kind.is_instant()).then_some(lasts);
+                faults.push(With { common: Window { at: SimTime::ZERO + at, lasts }, kind });
+            }
+        }
+        faults.sort_by_key(|fault| fault.common.at);
+        faults
+    }
+}
+
+/// The scenario files under `paths`: files as they are, folders with everything in them that ends in `.toml`, by name.
+///
+/// # Errors
+/// A path that does not exist, or a folder without scenarios.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problems> {
+    let mut files = Vec::new();
+    let mut problems = Problems::new();
+    for path in paths {
+        let name = path.display().to_string();
+        if path.is_dir() {
+            let before = files.len();
+            collect(path, &mut files);
+            if files.len() == before {
+                problems.push(Problem::of_file(&name, "there is no scenario in this folder", "a folder with files that end in .toml"));
+            }
+        } else if path.is_file() {
+            files.push(path.clone());
+        } else {
+            problems.push(Problem::of_file(&name, "there is no such file or folder", "a scenario file, or a folder of them"));
+        }
+    }
+    problems.or(files)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    for entry in entries {
+        if entry.is_dir() {
+            collect(&entry, files);
+        } else if entry.extension().is_some_and(|extension| extension == "toml") {
+            files.push(entry);
+        }
+    }
+}
+
+/// The names of the API servers of a cluster with `count` of them.
+pub fn server_names(count: u32) -> Vec<String> {
+    (0..count).map(server_name).collect()
+}

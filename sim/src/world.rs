@@ -1,0 +1,165 @@
+//! A run: a plan turned into a cluster, its actors and its faults, and what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_reports::Digest;
+use ipam_reports::finding::Violation;
+use k8s_openapi::api::core::v1::Namespace;
+
+use crate::claim::{Claims, Context};
+use crate::cluster::{ClusterConfig, Fabric};
+use crate::fault::apply::Faults;
+use crate::kinds::{KindId, Registry, builtin, spiderpool};
+use crate::object::Obj;
+use crate::plan::{Checkpoint, Plan, WorkloadPlan, server_name};
+use crate::record::{Narrator, Record};
+use crate::recorder::{ApiCounts, Recorder};
+use crate::rt::{self, Rt};
+use crate::time::SimTime;
+use crate::workload::counter;
+
+/// What all runs of a sweep share: the served types and the objects that exist at the beginning.
+pub struct Stage {
+    /// The served types.
+    pub registry: Arc<Registry>,
+    /// The objects that exist at the beginning, in this order.
+    pub objects: Vec<(KindId, Obj)>,
+}
+
+impl Stage {
+    /// The types of Kubernetes and Spiderpool, and `objects`.
+    pub fn new(objects: Vec<(KindId, Obj)>) -> Self {
+        Self { registry: Arc::new(registry()), objects }
+    }
+}
+
+/// The types that a simulated cluster serves.
+pub fn registry() -> Registry {
+    Registry::new(builtin().into_iter().chain(spiderpool()))
+}
+
+/// What is wanted of a run besides its verdict.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wish {
+    /// Every event.
+    pub recording: bool,
+    /// The objects as they are at the end.
+    pub dump: bool,
+    /// The run ends here instead of where its plan says.
+    pub until: Option<SimTime>,
+}
+
+/// What came of a run.
+pub struct Outcome {
+    /// The digest over all events.
+    pub digest: Digest,
+    /// How many events there were.
+    pub events: u64,
+    /// Digests on the way.
+    pub checkpoints: Vec<Checkpoint>,
+    /// When the run ended.
+    pub ended_at: SimTime,
+    /// What was violated, by time.
+    pub violations: Vec<Violation>,
+    /// Which `sometimes` and `reachable` claims held.
+    pub held: Vec<String>,
+    /// How often each thing happened.
+    pub counts: ApiCounts,
+    /// A panic outside the system under test: a bug of the harness.
+    pub broken: Option<String>,
+    /// Every event and how to tell it, if wanted.
+    pub recording: Option<(Vec<Record>, Narrator)>,
+    /// Every object by type and key, if wanted.
+    pub objects: Vec<(KindId, Obj)>,
+}
+
+/// How long a process that panicked stays down: the first back-off of a kubelet.
+const BACK_OFF: Duration = Duration::from_secs(10);
+
+/// Runs a plan. The same plan gives the same digest in every thread, process and build profile.
+pub fn run(plan: &Plan, stage: &Stage, wish: Wish) -> Outcome {
+    rt::run(plan.seed, async |rt| World::build(&rt, plan, stage, wish).live(wish).await)
+}
+
+struct World<'a> {
+    rt: Rt,
+    plan: &'a Plan,
+    fabric: Arc<Fabric>,
+    faults: Arc<Faults>,
+}
+
+impl<'a> World<'a> {
+    fn build(rt: &Rt, plan: &'a Plan, stage: &Stage, wish: Wish) -> Self {
+        let claims = Claims::new(&Context { rt, plan });
+        let recorder = Recorder::new(claims, wish.recording);
+        let config = ClusterConfig { seed: plan.seed, knobs: plan.cluster.knobs, links: plan.cluster.links, delays: plan.cluster.delays };
+        let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
+        for name in ["default", "kube-system"] {
+            let mut namespace = Namespace::default();
+            namespace.metadata.name = Some(name.to_owned());
+            fabric.preload(stage.registry.id::<Namespace>(), Arc::new(namespace));
+        }
+        for (kind, object) in &stage.objects {
+            fabric.preload(*kind, object.clone());
+        }
+        match &plan.workload {
+            WorkloadPlan::Counter(_) => fabric.preload_typed(counter::initial()),
+        }
+        for number in 0..plan.cluster.api_servers {
+            let host = rt.add_host(&format!("control-plane-{number}"));
+            fabric.add_server(rt.add_process(host, &server_name(number)));
+        }
+        match &plan.workload {
+            WorkloadPlan::Counter(clients) => counter::install(&fabric, plan, clients),
+        }
+        let shared = Arc::downgrade(&fabric);
+        rt.on_panic(move |panic| {
+            if let Some(fabric) = shared.upgrade().filter(|_| panic.in_core) {
+                fabric.panicked(panic.process, BACK_OFF);
+            }
+        });
+        let faults = Faults::schedule(&fabric, &plan.fault, plan.heal_at);
+        Self { rt: rt.clone(), plan, fabric, faults }
+    }
+
+    /// Safety phase, heal, liveness phase.
+    async fn live(self, wish: Wish) -> Outcome {
+        let end = wish.until.map_or(self.plan.end_at, |until| until.min(self.plan.end_at));
+        let bounds = self.fabric.recorder(|recorder| recorder.claims.bounds());
+        if self.plan.heal_at <= end {
+            self.rt.sleep_until(self.plan.heal_at).await;
+            self.faults.heal();
+        }
+        for bound in bounds.into_iter().filter(|&bound| bound <= end) {
+            self.rt.sleep_until(bound).await;
+            self.fabric.recorder(|recorder| recorder.claims.judge_bounds(bound));
+        }
+        self.rt.sleep_until(end).await;
+        self.outcome(wish)
+    }
+
+    fn outcome(&self, wish: Wish) -> Outcome {
+        let objects = if wish.dump { self.fabric.dump() } else { Vec::new() };
+        let broken = self.rt.panics().into_iter().find(|panic| !panic.in_core);
+        let narrator = wish.recording.then(|| Narrator::new(&self.rt, &self.fabric.registry, &self.plan.fault));
+        let ended_at = self.rt.now();
+        let outcome = self.fabric.recorder(|recorder| {
+            let (violations, held) = recorder.claims.verdict(&self.plan.excuses);
+            Outcome {
+                digest: Digest(recorder.digest.value()),
+                events: recorder.digest.events(),
+                checkpoints: recorder.take_checkpoints(),
+                ended_at,
+                violations,
+                held,
+                counts: recorder.counts,
+                broken: broken.map(|panic| format!("{} at {}", panic.message, panic.at)),
+                recording: recorder.take_recording().zip(narrator),
+                objects,
+            }
+        });
+        self.fabric.tear_down();
+        outcome
+    }
+}

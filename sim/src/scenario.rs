@@ -268,8 +268,7 @@ impl Scenario {
         let mut faults = Vec::new();
         for (row, draft) in (0..).zip(&self.fault) {
             let mut draw = Draw::new(seed, Concern::Faults, row);
-            let occurs = draft.common.chance;
-            if !draw.chance(occurs.get()) {
+            if !draw.chance(draft.common.likelihood.get()) {
                 continue;
             }
             for _ in 0..draft.common.count.draw(&mut draw) {

@@ -46,7 +46,7 @@ pub type Fault = With<Window, FaultKind>;
 #[serde(deny_unknown_fields, default)]
 pub struct Occurrence {
     /// The probability that a run has this fault at all.
-    pub chance: Probability,
+    pub likelihood: Probability,
     /// How often it occurs in a run that has it.
     pub count: Choice<u32>,
     /// When each occurrence takes hold; unset = at any time of the safety phase.
@@ -59,7 +59,7 @@ pub struct Occurrence {
 
 impl Default for Occurrence {
     fn default() -> Self {
-        Self { chance: Probability::ALWAYS, count: Choice::Is(1), at: None, lasts: Choice::Between(Span::millis(100), Span::secs(10)) }
+        Self { likelihood: Probability::ALWAYS, count: Choice::Is(1), at: None, lasts: Choice::Between(Span::millis(100), Span::secs(10)) }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::cluster::{ClusterConfig, Fabric};
 use crate::fault::apply::Faults;
 use crate::kinds::{KindId, Registry, builtin, spiderpool};
 use crate::object::Obj;
-use crate::plan::{Checkpoint, Plan, WorkloadPlan, server_name};
+use crate::plan::{Checkpoint, Plan, Recorded, WorkloadPlan, server_name};
 use crate::record::{Narrator, Record};
 use crate::recorder::{ApiCounts, Recorder};
 use crate::rt::{self, Rt};
@@ -72,6 +72,13 @@ pub struct Outcome {
     pub recording: Option<(Vec<Record>, Narrator)>,
     /// Every object by type and key, if wanted.
     pub objects: Vec<(KindId, Obj)>,
+}
+
+impl Outcome {
+    /// What a plan file keeps of this run, made by `build`.
+    pub fn recorded(&self, build: &str) -> Recorded {
+        Recorded { build: build.to_owned(), digest: self.digest, events: self.events, checkpoints: self.checkpoints.clone() }
+    }
 }
 
 /// How long a process that panicked stays down: the first back-off of a kubelet.

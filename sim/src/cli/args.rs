@@ -145,6 +145,9 @@ pub struct ReplayArgs {
     /// Show where this run and that of another plan part
     #[arg(long, value_name = "PLAN")]
     pub against: Option<PathBuf>,
+    /// Insist on the recorded digest, also if another build recorded it
+    #[arg(long)]
+    pub same_digest: bool,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,

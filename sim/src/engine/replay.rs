@@ -6,7 +6,7 @@ use std::path::Path;
 use ipam_reports::replay::{Comparison, Parting, TraceLine};
 use ipam_reports::{ReplayReport, Seconds};
 
-use super::sweep::{recorded, run_seed};
+use super::sweep::run_seed;
 use super::{BUILD, bad_input, load};
 use crate::cli::CliError;
 use crate::cli::args::ReplayArgs;
@@ -29,7 +29,7 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
     if until.is_some_and(|until| until < plan.end_at) {
         report.remarks.push(format!("the run was stopped at {}: its digest is not that of the whole run", outcome.ended_at));
     } else if let Some(promised) = &plan.recorded {
-        compare_with_promise(&mut report, promised, &outcome);
+        compare_with_promise(&mut report, promised, &outcome, args.same_digest);
     }
     if let Some(file) = &args.dump {
         dump(file, &outcome)?;
@@ -73,13 +73,13 @@ fn run(plan: &Plan, wish: Wish) -> Result<Outcome, CliError> {
 }
 
 /// Holds a run against what its plan file promises.
-fn compare_with_promise(report: &mut ReplayReport, promised: &Recorded, outcome: &Outcome) {
+fn compare_with_promise(report: &mut ReplayReport, promised: &Recorded, outcome: &Outcome, any_build: bool) {
     report.expected_digest = Some(promised.digest);
     if promised.digest == outcome.digest {
         return;
     }
-    report.parting = first_differing_checkpoint(&promised.checkpoints, &recorded(outcome).checkpoints, promised.events.min(outcome.events));
-    if promised.build == BUILD {
+    report.parting = first_differing_checkpoint(&promised.checkpoints, &outcome.checkpoints, promised.events.min(outcome.events));
+    if any_build || promised.build == BUILD {
         report.nondeterministic = true;
     } else {
         report

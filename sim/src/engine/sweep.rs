@@ -21,7 +21,7 @@ use crate::claim::ClaimName;
 use crate::cli::args::RunArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
 use crate::input::kinds::Kinds;
-use crate::plan::{Plan, Recorded};
+use crate::plan::Plan;
 use crate::world::{Outcome, Stage, Wish, run as run_plan};
 
 /// Where plans of failing seeds go unless `--out` says otherwise.
@@ -169,7 +169,7 @@ fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path) {
     for failure in result.failures.iter_mut().take(LISTED_MAX) {
         let mut plan = ready.scenario.draw(failure.seed);
         let Ok(outcome) = run_seed(&plan, &ready.stage, Wish::default()) else { continue };
-        plan.recorded = Some(recorded(&outcome));
+        plan.recorded = Some(outcome.recorded(BUILD));
         failure.plan = write_plan(&plan, out);
         if failure.digest.is_some_and(|digest| digest != outcome.digest) {
             problems.push(Problem {
@@ -190,11 +190,6 @@ fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path) {
     }
     result.nondeterministic += problems.len() as u64;
     result.problems.extend(problems);
-}
-
-/// What a plan file keeps of its run.
-pub(super) fn recorded(outcome: &Outcome) -> Recorded {
-    Recorded { build: BUILD.to_owned(), digest: outcome.digest, events: outcome.events, checkpoints: outcome.checkpoints.clone() }
 }
 
 /// Writes a plan file and returns its path; a disk that says no costs the file, not the verdict.

@@ -1,0 +1,267 @@
+//! The program as its users meet it: verdicts, exit codes, replays, and what it says of bad input.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ipam-sim-cli-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn ipam_sim(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+        .env("NO_COLOR", "1")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Runs, and gives exit code, standard output and standard error.
+fn run(args: &[&str]) -> (i32, String, String) {
+    let output = ipam_sim(args);
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+const SMALL: &str = r#"
+name = "small"
+why = "a test"
+seeds = 5
+[phases]
+safety = "5s"
+liveness = "20s"
+[workload]
+kind = "counter"
+clients = 2
+increments = 3
+[check]
+always = ["no-increment-is-lost"]
+"#;
+
+#[test]
+fn the_smoke_scenarios_are_green() {
+    let (code, out, _) = run(&["run", "scenarios/smoke", "--seeds", "20"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("ok  counter-calm"), "{out}");
+}
+
+#[test]
+fn the_negative_scenarios_find_their_violations_and_the_replay_command_reproduces_them() {
+    let folder = Folder::new("negative");
+    let out_dir = folder.0.display().to_string();
+    let (code, out, _) = run(&["run", "scenarios/negative", "--out", &out_dir, "--format", "json"]);
+    assert_eq!(code, 0, "{out}");
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for scenario in report["scenarios"].as_array().unwrap() {
+        let first = &scenario["failures"][0];
+        let plan = first["plan"].as_str().unwrap();
+        let (code, replayed, _) = run(&["replay", plan, "--format", "json"]);
+        assert_eq!(code, 1, "{replayed}");
+        let replayed: serde_json::Value = serde_json::from_str(&replayed).unwrap();
+        assert_eq!(replayed["digest"], first["digest"], "{plan}");
+        let violations = replayed["violations"].as_array().unwrap();
+        assert!(violations.iter().any(|violation| violation["claim"] == first["claim"] && violation["at_s"] == first["at_s"]), "{plan}");
+    }
+}
+
+#[test]
+fn a_hardened_scenario_with_a_deviation_fails_with_exit_code_1() {
+    let folder = Folder::new("deviation");
+    let out_dir = folder.0.display().to_string();
+    let args = ["run", "scenarios/smoke/counter-calm.toml", "--seeds", "20", "--deviation", "counter-decides-once", "--out", &out_dir];
+    let (code, out, _) = run(&args);
+    assert_eq!(code, 1, "{out}");
+    assert!(
+        out.contains("FAIL")
+            && out.contains("no-increment-is-lost")
+            && out.contains("needs  no fault")
+            && out.contains("replay  ipam-sim replay"),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_negative_scenario_without_its_deviation_is_not_right() {
+    let (code, out, _) = run(&["run", "scenarios/negative/counter-decides-once.toml", "--without", "counter-decides-once"]);
+    assert_eq!(code, 1, "{out}");
+}
+
+#[test]
+fn a_sometimes_that_never_holds_is_vacuous() {
+    let folder = Folder::new("vacuous");
+    let lonely = SMALL.replace("clients = 2", "clients = 1") + "sometimes = [\"clients-conflict\"]\n";
+    let (code, out, _) = run(&["run", &folder.file("vacuous.toml", &lonely)]);
+    assert_eq!(code, 4, "{out}");
+}
+
+#[test]
+fn what_does_not_come_true_in_time_gives_exit_code_3() {
+    let folder = Folder::new("eventually");
+    let hopeless = SMALL.replace("[check]", "[[op]]\nkind = \"increment\"\nat = \"24s\"\nactor = \"client-0\"\n[check]")
+        + "eventually = [{ claim = \"every-increment-ends\", within = \"10s\" }]\n";
+    let out_dir = folder.0.display().to_string();
+    let (code, out, _) = run(&["run", &folder.file("eventually.toml", &hopeless), "--out", &out_dir]);
+    assert_eq!(code, 3, "{out}");
+    assert!(out.contains("1 of 1 increments have not come to an end"), "{out}");
+}
+
+#[test]
+fn two_shards_merged_equal_the_whole() {
+    let folder = Folder::new("shards");
+    let whole = run(&["run", "scenarios/smoke", "--seeds", "30", "--format", "json"]).1;
+    let shard = |part: &str| {
+        folder.file(&part.replace('/', "-"), &run(&["run", "scenarios/smoke", "--seeds", "30", "--shard", part, "--format", "json"]).1)
+    };
+    let (one, two) = (shard("1/2"), shard("2/2"));
+    let merged = run(&["merge", &one, &two, "--format", "json"]).1;
+    let key = |text: &str| {
+        let report: serde_json::Value = serde_json::from_str(text).unwrap();
+        let of =
+            |scenario: &serde_json::Value| (scenario["digest"].to_string(), scenario["seeds"].to_string(), scenario["events"].to_string());
+        report["scenarios"].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(key(&whole), key(&merged));
+}
+
+#[test]
+fn a_dump_is_a_manifest_that_can_be_run_again() {
+    let folder = Folder::new("dump");
+    let dump = folder.0.join("cluster.yaml").display().to_string();
+    let (code, ..) = run(&["replay", "scenarios/smoke/counter-calm.toml", "--seed", "3", "--dump", &dump]);
+    assert_eq!(code, 0);
+    let yaml = std::fs::read_to_string(&dump).unwrap();
+    assert!(yaml.contains("kind: ConfigMap") && yaml.contains("name: counter"), "{yaml}");
+    let (code, out, _) = run(&["check", &dump]);
+    assert_eq!(code, 0, "{out}");
+    let (code, out, err) = run(&["run", "scenarios/smoke/counter-calm.toml", "--seeds", "3", "--manifests", &dump]);
+    assert_eq!(code, 0, "{out}{err}");
+}
+
+#[test]
+fn two_plans_part_where_a_fault_differs() {
+    let folder = Folder::new("against");
+    let out_dir = folder.0.display().to_string();
+    run(&["run", "scenarios/negative/counter-blind-writer.toml", "--seed", "0", "--out", &out_dir]);
+    let plan = folder.0.join("counter-blind-writer-0.toml").display().to_string();
+    let original = std::fs::read_to_string(&plan).unwrap();
+    let calm = folder.file("calm.toml", original.split("[[fault]]").next().unwrap());
+    let (_, out, _) = run(&["replay", &plan, "--against", &calm, "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let parting = &report["against"]["parting"];
+    assert!(parting["this"].as_str().unwrap().contains("conflicting-writer"), "{parting}");
+    assert_eq!(parting["because"], "fault 0 differs");
+}
+
+#[test]
+fn an_edited_plan_says_where_it_left_the_recorded_run() {
+    let folder = Folder::new("edited");
+    let out_dir = folder.0.display().to_string();
+    run(&["run", "scenarios/negative/counter-blind-writer.toml", "--seed", "0", "--out", &out_dir]);
+    let plan = folder.0.join("counter-blind-writer-0.toml");
+    let edited = std::fs::read_to_string(&plan).unwrap().replace("with_version = false", "with_version = true");
+    let (code, out, _) = run(&["replay", &folder.file("edited.toml", &edited), "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, 5, "the same build gave another digest: {out}");
+    assert!(report["parting"]["event"].as_u64().is_some(), "{out}");
+}
+
+#[test]
+fn bad_scenarios_are_refused_with_every_problem_at_its_place() {
+    let folder = Folder::new("bad");
+    let bad =
+        SMALL.replace("seeds = 5", "sedes = 5").replace("safety = \"5s\"", "safety = \"5 parsecs\"").replace("clients = 2", "clients = -2")
+            + "sometimes = [\"clients-conflic\"]\n[[fault]]\nkind = \"partitoin\"\n[[fault]]\nkind = \"loss\"\nchance = 1.5\n";
+    let file = folder.file("bad.toml", &bad);
+    for verb in ["check", "run"] {
+        let (code, out, err) = run(&[verb, &file]);
+        let said = out + &err;
+        assert_eq!(code, 2, "{said}");
+        for expected in [":4:1", ":6:10", "5 parsecs", ":10:11", "clients-conflict", "`partitoin`; did you mean `partition`?", "1.5"] {
+            assert!(said.contains(expected), "{verb} does not say {expected}:\n{said}");
+        }
+    }
+}
+
+#[test]
+fn bad_plans_are_refused() {
+    let folder = Folder::new("bad-plan");
+    let out_dir = folder.0.display().to_string();
+    run(&["run", "scenarios/negative/counter-decides-once.toml", "--seed", "0", "--out", &out_dir]);
+    let plan = std::fs::read_to_string(folder.0.join("counter-decides-once-0.toml")).unwrap();
+    for (from, to, expected) in [
+        ("ipam-sim/plan/1", "ipam-sim/plan/9", "ipam-sim/plan/1"),
+        ("api_servers = 2", "api_servers = 0", "at least 1"),
+        ("actor = \"client-0\"", "actor = \"clint-0\"", "clint-0"),
+        ("heal_at = \"10s\"", "heal_at = \"1000s\"", "heal_at"),
+        ("seed = 0", "seed = \"zero\"", ":3:8"),
+        ("kind = \"counter\"", "kind = \"conter\"", "did you mean `counter`"),
+    ] {
+        let broken = plan.replacen(from, to, 1);
+        assert_ne!(broken, plan, "{from} is in the plan");
+        let (code, out, err) = run(&["replay", &folder.file("broken.toml", &broken)]);
+        assert_eq!(code, 2, "{from} -> {to}: {out}{err}");
+        assert!(err.contains(expected), "{from} -> {to}: {err}");
+    }
+}
+
+#[test]
+fn bad_manifests_and_paths_are_refused() {
+    let folder = Folder::new("bad-manifest");
+    let cases = [
+        ("typed.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: default\ndata:\n  x: 1\n", ":7:6"),
+        ("syntax.yaml", "apiVersion: v1\nkind: [unclosed\n", ":"),
+        ("foreign.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n", "does not serve Secret"),
+        ("nameless.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n", "name"),
+    ];
+    for (name, manifest, expected) in cases {
+        let file = folder.file(name, manifest);
+        let (code, out, err) = run(&["run", "scenarios/smoke/counter-calm.toml", "--seeds", "1", "--manifests", &file]);
+        assert_eq!(code, 2, "{name}: {out}{err}");
+        assert!(err.contains(expected) && err.contains(name), "{name}: {err}");
+    }
+    let missing = SMALL.replace("[workload]", "[cluster]\nmanifests = [\"gone.yaml\"]\n[workload]");
+    let (code, _, err) = run(&["run", &folder.file("missing.toml", &missing)]);
+    assert!(code == 2 && err.contains("gone.yaml does not exist"), "{err}");
+    assert_eq!(run(&["run", "no-such-folder"]).0, 2);
+    assert_eq!(run(&["replay", "scenarios/smoke/counter-calm.toml"]).0, 2, "a scenario without a seed is no plan");
+    assert_eq!(run(&["run", "scenarios/smoke", "--deviation", "nonsense"]).0, 2);
+    let (code, _, err) = run(&["run", "scenarios/smoke", "--set", "workload.clients=many"]);
+    assert!(code == 2 && err.contains("workload.clients"), "{err}");
+}
+
+#[test]
+fn a_setting_changes_the_scenario() {
+    let (_, few, _) = run(&["run", "scenarios/smoke/counter-calm.toml", "--seeds", "5", "--set", "workload.clients=1", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&few).unwrap();
+    assert_eq!(report["scenarios"][0]["api"]["conflicts"], 0, "a single client has nobody to conflict with");
+}
+
+#[test]
+fn the_lists_name_what_there_is() {
+    let (code, out, _) = run(&["list"]);
+    assert_eq!(code, 0);
+    for expected in ["counter-calm", "no-increment-is-lost", "one-way-partition", "counter-decides-once"] {
+        assert!(out.contains(expected), "{out}");
+    }
+}

@@ -18,6 +18,10 @@ use crate::rt::ProcessId;
 use crate::time::SimTime;
 use crate::trace::{EventKind, ProcessChange};
 
+/// How long API servers bear with an etcd without leader: it cancels their watches after 3 election time-outs, and they
+/// try to watch again for 30 s (K §3.4).
+const LEADER_LOSS_MAX: Duration = Duration::from_secs(33);
+
 /// Why etcd does not answer (K §3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EtcdTrouble {
@@ -32,6 +36,8 @@ pub enum EtcdTrouble {
 #[derive(Default)]
 pub(crate) struct Etcd {
     pub trouble: Option<EtcdTrouble>,
+    /// How often the trouble has changed.
+    troubles: u32,
     /// Whether every step takes as long as on an overloaded disk.
     pub degraded: bool,
     waiting: Vec<Waker>,
@@ -49,6 +55,28 @@ impl State {
         let now = fabric.rt.now();
         for (kind, _) in fabric.registry.iter() {
             self.dispatch_on(&fabric.rt, &fabric.registry, server, kind, now);
+        }
+    }
+
+    /// Stops the caches of one type (or of all) on one server at what they have now.
+    fn hold_caches(&mut self, fabric: &Fabric, server: usize, only: Option<KindId>) {
+        let now = fabric.rt.now();
+        for (kind, _) in fabric.registry.iter().filter(|(kind, _)| only.is_none_or(|only| only == *kind)) {
+            self.hold_cache(server, kind, now);
+        }
+    }
+
+    /// Makes the caches of one type (or of all) on one server begin again; their watches have been ended.
+    fn lose_caches(&mut self, server: usize, only: Option<KindId>) {
+        for (id, cache) in self.servers[server].caches.iter_mut().enumerate() {
+            cache.lost |= only.is_none_or(|kind| usize::from(kind.0) == id);
+        }
+    }
+
+    fn fill_lost_caches(&mut self, server: usize) {
+        let State { servers, store, .. } = self;
+        for (id, cache) in servers[server].caches.iter_mut().enumerate().filter(|(_, cache)| cache.lost) {
+            cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
         }
     }
 
@@ -78,11 +106,22 @@ impl Fabric {
         })
     }
 
-    /// Etcd gets into trouble, or out of it.
-    pub fn set_etcd_trouble(&self, trouble: Option<EtcdTrouble>) {
+    /// Etcd gets into trouble, or out of it. Without a majority for more than half a minute, every watch cache begins
+    /// again (K §3.4).
+    pub fn set_etcd_trouble(self: &Arc<Self>, trouble: Option<EtcdTrouble>) {
         let mut state = self.lock();
         state.etcd.trouble = trouble;
+        state.etcd.troubles += 1;
         state.wake_etcd_waiters();
+        if trouble == Some(EtcdTrouble::NoQuorum) {
+            let (fabric, number) = (self.clone(), state.etcd.troubles);
+            self.rt.at(self.rt.now() + LEADER_LOSS_MAX, move || {
+                let servers = if fabric.lock().etcd.troubles == number { fabric.servers() } else { 0 };
+                for server in 0..servers {
+                    fabric.forget_history(server, None);
+                }
+            });
+        }
     }
 
     /// Every step that needs etcd takes as long as on an overloaded disk, or no longer.
@@ -93,6 +132,9 @@ impl Fabric {
     /// Cuts one server off from etcd: writes and quorum reads through it wait, its caches stand still (K §9.2 B10).
     pub fn set_etcd_cut(&self, server: usize, cut: bool) {
         let mut state = self.lock();
+        if cut {
+            state.hold_caches(self, server, None);
+        }
         state.servers[server].etcd_cut = cut;
         state.wake_etcd_waiters();
         state.catch_up(self, server);
@@ -106,6 +148,9 @@ impl Fabric {
     /// Freezes or unfreezes the watch cache of one type (or of all) on one server (K §9.2 B1, K053).
     pub fn set_frozen(&self, server: usize, kind: Option<KindId>, frozen: bool) {
         let mut state = self.lock();
+        if frozen {
+            state.hold_caches(self, server, kind);
+        }
         for (id, cache) in state.servers[server].caches.iter_mut().enumerate() {
             if kind.is_none_or(|kind| usize::from(kind.0) == id) {
                 cache.frozen = frozen;
@@ -141,17 +186,19 @@ impl Fabric {
         }
     }
 
-    /// The cache starts again from a list: its watches end and older revisions get 410 (K §9.2 B4).
-    pub fn forget_history(&self, server: usize, kind: Option<KindId>) {
+    /// The cache starts again from a list: its watches end and older revisions get 410 (K §9.2 B4). Without etcd there
+    /// is no list, and the cache is not ready until etcd is reached.
+    pub fn forget_history(self: &Arc<Self>, server: usize, kind: Option<KindId>) {
         let now = self.rt.now();
-        let mut state = self.lock();
-        state.end_streams(&self.rt, server, kind, None, End::Clean, now);
-        let State { servers, store, .. } = &mut *state;
-        for (id, cache) in servers[server].caches.iter_mut().enumerate() {
-            if kind.is_none_or(|kind| usize::from(kind.0) == id) {
-                cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
+        {
+            let mut state = self.lock();
+            if !state.servers[server].up {
+                return;
             }
+            state.end_streams(&self.rt, server, kind, None, End::Clean, now);
+            state.lose_caches(server, kind);
         }
+        self.list_lost_caches(server);
     }
 
     /// Compacts the store up to `revision` and drops what nobody can ask for any more (K §9.2 B12).
@@ -214,18 +261,33 @@ impl Fabric {
         }
         drop(state);
         let fabric = self.clone();
-        self.rt.at(ready_at, move || fabric.fill_caches(server));
+        self.rt.at(ready_at, move || {
+            {
+                let mut state = fabric.lock();
+                // Another crash may have come in between.
+                if !state.servers[server].up || state.servers[server].ready_at != ready_at {
+                    return;
+                }
+                state.lose_caches(server, None);
+            }
+            fabric.list_lost_caches(server);
+        });
     }
 
-    /// The initial list of a restarted server.
-    fn fill_caches(&self, server: usize) {
+    /// The initial list of caches that have none, as soon as etcd is reached.
+    fn list_lost_caches(self: &Arc<Self>, server: usize) {
         let mut state = self.lock();
-        let State { servers, store, .. } = &mut *state;
-        if servers[server].up && servers[server].ready_at <= self.rt.now() {
-            for (id, cache) in servers[server].caches.iter_mut().enumerate() {
-                cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
-            }
+        if state.reaches_etcd(server) && !state.servers[server].paused {
+            state.fill_lost_caches(server);
+            return;
         }
+        let process = state.servers[server].process;
+        drop(state);
+        let fabric = self.clone();
+        self.rt.spawn(process, async move {
+            fabric.etcd_reached(server).await;
+            fabric.lock().fill_lost_caches(server);
+        });
     }
 
     /// The next pod that `server` deletes without grace is left between the two phases: the server crashes (K102).
@@ -322,7 +384,11 @@ impl Fabric {
     fn set_server_paused(&self, process: ProcessId, paused: bool) {
         let mut state = self.lock();
         if let Some(server) = state.servers.iter().position(|server| server.process == process) {
+            if paused {
+                state.hold_caches(self, server, None);
+            }
             state.servers[server].paused = paused;
+            state.check_streams(&self.rt, self.rt.now());
             state.catch_up(self, server);
         }
     }

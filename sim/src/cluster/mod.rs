@@ -224,7 +224,7 @@ impl Fabric {
     pub fn network<T>(&self, change: impl FnOnce(&mut Network) -> T) -> T {
         let mut state = self.lock();
         let result = change(&mut state.net);
-        state.restart_stalled_streams(&self.rt, self.rt.now());
+        state.check_streams(&self.rt, self.rt.now());
         result
     }
 

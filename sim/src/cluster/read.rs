@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::State;
 use super::request::ApiReply;
+use super::server::ApiServer;
 use super::store::{Revision, in_namespace};
 use super::write::{Answer, bad_request, not_found};
 use crate::kinds::{KindId, TypeDef};
@@ -76,7 +77,7 @@ pub(crate) fn get_freshness(resource_version: Option<&str>) -> Answer<Freshness>
     })
 }
 
-fn invalid_options(field: &'static str, message: &'static str) -> Box<Status> {
+pub(super) fn invalid_options(field: &'static str, message: &'static str) -> Box<Status> {
     let mut status = Status::new(Reason::Invalid, "");
     status.details.kind = "ListOptions".into();
     status.details.group = "meta.k8s.io".into();
@@ -147,13 +148,28 @@ impl State {
         if revision > self.store.revision() {
             return None;
         }
+        let reaches_etcd = self.reaches_etcd(server);
         let table = self.store.table(kind);
-        let cache = &mut self.servers[server].caches[usize::from(kind.0)];
+        let ApiServer { paused, ref mut caches, .. } = self.servers[server];
+        let cache = &mut caches[usize::from(kind.0)];
         if cache.visible(now) >= revision {
             return Some(now);
         }
+        if let Some(&(_, due)) = cache.incoming.iter().find(|(incoming, _)| *incoming >= revision) {
+            return Some(due);
+        }
+        // That nothing happened up to a revision is something only etcd can tell.
+        if cache.frozen || paused || !reaches_etcd {
+            return None;
+        }
         let taken = table.change(cache.next).is_none_or(|change| change.revision > revision);
         taken.then(|| cache.reaches(revision).max(now))
+    }
+
+    /// Whether a cache has its initial list.
+    pub(crate) fn is_ready(&self, server: usize, kind: KindId, now: SimTime) -> bool {
+        let server = &self.servers[server];
+        server.ready_at <= now && !server.caches[usize::from(kind.0)].lost
     }
 
     /// Answers a GET from the state that `freshness` names; the caller has waited for it.
@@ -166,12 +182,14 @@ impl State {
         freshness: &Freshness,
         now: SimTime,
     ) -> Answer<Obj> {
-        let ready = self.servers[server].ready_at <= now;
+        let ready = self.is_ready(server, kind, now);
+        let latest = self.store.revision();
         let table = self.store.table(kind);
         let found = match freshness {
             Freshness::Any | Freshness::AtLeast(_) if ready => {
                 table.get_at(key, self.servers[server].caches[usize::from(kind.0)].visible(now))
             }
+            Freshness::AtLeast(wanted) if *wanted > latest => return Err(too_large(*wanted, latest)),
             // A cache that is not initialised lets the read through to etcd.
             _ => table.get(key),
         };
@@ -189,7 +207,7 @@ impl State {
         now: SimTime,
     ) -> Answer<ApiReply> {
         let from_cache = matches!(plan.freshness, Freshness::Any | Freshness::AtLeast(_));
-        if from_cache && self.servers[server].ready_at > now {
+        if from_cache && !self.is_ready(server, kind, now) {
             return Err(Box::new(Status::new(Reason::TooManyRequests, "storage is (re)initializing").retry_after(1)));
         }
         let latest = self.store.revision();
@@ -200,8 +218,11 @@ impl State {
                 (visible, visible)
             }
             Freshness::AtLeast(wanted) => {
-                let visible = self.servers[server].caches[usize::from(kind.0)].visible(now);
-                (visible, visible.max(wanted))
+                let cache = &mut self.servers[server].caches[usize::from(kind.0)];
+                cache.visible(now);
+                cache.advance(wanted);
+                let visible = cache.visible(now);
+                (visible, visible)
             }
             Freshness::Exact(wanted) if wanted > latest => return Err(too_large(wanted, latest)),
             Freshness::Exact(wanted) if wanted < self.store.compacted() => return Err(expired(plan)),

@@ -157,8 +157,11 @@ pub struct ApiFault {
 
 /// The watch cache of one type on one server: a prefix of the store's history.
 pub(crate) struct Cache {
-    /// The revision of the list that the cache began with: it has no history before.
-    pub initial: Revision,
+    /// A watch can start after this revision, and not after an older one. At first that of the list which the cache
+    /// began with.
+    pub oldest: Revision,
+    /// The number of the first change in the history.
+    pub history: u64,
     /// The number of the next change to take from the store.
     pub next: u64,
     /// Changes taken, and when each becomes visible here; oldest first.
@@ -169,6 +172,8 @@ pub(crate) struct Cache {
     pub last_due: SimTime,
     /// Whether it takes no changes at present (K §9.2 B1).
     pub frozen: bool,
+    /// Whether it has to begin again and waits for etcd to list from (K §2.5, re-initialisation).
+    pub lost: bool,
     /// Additional lag of every change.
     pub extra_lag: Duration,
     pub lag: Draw,
@@ -178,12 +183,14 @@ pub(crate) struct Cache {
 impl Cache {
     pub(crate) fn new(seed: u64, server: u32, kind: KindId, initial: Revision, next: u64) -> Self {
         Self {
-            initial,
+            oldest: initial,
+            history: next,
             next,
             incoming: VecDeque::new(),
             visible: initial,
             last_due: SimTime::ZERO,
             frozen: false,
+            lost: false,
             extra_lag: Duration::ZERO,
             lag: Draw::new(seed, Concern::CacheLag, u64::from(server) << 32 | u64::from(kind.0)),
             watchers: Vec::new(),
@@ -201,6 +208,17 @@ impl Cache {
         self.visible
     }
 
+    /// The last change taken, and when it is or was visible; without changes under way, what is visible at `now`.
+    pub(crate) fn taken(&mut self, now: SimTime) -> (Revision, SimTime) {
+        let visible = self.visible(now);
+        self.incoming.back().copied().unwrap_or((visible, now))
+    }
+
+    /// Etcd has told that there is no change that is not visible here up to `revision` (K §2.2, progress).
+    pub(crate) fn advance(&mut self, revision: Revision) {
+        self.visible = self.visible.max(revision);
+    }
+
     /// When the cache will have every change up to `revision`, if it goes on as now.
     pub(crate) fn reaches(&self, revision: Revision) -> SimTime {
         self.incoming.iter().rev().find(|(incoming, _)| *incoming <= revision).map_or(SimTime::ZERO, |&(_, due)| due)
@@ -208,11 +226,13 @@ impl Cache {
 
     /// Starts again from a list at `initial`; whoever watches must be told.
     pub(crate) fn restart(&mut self, initial: Revision, next: u64) {
-        self.initial = initial;
+        self.oldest = initial;
+        self.history = next;
         self.next = next;
         self.incoming.clear();
         self.visible = initial;
         self.frozen = false;
+        self.lost = false;
     }
 }
 

@@ -62,8 +62,10 @@ pub(crate) struct Watcher {
     last_due: SimTime,
     /// Events up to this revision are not for this stream.
     start: Revision,
-    /// Since when elements cannot get through.
-    stalled: Option<SimTime>,
+    /// Whether elements cannot get through: the link is cut or held, or the server stands still.
+    stalled: bool,
+    /// Since when the client's pings get no answer, in whichever direction they are lost.
+    silent: Option<SimTime>,
     /// When and how it ends, once elements that arrive before have been read. `None` = at `expires`, cleanly.
     end: Option<(SimTime, End)>,
     /// The server's own time-out.
@@ -89,7 +91,7 @@ impl Watcher {
         element: Element,
         now: SimTime,
     ) {
-        if self.end.is_some() {
+        if self.end.is_some() || ready >= self.expires {
             return;
         }
         if self.queue.len() >= buffer {
@@ -98,11 +100,10 @@ impl Watcher {
             return;
         }
         let due = match net.send_in_stream(server, self.client) {
-            Some((delay, block)) if self.stalled.is_none() => {
-                (ready + delay + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due)
-            }
+            Some((delay, block)) if !self.stalled => (ready + delay + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due),
             _ => {
-                self.stalled.get_or_insert(now);
+                self.stalled = true;
+                self.silent.get_or_insert(now);
                 SimTime::NEVER
             }
         };
@@ -121,11 +122,59 @@ impl Watcher {
             return;
         }
         let (at, end) = match net.send_in_stream(server, self.client) {
-            Some((delay, _)) if self.stalled.is_none() => ((now + delay).max(self.last_due), end),
-            _ => (self.stalled.unwrap_or(now) + KEEPALIVE, End::Broken(TransportError::ConnectionLost)),
+            Some((delay, _)) if !self.stalled => ((now + delay).max(self.last_due), end),
+            _ => (self.silent.unwrap_or(now) + KEEPALIVE, End::Broken(TransportError::ConnectionLost)),
         };
         self.end = Some((at, end));
         self.arm(rt, at);
+    }
+
+    /// Takes back what was put on its way but is not yet in the server's cache, which has everything up to `visible`.
+    fn recall(&mut self, visible: Revision, now: SimTime) {
+        while self.queue.back().is_some_and(|(_, element)| element.revision > visible) {
+            self.queue.pop_back();
+        }
+        self.last_due = self.queue.iter().rev().map(|&(due, _)| due).find(|&due| due != SimTime::NEVER).unwrap_or(now);
+    }
+
+    /// Looks at both directions of the connection, after either may have changed. A client that gets no answer to its
+    /// pings gives the connection up, even if nothing was to be said (K §2.5, §4.4).
+    fn check(&mut self, rt: &Rt, net: &mut Network, server: &ApiServer, samplers: &Samplers, now: SimTime) {
+        if self.end.is_some() {
+            return;
+        }
+        let stalled = server.paused || net.is_cut(server.process, self.client);
+        if stalled || net.is_cut(self.client, server.process) {
+            let since = *self.silent.get_or_insert(now);
+            self.arm(rt, since + KEEPALIVE);
+        } else if let Some(since) = self.silent.take()
+            && now >= since + KEEPALIVE
+        {
+            // Given up long ago, although the reader has not looked since.
+            self.end = Some((since + KEEPALIVE, End::Broken(TransportError::ConnectionLost)));
+            return;
+        }
+        if !stalled && std::mem::take(&mut self.stalled) {
+            for (due, element) in std::mem::take(&mut self.queue) {
+                if due == SimTime::NEVER {
+                    // It was accepted before, so the buffer does not count.
+                    self.push(rt, net, server.process, samplers, usize::MAX, now, element, now);
+                } else {
+                    self.queue.push_back((due, element));
+                }
+            }
+            if let Some(waker) = &self.waker {
+                waker.wake_by_ref();
+            }
+        }
+        self.stalled |= stalled;
+    }
+
+    /// When the next bookmark is due: about once a minute, and shortly before the server ends the stream (K §2.3).
+    fn bookmark_after(&self, now: SimTime) -> SimTime {
+        let last = SimTime::from_micros(self.expires.as_micros().saturating_sub(BOOKMARK_BEFORE_END.as_micros() as u64));
+        let regular = now + BOOKMARK_EVERY;
+        if last > now { regular.min(last) } else { regular }
     }
 
     /// Makes sure that the reader, if it waits, is woken at `at` or earlier.
@@ -183,7 +232,7 @@ impl State {
         let State { servers, store, net, watchers, samplers, degraded_samplers, etcd, .. } = self;
         let ApiServer { process, up, paused, etcd_cut, degraded, ref mut caches, .. } = servers[server];
         let cache = &mut caches[usize::from(kind.0)];
-        if !up || paused || etcd_cut || cache.frozen {
+        if !up || paused || etcd_cut || cache.frozen || cache.lost {
             return;
         }
         let samplers = if degraded || etcd.is_degraded() { degraded_samplers } else { samplers };
@@ -209,27 +258,24 @@ impl State {
         }
     }
 
-    /// Streams that were stalled by a cut link get their elements when the link is back.
-    pub(crate) fn restart_stalled_streams(&mut self, rt: &Rt, now: SimTime) {
-        let buffer = self.knobs.watch_buffer as usize;
+    /// Tells every stream that a link has changed, or a server stands still or goes on.
+    pub(crate) fn check_streams(&mut self, rt: &Rt, now: SimTime) {
         let State { servers, net, watchers, samplers, .. } = self;
-        for (_, watcher) in watchers.iter_mut().filter(|(_, watcher)| watcher.stalled.is_some()) {
-            let server = servers[watcher.server].process;
-            if net.is_cut(server, watcher.client) {
-                continue;
-            }
-            watcher.stalled = None;
-            let queue = std::mem::take(&mut watcher.queue);
-            for (due, element) in queue {
-                if due == SimTime::NEVER {
-                    watcher.push(rt, net, server, samplers, buffer, now, element, now);
-                } else {
-                    watcher.queue.push_back((due, element));
-                }
-            }
-            if let Some(waker) = &watcher.waker {
-                waker.wake_by_ref();
-            }
+        for (_, watcher) in watchers.iter_mut() {
+            watcher.check(rt, net, &servers[watcher.server], samplers, now);
+        }
+    }
+
+    /// Stops the cache of one type on one server at what it has now: changes that were taken but have not arrived
+    /// are given back, to be taken again when the cache goes on.
+    pub(crate) fn hold_cache(&mut self, server: usize, kind: KindId, now: SimTime) {
+        let State { servers, store, watchers, .. } = self;
+        let cache = &mut servers[server].caches[usize::from(kind.0)];
+        let visible = cache.visible(now);
+        cache.incoming.clear();
+        cache.next = store.table(kind).index_after(visible);
+        for &id in &cache.watchers {
+            watchers[id].recall(visible, now);
         }
     }
 
@@ -237,13 +283,18 @@ impl State {
     pub(crate) fn end_streams(&mut self, rt: &Rt, server: usize, kind: Option<KindId>, client: Option<ProcessId>, end: End, now: SimTime) {
         let State { servers, net, watchers, .. } = self;
         let from = servers[server].process;
-        for cache in &servers[server].caches {
+        for cache in &mut servers[server].caches {
+            let visible = cache.visible(now);
             for &id in &cache.watchers {
                 let watcher = &mut watchers[id];
                 if kind.is_some_and(|kind| watcher.kind != kind) || client.is_some_and(|client| watcher.client != client) {
                     continue;
                 }
-                watcher.finish(net, rt, from, end, now);
+                if watcher.end.is_none() {
+                    // Nobody can send what the cache did not have by now.
+                    watcher.recall(visible, now);
+                    watcher.finish(net, rt, from, end, now);
+                }
             }
         }
     }
@@ -267,8 +318,6 @@ impl State {
         now: SimTime,
     ) -> usize {
         let process = self.servers[server].process;
-        let expires = now + lifetime;
-        let last_bookmark = SimTime::from_micros(expires.as_micros().saturating_sub(BOOKMARK_BEFORE_END.as_micros() as u64));
         let mut watcher = Watcher {
             client,
             server,
@@ -278,14 +327,16 @@ impl State {
             queue: VecDeque::new(),
             last_due: now,
             start: 0,
-            stalled: None,
+            stalled: false,
+            silent: None,
             end: None,
-            expires,
+            expires: now + lifetime,
             bookmarks: options.allow_bookmarks,
-            next_bookmark: (now + BOOKMARK_EVERY).min(last_bookmark),
+            next_bookmark: now,
             waker: None,
             armed: SimTime::NEVER,
         };
+        watcher.next_bookmark = watcher.bookmark_after(now);
         let oldest = self.oldest_start(server, kind, now);
         // The initial state is sent as fast as the client reads: it does not count against the buffer.
         let buffer = usize::MAX;
@@ -340,6 +391,7 @@ impl State {
                 }
             }
         }
+        watcher.check(rt, net, &servers[server], samplers, now);
         let id = self.watchers.insert(watcher);
         self.servers[server].caches[usize::from(kind.0)].watchers.push(id);
         id
@@ -347,20 +399,17 @@ impl State {
 
     /// The oldest revision from which a watch can start on this server (K §2.5, history window).
     pub(crate) fn oldest_start(&mut self, server: usize, kind: KindId, now: SimTime) -> Revision {
-        let window = self.knobs.history_events as u64;
+        let window = u64::from(self.knobs.history_events);
         let cache = &mut self.servers[server].caches[usize::from(kind.0)];
         let table = self.store.table(kind);
-        let first = table.index_after(cache.initial);
-        let mut oldest = cache.initial;
-        let mut index = first;
-        while index + window < cache.next
-            && let Some(change) = table.change(index)
+        while cache.history + window < cache.next
+            && let Some(change) = table.change(cache.history)
             && change.at + HISTORY_AGE < now
         {
-            oldest = change.revision;
-            index += 1;
+            cache.oldest = change.revision;
+            cache.history += 1;
         }
-        oldest
+        cache.oldest
     }
 
     /// Reads the next element of a stream or registers `waker`.
@@ -368,45 +417,50 @@ impl State {
         let buffer = self.knobs.watch_buffer as usize;
         let State { servers, watchers, net, samplers, .. } = self;
         let watcher = &mut watchers[id];
-        let server = &servers[watcher.server];
-        if let Some(since) = watcher.stalled
+        let server = &mut servers[watcher.server];
+        if let Some(since) = watcher.silent
             && now >= since + KEEPALIVE
+            && watcher.end.is_none_or(|(at, _)| at > since + KEEPALIVE)
         {
-            return Next::End(End::Broken(TransportError::ConnectionLost));
+            watcher.end = Some((since + KEEPALIVE, End::Broken(TransportError::ConnectionLost)));
+        }
+        if watcher.end.is_none() && now >= watcher.expires {
+            watcher.finish(net, rt, server.process, End::Clean, watcher.expires);
         }
         if watcher.bookmarks && now >= watcher.next_bookmark && watcher.end.is_none() {
-            watcher.next_bookmark = now + BOOKMARK_EVERY;
-            let cache = &server.caches[usize::from(watcher.kind.0)];
-            let revision = cache.incoming.back().map_or_else(|| cache.initial, |&(revision, _)| revision);
-            if !cache.frozen && !server.paused {
-                let revision = revision.max(watcher.start);
+            watcher.next_bookmark = watcher.bookmark_after(now);
+            let stands_still = !server.up || server.paused;
+            let cache = &mut server.caches[usize::from(watcher.kind.0)];
+            // It says that everything up to the last change taken has been sent, so it leaves when the cache has that.
+            let (revision, ready) = cache.taken(now);
+            // A full buffer does without: bookmarks are best effort.
+            if revision > watcher.start && !cache.frozen && !stands_still && watcher.queue.len() < buffer {
                 let element = Element { what: WatchKind::Bookmark, revision, object: None, status: None, initial_events_end: false };
-                watcher.push(rt, net, server.process, samplers, buffer, now, element, now);
+                watcher.push(rt, net, server.process, samplers, buffer, ready, element, now);
             }
         }
+        let ends_at = watcher.end.map_or(SimTime::NEVER, |(at, _)| at);
         if let Some(&(due, _)) = watcher.queue.front()
             && due <= now
+            && due <= ends_at
             && let Some((_, element)) = watcher.queue.pop_front()
         {
             return Next::Element(element);
         }
         let mut wake = watcher.queue.front().map_or(SimTime::NEVER, |&(due, _)| due);
         if let Some((at, end)) = watcher.end {
-            if at <= now && wake > at {
+            if at <= now {
                 return Next::End(end);
             }
             wake = wake.min(at);
         } else {
-            if watcher.expires <= now {
-                return Next::End(End::Clean);
-            }
             wake = wake.min(watcher.expires);
             if watcher.bookmarks {
                 wake = wake.min(watcher.next_bookmark);
             }
-        }
-        if let Some(since) = watcher.stalled {
-            wake = wake.min(since + KEEPALIVE);
+            if let Some(since) = watcher.silent {
+                wake = wake.min(since + KEEPALIVE);
+            }
         }
         if !watcher.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             watcher.waker = Some(waker.clone());

@@ -313,9 +313,12 @@ impl Rt {
         }
         shared.incarnation.fetch_add(1, Ordering::Relaxed);
         let tasks = std::mem::take(&mut *shared.tasks.lock());
-        shared.parked.lock().clear();
         for task in tasks {
             task.end();
+        }
+        // A task that was spawned during a pause has never been polled, so only its parked waker can end it.
+        for waker in std::mem::take(&mut *shared.parked.lock()) {
+            waker.wake();
         }
         true
     }
@@ -448,6 +451,18 @@ mod tests {
             rt.sleep(SECOND).await;
             rt.crash(process);
             assert!(flag.load(Ordering::Relaxed));
+        });
+    }
+
+    #[test]
+    fn a_task_spawned_during_a_pause_ends_with_its_process() {
+        super::super::run(1, async |rt| {
+            let (process, _) = counter(&rt);
+            rt.pause(process);
+            rt.spawn(process, std::future::pending());
+            rt.sleep(SECOND).await;
+            // The run can only come to its end when no task is left.
+            rt.crash(process);
         });
     }
 

@@ -265,6 +265,11 @@ impl Fabric {
         self.lock().write_points.push(point);
     }
 
+    /// Removes the crash points.
+    pub fn clear_write_points(&self) {
+        self.lock().write_points.clear();
+    }
+
     // ------------------------------------------------------------------------------------------------ processes
 
     fn process_event(&self, process: ProcessId, change: ProcessChange) {

@@ -70,7 +70,7 @@ impl Fabric {
             return;
         }
         let Phase::InFlight(request) = std::mem::replace(&mut exchange.phase, Phase::Serving) else { unreachable!("just checked") };
-        let (server, incarnation, block) = (exchange.server, exchange.incarnation, exchange.block);
+        let (client, server, incarnation, block) = (exchange.client, exchange.server, exchange.incarnation, exchange.block);
         let process = state.servers[server].process;
         if !state.servers[server].up || incarnation != self.rt.incarnation(process) {
             state.complete(id, Err(TransportError::Reset.into()), now);
@@ -81,7 +81,7 @@ impl Fabric {
             // The client dies on the way to this write: nobody executes it.
             state.exchanges.remove(id);
             drop(state);
-            self.fire(fault);
+            self.fire(fault, client);
             return;
         }
         match state.serve(self, server, request, block, now) {
@@ -89,21 +89,27 @@ impl Fabric {
             Served::Later(request, mishap) => {
                 drop(state);
                 let fabric = self.clone();
-                self.rt.spawn(process, async move { fabric.serve_slowly(id, server, request, mishap).await });
+                self.rt.spawn(process, async move {
+                    fabric.clone().serve_slowly(id, server, request, mishap).await;
+                    if let Some(fault) = after {
+                        fabric.fire(fault, client);
+                    }
+                });
+                return;
             }
         }
         if let Some(fault) = after {
             // The lock may still be held here.
             let fabric = self.clone();
-            self.rt.at(now, move || fabric.fire(fault));
+            self.rt.at(now, move || fabric.fire(fault, client));
         }
     }
 
     /// Tells the plan's triggers.
-    fn fire(&self, fault: u32) {
+    fn fire(&self, fault: u32, client: ProcessId) {
         let hook = self.on_fault.lock().clone();
         if let Some(hook) = hook {
-            hook(fault);
+            hook(fault, client);
         }
     }
 

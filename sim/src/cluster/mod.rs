@@ -100,12 +100,12 @@ pub struct Fabric {
     /// The served types.
     pub registry: Arc<Registry>,
     state: Mutex<State>,
-    /// Told when a write point is reached, with the number of the fault.
+    /// Told when a write point is reached.
     on_fault: Mutex<Option<FaultHook>>,
 }
 
-/// Carries out what a trigger of the plan asks for.
-pub type FaultHook = Arc<dyn Fn(u32) + Send + Sync>;
+/// Carries out what a trigger of the plan asks for: called with the number of the fault and the process that reached it.
+pub type FaultHook = Arc<dyn Fn(u32, ProcessId) + Send + Sync>;
 
 /// A crash point: the n-th write of a client (K §9.1, intermediate state).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -174,7 +174,10 @@ impl SimClient {
                 let at = now + after + took;
                 let incarnation = self.fabric.rt.incarnation(process);
                 let mut insert = |request, at, abandoned| {
+                    state.exchanges_begun += 1;
+                    let serial = state.exchanges_begun;
                     state.exchanges.insert(Exchange {
+                        serial,
                         client: self.process,
                         server,
                         incarnation,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipam_core::api::TransportError;
 
 use super::admission::{Forbidden, Webhook};
-use super::exchange::Phase;
+use super::exchange::{Phase, Ticket};
 use super::server::ApiFault;
 use super::store::Revision;
 use super::watch::End;
@@ -186,14 +186,14 @@ impl Fabric {
             }
             state.end_streams(&self.rt, server, None, None, End::Broken(TransportError::Reset), now);
             state.servers[server].up = false;
-            let serving: Vec<usize> = state
+            let serving: Vec<Ticket> = state
                 .exchanges
                 .iter()
                 .filter(|(_, exchange)| exchange.server == server && matches!(exchange.phase, Phase::Serving))
-                .map(|(id, _)| id)
+                .map(|(id, exchange)| Ticket { id, serial: exchange.serial })
                 .collect();
-            for id in serving {
-                state.complete(id, Err(TransportError::Reset.into()), now);
+            for ticket in serving {
+                state.complete(ticket, Err(TransportError::Reset.into()), now);
             }
         }
         self.crash(process);

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -129,12 +130,14 @@ impl Fabric {
         self.lock().end_streams(&self.rt, server, kind, client, End::Clean, now);
     }
 
-    /// The connection of `client` breaks and leads to `server` from now on (K §9.2 B6).
+    /// The watches of `client` break and its connection leads to `server` from now on (K §9.2 B6). Requests that are on
+    /// their way are still answered, as after a GOAWAY.
     pub fn move_connection(&self, client: ProcessId, server: usize) {
         let now = self.rt.now();
         let mut state = self.lock();
         if let Some(connection) = state.connections.get(&client) {
-            connection.server.store(server, std::sync::atomic::Ordering::Relaxed);
+            connection.server.store(server, Ordering::Relaxed);
+            connection.breaks.fetch_add(1, Ordering::Relaxed);
         }
         for number in 0..state.servers.len() {
             state.end_streams(&self.rt, number, None, Some(client), End::Broken(TransportError::Reset), now);

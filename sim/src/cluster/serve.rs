@@ -132,11 +132,11 @@ impl State {
     }
 
     /// Whether the request is refused for want of permission.
-    fn is_forbidden(&mut self, request: &ApiRequest, verb: Verb, at: SimTime) -> bool {
+    fn is_forbidden(&mut self, client: ProcessId, kind: KindId, verb: Verb, at: SimTime) -> bool {
         let hit = self.forbidden.iter().find(|rule| {
-            rule.clients.contains(request.client)
+            rule.clients.contains(client)
                 && (rule.verbs.is_empty() || rule.verbs.contains(&verb))
-                && (rule.kinds.is_empty() || rule.kinds.contains(&request.kind))
+                && (rule.kinds.is_empty() || rule.kinds.contains(&kind))
         });
         let fault = hit.map(|rule| rule.fault);
         if let Some(Some(index)) = fault {
@@ -146,20 +146,23 @@ impl State {
     }
 
     /// What the filters of K §8.1 say: overload before permission, permission before everything else.
-    fn filter(
+    #[expect(clippy::too_many_arguments, reason = "the parts that a request and the opening of a watch have in common")]
+    pub(crate) fn filter(
         &mut self,
         fabric: &Fabric,
         server: usize,
-        request: &ApiRequest,
+        client: ProcessId,
+        kind: KindId,
+        verb: Verb,
+        key: Option<&ObjectKey>,
         block: &Block,
         now: SimTime,
     ) -> Result<Option<Mishap>, ApiError> {
-        let verb = request.op.verb();
-        let def = fabric.registry.get(request.kind);
+        let def = fabric.registry.get(kind);
         let mut mishap = None;
         if !self.api_faults.is_empty() {
             let process = self.servers[server].process;
-            mishap = self.mishap(request.client, process, request.kind, verb, block, now);
+            mishap = self.mishap(client, process, kind, verb, block, now);
             match mishap {
                 Some(Mishap::TooManyRequests { retry_after }) => {
                     let text = "Too many requests, please try again later.";
@@ -172,15 +175,16 @@ impl State {
                 _ => {}
             }
         }
-        if !self.forbidden.is_empty() && self.is_forbidden(request, verb, now) {
-            return Err(forbidden(def, verb, request.op.key()));
+        if !self.forbidden.is_empty() && self.is_forbidden(client, kind, verb, now) {
+            return Err(forbidden(def, verb, key));
         }
         Ok(mishap)
     }
 
     /// Answers a request, or finds that it has to wait.
     pub(crate) fn serve(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, now: SimTime) -> Served {
-        let mishap = match self.filter(fabric, server, &request, &block, now) {
+        let (client, kind, verb) = (request.client, request.kind, request.op.verb());
+        let mishap = match self.filter(fabric, server, client, kind, verb, request.op.key(), &block, now) {
             Ok(mishap) => mishap,
             Err(error) => return Served::Now(Err(error)),
         };
@@ -666,7 +670,11 @@ impl Fabric {
     }
 
     /// Runs `future` as part of `process`: it stands still or dies with it. `None` = it died.
-    async fn in_process<T: Send + 'static>(&self, process: ProcessId, future: Pin<Box<dyn Future<Output = T> + Send>>) -> Option<T> {
+    pub(crate) async fn in_process<T: Send + 'static>(
+        &self,
+        process: ProcessId,
+        future: Pin<Box<dyn Future<Output = T> + Send>>,
+    ) -> Option<T> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.rt.spawn(process, async move {
             let _ = sender.send(future.await);

@@ -209,13 +209,21 @@ impl State {
         }
     }
 
-    /// Streams that were stalled by a cut link get their elements when the link is back.
+    /// Streams over a link that is now cut fall silent; those over a link that is back get their elements.
     pub(crate) fn restart_stalled_streams(&mut self, rt: &Rt, now: SimTime) {
         let buffer = self.knobs.watch_buffer as usize;
         let State { servers, net, watchers, samplers, .. } = self;
-        for (_, watcher) in watchers.iter_mut().filter(|(_, watcher)| watcher.stalled.is_some()) {
+        for (_, watcher) in watchers.iter_mut() {
             let server = servers[watcher.server].process;
             if net.is_cut(server, watcher.client) {
+                // The client's pings go unanswered from now on, whether there is anything to deliver or not (K §9.2 B5).
+                if watcher.stalled.is_none() && watcher.end.is_none() {
+                    watcher.stalled = Some(now);
+                    watcher.arm(rt, now + KEEPALIVE);
+                }
+                continue;
+            }
+            if watcher.stalled.is_none() {
                 continue;
             }
             watcher.stalled = None;
@@ -278,7 +286,7 @@ impl State {
             queue: VecDeque::new(),
             last_due: now,
             start: 0,
-            stalled: None,
+            stalled: self.net.is_cut(process, client).then_some(now),
             end: None,
             expires,
             bookmarks: options.allow_bookmarks,
@@ -397,10 +405,13 @@ impl State {
             }
             wake = wake.min(at);
         } else {
-            if watcher.expires <= now {
-                return Next::End(End::Clean);
+            // A clean end has to get through, too.
+            if watcher.stalled.is_none() {
+                if watcher.expires <= now {
+                    return Next::End(End::Clean);
+                }
+                wake = wake.min(watcher.expires);
             }
-            wake = wake.min(watcher.expires);
             if watcher.bookmarks {
                 wake = wake.min(watcher.next_bookmark);
             }

@@ -58,6 +58,8 @@ pub(crate) struct Connection {
     pub(super) server: AtomicUsize,
     /// How often a server was chosen.
     attempts: AtomicUsize,
+    /// How often it broke. All requests and watches on it break together, and it is replaced once.
+    pub(super) breaks: AtomicUsize,
 }
 
 /// Hands the request over when the caller goes away before the answer.
@@ -110,7 +112,7 @@ impl SimClient {
         let servers = fabric.servers();
         assert!(servers > 0, "a client needs an API server to connect to");
         let client = Self { fabric: fabric.clone(), process, connection: Arc::default(), reconnect: Reconnect::default() };
-        client.reconnect();
+        client.reconnect(0);
         fabric.lock().connections.insert(process, client.connection.clone());
         client
     }
@@ -136,9 +138,11 @@ impl SimClient {
         self.process
     }
 
-    /// The connection broke: the next request may go elsewhere.
-    fn reconnect(&self) {
-        if self.reconnect == Reconnect::Sticky {
+    /// The connection that had broken `breaks` times broke again: the next request may go elsewhere.
+    fn reconnect(&self, breaks: usize) {
+        let known = &self.connection.breaks;
+        if known.compare_exchange(breaks, breaks + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() || self.reconnect == Reconnect::Sticky
+        {
             return;
         }
         let (seed, servers) = {
@@ -174,7 +178,10 @@ impl SimClient {
                 let at = now + after + took;
                 let incarnation = self.fabric.rt.incarnation(process);
                 let mut insert = |request, at, abandoned| {
+                    state.exchanges_begun += 1;
+                    let serial = state.exchanges_begun;
                     state.exchanges.insert(Exchange {
+                        serial,
                         client: self.process,
                         server,
                         incarnation,
@@ -204,7 +211,7 @@ impl SimClient {
     /// One request, one answer.
     async fn exchange(&self, request: ApiRequest, timeout: Option<Duration>) -> Result<ApiReply, ApiError> {
         let fabric = &self.fabric;
-        let server = self.server();
+        let (server, breaks) = (self.server(), self.connection.breaks.load(Ordering::Relaxed));
         let verb = request.op.verb();
         let (kind, key) = (request.kind, request.op.key().cloned());
         {
@@ -218,7 +225,7 @@ impl SimClient {
         if let Err(ApiError::Transport(error)) = &result
             && *error != TransportError::Deadline
         {
-            self.reconnect();
+            self.reconnect(breaks);
         }
         let outcome = Outcome::of(&result);
         let event = EventKind::Answer { client: self.process, verb, kind, key: key.as_ref(), outcome };
@@ -460,19 +467,22 @@ impl Client for SimClient {
             let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
             state.recorder.observe(fabric.rt.now(), event);
         }
+        let breaks = self.connection.breaks.load(Ordering::Relaxed);
         let result = self.open(kind, namespace, &options).await;
         if let Err(ApiError::Transport(_)) = &result {
-            self.reconnect();
+            self.reconnect(breaks);
         }
         let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
         fabric.lock().recorder.observe(fabric.rt.now(), event);
-        Ok(SimWatch { client: self.clone(), kind, id: result?, over: false, objects: PhantomData })
+        Ok(SimWatch { client: self.clone(), breaks, kind, id: result?, over: false, objects: PhantomData })
     }
 }
 
 /// An open watch on the simulated API. Dropping it closes the stream.
 pub struct SimWatch<K> {
     client: SimClient,
+    /// How often the connection had broken when the stream was opened on it.
+    breaks: usize,
     kind: KindId,
     id: usize,
     over: bool,
@@ -518,7 +528,7 @@ impl<K: Object> WatchStream<K> for SimWatch<K> {
                 return match end {
                     End::Clean => None,
                     End::Broken(error) => {
-                        self.client.reconnect();
+                        self.client.reconnect(self.breaks);
                         Some(Err(error.into()))
                     }
                 };

@@ -2,13 +2,14 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use ipam_core::api::TransportError;
 
 use super::admission::{Forbidden, Webhook};
-use super::exchange::Phase;
+use super::exchange::{Phase, Ticket};
 use super::server::ApiFault;
 use super::store::Revision;
 use super::watch::End;
@@ -174,12 +175,14 @@ impl Fabric {
         self.lock().end_streams(&self.rt, server, kind, client, End::Clean, now);
     }
 
-    /// The connection of `client` breaks and leads to `server` from now on (K §9.2 B6).
+    /// The watches of `client` break and its connection leads to `server` from now on (K §9.2 B6). Requests that are on
+    /// their way are still answered, as after a GOAWAY.
     pub fn move_connection(&self, client: ProcessId, server: usize) {
         let now = self.rt.now();
         let mut state = self.lock();
         if let Some(connection) = state.connections.get(&client) {
-            connection.server.store(server, std::sync::atomic::Ordering::Relaxed);
+            connection.server.store(server, Ordering::Relaxed);
+            connection.breaks.fetch_add(1, Ordering::Relaxed);
         }
         for number in 0..state.servers.len() {
             state.end_streams(&self.rt, number, None, Some(client), End::Broken(TransportError::Reset), now);
@@ -233,14 +236,14 @@ impl Fabric {
             }
             state.end_streams(&self.rt, server, None, None, End::Broken(TransportError::Reset), now);
             state.servers[server].up = false;
-            let serving: Vec<usize> = state
+            let serving: Vec<Ticket> = state
                 .exchanges
                 .iter()
                 .filter(|(_, exchange)| exchange.server == server && matches!(exchange.phase, Phase::Serving))
-                .map(|(id, _)| id)
+                .map(|(id, exchange)| Ticket { id, serial: exchange.serial })
                 .collect();
-            for id in serving {
-                state.complete(id, Err(TransportError::Reset.into()), now);
+            for ticket in serving {
+                state.complete(ticket, Err(TransportError::Reset.into()), now);
             }
         }
         self.crash(process);
@@ -325,6 +328,11 @@ impl Fabric {
     /// Adds a crash point.
     pub fn add_write_point(&self, point: WritePoint) {
         self.lock().write_points.push(point);
+    }
+
+    /// Removes the crash points.
+    pub fn clear_write_points(&self) {
+        self.lock().write_points.clear();
     }
 
     // ------------------------------------------------------------------------------------------------ processes

@@ -27,7 +27,16 @@ pub(crate) enum Phase {
     Done { result: Result<ApiReply, ApiError>, at: SimTime },
 }
 
+/// An exchange as somebody knows it who may outlive it: its place may belong to another one by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    pub id: usize,
+    pub serial: u64,
+}
+
 pub(crate) struct Exchange {
+    /// Counts exchanges.
+    pub serial: u64,
     pub client: ProcessId,
     pub server: usize,
     /// The incarnation of the server that the connection leads to.
@@ -44,13 +53,13 @@ pub(crate) struct Exchange {
 
 impl State {
     /// Stores the result of an exchange that is being served; nothing happens if it has one or is gone.
-    pub(crate) fn complete(&mut self, id: usize, result: Result<ApiReply, ApiError>, at: SimTime) {
-        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+    pub(crate) fn complete(&mut self, ticket: Ticket, result: Result<ApiReply, ApiError>, at: SimTime) {
+        let Some(exchange) = self.exchanges.get_mut(ticket.id).filter(|exchange| exchange.serial == ticket.serial) else { return };
         if matches!(exchange.phase, Phase::Done { .. }) {
             return;
         }
         if exchange.abandoned {
-            self.exchanges.remove(id);
+            self.exchanges.remove(ticket.id);
             return;
         }
         exchange.phase = Phase::Done { result, at };
@@ -70,10 +79,11 @@ impl Fabric {
             return;
         }
         let Phase::InFlight(request) = std::mem::replace(&mut exchange.phase, Phase::Serving) else { unreachable!("just checked") };
-        let (server, incarnation, block) = (exchange.server, exchange.incarnation, exchange.block);
+        let (client, server, incarnation, block) = (exchange.client, exchange.server, exchange.incarnation, exchange.block);
+        let ticket = Ticket { id, serial: exchange.serial };
         let process = state.servers[server].process;
         if !state.servers[server].up || incarnation != self.rt.incarnation(process) {
-            state.complete(id, Err(TransportError::Reset.into()), now);
+            state.complete(ticket, Err(TransportError::Reset.into()), now);
             return;
         }
         let (before, after) = state.write_points_at(&request);
@@ -81,29 +91,35 @@ impl Fabric {
             // The client dies on the way to this write: nobody executes it.
             state.exchanges.remove(id);
             drop(state);
-            self.fire(fault);
+            self.fire(fault, client);
             return;
         }
         match state.serve(self, server, request, block, now) {
-            Served::Now(result) => state.complete(id, result, now),
+            Served::Now(result) => state.complete(ticket, result, now),
             Served::Later(request, mishap) => {
                 drop(state);
                 let fabric = self.clone();
-                self.rt.spawn(process, async move { fabric.serve_slowly(id, server, request, mishap).await });
+                self.rt.spawn(process, async move {
+                    fabric.clone().serve_slowly(ticket, server, request, mishap).await;
+                    if let Some(fault) = after {
+                        fabric.fire(fault, client);
+                    }
+                });
+                return;
             }
         }
         if let Some(fault) = after {
             // The lock may still be held here.
             let fabric = self.clone();
-            self.rt.at(now, move || fabric.fire(fault));
+            self.rt.at(now, move || fabric.fire(fault, client));
         }
     }
 
     /// Tells the plan's triggers.
-    fn fire(&self, fault: u32) {
+    fn fire(&self, fault: u32, client: ProcessId) {
         let hook = self.on_fault.lock().clone();
         if let Some(hook) = hook {
-            hook(fault);
+            hook(fault, client);
         }
     }
 

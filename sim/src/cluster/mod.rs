@@ -101,12 +101,12 @@ pub struct Fabric {
     /// The served types.
     pub registry: Arc<Registry>,
     state: Mutex<State>,
-    /// Told when a write point is reached, with the number of the fault.
+    /// Told when a write point is reached.
     on_fault: Mutex<Option<FaultHook>>,
 }
 
-/// Carries out what a trigger of the plan asks for.
-pub type FaultHook = Arc<dyn Fn(u32) + Send + Sync>;
+/// Carries out what a trigger of the plan asks for: called with the number of the fault and the process that reached it.
+pub type FaultHook = Arc<dyn Fn(u32, ProcessId) + Send + Sync>;
 
 /// A crash point: the n-th write of a client (K §9.1, intermediate state).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +129,7 @@ pub(crate) struct State {
     pub servers: Vec<ApiServer>,
     pub watchers: Slab<watch::Watcher>,
     pub exchanges: Slab<exchange::Exchange>,
+    pub exchanges_begun: u64,
     pub recorder: Recorder,
     pub knobs: Knobs,
     pub samplers: Samplers,
@@ -158,6 +159,7 @@ impl Fabric {
             servers: Vec::new(),
             watchers: Slab::new(),
             exchanges: Slab::new(),
+            exchanges_begun: 0,
             recorder,
             knobs: config.knobs,
             samplers: Samplers::new(&config.delays),

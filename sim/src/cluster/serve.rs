@@ -14,6 +14,7 @@ use ipam_core::{ApiError, ObjectKey, Status};
 
 use super::admission::{Denial, FailurePolicy, Review, Verdict, Webhook};
 use super::control::EtcdTrouble;
+use super::exchange::Ticket;
 use super::read::{Freshness, get_freshness, plan_list, too_large};
 use super::request::{ApiReply, ApiRequest, Op};
 use super::server::{Failure, Mishap};
@@ -414,23 +415,17 @@ fn forbidden(def: &TypeDef, verb: Verb, key: Option<&ObjectKey>) -> ApiError {
 
 impl Fabric {
     /// Serves a request that has to wait. Ends with the exchange done, and perhaps a commit after that.
-    pub(crate) async fn serve_slowly(self: Arc<Self>, id: usize, server: usize, request: ApiRequest, mishap: Option<Mishap>) {
+    pub(crate) async fn serve_slowly(self: Arc<Self>, ticket: Ticket, server: usize, request: ApiRequest, mishap: Option<Mishap>) {
         let def = self.registry.get(request.kind);
         let verb = request.op.verb();
-        let started = self.rt.now();
-        let deadline = started + if verb.is_write() { MUTATING_DEADLINE } else { READ_DEADLINE };
+        let deadline = self.rt.now() + if verb.is_write() { MUTATING_DEADLINE } else { READ_DEADLINE };
         // The reply does not wait longer than this; the work goes on (K §2.11).
         let fabric = self.clone();
-        self.rt.at(deadline, move || {
-            let mut state = fabric.lock();
-            if state.exchanges.get(id).is_some_and(|exchange| exchange.at <= started) {
-                state.complete(id, Err(deadline_exceeded()), deadline);
-            }
-        });
+        self.rt.at(deadline, move || fabric.lock().complete(ticket, Err(deadline_exceeded()), deadline));
         match mishap {
             Some(Mishap::Slow { by }) => self.rt.sleep(by).await,
             Some(Mishap::CommitLate { error, after }) => {
-                self.lock().complete(id, Err(failure(error, verb, def)), self.rt.now());
+                self.lock().complete(ticket, Err(failure(error, verb, def)), self.rt.now());
                 self.rt.sleep(after).await;
             }
             Some(Mishap::Twice { gap }) => {
@@ -440,20 +435,20 @@ impl Fabric {
             }
             _ => {}
         }
-        let result = self.work(Some(id), server, request).await;
+        let result = self.work(Some(ticket), server, request).await;
         match mishap {
             Some(Mishap::LoseReply { error, after }) => {
                 self.rt.sleep(after).await;
-                self.lock().complete(id, Err(failure(error, verb, def)), self.rt.now());
+                self.lock().complete(ticket, Err(failure(error, verb, def)), self.rt.now());
             }
-            _ => self.lock().complete(id, result, self.rt.now()),
+            _ => self.lock().complete(ticket, result, self.rt.now()),
         }
         self.crash_pending_servers();
     }
 
-    /// Waits for what the request needs and answers it. `id`: the exchange that may be told of an error before the
+    /// Waits for what the request needs and answers it. `ticket`: the exchange that may be told of an error before the
     /// work is done.
-    async fn work(self: &Arc<Self>, id: Option<usize>, server: usize, request: ApiRequest) -> Result<ApiReply, ApiError> {
+    async fn work(self: &Arc<Self>, ticket: Option<Ticket>, server: usize, request: ApiRequest) -> Result<ApiReply, ApiError> {
         let def = self.registry.get(request.kind);
         match &request.op {
             Op::Get { resource_version, .. } => {
@@ -465,7 +460,7 @@ impl Fabric {
                 self.wait_for(server, request.kind, &plan.freshness).await?;
             }
             _ => {
-                if let Some(result) = self.wait_to_write(id, server).await {
+                if let Some(result) = self.wait_to_write(ticket, server).await {
                     return result;
                 }
                 let hooked = self.lock().webhooks.iter().any(|hook| hook.matches(request.kind, request.op.verb()));
@@ -522,7 +517,7 @@ impl Fabric {
 
     /// Waits until a write can be proposed. `Some` = it is over: the caller has been told, and what was to be
     /// committed has been, or never will be (K §3.4).
-    async fn wait_to_write(self: &Arc<Self>, id: Option<usize>, server: usize) -> Option<Result<ApiReply, ApiError>> {
+    async fn wait_to_write(self: &Arc<Self>, ticket: Option<Ticket>, server: usize) -> Option<Result<ApiReply, ApiError>> {
         let trouble = {
             let state = self.lock();
             if state.reaches_etcd(server) {
@@ -544,8 +539,8 @@ impl Fabric {
         if !commits {
             return Some(Err(error));
         }
-        if let Some(id) = id {
-            self.lock().complete(id, Err(error), self.rt.now());
+        if let Some(ticket) = ticket {
+            self.lock().complete(ticket, Err(error), self.rt.now());
         }
         self.etcd_reached(server).await;
         None

@@ -145,7 +145,7 @@ pub struct ApiFault {
     pub servers: Side,
     /// Requests of which clients.
     pub clients: Side,
-    /// Which verbs; empty = all but watch.
+    /// Which verbs; empty = all. A watch that is being opened can only be refused.
     pub verbs: Vec<Verb>,
     /// Which types; empty = all.
     pub kinds: Vec<KindId>,

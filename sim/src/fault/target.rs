@@ -5,9 +5,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::Fabric;
 use crate::draw::Draw;
+use crate::net::Side;
+use crate::rt::{HostId, ProcessId, Rt};
 
-/// Names of processes or hosts: a comma-separated list in which `*` stands for any text.
+/// Names of processes or hosts: a comma-separated list in which `*` stands for any text. A host stands for all its
+/// processes where processes are meant, and a process for its host where hosts are meant.
 ///
 /// In a scenario `one:PATTERN` draws one of the matching names and `some:PATTERN` draws a few of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +37,33 @@ impl Target {
     /// Whether `name` is meant.
     pub fn matches(&self, name: &str) -> bool {
         self.0.split(',').any(|pattern| matches(pattern.trim(), name))
+    }
+
+    fn means(&self, rt: &Rt, process: ProcessId) -> bool {
+        self.matches(&rt.process_name(process)) || self.matches(&rt.host_name(rt.host_of(process)))
+    }
+
+    /// The processes that are meant, of those there are now.
+    pub(super) fn processes(&self, rt: &Rt) -> Vec<ProcessId> {
+        rt.processes().into_iter().filter(|&process| self.means(rt, process)).collect()
+    }
+
+    /// The hosts that are meant, of those there are now.
+    pub(super) fn hosts(&self, rt: &Rt) -> Vec<HostId> {
+        let mut hosts: Vec<HostId> = self.processes(rt).into_iter().map(|process| rt.host_of(process)).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts
+    }
+
+    /// The API servers that are meant.
+    pub(super) fn servers(&self, fabric: &Fabric) -> Vec<usize> {
+        (0..fabric.servers()).filter(|&server| self.means(&fabric.rt, fabric.server_process(server))).collect()
+    }
+
+    /// The processes that are meant, as one side of a rule. "All" includes those that are added later.
+    pub(super) fn side(&self, rt: &Rt) -> Side {
+        if self.is_any() { Side::Any } else { Side::Only(self.processes(rt)) }
     }
 
     /// Replaces `one:` and `some:` by names drawn from `names`. Where nothing matches the pattern stays as it is.

@@ -29,8 +29,25 @@ pub(crate) fn parse_object(text: &str) -> Result<(&str, ObjectKey), String> {
     if KNOWN.split([',', ' ']).any(|known| known == plural) { Ok((plural, key)) } else { Err(wrong()) }
 }
 
+/// Makes a process that writes for the fault with this number from its start. It is not started.
+pub(super) fn hire(fabric: &Arc<Fabric>, index: u32, fault: &ConflictingWriter) -> ProcessId {
+    let rt = &fabric.rt;
+    let name = format!("conflicting-writer-{index}");
+    let process = rt.find_process(&name).unwrap_or_else(|| rt.add_process(rt.add_host(&name), &name));
+    let (shared, fault) = (Arc::downgrade(fabric), fault.clone());
+    rt.set_main(process, move |_| {
+        let (fabric, fault) = (shared.upgrade(), fault.clone());
+        async move {
+            if let Some(fabric) = fabric {
+                run(fabric, process, fault).await;
+            }
+        }
+    });
+    process
+}
+
 /// Writes until its process is stopped.
-pub(super) async fn run(fabric: Arc<Fabric>, process: ProcessId, fault: ConflictingWriter) {
+async fn run(fabric: Arc<Fabric>, process: ProcessId, fault: ConflictingWriter) {
     let client = SimClient::new(&fabric, process);
     let Ok((plural, key)) = parse_object(&fault.object) else { return };
     match plural {

@@ -62,11 +62,9 @@ fn fan_out(effort: Effort, table: &mut Table) {
     let deliveries = changes * WATCHERS as u64;
     let [bare, timed, full] = alternate(
         rounds,
-        [
-            &mut || floor::fan_out(WATCHERS, changes),
-            &mut || floor::fan_out_with_sleep(WATCHERS, changes),
-            &mut || product::fan_out(WATCHERS, changes),
-        ],
+        [&mut || floor::fan_out(WATCHERS, changes), &mut || floor::fan_out_with_sleep(WATCHERS, changes), &mut || {
+            product::fan_out(WATCHERS, changes)
+        }],
     );
     let (bare, timed, full) = (per(deliveries, &bare), per(deliveries, &timed), per(deliveries, &full));
     table.ratio("watch fan-out to 100, per delivery", &bare, &full, Some(3.0));
@@ -79,10 +77,7 @@ fn fixed_cost(effort: Effort, table: &mut Table) {
     let count = effort.scale(200);
     let [bare, full] = alternate(
         rounds,
-        [
-            &mut || (0..count).for_each(|seed| floor::idle(seed, 5)),
-            &mut || (0..count).for_each(|seed| product::idle(seed, 3)),
-        ],
+        [&mut || (0..count).for_each(|seed| floor::idle(seed, 5)), &mut || (0..count).for_each(|seed| product::idle(seed, 3))],
     );
     table.absolute("one seed: 2 servers, 3 idle clients", &per(count, &full), Some(Duration::from_micros(100)));
     table.ratio("the same, floor: five bare nodes", &per(count, &bare), &per(count, &full), None);

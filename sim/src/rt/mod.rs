@@ -9,8 +9,9 @@
 mod clock;
 mod process;
 mod sleep;
+mod table;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::Future;
@@ -18,7 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use madsim::runtime::{Handle, NodeHandle, Runtime};
 use madsim::time::TimeHandle;
@@ -31,10 +32,11 @@ pub use clock::Clock;
 pub use process::{HostId, Main, ProcessId, ProcessState, TaskHandle};
 pub use sleep::Sleep;
 
-use process::Processes;
+use process::{Host, Process};
+use table::Table;
 
-/// Model nanoseconds on madsim's clock per model microsecond.
-const SCALE: u64 = 1_000_000;
+/// The latest time of a timer, in microseconds: after ten thousand years, and madsim's clock can still count it.
+const HORIZON: u64 = u64::MAX / 4;
 /// How often madsim's bookkeeping of ended tasks is pruned, in spawns.
 const PRUNE_EVERY: usize = 256;
 /// Polls after which a run is taken to be stuck in a loop that never lets time pass.
@@ -48,9 +50,14 @@ pub struct Rt {
 
 struct Inner {
     time: TimeHandle,
+    /// Model time in microseconds. It stands still while a task is polled, so it is read once per poll.
+    now: AtomicU64,
+    /// Puts timers into madsim's heap: one sleep that is set anew for each costs less than a sleep for each.
+    timer: Mutex<Timer>,
     handle: Handle,
     node: NodeHandle,
-    processes: Mutex<Processes>,
+    hosts: Table<Host>,
+    processes: Table<Arc<Process>>,
     timeline: Mutex<Timeline>,
     live_tasks: AtomicUsize,
     spawned: AtomicUsize,
@@ -63,6 +70,12 @@ struct Inner {
 
 /// Told of a panic when its process is already down.
 type OnPanic = Arc<dyn Fn(&Panic) + Send + Sync>;
+
+struct Timer {
+    /// When madsim's clock began.
+    base: Instant,
+    sleep: madsim::time::Sleep,
+}
 
 /// A panic inside a task of a process. The process is down from then on.
 #[derive(Clone, Debug)]
@@ -118,9 +131,12 @@ pub fn run<T>(seed: u64, main: impl AsyncFnOnce(Rt) -> T) -> T {
         let _quiet = quiet_panics();
         let timeline = rt.clone();
         rt.spawn_raw(async move { timeline.run_timeline().await });
-        let result = main(rt.clone()).await;
-        rt.stop().await;
-        result
+        rt.on_the_clock(async {
+            let result = main(rt.clone()).await;
+            rt.stop().await;
+            result
+        })
+        .await
     })
 }
 
@@ -128,7 +144,7 @@ thread_local! {
     /// The message of the panic that is being unwound on this thread, if a task of a process raised it.
     static LAST_PANIC: RefCell<Option<(String, bool)>> = const { RefCell::new(None) };
     /// Whether panics on this thread are caught and reported by the runtime.
-    static CATCHING: RefCell<bool> = const { RefCell::new(false) };
+    static CATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Installs, once per program, a panic hook that keeps quiet for panics which the runtime catches.
@@ -137,7 +153,7 @@ fn quiet_panics() -> impl Drop {
     HOOK.call_once(|| {
         let default = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if !CATCHING.with_borrow(|catching| *catching) {
+            if !CATCHING.get() {
                 return default(info);
             }
             let text = info.payload_as_str().unwrap_or("(no message)");
@@ -159,15 +175,18 @@ fn quiet_panics() -> impl Drop {
 
 impl Rt {
     fn new() -> Self {
-        let handle = Handle::current();
+        let (handle, time) = (Handle::current(), TimeHandle::current());
         // Not on madsim's main node, whose bookkeeping of ended tasks can never be pruned.
         let node = handle.create_node().name("model").build();
         Self {
             inner: Arc::new(Inner {
-                time: TimeHandle::current(),
+                now: AtomicU64::new(0),
+                timer: Mutex::new(Timer { base: time.now_instant() - time.elapsed(), sleep: time.sleep(Duration::ZERO) }),
+                time,
                 handle,
                 node,
-                processes: Mutex::default(),
+                hosts: Table::default(),
+                processes: Table::default(),
                 timeline: Mutex::default(),
                 live_tasks: AtomicUsize::new(0),
                 spawned: AtomicUsize::new(0),
@@ -182,12 +201,44 @@ impl Rt {
 
     /// Model time.
     pub fn now(&self) -> SimTime {
-        SimTime::from_micros((self.inner.time.elapsed().as_nanos() as u64) / SCALE)
+        SimTime::from_micros(self.inner.now.load(Ordering::Relaxed))
+    }
+
+    /// Reads madsim's clock: at the beginning of every poll.
+    fn refresh(&self) {
+        let elapsed = self.inner.time.elapsed();
+        let micros = elapsed.as_secs() * 1_000 + u64::from(elapsed.subsec_millis());
+        self.inner.now.store(micros, Ordering::Relaxed);
+    }
+
+    /// `future`, with the clock read before each of its polls.
+    async fn on_the_clock<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|cx| {
+            self.refresh();
+            future.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Has madsim wake the task of `cx` at `at`, or at once if that has passed.
+    fn arm(&self, cx: &mut Context<'_>, at: SimTime) {
+        if at == SimTime::NEVER {
+            return;
+        }
+        let mut timer = self.inner.timer.lock();
+        // One model microsecond is one madsim millisecond.
+        let deadline = timer.base + Duration::from_millis(at.as_micros().min(HORIZON));
+        let mut sleep = Pin::new(&mut timer.sleep);
+        sleep.as_mut().reset(deadline);
+        if sleep.poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
     }
 
     /// Completes at `at`, or at once if that has passed.
     pub fn sleep_until(&self, at: SimTime) -> Sleep {
-        Sleep::new(self.inner.time.clone(), at)
+        Sleep::new(self.clone(), at)
     }
 
     /// Completes when `duration` of model time has passed.
@@ -197,10 +248,7 @@ impl Rt {
 
     /// Arranges that `waker` is called at `at`. Cannot be undone; a wake too many is harmless.
     pub fn wake_at(&self, waker: &Waker, at: SimTime) {
-        let mut sleep = self.sleep_until(at);
-        if Pin::new(&mut sleep).poll(&mut Context::from_waker(waker)).is_ready() {
-            waker.wake_by_ref();
-        }
+        self.arm(&mut Context::from_waker(waker), at);
     }
 
     /// Carries out `action` at `at` (now if that has passed), whatever happens to any process meanwhile. Actions of
@@ -219,6 +267,7 @@ impl Rt {
 
     async fn run_timeline(&self) {
         std::future::poll_fn(|cx| {
+            self.refresh();
             loop {
                 if self.inner.stopping.load(Ordering::Relaxed) {
                     // Unfinished actions may hold handles on the world: dropping them breaks the cycle.
@@ -281,8 +330,10 @@ impl Rt {
         for process in self.processes() {
             self.crash(process);
         }
-        self.inner.processes.lock().forget_mains();
         *self.inner.on_panic.lock() = None;
+        for process in self.inner.processes.iter() {
+            process.forget_main();
+        }
         let waker = self.inner.timeline.lock().waker.take();
         if let Some(waker) = waker {
             waker.wake();

@@ -14,12 +14,13 @@ use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use slab::Slab;
 
 use super::{CATCHING, Clock, LAST_PANIC, POLLS_MAX, Panic, Rt};
 use crate::time::SimTime;
@@ -49,60 +50,53 @@ type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// What a process does from its start; called with the number of its incarnation (0 at the first start).
 pub type Main = Arc<dyn Fn(u32) -> BoxFuture + Send + Sync>;
 
-struct Process {
+/// A process. Its tasks look at it on every poll.
+pub(super) struct Process {
+    id: ProcessId,
     name: Arc<str>,
     host: HostId,
-    main: Option<Main>,
-    shared: Arc<Shared>,
-}
-
-/// The part of a process that its tasks look at on every poll.
-struct Shared {
-    id: ProcessId,
+    main: Mutex<Option<Main>>,
     state: AtomicU8,
-    /// Counts starts; tasks of an earlier incarnation are dead.
+    /// Counts crashes; tasks of an earlier incarnation are dead.
     incarnation: AtomicU32,
-    tasks: Mutex<Vec<Arc<TaskCell>>>,
+    tasks: Mutex<Slab<Arc<TaskCell>>>,
     /// Tasks that were due while the process was paused.
     parked: Mutex<Vec<Waker>>,
 }
 
-struct Host {
-    name: Arc<str>,
-    clock: Clock,
-}
-
-#[derive(Default)]
-pub(super) struct Processes {
-    hosts: Vec<Host>,
-    processes: Vec<Process>,
-}
-
-impl Processes {
-    /// Process mains may own handles on the world; forgetting them breaks the cycle.
-    pub(super) fn forget_mains(&mut self) {
-        for process in &mut self.processes {
-            process.main = None;
-        }
+impl Process {
+    /// What a process does may own handles on the world; forgetting it breaks the cycle.
+    pub(super) fn forget_main(&self) {
+        let main = self.main.lock().take();
+        drop(main);
     }
 }
 
+pub(super) struct Host {
+    name: Arc<str>,
+    clock: Mutex<Clock>,
+}
+
 struct TaskCell {
+    /// Its place among the tasks of its process.
+    place: usize,
     incarnation: u32,
     aborted: AtomicBool,
-    /// Taken out while it is polled, and for good when the task ends.
+    /// Locked while it is polled; gone for good when the task has ended.
     future: Mutex<Option<BoxFuture>>,
-    waker: Mutex<Option<Waker>>,
+    /// Set at the first poll.
+    waker: OnceLock<Waker>,
 }
 
 impl TaskCell {
-    /// Drops the task's state now and lets its runtime task end at its next poll.
+    /// Drops the task's state now and lets its runtime task end at its next poll. A task that ends itself while it is
+    /// polled loses its state at its next suspension point.
     fn end(&self) {
         self.aborted.store(true, Ordering::Relaxed);
-        let future = self.future.lock().take();
+        let future = self.future.try_lock().and_then(|mut future| future.take());
         drop(future);
-        if let Some(waker) = self.waker.lock().take() {
-            waker.wake();
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
         }
     }
 }
@@ -127,7 +121,7 @@ impl ipam_core::Task for TaskHandle {
 /// Polls a task while its process runs.
 struct TaskFuture {
     rt: Rt,
-    process: Arc<Shared>,
+    process: Arc<Process>,
     cell: Arc<TaskCell>,
 }
 
@@ -136,8 +130,19 @@ impl TaskFuture {
         self.cell.aborted.load(Ordering::Relaxed) || self.process.incarnation.load(Ordering::Relaxed) != self.cell.incarnation
     }
 
+    /// The task is over. A crash has forgotten all tasks of the lives before it.
     fn forget(&self) {
-        self.process.tasks.lock().retain(|task| !Arc::ptr_eq(task, &self.cell));
+        if self.process.incarnation.load(Ordering::Relaxed) == self.cell.incarnation {
+            self.process.tasks.lock().remove(self.cell.place);
+        }
+    }
+
+    fn count_poll(&self) {
+        // One thread polls the tasks of a run: no need for an atomic addition.
+        let polls = &self.rt.inner.polls;
+        let count = polls.load(Ordering::Relaxed) + 1;
+        assert!(count < POLLS_MAX, "the run does not come to an end: {POLLS_MAX} polls");
+        polls.store(count, Ordering::Relaxed);
     }
 }
 
@@ -145,133 +150,123 @@ impl Future for TaskFuture {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.rt.refresh();
         if self.is_dead() {
+            self.forget();
             return Poll::Ready(());
         }
         if self.process.state.load(Ordering::Relaxed) == ProcessState::Paused as u8 {
             self.process.parked.lock().push(cx.waker().clone());
             return Poll::Pending;
         }
-        let polls = self.rt.inner.polls.fetch_add(1, Ordering::Relaxed);
-        assert!(polls < POLLS_MAX, "the run does not come to an end: {POLLS_MAX} polls");
-        let Some(mut future) = self.cell.future.lock().take() else { return Poll::Ready(()) };
-        {
-            let mut waker = self.cell.waker.lock();
-            if waker.is_none() {
-                *waker = Some(cx.waker().clone());
-            }
-        }
+        self.count_poll();
+        self.cell.waker.get_or_init(|| cx.waker().clone());
+        let mut slot = self.cell.future.lock();
+        let Some(future) = slot.as_mut() else { return Poll::Ready(()) };
         CATCHING.set(true);
         let poll = std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
         CATCHING.set(false);
-        match poll {
-            Ok(Poll::Pending) if !self.is_dead() => {
-                *self.cell.future.lock() = Some(future);
-                Poll::Pending
-            }
-            Ok(Poll::Pending) => Poll::Ready(()),
-            Ok(Poll::Ready(())) => {
-                self.forget();
-                Poll::Ready(())
-            }
-            Err(_) => {
-                let (message, in_core) = LAST_PANIC.take().unwrap_or_default();
-                let process = self.process.id;
-                let panic = Panic { process, at: self.rt.now(), message, in_core };
-                self.rt.inner.panics.lock().push(panic.clone());
-                self.rt.crash(process);
-                let told = self.rt.inner.on_panic.lock().clone();
-                if let Some(told) = told {
-                    told(&panic);
-                }
-                Poll::Ready(())
+        if matches!(poll, Ok(Poll::Pending)) && !self.is_dead() {
+            return Poll::Pending;
+        }
+        // Dropped last, and without the lock: it may do anything.
+        let _over = slot.take();
+        drop(slot);
+        self.forget();
+        if poll.is_err() {
+            let (message, in_core) = LAST_PANIC.take().unwrap_or_default();
+            let process = self.process.id;
+            let panic = Panic { process, at: self.rt.now(), message, in_core };
+            self.rt.inner.panics.lock().push(panic.clone());
+            self.rt.crash(process);
+            let told = self.rt.inner.on_panic.lock().clone();
+            if let Some(told) = told {
+                told(&panic);
             }
         }
+        Poll::Ready(())
     }
 }
 
 impl Rt {
     /// Adds a host.
     pub fn add_host(&self, name: &str) -> HostId {
-        let mut all = self.inner.processes.lock();
-        all.hosts.push(Host { name: name.into(), clock: Clock::default() });
-        HostId(all.hosts.len() as u32 - 1)
+        HostId(self.inner.hosts.push(Host { name: name.into(), clock: Mutex::default() }))
     }
 
     /// Adds a process, which is down until [`Rt::start`].
     pub fn add_process(&self, host: HostId, name: &str) -> ProcessId {
-        let mut all = self.inner.processes.lock();
-        let id = ProcessId(all.processes.len() as u32);
-        let shared = Shared {
+        let id = ProcessId(self.inner.processes.len() as u32);
+        self.inner.processes.push(Arc::new(Process {
             id,
+            name: name.into(),
+            host,
+            main: Mutex::default(),
             state: AtomicU8::new(ProcessState::Down as u8),
             incarnation: AtomicU32::new(0),
             tasks: Mutex::default(),
             parked: Mutex::default(),
-        };
-        all.processes.push(Process { name: name.into(), host, main: None, shared: Arc::new(shared) });
+        }));
         id
     }
 
     /// Says what `process` does when it starts.
     pub fn set_main<F: Future<Output = ()> + Send + 'static>(&self, process: ProcessId, main: impl Fn(u32) -> F + Send + Sync + 'static) {
-        self.inner.processes.lock().processes[process.0 as usize].main = Some(Arc::new(move |incarnation| Box::pin(main(incarnation))));
+        *self.process(process).main.lock() = Some(Arc::new(move |incarnation| Box::pin(main(incarnation))));
     }
 
     /// Every process, in the order in which they were added.
     pub fn processes(&self) -> Vec<ProcessId> {
-        (0..self.inner.processes.lock().processes.len() as u32).map(ProcessId).collect()
+        (0..self.inner.processes.len() as u32).map(ProcessId).collect()
     }
 
     /// The processes of `host`.
     pub fn processes_of(&self, host: HostId) -> Vec<ProcessId> {
-        self.inner.processes.lock().processes.iter().filter(|process| process.host == host).map(|process| process.shared.id).collect()
+        self.inner.processes.iter().filter(|process| process.host == host).map(|process| process.id).collect()
     }
 
     /// The process called `name`.
     pub fn find_process(&self, name: &str) -> Option<ProcessId> {
-        self.inner.processes.lock().processes.iter().find(|process| &*process.name == name).map(|process| process.shared.id)
+        self.inner.processes.iter().find(|process| &*process.name == name).map(|process| process.id)
     }
 
     /// The host called `name`.
     pub fn find_host(&self, name: &str) -> Option<HostId> {
-        self.inner.processes.lock().hosts.iter().position(|host| &*host.name == name).map(|index| HostId(index as u32))
+        self.inner.hosts.iter().position(|host| &*host.name == name).map(|index| HostId(index as u32))
     }
 
     /// The name of `process`.
     pub fn process_name(&self, process: ProcessId) -> Arc<str> {
-        self.inner.processes.lock().processes[process.0 as usize].name.clone()
+        self.process(process).name.clone()
     }
 
     /// The host of `process`.
     pub fn host_of(&self, process: ProcessId) -> HostId {
-        self.inner.processes.lock().processes[process.0 as usize].host
+        self.process(process).host
     }
 
     /// The name of `host`.
     pub fn host_name(&self, host: HostId) -> Arc<str> {
-        self.inner.processes.lock().hosts[host.0 as usize].name.clone()
+        self.inner.hosts[host.0].name.clone()
     }
 
     /// The clock of the host of `process`.
     pub fn clock_of(&self, process: ProcessId) -> Clock {
-        let all = self.inner.processes.lock();
-        all.hosts[all.processes[process.0 as usize].host.0 as usize].clock
+        *self.inner.hosts[self.process(process).host.0].clock.lock()
     }
 
     /// Changes the clock of `host`.
     pub fn adjust_clock(&self, host: HostId, change: impl FnOnce(&mut Clock, SimTime)) {
-        let now = self.now();
-        change(&mut self.inner.processes.lock().hosts[host.0 as usize].clock, now);
+        change(&mut self.inner.hosts[host.0].clock.lock(), self.now());
     }
 
-    fn shared(&self, process: ProcessId) -> Arc<Shared> {
-        self.inner.processes.lock().processes[process.0 as usize].shared.clone()
+    fn process(&self, process: ProcessId) -> &Arc<Process> {
+        &self.inner.processes[process.0]
     }
 
     /// What `process` is doing.
     pub fn state(&self, process: ProcessId) -> ProcessState {
-        match self.shared(process).state.load(Ordering::Relaxed) {
+        match self.process(process).state.load(Ordering::Relaxed) {
             0 => ProcessState::Down,
             1 => ProcessState::Running,
             _ => ProcessState::Paused,
@@ -280,7 +275,7 @@ impl Rt {
 
     /// How many times `process` has crashed or been stopped.
     pub fn incarnation(&self, process: ProcessId) -> u32 {
-        self.shared(process).incarnation.load(Ordering::Relaxed)
+        self.process(process).incarnation.load(Ordering::Relaxed)
     }
 
     /// Starts `process` if it is down. Returns whether it was.
@@ -288,17 +283,14 @@ impl Rt {
         if self.inner.stopping.load(Ordering::Relaxed) {
             return false;
         }
-        let (shared, main) = {
-            let all = self.inner.processes.lock();
-            let process = &all.processes[process.0 as usize];
-            (process.shared.clone(), process.main.clone())
-        };
-        if shared.state.load(Ordering::Relaxed) != ProcessState::Down as u8 {
+        let known = self.process(process);
+        if known.state.load(Ordering::Relaxed) != ProcessState::Down as u8 {
             return false;
         }
-        shared.state.store(ProcessState::Running as u8, Ordering::Relaxed);
+        known.state.store(ProcessState::Running as u8, Ordering::Relaxed);
+        let main = known.main.lock().clone();
         if let Some(main) = main {
-            self.spawn(process, main(shared.incarnation.load(Ordering::Relaxed)));
+            self.spawn(process, main(known.incarnation.load(Ordering::Relaxed)));
         }
         true
     }
@@ -307,17 +299,17 @@ impl Rt {
     ///
     /// A task may crash its own process; it gets no further than its next suspension point.
     pub fn crash(&self, process: ProcessId) -> bool {
-        let shared = self.shared(process);
-        if shared.state.swap(ProcessState::Down as u8, Ordering::Relaxed) == ProcessState::Down as u8 {
+        let process = self.process(process);
+        if process.state.swap(ProcessState::Down as u8, Ordering::Relaxed) == ProcessState::Down as u8 {
             return false;
         }
-        shared.incarnation.fetch_add(1, Ordering::Relaxed);
-        let tasks = std::mem::take(&mut *shared.tasks.lock());
-        for task in tasks {
+        process.incarnation.fetch_add(1, Ordering::Relaxed);
+        let tasks = std::mem::take(&mut *process.tasks.lock());
+        for (_, task) in tasks {
             task.end();
         }
         // A task that was spawned during a pause has never been polled, so only its parked waker can end it.
-        for waker in std::mem::take(&mut *shared.parked.lock()) {
+        for waker in std::mem::take(&mut *process.parked.lock()) {
             waker.wake();
         }
         true
@@ -326,16 +318,16 @@ impl Rt {
     /// Stops `process` in its tracks. Returns whether it was running.
     pub fn pause(&self, process: ProcessId) -> bool {
         let (running, paused) = (ProcessState::Running as u8, ProcessState::Paused as u8);
-        self.shared(process).state.compare_exchange(running, paused, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        self.process(process).state.compare_exchange(running, paused, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Lets a paused `process` go on. Returns whether it was paused.
     pub fn resume(&self, process: ProcessId) -> bool {
-        let shared = self.shared(process);
+        let process = self.process(process);
         let (running, paused) = (ProcessState::Running as u8, ProcessState::Paused as u8);
-        let resumed = shared.state.compare_exchange(paused, running, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let resumed = process.state.compare_exchange(paused, running, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if resumed {
-            for waker in std::mem::take(&mut *shared.parked.lock()) {
+            for waker in std::mem::take(&mut *process.parked.lock()) {
                 waker.wake();
             }
         }
@@ -344,18 +336,29 @@ impl Rt {
 
     /// Runs `future` as a task of `process`. A process that is down runs nothing: the future is dropped.
     pub fn spawn(&self, process: ProcessId, future: impl Future<Output = ()> + Send + 'static) -> TaskHandle {
-        let shared = self.shared(process);
-        let down = shared.state.load(Ordering::Relaxed) == ProcessState::Down as u8;
-        let cell = Arc::new(TaskCell {
-            incarnation: shared.incarnation.load(Ordering::Relaxed),
-            aborted: AtomicBool::new(down),
-            future: Mutex::new((!down).then(|| Box::pin(future) as BoxFuture)),
-            waker: Mutex::default(),
-        });
-        if !down {
-            shared.tasks.lock().push(cell.clone());
-            self.spawn_raw(TaskFuture { rt: self.clone(), process: shared, cell: cell.clone() });
+        let process = self.process(process);
+        let down = process.state.load(Ordering::Relaxed) == ProcessState::Down as u8;
+        let future = (!down).then(|| Box::pin(future) as BoxFuture);
+        let cell = |place: usize| {
+            Arc::new(TaskCell {
+                place,
+                incarnation: process.incarnation.load(Ordering::Relaxed),
+                aborted: AtomicBool::new(down),
+                future: Mutex::new(future),
+                waker: OnceLock::new(),
+            })
+        };
+        if down {
+            return TaskHandle(cell(usize::MAX));
         }
+        let cell = {
+            let mut tasks = process.tasks.lock();
+            let entry = tasks.vacant_entry();
+            let cell = cell(entry.key());
+            entry.insert(cell.clone());
+            cell
+        };
+        self.spawn_raw(TaskFuture { rt: self.clone(), process: process.clone(), cell: cell.clone() });
         TaskHandle(cell)
     }
 }

@@ -1,0 +1,113 @@
+//! What the simulation costs, beside what it could cost at best: `cargo bench -p ipam-sim`.
+//!
+//! Every figure is taken in alternation with its floor, in one process, because only such ratios mean anything on a
+//! machine that other work shares. The last line of a group is what the project promises; nothing here fails.
+//!
+//! A word as argument runs only the groups whose name contains it. Without `--bench` (as under `cargo test --benches`)
+//! every group runs once, shortly, to show that it still works.
+
+mod floor;
+mod measure;
+mod product;
+
+use std::time::Duration;
+
+use measure::{Effort, Table, alternate, per, resident_bytes, time};
+
+/// Requests of one simulation: about as many as a small scenario makes.
+const REQUESTS: u64 = 4_000;
+/// Watchers of one object, and how often it changes.
+const WATCHERS: usize = 100;
+const CHANGES: u64 = 300;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let effort = if arguments.iter().any(|argument| argument == "--bench") { Effort::Full } else { Effort::Smoke };
+    let filter = arguments.into_iter().find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let mut table = Table::new();
+    let groups: [(&str, fn(Effort, &mut Table)); 5] =
+        [("request", requests), ("fan-out", fan_out), ("seed", fixed_cost), ("threads", threads), ("memory", memory)];
+    for (name, group) in groups {
+        if name.contains(&filter) {
+            group(effort, &mut table);
+        }
+    }
+    table.print();
+}
+
+/// One API request through link, server, store, observer and digest; floor: a map behind two bare sleeps.
+fn requests(effort: Effort, table: &mut Table) {
+    let rounds = effort.rounds(25);
+    let count = effort.scale(REQUESTS);
+    let heap = per(count, &alternate(rounds, [&mut || floor::heap_loop(count)])[0]);
+    table.note("event loop alone, 256 pending, per event", heap);
+    let work: [(&str, fn(u64), fn(u64), Option<f64>); 3] = [
+        ("GET", floor::get, product::get, None),
+        ("PUT", floor::put, product::put, None),
+        ("GET and PUT 1:1", floor::get_and_put, product::get_and_put, Some(3.0)),
+    ];
+    for (name, floor, product, target) in work {
+        let [bare, full] = alternate(rounds, [&mut || floor(count), &mut || product(count)]);
+        table.ratio(&format!("request, {name}"), &per(count, &bare), &per(count, &full), target);
+    }
+    let crowd = 32;
+    let [bare, full] = alternate(rounds, [&mut || floor::crowd(crowd, count), &mut || product::crowd(crowd, count)]);
+    table.ratio("request, GET and PUT 1:1, 32 clients", &per(count, &bare), &per(count, &full), None);
+}
+
+/// One change seen by many watchers; floor: a bare channel to each.
+fn fan_out(effort: Effort, table: &mut Table) {
+    let rounds = effort.rounds(15);
+    let changes = effort.scale(CHANGES);
+    let deliveries = changes * WATCHERS as u64;
+    let [bare, timed, full] = alternate(
+        rounds,
+        [&mut || floor::fan_out(WATCHERS, changes), &mut || floor::fan_out_with_sleep(WATCHERS, changes), &mut || {
+            product::fan_out(WATCHERS, changes)
+        }],
+    );
+    let (bare, timed, full) = (per(deliveries, &bare), per(deliveries, &timed), per(deliveries, &full));
+    table.ratio("watch fan-out to 100, per delivery", &bare, &full, Some(3.0));
+    table.ratio("the same, floor with a delay for each", &timed, &full, None);
+}
+
+/// A cluster of two servers and three idle clients, built and taken down.
+fn fixed_cost(effort: Effort, table: &mut Table) {
+    let rounds = effort.rounds(25);
+    let count = effort.scale(200);
+    let [bare, full] = alternate(
+        rounds,
+        [&mut || (0..count).for_each(|seed| floor::idle(seed, 5)), &mut || (0..count).for_each(|seed| product::idle(seed, 3))],
+    );
+    table.absolute("one seed: 2 servers, 3 idle clients", &per(count, &full), Some(Duration::from_micros(100)));
+    table.ratio("the same, floor: five bare nodes", &per(count, &bare), &per(count, &full), None);
+}
+
+/// The same sweep on one thread and on two.
+fn threads(effort: Effort, table: &mut Table) {
+    let rounds = effort.rounds(15);
+    let seeds = effort.scale(60);
+    let sweep = |threads: u64| {
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                scope.spawn(move || (0..seeds).for_each(|seed| product::small_seed(thread * seeds + seed)));
+            }
+        });
+    };
+    let [one, two] = alternate(rounds, [&mut || sweep(1), &mut || sweep(2)]);
+    let speed_up: Vec<f64> = one.iter().zip(&two).map(|(one, two)| 2.0 * one.as_secs_f64() / two.as_secs_f64()).collect();
+    table.factor("two threads against one", &speed_up, 1.8);
+}
+
+/// Resident set after many small seeds against that after few.
+fn memory(effort: Effort, table: &mut Table) {
+    let (few, many) = (effort.scale(1_000), effort.scale(100_000));
+    (0..few).for_each(product::small_seed);
+    let before = resident_bytes();
+    let took = time(&mut || (few..many).for_each(product::small_seed));
+    let after = resident_bytes();
+    if let (Some(before), Some(after)) = (before, after) {
+        table.growth("resident set, many seeds against few", (few, before), (many, after), 0.10);
+    }
+    table.note("one small seed (20 GET and PUT, a watch)", per(many - few, &[took]));
+}

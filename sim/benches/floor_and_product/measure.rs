@@ -1,0 +1,129 @@
+//! Taking times in alternation, and the table of what came out.
+
+use std::time::{Duration, Instant};
+
+/// How much work to spend on a figure.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Effort {
+    /// Enough for a figure.
+    Full,
+    /// Enough to see that it runs.
+    Smoke,
+}
+
+impl Effort {
+    pub(crate) fn rounds(self, full: usize) -> usize {
+        if self == Effort::Full { full } else { 1 }
+    }
+
+    pub(crate) fn scale(self, full: u64) -> u64 {
+        if self == Effort::Full { full } else { (full / 50).max(2) }
+    }
+}
+
+/// How long `work` takes. The clock is read outside the simulation, where it is the real one.
+pub(crate) fn time(work: &mut dyn FnMut()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+/// Times of each kind of work, one of each kind per round, so that what disturbs the machine disturbs all alike.
+pub(crate) fn alternate<const N: usize>(rounds: usize, mut works: [&mut dyn FnMut(); N]) -> [Vec<Duration>; N] {
+    for work in &mut works {
+        work();
+    }
+    let mut times = std::array::from_fn(|_| Vec::with_capacity(rounds));
+    for _ in 0..rounds {
+        for (work, times) in works.iter_mut().zip(&mut times) {
+            times.push(time(work));
+        }
+    }
+    times
+}
+
+/// Nanoseconds per item.
+pub(crate) fn per(count: u64, times: &[Duration]) -> Vec<f64> {
+    times.iter().map(|time| time.as_nanos() as f64 / count as f64).collect()
+}
+
+/// Bytes of memory that the process holds; `None` where the system does not say.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    let pages: u64 = std::fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * 4_096)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+/// A figure of so many nanoseconds, in the unit that suits it.
+fn nanos(value: f64) -> String {
+    if value < 10_000.0 { format!("{value:.0} ns") } else { format!("{:.1} us", value / 1e3) }
+}
+
+/// Rows: what, floor, product, ratio, target, verdict.
+pub(crate) struct Table {
+    rows: Vec<[String; 6]>,
+}
+
+impl Table {
+    pub(crate) fn new() -> Self {
+        let head = ["what", "floor", "product", "ratio", "target", ""];
+        Self { rows: vec![head.map(str::to_owned)] }
+    }
+
+    fn row(&mut self, what: &str, floor: String, product: String, ratio: String, target: Option<(String, bool)>) {
+        let (target, verdict) = target.map_or((String::new(), ""), |(target, met)| (target, if met { "met" } else { "MISSED" }));
+        let row = [what.to_owned(), floor, product, ratio, target, verdict.to_owned()];
+        eprintln!("{}", row.join("  "));
+        self.rows.push(row);
+    }
+
+    /// A figure by itself.
+    pub(crate) fn note(&mut self, what: &str, times: Vec<f64>) {
+        self.row(what, String::new(), nanos(median(&times)), String::new(), None);
+    }
+
+    /// Product against floor: the median of the rounds' ratios.
+    pub(crate) fn ratio(&mut self, what: &str, floor: &[f64], product: &[f64], target: Option<f64>) {
+        let ratios: Vec<f64> = floor.iter().zip(product).map(|(floor, product)| product / floor).collect();
+        let ratio = median(&ratios);
+        let target = target.map(|target| (format!("<= {target:.2}"), ratio <= target));
+        self.row(what, nanos(median(floor)), nanos(median(product)), format!("{ratio:.2}"), target);
+    }
+
+    /// A time with a target of its own.
+    pub(crate) fn absolute(&mut self, what: &str, times: &[f64], target: Option<Duration>) {
+        let value = median(times);
+        let target = target.map(|target| (format!("<= {}", nanos(target.as_nanos() as f64)), value <= target.as_nanos() as f64));
+        self.row(what, String::new(), nanos(value), String::new(), target);
+    }
+
+    /// A factor that should be at least `target`.
+    pub(crate) fn factor(&mut self, what: &str, values: &[f64], target: f64) {
+        let value = median(values);
+        self.row(what, String::new(), String::new(), format!("{value:.2}"), Some((format!(">= {target:.2}"), value >= target)));
+    }
+
+    /// Bytes after some and after many repetitions; they should differ by at most `target`.
+    pub(crate) fn growth(&mut self, what: &str, few: (u64, u64), many: (u64, u64), target: f64) {
+        let megabytes = |(seeds, bytes): (u64, u64)| format!("{:.1} MB after {seeds}", bytes as f64 / 1e6);
+        let ratio = many.1 as f64 / few.1 as f64;
+        let limit = 1.0 + target;
+        self.row(what, megabytes(few), megabytes(many), format!("{ratio:.3}"), Some((format!("<= {limit:.2}"), ratio <= limit)));
+    }
+
+    /// Prints everything in columns.
+    pub(crate) fn print(&self) {
+        let width = |column: usize| self.rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        let widths: [usize; 6] = std::array::from_fn(width);
+        println!();
+        for [what, floor, product, ratio, target, verdict] in &self.rows {
+            let [a, b, c, d, e, _] = widths;
+            println!("{what:<a$}  {floor:>b$}  {product:>c$}  {ratio:>d$}  {target:>e$}  {verdict}");
+        }
+    }
+}

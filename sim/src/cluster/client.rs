@@ -13,7 +13,7 @@ use ipam_core::{ApiError, Client, Object, Status, WatchStream};
 use serde::{Deserialize, Serialize};
 
 use super::exchange::{Exchange, Phase};
-use super::read::too_large;
+use super::read::{invalid_options, too_large};
 use super::request::{ApiReply, ApiRequest, Op};
 use super::watch::{End, KEEPALIVE, Next};
 use super::write::bad_request;
@@ -22,7 +22,7 @@ use crate::draw::{Concern, Draw, unit};
 use crate::kinds::KindId;
 use crate::net::{Block, Fate, high, low};
 use crate::object::typed;
-use crate::rt::ProcessId;
+use crate::rt::{ProcessId, ProcessState};
 use crate::selector::Selector;
 use crate::time::SimTime;
 use crate::trace::{EventKind, Outcome, WatchKind};
@@ -307,7 +307,6 @@ impl SimClient {
     async fn open(&self, kind: KindId, namespace: Option<Arc<str>>, options: &WatchOptions) -> Result<usize, ApiError> {
         let fabric = &self.fabric;
         let server = self.server();
-        let def = fabric.registry.get(kind);
         let to = fabric.server_process(server);
         let (fate, block) = loop {
             let (fate, block) = fabric.lock().net.send(self.process, to);
@@ -323,10 +322,41 @@ impl SimClient {
         };
         let processing = fabric.lock().samplers.processing.sample(high(block[2]));
         fabric.rt.sleep(after + processing).await;
+        if fabric.rt.state(to) == ProcessState::Paused {
+            // Nobody accepts the request before the server goes on, and until then nobody answers pings.
+            let goes_on = async {
+                fabric.in_process(to, Box::pin(async {})).await;
+            };
+            if !fabric.in_time(KEEPALIVE, goes_on).await {
+                return Err(TransportError::ConnectionLost.into());
+            }
+        }
         if !fabric.lock().servers[server].up {
             fabric.rt.sleep(after).await;
             return Err(TransportError::Refused.into());
         }
+        let opened = self.accept(server, kind, namespace, options, &block).await;
+        if let Err(ApiError::Status(_) | ApiError::Plain { .. }) = &opened
+            && !fabric.travel(to, self.process).await
+        {
+            fabric.rt.sleep(KEEPALIVE).await;
+            return Err(TransportError::ConnectionLost.into());
+        }
+        opened
+    }
+
+    /// What the server does with the request for a watch.
+    async fn accept(
+        &self,
+        server: usize,
+        kind: KindId,
+        namespace: Option<Arc<str>>,
+        options: &WatchOptions,
+        block: &Block,
+    ) -> Result<usize, ApiError> {
+        let fabric = &self.fabric;
+        let def = fabric.registry.get(kind);
+        fabric.lock().filter(def, self.process, server, (kind, Verb::Watch, None), block, fabric.rt.now())?;
         let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());
         let selector = selector.map_err(|message| ApiError::Status(bad_request(message)))?;
         let from = self.watch_start(server, kind, options).await?;
@@ -342,28 +372,27 @@ impl SimClient {
     /// Where the stream starts: after a revision, or with the cache's state.
     async fn watch_start(&self, server: usize, kind: KindId, options: &WatchOptions) -> Result<Option<u64>, ApiError> {
         let fabric = &self.fabric;
-        let invalid = |message: &'static str| {
-            let mut status = Status::new(ipam_core::Reason::Invalid, message);
-            status.details.kind = "ListOptions".into();
-            ApiError::from(status)
-        };
+        let invalid = |field, message| ApiError::Status(invalid_options(field, message));
         let not_older = options.resource_version_match == Some(ipam_core::api::VersionMatch::NotOlderThan);
         if options.send_initial_events && !fabric.lock().knobs.watch_list {
             return Err(invalid(
-                "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+                "sendInitialEvents",
+                "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
             ));
         }
         if options.send_initial_events && !not_older {
             return Err(invalid(
-                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                "resourceVersionMatch",
+                "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             ));
         }
         if !options.send_initial_events && options.resource_version_match.is_some() {
             return Err(invalid(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                "resourceVersionMatch",
+                "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             ));
         }
-        if fabric.lock().servers[server].ready_at > fabric.rt.now() {
+        if !fabric.lock().is_ready(server, kind, fabric.rt.now()) {
             return Err(Status::new(ipam_core::Reason::TooManyRequests, "storage is (re)initializing").retry_after(1).into());
         }
         let version = options.resource_version.as_deref().filter(|version| !version.is_empty());
@@ -380,8 +409,14 @@ impl SimClient {
             let now = fabric.rt.now();
             let reaches = fabric.lock().cache_reaches(server, kind, wanted, now);
             match reaches {
-                Some(at) if at <= now => return Ok(None),
-                _ if now >= give_up => return Err(ApiError::Status(too_large(wanted, fabric.store(|store| store.revision())))),
+                Some(at) if at <= now => {
+                    fabric.lock().servers[server].caches[usize::from(kind.0)].advance(wanted);
+                    return Ok(None);
+                }
+                _ if now >= give_up => {
+                    let current = fabric.lock().servers[server].caches[usize::from(kind.0)].visible(now);
+                    return Err(ApiError::Status(too_large(wanted, current)));
+                }
                 Some(at) => fabric.rt.sleep_until(at.min(give_up)).await,
                 None => fabric.rt.sleep_until((now + Duration::from_millis(100)).min(give_up)).await,
             }

@@ -121,7 +121,7 @@ impl State {
             let applies = |side: &crate::net::Side, process| side.contains(process);
             applies(&fault.clients, client)
                 && applies(&fault.servers, server)
-                && (fault.verbs.is_empty() || fault.verbs.contains(&verb))
+                && (fault.verbs.contains(&verb) || fault.verbs.is_empty() && verb != Verb::Watch)
                 && (fault.kinds.is_empty() || fault.kinds.contains(&kind))
                 && unit(block[3].rotate_left(*index as u32 * 13)) < fault.chance
         });
@@ -131,11 +131,11 @@ impl State {
     }
 
     /// Whether the request is refused for want of permission.
-    fn is_forbidden(&mut self, request: &ApiRequest, verb: Verb, at: SimTime) -> bool {
+    fn is_forbidden(&mut self, client: ProcessId, kind: KindId, verb: Verb, at: SimTime) -> bool {
         let hit = self.forbidden.iter().find(|rule| {
-            rule.clients.contains(request.client)
+            rule.clients.contains(client)
                 && (rule.verbs.is_empty() || rule.verbs.contains(&verb))
-                && (rule.kinds.is_empty() || rule.kinds.contains(&request.kind))
+                && (rule.kinds.is_empty() || rule.kinds.contains(&kind))
         });
         let fault = hit.map(|rule| rule.fault);
         if let Some(Some(index)) = fault {
@@ -145,20 +145,19 @@ impl State {
     }
 
     /// What the filters of K §8.1 say: overload before permission, permission before everything else.
-    fn filter(
+    pub(super) fn filter(
         &mut self,
-        fabric: &Fabric,
+        def: &TypeDef,
+        client: ProcessId,
         server: usize,
-        request: &ApiRequest,
+        (kind, verb, key): (KindId, Verb, Option<&ObjectKey>),
         block: &Block,
         now: SimTime,
     ) -> Result<Option<Mishap>, ApiError> {
-        let verb = request.op.verb();
-        let def = fabric.registry.get(request.kind);
         let mut mishap = None;
         if !self.api_faults.is_empty() {
             let process = self.servers[server].process;
-            mishap = self.mishap(request.client, process, request.kind, verb, block, now);
+            mishap = self.mishap(client, process, kind, verb, block, now);
             match mishap {
                 Some(Mishap::TooManyRequests { retry_after }) => {
                     let text = "Too many requests, please try again later.";
@@ -171,15 +170,16 @@ impl State {
                 _ => {}
             }
         }
-        if !self.forbidden.is_empty() && self.is_forbidden(request, verb, now) {
-            return Err(forbidden(def, verb, request.op.key()));
+        if !self.forbidden.is_empty() && self.is_forbidden(client, kind, verb, now) {
+            return Err(forbidden(def, verb, key));
         }
         Ok(mishap)
     }
 
     /// Answers a request, or finds that it has to wait.
     pub(crate) fn serve(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, now: SimTime) -> Served {
-        let mishap = match self.filter(fabric, server, &request, &block, now) {
+        let what = (request.kind, request.op.verb(), request.op.key());
+        let mishap = match self.filter(fabric.registry.get(request.kind), request.client, server, what, &block, now) {
             Ok(mishap) => mishap,
             Err(error) => return Served::Now(Err(error)),
         };
@@ -192,15 +192,16 @@ impl State {
     /// Whether a request needs something that is not there yet.
     fn must_wait(&mut self, fabric: &Fabric, server: usize, request: &ApiRequest, now: SimTime) -> bool {
         let kind = request.kind;
+        let ready = self.is_ready(server, kind, now);
         match &request.op {
             Op::Get { resource_version, .. } => match get_freshness(resource_version.as_deref()) {
-                Ok(Freshness::AtLeast(revision)) => self.cache_reaches(server, kind, revision, now) != Some(now),
-                Ok(Freshness::Any) => self.servers[server].ready_at > now && !self.reaches_etcd(server),
+                Ok(Freshness::AtLeast(revision)) if ready => self.cache_reaches(server, kind, revision, now) != Some(now),
+                Ok(Freshness::Any) if ready => false,
                 _ => !self.reaches_etcd(server),
             },
             Op::List { options, .. } => match plan_list(fabric.registry.get(kind), options) {
                 Ok(plan) => match plan.freshness {
-                    Freshness::AtLeast(revision) => self.cache_reaches(server, kind, revision, now) != Some(now),
+                    Freshness::AtLeast(revision) => ready && self.cache_reaches(server, kind, revision, now) != Some(now),
                     Freshness::Any => false,
                     Freshness::Exact(_) => !self.reaches_etcd(server),
                     Freshness::Latest => {
@@ -481,10 +482,10 @@ impl Fabric {
     async fn wait_for(self: &Arc<Self>, server: usize, kind: KindId, freshness: &Freshness) -> Result<(), ApiError> {
         let wanted = {
             let mut state = self.lock();
-            let not_ready = state.servers[server].ready_at > self.rt.now();
+            let ready = state.is_ready(server, kind, self.rt.now());
             match *freshness {
-                Freshness::Any if !not_ready => return Ok(()),
-                Freshness::AtLeast(revision) if !not_ready => Some((revision, true)),
+                Freshness::Any if ready => return Ok(()),
+                Freshness::AtLeast(revision) if ready => Some((revision, true)),
                 Freshness::Latest if state.knobs.consistent_list_from_cache => {
                     let revision = state.store.revision();
                     (state.cache_reaches(server, kind, revision, self.rt.now()) != Some(self.rt.now())).then_some((revision, false))
@@ -550,7 +551,7 @@ impl Fabric {
     }
 
     /// Whether `future` completes within `limit`.
-    async fn in_time(&self, limit: Duration, future: impl Future<Output = ()>) -> bool {
+    pub(super) async fn in_time(&self, limit: Duration, future: impl Future<Output = ()>) -> bool {
         let mut future = std::pin::pin!(future);
         let mut sleep = std::pin::pin!(self.rt.sleep(limit));
         std::future::poll_fn(|cx| {
@@ -671,7 +672,11 @@ impl Fabric {
     }
 
     /// Runs `future` as part of `process`: it stands still or dies with it. `None` = it died.
-    async fn in_process<T: Send + 'static>(&self, process: ProcessId, future: Pin<Box<dyn Future<Output = T> + Send>>) -> Option<T> {
+    pub(super) async fn in_process<T: Send + 'static>(
+        &self,
+        process: ProcessId,
+        future: Pin<Box<dyn Future<Output = T> + Send>>,
+    ) -> Option<T> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.rt.spawn(process, async move {
             let _ = sender.send(future.await);

@@ -1,0 +1,7 @@
+//! The simulated Kubernetes API against the conformance checklist of its reference (K §10): one test or more per
+//! statement, each with the statement's number in its name.
+
+mod metadata;
+mod read;
+mod support;
+mod watch;

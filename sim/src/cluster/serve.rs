@@ -146,7 +146,6 @@ impl State {
     }
 
     /// What the filters of K §8.1 say: overload before permission, permission before everything else.
-    #[expect(clippy::too_many_arguments, reason = "the parts that a request and a watch have in common")]
     pub(super) fn filter(
         &mut self,
         def: &TypeDef,

@@ -146,10 +146,10 @@ fn k020_a_server_takes_nothing_from_the_moment_it_is_frozen_stopped_or_cut_off()
                 // A stopped server answers when it goes on, from what it has then.
                 stop(false);
             }
-            assert_eq!(value(&*reader.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap()), 0);
+            assert_eq!(value(&reader.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap()), 0);
             stop(false);
             bed.wait(secs(10)).await;
-            assert_eq!(value(&*reader.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap()), 1);
+            assert_eq!(value(&reader.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap()), 1);
         });
     }
 }
@@ -166,7 +166,7 @@ fn k021_two_cached_gets_via_two_servers_may_go_back_in_time() {
             for round in 1..50 {
                 writer.update(config_map("a", "v", &round.to_string())).await.unwrap();
                 reader.connect_to(round % 2);
-                let read = value(&*reader.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap());
+                let read = value(&reader.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap());
                 by_lag_alone += usize::from(read < last);
                 last = read;
             }
@@ -176,7 +176,7 @@ fn k021_two_cached_gets_via_two_servers_may_go_back_in_time() {
             bed.wait(secs(5)).await;
             for (number, expected) in [(0, 50), (1, 49), (0, 50)] {
                 reader.connect_to(number);
-                assert_eq!(value(&*reader.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap()), expected);
+                assert_eq!(value(&reader.get_cached::<ConfigMap>(&key("a"), "0").await.unwrap()), expected);
             }
         });
     }

@@ -53,6 +53,26 @@ impl State {
         }
     }
 
+    /// Fills the caches of servers that could not list while etcd was out of their reach.
+    fn initialize_waiting(&mut self, now: SimTime) {
+        for server in 0..self.servers.len() {
+            if self.servers[server].up && self.servers[server].ready_at == SimTime::NEVER && self.reaches_etcd(server) {
+                self.servers[server].ready_at = now;
+                self.restart_caches(server, None);
+            }
+        }
+    }
+
+    /// Caches of one server start again from a list of the present state.
+    fn restart_caches(&mut self, server: usize, kind: Option<KindId>) {
+        let State { servers, store, .. } = self;
+        for (id, cache) in servers[server].caches.iter_mut().enumerate() {
+            if kind.is_none_or(|kind| usize::from(kind.0) == id) {
+                cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
+            }
+        }
+    }
+
     fn wake_etcd_waiters(&mut self) {
         for waker in self.etcd.waiting.drain(..) {
             waker.wake();
@@ -84,6 +104,7 @@ impl Fabric {
         let mut state = self.lock();
         state.etcd.trouble = trouble;
         state.wake_etcd_waiters();
+        state.initialize_waiting(self.rt.now());
     }
 
     /// Every step that needs etcd takes as long as on an overloaded disk, or no longer.
@@ -96,6 +117,7 @@ impl Fabric {
         let mut state = self.lock();
         state.servers[server].etcd_cut = cut;
         state.wake_etcd_waiters();
+        state.initialize_waiting(self.rt.now());
         state.catch_up(self, server);
     }
 
@@ -144,16 +166,14 @@ impl Fabric {
         }
     }
 
-    /// The cache starts again from a list: its watches end and older revisions get 410 (K §9.2 B4).
+    /// The cache starts again from a list: its watches end and older revisions get 410 (K §9.2 B4). A server that does
+    /// not reach etcd has nothing to start from: there only the watches end.
     pub fn forget_history(&self, server: usize, kind: Option<KindId>) {
         let now = self.rt.now();
         let mut state = self.lock();
         state.end_streams(&self.rt, server, kind, None, End::Clean, now);
-        let State { servers, store, .. } = &mut *state;
-        for (id, cache) in servers[server].caches.iter_mut().enumerate() {
-            if kind.is_none_or(|kind| usize::from(kind.0) == id) {
-                cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
-            }
+        if state.reaches_etcd(server) {
+            state.restart_caches(server, kind);
         }
     }
 
@@ -202,7 +222,8 @@ impl Fabric {
         self.crash(process);
     }
 
-    /// The server is back; its caches are ready `initializing` later and have no history before that (K044).
+    /// The server is back; its caches are ready `initializing` later, or when it reaches etcd if that is later still, and
+    /// have no history before that (K044).
     pub fn restart_server(self: &Arc<Self>, server: usize, initializing: Duration) {
         let ready_at = self.rt.now() + initializing;
         let process = self.server_process(server);
@@ -211,10 +232,7 @@ impl Fabric {
         state.servers[server].up = true;
         state.servers[server].paused = false;
         state.servers[server].ready_at = ready_at;
-        let State { servers, store, .. } = &mut *state;
-        for (id, cache) in servers[server].caches.iter_mut().enumerate() {
-            cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
-        }
+        state.restart_caches(server, None);
         drop(state);
         let fabric = self.clone();
         self.rt.at(ready_at, move || fabric.fill_caches(server));
@@ -223,11 +241,10 @@ impl Fabric {
     /// The initial list of a restarted server.
     fn fill_caches(&self, server: usize) {
         let mut state = self.lock();
-        let State { servers, store, .. } = &mut *state;
-        if servers[server].up && servers[server].ready_at <= self.rt.now() {
-            for (id, cache) in servers[server].caches.iter_mut().enumerate() {
-                cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
-            }
+        let now = self.rt.now();
+        if state.servers[server].up && state.servers[server].ready_at <= now {
+            state.servers[server].ready_at = SimTime::NEVER;
+            state.initialize_waiting(now);
         }
     }
 

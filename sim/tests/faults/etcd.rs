@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_core::api::{ListOptions, VersionMatch};
-use ipam_core::{ApiError, ClientExt};
+use ipam_core::{ApiError, ClientExt, Reason};
 use ipam_sim::cluster::SimClient;
-use ipam_sim::fault::{Compaction, EtcdCut, EtcdElection, EtcdNoQuorum, EtcdPause, EtcdSlow, FaultKind, RevisionJump};
+use ipam_sim::fault::{ApiServerCrash, Compaction, EtcdCut, EtcdElection, EtcdNoQuorum, EtcdPause, EtcdSlow, FaultKind, RevisionJump};
 use ipam_sim::testbed::{Testbed, key};
+use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 
@@ -139,6 +140,23 @@ fn a_server_cut_off_from_etcd_hangs_and_shows_the_past_while_others_work() {
         bed.wait(15 * SECOND).await;
         assert!(cached(&cut).await.unwrap().contains(&"new".to_owned()));
         create(&cut, "b").await.unwrap();
+    });
+}
+
+#[test]
+fn a_server_that_restarts_without_etcd_is_not_ready_until_it_reaches_it() {
+    Testbed::run(1, async |bed| {
+        let (cut, fine) = (bed.client_on("cut", 0), bed.client_on("fine", 1));
+        create(&fine, "old").await.unwrap();
+        let crash = ApiServerCrash { server: target("apiserver-0"), initializing: Span::secs(1) };
+        let cut_off = EtcdCut { server: target("apiserver-0") };
+        strike_all(&bed, [(5 * SECOND, FaultKind::ApiServerCrash(crash)), (20 * SECOND, FaultKind::EtcdCut(cut_off))]).await;
+        bed.wait(15 * SECOND).await;
+        create(&fine, "new").await.unwrap();
+        cut.connect_to(0);
+        assert_eq!(cached(&cut).await.unwrap_err().reason(), Some(Reason::TooManyRequests), "it knows nothing yet");
+        bed.wait(6 * SECOND).await;
+        assert_eq!(cached(&cut).await.unwrap(), ["new", "old"]);
     });
 }
 

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use ipam_core::Client;
+use ipam_core::api::WatchOptions;
 use ipam_sim::cluster::{ClusterConfig, SimClient};
-use ipam_sim::fault::{Crash, CrashAtWrite, FaultKind, HostDown, Pause};
+use ipam_sim::fault::{Crash, CrashAtWrite, EtcdPause, FaultKind, HostDown, Pause};
 use ipam_sim::net::{Delay, LinkDelays};
 use ipam_sim::rt::{ProcessId, ProcessState};
 use ipam_sim::testbed::Testbed;
 use ipam_sim::time::Span;
+use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 
 use crate::{MS, SECOND, create, stored, strike, target};
@@ -80,6 +83,22 @@ fn a_crash_at_the_nth_write_after_its_commit_leaves_the_write() {
 }
 
 #[test]
+fn a_crash_after_a_commit_waits_for_a_commit_that_waits_for_etcd() {
+    Testbed::run(1, async |bed| {
+        let process = writer(&bed, "p");
+        bed.fabric.start(process);
+        let pause = FaultKind::EtcdPause(EtcdPause {});
+        crate::strike_all(&bed, [(5 * SECOND, pause), (SECOND, crash_at("p", 1, true))]).await;
+        bed.wait(4 * SECOND).await;
+        assert_eq!((bed.rt.state(process), stored(&bed, "p-a-0")), (ProcessState::Running, false));
+        bed.wait(SECOND).await;
+        assert_eq!((bed.rt.state(process), stored(&bed, "p-a-0")), (ProcessState::Down, true));
+        bed.wait(10 * SECOND).await;
+        assert_eq!(bed.rt.state(process), ProcessState::Running);
+    });
+}
+
+#[test]
 fn a_crash_point_crashes_the_process_that_reached_it() {
     Testbed::run(1, async |bed| {
         let (early, late) = (writer(&bed, "p-early"), writer(&bed, "p-late"));
@@ -128,6 +147,9 @@ fn a_paused_api_server_answers_when_it_goes_on() {
         strike(&bed, 10 * SECOND, FaultKind::Pause(Pause { process: target("apiserver-0") })).await;
         let (waited, created) = crate::took(&bed, create(&client, "a")).await;
         assert!((9 * SECOND..11 * SECOND).contains(&waited) && created.is_ok(), "{waited:?} {created:?}");
+        strike(&bed, 10 * SECOND, FaultKind::Pause(Pause { process: target("apiserver-0") })).await;
+        let (waited, watch) = crate::took(&bed, client.watch::<ConfigMap>(None, WatchOptions::default())).await;
+        assert!((9 * SECOND..11 * SECOND).contains(&waited) && watch.is_ok(), "{waited:?}");
     });
 }
 

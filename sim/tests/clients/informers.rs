@@ -24,8 +24,8 @@ const KUBE_RS_ANY: Model = Model::KubeRs(ListSemantic::Any);
 /// A process that watches ConfigMaps in each of its lives.
 struct Watching {
     process: ProcessId,
-    /// What its handlers were told, with the number of the life.
-    told: Arc<Mutex<Vec<(u32, Notification<ConfigMap>)>>>,
+    /// What its handlers were told, in all its lives.
+    told: Arc<Mutex<Vec<Notification<ConfigMap>>>>,
     /// The store of its present life.
     store: Arc<Mutex<Option<StoreReader<ConfigMap>>>>,
 }
@@ -50,7 +50,7 @@ impl Watching {
                 *store.lock() = Some(informer.store());
                 let mut notifications = informer.subscribe();
                 while let Some(notification) = notifications.next().await {
-                    told.lock().push((life, notification));
+                    told.lock().push(notification);
                 }
             }
         });
@@ -69,7 +69,7 @@ impl Watching {
 
     /// What was told since the last call.
     fn told(&self) -> Vec<Notification<ConfigMap>> {
-        self.told.lock().drain(..).map(|(_, notification)| notification).collect()
+        std::mem::take(&mut *self.told.lock())
     }
 }
 

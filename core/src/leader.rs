@@ -4,6 +4,8 @@
 //! seen the record *unchanged for the whole lease duration by its own monotonic clock*. Times written in the record
 //! are for people; they are never compared with a clock. So it does not matter whether clocks agree, but it does
 //! matter whether they run at the same rate: beyond lease duration / renew deadline (1.5 by default) two may lead.
+//! A healthy leader gives up one retry period and one renew deadline after the *answer* to its last renewal: by default
+//! 3 s before others take over, so an answer that is slower than that uses the margin up, as in client-go.
 //!
 //! **There is no fencing.** That this process leads is a belief that may be out of date: a paused process resumes
 //! with its work in hand, a write sent before the lease was lost may commit after it (up to 34 s later, K §2.13),

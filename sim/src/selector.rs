@@ -129,12 +129,11 @@ mod tests {
 
     fn selects(labels: Option<&str>, fields: Option<&str>) -> bool {
         let def = TypeDef::of::<Pod>();
-        let pod: Pod = serde_json::from_value(json!({
+        let pod: Pod = crate::testbed::from_json(json!({
             "metadata": {"name": "web-0", "namespace": "default", "labels": {"app": "web", "tier": "front"}},
             "spec": {"nodeName": "n1", "containers": []},
             "status": {"phase": "Running"},
-        }))
-        .unwrap();
+        }));
         Selector::parse(&def, labels, fields).unwrap().matches(&def, &pod)
     }
 

@@ -95,7 +95,7 @@ impl Testbed {
 
 /// An object from its JSON form. Panics if it does not fit the type.
 pub fn from_json<K: Object>(value: serde_json::Value) -> K {
-    serde_json::from_value(value).unwrap_or_else(|error| panic!("the test's object does not fit its type: {error}"))
+    crate::input::manifest::decode_value(value).unwrap_or_else(|error| panic!("the test's object does not fit its type: {error}"))
 }
 
 /// The key of an object in namespace `default`.

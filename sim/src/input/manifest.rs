@@ -232,6 +232,17 @@ impl Manifest {
     }
 }
 
+/// Decodes an object from JSON, by the same code that reads manifests: the decoders of Kubernetes' types are large, and
+/// one of each is enough.
+pub fn decode_value<K: DeserializeOwned>(value: serde_json::Value) -> Result<K, String> {
+    let mut node = Node::from_json(value);
+    node.number();
+    match decode("", &node, Language::Yaml) {
+        Ok(decoded) => Ok(decoded.value),
+        Err(problems) => Err(problems.iter().map(|problem| problem.wrong.as_str()).collect::<Vec<_>>().join("; ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::{ConfigMap, Pod};

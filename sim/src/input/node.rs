@@ -124,6 +124,27 @@ impl Node {
         1 + self.children().map(|(_, child)| child.size()).sum::<usize>()
     }
 
+    /// The tree of a JSON value, which has no places.
+    pub(super) fn from_json(value: serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        let value = match value {
+            Json::Null => Value::Null,
+            Json::Bool(value) => Value::Bool(value),
+            Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(value), _) => Value::Integer(value.into()),
+                (_, Some(value)) => Value::Integer(value.into()),
+                _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Json::String(text) => Value::String(text),
+            Json::Array(items) => Value::List(items.into_iter().map(Node::from_json).collect()),
+            Json::Object(entries) => {
+                let entry = |(key, value)| Entry { key, at: Position::START, node: Node::from_json(value) };
+                Value::Table(entries.into_iter().map(entry).collect())
+            }
+        };
+        Node::new(Position::START, value)
+    }
+
     /// The tree as JSON holds it.
     pub(super) fn to_json(&self) -> serde_json::Value {
         match &self.value {

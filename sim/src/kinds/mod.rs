@@ -14,7 +14,7 @@ use ipam_core::{FxHashMap, Object};
 use serde_json::Value;
 
 use crate::input::Problems;
-use crate::input::manifest::Manifest;
+use crate::input::manifest::{Manifest, decode_value};
 use crate::object::{AnyObject, Obj, typed_ref};
 
 pub use builtin::builtin;
@@ -193,9 +193,9 @@ impl TypeDef {
                 let (object, unknown) = manifest.decode_with_unknown::<K>()?;
                 Ok((std::sync::Arc::new(object), unknown))
             },
-            from_value: |value| match serde_json::from_value::<K>(value) {
-                Ok(object) => Ok(std::sync::Arc::new(object)),
-                Err(error) => Err(error.to_string()),
+            from_value: |value| {
+                let object: K = decode_value(value)?;
+                Ok(std::sync::Arc::new(object))
             },
             type_id: TypeId::of::<K>(),
         }

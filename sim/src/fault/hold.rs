@@ -184,10 +184,10 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
         FaultKind::ApiServerSlow(fault) => servers(&fault.server).into_iter().map(Grip::SlowServer).collect(),
         FaultKind::TooManyRequests(fault) => {
             let mishap = Mishap::TooManyRequests { retry_after: fault.retry_after };
-            api_fault(&fault.server, &fault.client, &[], fault.chance.get(), mishap)
+            api_fault(&fault.server, &fault.client, &Verb::ALL, fault.chance.get(), mishap)
         }
-        FaultKind::ServerError(fault) => api_fault(&fault.server, &fault.client, &[], fault.chance.get(), Mishap::FailBeforeCommit),
-        FaultKind::Unavailable(fault) => api_fault(&fault.server, &fault.client, &[], fault.chance.get(), Mishap::Unavailable),
+        FaultKind::ServerError(fault) => api_fault(&fault.server, &fault.client, &Verb::ALL, fault.chance.get(), Mishap::FailBeforeCommit),
+        FaultKind::Unavailable(fault) => api_fault(&fault.server, &fault.client, &Verb::ALL, fault.chance.get(), Mishap::Unavailable),
         FaultKind::LostReply(fault) => {
             let mishap = Mishap::LoseReply { error: fault.error, after: fault.after.0 };
             api_fault(&fault.server, &fault.client, &WRITES, fault.chance.get(), mishap)

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// How much work to spend on a figure.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Effort {
@@ -21,22 +23,41 @@ impl Effort {
     }
 }
 
-/// How long `work` takes. The clock is read outside the simulation, where it is the real one.
-pub(crate) fn time(work: &mut dyn FnMut()) -> Duration {
-    let start = Instant::now();
-    work();
-    start.elapsed()
+/// How time is taken. Clocks are read outside the simulation, inside which they are simulated.
+#[derive(Clone, Copy)]
+pub(crate) enum Clock {
+    /// What the calling thread used of a processor: other work on the machine hardly matters.
+    Cpu,
+    /// What a clock on the wall shows, for work of several threads.
+    Wall,
+}
+
+/// How long `work` takes.
+pub(crate) fn time(clock: Clock, work: &mut dyn FnMut()) -> Duration {
+    match clock {
+        Clock::Cpu => {
+            let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+            let start = used();
+            work();
+            used().saturating_sub(start)
+        }
+        Clock::Wall => {
+            let start = Instant::now();
+            work();
+            start.elapsed()
+        }
+    }
 }
 
 /// Times of each kind of work, one of each kind per round, so that what disturbs the machine disturbs all alike.
-pub(crate) fn alternate<const N: usize>(rounds: usize, mut works: [&mut dyn FnMut(); N]) -> [Vec<Duration>; N] {
+pub(crate) fn alternate<const N: usize>(clock: Clock, rounds: usize, mut works: [&mut dyn FnMut(); N]) -> [Vec<Duration>; N] {
     for work in &mut works {
         work();
     }
     let mut times = std::array::from_fn(|_| Vec::with_capacity(rounds));
     for _ in 0..rounds {
         for (work, times) in works.iter_mut().zip(&mut times) {
-            times.push(time(work));
+            times.push(time(clock, work));
         }
     }
     times
@@ -53,10 +74,12 @@ pub(crate) fn resident_bytes() -> Option<u64> {
     Some(pages * 4_096)
 }
 
-fn median(values: &[f64]) -> f64 {
+/// The figure of an undisturbed round: a tenth of the rounds were faster. Rounds are short, so that some are undisturbed
+/// even on a machine with other work to do, and disturbance only ever adds.
+pub(crate) fn undisturbed(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
+    sorted[sorted.len() / 10]
 }
 
 /// A figure of so many nanoseconds, in the unit that suits it.
@@ -84,27 +107,26 @@ impl Table {
 
     /// A figure by itself.
     pub(crate) fn note(&mut self, what: &str, times: Vec<f64>) {
-        self.row(what, String::new(), nanos(median(&times)), String::new(), None);
+        self.row(what, String::new(), nanos(undisturbed(&times)), String::new(), None);
     }
 
-    /// Product against floor: the median of the rounds' ratios.
+    /// Product against floor.
     pub(crate) fn ratio(&mut self, what: &str, floor: &[f64], product: &[f64], target: Option<f64>) {
-        let ratios: Vec<f64> = floor.iter().zip(product).map(|(floor, product)| product / floor).collect();
-        let ratio = median(&ratios);
+        let (floor, product) = (undisturbed(floor), undisturbed(product));
+        let ratio = product / floor;
         let target = target.map(|target| (format!("<= {target:.2}"), ratio <= target));
-        self.row(what, nanos(median(floor)), nanos(median(product)), format!("{ratio:.2}"), target);
+        self.row(what, nanos(floor), nanos(product), format!("{ratio:.2}"), target);
     }
 
     /// A time with a target of its own.
     pub(crate) fn absolute(&mut self, what: &str, times: &[f64], target: Option<Duration>) {
-        let value = median(times);
+        let value = undisturbed(times);
         let target = target.map(|target| (format!("<= {}", nanos(target.as_nanos() as f64)), value <= target.as_nanos() as f64));
         self.row(what, String::new(), nanos(value), String::new(), target);
     }
 
     /// A factor that should be at least `target`.
-    pub(crate) fn factor(&mut self, what: &str, values: &[f64], target: f64) {
-        let value = median(values);
+    pub(crate) fn factor(&mut self, what: &str, value: f64, target: f64) {
         self.row(what, String::new(), String::new(), format!("{value:.2}"), Some((format!(">= {target:.2}"), value >= target)));
     }
 

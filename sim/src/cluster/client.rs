@@ -12,7 +12,7 @@ use ipam_core::api::{Reply, Request, TransportError, Verb, WatchEvent, WatchOpti
 use ipam_core::{ApiError, Client, Object, Status, WatchStream};
 use serde::{Deserialize, Serialize};
 
-use super::exchange::{Exchange, Phase};
+use super::exchange::{Exchange, Phase, Reply as Answered};
 use super::read::{invalid_options, too_large};
 use super::request::{ApiReply, ApiRequest, Op};
 use super::watch::{End, KEEPALIVE, Next};
@@ -160,11 +160,15 @@ impl SimClient {
         timeout.map_or(SimTime::NEVER, |timeout| self.fabric.rt.now() + self.fabric.rt.clock_of(self.process).to_model(timeout))
     }
 
-    /// Puts a request on its way.
-    fn send_once(&self, request: &mut Option<ApiRequest>, server: usize) -> Sent {
+    /// Puts a request on its way. `first`: it was not held back before.
+    fn send_once(&self, request: &mut Option<ApiRequest>, server: usize, first: bool) -> Sent {
         let mut state = self.fabric.lock();
         let now = self.fabric.rt.now();
         let process = state.servers[server].process;
+        if first && let Some(ApiRequest { kind, op, .. }) = request {
+            let event = EventKind::Request { client: self.process, server: process, verb: op.verb(), kind: *kind, key: op.key() };
+            state.recorder.observe(now, event);
+        }
         let (fate, block) = state.net.send(self.process, process);
         match fate {
             Fate::Held => Sent::Held,
@@ -214,12 +218,6 @@ impl SimClient {
         let (server, breaks) = (self.server(), self.connection.breaks.load(Ordering::Relaxed));
         let verb = request.op.verb();
         let (kind, key) = (request.kind, request.op.key().cloned());
-        {
-            let mut state = fabric.lock();
-            let to = state.servers[server].process;
-            let event = EventKind::Request { client: self.process, server: to, verb, kind, key: key.as_ref() };
-            state.recorder.observe(fabric.rt.now(), event);
-        }
         let deadline = self.deadline(timeout);
         let result = self.exchange_until(request, server, deadline).await;
         if let Err(ApiError::Transport(error)) = &result
@@ -238,8 +236,9 @@ impl SimClient {
         let rt = &fabric.rt;
         let gave_up = || Err(TransportError::Deadline.into());
         let mut request = Some(request);
+        let mut first = true;
         let (id, at) = loop {
-            match self.send_once(&mut request, server) {
+            match self.send_once(&mut request, server, std::mem::take(&mut first)) {
                 Sent::Travels(id, at) => break (id, at),
                 Sent::Fails(at, error) => {
                     rt.sleep_until(at.min(deadline)).await;
@@ -258,47 +257,25 @@ impl SimClient {
             return gave_up();
         }
         rt.sleep_until(at).await;
-        fabric.execute(id);
-        fabric.crash_pending_servers();
-        // Either done by now, or a task of the server is at work.
-        let done = std::future::poll_fn(|cx| {
-            let mut state = fabric.lock();
-            match state.exchanges.get_mut(id) {
-                Some(Exchange { phase: Phase::Done { .. }, .. }) => Poll::Ready(()),
-                Some(exchange) => {
-                    exchange.waker = Some(cx.waker().clone());
-                    Poll::Pending
-                }
-                // A crash point: this process is being taken down.
-                None => Poll::Pending,
-            }
-        });
-        if !until(rt.sleep_until(deadline), done, deadline).await {
-            return gave_up();
-        }
-        guard.id = None;
-        let (result, done_at) = {
-            let mut state = fabric.lock();
-            match state.exchanges.remove(id).phase {
-                Phase::Done { result, at } => (result, at),
-                Phase::InFlight(_) | Phase::Serving => unreachable!("the exchange is done"),
+        let reply = match fabric.execute_own(id) {
+            Some(reply) => Some(reply),
+            None => {
+                fabric.crash_pending_servers();
+                self.served(id, deadline).await
             }
         };
+        let Some(Answered { result, at: left, mut fate }) = reply else { return gave_up() };
+        guard.id = None;
         // The answer travels: its link may differ from that of the request.
         loop {
-            let fate = {
-                let mut state = fabric.lock();
-                let from = state.servers[server].process;
-                state.net.send(from, self.process).0
-            };
             match fate {
                 Fate::Deliver { after, .. } => {
-                    let at = done_at + after;
+                    let at = left + after;
                     rt.sleep_until(at.min(deadline)).await;
                     return if deadline < at { gave_up() } else { result };
                 }
                 Fate::Lost => {
-                    let at = done_at + KEEPALIVE;
+                    let at = left + KEEPALIVE;
                     rt.sleep_until(at.min(deadline)).await;
                     return if deadline < at { gave_up() } else { Err(TransportError::ConnectionLost.into()) };
                 }
@@ -306,9 +283,31 @@ impl SimClient {
                     if !until(rt.sleep_until(deadline), fabric.network_change(), deadline).await {
                         return gave_up();
                     }
+                    let mut state = fabric.lock();
+                    let from = state.servers[server].process;
+                    fate = state.net.send(from, self.process).0;
                 }
             }
         }
+    }
+
+    /// Waits until the server has served exchange `id`; `None` = not before the deadline.
+    async fn served(&self, id: usize, deadline: SimTime) -> Option<Answered> {
+        let fabric = &self.fabric;
+        let mut reply = None;
+        let done = std::future::poll_fn(|cx| {
+            let mut state = fabric.lock();
+            reply = state.take_reply(id);
+            match state.exchanges.get_mut(id) {
+                _ if reply.is_some() => return Poll::Ready(()),
+                Some(exchange) => exchange.waker = Some(cx.waker().clone()),
+                // A crash point: this process is being taken down.
+                None => {}
+            }
+            Poll::Pending
+        });
+        until(fabric.rt.sleep_until(deadline), done, deadline).await;
+        reply
     }
 
     /// Opens a watch; the checks of K §2.3.

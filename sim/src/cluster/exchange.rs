@@ -10,10 +10,12 @@ use std::task::Waker;
 use ipam_core::ApiError;
 use ipam_core::api::TransportError;
 
+use parking_lot::MutexGuard;
+
 use super::request::{ApiReply, ApiRequest};
 use super::serve::Served;
 use super::{Fabric, State};
-use crate::net::Block;
+use crate::net::{Block, Fate};
 use crate::rt::ProcessId;
 use crate::time::SimTime;
 
@@ -51,7 +53,27 @@ pub(crate) struct Exchange {
     pub abandoned: bool,
 }
 
+/// A reply that leaves its server.
+pub(crate) struct Reply {
+    pub result: Result<ApiReply, ApiError>,
+    /// When it left.
+    pub at: SimTime,
+    /// What becomes of it on its way.
+    pub fate: Fate,
+}
+
 impl State {
+    /// Takes the result of an exchange that is done and puts it on its way to the client.
+    pub(crate) fn take_reply(&mut self, id: usize) -> Option<Reply> {
+        if !matches!(self.exchanges.get(id)?.phase, Phase::Done { .. }) {
+            return None;
+        }
+        let Exchange { client, server, phase, .. } = self.exchanges.remove(id);
+        let Phase::Done { result, at } = phase else { unreachable!("just checked") };
+        let from = self.servers[server].process;
+        Some(Reply { result, at, fate: self.net.send(from, client).0 })
+    }
+
     /// Stores the result of an exchange that is being served; nothing happens if it has one or is gone.
     pub(crate) fn complete(&mut self, ticket: Ticket, result: Result<ApiReply, ApiError>, at: SimTime) {
         let Some(exchange) = self.exchanges.get_mut(ticket.id).filter(|exchange| exchange.serial == ticket.serial) else { return };
@@ -72,11 +94,24 @@ impl State {
 impl Fabric {
     /// Carries out the request of exchange `id`, if nobody has yet. On return the exchange is done or being served.
     pub(crate) fn execute(self: &Arc<Self>, id: usize) {
+        drop(self.execute_held(id));
+    }
+
+    /// The same for the client itself, which goes on with the reply if it is there at once: the common case, in which
+    /// the lock is taken but once.
+    pub(crate) fn execute_own(self: &Arc<Self>, id: usize) -> Option<Reply> {
+        let mut state = self.execute_held(id)?;
+        // A server that crashes with this request does so before the reply is on its way.
+        if state.pending_server_crashes.is_empty() { state.take_reply(id) } else { None }
+    }
+
+    /// Carries out a request and returns the lock, unless it had to be released.
+    fn execute_held(self: &Arc<Self>, id: usize) -> Option<MutexGuard<'_, State>> {
         let mut state = self.lock();
         let now = self.rt.now();
-        let Some(exchange) = state.exchanges.get_mut(id) else { return };
+        let Some(exchange) = state.exchanges.get_mut(id) else { return Some(state) };
         if !matches!(exchange.phase, Phase::InFlight(_)) {
-            return;
+            return Some(state);
         }
         let Phase::InFlight(request) = std::mem::replace(&mut exchange.phase, Phase::Serving) else { unreachable!("just checked") };
         let (client, server, incarnation, block) = (exchange.client, exchange.server, exchange.incarnation, exchange.block);
@@ -84,7 +119,7 @@ impl Fabric {
         let process = state.servers[server].process;
         if !state.servers[server].up || incarnation != self.rt.incarnation(process) {
             state.complete(ticket, Err(TransportError::Reset.into()), now);
-            return;
+            return Some(state);
         }
         let (before, after) = state.write_points_at(&request);
         if let Some(fault) = before {
@@ -92,10 +127,18 @@ impl Fabric {
             state.exchanges.remove(id);
             drop(state);
             self.fire(fault, client);
-            return;
+            return None;
         }
         match state.serve(self, server, request, block, now) {
-            Served::Now(result) => state.complete(ticket, result, now),
+            Served::Now(result) => {
+                state.complete(ticket, result, now);
+                if let Some(fault) = after {
+                    // The lock is still held here.
+                    let fabric = self.clone();
+                    self.rt.at(now, move || fabric.fire(fault, client));
+                }
+                Some(state)
+            }
             Served::Later(request, mishap) => {
                 drop(state);
                 let fabric = self.clone();
@@ -105,13 +148,8 @@ impl Fabric {
                         fabric.fire(fault, client);
                     }
                 });
-                return;
+                None
             }
-        }
-        if let Some(fault) = after {
-            // The lock may still be held here.
-            let fabric = self.clone();
-            self.rt.at(now, move || fabric.fire(fault, client));
         }
     }
 

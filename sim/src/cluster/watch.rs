@@ -73,8 +73,9 @@ pub(crate) struct Watcher {
     bookmarks: bool,
     next_bookmark: SimTime,
     waker: Option<Waker>,
-    /// The earliest timer that will wake the reader.
-    armed: SimTime,
+    /// The timers that will wake the reader, the earliest last. A later one is kept in mind when an earlier one has been
+    /// used up: timers cannot be taken back, and one for the stream's end per element would pile up.
+    armed: Vec<SimTime>,
 }
 
 impl Watcher {
@@ -179,11 +180,11 @@ impl Watcher {
 
     /// Makes sure that the reader, if it waits, is woken at `at` or earlier.
     fn arm(&mut self, rt: &Rt, at: SimTime) {
-        if at < self.armed
+        if self.armed.last().is_none_or(|&earliest| at < earliest)
             && let Some(waker) = &self.waker
         {
             rt.wake_at(waker, at);
-            self.armed = at;
+            self.armed.push(at);
         }
     }
 }
@@ -334,7 +335,7 @@ impl State {
             bookmarks: options.allow_bookmarks,
             next_bookmark: now,
             waker: None,
-            armed: SimTime::NEVER,
+            armed: Vec::new(),
         };
         watcher.next_bookmark = watcher.bookmark_after(now);
         let oldest = self.oldest_start(server, kind, now);
@@ -464,10 +465,10 @@ impl State {
         }
         if !watcher.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             watcher.waker = Some(waker.clone());
-            watcher.armed = SimTime::NEVER;
+            watcher.armed.clear();
         }
-        if watcher.armed <= now {
-            watcher.armed = SimTime::NEVER;
+        while watcher.armed.last().is_some_and(|&at| at <= now) {
+            watcher.armed.pop();
         }
         watcher.arm(rt, wake);
         Next::Wait

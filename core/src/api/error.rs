@@ -136,7 +136,8 @@ pub struct Status {
     pub code: u16,
     /// Machine-readable reason.
     pub reason: Reason,
-    /// What the message says after the part that reason and details imply; see [`Status::message`].
+    /// What the message says besides the part that reason and details imply; see [`Status::message`]. It comes after
+    /// that part, but before `already exists` unless it begins with a comma.
     pub text: Cow<'static, str>,
     /// Name, kind, causes and retry hint.
     pub details: Details,
@@ -182,10 +183,14 @@ impl Status {
         let about_object = !self.details.kind.is_empty();
         match self.reason {
             Reason::NotFound if about_object => format!("{} \"{name}\" not found", self.qualified_resource()),
-            Reason::AlreadyExists if about_object => format!("{}{} \"{name}\" already exists", self.text, self.qualified_resource()),
+            Reason::AlreadyExists if about_object => {
+                let (before, after) = if self.text.starts_with(',') { ("", &*self.text) } else { (&*self.text, "") };
+                format!("{before}{} \"{name}\" already exists{after}", self.qualified_resource())
+            }
             Reason::Conflict if about_object => {
                 format!("Operation cannot be fulfilled on {} \"{name}\": {}", self.qualified_resource(), self.text)
             }
+            Reason::Forbidden if about_object && name.is_empty() => format!("{} is forbidden: {}", self.qualified_resource(), self.text),
             Reason::Forbidden if about_object => format!("{} \"{name}\" is forbidden: {}", self.qualified_resource(), self.text),
             Reason::Invalid if about_object => {
                 let qualified = self.qualified_resource();
@@ -222,7 +227,7 @@ impl Status {
             message: Some(self.message()),
             metadata: meta::ListMeta { continue_: self.continue_token.clone(), ..Default::default() },
             details: (*details != Details::default()).then(|| meta::StatusDetails {
-                name: details.name.as_deref().map(str::to_owned),
+                name: details.name.as_deref().filter(|name| !name.is_empty()).map(str::to_owned),
                 group: (!details.group.is_empty()).then(|| details.group.to_string()),
                 kind: (!details.kind.is_empty()).then(|| details.kind.to_string()),
                 uid: details.uid.clone(),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ipam_core::ObjectKey;
 use ipam_core::api::Verb;
 
+use super::request::Op;
 use crate::kinds::KindId;
 use crate::net::Side;
 use crate::object::Obj;
@@ -54,7 +55,7 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-/// A registered webhook.
+/// A registered webhook. Its rules name no subresource: it is not called for writes of `/status` (K §8.2).
 #[derive(Clone)]
 pub struct Webhook {
     /// Its name, as in messages; webhooks are called in the order of their names.
@@ -77,9 +78,9 @@ pub struct Webhook {
 
 impl Webhook {
     /// Whether the webhook is called for a request.
-    pub(crate) fn matches(&self, kind: KindId, verb: Verb) -> bool {
-        let verb = if verb == Verb::Patch { Verb::Update } else { verb };
-        self.kinds.contains(&kind) && self.verbs.contains(&verb)
+    pub(crate) fn matches(&self, kind: KindId, op: &Op) -> bool {
+        let verb = if op.verb() == Verb::Patch { Verb::Update } else { op.verb() };
+        op.subresource().is_none() && self.kinds.contains(&kind) && self.verbs.contains(&verb)
     }
 }
 

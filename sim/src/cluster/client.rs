@@ -12,9 +12,10 @@ use ipam_core::api::{Reply, Request, TransportError, Verb, WatchEvent, WatchOpti
 use ipam_core::{ApiError, Client, Object, Status, WatchStream};
 use serde::{Deserialize, Serialize};
 
-use super::exchange::{Exchange, Phase, Reply as Answered};
+use super::exchange::{Exchange, Phase, Reply as Answered, Ticket};
 use super::read::{invalid_options, too_large};
 use super::request::{ApiReply, ApiRequest, Op};
+use super::serve::Asked;
 use super::watch::{End, KEEPALIVE, Next};
 use super::write::bad_request;
 use super::{Fabric, State};
@@ -65,7 +66,7 @@ pub(crate) struct Connection {
 /// Hands the request over when the caller goes away before the answer.
 struct Guard<'a> {
     fabric: &'a Arc<Fabric>,
-    id: Option<usize>,
+    id: Option<Ticket>,
 }
 
 impl Drop for Guard<'_> {
@@ -79,7 +80,7 @@ impl Drop for Guard<'_> {
 /// What became of a request that was sent.
 enum Sent {
     /// It is on its way.
-    Travels(usize, SimTime),
+    Travels(Ticket, SimTime),
     /// There is no exchange: this error comes at this time.
     Fails(SimTime, TransportError),
     /// The link is held.
@@ -87,22 +88,22 @@ enum Sent {
 }
 
 impl State {
-    /// How long the server's part of a request takes.
-    fn server_time(&self, server: usize, op: &Op, block: &Block) -> Duration {
+    /// How long the server's own part of a request takes, and then etcd's.
+    fn server_time(&self, server: usize, op: &Op, block: &Block) -> (Duration, Duration) {
         let degraded = self.servers[server].degraded;
         let own = if degraded { &self.degraded_samplers } else { &self.samplers };
         let etcd = if degraded || self.etcd.is_degraded() { &self.degraded_samplers } else { &self.samplers };
         let processing = own.processing.sample(high(block[2]));
-        processing
-            + match op {
-                Op::Get { resource_version: Some(_), .. } => Duration::ZERO,
-                Op::Get { .. } => etcd.quorum_read.sample(low(block[2])),
-                Op::List { options, .. } => match options.resource_version.as_deref() {
-                    None | Some("") => etcd.quorum_read.sample(low(block[2])),
-                    Some(_) => Duration::ZERO,
-                },
-                _ => etcd.commit.sample(low(block[2])),
-            }
+        let stored = match op {
+            Op::Get { resource_version: Some(_), .. } => Duration::ZERO,
+            Op::Get { .. } => etcd.quorum_read.sample(low(block[2])),
+            Op::List { options, .. } => match options.resource_version.as_deref() {
+                None | Some("") => etcd.quorum_read.sample(low(block[2])),
+                Some(_) => Duration::ZERO,
+            },
+            _ => etcd.commit.sample(low(block[2])),
+        };
+        (processing, stored)
     }
 }
 
@@ -178,18 +179,18 @@ impl SimClient {
             Fate::Deliver { after, .. } if !state.servers[server].up => Sent::Fails(now + after * 2, TransportError::Refused),
             Fate::Deliver { after, again } => {
                 let request = request.take().unwrap_or_else(|| unreachable!("a request is sent once"));
-                let took = state.server_time(server, &request.op, &block);
-                let at = now + after + took;
+                let (processing, stored) = state.server_time(server, &request.op, &block);
+                let proposed = now + after + processing;
+                let at = proposed + stored;
                 let incarnation = self.fabric.rt.incarnation(process);
-                let mut insert = |request, at, abandoned| {
-                    state.exchanges_begun += 1;
-                    let serial = state.exchanges_begun;
+                let mut insert = |request, proposed, at, abandoned| {
                     state.exchanges.insert(Exchange {
-                        serial,
                         client: self.process,
                         server,
                         incarnation,
+                        proposed,
                         at,
+                        outlives_server: false,
                         block,
                         phase: Phase::InFlight(request),
                         waker: None,
@@ -198,10 +199,11 @@ impl SimClient {
                 };
                 // A copy that arrives later is executed for nobody (K §2.13).
                 let copy = again.map(|again| {
-                    let at = now + again + took;
-                    (insert(request.clone(), at, true), at)
+                    let proposed = now + again + processing;
+                    let at = proposed + stored;
+                    (insert(request.clone(), proposed, at, true), at)
                 });
-                let id = insert(request, at, false);
+                let id = insert(request, proposed, at, false);
                 drop(state);
                 if let Some((copy, at)) = copy {
                     let fabric = self.fabric.clone();
@@ -259,10 +261,7 @@ impl SimClient {
         rt.sleep_until(at).await;
         let reply = match fabric.execute_own(id) {
             Some(reply) => Some(reply),
-            None => {
-                fabric.crash_pending_servers();
-                self.served(id, deadline).await
-            }
+            None => self.served(id, deadline).await,
         };
         let Some(Answered { result, at: left, mut fate }) = reply else { return gave_up() };
         guard.id = None;
@@ -292,7 +291,7 @@ impl SimClient {
     }
 
     /// Waits until the server has served exchange `id`; `None` = not before the deadline.
-    async fn served(&self, id: usize, deadline: SimTime) -> Option<Answered> {
+    async fn served(&self, id: Ticket, deadline: SimTime) -> Option<Answered> {
         let fabric = &self.fabric;
         let mut reply = None;
         let done = std::future::poll_fn(|cx| {
@@ -363,7 +362,8 @@ impl SimClient {
     ) -> Result<usize, ApiError> {
         let fabric = &self.fabric;
         let def = fabric.registry.get(kind);
-        fabric.lock().filter(def, self.process, server, (kind, Verb::Watch, None), block, fabric.rt.now())?;
+        let asked = Asked { client: self.process, kind, verb: Verb::Watch, key: None, namespace: namespace.as_deref(), subresource: None };
+        fabric.lock().filter(fabric, server, asked, block, fabric.rt.now())?;
         let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());
         let selector = selector.map_err(|message| ApiError::Status(bad_request(message)))?;
         let from = self.watch_start(server, kind, options).await?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ipam_core::api::TransportError;
 
 use super::admission::{Forbidden, Webhook};
-use super::exchange::{Phase, Ticket};
+use super::exchange::Phase;
 use super::server::ApiFault;
 use super::store::Revision;
 use super::watch::End;
@@ -236,14 +236,23 @@ impl Fabric {
             }
             state.end_streams(&self.rt, server, None, None, End::Broken(TransportError::Reset), now);
             state.servers[server].up = false;
-            let serving: Vec<Ticket> = state
-                .exchanges
-                .iter()
-                .filter(|(_, exchange)| exchange.server == server && matches!(exchange.phase, Phase::Serving))
-                .map(|(id, exchange)| Ticket { id, serial: exchange.serial })
-                .collect();
+            let (mut serving, mut proposed) = (Vec::new(), Vec::new());
+            for (ticket, exchange) in state.exchanges.iter().filter(|(_, exchange)| exchange.server == server) {
+                match &exchange.phase {
+                    Phase::Serving => serving.push(ticket),
+                    Phase::InFlight(request) if request.op.verb().is_write() && exchange.proposed <= now => proposed.push(ticket),
+                    Phase::InFlight(_) | Phase::Done { .. } => {}
+                }
+            }
             for ticket in serving {
                 state.complete(ticket, Err(TransportError::Reset.into()), now);
+            }
+            // What etcd has been given it may carry out without the server: nobody can tell from the broken connection.
+            for ticket in proposed {
+                let outlives = state.choices.chance(0.5);
+                if let Some(exchange) = state.exchanges.get_mut(ticket) {
+                    exchange.outlives_server = outlives;
+                }
             }
         }
         self.crash(process);

@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use ipam_core::ApiError;
 use ipam_core::api::TransportError;
+use slab::Slab;
 
 use parking_lot::MutexGuard;
 
@@ -29,22 +30,17 @@ pub(crate) enum Phase {
     Done { result: Result<ApiReply, ApiError>, at: SimTime },
 }
 
-/// An exchange as somebody knows it who may outlive it: its place may belong to another one by then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
-    pub id: usize,
-    pub serial: u64,
-}
-
 pub(crate) struct Exchange {
-    /// Counts exchanges.
-    pub serial: u64,
     pub client: ProcessId,
     pub server: usize,
     /// The incarnation of the server that the connection leads to.
     pub incarnation: u32,
+    /// When the server passes a write on to etcd.
+    pub proposed: SimTime,
     /// When the request is executed.
     pub at: SimTime,
+    /// The server has crashed between the two, and etcd carries the write out all the same (K §2.13).
+    pub outlives_server: bool,
     pub block: Block,
     pub phase: Phase,
     /// Whoever waits for the result.
@@ -62,13 +58,52 @@ pub(crate) struct Reply {
     pub fate: Fate,
 }
 
+/// Names one exchange. Its slot is used again, the ticket is not: work that goes on after its caller was answered
+/// must not answer somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    slot: usize,
+    serial: u64,
+}
+
+/// The exchanges that are not over.
+#[derive(Default)]
+pub(crate) struct Exchanges {
+    slots: Slab<(u64, Exchange)>,
+    issued: u64,
+}
+
+impl Exchanges {
+    pub(crate) fn insert(&mut self, exchange: Exchange) -> Ticket {
+        self.issued += 1;
+        Ticket { serial: self.issued, slot: self.slots.insert((self.issued, exchange)) }
+    }
+
+    pub(crate) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Exchange> {
+        self.slots.get_mut(ticket.slot).filter(|(serial, _)| *serial == ticket.serial).map(|(_, exchange)| exchange)
+    }
+
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Exchange> {
+        self.get_mut(ticket)?;
+        Some(self.slots.remove(ticket.slot).1)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ticket, &Exchange)> {
+        self.slots.iter().map(|(slot, (serial, exchange))| (Ticket { slot, serial: *serial }, exchange))
+    }
+}
+
 impl State {
     /// Takes the result of an exchange that is done and puts it on its way to the client.
-    pub(crate) fn take_reply(&mut self, id: usize) -> Option<Reply> {
-        if !matches!(self.exchanges.get(id)?.phase, Phase::Done { .. }) {
+    pub(crate) fn take_reply(&mut self, ticket: Ticket) -> Option<Reply> {
+        if !matches!(self.exchanges.get_mut(ticket)?.phase, Phase::Done { .. }) {
             return None;
         }
-        let Exchange { client, server, phase, .. } = self.exchanges.remove(id);
+        let Exchange { client, server, phase, .. } = self.exchanges.remove(ticket)?;
         let Phase::Done { result, at } = phase else { unreachable!("just checked") };
         let from = self.servers[server].process;
         Some(Reply { result, at, fate: self.net.send(from, client).0 })
@@ -76,12 +111,12 @@ impl State {
 
     /// Stores the result of an exchange that is being served; nothing happens if it has one or is gone.
     pub(crate) fn complete(&mut self, ticket: Ticket, result: Result<ApiReply, ApiError>, at: SimTime) {
-        let Some(exchange) = self.exchanges.get_mut(ticket.id).filter(|exchange| exchange.serial == ticket.serial) else { return };
+        let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
         if matches!(exchange.phase, Phase::Done { .. }) {
             return;
         }
         if exchange.abandoned {
-            self.exchanges.remove(ticket.id);
+            self.exchanges.remove(ticket);
             return;
         }
         exchange.phase = Phase::Done { result, at };
@@ -92,52 +127,59 @@ impl State {
 }
 
 impl Fabric {
-    /// Carries out the request of exchange `id`, if nobody has yet. On return the exchange is done or being served.
-    pub(crate) fn execute(self: &Arc<Self>, id: usize) {
-        drop(self.execute_held(id));
+    /// Carries out the request of an exchange, if nobody has yet. On return the exchange is done or being served.
+    pub(crate) fn execute(self: &Arc<Self>, ticket: Ticket) {
+        drop(self.execute_held(ticket));
     }
 
     /// The same for the client itself, which goes on with the reply if it is there at once: the common case, in which
     /// the lock is taken but once.
-    pub(crate) fn execute_own(self: &Arc<Self>, id: usize) -> Option<Reply> {
-        let mut state = self.execute_held(id)?;
-        // A server that crashes with this request does so before the reply is on its way.
-        if state.pending_server_crashes.is_empty() { state.take_reply(id) } else { None }
+    pub(crate) fn execute_own(self: &Arc<Self>, ticket: Ticket) -> Option<Reply> {
+        self.execute_held(ticket)?.take_reply(ticket)
     }
 
     /// Carries out a request and returns the lock, unless it had to be released.
-    fn execute_held(self: &Arc<Self>, id: usize) -> Option<MutexGuard<'_, State>> {
+    fn execute_held(self: &Arc<Self>, ticket: Ticket) -> Option<MutexGuard<'_, State>> {
         let mut state = self.lock();
         let now = self.rt.now();
-        let Some(exchange) = state.exchanges.get_mut(id) else { return Some(state) };
+        let Some(exchange) = state.exchanges.get_mut(ticket) else { return Some(state) };
         if !matches!(exchange.phase, Phase::InFlight(_)) {
             return Some(state);
         }
         let Phase::InFlight(request) = std::mem::replace(&mut exchange.phase, Phase::Serving) else { unreachable!("just checked") };
         let (client, server, incarnation, block) = (exchange.client, exchange.server, exchange.incarnation, exchange.block);
-        let ticket = Ticket { id, serial: exchange.serial };
+        let outlives_server = exchange.outlives_server;
         let process = state.servers[server].process;
         if !state.servers[server].up || incarnation != self.rt.incarnation(process) {
+            if outlives_server {
+                state.commit_for_crashed(self, server, request, block, now);
+            }
             state.complete(ticket, Err(TransportError::Reset.into()), now);
             return Some(state);
         }
         let (before, after) = state.write_points_at(&request);
         if let Some(fault) = before {
             // The client dies on the way to this write: nobody executes it.
-            state.exchanges.remove(id);
+            state.exchanges.remove(ticket);
             drop(state);
             self.fire(fault, client);
             return None;
         }
         match state.serve(self, server, request, block, now) {
             Served::Now(result) => {
+                let result = state.unless_crashed(server, result);
                 state.complete(ticket, result, now);
                 if let Some(fault) = after {
-                    // The lock is still held here.
+                    // Whoever runs now comes to rest first.
                     let fabric = self.clone();
                     self.rt.at(now, move || fabric.fire(fault, client));
                 }
-                Some(state)
+                if state.pending_server_crashes.is_empty() {
+                    return Some(state);
+                }
+                drop(state);
+                self.crash_pending_servers();
+                None
             }
             Served::Later(request, mishap) => {
                 drop(state);
@@ -161,40 +203,40 @@ impl Fabric {
         }
     }
 
-    /// The client no longer reads exchange `id`. A request on its way is still executed.
-    pub(crate) fn abandon(self: &Arc<Self>, id: usize) {
+    /// The client no longer reads an exchange. A request on its way is still executed.
+    pub(crate) fn abandon(self: &Arc<Self>, ticket: Ticket) {
         let mut state = self.lock();
-        let Some(exchange) = state.exchanges.get_mut(id) else { return };
+        let Some(exchange) = state.exchanges.get_mut(ticket) else { return };
         match exchange.phase {
             Phase::Done { .. } => {
-                state.exchanges.remove(id);
+                state.exchanges.remove(ticket);
             }
             Phase::Serving => exchange.abandoned = true,
             Phase::InFlight(_) => {
                 exchange.abandoned = true;
                 let at = exchange.at;
                 drop(state);
-                self.execute_at(id, at);
+                self.execute_at(ticket, at);
             }
         }
     }
 
     /// Has the timeline execute what a client that now stands still has sent.
     pub(crate) fn detach_requests(self: &Arc<Self>, client: ProcessId) {
-        let in_flight: Vec<(usize, SimTime)> = self
+        let in_flight: Vec<(Ticket, SimTime)> = self
             .lock()
             .exchanges
             .iter()
             .filter(|(_, exchange)| exchange.client == client && matches!(exchange.phase, Phase::InFlight(_)))
-            .map(|(id, exchange)| (id, exchange.at))
+            .map(|(ticket, exchange)| (ticket, exchange.at))
             .collect();
-        for (id, at) in in_flight {
-            self.execute_at(id, at);
+        for (ticket, at) in in_flight {
+            self.execute_at(ticket, at);
         }
     }
 
-    fn execute_at(self: &Arc<Self>, id: usize, at: SimTime) {
+    fn execute_at(self: &Arc<Self>, ticket: Ticket, at: SimTime) {
         let fabric = self.clone();
-        self.rt.at(at, move || fabric.execute(id));
+        self.rt.at(at, move || fabric.execute(ticket));
     }
 }

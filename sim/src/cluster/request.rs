@@ -53,6 +53,22 @@ impl Op {
         }
     }
 
+    /// The namespace of the URL; unset for cluster-scoped types and for lists over all namespaces.
+    pub fn namespace(&self) -> Option<&str> {
+        match self {
+            Op::List { namespace, .. } | Op::Create { namespace, .. } => namespace.as_deref(),
+            Op::Get { key, .. } | Op::Update { key, .. } | Op::Patch { key, .. } | Op::Delete { key, .. } => key.namespace(),
+        }
+    }
+
+    /// The part of the object that it writes, if not the whole.
+    pub fn subresource(&self) -> Option<Subresource> {
+        match self {
+            Op::Update { subresource, .. } | Op::Patch { subresource, .. } => *subresource,
+            Op::Get { .. } | Op::List { .. } | Op::Create { .. } | Op::Delete { .. } => None,
+        }
+    }
+
     /// The object it names; unset for lists and creates.
     pub fn key(&self) -> Option<&ObjectKey> {
         match self {

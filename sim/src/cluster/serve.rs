@@ -52,7 +52,7 @@ enum Loaded {
     /// A create, or an update that creates.
     Create { namespace: Option<Arc<str>>, body: Obj },
     /// An update or a patched object.
-    Update { key: ObjectKey, body: Obj, current: Obj, patch: bool },
+    Update { key: ObjectKey, body: Obj, current: Obj },
     /// A delete.
     Delete { key: ObjectKey, current: Obj, options: Box<DeleteOptions> },
 }
@@ -67,15 +67,32 @@ struct Intent {
     dry: Dry,
 }
 
+/// What the filters look at: the parts that requests and watches have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub client: ProcessId,
+    pub kind: KindId,
+    pub verb: Verb,
+    pub key: Option<&'a ObjectKey>,
+    pub namespace: Option<&'a str>,
+    pub subresource: Option<Subresource>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(request: &'a ApiRequest) -> Self {
+        let ApiRequest { client, kind, op } = request;
+        Self { client: *client, kind: *kind, verb: op.verb(), key: op.key(), namespace: op.namespace(), subresource: op.subresource() }
+    }
+}
+
 impl Intent {
     fn of(request: &ApiRequest) -> Self {
-        let (subresource, dry) = match &request.op {
-            Op::Create { dry, .. } => (None, *dry),
-            Op::Update { subresource, dry, .. } | Op::Patch { subresource, dry, .. } => (*subresource, *dry),
-            Op::Delete { options, .. } => (None, options.dry),
-            Op::Get { .. } | Op::List { .. } => (None, Dry::No),
+        let dry = match &request.op {
+            Op::Create { dry, .. } | Op::Update { dry, .. } | Op::Patch { dry, .. } => *dry,
+            Op::Delete { options, .. } => options.dry,
+            Op::Get { .. } | Op::List { .. } => Dry::No,
         };
-        Self { client: request.client, kind: request.kind, verb: request.op.verb(), subresource, dry }
+        Self { client: request.client, kind: request.kind, verb: request.op.verb(), subresource: request.op.subresource(), dry }
     }
 }
 
@@ -89,7 +106,7 @@ fn failure(failure: Failure, verb: Verb, def: &TypeDef) -> ApiError {
         Failure::LeaderChanged => etcd_error("etcdserver: leader changed"),
         Failure::Timeout => deadline_exceeded(),
         Failure::ServerTimeout => {
-            let operation = if verb == Verb::Create { "POST" } else { verb.as_str() };
+            let operation = if verb == Verb::Patch { Verb::Update } else { verb }.as_str();
             let key = ObjectKey::cluster(operation);
             Status::about(Reason::ServerTimeout, def.group, def.plural, &key, "").retry_after(2).into()
         }
@@ -131,7 +148,7 @@ impl State {
         Some(mishap)
     }
 
-    /// Whether the request is refused for want of permission.
+    /// Whether a request is refused for want of permission.
     fn is_forbidden(&mut self, client: ProcessId, kind: KindId, verb: Verb, at: SimTime) -> bool {
         let hit = self.forbidden.iter().find(|rule| {
             rule.clients.contains(client)
@@ -148,13 +165,13 @@ impl State {
     /// What the filters of K §8.1 say: overload before permission, permission before everything else.
     pub(super) fn filter(
         &mut self,
-        def: &TypeDef,
-        client: ProcessId,
+        fabric: &Fabric,
         server: usize,
-        (kind, verb, key): (KindId, Verb, Option<&ObjectKey>),
+        asked: Asked<'_>,
         block: &Block,
         now: SimTime,
     ) -> Result<Option<Mishap>, ApiError> {
+        let Asked { client, kind, verb, .. } = asked;
         let mut mishap = None;
         if !self.api_faults.is_empty() {
             let process = self.servers[server].process;
@@ -165,25 +182,49 @@ impl State {
                     return Err(ApiError::Plain { code: 429, text, retry_after: Some(retry_after) });
                 }
                 Some(Mishap::Unavailable) => {
-                    return Err(ApiError::Plain { code: 503, text: "apiserver is shutting down", retry_after: Some(1) });
+                    return Err(Status::new(Reason::ServiceUnavailable, "apiserver is shutting down").retry_after(1).into());
                 }
-                Some(Mishap::FailBeforeCommit) => return Err(etcd_error("etcdserver: request timed out")),
                 _ => {}
             }
         }
         if !self.forbidden.is_empty() && self.is_forbidden(client, kind, verb, now) {
-            return Err(forbidden(def, verb, key));
+            return Err(forbidden(fabric, &asked));
+        }
+        // A write gets as far as its commit.
+        if mishap == Some(Mishap::FailBeforeCommit) && !verb.is_write() {
+            return Err(etcd_error("etcdserver: request timed out"));
         }
         Ok(mishap)
     }
 
+    /// Whether webhooks want to see a request.
+    fn is_hooked(&self, request: &ApiRequest) -> bool {
+        !self.webhooks.is_empty() && self.webhooks.iter().any(|hook| hook.matches(request.kind, &request.op))
+    }
+
+    /// The outcome of a request that `server` has carried out, unless the server crashes before it can answer.
+    pub(crate) fn unless_crashed(&self, server: usize, result: Result<ApiReply, ApiError>) -> Result<ApiReply, ApiError> {
+        if self.pending_server_crashes.contains(&server) { Err(TransportError::Reset.into()) } else { result }
+    }
+
+    /// Carries out a write that a server had passed on to etcd when it crashed. Nobody will be told.
+    pub(crate) fn commit_for_crashed(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, now: SimTime) {
+        let permitted = matches!(self.filter(fabric, server, Asked::of(&request), &block, now), Ok(None));
+        if permitted && !self.must_wait(fabric, server, &request, now) {
+            drop(self.answer(fabric, server, request, now));
+        }
+    }
+
     /// Answers a request, or finds that it has to wait.
     pub(crate) fn serve(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, now: SimTime) -> Served {
-        let what = (request.kind, request.op.verb(), request.op.key());
-        let mishap = match self.filter(fabric.registry.get(request.kind), request.client, server, what, &block, now) {
+        let mishap = match self.filter(fabric, server, Asked::of(&request), &block, now) {
             Ok(mishap) => mishap,
             Err(error) => return Served::Now(Err(error)),
         };
+        // Webhooks are called before etcd fails, and what they did stays (K §3.4).
+        if mishap == Some(Mishap::FailBeforeCommit) && !self.is_hooked(&request) {
+            return Served::Now(Err(etcd_error("etcdserver: request timed out")));
+        }
         if mishap.is_some() || self.servers[server].paused || self.must_wait(fabric, server, &request, now) {
             return Served::Later(request, mishap);
         }
@@ -213,9 +254,7 @@ impl State {
                 },
                 Err(_) => false,
             },
-            op => {
-                !self.reaches_etcd(server) || (!self.webhooks.is_empty() && self.webhooks.iter().any(|hook| hook.matches(kind, op.verb())))
-            }
+            _ => !self.reaches_etcd(server) || self.is_hooked(request),
         }
     }
 
@@ -237,7 +276,7 @@ impl State {
                 let intent = Intent::of(&request);
                 let loaded = self.load(fabric, intent.kind, request.op).map_err(boxed)?;
                 let (key, step) = self.prepare(fabric, server, intent, loaded).map_err(boxed)?;
-                Ok(self.carry_out(fabric, server, intent, key, step, now))
+                self.carry_out(fabric, server, intent, key, step, now).map_err(boxed)
             }
         }
     }
@@ -249,33 +288,39 @@ impl State {
         let def = fabric.registry.get(kind);
         let table = self.store.table(kind);
         match op {
-            Op::Create { namespace, body, .. } => {
-                write::load_create(def, namespace.as_deref(), &body)?;
+            Op::Create { namespace, mut body, .. } => {
+                write::load_create(def, namespace.as_deref(), &mut body)?;
                 if let Some(namespace) = &namespace {
                     self.check_namespace(def, namespace, &body)?;
                 }
                 Ok(Loaded::Create { namespace, body })
             }
+            Op::Update { subresource: Some(_), .. } | Op::Patch { subresource: Some(_), .. } if !def.has_status => {
+                Err(Box::new(Status::new(Reason::NotFound, "the server could not find the requested resource")))
+            }
             Op::Update { key, mut body, .. } => {
                 let current = table.get(&key);
                 if write::load_update(def, &self.knobs, &key, &body, current)? {
                     let current = current.cloned().unwrap_or_else(|| unreachable!("the object exists"));
-                    return Ok(Loaded::Update { key, body, current, patch: false });
+                    return Ok(Loaded::Update { key, body, current });
                 }
+                write::load_create(def, key.namespace(), &mut body)?;
                 // A PUT that creates is not held to the version it names.
                 make_mut(&mut body).meta_mut().resource_version = None;
+                if let Some(namespace) = key.namespace() {
+                    self.check_namespace(def, namespace, &body)?;
+                }
                 Ok(Loaded::Create { namespace: key.namespace().map(Arc::from), body })
             }
             Op::Patch { key, patch, .. } => {
+                write::check_patch(&patch)?;
                 let current = table.get(&key).ok_or_else(|| write::not_found(def, &key))?.clone();
-                let mut body = write::apply_patch(def, &key, &patch, &current)?;
-                if !patch_sets_version(&patch) {
-                    make_mut(&mut body).meta_mut().resource_version = None;
-                }
-                Ok(Loaded::Update { key, body, current, patch: true })
+                let body = write::apply_patch(def, &key, &patch, &current)?;
+                Ok(Loaded::Update { key, body, current })
             }
             Op::Delete { key, options } => {
                 let current = table.get(&key).ok_or_else(|| write::not_found(def, &key))?.clone();
+                write::check_preconditions(def, &key, &options.preconditions, &current)?;
                 Ok(Loaded::Delete { key, current, options })
             }
             Op::Get { .. } | Op::List { .. } => unreachable!("reads are not loaded"),
@@ -312,37 +357,51 @@ impl State {
                 let table = store.table(intent.kind);
                 let exists = |key: &ObjectKey| table.get(key).is_some();
                 let key = write::prepare_create(def, knobs, namespace.as_deref(), &mut body, wall, names, exists)?;
-                write::finish_create(def, &key, table.get(&key), &body)?;
-                Ok((key, Step::Put(body)))
+                Ok((key, Step::Create(body)))
             }
-            Loaded::Update { key, body, current, patch } => {
-                if intent.subresource.is_some() && !def.has_status {
-                    return Err(Box::new(Status::new(Reason::NotFound, "the server could not find the requested resource")));
-                }
-                let step = write::prepare_update(def, &key, body, intent.subresource, &current, patch)?;
+            Loaded::Update { key, body, current } => {
+                let step = write::prepare_update(def, &key, body, intent.subresource, &current)?;
                 Ok((key, step))
             }
             Loaded::Delete { key, current, options } => {
                 let wall = fabric.wall(self.servers[server].process);
-                let step = write::prepare_delete(def, &key, &options, &current, wall)?;
+                let step = write::prepare_delete(def, &options, &current, wall);
                 Ok((key, step))
             }
         }
     }
 
     /// Commits a step and answers.
-    fn carry_out(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, step: Step, now: SimTime) -> ApiReply {
+    fn carry_out(
+        &mut self,
+        fabric: &Fabric,
+        server: usize,
+        intent: Intent,
+        key: ObjectKey,
+        step: Step,
+        now: SimTime,
+    ) -> write::Answer<ApiReply> {
+        let def = fabric.registry.get(intent.kind);
         let uid = |object: Option<&Obj>| object.and_then(|object| object.meta().uid.clone()).unwrap_or_default();
         let table = self.store.table(intent.kind);
-        if intent.dry == Dry::Run {
-            return match step {
-                Step::Put(object) | Step::Keep(object) | Step::Remove { answer: Some(object) } => ApiReply::Object(object),
-                Step::PutThenRemove(_) | Step::Remove { answer: None } => ApiReply::Deleted { uid: uid(table.get(&key)) },
-            };
+        if let Step::Create(object) = &step {
+            write::finish_create(def, &key, table.get(&key), object)?;
         }
-        match step {
+        if intent.dry == Dry::Run {
+            return Ok(match step {
+                Step::Create(object) | Step::Put(object) | Step::Keep(object) | Step::Remove { answer: Some(object) } => {
+                    ApiReply::Object(object)
+                }
+                Step::PutThenRemove(_) | Step::Remove { answer: None } => ApiReply::Deleted { uid: uid(table.get(&key)) },
+            });
+        }
+        Ok(match step {
             Step::Keep(object) => ApiReply::Object(object),
-            Step::Put(object) => ApiReply::Object(self.put(fabric, server, intent, key, object, now)),
+            Step::Create(object) => ApiReply::Object(self.put(fabric, server, intent, key, object, now)),
+            Step::Put(object) => {
+                write::check_etcd_size(def, &object)?;
+                ApiReply::Object(self.put(fabric, server, intent, key, object, now))
+            }
             Step::Remove { answer } => {
                 let uid = uid(table.get(&key));
                 self.commit(fabric, server, intent, key, None, now);
@@ -354,12 +413,12 @@ impl State {
                 if std::mem::take(&mut self.servers[server].crash_in_delete) {
                     // The lock is held: whoever releases it carries the crash out before the answer is on its way.
                     self.pending_server_crashes.push(server);
-                    return ApiReply::Object(stored);
+                    return Ok(ApiReply::Object(stored));
                 }
                 self.commit(fabric, server, intent, key, None, now);
                 ApiReply::Deleted { uid }
             }
-        }
+        })
     }
 
     /// Stores an object and returns it with its revision.
@@ -395,21 +454,19 @@ impl State {
     }
 }
 
-/// Whether a patch itself names a resourceVersion, which makes it conditional (K087).
-fn patch_sets_version(patch: &ipam_core::api::Patch) -> bool {
-    match patch.kind {
-        ipam_core::api::PatchKind::Json => patch.body.as_array().is_some_and(|operations| {
-            operations.iter().any(|operation| operation["path"] == "/metadata/resourceVersion" && operation["op"] != "test")
-        }),
-        _ => patch.body.pointer("/metadata/resourceVersion").is_some_and(|version| !version.is_null()),
-    }
-}
-
-fn forbidden(def: &TypeDef, verb: Verb, key: Option<&ObjectKey>) -> ApiError {
+/// What the RBAC authorizer answers.
+fn forbidden(fabric: &Fabric, asked: &Asked<'_>) -> ApiError {
+    let def = fabric.registry.get(asked.kind);
+    let user = fabric.rt.process_name(asked.client);
+    let verb = asked.verb;
+    let resource = if asked.subresource.is_some() { format!("{}/status", def.plural) } else { def.plural.to_owned() };
+    let place = match asked.namespace {
+        Some(namespace) => format!("in the namespace \"{namespace}\""),
+        None => "at the cluster scope".to_owned(),
+    };
+    let text = format!("User \"{user}\" cannot {verb} resource \"{resource}\" in API group \"{}\" {place}", def.group);
     let nobody = ObjectKey::cluster("");
-    let group = def.group;
-    let text = format!("User cannot {verb} resource \"{}\" in API group \"{group}\"", def.plural);
-    Status::about(Reason::Forbidden, def.group, def.plural, key.unwrap_or(&nobody), text).into()
+    Status::about(Reason::Forbidden, def.group, def.plural, asked.key.unwrap_or(&nobody), text).into()
 }
 
 impl Fabric {
@@ -429,25 +486,29 @@ impl Fabric {
             }
             Some(Mishap::Twice { gap }) => {
                 // The first answer is lost on the way to whoever sent it again.
-                drop(self.work(None, server, request.clone()).await);
+                drop(self.work(None, server, request.clone(), false).await);
                 self.rt.sleep(gap).await;
             }
             _ => {}
         }
-        let result = self.work(Some(ticket), server, request).await;
+        let result = self.work(Some(ticket), server, request, mishap == Some(Mishap::FailBeforeCommit)).await;
         match mishap {
             Some(Mishap::LoseReply { error, after }) => {
                 self.rt.sleep(after).await;
                 self.lock().complete(ticket, Err(failure(error, verb, def)), self.rt.now());
             }
-            _ => self.lock().complete(ticket, result, self.rt.now()),
+            _ => {
+                let mut state = self.lock();
+                let result = state.unless_crashed(server, result);
+                state.complete(ticket, result, self.rt.now());
+            }
         }
         self.crash_pending_servers();
     }
 
     /// Waits for what the request needs and answers it. `ticket`: the exchange that may be told of an error before the
-    /// work is done.
-    async fn work(self: &Arc<Self>, ticket: Option<Ticket>, server: usize, request: ApiRequest) -> Result<ApiReply, ApiError> {
+    /// work is done. `fails`: etcd will not carry the write out.
+    async fn work(self: &Arc<Self>, ticket: Option<Ticket>, server: usize, request: ApiRequest, fails: bool) -> Result<ApiReply, ApiError> {
         let def = self.registry.get(request.kind);
         match &request.op {
             Op::Get { resource_version, .. } => {
@@ -459,12 +520,12 @@ impl Fabric {
                 self.wait_for(server, request.kind, &plan.freshness).await?;
             }
             _ => {
+                let hooked = self.lock().is_hooked(&request);
+                if hooked {
+                    return self.write_with_admission(ticket, server, &request, fails).await;
+                }
                 if let Some(result) = self.wait_to_write(ticket, server).await {
                     return result;
-                }
-                let hooked = self.lock().webhooks.iter().any(|hook| hook.matches(request.kind, request.op.verb()));
-                if hooked {
-                    return self.write_with_admission(server, &request).await;
                 }
             }
         }
@@ -564,15 +625,28 @@ impl Fabric {
     // ------------------------------------------------------------------------------------------------ admission
 
     /// A write that webhooks want to see: their calls take time, so the stored object may change meanwhile, and then
-    /// everything starts again (K §2.7 step 10).
-    async fn write_with_admission(self: &Arc<Self>, server: usize, request: &ApiRequest) -> Result<ApiReply, ApiError> {
+    /// everything starts again (K §2.7 step 10). Webhooks may run for a write that fails in the end (K §3.4).
+    async fn write_with_admission(
+        self: &Arc<Self>,
+        ticket: Option<Ticket>,
+        server: usize,
+        request: &ApiRequest,
+        fails: bool,
+    ) -> Result<ApiReply, ApiError> {
         let intent = Intent::of(request);
+        let deadline = self.rt.now() + MUTATING_DEADLINE;
         let (mutating, validating): (Vec<Webhook>, Vec<Webhook>) =
-            self.lock().webhooks.iter().filter(|hook| hook.matches(intent.kind, intent.verb)).cloned().partition(|hook| hook.mutating);
+            self.lock().webhooks.iter().filter(|hook| hook.matches(intent.kind, &request.op)).cloned().partition(|hook| hook.mutating);
         loop {
+            // A create is first looked at by admission; everything else begins with the stored object.
+            if intent.verb != Verb::Create
+                && let Some(result) = self.wait_to_write(ticket, server).await
+            {
+                return result;
+            }
             let mut loaded = self.lock().load(self, intent.kind, request.op.clone()).map_err(ApiError::Status)?;
             for hook in &mutating {
-                if let Some(changed) = self.call_webhook(server, hook, review(intent, &loaded)).await? {
+                if let Some(changed) = self.call_webhook(server, hook, review(intent, &loaded), deadline).await? {
                     match &mut loaded {
                         Loaded::Create { body, .. } | Loaded::Update { body, .. } => *body = changed,
                         Loaded::Delete { .. } => {}
@@ -586,41 +660,53 @@ impl Fabric {
             let base = old.as_ref().map(|old| resource_version(&**old).to_owned());
             let (key, step) = self.lock().prepare(self, server, intent, loaded).map_err(ApiError::Status)?;
             let object = match &step {
-                Step::Put(object) | Step::Keep(object) | Step::Remove { answer: Some(object) } if intent.verb != Verb::Delete => {
+                Step::Create(object) | Step::Put(object) | Step::Keep(object) | Step::Remove { answer: Some(object) }
+                    if intent.verb != Verb::Delete =>
+                {
                     Some(object.clone())
                 }
                 _ => None,
             };
             let dry = intent.dry == Dry::Run;
             let review = Review { verb: intent.verb, kind: intent.kind, key: Some(key.clone()), object, old, dry };
-            let calls = validating.iter().map(|hook| self.call_webhook(server, hook, review.clone())).collect();
+            let calls = validating.iter().map(|hook| self.call_webhook(server, hook, review.clone(), deadline)).collect();
             for verdict in join_all(calls).await {
                 verdict?;
             }
             drop(review);
+            if fails {
+                return Err(etcd_error("etcdserver: request timed out"));
+            }
+            if let Some(result) = self.wait_to_write(ticket, server).await {
+                return result;
+            }
             let mut state = self.lock();
             let now = self.rt.now();
+            if now >= deadline {
+                return Err(deadline_exceeded());
+            }
             let stored = state.store.table(intent.kind).get(&key);
             let unchanged = match (&base, stored) {
                 (Some(base), Some(stored)) => base == resource_version(&**stored),
                 (None, None) => true,
-                (None, Some(stored)) => {
-                    let def = self.registry.get(intent.kind);
-                    return match write::finish_create(def, &key, Some(stored), stored) {
-                        Err(status) => Err(ApiError::Status(status)),
-                        Ok(()) => unreachable!("the key is taken"),
-                    };
-                }
+                // A create fails now; a PUT that would have created becomes an update.
+                (None, Some(_)) => intent.verb == Verb::Create,
                 (Some(_), None) => false,
             };
             if unchanged {
-                return Ok(state.carry_out(self, server, intent, key, step, now));
+                return state.carry_out(self, server, intent, key, step, now).map_err(ApiError::Status);
             }
         }
     }
 
-    /// Calls one webhook over the network and applies its failure policy.
-    async fn call_webhook(self: &Arc<Self>, server: usize, hook: &Webhook, review: Review) -> Result<Option<Obj>, ApiError> {
+    /// Calls one webhook over the network and applies its failure policy. The call ends with the request at the latest.
+    async fn call_webhook(
+        self: &Arc<Self>,
+        server: usize,
+        hook: &Webhook,
+        review: Review,
+        deadline: SimTime,
+    ) -> Result<Option<Obj>, ApiError> {
         let process = self.server_process(server);
         let answer: Arc<parking_lot::Mutex<Option<Verdict>>> = Arc::default();
         let call = {
@@ -645,14 +731,14 @@ impl Fabric {
                 }
             }
         };
-        let in_time = self.in_time(hook.timeout, call).await;
+        let in_time = self.in_time(hook.timeout.min(deadline - self.rt.now()), call).await;
         let verdict = answer.lock().take();
         match verdict {
             Some(Ok(changed)) => Ok(changed.filter(|_| hook.mutating)),
             Some(Err(Denial { code, message })) => {
                 let code = if code < 400 { 400 } else { code };
-                let mut status =
-                    Status::new(Reason::Forbidden, format!("admission webhook \"{}\" denied the request: {message}", hook.name));
+                let why = if message.is_empty() { " without explanation".to_owned() } else { format!(": {message}") };
+                let mut status = Status::new(Reason::Forbidden, format!("admission webhook \"{}\" denied the request{why}", hook.name));
                 status.reason = reason_of(code);
                 status.code = code;
                 Err(status.into())

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use ipam_core::api::{Cause, DeleteOptions, Patch, PatchKind, Reason, Subresource};
+use ipam_core::api::{Cause, DeleteOptions, Patch, PatchKind, Preconditions, Reason, Subresource};
 use ipam_core::{ObjectKey, Status};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -31,6 +31,8 @@ const GENERATE_ATTEMPTS: usize = 8;
 /// What a write comes to.
 #[derive(Debug)]
 pub(super) enum Step {
+    /// Store this object if the key is free.
+    Create(Obj),
     /// Store this object.
     Put(Obj),
     /// Store this object, then remove it: the two phases of a pod's deletion without grace (K099).
@@ -76,21 +78,43 @@ pub(super) fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
     Box::new(Status::new(Reason::BadRequest, text))
 }
 
-/// Size limits that need no stored state (K017).
-fn check_size(def: &TypeDef, object: &Obj) -> Answer<()> {
-    let size = (def.size)(&**object);
+/// About how many bytes an object takes: the parts of its type that can grow, and its annotations.
+fn size_of(def: &TypeDef, object: &Obj) -> usize {
+    (def.size)(&**object) + annotations_size(object.meta())
+}
+
+/// Keys and values of all annotations together.
+fn annotations_size(meta: &ObjectMeta) -> usize {
+    meta.annotations.iter().flatten().map(|(key, value)| key.len() + value.len()).sum()
+}
+
+/// The size limit of request bodies, before anything else is looked at (K017).
+fn check_body_size(size: usize) -> Answer<()> {
     if size > BODY_MAX {
         return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, "Request entity too large: limit is 3145728")));
     }
     Ok(())
 }
 
-/// The size limit of etcd itself, after the type's own validation.
-fn check_etcd_size(def: &TypeDef, object: &Obj) -> Answer<()> {
-    if (def.size)(&**object) > ETCD_REQUEST_MAX {
+/// The size limit of etcd itself, after validation and admission.
+pub(super) fn check_etcd_size(def: &TypeDef, object: &Obj) -> Answer<()> {
+    if size_of(def, object) > ETCD_REQUEST_MAX {
         return Err(Box::new(Status::new(Reason::Unknown, "etcdserver: request is too large")));
     }
     Ok(())
+}
+
+/// The version that a body names; 0 counts as none (K §1.1).
+fn named_version(object: &Obj) -> Option<&str> {
+    Some(resource_version(&**object)).filter(|version| !matches!(*version, "" | "0"))
+}
+
+/// What the wire format does not tell from an absent value.
+fn normalise(meta: &mut ObjectMeta) {
+    meta.labels.take_if(|labels| labels.is_empty());
+    meta.annotations.take_if(|annotations| annotations.is_empty());
+    meta.finalizers.take_if(|finalizers| finalizers.is_empty());
+    meta.owner_references.take_if(|owners| owners.is_empty());
 }
 
 // ---------------------------------------------------------------------------------------------------------------- create
@@ -113,18 +137,16 @@ pub(super) fn create_key(def: &TypeDef, namespace: Option<&str>, body: &ObjectMe
     }
 }
 
-/// The checks of a create that come before mutating admission.
-pub(super) fn load_create(def: &TypeDef, namespace: Option<&str>, body: &Obj) -> Answer<()> {
-    check_size(def, body)?;
-    let key = create_key(def, namespace, body.meta())?;
-    if key.is_none() && body.meta().generate_name.as_deref().unwrap_or("").is_empty() {
-        let cause = Cause {
-            reason: "FieldValueRequired".into(),
-            message: "Required value: name or generateName is required".into(),
-            field: "metadata.name".into(),
-        };
-        return Err(invalid(def, &ObjectKey::cluster(""), vec![cause]));
-    }
+/// The checks of a create that come before mutating admission. Throws away what only the server sets.
+pub(super) fn load_create(def: &TypeDef, namespace: Option<&str>, body: &mut Obj) -> Answer<()> {
+    check_body_size(size_of(def, body))?;
+    create_key(def, namespace, body.meta())?;
+    let meta = make_mut(body).meta_mut();
+    meta.uid = None;
+    meta.creation_timestamp = None;
+    meta.deletion_timestamp = None;
+    meta.deletion_grace_period_seconds = None;
+    meta.self_link = None;
     Ok(())
 }
 
@@ -140,15 +162,10 @@ pub(super) fn prepare_create(
 ) -> Answer<ObjectKey> {
     let object = make_mut(body);
     let meta = object.meta_mut();
-    if meta.resource_version.as_deref().is_some_and(|version| !version.is_empty()) {
-        return Err(Box::new(Status::new(Reason::Unknown, "resourceVersion should not be set on objects to be created")));
-    }
     meta.uid = Some(new_uid(names));
     meta.creation_timestamp = Some(Time(whole_seconds(now)));
-    meta.deletion_timestamp = None;
-    meta.deletion_grace_period_seconds = None;
-    meta.self_link = None;
     meta.generation = def.has_generation.then_some(1);
+    normalise(meta);
     if let Some(namespace) = namespace {
         meta.namespace = Some(namespace.to_owned());
     }
@@ -156,6 +173,14 @@ pub(super) fn prepare_create(
         Some(key) => key,
         None => {
             let base = meta.generate_name.clone().unwrap_or_default();
+            if base.is_empty() {
+                let cause = Cause {
+                    reason: "FieldValueRequired".into(),
+                    message: "Required value: name or generateName is required".into(),
+                    field: "metadata.name".into(),
+                };
+                return Err(invalid(def, &ObjectKey::cluster(""), vec![cause]));
+            }
             let key = generate_key(def, namespace, &base, knobs, names, &exists)?;
             meta.name = Some(key.name().to_owned());
             key
@@ -192,8 +217,11 @@ pub(super) fn preload(def: &TypeDef, object: &mut Obj, now: Timestamp, names: &m
     if def.namespaced { ObjectKey::namespaced(meta.namespace.as_deref().unwrap_or("default"), name) } else { ObjectKey::cluster(name) }
 }
 
-/// The last check of a create: the key must be free.
+/// The last checks of a create, after validating admission: it names no version and the key is free.
 pub(super) fn finish_create(def: &TypeDef, key: &ObjectKey, existing: Option<&Obj>, body: &Obj) -> Answer<()> {
+    if named_version(body).is_some() {
+        return Err(Box::new(Status::new(Reason::Unknown, "resourceVersion should not be set on objects to be created")));
+    }
     if let Some(existing) = existing {
         let text = if existing.meta().deletion_timestamp.is_some() { "object is being deleted: " } else { "" };
         return Err(Box::new(Status::about(Reason::AlreadyExists, def.group, def.plural, key, text)));
@@ -222,11 +250,8 @@ fn generate_key(
         last = Some(key);
     }
     let key = last.unwrap_or_else(|| unreachable!("at least one attempt"));
-    let mut status = Status::about(Reason::AlreadyExists, def.group, def.plural, &key, "");
-    if knobs.generate_name_retries {
-        status = status.retry_after(1);
-    }
-    Err(Box::new(status))
+    let text = ", the server was not able to generate a unique name for the object";
+    Err(Box::new(Status::about(Reason::AlreadyExists, def.group, def.plural, &key, text).retry_after(1)))
 }
 
 /// A random UUID (version 4).
@@ -242,11 +267,8 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
 
 // ---------------------------------------------------------------------------------------------------------------- update
 
-/// The checks of an update that come before mutating admission: existence and UID (K §2.7 steps 1 to 3).
-/// `Ok(true)` = the object exists; `Ok(false)` = the update creates it.
-pub(super) fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &Obj, current: Option<&Obj>) -> Answer<bool> {
-    check_size(def, body)?;
-    let meta = body.meta();
+/// Name and namespace of a body must be those of the URL (K015).
+fn check_key(key: &ObjectKey, meta: &ObjectMeta) -> Answer<()> {
     if meta.name.as_deref() != Some(key.name()) {
         return Err(bad_request(format!(
             "the name of the object ({}) does not match the name on the URL ({})",
@@ -261,6 +283,15 @@ pub(super) fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &
             key.namespace().unwrap_or("")
         )));
     }
+    Ok(())
+}
+
+/// The checks of an update that come before mutating admission: existence and UID (K §2.7 steps 1 to 3).
+/// `Ok(true)` = the object exists; `Ok(false)` = the update creates it.
+pub(super) fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &Obj, current: Option<&Obj>) -> Answer<bool> {
+    check_body_size(size_of(def, body))?;
+    let meta = body.meta();
+    check_key(key, meta)?;
     let uid = meta.uid.as_deref().filter(|uid| !uid.is_empty());
     let uid_mismatch = |stored: &str| {
         let uid = uid.unwrap_or("");
@@ -283,68 +314,84 @@ pub(super) fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &
     }
 }
 
-/// Applies a patch to the current object (K §2.9). The result is then treated like the body of an update.
+/// The checks of a patch that need no stored state: its media type and its size.
+///
+/// Of the four media types of K §2.9 the simulated server knows two. Strategic merge and apply patches are 415 for
+/// every type: for custom resources and strategic merge as on a real server, for the rest as one that lacks them.
+pub(super) fn check_patch(patch: &Patch) -> Answer<()> {
+    if matches!(patch.kind, PatchKind::Strategic | PatchKind::Apply) {
+        let text = "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, \
+                    application/merge-patch+json";
+        return Err(Box::new(Status::new(Reason::UnsupportedMediaType, text)));
+    }
+    check_body_size(json_size(&patch.body))
+}
+
+/// The length of a JSON text without blanks, without making it.
+fn json_size(value: &serde_json::Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value).unwrap_or_else(|_| unreachable!("counting does not fail"));
+    count.0
+}
+
+/// Applies a patch to the current object (K §2.9). The result is then treated like the body of an update: it names the
+/// current version unless the patch itself names another.
 pub(super) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current: &Obj) -> Answer<Obj> {
     /// More operations than this are 413.
     const OPERATIONS_MAX: usize = 10_000;
     let mut value = current.to_value();
-    match patch.kind {
-        PatchKind::Merge => {
-            if !patch.body.is_object() {
-                return Err(bad_request("a merge patch must be a JSON object"));
-            }
-            json_patch::merge(&mut value, &patch.body);
+    if patch.kind == PatchKind::Json {
+        let operations: json_patch::Patch =
+            serde::Deserialize::deserialize(&*patch.body).map_err(|error| bad_request(format!("error decoding patch: {error}")))?;
+        if operations.len() > OPERATIONS_MAX {
+            let text = format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());
+            return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, text)));
         }
-        PatchKind::Json => {
-            let operations: json_patch::Patch =
-                serde::Deserialize::deserialize(&*patch.body).map_err(|error| bad_request(error.to_string()))?;
-            if operations.len() > OPERATIONS_MAX {
-                let text = format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());
-                return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, text)));
-            }
-            json_patch::patch(&mut value, &operations)
-                .map_err(|error| invalid(def, key, vec![field_invalid("patch", error.to_string())]))?;
+        // The real server keeps to itself which operation failed, and why.
+        json_patch::patch(&mut value, &operations)
+            .map_err(|_| Box::new(Status::new(Reason::Invalid, "the server rejected our request due to an error in our request")))?;
+    } else {
+        if !patch.body.is_object() {
+            return Err(bad_request("error decoding patch: a merge patch is a JSON object"));
         }
-        PatchKind::Strategic | PatchKind::Apply => {
-            let name = if patch.kind == PatchKind::Apply { "apply-patch+yaml" } else { "strategic-merge-patch+json" };
-            let text = format!(
-                "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, \
-                 application/merge-patch+json (got application/{name})"
-            );
-            return Err(Box::new(Status::new(Reason::UnsupportedMediaType, text)));
-        }
+        json_patch::merge(&mut value, &patch.body);
     }
-    let patched = (def.from_value)(value).map_err(bad_request)?;
-    let (meta, stored) = (patched.meta(), current.meta());
-    if meta.name != stored.name || meta.namespace != stored.namespace {
-        return Err(bad_request("the name or namespace of the object does not match the request"));
-    }
-    if meta.uid != stored.uid {
-        let message = format!("Invalid value: {:?}: field is immutable", meta.uid.as_deref().unwrap_or(""));
-        return Err(invalid(def, key, vec![field_invalid("metadata.uid", message)]));
-    }
+    let patched = (def.from_value)(value).map_err(|error| {
+        let cause = field_invalid("patch", format!("Invalid value: {error}"));
+        Box::new(Status::new(Reason::Invalid, format!(" \"\" is invalid: patch: {}", cause.message)).cause(cause))
+    })?;
+    check_key(key, patched.meta())?;
     Ok(patched)
 }
 
-/// From the RV check to the decision (K §2.7 steps 5 to 9). `unconditional`: the request is a patch, which brought no
-/// version of its own unless it set one.
+/// From the RV check to the decision (K §2.7 steps 5 to 9).
 pub(super) fn prepare_update(
     def: &TypeDef,
     key: &ObjectKey,
     mut body: Obj,
     subresource: Option<Subresource>,
     current: &Obj,
-    is_patch: bool,
 ) -> Answer<Step> {
     let stored = current.meta();
-    let version = resource_version(&*body);
-    if version.is_empty() {
-        if !def.unconditional_update && !is_patch {
+    match named_version(&body) {
+        None if def.unconditional_update => {}
+        None => {
             let cause = field_invalid("metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
-            return Err(invalid(def, key, vec![cause]));
+            // This one error calls the plural a kind.
+            return Err(Box::new(Status::about(Reason::Invalid, def.group, def.plural, key, "").cause(cause)));
         }
-    } else if version != resource_version(&**current) {
-        return Err(modified(def, key));
+        Some(version) if version != resource_version(&**current) => return Err(modified(def, key)),
+        Some(_) => {}
     }
     if subresource == Some(Subresource::Status) {
         body = status_body(def, &body, current);
@@ -365,7 +412,6 @@ pub(super) fn prepare_update(
     if !causes.is_empty() {
         return Err(invalid(def, key, causes));
     }
-    check_etcd_size(def, &body)?;
     let terminating_without_grace = stored.deletion_timestamp.is_some() && stored.deletion_grace_period_seconds.unwrap_or(0) == 0;
     if terminating_without_grace && !is_held(def, &body) {
         return Ok(Step::Remove { answer: Some(body) });
@@ -374,7 +420,8 @@ pub(super) fn prepare_update(
 }
 
 /// What an update of `/status` stores: the stored object with the body's status; pods and other built-in types also
-/// keep labels, annotations and finalizers of the body, custom resources do not (K078).
+/// keep labels, annotations and finalizers of the body, custom resources do not (K078). The UID of a built-in type is
+/// looked at, which makes it a precondition of status patches (K088).
 fn status_body(def: &TypeDef, body: &Obj, current: &Obj) -> Obj {
     let mut result = current.deep_copy();
     let object = make_mut(&mut result);
@@ -384,6 +431,7 @@ fn status_body(def: &TypeDef, body: &Obj, current: &Obj) -> Obj {
         meta.labels.clone_from(&sent.labels);
         meta.annotations.clone_from(&sent.annotations);
         meta.finalizers.clone_from(&sent.finalizers);
+        meta.uid.clone_from(&sent.uid);
     }
     result
 }
@@ -391,6 +439,7 @@ fn status_body(def: &TypeDef, body: &Obj, current: &Obj) -> Obj {
 /// Puts back what an update must not change and reports what it must not try (K §1.1, §1.2).
 fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, main: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
+    normalise(meta);
     if main {
         match &stored.deletion_timestamp {
             // A terminating object stays terminating, whatever the body says.
@@ -406,8 +455,17 @@ fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, main: bool) -> Vec<C
             causes.push(field_invalid("metadata.deletionGracePeriodSeconds", "Invalid value: field is immutable"));
         }
     }
+    // A PUT with another UID or name was refused before; a patch or a webhook can get here.
     if meta.uid != stored.uid {
+        if let Some(uid) = meta.uid.as_deref().filter(|uid| !uid.is_empty()) {
+            causes.push(field_invalid("metadata.uid", format!("Invalid value: {uid:?}: field is immutable")));
+        }
         meta.uid.clone_from(&stored.uid);
+    }
+    if meta.name != stored.name {
+        let name = meta.name.as_deref().unwrap_or("");
+        causes.push(field_invalid("metadata.name", format!("Invalid value: {name:?}: field is immutable")));
+        meta.name.clone_from(&stored.name);
     }
     if meta.namespace != stored.namespace {
         meta.namespace.clone_from(&stored.namespace);
@@ -444,15 +502,14 @@ fn is_held(def: &TypeDef, object: &Obj) -> bool {
 
 // ---------------------------------------------------------------------------------------------------------------- delete
 
-/// What a delete comes to (K §2.10). The preconditions are checked first.
-pub(super) fn prepare_delete(def: &TypeDef, key: &ObjectKey, options: &DeleteOptions, current: &Obj, now: Timestamp) -> Answer<Step> {
+/// The checks of a delete that come before admission (K094).
+pub(super) fn check_preconditions(def: &TypeDef, key: &ObjectKey, preconditions: &Preconditions, current: &Obj) -> Answer<()> {
     let meta = current.meta();
-    let preconditions = &options.preconditions;
     if let Some(uid) = &preconditions.uid {
         let stored = meta.uid.as_deref().unwrap_or("");
         if uid != stored {
             let text = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}. The object might have been deleted and then recreated"
+                "the UID in the precondition ({uid}) does not match the UID in record ({stored}). The object might have been deleted and then recreated"
             );
             return Err(conflict(def, key, text));
         }
@@ -461,12 +518,17 @@ pub(super) fn prepare_delete(def: &TypeDef, key: &ObjectKey, options: &DeleteOpt
         let stored = resource_version(&**current);
         if version != stored {
             let text = format!(
-                "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {stored}. The object might have been modified"
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({stored}). The object might have been modified"
             );
             return Err(conflict(def, key, text));
         }
     }
-    Ok(if def.graceful { graceful_delete(def, options, current, now) } else { plain_delete(def, current, now) })
+    Ok(())
+}
+
+/// What a delete comes to (K §2.10).
+pub(super) fn prepare_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, now: Timestamp) -> Step {
+    if def.graceful { graceful_delete(def, options, current, now) } else { plain_delete(def, current, now) }
 }
 
 /// A delete of a type without grace.
@@ -484,10 +546,10 @@ fn plain_delete(def: &TypeDef, current: &Obj, now: Timestamp) -> Step {
 fn graceful_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, now: Timestamp) -> Step {
     let meta = current.meta();
     let asked = options.grace_period_seconds.map(|grace| if grace < 0 { 1 } else { grace });
-    let at_once = (def.deletes_at_once)(&**current);
     let held = is_held(def, current);
     let without_grace = |object: Obj| if held { Step::Put(object) } else { Step::PutThenRemove(object) };
     let Some(Time(deadline)) = meta.deletion_timestamp else {
+        let at_once = (def.deletes_at_once)(&**current);
         let grace = if at_once { 0 } else { asked.unwrap_or_else(|| (def.default_grace_seconds)(&**current)) };
         let object = terminating(def, current, now, grace);
         return if grace == 0 { without_grace(object) } else { Step::Put(object) };
@@ -497,8 +559,8 @@ fn graceful_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, now: T
         // An earlier delete got no further than its first phase (K102), or finalizers hold the pod.
         return if held { Step::Keep(current.clone()) } else { Step::Remove { answer: None } };
     }
-    let Some(mut grace) = asked.or(at_once.then_some(0)).map(|grace| if at_once { 0 } else { grace }).filter(|&grace| grace < recorded)
-    else {
+    // Only a shorter grace counts now, and only one that was asked for: the phase no longer matters.
+    let Some(mut grace) = asked.filter(|&grace| grace < recorded) else {
         return Step::Keep(current.clone());
     };
     // The new deadline counts from the original request, but does not lie in the past.
@@ -552,8 +614,7 @@ fn validate_meta(meta: &ObjectMeta) -> Vec<Cause> {
     /// Keys and values of all annotations together.
     const ANNOTATIONS_MAX: usize = 256 << 10;
     let mut causes = Vec::new();
-    let size: usize = meta.annotations.iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
-    if size > ANNOTATIONS_MAX {
+    if annotations_size(meta) > ANNOTATIONS_MAX {
         let message = format!("Too long: may not be more than {ANNOTATIONS_MAX} bytes");
         causes.push(Cause { reason: "FieldValueTooLong".into(), message: message.into(), field: "metadata.annotations".into() });
     }

@@ -137,7 +137,8 @@ impl Stored for ConfigMap {
         vec![Cause {
             reason: "FieldValueTooLong".into(),
             message: "Too long: may not be more than 1048576 bytes".into(),
-            field: Cow::Borrowed(""),
+            // The path of the whole object, as the real server prints it.
+            field: "[]".into(),
         }]
     }
 
@@ -173,6 +174,7 @@ impl Stored for Lease {
 
 impl Stored for Namespace {
     const NAMESPACED: bool = false;
+    const HAS_GENERATION: bool = false;
     const HAS_STATUS: bool = true;
 
     fn copy_status(&mut self, other: &Self) {
@@ -203,6 +205,7 @@ impl Stored for Namespace {
 
 impl Stored for Node {
     const NAMESPACED: bool = false;
+    const HAS_GENERATION: bool = false;
     const HAS_STATUS: bool = true;
     const KEEPS_STATUS_ON_CREATE: bool = true;
 

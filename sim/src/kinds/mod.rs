@@ -93,7 +93,9 @@ pub trait Stored: Object {
         false
     }
 
-    /// The size of the stored object in bytes, as far as it is known without converting; 0 = not worth watching.
+    /// The size in bytes of those parts of the object that can grow without bound, as far as it is known without
+    /// converting; annotations are counted elsewhere. What the wire adds (field names, escaped quotes) is left out, so
+    /// the limits of K §1.3 are met a little late. 0 = nothing can grow.
     fn size(&self) -> usize {
         0
     }

@@ -4,6 +4,11 @@ use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, Spid
 
 use super::{Stored, TypeDef};
 
+/// The bytes of a list of texts.
+fn texts(list: Option<&Vec<String>>) -> usize {
+    list.into_iter().flatten().map(String::len).sum()
+}
+
 /// The registrations of Spiderpool's types.
 pub fn spiderpool() -> Vec<TypeDef> {
     vec![TypeDef::of::<SpiderSubnet>(), TypeDef::of::<SpiderIPPool>(), TypeDef::of::<SpiderReservedIP>(), TypeDef::of::<SpiderEndpoint>()]
@@ -26,6 +31,11 @@ impl Stored for SpiderIPPool {
     fn spec_differs(&self, other: &Self) -> bool {
         self.spec != other.spec
     }
+
+    fn size(&self) -> usize {
+        let records = self.status.as_ref().map_or(0, |status| status.allocated_ips.text_len());
+        records + texts(self.spec.ips.as_ref()) + texts(self.spec.exclude_ips.as_ref())
+    }
 }
 
 impl Stored for SpiderSubnet {
@@ -44,6 +54,11 @@ impl Stored for SpiderSubnet {
 
     fn spec_differs(&self, other: &Self) -> bool {
         self.spec != other.spec
+    }
+
+    fn size(&self) -> usize {
+        let records = self.status.as_ref().map_or(0, |status| status.controlled_ippools.text_len());
+        records + texts(self.spec.ips.as_ref()) + texts(self.spec.exclude_ips.as_ref())
     }
 }
 

@@ -1204,7 +1204,7 @@ fn k059_overload_and_lack_of_permission_refuse_a_watch() {
         bed.fabric.forbid(rule(vec![Verb::Watch]));
         let status = refused(reader.watch::<ConfigMap>(None, after(1)).await.map(drop));
         assert_eq!((status.code, status.reason), (403, Reason::Forbidden));
-        assert!(status.message().starts_with("configmaps \"\" is forbidden: "), "{status}");
+        assert!(status.message().starts_with("configmaps is forbidden: User \"reader\" cannot watch "), "{status}");
         bed.fabric.permit(None);
         let fault = |verbs| {
             let mishap = Mishap::TooManyRequests { retry_after: 1 };

@@ -10,9 +10,9 @@ mod floor;
 mod measure;
 mod product;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use measure::{Clock, Effort, Table, alternate, per, resident_bytes, time, undisturbed};
+use measure::{Effort, Table, alternate, per, resident_bytes, time, undisturbed};
 
 /// Requests of one simulation: about as many as a scenario makes.
 const REQUESTS: u64 = 3_000;
@@ -20,38 +20,47 @@ const REQUESTS: u64 = 3_000;
 const WATCHERS: usize = 100;
 const CHANGES: u64 = 150;
 
+/// Takes some figures and enters them.
+type Group = fn(Effort, &mut Table);
+/// Makes that many requests.
+type Requests = fn(u64);
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let effort = if arguments.iter().any(|argument| argument == "--bench") { Effort::Full } else { Effort::Smoke };
     let filter = arguments.into_iter().find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let mut table = Table::new();
-    let groups: [(&str, fn(Effort, &mut Table)); 5] =
+    let groups: [(&str, Group); 5] =
         [("request", requests), ("fan-out", fan_out), ("seed", fixed_cost), ("threads", threads), ("memory", memory)];
     for (name, group) in groups {
         if name.contains(&filter) {
+            eprintln!("measuring: {name}");
             group(effort, &mut table);
         }
     }
-    table.print();
+    // A smoke run is too short for figures.
+    if effort == Effort::Full {
+        table.print();
+    }
 }
 
 /// One API request through link, server, store, observer and digest; floor: a map behind two bare sleeps.
 fn requests(effort: Effort, table: &mut Table) {
     let rounds = effort.rounds(201);
     let count = effort.scale(REQUESTS);
-    let heap = per(count, &alternate(Clock::Cpu, rounds, [&mut || floor::heap_loop(count)])[0]);
+    let heap = per(count, &alternate(rounds, [&mut || floor::heap_loop(count)])[0]);
     table.note("event loop alone, 256 pending, per event", heap);
-    let work: [(&str, fn(u64), fn(u64), Option<f64>); 3] = [
+    let work: [(&str, Requests, Requests, Option<f64>); 3] = [
         ("GET", floor::get, product::get, None),
         ("PUT", floor::put, product::put, None),
         ("GET and PUT 1:1", floor::get_and_put, product::get_and_put, Some(3.0)),
     ];
     for (name, floor, product, target) in work {
-        let [bare, full] = alternate(Clock::Cpu, rounds, [&mut || floor(count), &mut || product(count)]);
+        let [bare, full] = alternate(rounds, [&mut || floor(count), &mut || product(count)]);
         table.ratio(&format!("request, {name}"), &per(count, &bare), &per(count, &full), target);
     }
     let crowd = 32;
-    let [bare, full] = alternate(Clock::Cpu, rounds, [&mut || floor::crowd(crowd, count), &mut || product::crowd(crowd, count)]);
+    let [bare, full] = alternate(rounds, [&mut || floor::crowd(crowd, count), &mut || product::crowd(crowd, count)]);
     table.ratio("request, GET and PUT 1:1, 32 clients", &per(count, &bare), &per(count, &full), None);
 }
 
@@ -61,7 +70,6 @@ fn fan_out(effort: Effort, table: &mut Table) {
     let changes = effort.scale(CHANGES);
     let deliveries = changes * WATCHERS as u64;
     let [bare, timed, full] = alternate(
-        Clock::Cpu,
         rounds,
         [&mut || floor::fan_out(WATCHERS, changes), &mut || floor::fan_out_with_sleep(WATCHERS, changes), &mut || {
             product::fan_out(WATCHERS, changes)
@@ -77,7 +85,6 @@ fn fixed_cost(effort: Effort, table: &mut Table) {
     let rounds = effort.rounds(101);
     let count = effort.scale(100);
     let [bare, full] = alternate(
-        Clock::Cpu,
         rounds,
         [&mut || (0..count).for_each(|seed| floor::idle(seed, 5)), &mut || (0..count).for_each(|seed| product::idle(seed, 3))],
     );
@@ -85,19 +92,24 @@ fn fixed_cost(effort: Effort, table: &mut Table) {
     table.ratio("the same, floor: five bare nodes", &per(count, &bare), &per(count, &full), None);
 }
 
-/// The same sweep on one thread and on two.
+/// The same sweep on one thread and on two. A thread that waits for nothing and shares nothing needs no more processor
+/// time beside another one than alone.
 fn threads(effort: Effort, table: &mut Table) {
-    let rounds = effort.rounds(101);
     let seeds = effort.scale(60);
-    let sweep = |threads: u64| {
-        std::thread::scope(|scope| {
-            for thread in 0..threads {
-                scope.spawn(move || (0..seeds).for_each(|seed| product::small_seed(thread * seeds + seed)));
-            }
+    // Runs a sweep on each thread; returns what the clock on the wall shows, and the mean processor time of a thread.
+    let sweep = |threads: u64| -> [f64; 2] {
+        let start = Instant::now();
+        let used: Duration = std::thread::scope(|scope| {
+            let sweep = |thread| time(&mut || (0..seeds).for_each(|seed| product::small_seed(thread * seeds + seed)));
+            let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || sweep(thread))).collect();
+            running.into_iter().map(|thread| thread.join().expect("a sweep ends")).sum()
         });
+        [start.elapsed().as_secs_f64(), used.as_secs_f64() / threads as f64]
     };
-    let [one, two] = alternate(Clock::Wall, rounds, [&mut || sweep(1), &mut || sweep(2)]);
-    table.factor("two threads against one", 2.0 * undisturbed(&per(1, &one)) / undisturbed(&per(1, &two)), 1.8);
+    let rounds: Vec<[[f64; 2]; 2]> = (0..effort.rounds(101)).map(|_| [sweep(1), sweep(2)]).collect();
+    let figure = |threads: usize, clock: usize| undisturbed(&rounds.iter().map(|round| round[threads - 1][clock]).collect::<Vec<_>>());
+    table.factor("two threads against one, by processor time", 2.0 * figure(1, 1) / figure(2, 1), 1.8);
+    table.factor("the same by the wall clock (two idle cores)", 2.0 * figure(1, 0) / figure(2, 0), 1.8);
 }
 
 /// Resident set after many small seeds against that after few.
@@ -105,7 +117,7 @@ fn memory(effort: Effort, table: &mut Table) {
     let (few, many) = (effort.scale(1_000), effort.scale(100_000));
     (0..few).for_each(product::small_seed);
     let before = resident_bytes();
-    let took = time(Clock::Cpu, &mut || (few..many).for_each(product::small_seed));
+    let took = time(&mut || (few..many).for_each(product::small_seed));
     let after = resident_bytes();
     if let (Some(before), Some(after)) = (before, after) {
         table.growth("resident set, many seeds against few", (few, before), (many, after), 0.10);

@@ -1,6 +1,6 @@
 //! Taking times in alternation, and the table of what came out.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -23,41 +23,24 @@ impl Effort {
     }
 }
 
-/// How time is taken. Clocks are read outside the simulation, inside which they are simulated.
-#[derive(Clone, Copy)]
-pub(crate) enum Clock {
-    /// What the calling thread used of a processor: other work on the machine hardly matters.
-    Cpu,
-    /// What a clock on the wall shows, for work of several threads.
-    Wall,
-}
-
-/// How long `work` takes.
-pub(crate) fn time(clock: Clock, work: &mut dyn FnMut()) -> Duration {
-    match clock {
-        Clock::Cpu => {
-            let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
-            let start = used();
-            work();
-            used().saturating_sub(start)
-        }
-        Clock::Wall => {
-            let start = Instant::now();
-            work();
-            start.elapsed()
-        }
-    }
+/// What `work` uses of a processor: other work on the machine hardly matters. The clock is read outside the simulation,
+/// inside which it would be a simulated one.
+pub(crate) fn time(work: &mut dyn FnMut()) -> Duration {
+    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+    let start = used();
+    work();
+    used().saturating_sub(start)
 }
 
 /// Times of each kind of work, one of each kind per round, so that what disturbs the machine disturbs all alike.
-pub(crate) fn alternate<const N: usize>(clock: Clock, rounds: usize, mut works: [&mut dyn FnMut(); N]) -> [Vec<Duration>; N] {
+pub(crate) fn alternate<const N: usize>(rounds: usize, mut works: [&mut dyn FnMut(); N]) -> [Vec<Duration>; N] {
     for work in &mut works {
         work();
     }
     let mut times = std::array::from_fn(|_| Vec::with_capacity(rounds));
     for _ in 0..rounds {
         for (work, times) in works.iter_mut().zip(&mut times) {
-            times.push(time(clock, work));
+            times.push(time(work));
         }
     }
     times
@@ -100,9 +83,7 @@ impl Table {
 
     fn row(&mut self, what: &str, floor: String, product: String, ratio: String, target: Option<(String, bool)>) {
         let (target, verdict) = target.map_or((String::new(), ""), |(target, met)| (target, if met { "met" } else { "MISSED" }));
-        let row = [what.to_owned(), floor, product, ratio, target, verdict.to_owned()];
-        eprintln!("{}", row.join("  "));
-        self.rows.push(row);
+        self.rows.push([what.to_owned(), floor, product, ratio, target, verdict.to_owned()]);
     }
 
     /// A figure by itself.

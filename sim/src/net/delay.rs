@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::draw::normal_quantile;
+use crate::draw::{exp, normal_quantile};
 use crate::time::{Span, micros};
 
 /// The 99 % quantile of the standard normal distribution.
@@ -74,7 +74,7 @@ impl Sampler {
             self.low + self.spread * u
         } else {
             // The half-open interval includes 0, where the quantile is minus infinity.
-            self.low * libm::exp(self.spread * normal_quantile(u.max(1e-12)))
+            self.low * exp(self.spread * normal_quantile(u.max(1e-12)))
         };
         Duration::from_micros(us.min(self.max) as u64)
     }

@@ -71,7 +71,7 @@ impl Recorder {
             _ => {}
         }
         self.claims.observe(&event);
-        if self.digest.events() % self.checkpoint_every == 0 {
+        if self.digest.events().is_multiple_of(self.checkpoint_every) {
             self.checkpoint(at);
         }
         if let Some(recording) = &mut self.recording {
@@ -83,8 +83,8 @@ impl Recorder {
         if self.checkpoints.len() == CHECKPOINTS_MAX {
             self.checkpoint_every *= 2;
             let every = self.checkpoint_every;
-            self.checkpoints.retain(|checkpoint| checkpoint.events % every == 0);
-            if self.digest.events() % every != 0 {
+            self.checkpoints.retain(|checkpoint| checkpoint.events.is_multiple_of(every));
+            if !self.digest.events().is_multiple_of(every) {
                 return;
             }
         }

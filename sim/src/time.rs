@@ -151,7 +151,7 @@ impl fmt::Display for Span {
         let (unit, scale) = match total {
             0 => return f.write_str("0s"),
             t if t % 1_000 == 0 && t >= 1_000_000 => ("s", 1_000_000),
-            t if t >= 1_000 && t < 1_000_000 => ("ms", 1_000),
+            t if (1_000..1_000_000).contains(&t) => ("ms", 1_000),
             t if t < 1_000 => ("us", 1),
             _ => ("s", 1_000_000),
         };

@@ -1,4 +1,4 @@
-//! The same work through everything the simulation has: links, servers, store, watch caches, observer and digest.
+//! The same work through everything the simulation has: links, servers, store, watch caches, claims and digest.
 
 use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use ipam_core::api::{WatchEvent, WatchOptions};
 use ipam_core::{Client, ClientExt, WatchStream};
+use ipam_sim::claim::{Claims, Context};
 use ipam_sim::cluster::{ClusterConfig, Fabric, SimClient};
+use ipam_sim::input;
 use ipam_sim::kinds::{Registry, builtin, spiderpool};
-use ipam_sim::recorder::{Observer, Recorder};
+use ipam_sim::plan::Plan;
+use ipam_sim::recorder::Recorder;
 use ipam_sim::rt::{Rt, run};
+use ipam_sim::scenario::Scenario;
 use ipam_sim::testbed::{config_map, from_json, key};
-use ipam_sim::trace::Event;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use tokio::sync::oneshot;
 
 /// The types are the same in every run: a sweep builds their table once.
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::new(builtin().into_iter().chain(spiderpool()))));
 
-/// Stands for the claims of a scenario: looks at every event.
-#[derive(Default)]
-struct Counter(u64);
-
-impl Observer for Counter {
-    fn event(&mut self, event: &Event<'_>) {
-        self.0 = self.0.wrapping_add(event.at.as_micros());
-    }
-}
+/// The plan whose claims look on.
+static PLAN: LazyLock<Plan> = LazyLock::new(|| {
+    let text = include_str!("../../../scenarios/smoke/counter-calm.toml");
+    let scenario: Scenario = input::toml::from_str("counter-calm.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+    scenario.draw(0)
+});
 
 struct Cluster {
     rt: Rt,
@@ -38,7 +38,7 @@ impl Cluster {
     fn run<T>(seed: u64, work: impl AsyncFnOnce(&Cluster) -> T) -> T {
         run(seed, async |rt| {
             let config = ClusterConfig { seed, ..ClusterConfig::default() };
-            let recorder = Recorder::with(Box::new(Counter::default()));
+            let recorder = Recorder::new(Claims::new(&Context { rt: &rt, plan: &PLAN }), false);
             let fabric = Fabric::new(rt.clone(), REGISTRY.clone(), &config, recorder);
             for name in ["apiserver-0", "apiserver-1"] {
                 fabric.add_server(rt.add_process(rt.add_host(name), name));

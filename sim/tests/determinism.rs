@@ -74,7 +74,7 @@ const KEPT: [(&str, u64); 5] = [
 /// change that lets this fail has broken the promise that digests are equal across profiles and machines.
 #[test]
 fn kept_plans_give_their_recorded_digests() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans");
+    let folder = root().join("ci/digests");
     let update = std::env::var_os("UPDATE_PLANS").is_some();
     if update {
         for (scenario, seed) in KEPT {

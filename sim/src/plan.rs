@@ -170,32 +170,40 @@ impl Plan {
     }
 
     /// What is wrong with the plan as a whole; single values are checked where they are read.
-    pub fn problems(&self, file: &str) -> Problems {
+    fn problems(&self, file: &str, text: &str) -> Problems {
         let mut problems = Problems::new();
-        let mut wrong = |what: String, right: &str| problems.push(Problem::of_file(file, what, right));
+        let mut wrong = |needle: &str, what: String, right: &str| problems.push(Problem::near(file, text, needle, what, right));
         if self.schema != SCHEMA {
-            wrong(format!("the schema is `{}`", self.schema), &format!("`{SCHEMA}`"));
+            wrong("schema", format!("the schema is `{}`", self.schema), &format!("`{SCHEMA}`"));
         }
         if self.cluster.api_servers == 0 {
-            wrong("`cluster.api_servers` is 0".to_owned(), "at least 1");
+            wrong("api_servers", "`cluster.api_servers` is 0".to_owned(), "at least 1");
         }
         if self.heal_at > self.end_at {
-            wrong(format!("`heal_at` ({}) is after `end_at` ({})", self.heal_at, self.end_at), "faults heal before the run ends");
+            wrong(
+                "heal_at",
+                format!("`heal_at` ({}) is after `end_at` ({})", self.heal_at, self.end_at),
+                "faults heal before the run ends",
+            );
         }
         if self.end_at == SimTime::NEVER {
-            wrong("`end_at` is never".to_owned(), "a point in time at which the run ends");
+            wrong("end_at", "`end_at` is never".to_owned(), "a point in time at which the run ends");
         }
         let names = self.process_names();
         for op in &self.op {
             if !names.contains(&op.common.actor) {
-                wrong(format!("an operation names the actor `{}`", op.common.actor), &format!("one of {}", names.join(", ")));
+                wrong(
+                    &format!("\"{}\"", op.common.actor),
+                    format!("an operation names the actor `{}`", op.common.actor),
+                    &format!("one of {}", names.join(", ")),
+                );
             }
         }
         for fault in &self.fault {
             if let FaultKind::ConflictingWriter(writer) = &fault.kind
                 && let Err(message) = crate::fault::check_object(&writer.object)
             {
-                wrong(message, "an object that the cluster serves");
+                wrong(&format!("\"{}\"", writer.object), message, "an object that the cluster serves");
             }
         }
         problems
@@ -206,8 +214,9 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(path: &Path) -> Result<Self, Problems> {
-        let plan: Plan = input_toml::read(path)?;
-        plan.problems(&path.display().to_string()).or(plan)
+        let (name, text) = input_toml::text(path)?;
+        let plan: Plan = input_toml::from_str(&name, &text)?;
+        plan.problems(&name, &text).or(plan)
     }
 
     /// The file's text.

@@ -169,13 +169,23 @@ impl Scenario {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(path: &Path) -> Result<Self, Problems> {
-        let mut scenario: Scenario = input_toml::read(path)?;
+        let (name, text) = input_toml::text(path)?;
+        Self::parse(path, &name, &text)
+    }
+
+    /// Reads the text of a scenario file; `name` is how messages call it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(path: &Path, name: &str, text: &str) -> Result<Self, Problems> {
+        let mut scenario: Scenario = input_toml::from_str(name, text)?;
+        let problems = scenario.problems(path, name, text);
         scenario.resolve_paths(path);
-        scenario.problems(&path.display().to_string()).or(scenario)
+        problems.or(scenario)
     }
 
     /// Manifests are named relative to the scenario.
-    pub fn resolve_paths(&mut self, path: &Path) {
+    fn resolve_paths(&mut self, path: &Path) {
         let folder = path.parent().unwrap_or(Path::new(""));
         for manifest in &mut self.cluster.manifests {
             *manifest = folder.join(&*manifest).display().to_string();
@@ -183,11 +193,12 @@ impl Scenario {
     }
 
     /// What is wrong with the scenario as a whole; single values are checked where they are read.
-    pub fn problems(&self, file: &str) -> Problems {
+    fn problems(&self, path: &Path, file: &str, text: &str) -> Problems {
         let mut problems = Problems::new();
-        let mut wrong = |what: String, right: &str| problems.push(Problem::of_file(file, what, right));
+        let mut wrong = |needle: &str, what: String, right: &str| problems.push(Problem::near(file, text, needle, what, right));
+        let quoted = |name: &dyn std::fmt::Display| format!("\"{name}\"");
         if self.seeds == 0 {
-            wrong("`seeds` is 0".to_owned(), "at least 1");
+            wrong("seeds", "`seeds` is 0".to_owned(), "at least 1");
         }
         for (list, names, kinds) in [
             ("always", self.check.always.iter().collect::<Vec<_>>(), &[Kind::Always][..]),
@@ -197,7 +208,11 @@ impl Scenario {
             for name in names {
                 let kind = name.def().kind;
                 if !kinds.contains(&kind) {
-                    wrong(format!("`check.{list}` names `{name}`, which is of kind `{kind}`"), &format!("a claim of kind `{}`", kinds[0]));
+                    wrong(
+                        &quoted(name),
+                        format!("`check.{list}` names `{name}`, which is of kind `{kind}`"),
+                        &format!("a claim of kind `{}`", kinds[0]),
+                    );
                 }
             }
         }
@@ -205,17 +220,22 @@ impl Scenario {
             && !self.check.always.contains(expect)
             && !self.check.eventually.iter().any(|eventually| eventually.claim == *expect)
         {
-            wrong(format!("`expect` names `{expect}`, which is not checked"), "a claim of `check.always` or `check.eventually`");
+            wrong(
+                &quoted(expect),
+                format!("`expect` names `{expect}`, which is not checked"),
+                "a claim of `check.always` or `check.eventually`",
+            );
         }
         for manifest in &self.cluster.manifests {
-            if !Path::new(manifest).exists() {
-                wrong(format!("the manifest {manifest} does not exist"), "a file or folder, relative to the scenario");
+            if !path.parent().unwrap_or(Path::new("")).join(manifest).exists() {
+                wrong(&quoted(manifest), format!("the manifest {manifest} does not exist"), "a file or folder, relative to the scenario");
             }
         }
         for eventually in &self.check.eventually {
             let (shortest, _) = self.phases.liveness.bounds();
             if eventually.within.0 > shortest.0 {
                 wrong(
+                    &quoted(&eventually.claim),
                     format!(
                         "`{}` has {} to come true, but the liveness phase may end after {shortest}",
                         eventually.claim, eventually.within

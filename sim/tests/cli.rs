@@ -242,7 +242,7 @@ fn bad_manifests_and_paths_are_refused() {
     }
     let missing = SMALL.replace("[workload]", "[cluster]\nmanifests = [\"gone.yaml\"]\n[workload]");
     let (code, _, err) = run(&["run", &folder.file("missing.toml", &missing)]);
-    assert!(code == 2 && err.contains("gone.yaml does not exist"), "{err}");
+    assert!(code == 2 && err.contains("missing.toml:9:14: the manifest gone.yaml does not exist"), "{err}");
     assert_eq!(run(&["run", "no-such-folder"]).0, 2);
     assert_eq!(run(&["replay", "scenarios/smoke/counter-calm.toml"]).0, 2, "a scenario without a seed is no plan");
     assert_eq!(run(&["run", "scenarios/smoke", "--deviation", "nonsense"]).0, 2);

@@ -41,6 +41,13 @@ impl Problem {
         Self { file: file.to_owned(), at: Some(at), wrong: wrong.into(), right: right.into() }
     }
 
+    /// A problem with the value that is written as `needle` in `text`: for what only shows when the whole file is read.
+    pub fn near(file: &str, text: &str, needle: &str, wrong: impl Into<String>, right: impl Into<String>) -> Self {
+        let code = |line: &str| line.split('#').next().unwrap_or_default().find(needle).map(|at| line[..at].chars().count() as u32 + 1);
+        let found = (1..).zip(text.lines()).find_map(|(line, content)| code(content).map(|column| Position { line, column }));
+        Self { file: file.to_owned(), at: found, wrong: wrong.into(), right: right.into() }
+    }
+
     /// A problem with a file as a whole.
     pub fn of_file(file: &str, wrong: impl Into<String>, right: impl Into<String>) -> Self {
         Self { file: file.to_owned(), at: None, wrong: wrong.into(), right: right.into() }

@@ -17,6 +17,16 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Problems> {
     from_bytes(&source::name(path), &bytes)
 }
 
+/// The name of a file in problems and its text.
+///
+/// # Errors
+/// The file cannot be read or is not text.
+pub fn text(path: &Path) -> Result<(String, String), Problems> {
+    let (name, bytes) = (source::name(path), source::read(path)?);
+    let text = source::text(&name, &bytes)?.to_owned();
+    Ok((name, text))
+}
+
 /// Decodes the bytes of a document; `file` is its name in problems.
 pub fn from_bytes<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T, Problems> {
     from_str(file, source::text(file, bytes)?)

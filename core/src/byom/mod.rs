@@ -9,6 +9,7 @@ mod allocations;
 mod available;
 mod config;
 mod config_map;
+mod decide;
 mod decode;
 mod document;
 mod go_json;
@@ -25,6 +26,7 @@ pub use allocations::Allocations;
 pub use available::Available;
 pub use config::{PoolConfig, PoolConfigError};
 pub use config_map::{PoolConfigMap, PoolData, STATE_KEY};
+pub use decide::{Answer, Command, Decision, Found, PodName, Recovered, Refusal, Setting, decide};
 pub use document::PoolDocument;
 pub use places::{DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, NamespaceSources, NoNodeName, NodeSources, config_map_name};
 pub use policy::{Deviation, Policy};
@@ -32,5 +34,7 @@ pub use pool_ips::{BadEntry, BadEntryProblem, LongRange, MAX_RANGE_IPS, Mapped, 
 pub use seconds::Seconds;
 pub use select::select_index;
 
+#[cfg(test)]
+mod decide_tests;
 #[cfg(test)]
 mod document_tests;

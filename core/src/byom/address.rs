@@ -9,7 +9,8 @@ use rustc_hash::FxBuildHasher;
 
 /// The text of an address together with what it means. Any text is one, because a document can hold any. Cheap to clone.
 ///
-/// It has no `==`, because the choice matters (B W21): compare [`text`](Self::text) or [`key`](Self::key).
+/// Equal are addresses of the same text. Whether two spellings name one VM is a question to their
+/// [`key`](Self::key); the choice between the two matters (B W21).
 #[derive(Clone)]
 pub struct Address(Arc<Written>);
 
@@ -106,6 +107,14 @@ impl Address {
         }
     }
 }
+
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Address {}
 
 impl From<IpAddr> for Address {
     fn from(ip: IpAddr) -> Self {

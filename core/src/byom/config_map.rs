@@ -52,7 +52,7 @@ pub struct PoolData {
 
 impl PoolConfigMap {
     /// A new object as the pool creates it, with the two labels of B §1.1.
-    pub fn new(key: &ObjectKey, document: PoolDocument) -> Self {
+    pub fn new(key: &ObjectKey, document: JsonText<PoolDocument>) -> Self {
         let label = |name: &str, value: &str| (format!("app.kubernetes.io/{name}"), value.to_owned());
         let metadata = ObjectMeta {
             name: Some(key.name().to_owned()),
@@ -60,7 +60,7 @@ impl PoolConfigMap {
             labels: Some([label("name", "cloud-api-adaptor"), label("component", "byom-ip-pool-state")].into()),
             ..ObjectMeta::default()
         };
-        Self { metadata, ..Self::default() }.with_document(document.into())
+        Self { metadata, ..Self::default() }.with_document(document)
     }
 
     /// The document; `None` if there is no such entry.
@@ -214,7 +214,7 @@ mod tests {
     fn a_new_object_has_the_labels_and_a_typed_document() {
         let available: Available = [Address::new("10.9.0.10")].into_iter().collect();
         let document = PoolDocument { available, version: 2, ..PoolDocument::default() };
-        let object = PoolConfigMap::new(&ObjectKey::namespaced("ns", "pool"), document);
+        let object = PoolConfigMap::new(&ObjectKey::namespaced("ns", "pool"), document.into());
         let text =
             "{\n  \"allocatedIPs\": {},\n  \"availableIPs\": [\n    \"10.9.0.10\"\n  ],\n  \"lastUpdated\": null,\n  \"version\": 2\n}";
         assert_eq!(object.size(), STATE_KEY.len() + text.len());

@@ -7,6 +7,7 @@
 //! Decisions are pure functions over state; thin async drivers around them do the reads, writes and retries.
 
 pub mod api;
+pub mod byom;
 pub mod client;
 pub mod env;
 pub mod informer;

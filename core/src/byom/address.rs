@@ -1,0 +1,165 @@
+//! An address of a VM, as somebody wrote it and as it is meant.
+
+use std::fmt;
+use std::hash::BuildHasher;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use rustc_hash::FxBuildHasher;
+
+/// The text of an address together with what it means. Any text is one, because a document can hold any. Cheap to clone.
+///
+/// Equal are addresses of the same text. Whether two spellings name one VM is a question to their
+/// [`key`](Self::key); the choice between the two matters (B W21).
+#[derive(Clone)]
+pub struct Address(Arc<Written>);
+
+struct Written {
+    text: Box<str>,
+    key: AddressKey,
+}
+
+/// What an address means: two spellings of one address have one key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AddressKey {
+    /// An address without a zone; an IPv4-mapped one is its IPv4 address.
+    Ip(IpAddr),
+    /// An IPv6 address and its zone, which is not empty.
+    Zoned(Ipv6Addr, Arc<str>),
+    /// No address: this text.
+    Other(Arc<str>),
+}
+
+impl AddressKey {
+    /// What `text` means.
+    pub fn of(text: &str) -> Self {
+        match parse(text) {
+            Some((IpAddr::V6(ip), Some(zone))) => Self::Zoned(ip, zone.into()),
+            Some((ip, _)) => Self::Ip(ip.to_canonical()),
+            None => Self::Other(text.into()),
+        }
+    }
+
+    /// A number that equal keys share, the same in every run.
+    pub(super) fn hash(&self) -> u64 {
+        FxBuildHasher.hash_one(self)
+    }
+
+    /// Whether this is an address.
+    pub fn is_address(&self) -> bool {
+        !matches!(self, Self::Other(_))
+    }
+}
+
+/// As Go's `netip.ParseAddr`: a zone may follow an IPv6 address.
+fn parse(text: &str) -> Option<(IpAddr, Option<&str>)> {
+    match text.split_once('%') {
+        Some((ip, zone)) => {
+            Some((ip.parse::<Ipv6Addr>().ok()?.into(), Some(zone).filter(|zone| !zone.is_empty()))).filter(|(_, zone)| zone.is_some())
+        }
+        None => Some((text.parse().ok()?, None)),
+    }
+}
+
+impl Address {
+    /// The address that `text` spells, or a text that is none.
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        let text = text.into();
+        let key = AddressKey::of(&text);
+        Self(Arc::new(Written { text, key }))
+    }
+
+    /// The address in its canonical spelling; an IPv4-mapped one is written as its IPv4 address. `None` if it is none.
+    pub fn canonical(&self) -> Option<Self> {
+        let text = match self.key() {
+            AddressKey::Ip(ip) => ip.to_string(),
+            AddressKey::Zoned(ip, zone) => format!("{ip}%{zone}"),
+            AddressKey::Other(_) => return None,
+        };
+        Some(if *text == *self.text() { self.clone() } else { Self::new(text) })
+    }
+
+    /// The spelling that Go's `netip.Addr.String` gives: canonical, but an IPv4-mapped address stays one.
+    pub fn canonical_in_go(&self) -> Option<Self> {
+        let text = match parse(self.text())? {
+            (ip, Some(zone)) => format!("{ip}%{zone}"),
+            (ip, None) => ip.to_string(),
+        };
+        Some(if *text == *self.text() { self.clone() } else { Self::new(text) })
+    }
+
+    /// The text, as it was written.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// What it means.
+    pub fn key(&self) -> &AddressKey {
+        &self.0.key
+    }
+
+    /// The address without its zone, if it is one; an IPv4-mapped one is its IPv4 address.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self.key() {
+            AddressKey::Ip(ip) => Some(*ip),
+            AddressKey::Zoned(ip, _) => Some((*ip).into()),
+            AddressKey::Other(_) => None,
+        }
+    }
+}
+
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Address {}
+
+impl From<IpAddr> for Address {
+    fn from(ip: IpAddr) -> Self {
+        Self::new(ip.to_string())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.text(), f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_address_have_one_key() {
+        for (text, canonical, in_go) in [
+            ("10.0.0.1", Some("10.0.0.1"), Some("10.0.0.1")),
+            ("::ffff:10.0.0.1", Some("10.0.0.1"), Some("::ffff:10.0.0.1")),
+            ("::FFFF:a00:1", Some("10.0.0.1"), Some("::ffff:10.0.0.1")),
+            ("2001:DB8:0::1", Some("2001:db8::1"), Some("2001:db8::1")),
+            ("fe80:0::1%eth0", Some("fe80::1%eth0"), Some("fe80::1%eth0")),
+            ("fe80::1%", None, None),
+            ("10.0.0.1%eth0", None, None),
+            ("010.0.0.1", None, None),
+            (" 10.0.0.1", None, None),
+            ("", None, None),
+        ] {
+            let address = Address::new(text);
+            assert_eq!(address.canonical().as_ref().map(Address::text), canonical, "{text}");
+            assert_eq!(address.canonical_in_go().as_ref().map(Address::text), in_go, "{text}");
+            assert_eq!(address.key().is_address(), canonical.is_some(), "{text}");
+            if let Some(canonical) = canonical {
+                assert_eq!(address.key(), Address::new(canonical).key());
+            }
+        }
+        assert_ne!(Address::new("fe80::1%a").key(), Address::new("fe80::1").key());
+    }
+}

@@ -58,6 +58,9 @@ pub struct ClaimEntry {
 pub struct FaultEntry {
     /// Its name.
     pub name: String,
+    /// What it does, in a sentence.
+    #[serde(default)]
+    pub about: String,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
     /// The real event that it stands for.

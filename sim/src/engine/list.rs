@@ -29,6 +29,7 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
     if args.wants(What::Faults) {
         let entry = |info: fault::FaultInfo| FaultEntry {
             name: info.name.to_owned(),
+            about: info.about,
             parameters: info.parameters.into_iter().map(|(name, default)| Parameter { name: name.to_owned(), default }).collect(),
             event: info.event.to_owned(),
         };

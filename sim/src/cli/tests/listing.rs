@@ -30,7 +30,12 @@ fn lists_are_tables() {
             claim("no-address-has-two-owners", Kind::Always, "two live sandboxes never answer on one address", Some("B I1")),
             claim("a-write-conflicts", Kind::Sometimes, "a write is refused with 409", None),
         ]),
-        faults: Some(vec![FaultEntry { name: "watch-lag".into(), parameters: vec![delay], event: "an API server falls behind".into() }]),
+        faults: Some(vec![FaultEntry {
+            name: "watch-lag".into(),
+            about: "Changes reach caches late.".into(),
+            parameters: vec![delay],
+            event: "an API server falls behind".into(),
+        }]),
         deviations: Some(vec![DeviationEntry { name: "no-reread".into(), about: "writes again what it read first".into() }]),
         ..ListReport::default()
     };

@@ -28,12 +28,18 @@ pub fn list(report: &ListReport, paint: Paint) -> String {
         sections.push(section("Claims", table.lines(), paint));
     }
     if let Some(faults) = &report.faults {
-        let mut table = Table::new([Left, Left, Left]);
+        // Two lines and a third for the parameters: side by side they are wider than any screen.
+        let mut lines = Vec::new();
         for entry in faults {
-            let parameters: Vec<_> = entry.parameters.iter().map(|parameter| format!("{} {}", parameter.name, parameter.default)).collect();
-            table.row([format!("  {}", entry.name), parameters.join(", "), entry.event.clone()]);
+            lines.push(format!("  {}", paint.bold(&entry.name)));
+            lines.extend([&entry.about, &entry.event].into_iter().filter(|text| !text.is_empty()).map(|text| format!("      {text}")));
+            let parameters: Vec<_> =
+                entry.parameters.iter().map(|parameter| format!("{} = {}", parameter.name, parameter.default)).collect();
+            if !parameters.is_empty() {
+                lines.push(format!("      {}", parameters.join(", ")));
+            }
         }
-        sections.push(section("Faults", table.lines(), paint));
+        sections.push(section("Faults", lines, paint));
     }
     if let Some(deviations) = &report.deviations {
         let mut table = Table::new([Left, Left]);

@@ -60,6 +60,12 @@ always = ["no-increment-is-lost"]
 "#;
 
 #[test]
+fn everything_under_scenarios_passes_its_check() {
+    let (code, out, _) = run(&["check", "scenarios"]);
+    assert_eq!(code, 0, "{out}");
+}
+
+#[test]
 fn the_smoke_scenarios_are_green() {
     let (code, out, _) = run(&["run", "scenarios/smoke", "--seeds", "20"]);
     assert_eq!(code, 0, "{out}");

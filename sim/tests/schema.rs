@@ -6,7 +6,7 @@ use ipam_sim::scenario::Scenario;
 
 #[test]
 fn the_schema_beside_the_scenarios_is_that_of_the_types() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/schema.json");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/scenario.schema.json");
     let schema = serde_json::to_string_pretty(&schemars::schema_for!(Scenario)).unwrap() + "\n";
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         std::fs::write(&file, &schema).unwrap();

@@ -38,7 +38,9 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) {
         entries.sort();
         for entry in entries {
             let known = entry.extension().is_some_and(|extension| ["toml", "yaml", "yml", "json"].iter().any(|known| extension == *known));
-            if entry.is_dir() || known {
+            // The schema of scenarios lies beside them, and is none of the three.
+            let schema = entry.to_string_lossy().ends_with(".schema.json");
+            if entry.is_dir() || (known && !schema) {
                 collect(&entry, files);
             }
         }

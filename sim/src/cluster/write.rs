@@ -595,18 +595,19 @@ fn terminating(def: &TypeDef, current: &Obj, now: Timestamp, grace: i64) -> Obj 
 
 /// Names are DNS subdomains, namespaces DNS labels (K §1.1).
 fn validate_name(def: &TypeDef, key: &ObjectKey) -> Vec<Cause> {
-    let longest = if def.kind == "Namespace" { 63 } else { 253 };
     let name = key.name();
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let part_ok = |part: &str| part.starts_with(edge) && part.ends_with(edge) && part.chars().all(|c| edge(c) || c == '-');
-    if name.len() <= longest && name.split('.').all(part_ok) {
-        return Vec::new();
-    }
-    let message = format!(
-        "Invalid value: {name:?}: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and \
-         end with an alphanumeric character, and be no more than {longest} characters"
-    );
-    vec![field_invalid("metadata.name", message)]
+    let is_label = |part: &str| part.starts_with(edge) && part.ends_with(edge) && part.chars().all(|c| edge(c) || c == '-');
+    let (right, form) = if def.kind == "Namespace" {
+        let form = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an \
+                    alphanumeric character, and be no more than 63 characters";
+        (name.len() <= 63 && is_label(name), form)
+    } else {
+        let form = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end \
+                    with an alphanumeric character, and be no more than 253 characters";
+        (name.len() <= 253 && name.split('.').all(is_label), form)
+    };
+    if right { Vec::new() } else { vec![field_invalid("metadata.name", format!("Invalid value: {name:?}: {form}"))] }
 }
 
 /// Rules of metadata that hold for every type (K014, K016).

@@ -13,10 +13,11 @@ use crate::draw::{Concern, Draw};
 use crate::fault::{DraftFault, Fault, Window};
 use crate::input::{Choice, Problem, Problems, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
-use crate::plan::{Checks, ClusterPlan, Op, Plan, SCHEMA, WorkloadPlan, server_name};
+use crate::plan::{
+    API_SERVERS_MAX, CLIENTS_MAX, Checks, ClusterPlan, FAULTS_MAX, OPS_MAX, Op, Plan, SCHEMA, WorkloadPlan, problems_of_ops,
+};
 use crate::time::{SimTime, Span};
-use crate::workload::counter::CounterDraft;
-use ipam_reports::finding::Kind;
+use crate::workload::counter::{CounterDraft, CounterPlan};
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -184,21 +185,30 @@ impl Scenario {
 
     /// What is wrong with the scenario as a whole; single values are checked where they are read.
     pub fn problems(&self, file: &str) -> Problems {
-        let mut problems = Problems::new();
+        let mut problems = self.check.problems(file);
+        for fault in &self.fault {
+            problems.append(fault.kind.problems(file));
+        }
+        let WorkloadDraft::Counter(counter) = &self.workload;
+        let (fewest, most) = counter.clients.bounds();
+        // An actor must be there whatever is drawn.
+        if *fewest <= CLIENTS_MAX {
+            let workload = WorkloadPlan::Counter(CounterPlan { clients: (*fewest).max(1) });
+            problems.append(problems_of_ops(file, &self.op, &workload));
+        }
         let mut wrong = |what: String, right: &str| problems.push(Problem::of_file(file, what, right));
         if self.seeds == 0 {
             wrong("`seeds` is 0".to_owned(), "at least 1");
         }
-        for (list, names, kinds) in [
-            ("always", self.check.always.iter().collect::<Vec<_>>(), &[Kind::Always][..]),
-            ("sometimes", self.check.sometimes.iter().collect(), &[Kind::Sometimes, Kind::Reachable]),
-            ("eventually", self.check.eventually.iter().map(|eventually| &eventually.claim).collect(), &[Kind::Eventually]),
+        let most_of = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
+        for (what, largest, limit) in [
+            ("`cluster.api_servers`", most_of(&self.cluster.api_servers), u64::from(API_SERVERS_MAX)),
+            ("`workload.clients`", u64::from(*most), u64::from(CLIENTS_MAX)),
+            ("the number of increments of all clients", u64::from(*most).saturating_mul(most_of(&counter.increments)), OPS_MAX),
+            ("the number of faults", self.fault.iter().map(|fault| most_of(&fault.common.count)).sum(), FAULTS_MAX),
         ] {
-            for name in names {
-                let kind = name.def().kind;
-                if !kinds.contains(&kind) {
-                    wrong(format!("`check.{list}` names `{name}`, which is of kind `{kind}`"), &format!("a claim of kind `{}`", kinds[0]));
-                }
+            if largest > limit {
+                wrong(format!("{what} may be {largest}"), &format!("at most {limit}"));
             }
         }
         if let Some(expect) = &self.expect
@@ -321,9 +331,4 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
             files.push(entry);
         }
     }
-}
-
-/// The names of the API servers of a cluster with `count` of them.
-pub fn server_names(count: u32) -> Vec<String> {
-    (0..count).map(server_name).collect()
 }

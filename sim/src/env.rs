@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipam_core::Env;
 use parking_lot::Mutex;
 
-use crate::cluster::EPOCH;
+use crate::cluster::wall_of;
 use crate::draw::{Concern, Draw};
 use crate::rt::{ProcessId, Rt, TaskHandle};
 
@@ -35,9 +35,7 @@ impl Env for SimEnv {
     }
 
     fn wall(&self) -> jiff::Timestamp {
-        let now = self.rt.now();
-        let ahead = self.rt.clock_of(self.process).wall_ahead(now);
-        EPOCH + jiff::SignedDuration::from_micros(now.as_micros() as i64 + ahead)
+        wall_of(&self.rt, self.process)
     }
 
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send + 'static {

@@ -2,8 +2,10 @@
 //!
 //! A run is a pure function of its plan. A plan can be saved, compared, edited and replayed after the generator changed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use ipam_reports::finding::Kind;
 use ipam_reports::{Digest, Seconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,14 +14,24 @@ use crate::claim::ClaimName;
 use crate::cluster::Knobs;
 use crate::cluster::server::ServerDelays;
 use crate::deviation::DeviationName;
-use crate::fault::{Fault, FaultKind};
-use crate::input::{Problem, Problems, With, kinds, toml as input_toml};
+use crate::fault::Fault;
+use crate::input::{Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::time::{SimTime, Span};
 use crate::workload::counter::CounterPlan;
 
 /// The format of a plan file.
 pub const SCHEMA: &str = "ipam-sim/plan/1";
+
+/// The most API servers of a cluster, clients of a workload, operations and faults of a run. More is a slip of the pen
+/// that would only fill the memory.
+pub const API_SERVERS_MAX: u32 = 100;
+/// See [`API_SERVERS_MAX`].
+pub const CLIENTS_MAX: u32 = 10_000;
+/// See [`API_SERVERS_MAX`].
+pub const OPS_MAX: u64 = 1_000_000;
+/// See [`API_SERVERS_MAX`].
+pub const FAULTS_MAX: u64 = 10_000;
 
 /// Everything that decides a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,6 +139,26 @@ pub struct Checks {
     pub sometimes: Vec<ClaimName>,
 }
 
+impl Checks {
+    /// Claims in a list that is not for their kind: nobody would ever judge them.
+    pub fn problems(&self, source: Source<'_>) -> Problems {
+        let mut problems = Problems::new();
+        let bounded: Vec<&ClaimName> = self.eventually.iter().map(|eventually| &eventually.claim).collect();
+        for (list, names, kinds) in [
+            ("always", self.always.iter().collect(), &[Kind::Always][..]),
+            ("sometimes", self.sometimes.iter().collect(), &[Kind::Sometimes, Kind::Reachable]),
+            ("eventually", bounded, &[Kind::Eventually]),
+        ] {
+            for (name, kind) in names.into_iter().map(|name: &ClaimName| (name, name.def().kind)).filter(|(_, kind)| !kinds.contains(kind))
+            {
+                let wrong = format!("`check.{list}` names `{name}`, which is of kind `{kind}`");
+                problems.push(source.problem_of_text(name, wrong, format!("a claim of kind `{}`", kinds[0])));
+            }
+        }
+        problems
+    }
+}
+
 /// A claim with a bound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -159,25 +191,58 @@ kinds! {
     }
 }
 
+impl WorkloadPlan {
+    /// The names of the processes that carry operations out.
+    pub fn actor_names(&self) -> Vec<String> {
+        match self {
+            WorkloadPlan::Counter(counter) => (0..counter.clients).map(crate::workload::counter::client_name).collect(),
+        }
+    }
+}
+
+/// Operations that nobody will carry out.
+pub(crate) fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &WorkloadPlan) -> Problems {
+    let names = workload.actor_names();
+    let known: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let mut problems = Problems::new();
+    for op in ops {
+        let Turn { at, actor } = &op.common;
+        if !known.contains(actor.as_str()) {
+            let right = match names.as_slice() {
+                [] => "the workload has no clients".to_owned(),
+                [only] => only.clone(),
+                [first, .., last] => format!("one of {first} to {last}"),
+            };
+            problems.push(source.problem_of_text(actor, format!("an operation names the actor `{actor}`"), right));
+        }
+        if *at == SimTime::NEVER {
+            problems.push(source.problem_of_text("never", format!("an operation of `{actor}` takes place never"), "a point in time"));
+        }
+    }
+    problems
+}
+
 impl Plan {
     /// The names of the processes that exist from the beginning.
     pub fn process_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = (0..self.cluster.api_servers).map(server_name).collect();
-        match &self.workload {
-            WorkloadPlan::Counter(counter) => names.extend((0..counter.clients).map(crate::workload::counter::client_name)),
-        }
-        names
+        (0..self.cluster.api_servers).map(server_name).chain(self.workload.actor_names()).collect()
     }
 
     /// What is wrong with the plan as a whole; single values are checked where they are read.
-    fn problems(&self, file: &str, text: &str) -> Problems {
-        let mut problems = Problems::new();
-        let mut wrong = |needle: &str, what: String, right: &str| problems.push(Problem::near(file, text, needle, what, right));
+    pub fn problems(&self, source: Source<'_>) -> Problems {
+        let mut problems = self.check.problems(source);
+        let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
         if self.schema != SCHEMA {
             wrong("schema", format!("the schema is `{}`", self.schema), &format!("`{SCHEMA}`"));
         }
         if self.cluster.api_servers == 0 {
             wrong("api_servers", "`cluster.api_servers` is 0".to_owned(), "at least 1");
+        }
+        if self.cluster.api_servers > API_SERVERS_MAX {
+            wrong("api_servers", format!("`cluster.api_servers` is {}", self.cluster.api_servers), &format!("at most {API_SERVERS_MAX}"));
+        }
+        if self.cluster.knobs.watch_buffer == 0 {
+            wrong("watch_buffer", "`cluster.knobs.watch_buffer` is 0".to_owned(), "at least 1; real servers have 10 to 1000");
         }
         if self.heal_at > self.end_at {
             wrong(
@@ -189,22 +254,21 @@ impl Plan {
         if self.end_at == SimTime::NEVER {
             wrong("end_at", "`end_at` is never".to_owned(), "a point in time at which the run ends");
         }
-        let names = self.process_names();
-        for op in &self.op {
-            if !names.contains(&op.common.actor) {
-                wrong(
-                    &format!("\"{}\"", op.common.actor),
-                    format!("an operation names the actor `{}`", op.common.actor),
-                    &format!("one of {}", names.join(", ")),
-                );
+        for eventually in &self.check.eventually {
+            let bound = self.heal_at + eventually.within.0;
+            if bound > self.end_at {
+                let what = format!("`{}` has until {bound} to come true, but the run ends at {}", eventually.claim, self.end_at);
+                wrong(eventually.claim.as_str(), what, "a bound between `heal_at` and `end_at`");
             }
         }
+        let WorkloadPlan::Counter(counter) = &self.workload;
+        if counter.clients > CLIENTS_MAX {
+            wrong("clients", format!("`workload.clients` is {}", counter.clients), &format!("at most {CLIENTS_MAX}"));
+            return problems;
+        }
+        problems.append(problems_of_ops(source, &self.op, &self.workload));
         for fault in &self.fault {
-            if let FaultKind::ConflictingWriter(writer) = &fault.kind
-                && let Err(message) = crate::fault::check_object(&writer.object)
-            {
-                wrong(&format!("\"{}\"", writer.object), message, "an object that the cluster serves");
-            }
+            problems.append(fault.kind.problems(source));
         }
         problems
     }
@@ -214,9 +278,9 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(path: &Path) -> Result<Self, Problems> {
-        let (name, text) = input_toml::text(path)?;
-        let plan: Plan = input_toml::from_str(&name, &text)?;
-        plan.problems(&name, &text).or(plan)
+        let (file, text) = input_toml::text(path)?;
+        let plan: Plan = input_toml::from_str(&file, &text)?;
+        plan.problems(Source { file: &file, text: &text }).or(plan)
     }
 
     /// The file's text.

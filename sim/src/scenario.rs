@@ -11,12 +11,13 @@ use crate::cluster::server::ServerDelays;
 use crate::deviation::DeviationName;
 use crate::draw::{Concern, Draw};
 use crate::fault::{DraftFault, Fault, Window};
-use crate::input::{Choice, Problem, Problems, With, kinds, toml as input_toml};
+use crate::input::{Choice, Problem, Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
-use crate::plan::{Checks, ClusterPlan, Op, Plan, SCHEMA, WorkloadPlan, server_name};
+use crate::plan::{
+    API_SERVERS_MAX, CLIENTS_MAX, Checks, ClusterPlan, FAULTS_MAX, OPS_MAX, Op, Plan, SCHEMA, WorkloadPlan, problems_of_ops,
+};
 use crate::time::{SimTime, Span};
-use crate::workload::counter::CounterDraft;
-use ipam_reports::finding::Kind;
+use crate::workload::counter::{CounterDraft, CounterPlan};
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -169,17 +170,17 @@ impl Scenario {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(path: &Path) -> Result<Self, Problems> {
-        let (name, text) = input_toml::text(path)?;
-        Self::parse(path, &name, &text)
+        let (file, text) = input_toml::text(path)?;
+        Self::parse(path, Source { file: &file, text: &text })
     }
 
-    /// Reads the text of a scenario file; `name` is how messages call it.
+    /// Reads the text of a scenario file; manifests are found relative to `path`.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn parse(path: &Path, name: &str, text: &str) -> Result<Self, Problems> {
-        let mut scenario: Scenario = input_toml::from_str(name, text)?;
-        let problems = scenario.problems(path, name, text);
+    pub fn parse(path: &Path, source: Source<'_>) -> Result<Self, Problems> {
+        let mut scenario: Scenario = input_toml::from_str(source.file, source.text)?;
+        let problems = scenario.problems(path, source);
         scenario.resolve_paths(path);
         problems.or(scenario)
     }
@@ -193,27 +194,37 @@ impl Scenario {
     }
 
     /// What is wrong with the scenario as a whole; single values are checked where they are read.
-    fn problems(&self, path: &Path, file: &str, text: &str) -> Problems {
-        let mut problems = Problems::new();
-        let mut wrong = |needle: &str, what: String, right: &str| problems.push(Problem::near(file, text, needle, what, right));
+    fn problems(&self, path: &Path, source: Source<'_>) -> Problems {
+        let mut problems = self.check.problems(source);
+        for fault in &self.fault {
+            problems.append(fault.kind.problems(source));
+        }
+        let WorkloadDraft::Counter(counter) = &self.workload;
+        let (fewest, most) = counter.clients.bounds();
+        // An actor must be there whatever is drawn.
+        if *fewest <= CLIENTS_MAX {
+            let workload = WorkloadPlan::Counter(CounterPlan { clients: (*fewest).max(1) });
+            problems.append(problems_of_ops(source, &self.op, &workload));
+        }
+        let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
         let quoted = |name: &dyn std::fmt::Display| format!("\"{name}\"");
         if self.seeds == 0 {
             wrong("seeds", "`seeds` is 0".to_owned(), "at least 1");
         }
-        for (list, names, kinds) in [
-            ("always", self.check.always.iter().collect::<Vec<_>>(), &[Kind::Always][..]),
-            ("sometimes", self.check.sometimes.iter().collect(), &[Kind::Sometimes, Kind::Reachable]),
-            ("eventually", self.check.eventually.iter().map(|eventually| &eventually.claim).collect(), &[Kind::Eventually]),
+        let most_of = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
+        for (key, what, largest, limit) in [
+            ("api_servers", "`cluster.api_servers`", most_of(&self.cluster.api_servers), u64::from(API_SERVERS_MAX)),
+            ("clients", "`workload.clients`", u64::from(*most), u64::from(CLIENTS_MAX)),
+            (
+                "increments",
+                "the number of increments of all clients",
+                u64::from(*most).saturating_mul(most_of(&counter.increments)),
+                OPS_MAX,
+            ),
+            ("count", "the number of faults", self.fault.iter().map(|fault| most_of(&fault.common.count)).sum(), FAULTS_MAX),
         ] {
-            for name in names {
-                let kind = name.def().kind;
-                if !kinds.contains(&kind) {
-                    wrong(
-                        &quoted(name),
-                        format!("`check.{list}` names `{name}`, which is of kind `{kind}`"),
-                        &format!("a claim of kind `{}`", kinds[0]),
-                    );
-                }
+            if largest > limit {
+                wrong(key, format!("{what} may be {largest}"), &format!("at most {limit}"));
             }
         }
         if let Some(expect) = &self.expect
@@ -341,9 +352,4 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
             files.push(entry);
         }
     }
-}
-
-/// The names of the API servers of a cluster with `count` of them.
-pub fn server_names(count: u32) -> Vec<String> {
-    (0..count).map(server_name).collect()
 }

@@ -210,6 +210,27 @@ fn bad_scenarios_are_refused_with_every_problem_at_its_place() {
 }
 
 #[test]
+fn scenarios_that_would_do_nothing_or_fill_the_memory_are_refused() {
+    let folder = Folder::new("absurd");
+    let small = |from: &str, to: &str| SMALL.replace(from, to);
+    let with = |text: &str| format!("{SMALL}{text}");
+    for (scenario, expected) in [
+        (small("clients = 2", "clients = 4000000000"), "at most 10000"),
+        (small("[check]", "[cluster]\napi_servers = \"1..4000000000\"\n[check]"), "at most 100"),
+        (small("[check]", "[[op]]\nkind = \"increment\"\nat = \"1s\"\nactor = \"client-7\"\n[check]"), "client-7"),
+        (with("[[fault]]\nkind = \"crash\"\ncount = 4000000000\n"), "at most 10000"),
+        (with("[[fault]]\nkind = \"watch-lag\"\nresource = [\"pods\", \"podz\"]\n"), "`podz`"),
+        (with("[[fault]]\nkind = \"conflicting-writer\"\nobject = \"configmaps/counter\"\n"), "configmaps/NAMESPACE/NAME"),
+    ] {
+        for verb in ["check", "run"] {
+            let (code, out, err) = run(&[verb, &folder.file("absurd.toml", &scenario)]);
+            assert_eq!(code, 2, "{scenario}{out}{err}");
+            assert!((out.clone() + &err).contains(expected), "{expected} is not in\n{out}{err}");
+        }
+    }
+}
+
+#[test]
 fn bad_plans_are_refused() {
     let folder = Folder::new("bad-plan");
     let out_dir = folder.0.display().to_string();
@@ -219,6 +240,12 @@ fn bad_plans_are_refused() {
         ("ipam-sim/plan/1", "ipam-sim/plan/9", "ipam-sim/plan/1"),
         ("api_servers = 2", "api_servers = 0", "at least 1"),
         ("actor = \"client-0\"", "actor = \"clint-0\"", "clint-0"),
+        ("actor = \"client-0\"", "actor = \"apiserver-0\"", "one of client-0 to client-"),
+        ("kind = \"increment\"\nat = \"", "kind = \"increment\"\nat = \"never\" # ", "takes place never"),
+        ("clients = ", "clients = 9999", "at most 10000"),
+        ("api_servers = 2", "api_servers = 2000000000", "at most 100"),
+        ("\"no-increment-is-lost\",", "\"every-increment-ends\",", "of kind `eventually`"),
+        ("within = \"20s\"", "within = \"31s\"", "`every-increment-ends` has until 41.000 s to come true"),
         ("heal_at = \"10s\"", "heal_at = \"1000s\"", "heal_at"),
         ("seed = 0", "seed = \"zero\"", ":3:8"),
         ("kind = \"counter\"", "kind = \"conter\"", "did you mean `counter`"),

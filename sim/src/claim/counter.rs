@@ -73,13 +73,14 @@ fn is_outsider(rt: &Rt, process: ProcessId) -> bool {
 /// No committed write of the counter lowers its value.
 pub(super) struct CounterNeverGoesBack {
     rt: Rt,
-    /// The highest value seen: a deletion must not hide what a re-creation lowers.
-    highest: u64,
+    /// The value written last, also before a deletion: that must not hide what a re-creation lowers. What follows a
+    /// write that lowered the value is judged by that write: it is nobody else's fault.
+    last: u64,
 }
 
 impl CounterNeverGoesBack {
     pub(super) fn new(context: &Context<'_>) -> Self {
-        Self { rt: context.rt.clone(), highest: 0 }
+        Self { rt: context.rt.clone(), last: 0 }
     }
 }
 
@@ -94,10 +95,10 @@ impl Claim for CounterNeverGoesBack {
             return;
         }
         let value = counter(Some(after));
-        if value < self.highest {
-            let (rt, highest) = (&self.rt, self.highest);
+        if value < self.last {
+            let (rt, last) = (&self.rt, self.last);
             let detail = || {
-                vec![format!("{} wrote {value} at revision {revision} although the counter had been at {highest}", rt.process_name(client))]
+                vec![format!("{} wrote {value} at revision {revision} although the counter had been at {last}", rt.process_name(client))]
             };
             if is_outsider(rt, client) {
                 findings.violated_with(OUTSIDE_WRITER, detail);
@@ -105,7 +106,7 @@ impl Claim for CounterNeverGoesBack {
                 findings.violated(detail);
             }
         }
-        self.highest = self.highest.max(value);
+        self.last = value;
     }
 }
 
@@ -135,5 +136,44 @@ impl Claim for EveryIncrementEnds {
     fn pending(&self) -> Option<String> {
         let missing = self.planned - self.ended.min(self.planned);
         (missing > 0).then(|| format!("{missing} of {} increments have not come to an end", self.planned))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ipam_core::api::Verb;
+
+    use super::*;
+    use crate::kinds::KindId;
+    use crate::workload::counter::{counter_key, initial};
+
+    #[test]
+    fn clients_that_go_on_from_what_an_outsider_lowered_are_not_blamed() {
+        crate::rt::run(1, async |rt| {
+            let process = |name: &str| rt.add_process(rt.add_host(name), name);
+            let (client, outsider) = (process("client-0"), process("conflicting-writer-0"));
+            let mut claim = CounterNeverGoesBack { rt: rt.clone(), last: 0 };
+            let mut findings = Findings::of_one_claim();
+            let key = counter_key();
+            for (revision, (writer, value)) in (2..).zip([(client, 9), (outsider, 3), (client, 4), (client, 5)]) {
+                let mut object = initial();
+                object.data = Some([("value".to_owned(), value.to_string())].into());
+                let object: Obj = Arc::new(object);
+                let kind = EventKind::Commit {
+                    client: writer,
+                    server: outsider,
+                    verb: Verb::Update,
+                    kind: KindId(0),
+                    key: &key,
+                    revision,
+                    before: None,
+                    after: Some(&object),
+                };
+                claim.observe(&Event { at: SimTime::ZERO, kind }, &mut findings);
+            }
+            assert_eq!(findings.excuses(), [Some(OUTSIDE_WRITER)]);
+        });
     }
 }

@@ -18,7 +18,8 @@ use crate::rt::Rt;
 use crate::time::SimTime;
 use crate::trace::{Event, Interest};
 
-/// How many violations of one claim a run keeps; later ones are mostly the echo of the first.
+/// How many violations of one claim a run keeps; later ones are mostly the echo of the first. Violations for which
+/// there is an excuse are counted apart: they must not keep one without excuse from being found.
 const KEPT_PER_CLAIM: usize = 3;
 
 /// What a claim can do.
@@ -175,7 +176,8 @@ pub struct Findings {
     current: usize,
     violations: Vec<(usize, Found)>,
     held: Vec<bool>,
-    kept: Vec<usize>,
+    /// For each claim: without and with an excuse.
+    kept: Vec<[usize; 2]>,
 }
 
 struct Found {
@@ -196,10 +198,23 @@ impl Findings {
     }
 
     fn found(&mut self, excuse: Option<&'static str>, detail: impl FnOnce() -> Vec<String>) {
-        if self.kept[self.current] < KEPT_PER_CLAIM {
-            self.kept[self.current] += 1;
+        let kept = &mut self.kept[self.current][usize::from(excuse.is_some())];
+        if *kept < KEPT_PER_CLAIM {
+            *kept += 1;
             self.violations.push((self.current, Found { at: self.at, excuse, detail: detail() }));
         }
+    }
+
+    /// For the test of one claim.
+    #[cfg(test)]
+    fn of_one_claim() -> Self {
+        Self { kept: vec![[0; 2]], held: vec![false], ..Self::default() }
+    }
+
+    /// The excuse of each violation so far.
+    #[cfg(test)]
+    fn excuses(&self) -> Vec<Option<&'static str>> {
+        self.violations.iter().map(|(_, found)| found.excuse).collect()
     }
 
     /// The claim that observes holds now: only for `sometimes` and `reachable`.
@@ -239,7 +254,7 @@ impl Claims {
             claims.watching.push(Watching { def, interest, bound, claim });
         }
         claims.findings.held = vec![false; claims.watching.len()];
-        claims.findings.kept = vec![0; claims.watching.len()];
+        claims.findings.kept = vec![[0; 2]; claims.watching.len()];
         claims
     }
 
@@ -296,5 +311,21 @@ impl Claims {
         let held =
             self.watching.iter().zip(&self.findings.held).filter(|(_, held)| **held).map(|(watching, _)| watching.def.name.to_owned());
         (violations, held.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excused_violations_do_not_hide_one_without_excuse() {
+        let mut findings = Findings::of_one_claim();
+        for _ in 0..10 {
+            findings.violated_with("documented", Vec::new);
+        }
+        findings.violated(Vec::new);
+        assert!(findings.excuses().contains(&None));
+        assert_eq!(findings.excuses().len(), KEPT_PER_CLAIM + 1);
     }
 }

@@ -367,7 +367,8 @@ impl SimClient {
         let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());
         let selector = selector.map_err(|message| ApiError::Status(bad_request(message)))?;
         let from = self.watch_start(server, kind, options).await?;
-        let life = match options.timeout_seconds {
+        // A time-out of 0 is none (K §2.5).
+        let life = match options.timeout_seconds.filter(|&seconds| seconds > 0) {
             Some(seconds) => Duration::from_secs(u64::from(seconds)),
             None => WATCH_LIFE_MIN + WATCH_LIFE_MIN.mul_f64(unit(block[3])),
         };

@@ -46,6 +46,18 @@ pub use watch::KEEPALIVE;
 /// Wall-clock time at the beginning of every run, before offsets.
 pub const EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
+/// Wall-clock time on the host of `process`. A clock that was moved further than the calendar goes stops at its end.
+pub(crate) fn wall_of(rt: &Rt, process: ProcessId) -> Timestamp {
+    let now = rt.now();
+    let ahead = rt.clock_of(process).wall_ahead(now);
+    later(EPOCH, jiff::SignedDuration::from_micros(ahead.saturating_add_unsigned(now.as_micros())))
+}
+
+/// `time` plus `duration`, or the end of the calendar that this would pass.
+pub(crate) fn later(time: Timestamp, duration: jiff::SignedDuration) -> Timestamp {
+    time.checked_add(duration).unwrap_or(if duration.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
+}
+
 /// Behaviour of Kubernetes that differs between versions or installations (K §0.3, §2.5). Code under test must be
 /// right under every value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -240,9 +252,7 @@ impl Fabric {
 
     /// Wall-clock time on the host of `process`.
     pub fn wall(&self, process: ProcessId) -> Timestamp {
-        let now = self.rt.now();
-        let ahead = self.rt.clock_of(process).wall_ahead(now);
-        EPOCH + jiff::SignedDuration::from_micros(now.as_micros() as i64 + ahead)
+        wall_of(&self.rt, process)
     }
 
     /// Puts an object into the store before the run begins. What `kubectl get` prints is taken as it is; a missing UID

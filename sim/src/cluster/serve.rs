@@ -12,7 +12,6 @@ use std::time::Duration;
 use ipam_core::api::{DeleteOptions, Dry, Reason, Subresource, TransportError, Verb};
 use ipam_core::{ApiError, ObjectKey, Status};
 
-use super::admission::{Denial, FailurePolicy, Review, Verdict, Webhook};
 use super::control::EtcdTrouble;
 use super::exchange::Ticket;
 use super::read::{Freshness, get_freshness, plan_list, too_large};
@@ -23,8 +22,8 @@ use super::{Fabric, State, WritePoint};
 use crate::draw::unit;
 use crate::kinds::{KindId, TypeDef};
 use crate::net::{Block, Fate};
-use crate::object::{Obj, make_mut, resource_version};
-use crate::rt::{ProcessId, ProcessState};
+use crate::object::{Obj, make_mut};
+use crate::rt::ProcessId;
 use crate::time::SimTime;
 use crate::trace::{EventKind, FaultChange};
 
@@ -35,7 +34,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// How long etcd's client waits (K §3.4).
 const ETCD_TIMEOUT: Duration = Duration::from_secs(7);
 /// The deadline of a mutating request (K §2.11).
-const MUTATING_DEADLINE: Duration = Duration::from_secs(34);
+pub(super) const MUTATING_DEADLINE: Duration = Duration::from_secs(34);
 /// The deadline of any other request (K §2.11).
 const READ_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -48,7 +47,7 @@ pub(crate) enum Served {
 }
 
 /// The load phase of a write.
-enum Loaded {
+pub(super) enum Loaded {
     /// A create, or an update that creates.
     Create { namespace: Option<Arc<str>>, body: Obj },
     /// An update or a patched object.
@@ -59,12 +58,12 @@ enum Loaded {
 
 /// What all phases of a write need to know of its request.
 #[derive(Clone, Copy)]
-struct Intent {
-    client: ProcessId,
-    kind: KindId,
-    verb: Verb,
-    subresource: Option<Subresource>,
-    dry: Dry,
+pub(super) struct Intent {
+    pub client: ProcessId,
+    pub kind: KindId,
+    pub verb: Verb,
+    pub subresource: Option<Subresource>,
+    pub dry: Dry,
 }
 
 /// What the filters look at: the parts that requests and watches have in common.
@@ -86,7 +85,7 @@ impl<'a> Asked<'a> {
 }
 
 impl Intent {
-    fn of(request: &ApiRequest) -> Self {
+    pub(super) fn of(request: &ApiRequest) -> Self {
         let dry = match &request.op {
             Op::Create { dry, .. } | Op::Update { dry, .. } | Op::Patch { dry, .. } => *dry,
             Op::Delete { options, .. } => options.dry,
@@ -96,7 +95,7 @@ impl Intent {
     }
 }
 
-fn etcd_error(text: &'static str) -> ApiError {
+pub(super) fn etcd_error(text: &'static str) -> ApiError {
     Status::new(Reason::Unknown, text).into()
 }
 
@@ -114,7 +113,7 @@ fn failure(failure: Failure, verb: Verb, def: &TypeDef) -> ApiError {
     }
 }
 
-fn deadline_exceeded() -> ApiError {
+pub(super) fn deadline_exceeded() -> ApiError {
     Status::new(Reason::Timeout, "request did not complete within requested timeout - context deadline exceeded").into()
 }
 
@@ -195,11 +194,6 @@ impl State {
             return Err(etcd_error("etcdserver: request timed out"));
         }
         Ok(mishap)
-    }
-
-    /// Whether webhooks want to see a request.
-    fn is_hooked(&self, request: &ApiRequest) -> bool {
-        !self.webhooks.is_empty() && self.webhooks.iter().any(|hook| hook.matches(request.kind, &request.op))
     }
 
     /// The outcome of a request that `server` has carried out, unless the server crashes before it can answer.
@@ -284,7 +278,7 @@ impl State {
     // --------------------------------------------------------------------------------------------------- writes
 
     /// The checks before mutating admission.
-    fn load(&self, fabric: &Fabric, kind: KindId, op: Op) -> write::Answer<Loaded> {
+    pub(super) fn load(&self, fabric: &Fabric, kind: KindId, op: Op) -> write::Answer<Loaded> {
         let def = fabric.registry.get(kind);
         let table = self.store.table(kind);
         match op {
@@ -348,7 +342,7 @@ impl State {
     }
 
     /// From the RV check to the decision. Loaded state must still be current.
-    fn prepare(&mut self, fabric: &Fabric, server: usize, intent: Intent, loaded: Loaded) -> write::Answer<(ObjectKey, Step)> {
+    pub(super) fn prepare(&mut self, fabric: &Fabric, server: usize, intent: Intent, loaded: Loaded) -> write::Answer<(ObjectKey, Step)> {
         let def = fabric.registry.get(intent.kind);
         match loaded {
             Loaded::Create { namespace, mut body } => {
@@ -372,7 +366,7 @@ impl State {
     }
 
     /// Commits a step and answers.
-    fn carry_out(
+    pub(super) fn carry_out(
         &mut self,
         fabric: &Fabric,
         server: usize,
@@ -577,7 +571,7 @@ impl Fabric {
 
     /// Waits until a write can be proposed. `Some` = it is over: the caller has been told, and what was to be
     /// committed has been, or never will be (K §3.4).
-    async fn wait_to_write(self: &Arc<Self>, ticket: Option<Ticket>, server: usize) -> Option<Result<ApiReply, ApiError>> {
+    pub(super) async fn wait_to_write(self: &Arc<Self>, ticket: Option<Ticket>, server: usize) -> Option<Result<ApiReply, ApiError>> {
         let trouble = {
             let state = self.lock();
             if state.reaches_etcd(server) {
@@ -620,136 +614,6 @@ impl Fabric {
             }
         })
         .await
-    }
-
-    // ------------------------------------------------------------------------------------------------ admission
-
-    /// A write that webhooks want to see: their calls take time, so the stored object may change meanwhile, and then
-    /// everything starts again (K §2.7 step 10). Webhooks may run for a write that fails in the end (K §3.4).
-    async fn write_with_admission(
-        self: &Arc<Self>,
-        ticket: Option<Ticket>,
-        server: usize,
-        request: &ApiRequest,
-        fails: bool,
-    ) -> Result<ApiReply, ApiError> {
-        let intent = Intent::of(request);
-        let deadline = self.rt.now() + MUTATING_DEADLINE;
-        let (mutating, validating): (Vec<Webhook>, Vec<Webhook>) =
-            self.lock().webhooks.iter().filter(|hook| hook.matches(intent.kind, &request.op)).cloned().partition(|hook| hook.mutating);
-        loop {
-            // A create is first looked at by admission; everything else begins with the stored object.
-            if intent.verb != Verb::Create
-                && let Some(result) = self.wait_to_write(ticket, server).await
-            {
-                return result;
-            }
-            let mut loaded = self.lock().load(self, intent.kind, request.op.clone()).map_err(ApiError::Status)?;
-            for hook in &mutating {
-                if let Some(changed) = self.call_webhook(server, hook, review(intent, &loaded), deadline).await? {
-                    match &mut loaded {
-                        Loaded::Create { body, .. } | Loaded::Update { body, .. } => *body = changed,
-                        Loaded::Delete { .. } => {}
-                    }
-                }
-            }
-            let old = match &loaded {
-                Loaded::Update { current, .. } | Loaded::Delete { current, .. } => Some(current.clone()),
-                Loaded::Create { .. } => None,
-            };
-            let base = old.as_ref().map(|old| resource_version(&**old).to_owned());
-            let (key, step) = self.lock().prepare(self, server, intent, loaded).map_err(ApiError::Status)?;
-            let object = match &step {
-                Step::Create(object) | Step::Put(object) | Step::Keep(object) | Step::Remove { answer: Some(object) }
-                    if intent.verb != Verb::Delete =>
-                {
-                    Some(object.clone())
-                }
-                _ => None,
-            };
-            let dry = intent.dry == Dry::Run;
-            let review = Review { verb: intent.verb, kind: intent.kind, key: Some(key.clone()), object, old, dry };
-            let calls = validating.iter().map(|hook| self.call_webhook(server, hook, review.clone(), deadline)).collect();
-            for verdict in join_all(calls).await {
-                verdict?;
-            }
-            drop(review);
-            if fails {
-                return Err(etcd_error("etcdserver: request timed out"));
-            }
-            if let Some(result) = self.wait_to_write(ticket, server).await {
-                return result;
-            }
-            let mut state = self.lock();
-            let now = self.rt.now();
-            if now >= deadline {
-                return Err(deadline_exceeded());
-            }
-            let stored = state.store.table(intent.kind).get(&key);
-            let unchanged = match (&base, stored) {
-                (Some(base), Some(stored)) => base == resource_version(&**stored),
-                (None, None) => true,
-                // A create fails now; a PUT that would have created becomes an update.
-                (None, Some(_)) => intent.verb == Verb::Create,
-                (Some(_), None) => false,
-            };
-            if unchanged {
-                return state.carry_out(self, server, intent, key, step, now).map_err(ApiError::Status);
-            }
-        }
-    }
-
-    /// Calls one webhook over the network and applies its failure policy. The call ends with the request at the latest.
-    async fn call_webhook(
-        self: &Arc<Self>,
-        server: usize,
-        hook: &Webhook,
-        review: Review,
-        deadline: SimTime,
-    ) -> Result<Option<Obj>, ApiError> {
-        let process = self.server_process(server);
-        let answer: Arc<parking_lot::Mutex<Option<Verdict>>> = Arc::default();
-        let call = {
-            let (fabric, hook, answer) = (self.clone(), hook.clone(), answer.clone());
-            async move {
-                if fabric.travel(process, hook.process).await && fabric.rt.state(hook.process) != ProcessState::Down {
-                    let delay = {
-                        let mut state = fabric.lock();
-                        let u = state.choices.unit();
-                        if state.servers[server].degraded { state.degraded_samplers } else { state.samplers }.webhook.sample(u)
-                    };
-                    fabric.rt.sleep(delay).await;
-                    let verdict = fabric.in_process(hook.process, (hook.handler)(review)).await;
-                    if fabric.travel(hook.process, process).await {
-                        *answer.lock() = verdict;
-                    } else {
-                        std::future::pending::<()>().await;
-                    }
-                } else if fabric.rt.state(hook.process) != ProcessState::Down {
-                    // The call was lost: only the time-out ends it.
-                    std::future::pending::<()>().await;
-                }
-            }
-        };
-        let in_time = self.in_time(hook.timeout.min(deadline - self.rt.now()), call).await;
-        let verdict = answer.lock().take();
-        match verdict {
-            Some(Ok(changed)) => Ok(changed.filter(|_| hook.mutating)),
-            Some(Err(Denial { code, message })) => {
-                let code = if code < 400 { 400 } else { code };
-                let why = if message.is_empty() { " without explanation".to_owned() } else { format!(": {message}") };
-                let mut status = Status::new(Reason::Forbidden, format!("admission webhook \"{}\" denied the request{why}", hook.name));
-                status.reason = reason_of(code);
-                status.code = code;
-                Err(status.into())
-            }
-            None if hook.failure_policy == FailurePolicy::Ignore => Ok(None),
-            None => {
-                let why = if in_time { "connection refused" } else { "context deadline exceeded" };
-                Err(Status::new(Reason::InternalError, format!("failed calling webhook \"{}\": failed to call webhook: {why}", hook.name))
-                    .into())
-            }
-        }
     }
 
     /// Runs `future` as part of `process`: it stands still or dies with it. `None` = it died.
@@ -801,54 +665,4 @@ impl Fabric {
             self.crash_server(server);
         }
     }
-}
-
-/// The reason that goes with the code of a denial.
-fn reason_of(code: u16) -> Reason {
-    match code {
-        400 => Reason::BadRequest,
-        401 => Reason::Unauthorized,
-        403 => Reason::Forbidden,
-        404 => Reason::NotFound,
-        409 => Reason::Conflict,
-        422 => Reason::Invalid,
-        429 => Reason::TooManyRequests,
-        _ => Reason::Unknown,
-    }
-}
-
-/// What a mutating webhook sees.
-fn review(intent: Intent, loaded: &Loaded) -> Review {
-    let (key, object, old) = match loaded {
-        Loaded::Create { namespace, body } => {
-            let name = body.meta().name.as_deref().filter(|name| !name.is_empty());
-            let key = name.map(|name| match namespace {
-                Some(namespace) => ObjectKey::namespaced(namespace, name),
-                None => ObjectKey::cluster(name),
-            });
-            (key, Some(body.clone()), None)
-        }
-        Loaded::Update { key, body, current, .. } => (Some(key.clone()), Some(body.clone()), Some(current.clone())),
-        Loaded::Delete { key, current, .. } => (Some(key.clone()), None, Some(current.clone())),
-    };
-    Review { verb: intent.verb, kind: intent.kind, key, object, old, dry: intent.dry == Dry::Run }
-}
-
-/// Runs futures concurrently and returns their results in order.
-async fn join_all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
-    let mut futures: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
-    std::future::poll_fn(|cx| {
-        let mut waiting = false;
-        for (future, result) in &mut futures {
-            if result.is_none() {
-                match future.as_mut().poll(cx) {
-                    Poll::Ready(value) => *result = Some(value),
-                    Poll::Pending => waiting = true,
-                }
-            }
-        }
-        if waiting { Poll::Pending } else { Poll::Ready(()) }
-    })
-    .await;
-    futures.into_iter().map(|(_, result)| result.unwrap_or_else(|| unreachable!("every future is ready"))).collect()
 }

@@ -12,7 +12,7 @@ use ipam_core::{ObjectKey, Status};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use super::Knobs;
+use super::{Knobs, later};
 use crate::draw::Draw;
 use crate::kinds::TypeDef;
 use crate::object::{Obj, make_mut, resource_version};
@@ -404,7 +404,7 @@ pub(super) fn prepare_update(
     let spec_differs = def.has_generation && (def.spec_differs)(object, &**current);
     if spec_differs {
         let meta = object.meta_mut();
-        meta.generation = Some(meta.generation.unwrap_or(0) + 1);
+        meta.generation = Some(meta.generation.unwrap_or(0).saturating_add(1));
     }
     causes.extend(validate_meta(object.meta()));
     causes.extend((def.validate)(object));
@@ -564,7 +564,7 @@ fn graceful_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, now: T
         return Step::Keep(current.clone());
     };
     // The new deadline counts from the original request, but does not lie in the past.
-    let mut until = deadline - jiff::SignedDuration::from_secs(recorded - grace);
+    let mut until = later(deadline, jiff::SignedDuration::from_secs(grace - recorded));
     let now = whole_seconds(now);
     if until < now {
         until = now;
@@ -583,10 +583,10 @@ fn terminating(def: &TypeDef, current: &Obj, now: Timestamp, grace: i64) -> Obj 
     let target = make_mut(&mut object);
     (def.on_deletion)(target);
     let meta = target.meta_mut();
-    meta.deletion_timestamp = Some(Time(whole_seconds(now) + jiff::SignedDuration::from_secs(grace)));
+    meta.deletion_timestamp = Some(Time(whole_seconds(later(now, jiff::SignedDuration::from_secs(grace)))));
     meta.deletion_grace_period_seconds = Some(grace);
     if let Some(generation) = meta.generation.filter(|&generation| generation > 0) {
-        meta.generation = Some(generation + 1);
+        meta.generation = Some(generation.saturating_add(1));
     }
     object
 }
@@ -595,18 +595,19 @@ fn terminating(def: &TypeDef, current: &Obj, now: Timestamp, grace: i64) -> Obj 
 
 /// Names are DNS subdomains, namespaces DNS labels (K §1.1).
 fn validate_name(def: &TypeDef, key: &ObjectKey) -> Vec<Cause> {
-    let longest = if def.kind == "Namespace" { 63 } else { 253 };
     let name = key.name();
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let part_ok = |part: &str| part.starts_with(edge) && part.ends_with(edge) && part.chars().all(|c| edge(c) || c == '-');
-    if name.len() <= longest && name.split('.').all(part_ok) {
-        return Vec::new();
-    }
-    let message = format!(
-        "Invalid value: {name:?}: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and \
-         end with an alphanumeric character, and be no more than {longest} characters"
-    );
-    vec![field_invalid("metadata.name", message)]
+    let is_label = |part: &str| part.starts_with(edge) && part.ends_with(edge) && part.chars().all(|c| edge(c) || c == '-');
+    let (right, form) = if def.kind == "Namespace" {
+        let form = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an \
+                    alphanumeric character, and be no more than 63 characters";
+        (name.len() <= 63 && is_label(name), form)
+    } else {
+        let form = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end \
+                    with an alphanumeric character, and be no more than 253 characters";
+        (name.len() <= 253 && name.split('.').all(is_label), form)
+    };
+    if right { Vec::new() } else { vec![field_invalid("metadata.name", format!("Invalid value: {name:?}: {form}"))] }
 }
 
 /// Rules of metadata that hold for every type (K014, K016).

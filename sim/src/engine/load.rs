@@ -6,7 +6,7 @@ use crate::cli::CliError;
 use crate::cli::args::{Profile, RunArgs, Setting};
 use crate::deviation::{self, DeviationName};
 use crate::input::manifest::{self, Manifest};
-use crate::input::{Problem, Problems};
+use crate::input::{Problem, Problems, Source};
 use crate::kinds::{KindId, Registry};
 use crate::object::Obj;
 use crate::scenario::{self, Scenario};
@@ -56,7 +56,7 @@ pub(super) fn read(file: &Path, settings: &[Setting]) -> Result<Scenario, Proble
     }
     let changed = toml::to_string(&table).map_err(|error| unreadable(&error))?;
     let label = format!("{name} with --set");
-    Scenario::parse(file, &label, &changed)
+    Scenario::parse(file, Source { file: &label, text: &changed })
 }
 
 /// Replaces one value. What reads as a TOML value is one; everything else is text.

@@ -18,6 +18,10 @@ const WRITES: [Verb; 4] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete
 /// How long an API server's caches answer 429 after a restart, where the fault does not say it.
 const INITIALIZING: Duration = Duration::from_secs(1);
 
+/// The furthest that a fault moves a wall clock: a thousand years, of which many add up before one comes to the end of
+/// the numbers, so that every step can be taken back.
+const OFFSET_MAX_MS: i64 = 1_000 * 365 * 24 * 3_600 * 1_000;
+
 /// A part of the world that a fault keeps in the state it wants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Grip {
@@ -241,9 +245,12 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
             fabric.burn_revisions(u64::from(fault.by));
             Vec::new()
         }
-        FaultKind::ClockOffset(fault) => {
-            fault.host.hosts(rt).into_iter().map(|host| Grip::Offset(host, fault.by_ms.saturating_mul(1_000))).collect()
-        }
+        FaultKind::ClockOffset(fault) => fault
+            .host
+            .hosts(rt)
+            .into_iter()
+            .map(|host| Grip::Offset(host, fault.by_ms.clamp(-OFFSET_MAX_MS, OFFSET_MAX_MS) * 1_000))
+            .collect(),
         FaultKind::ClockDrift(fault) => {
             let ppb = fault.ppm.clamp(-900_000, 10_000_000) * 1_000;
             fault.host.hosts(rt).into_iter().map(|host| Grip::Drift(host, ppb)).collect()

@@ -23,15 +23,61 @@ pub use vocabulary::*;
 use crate::cluster::server::Failure;
 use crate::draw::Draw;
 use crate::input::choice::Open;
-use crate::input::{Choice, Probability, With};
+use crate::input::kinds::Kinds;
+use crate::input::{Choice, Probability, Problems, Source, With};
+use crate::kinds::{builtin, spiderpool};
 use crate::time::{SimTime, Span};
 
-/// Whether `text` names an object that a conflicting writer can write.
-///
-/// # Errors
-/// A sentence that says what would be right.
-pub fn check_object(text: &str) -> Result<(), String> {
-    writer::parse_object(text).map(drop)
+/// The parameters of a fault that name a resource, and an object.
+macro_rules! named {
+    ($fault:expr, $Faults:ident) => {
+        match $fault {
+            $Faults::ApiServerFreeze(fault) => (Some(&fault.resource), None),
+            $Faults::Forbidden(fault) => (Some(&fault.resource), None),
+            $Faults::WatchClosed(fault) => (Some(&fault.resource), None),
+            $Faults::WatchLag(fault) => (Some(&fault.resource), None),
+            $Faults::HistoryLost(fault) => (Some(&fault.resource), None),
+            $Faults::ConflictingWriter(fault) => (None, Some(&fault.object)),
+            _ => (None, None),
+        }
+    };
+}
+
+impl FaultKind {
+    /// Names in the fault that no cluster knows: it would do nothing.
+    pub fn problems(&self, source: Source<'_>) -> Problems {
+        let (resource, object) = named!(self, FaultKind);
+        problems_of_names(source, self.kind(), resource, object)
+    }
+}
+
+impl FaultDraft {
+    /// The same for every name that can be drawn.
+    pub fn problems(&self, source: Source<'_>) -> Problems {
+        let (resource, object) = named!(self, FaultDraft);
+        let written = |choice: Option<&'_ Choice<String>>| choice.map(|choice| choice.written().into_iter().cloned().collect::<Vec<_>>());
+        problems_of_names(source, self.kind(), &written(resource).unwrap_or_default(), &written(object).unwrap_or_default())
+    }
+}
+
+fn problems_of_names<'a>(
+    source: Source<'_>,
+    fault: &str,
+    resources: impl IntoIterator<Item = &'a String>,
+    objects: impl IntoIterator<Item = &'a String>,
+) -> Problems {
+    let mut problems = Problems::new();
+    let plurals: Vec<&str> = builtin().iter().chain(&spiderpool()).map(|def| def.plural).collect();
+    for resource in resources.into_iter().filter(|resource| *resource != "*" && !plurals.contains(&resource.as_str())) {
+        let wrong = format!("the fault `{fault}` names the resource `{resource}`");
+        problems.push(source.problem_of_text(resource, wrong, format!("`*` or one of {}", plurals.join(", "))));
+    }
+    for object in objects {
+        if let Err(message) = writer::parse_object(object) {
+            problems.push(source.problem_of_text(object, format!("the fault `{fault}`: {message}"), "an object that the cluster serves"));
+        }
+    }
+    problems
 }
 
 /// When a fault takes hold and how long it lasts.

@@ -1,6 +1,7 @@
 //! Somebody else who writes the same object (K §9.2 A9, E10).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipam_core::api::DeleteOptions;
 use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderSubnet};
@@ -12,21 +13,27 @@ use super::{ConflictingWriter, WriterMode};
 use crate::cluster::{Fabric, SimClient};
 use crate::rt::ProcessId;
 
-/// The types that a conflicting writer knows, by their plural.
-const KNOWN: &str = "configmaps, leases, pods, spiderippools, spidersubnets or spiderendpoints";
+/// The types that a conflicting writer knows, by their plural, and whether their objects live in namespaces.
+const KNOWN: [(&str, bool); 6] =
+    [("configmaps", true), ("leases", true), ("pods", true), ("spiderendpoints", true), ("spiderippools", false), ("spidersubnets", false)];
 
 /// What an object text such as `configmaps/default/counter` names.
 ///
 /// # Errors
 /// A sentence that says what would be right.
 pub(crate) fn parse_object(text: &str) -> Result<(&str, ObjectKey), String> {
-    let wrong = || format!("`{text}` is not PLURAL/NAMESPACE/NAME or PLURAL/NAME with a plural of {KNOWN}");
-    let (plural, path) = text.split_once('/').ok_or_else(wrong)?;
-    let key = match path.split_once('/') {
-        Some((namespace, name)) => ObjectKey::namespaced(namespace, name),
-        None => ObjectKey::cluster(path),
+    let (plural, path) = text.split_once('/').unwrap_or((text, ""));
+    let Some(&(_, namespaced)) = KNOWN.iter().find(|(known, _)| *known == plural) else {
+        let known: Vec<&str> = KNOWN.iter().map(|(known, _)| *known).collect();
+        return Err(format!("`{text}` does not begin with the plural of a type that a conflicting writer knows: {}", known.join(", ")));
     };
-    if KNOWN.split([',', ' ']).any(|known| known == plural) { Ok((plural, key)) } else { Err(wrong()) }
+    let parts: Vec<&str> = path.split('/').collect();
+    match (namespaced, parts.as_slice()) {
+        (true, [namespace, name]) if !namespace.is_empty() && !name.is_empty() => Ok((plural, ObjectKey::namespaced(namespace, name))),
+        (false, [name]) if !name.is_empty() => Ok((plural, ObjectKey::cluster(name))),
+        (true, _) => Err(format!("`{text}` is not {plural}/NAMESPACE/NAME")),
+        (false, _) => Err(format!("`{text}` is not {plural}/NAME")),
+    }
 }
 
 /// Makes a process that writes for the fault with this number from its start. It is not started.
@@ -66,7 +73,8 @@ async fn write<K: Object>(fabric: &Fabric, client: &SimClient, key: &ObjectKey, 
         round += 1;
         // Errors are the writer's own problem: it comes again.
         let _: Result<(), ApiError> = once::<K>(fabric, client, key, fault, round).await;
-        fabric.rt.sleep(fault.every.0).await;
+        // Where nothing takes time, time must pass all the same.
+        fabric.rt.sleep(fault.every.0.max(Duration::from_micros(1))).await;
     }
 }
 
@@ -98,4 +106,27 @@ async fn once<K: Object>(
         object.meta_mut().resource_version = None;
     }
     client.update(object).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_named_as_its_type_is_addressed() {
+        assert_eq!(parse_object("configmaps/default/counter"), Ok(("configmaps", ObjectKey::namespaced("default", "counter"))));
+        assert_eq!(parse_object("spiderippools/blue"), Ok(("spiderippools", ObjectKey::cluster("blue"))));
+        for wrong in [
+            "configmaps",
+            "configmaps/counter",
+            "configmaps/default/",
+            "configmaps/a/b/c",
+            "spiderippools/default/blue",
+            "or/default/x",
+            "/default/x",
+            "",
+        ] {
+            assert!(parse_object(wrong).is_err(), "{wrong}");
+        }
+    }
 }

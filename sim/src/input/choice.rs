@@ -92,6 +92,15 @@ impl<T: Open> Choice<T> {
         }
     }
 
+    /// The values that are written: one, both ends of a range, or a list.
+    pub fn written(&self) -> Vec<&T> {
+        match self {
+            Choice::Is(value) => vec![value],
+            Choice::Between(low, high) => vec![low, high],
+            Choice::OneOf(values) => values.iter().collect(),
+        }
+    }
+
     /// True when every draw gives the same value.
     pub fn is_fixed(&self) -> bool {
         let (low, high) = self.bounds();

@@ -17,4 +17,4 @@ mod yaml;
 
 pub use choice::{Choice, Probability};
 pub use kinds::{With, kinds};
-pub use problem::{Position, Problem, Problems};
+pub use problem::{Position, Problem, Problems, Source};

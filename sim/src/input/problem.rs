@@ -41,16 +41,32 @@ impl Problem {
         Self { file: file.to_owned(), at: Some(at), wrong: wrong.into(), right: right.into() }
     }
 
-    /// A problem with the value that is written as `needle` in `text`: for what only shows when the whole file is read.
-    pub fn near(file: &str, text: &str, needle: &str, wrong: impl Into<String>, right: impl Into<String>) -> Self {
-        let code = |line: &str| line.split('#').next().unwrap_or_default().find(needle).map(|at| line[..at].chars().count() as u32 + 1);
-        let found = (1..).zip(text.lines()).find_map(|(line, content)| code(content).map(|column| Position { line, column }));
-        Self { file: file.to_owned(), at: found, wrong: wrong.into(), right: right.into() }
-    }
-
     /// A problem with a file as a whole.
     pub fn of_file(file: &str, wrong: impl Into<String>, right: impl Into<String>) -> Self {
         Self { file: file.to_owned(), at: None, wrong: wrong.into(), right: right.into() }
+    }
+}
+
+/// A file's name and text, for what only shows when the whole file is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The file as the user named it.
+    pub file: &'a str,
+    /// What it holds.
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    /// A problem with what is written as `needle`; without a place if it is not there.
+    pub fn problem(&self, needle: &str, wrong: impl Into<String>, right: impl Into<String>) -> Problem {
+        let code = |line: &str| line.split('#').next().unwrap_or_default().find(needle).map(|at| line[..at].chars().count() as u32 + 1);
+        let at = (1..).zip(self.text.lines()).find_map(|(line, content)| code(content).map(|column| Position { line, column }));
+        Problem { file: self.file.to_owned(), at, wrong: wrong.into(), right: right.into() }
+    }
+
+    /// The same for a text value, which stands in quotes.
+    pub fn problem_of_text(&self, value: impl fmt::Display, wrong: impl Into<String>, right: impl Into<String>) -> Problem {
+        self.problem(&format!("\"{value}\""), wrong, right)
     }
 }
 

@@ -33,7 +33,7 @@ impl Clock {
 
     /// What the wall clock is ahead of model time at `now`, in microseconds; negative = behind.
     pub fn wall_ahead(&self, now: SimTime) -> i64 {
-        self.offset + (self.run(now) as i64 - now.since(self.since).as_micros() as i64)
+        self.offset.saturating_add(self.run(now) as i64 - now.since(self.since).as_micros() as i64)
     }
 
     /// Microseconds on this clock since `since`.
@@ -49,7 +49,7 @@ impl Clock {
         }
         let rate = BILLION + i128::from(self.drift_ppb);
         let micros = i128::from(crate::time::micros(duration)) * BILLION;
-        Duration::from_micros(((micros + rate - 1) / rate) as u64)
+        Duration::from_micros(u64::try_from((micros + rate - 1) / rate).unwrap_or(u64::MAX))
     }
 
     /// Lets the clock run at another rate from `now` on.
@@ -61,7 +61,7 @@ impl Clock {
 
     /// Moves the wall clock by `delta_us` microseconds, as NTP or an operator does. The monotonic clock does not move.
     pub fn step_wall(&mut self, delta_us: i64) {
-        self.offset += delta_us;
+        self.offset = self.offset.saturating_add(delta_us);
     }
 }
 
@@ -88,6 +88,13 @@ mod tests {
         let before = (clock.monotonic(at), clock.wall_ahead(at));
         clock.set_drift(at, 300_000_000);
         assert_eq!((clock.monotonic(at), clock.wall_ahead(at)), before);
+    }
+
+    #[test]
+    fn a_sleep_without_end_has_none_on_a_slow_clock_either() {
+        let mut clock = Clock::default();
+        clock.set_drift(SimTime::ZERO, -900_000_000);
+        assert_eq!(clock.to_model(Duration::MAX), Duration::from_micros(u64::MAX));
     }
 
     #[test]

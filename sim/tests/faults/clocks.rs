@@ -5,7 +5,7 @@ use ipam_sim::env::SimEnv;
 use ipam_sim::fault::{ClockDrift, ClockOffset, FaultKind};
 use ipam_sim::testbed::Testbed;
 
-use crate::{SECOND, strike, strike_all, target, took};
+use crate::{SECOND, create, strike, strike_all, target, took};
 
 /// What the wall clock of `env` is ahead of the world's, in milliseconds.
 fn ahead_ms(bed: &Testbed, env: &SimEnv) -> i64 {
@@ -44,6 +44,23 @@ fn offsets_add_up_and_a_host_with_several_processes_is_moved_once() {
         let late = bed.client("late");
         bed.wait(10 * SECOND).await;
         assert_eq!((ahead_ms(&bed, &env), ahead_ms(&bed, &bed.env(&late))), (0, 0));
+    });
+}
+
+#[test]
+fn a_clock_that_leaves_the_calendar_stops_at_its_end_and_comes_back() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("skewed");
+        let env = bed.env(&client);
+        for by_ms in [i64::MIN, i64::MAX] {
+            // Of the API servers, too: they stamp objects with it.
+            let offset = || FaultKind::ClockOffset(ClockOffset { host: target("*"), by_ms });
+            strike_all(&bed, std::array::from_fn::<_, 15, _>(|_| (10 * SECOND, offset()))).await;
+            assert_eq!(env.wall(), if by_ms < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX });
+            create(&client, if by_ms < 0 { "early" } else { "late" }).await.unwrap();
+            bed.wait(11 * SECOND).await;
+            assert_eq!(ahead_ms(&bed, &env), 0);
+        }
     });
 }
 

@@ -198,6 +198,20 @@ fn k066_a_create_needs_a_namespace_that_is_there_to_stay() {
 }
 
 #[test]
+fn the_name_of_a_namespace_is_a_label_and_other_names_are_subdomains() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("writer");
+        let namespace = |name: &str| from_json::<Namespace>(json!({"metadata": {"name": name}}));
+        for wrong in ["a.b", "A", "-a", "a-", &"a".repeat(64)] {
+            let error = silently::<Namespace, _>(&bed, client.create(namespace(wrong))).await.unwrap_err();
+            assert_eq!(error.code(), Some(422), "{wrong}: {error}");
+        }
+        client.create(namespace(&"a".repeat(63))).await.unwrap();
+        client.create(config_map("a.b", "v", "1")).await.unwrap();
+    });
+}
+
+#[test]
 fn k067_a_new_pod_is_pending_whatever_status_was_sent() {
     Testbed::run(1, async |bed| {
         let client = bed.client("creator");

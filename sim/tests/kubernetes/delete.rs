@@ -231,6 +231,19 @@ async fn goes_in_two_phases(bed: &Testbed, client: &SimClient, name: &str, optio
 }
 
 #[test]
+fn k097_a_grace_beyond_the_calendar_ends_with_it() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("a");
+        create_in_phase(&client, "p", "Running").await;
+        client.delete::<Pod>(&key("p"), grace(i64::MAX)).await.unwrap();
+        let pod = client.get::<Pod>(&key("p")).await.unwrap();
+        assert_eq!((deadline(&*pod).as_second(), grace_of(&*pod)), (Timestamp::MAX.as_second(), Some(i64::MAX)));
+        client.delete::<Pod>(&key("p"), grace(5)).await.unwrap();
+        assert!(deadline(&*client.get::<Pod>(&key("p")).await.unwrap()) <= wall(&bed), "counted from a request long ago");
+    });
+}
+
+#[test]
 fn k099_a_delete_of_a_pod_without_grace_is_two_revisions_and_two_events() {
     Testbed::run(1, async |bed| {
         let client = bed.client("remover");

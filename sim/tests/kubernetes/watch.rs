@@ -631,7 +631,10 @@ fn k050_a_watch_without_timeout_lives_30_to_60_minutes() {
         Testbed::run(seed, async |bed| {
             let reader = bed.client("reader");
             let opened = bed.rt.now();
-            let mut stream = watch::<ConfigMap>(&reader, after(bed.revision())).await;
+            // 0 is what a client sends that asks for none.
+            let timeout_seconds = (seed % 2 == 0).then_some(0);
+            let options = WatchOptions { timeout_seconds, ..after(bed.revision()) };
+            let mut stream = watch::<ConfigMap>(&reader, options).await;
             let heard = hear(&bed, &mut stream, secs(4_000)).await;
             assert!(heard.ended_cleanly() && heard.events.is_empty());
             let life = bed.rt.now().since(opened);

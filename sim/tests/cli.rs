@@ -214,6 +214,7 @@ fn scenarios_that_would_do_nothing_or_fill_the_memory_are_refused() {
         (small("[check]", "[[op]]\nkind = \"increment\"\nat = \"1s\"\nactor = \"client-7\"\n[check]"), "client-7"),
         (with("[[fault]]\nkind = \"crash\"\ncount = 4000000000\n"), "at most 10000"),
         (with("[[fault]]\nkind = \"watch-lag\"\nresource = [\"pods\", \"podz\"]\n"), "`podz`"),
+        (with("[[fault]]\nkind = \"crash-at-write\"\nnth = \"0..3\"\n"), "writes are counted from 1"),
         (with("[[fault]]\nkind = \"conflicting-writer\"\nobject = \"configmaps/counter\"\n"), "configmaps/NAMESPACE/NAME"),
     ] {
         for verb in ["check", "run"] {

@@ -44,27 +44,32 @@ macro_rules! named {
 }
 
 impl FaultKind {
-    /// Names in the fault that no cluster knows: it would do nothing.
+    /// Values with which the fault would do nothing: names that no cluster knows, a write that never comes.
     pub fn problems(&self, file: &str) -> Problems {
         let (resource, object) = named!(self, FaultKind);
-        problems_of_names(file, self.kind(), resource, object)
+        let nth = if let FaultKind::CrashAtWrite(crash) = self { crash.nth } else { 1 };
+        problems_of_values(file, self.kind(), resource, object, nth)
     }
 }
 
 impl FaultDraft {
-    /// The same for every name that can be drawn.
+    /// The same for every value that can be drawn.
     pub fn problems(&self, file: &str) -> Problems {
         let (resource, object) = named!(self, FaultDraft);
         let written = |choice: Option<&'_ Choice<String>>| choice.map(|choice| choice.written().into_iter().cloned().collect::<Vec<_>>());
-        problems_of_names(file, self.kind(), &written(resource).unwrap_or_default(), &written(object).unwrap_or_default())
+        let (resources, objects) = (written(resource).unwrap_or_default(), written(object).unwrap_or_default());
+        let nth = if let FaultDraft::CrashAtWrite(crash) = self { *crash.nth.bounds().0 } else { 1 };
+        problems_of_values(file, self.kind(), &resources, &objects, nth)
     }
 }
 
-fn problems_of_names<'a>(
+/// `nth`: the write at which a process crashes, or 1.
+fn problems_of_values<'a>(
     file: &str,
     fault: &str,
     resources: impl IntoIterator<Item = &'a String>,
     objects: impl IntoIterator<Item = &'a String>,
+    nth: u32,
 ) -> Problems {
     let mut problems = Problems::new();
     let plurals: Vec<&str> = builtin().iter().chain(&spiderpool()).map(|def| def.plural).collect();
@@ -74,6 +79,9 @@ fn problems_of_names<'a>(
     }
     for message in objects.into_iter().filter_map(|object| writer::parse_object(object).err()) {
         problems.push(Problem::of_file(file, format!("the fault `{fault}`: {message}"), "an object that the cluster serves"));
+    }
+    if nth == 0 {
+        problems.push(Problem::of_file(file, format!("the fault `{fault}` has `nth` 0"), "writes are counted from 1"));
     }
     problems
 }

@@ -81,23 +81,9 @@ impl Draw {
         Duration::from_micros(low + self.below(high.saturating_sub(low) + 1))
     }
 
-    /// A log-uniform duration in `[low, high]`: every order of magnitude equally likely.
-    pub fn between_log(&mut self, low: Duration, high: Duration) -> Duration {
-        let (low, high) = (crate::time::micros(low).max(1) as f64, crate::time::micros(high).max(1) as f64);
-        Duration::from_micros((low * libm::exp(self.unit() * libm::log(high / low))) as u64)
-    }
-
     /// One of `items`, which must not be empty.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len() as u64) as usize]
-    }
-
-    /// Puts `items` in random order.
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            let j = self.below(i as u64 + 1) as usize;
-            items.swap(i, j);
-        }
     }
 }
 

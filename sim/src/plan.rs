@@ -80,6 +80,9 @@ pub struct Recorded {
     pub digest: Digest,
     /// The number of events.
     pub events: u64,
+    /// Identifies the plan that ran, so that an edited one is known as such.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub plan: String,
     /// Digests on the way, to find where two runs part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<Checkpoint>,
@@ -240,6 +243,7 @@ impl Plan {
         }
         if self.cluster.api_servers > API_SERVERS_MAX {
             wrong("api_servers", format!("`cluster.api_servers` is {}", self.cluster.api_servers), &format!("at most {API_SERVERS_MAX}"));
+            return problems;
         }
         if self.cluster.knobs.watch_buffer == 0 {
             wrong("watch_buffer", "`cluster.knobs.watch_buffer` is 0".to_owned(), "at least 1; real servers have 10 to 1000");
@@ -267,8 +271,9 @@ impl Plan {
             return problems;
         }
         problems.append(problems_of_ops(source, &self.op, &self.workload));
+        let names: Vec<String> = self.process_names().into_iter().chain((0..self.cluster.api_servers).map(host_name)).collect();
         for fault in &self.fault {
-            problems.append(fault.kind.problems(source));
+            problems.append(fault.kind.problems(source, &names));
         }
         problems
     }
@@ -283,10 +288,22 @@ impl Plan {
         plan.problems(Source { file: &file, text: &text }).or(plan)
     }
 
+    /// Identifies what the plan says, apart from what is recorded of its run.
+    pub fn fingerprint(&self) -> String {
+        let text = Plan { recorded: None, ..self.clone() }.to_toml();
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        format!("{hash:016x}")
+    }
+
     /// The file's text.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_else(|error| panic!("a plan does not serialise: {error}"))
     }
+}
+
+/// The name of the host of the API server with this number.
+pub fn host_name(number: u32) -> String {
+    format!("control-plane-{number}")
 }
 
 /// The name of the API server with this number.

@@ -1,5 +1,6 @@
 //! A scenario: what to explore. Its values may be ranges; a seed turns it into a plan.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -11,10 +12,12 @@ use crate::cluster::server::ServerDelays;
 use crate::deviation::DeviationName;
 use crate::draw::{Concern, Draw};
 use crate::fault::{DraftFault, Fault, Window};
+use crate::input::kinds::Kinds;
 use crate::input::{Choice, Problem, Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::plan::{
-    API_SERVERS_MAX, CLIENTS_MAX, Checks, ClusterPlan, FAULTS_MAX, OPS_MAX, Op, Plan, SCHEMA, WorkloadPlan, problems_of_ops,
+    API_SERVERS_MAX, CLIENTS_MAX, Checks, ClusterPlan, FAULTS_MAX, OPS_MAX, Op, Plan, SCHEMA, WorkloadPlan, host_name, problems_of_ops,
+    server_name,
 };
 use crate::time::{SimTime, Span};
 use crate::workload::counter::{CounterDraft, CounterPlan};
@@ -196,9 +199,6 @@ impl Scenario {
     /// What is wrong with the scenario as a whole; single values are checked where they are read.
     fn problems(&self, path: &Path, source: Source<'_>) -> Problems {
         let mut problems = self.check.problems(source);
-        for fault in &self.fault {
-            problems.append(fault.kind.problems(source));
-        }
         let WorkloadDraft::Counter(counter) = &self.workload;
         let (fewest, most) = counter.clients.bounds();
         // An actor must be there whatever is drawn.
@@ -206,7 +206,21 @@ impl Scenario {
             let workload = WorkloadPlan::Counter(CounterPlan { clients: (*fewest).max(1) });
             problems.append(problems_of_ops(source, &self.op, &workload));
         }
+        let servers = (*self.cluster.api_servers.bounds().1).min(API_SERVERS_MAX);
+        let clients = WorkloadPlan::Counter(CounterPlan { clients: (*most).min(CLIENTS_MAX) }).actor_names();
+        let names: Vec<String> =
+            clients.into_iter().chain((0..servers).flat_map(|number| [server_name(number), host_name(number)])).collect();
+        for fault in &self.fault {
+            problems.append(fault.kind.problems(source, &names));
+        }
         let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
+        if *self.cluster.api_servers.bounds().0 == 0 {
+            wrong("api_servers", "`cluster.api_servers` may be 0".to_owned(), "at least 1");
+        }
+        let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if self.name.is_empty() || !self.name.chars().all(fine) {
+            wrong("name", format!("the name `{}` cannot be part of a file's name", self.name), "lower-case letters, digits and hyphens");
+        }
         let quoted = |name: &dyn std::fmt::Display| format!("\"{name}\"");
         if self.seeds == 0 {
             wrong("seeds", "`seeds` is 0".to_owned(), "at least 1");
@@ -294,11 +308,17 @@ impl Scenario {
         plan
     }
 
-    /// Each row of the scenario draws from a stream of its own, so that removing one leaves the others as they are.
+    /// Each row of the scenario draws from a stream of its own, by its kind and its number among the rows of that kind, so that removing
+    /// one leaves rows of other kinds as they are.
     fn draw_faults(&self, seed: u64, safety: Span, names: &[String]) -> Vec<Fault> {
         let mut faults = Vec::new();
-        for (row, draft) in (0..).zip(&self.fault) {
-            let mut draw = Draw::new(seed, Concern::Faults, row);
+        let mut rows: BTreeMap<&str, u64> = BTreeMap::new();
+        for draft in &self.fault {
+            let kind = draft.kind.kind();
+            let number = rows.entry(kind).or_default();
+            let stream = kind.bytes().fold(*number, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(7));
+            *number += 1;
+            let mut draw = Draw::new(seed, Concern::Faults, stream);
             if !draw.chance(draft.common.likelihood.get()) {
                 continue;
             }

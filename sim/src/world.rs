@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use ipam_reports::Digest;
 use ipam_reports::finding::Violation;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 
 use crate::claim::{Claims, Context};
 use crate::cluster::{ClusterConfig, Fabric};
 use crate::fault::apply::Faults;
 use crate::kinds::{KindId, Registry, builtin, spiderpool};
 use crate::object::Obj;
-use crate::plan::{Checkpoint, Plan, Recorded, WorkloadPlan, server_name};
+use crate::plan::{Checkpoint, Plan, Recorded, WorkloadPlan, host_name, server_name};
 use crate::record::{Narrator, Record};
 use crate::recorder::{ApiCounts, Recorder};
 use crate::rt::{self, Rt};
@@ -75,9 +75,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What a plan file keeps of this run, made by `build`.
-    pub fn recorded(&self, build: &str) -> Recorded {
-        Recorded { build: build.to_owned(), digest: self.digest, events: self.events, checkpoints: self.checkpoints.clone() }
+    /// What the file of `plan` keeps of this run, made by `build`.
+    pub fn recorded(&self, plan: &Plan, build: &str) -> Recorded {
+        Recorded {
+            build: build.to_owned(),
+            digest: self.digest,
+            events: self.events,
+            plan: plan.fingerprint(),
+            checkpoints: self.checkpoints.clone(),
+        }
     }
 }
 
@@ -111,10 +117,12 @@ impl<'a> World<'a> {
             fabric.preload(*kind, object.clone());
         }
         match &plan.workload {
+            // The user's own manifests may bring a counter.
+            WorkloadPlan::Counter(_) if fabric.holds::<ConfigMap>(&counter::counter_key()) => {}
             WorkloadPlan::Counter(_) => fabric.preload_typed(counter::initial()),
         }
         for number in 0..plan.cluster.api_servers {
-            let host = rt.add_host(&format!("control-plane-{number}"));
+            let host = rt.add_host(&host_name(number));
             fabric.add_server(rt.add_process(host, &server_name(number)));
         }
         match &plan.workload {

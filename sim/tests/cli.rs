@@ -188,8 +188,14 @@ fn an_edited_plan_says_where_it_left_the_recorded_run() {
     let edited = std::fs::read_to_string(&plan).unwrap().replace("with_version = false", "with_version = true");
     let (code, out, _) = run(&["replay", &folder.file("edited.toml", &edited), "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(code, 5, "the same build gave another digest: {out}");
+    assert_eq!(code, 0, "an edited plan is judged by its claims: {out}");
     assert!(report["parting"]["event"].as_u64().is_some(), "{out}");
+    assert!(report["remarks"][0].as_str().unwrap().contains("edited"), "{out}");
+    // The same file with a digest that its run cannot give.
+    let original = std::fs::read_to_string(&plan).unwrap();
+    let digest = original.split("digest = \"").nth(1).unwrap().split('"').next().unwrap();
+    let false_promise = folder.file("false.toml", &original.replacen(digest, &digest.chars().rev().collect::<String>(), 1));
+    assert_eq!(run(&["replay", &false_promise]).0, 5, "the same build gave another digest");
 }
 
 #[test]
@@ -220,6 +226,7 @@ fn scenarios_that_would_do_nothing_or_fill_the_memory_are_refused() {
         (small("[check]", "[[op]]\nkind = \"increment\"\nat = \"1s\"\nactor = \"client-7\"\n[check]"), "client-7"),
         (with("[[fault]]\nkind = \"crash\"\ncount = 4000000000\n"), "at most 10000"),
         (with("[[fault]]\nkind = \"watch-lag\"\nresource = [\"pods\", \"podz\"]\n"), "`podz`"),
+        (with("[[fault]]\nkind = \"crash-at-write\"\nnth = \"0..3\"\n"), "writes are counted from 1"),
         (with("[[fault]]\nkind = \"conflicting-writer\"\nobject = \"configmaps/counter\"\n"), "configmaps/NAMESPACE/NAME"),
     ] {
         for verb in ["check", "run"] {
@@ -264,7 +271,6 @@ fn bad_manifests_and_paths_are_refused() {
     let cases = [
         ("typed.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: default\ndata:\n  x: 1\n", ":7:6"),
         ("syntax.yaml", "apiVersion: v1\nkind: [unclosed\n", ":"),
-        ("foreign.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n", "does not serve Secret"),
         ("nameless.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n", "name"),
     ];
     for (name, manifest, expected) in cases {
@@ -273,6 +279,11 @@ fn bad_manifests_and_paths_are_refused() {
         assert_eq!(code, 2, "{name}: {out}{err}");
         assert!(err.contains(expected) && err.contains(name), "{name}: {err}");
     }
+    // A dump of a real cluster holds more than the simulated one serves.
+    let foreign = folder.file("foreign.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n");
+    let (code, out, _) = run(&["check", &foreign]);
+    assert!(code == 0 && out.contains("does not serve Secret"), "{out}");
+    assert_eq!(run(&["run", "scenarios/smoke/counter-calm.toml", "--seeds", "20", "--manifests", &foreign]).0, 0);
     let missing = SMALL.replace("[workload]", "[cluster]\nmanifests = [\"gone.yaml\"]\n[workload]");
     let (code, _, err) = run(&["run", &folder.file("missing.toml", &missing)]);
     assert!(code == 2 && err.contains("missing.toml:9:14: the manifest gone.yaml does not exist"), "{err}");

@@ -89,7 +89,7 @@ fn kept_plans_give_their_recorded_digests() {
         let mut plan = Plan::read(&file).unwrap_or_else(|problems| panic!("{problems}"));
         let outcome = run(&plan, &Stage::new(Vec::new()), Wish::default());
         if update {
-            plan.recorded = Some(outcome.recorded("kept"));
+            plan.recorded = Some(outcome.recorded(&plan, "kept"));
             std::fs::write(&file, plan.to_toml()).unwrap();
         }
         let recorded = plan.recorded.unwrap_or_else(|| panic!("{} has no digest", file.display()));

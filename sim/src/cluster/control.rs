@@ -16,7 +16,6 @@ use super::watch::End;
 use super::{Fabric, State, WritePoint};
 use crate::kinds::KindId;
 use crate::rt::ProcessId;
-use crate::time::SimTime;
 use crate::trace::{EventKind, ProcessChange};
 
 /// How long API servers bear with an etcd without leader: it cancels their watches after 3 election time-outs, and they
@@ -413,18 +412,5 @@ impl Fabric {
     /// How many requests are on their way or being served; for tests.
     pub fn open_exchanges(&self) -> usize {
         self.lock().exchanges.len()
-    }
-
-    /// When, at the latest, everything visible in the store now is visible on every server; `NEVER` = some are frozen.
-    pub fn caches_caught_up_at(&self, kind: KindId) -> SimTime {
-        let mut state = self.lock();
-        let now = self.rt.now();
-        let State { servers, store, .. } = &mut *state;
-        let next = store.table(kind).next_index();
-        servers.iter_mut().filter(|server| server.up).fold(now, |latest, server| {
-            let cache = &mut server.caches[usize::from(kind.0)];
-            cache.visible(now);
-            if cache.next < next { SimTime::NEVER } else { latest.max(cache.incoming.back().map_or(now, |&(_, due)| due)) }
-        })
     }
 }

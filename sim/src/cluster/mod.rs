@@ -21,7 +21,7 @@ mod write;
 
 use std::sync::Arc;
 
-use ipam_core::{FxHashMap, Object};
+use ipam_core::{FxHashMap, Object, ObjectKey};
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
@@ -268,6 +268,11 @@ impl Fabric {
     /// The same for an object of a known type.
     pub fn preload_typed<K: Object>(&self, object: K) {
         self.preload(self.registry.id::<K>(), Arc::new(object));
+    }
+
+    /// Whether there is an object of this type and name.
+    pub fn holds<K: Object>(&self, key: &ObjectKey) -> bool {
+        self.lock().store.table(self.registry.id::<K>()).get(key).is_some()
     }
 
     /// Every object, by type and key.

@@ -1,14 +1,13 @@
 //! From the files and flags of a command line to scenarios that can run.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::cli::CliError;
 use crate::cli::args::{Profile, RunArgs, Setting};
 use crate::deviation::{self, DeviationName};
-use crate::input::manifest::{self, Manifest};
+use crate::input::manifest;
 use crate::input::{Problem, Problems, Source};
-use crate::kinds::{KindId, Registry};
-use crate::object::Obj;
 use crate::scenario::{self, Scenario};
 use crate::world::{Stage, registry};
 
@@ -36,6 +35,13 @@ pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
             Ok(Ready { file: file.display().to_string(), scenario, stage })
         });
         ready.extend(problems.collect(read));
+    }
+    // Plans of failing seeds are called after their scenario.
+    let mut names = BTreeSet::new();
+    for Ready { file, scenario, .. } in &ready {
+        if !names.insert(&scenario.name) {
+            problems.push(Problem::of_file(file, format!("another scenario is called `{}`, too", scenario.name), "a name of its own"));
+        }
     }
     problems.or(ready).map_err(super::bad_input)
 }
@@ -110,18 +116,12 @@ pub(super) fn stage(manifests: &[String]) -> Result<Stage, Problems> {
     let mut problems = Problems::new();
     let mut objects = Vec::new();
     for manifest in manifest::read(&paths)? {
-        objects.extend(problems.collect(object(&registry, &manifest)));
+        // What the cluster does not serve is left out; `check` names it.
+        if let Some(kind) = registry.find(&manifest.api_version, &manifest.kind)
+            && let Some((object, _)) = problems.collect((registry.get(kind).decode)(&manifest))
+        {
+            objects.push((kind, object));
+        }
     }
     problems.or(Stage::new(objects))
-}
-
-/// The object of a manifest, if the cluster serves its type.
-pub(super) fn object(registry: &Registry, manifest: &Manifest) -> Result<(KindId, Obj), Problems> {
-    let Some(kind) = registry.find(&manifest.api_version, &manifest.kind) else {
-        let known: Vec<&str> = registry.iter().map(|(_, def)| def.kind).collect();
-        let wrong = format!("the cluster does not serve {} of {}", manifest.kind, manifest.api_version);
-        return Err(manifest.problem("kind", wrong, format!("one of {}", known.join(", "))).into());
-    };
-    let (object, _) = (registry.get(kind).decode)(manifest)?;
-    Ok((kind, object))
 }

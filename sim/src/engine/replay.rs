@@ -28,8 +28,12 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
     report.violations.clone_from(&outcome.violations);
     if until.is_some_and(|until| until < plan.end_at) {
         report.remarks.push(format!("the run was stopped at {}: its digest is not that of the whole run", outcome.ended_at));
+        for eventually in plan.check.eventually.iter().filter(|eventually| plan.heal_at + eventually.within.0 > outcome.ended_at) {
+            report.remarks.push(format!("not judged: {}, which has until {}", eventually.claim, plan.heal_at + eventually.within.0));
+        }
     } else if let Some(promised) = &plan.recorded {
-        compare_with_promise(&mut report, promised, &outcome, args.same_digest);
+        let edited = !promised.plan.is_empty() && promised.plan != plan.fingerprint();
+        compare_with_promise(&mut report, promised, &outcome, edited, args.same_digest);
     }
     if let Some(file) = &args.dump {
         dump(file, &outcome)?;
@@ -73,14 +77,16 @@ fn run(plan: &Plan, wish: Wish) -> Result<Outcome, CliError> {
 }
 
 /// Holds a run against what its plan file promises.
-fn compare_with_promise(report: &mut ReplayReport, promised: &Recorded, outcome: &Outcome, any_build: bool) {
+fn compare_with_promise(report: &mut ReplayReport, promised: &Recorded, outcome: &Outcome, edited: bool, insist: bool) {
     report.expected_digest = Some(promised.digest);
     if promised.digest == outcome.digest {
         return;
     }
     report.parting = first_differing_checkpoint(&promised.checkpoints, &outcome.checkpoints, promised.events.min(outcome.events));
-    if any_build || promised.build == BUILD {
+    if insist || (promised.build == BUILD && !edited) {
         report.nondeterministic = true;
+    } else if edited {
+        report.remarks.push("the plan was edited after its run was recorded: another digest is to be expected".to_owned());
     } else {
         report
             .remarks

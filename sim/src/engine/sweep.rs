@@ -169,7 +169,7 @@ fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path) {
     for failure in result.failures.iter_mut().take(LISTED_MAX) {
         let mut plan = ready.scenario.draw(failure.seed);
         let Ok(outcome) = run_seed(&plan, &ready.stage, Wish::default()) else { continue };
-        plan.recorded = Some(outcome.recorded(BUILD));
+        plan.recorded = Some(outcome.recorded(&plan, BUILD));
         failure.plan = write_plan(&plan, out);
         if failure.digest.is_some_and(|digest| digest != outcome.digest) {
             problems.push(Problem {

@@ -44,27 +44,35 @@ macro_rules! named {
 }
 
 impl FaultKind {
-    /// Names in the fault that no cluster knows: it would do nothing.
-    pub fn problems(&self, source: Source<'_>) -> Problems {
+    /// Values with which the fault would do nothing: processes, hosts and resources that the cluster does not have, a write that never comes.
+    /// `names`: its processes and hosts.
+    pub fn problems(&self, source: Source<'_>, names: &[String]) -> Problems {
         let (resource, object) = named!(self, FaultKind);
-        problems_of_names(source, self.kind(), resource, object)
+        let nth = if let FaultKind::CrashAtWrite(crash) = self { crash.nth } else { 1 };
+        problems_of_values(source, self.kind(), resource, object, nth, &self.targets(), names)
     }
 }
 
 impl FaultDraft {
-    /// The same for every name that can be drawn.
-    pub fn problems(&self, source: Source<'_>) -> Problems {
+    /// The same for every value that can be drawn.
+    pub fn problems(&self, source: Source<'_>, names: &[String]) -> Problems {
         let (resource, object) = named!(self, FaultDraft);
         let written = |choice: Option<&'_ Choice<String>>| choice.map(|choice| choice.written().into_iter().cloned().collect::<Vec<_>>());
-        problems_of_names(source, self.kind(), &written(resource).unwrap_or_default(), &written(object).unwrap_or_default())
+        let (resources, objects) = (written(resource).unwrap_or_default(), written(object).unwrap_or_default());
+        let nth = if let FaultDraft::CrashAtWrite(crash) = self { *crash.nth.bounds().0 } else { 1 };
+        problems_of_values(source, self.kind(), &resources, &objects, nth, &self.targets(), names)
     }
 }
 
-fn problems_of_names<'a>(
+/// `nth`: the write at which a process crashes, or 1.
+fn problems_of_values<'a>(
     source: Source<'_>,
     fault: &str,
     resources: impl IntoIterator<Item = &'a String>,
     objects: impl IntoIterator<Item = &'a String>,
+    nth: u32,
+    targets: &[Target],
+    names: &[String],
 ) -> Problems {
     let mut problems = Problems::new();
     let plurals: Vec<&str> = builtin().iter().chain(&spiderpool()).map(|def| def.plural).collect();
@@ -76,6 +84,14 @@ fn problems_of_names<'a>(
         if let Err(message) = writer::parse_object(object) {
             problems.push(source.problem_of_text(object, format!("the fault `{fault}`: {message}"), "an object that the cluster serves"));
         }
+    }
+    for target in targets.iter().filter(|target| !target.can_match(names)) {
+        let wrong = format!("the fault `{fault}` is about `{target}`, which is no process and no host");
+        let few = names.iter().take(6).map(String::as_str).collect::<Vec<_>>().join(", ");
+        problems.push(source.problem_of_text(target, wrong, format!("a name such as {few}, or a pattern such as client-*")));
+    }
+    if nth == 0 {
+        problems.push(source.problem("nth", format!("the fault `{fault}` has `nth` 0"), "writes are counted from 1"));
     }
     problems
 }
@@ -124,6 +140,11 @@ pub type DraftFault = With<Occurrence, FaultDraft>;
 trait Resolve {
     /// Replaces what depends on the cluster by names of it.
     fn resolve(self, draw: &mut Draw, names: &[String]) -> Self;
+
+    /// The names themselves, if it is about names.
+    fn target(&self) -> Option<Target> {
+        None
+    }
 }
 
 macro_rules! resolves_to_itself {
@@ -134,6 +155,10 @@ resolves_to_itself!(u32, i64, bool, String, Span, Probability, Failure, WriterMo
 impl Resolve for Target {
     fn resolve(self, draw: &mut Draw, names: &[String]) -> Self {
         self.drawn(draw, names)
+    }
+
+    fn target(&self) -> Option<Target> {
+        Some(self.clone())
     }
 }
 

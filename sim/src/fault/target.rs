@@ -34,6 +34,13 @@ impl Target {
         self.0 == "*"
     }
 
+    /// Whether any of `names` is meant, or can be drawn.
+    pub(super) fn can_match(&self, names: &[String]) -> bool {
+        let pattern = self.0.strip_prefix("one:").or_else(|| self.0.strip_prefix("some:")).unwrap_or(&self.0);
+        let pattern = Self(pattern.to_owned());
+        names.iter().any(|name| pattern.matches(name))
+    }
+
     /// Whether `name` is meant.
     pub fn matches(&self, name: &str) -> bool {
         self.0.split(',').any(|pattern| matches(pattern.trim(), name))

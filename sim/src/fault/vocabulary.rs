@@ -55,6 +55,15 @@ macro_rules! faults {
         }
 
         impl FaultDraft {
+            /// The processes and hosts that it may name.
+            #[allow(unused_variables, reason = "a fault without parameters names nobody")]
+            pub(super) fn targets(&self) -> Vec<Target> {
+                match self { $( FaultDraft::$Variant(draft) => {
+                    let named: Vec<Vec<Target>> = vec![ $( draft.$field.written().into_iter().filter_map(Resolve::target).collect() ),* ];
+                    named.concat()
+                } ),+ }
+            }
+
             /// Draws every open value. `names`: the processes and hosts of the drawn cluster.
             pub fn draw(&self, draw: &mut Draw, names: &[String]) -> FaultKind {
                 match self { $( FaultDraft::$Variant(draft) => FaultKind::$Variant(draft.draw(draw, names)) ),+ }
@@ -62,6 +71,15 @@ macro_rules! faults {
         }
 
         impl FaultKind {
+            /// The processes and hosts that it names.
+            #[allow(unused_variables, reason = "a fault without parameters names nobody")]
+            pub(super) fn targets(&self) -> Vec<Target> {
+                match self { $( FaultKind::$Variant(fault) => {
+                    let named: Vec<Option<Target>> = vec![ $( Resolve::target(&fault.$field) ),* ];
+                    named.into_iter().flatten().collect()
+                } ),+ }
+            }
+
             /// Whether it is over at once, so that it has no end.
             pub fn is_instant(&self) -> bool {
                 match self { $( FaultKind::$Variant(_) => faults!(@instant $when) ),+ }

@@ -228,7 +228,14 @@ impl Manifest {
 
     /// Like [`Manifest::decode`], and names the fields that the type does not know.
     pub fn decode_with_unknown<K: DeserializeOwned>(&self) -> Result<(K, Problems), Problems> {
-        decode(&self.file, &self.node, Language::Yaml).map(|decoded| (decoded.value, decoded.ignored))
+        let decoded = decode(&self.file, &self.node, Language::Yaml)?;
+        // Derived types do not read what their table was chosen by.
+        let chosen_by = ["unknown field `apiVersion`", "unknown field `kind`"];
+        let mut unknown = Problems::new();
+        for problem in decoded.ignored.iter().filter(|problem| !chosen_by.contains(&problem.wrong.as_str())) {
+            unknown.push(problem.clone());
+        }
+        Ok((decoded.value, unknown))
     }
 }
 

@@ -354,9 +354,4 @@ impl Rt {
     pub fn panics(&self) -> Vec<Panic> {
         self.inner.panics.lock().clone()
     }
-
-    /// How many times a task was polled so far.
-    pub fn polls(&self) -> u64 {
-        self.inner.polls.load(Ordering::Relaxed)
-    }
 }

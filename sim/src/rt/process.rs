@@ -230,11 +230,6 @@ impl Rt {
         self.inner.processes.iter().find(|process| &*process.name == name).map(|process| process.id)
     }
 
-    /// The host called `name`.
-    pub fn find_host(&self, name: &str) -> Option<HostId> {
-        self.inner.hosts.iter().position(|host| &*host.name == name).map(|index| HostId(index as u32))
-    }
-
     /// The name of `process`.
     pub fn process_name(&self, process: ProcessId) -> Arc<str> {
         self.process(process).name.clone()

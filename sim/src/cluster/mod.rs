@@ -5,7 +5,7 @@
 //!                                  │  Cache per type ◄── changes, with lag
 //!                                  └─ link ──► Watcher ──► process
 //! ```
-//! [`Fabric`] is what everybody shares; its [`State`] is behind one lock that is never held across an await.
+//! [`Fabric`] is what everybody shares; its `State` is behind one lock that is never held across an await.
 
 pub mod admission;
 mod client;

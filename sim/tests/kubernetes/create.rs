@@ -263,7 +263,7 @@ fn k068_a_create_whose_reply_was_lost_is_found_by_its_retry() {
     async fn check_retry(client: &ipam_sim::cluster::SimClient, name: &str) {
         let body = refused(client.create(config_map(name, "v", "second")).await);
         assert_eq!(body, already_exists("configmaps", name));
-        assert_eq!(entry(&*client.get::<ConfigMap>(&key(name)).await.unwrap(), "v"), "first");
+        assert_eq!(entry(&client.get::<ConfigMap>(&key(name)).await.unwrap(), "v"), "first");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Admission webhooks (K §8.3) and permissions: what is registered, and how a write passes the webhooks.
 //!
-//! [`super::serve`] sends a write here when some webhook wants to see it; permissions are looked at by its filters.
+//! The server sends a write here when some webhook wants to see it; permissions are looked at by its filters.
 
 use std::future::Future;
 use std::pin::Pin;

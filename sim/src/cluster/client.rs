@@ -411,7 +411,13 @@ impl SimClient {
         if !options.send_initial_events {
             return Ok((revision > 0).then_some(revision));
         }
-        let wanted = if version.is_none() { fabric.store(|store| store.revision()) } else { revision };
+        let wanted = if version.is_none() {
+            // At least as new as the request: how new that is only etcd can tell (K057).
+            fabric.read_etcd(server).await?;
+            fabric.store(|store| store.revision())
+        } else {
+            revision
+        };
         let give_up = fabric.rt.now() + Duration::from_secs(3);
         loop {
             let now = fabric.rt.now();

@@ -352,6 +352,7 @@ impl Fabric {
 
     /// Starts a process and records it.
     pub fn start(&self, process: ProcessId) -> bool {
+        self.lock().backing_off.remove(&process);
         // The event comes first: what the process does at once belongs to its life.
         if self.rt.state(process) == crate::rt::ProcessState::Down {
             self.process_event(process, ProcessChange::Started);
@@ -359,8 +360,10 @@ impl Fabric {
         self.rt.start(process)
     }
 
-    /// Crashes a process and records it. What it has sent is still executed.
+    /// Crashes a process and records it. What it has sent is still executed. A process that is about to start again after
+    /// a panic no longer does so by itself.
     pub fn crash(&self, process: ProcessId) -> bool {
+        self.lock().backing_off.remove(&process);
         if self.rt.state(process) != crate::rt::ProcessState::Down {
             self.process_event(process, ProcessChange::Crashed);
         }
@@ -370,10 +373,19 @@ impl Fabric {
     /// A process of the system under test panicked: records it and starts it again after a while.
     pub fn panicked(self: &Arc<Self>, process: ProcessId, back_off: Duration) {
         self.process_event(process, ProcessChange::Panicked);
+        let life = self.rt.incarnation(process);
+        self.lock().backing_off.insert(process, life);
         let fabric = self.clone();
         self.rt.at(self.rt.now() + back_off, move || {
-            fabric.start(process);
+            if fabric.lock().backing_off.get(&process) == Some(&life) {
+                fabric.start(process);
+            }
         });
+    }
+
+    /// Whether a process is down only because it panicked a short while ago.
+    pub(crate) fn backs_off(&self, process: ProcessId) -> bool {
+        self.lock().backing_off.contains_key(&process)
     }
 
     /// Stops a process in its tracks and records it. What it has sent is still executed.

@@ -5,7 +5,7 @@
 //!                                  │  Cache per type ◄── changes, with lag
 //!                                  └─ link ──► Watcher ──► process
 //! ```
-//! [`Fabric`] is what everybody shares; its [`State`] is behind one lock that is never held across an await.
+//! [`Fabric`] is what everybody shares; its `State` is behind one lock that is never held across an await.
 
 pub mod admission;
 mod client;
@@ -156,6 +156,8 @@ pub(crate) struct State {
     pub namespaces: Option<KindId>,
     /// The present connection of each process.
     pub connections: FxHashMap<ProcessId, Arc<client::Connection>>,
+    /// Processes that panicked in the life with this number, and that nobody but their back-off keeps down.
+    pub backing_off: FxHashMap<ProcessId, u32>,
     /// Servers that crash as soon as the lock is free.
     pub pending_server_crashes: Vec<usize>,
 }
@@ -184,6 +186,7 @@ impl Fabric {
             writes: FxHashMap::default(),
             namespaces: registry.find("v1", "Namespace"),
             connections: FxHashMap::default(),
+            backing_off: FxHashMap::default(),
             pending_server_crashes: Vec::new(),
         };
         Arc::new(Self { rt, registry, state: Mutex::new(state), on_fault: Mutex::default() })

@@ -536,7 +536,8 @@ impl Fabric {
             match *freshness {
                 Freshness::Any if ready => return Ok(()),
                 Freshness::AtLeast(revision) if ready => Some((revision, true)),
-                Freshness::Latest if state.knobs.consistent_list_from_cache => {
+                // Which revision to wait for is something that only etcd can tell (K §3.3).
+                Freshness::Latest if state.knobs.consistent_list_from_cache && state.reaches_etcd(server) => {
                     let revision = state.store.revision();
                     (state.cache_reaches(server, kind, revision, self.rt.now()) != Some(self.rt.now())).then_some((revision, false))
                 }
@@ -561,7 +562,11 @@ impl Fabric {
                 }
             }
         }
-        // A read is sent again by etcd's client until its time-out.
+        self.read_etcd(server).await
+    }
+
+    /// Waits until a quorum read succeeds: etcd's client sends it again until its time-out.
+    pub(super) async fn read_etcd(self: &Arc<Self>, server: usize) -> Result<(), ApiError> {
         if self.lock().reaches_etcd(server) || self.in_time(ETCD_TIMEOUT, self.etcd_reached(server)).await {
             Ok(())
         } else {

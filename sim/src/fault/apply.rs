@@ -1,6 +1,6 @@
 //! When the faults of a plan begin and end.
 //!
-//! A fault begins at its time, or when its trigger says so, and takes hold of parts of the world ([`Grip`]). It lets go
+//! A fault begins at its time, or when its trigger says so, and takes hold of parts of the world (`Grip`). It lets go
 //! when its time is over, at the latest when the faults heal. What several faults hold is let go by the last of them.
 
 use std::sync::Arc;

@@ -157,8 +157,9 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
         vec![Grip::ApiFault(index)]
     };
     let down = |processes: Vec<ProcessId>, initializing| {
-        // A process that is down for reasons of its own stays so.
-        let ours = |process: &ProcessId| rt.state(*process) != ProcessState::Down || held_down.contains(process);
+        // A process that is down for reasons of its own stays so; but one that only backs off does not start on a dead host.
+        let ours =
+            |process: &ProcessId| rt.state(*process) != ProcessState::Down || held_down.contains(process) || fabric.backs_off(*process);
         processes.into_iter().filter(ours).map(|process| Grip::Down(process, initializing)).collect()
     };
     let servers = |target: &Target| target.servers(fabric);

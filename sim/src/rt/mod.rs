@@ -3,7 +3,7 @@
 //! One madsim millisecond stands for one model microsecond. madsim sleeps at least 1 ms, so model time has a
 //! resolution of 1 µs; and it advances its clock by 50 to 100 ns per poll, which is far below that resolution.
 //!
-//! Every task belongs to a process (see [`process`]) and is dropped at once when that process crashes; when a run
+//! Every task belongs to a process (see `process`) and is dropped at once when that process crashes; when a run
 //! ends no task is left, because madsim leaks tasks that never end.
 
 mod clock;

@@ -175,6 +175,22 @@ fn a_host_that_goes_down_takes_its_processes_and_comes_back() {
 }
 
 #[test]
+fn a_process_that_panicked_does_not_start_on_a_host_that_is_down() {
+    Testbed::run(1, async |bed| {
+        let (hit, spared) = (bed.process("hit"), bed.process("spared"));
+        for process in [hit, spared] {
+            bed.rt.crash(process);
+            bed.fabric.panicked(process, 10 * SECOND);
+        }
+        strike(&bed, 30 * SECOND, FaultKind::HostDown(HostDown { host: target("hit") })).await;
+        bed.wait(15 * SECOND).await;
+        assert_eq!([hit, spared].map(|process| bed.rt.state(process)), [ProcessState::Down, ProcessState::Running]);
+        bed.wait(20 * SECOND).await;
+        assert_eq!(bed.rt.state(hit), ProcessState::Running, "the host is back");
+    });
+}
+
+#[test]
 fn a_host_of_an_api_server_takes_the_server_down() {
     Testbed::run(1, async |bed| {
         let client = bed.client_on("client", 0);

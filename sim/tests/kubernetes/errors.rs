@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{Call, DeleteOptions, ListOptions, Patch, PatchKind, Reason, Request, TransportError, Verb, WatchOptions};
+use ipam_core::api::{
+    Call, DeleteOptions, ListOptions, Patch, PatchKind, Reason, Request, TransportError, Verb, VersionMatch, WatchOptions,
+};
 use ipam_core::{ApiError, Client, ClientExt, ObjectKey};
 use ipam_sim::cluster::admission::{FailurePolicy, Forbidden};
 use ipam_sim::cluster::server::{Failure, Mishap};
@@ -460,6 +462,25 @@ fn k115_without_quorum_only_caches_answer() {
             assert!(events.iter().any(|(_, map)| map.metadata.name.as_deref() == Some("c")), "it is still the same watch");
         });
     }
+}
+
+#[test]
+fn k115_without_quorum_nobody_can_tell_what_a_consistent_read_has_to_wait_for() {
+    Testbed::run(1, async |bed| {
+        let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
+        // The cache will have the write soon, and does not need etcd for it.
+        bed.fabric.set_extra_lag(1, None, secs(1));
+        writer.create(config_map("a", "v", "1")).await.unwrap();
+        bed.fabric.set_etcd_trouble(Some(EtcdTrouble::NoQuorum));
+        let since = bed.rt.now();
+        let body = refused(reader.list::<ConfigMap>(None, ListOptions::default()).await);
+        assert_eq!(body, status(500, "", "etcdserver: request timed out", json!(null)));
+        assert!(bed.rt.now() - since >= secs(7));
+        let options =
+            WatchOptions { send_initial_events: true, resource_version_match: Some(VersionMatch::NotOlderThan), ..WatchOptions::default() };
+        let error = reader.watch::<ConfigMap>(None, options).await.err().expect("a watch list without a version needs etcd");
+        assert_eq!(error.code(), Some(500), "{error}");
+    });
 }
 
 #[test]

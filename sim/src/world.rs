@@ -99,7 +99,6 @@ struct World<'a> {
     rt: Rt,
     plan: &'a Plan,
     fabric: Arc<Fabric>,
-    faults: Arc<Faults>,
 }
 
 impl<'a> World<'a> {
@@ -134,18 +133,15 @@ impl<'a> World<'a> {
                 fabric.panicked(panic.process, BACK_OFF);
             }
         });
-        let faults = Faults::schedule(&fabric, &plan.fault, plan.heal_at);
-        Self { rt: rt.clone(), plan, fabric, faults }
+        // They heal by themselves.
+        Faults::schedule(&fabric, &plan.fault, plan.heal_at);
+        Self { rt: rt.clone(), plan, fabric }
     }
 
     /// Safety phase, heal, liveness phase.
     async fn live(self, wish: Wish) -> Outcome {
         let end = wish.until.map_or(self.plan.end_at, |until| until.min(self.plan.end_at));
         let bounds = self.fabric.recorder(|recorder| recorder.claims.bounds());
-        if self.plan.heal_at <= end {
-            self.rt.sleep_until(self.plan.heal_at).await;
-            self.faults.heal();
-        }
         for bound in bounds.into_iter().filter(|&bound| bound <= end) {
             self.rt.sleep_until(bound).await;
             self.fabric.recorder(|recorder| recorder.claims.judge_bounds(bound));

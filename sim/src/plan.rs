@@ -290,15 +290,19 @@ impl Plan {
 
     /// Identifies what the plan says, apart from what is recorded of its run.
     pub fn fingerprint(&self) -> String {
-        let text = Plan { recorded: None, ..self.clone() }.to_toml();
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        format!("{hash:016x}")
+        hash_text(&Plan { recorded: None, ..self.clone() }.to_toml())
     }
 
     /// The file's text.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_else(|error| panic!("a plan does not serialise: {error}"))
     }
+}
+
+/// A name for a text: FNV-1a as 16 hexadecimal digits, the same on every machine.
+pub(crate) fn hash_text(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
 }
 
 /// The name of the host of the API server with this number.

@@ -21,7 +21,7 @@ use crate::claim::ClaimName;
 use crate::cli::args::RunArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
 use crate::input::kinds::Kinds;
-use crate::plan::Plan;
+use crate::plan::{Plan, hash_text};
 use crate::world::{Outcome, Stage, Wish, run as run_plan};
 
 /// Where plans of failing seeds go unless `--out` says otherwise.
@@ -83,8 +83,7 @@ fn config_hash(ready: &Ready) -> String {
     for (_, object) in &ready.stage.objects {
         text.push_str(&object.to_value().to_string());
     }
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{hash:016x}")
+    hash_text(&text)
 }
 
 /// Runs the seeds of one scenario.

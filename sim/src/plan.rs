@@ -15,9 +15,11 @@ use crate::cluster::Knobs;
 use crate::cluster::server::ServerDelays;
 use crate::deviation::DeviationName;
 use crate::fault::Fault;
+use crate::input::kinds::Kinds;
 use crate::input::{Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::time::{SimTime, Span};
+use crate::workload::Work;
 use crate::workload::counter::CounterPlan;
 
 /// The format of a plan file.
@@ -195,16 +197,16 @@ kinds! {
 }
 
 impl WorkloadPlan {
-    /// The names of the processes that carry operations out.
-    pub fn actor_names(&self) -> Vec<String> {
+    /// The workload, whatever its kind.
+    pub fn work(&self) -> &dyn Work {
         match self {
-            WorkloadPlan::Counter(counter) => (0..counter.clients).map(crate::workload::counter::client_name).collect(),
+            WorkloadPlan::Counter(counter) => counter,
         }
     }
 }
 
 /// Operations that nobody will carry out.
-pub(crate) fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &WorkloadPlan) -> Problems {
+pub(crate) fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &dyn Work) -> Problems {
     let names = workload.actor_names();
     let known: BTreeSet<&str> = names.iter().map(String::as_str).collect();
     let mut problems = Problems::new();
@@ -218,6 +220,10 @@ pub(crate) fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &Workloa
             };
             problems.push(source.problem_of_text(actor, format!("an operation names the actor `{actor}`"), right));
         }
+        if let Err(right) = workload.takes(&op.kind) {
+            let wrong = format!("the operation `{}` of `{actor}` is none of this workload", op.kind.kind());
+            problems.push(source.problem_of_text(op.kind.kind(), wrong, right));
+        }
         if *at == SimTime::NEVER {
             problems.push(source.problem_of_text("never", format!("an operation of `{actor}` takes place never"), "a point in time"));
         }
@@ -228,7 +234,7 @@ pub(crate) fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &Workloa
 impl Plan {
     /// The names of the processes that exist from the beginning.
     pub fn process_names(&self) -> Vec<String> {
-        (0..self.cluster.api_servers).map(server_name).chain(self.workload.actor_names()).collect()
+        (0..self.cluster.api_servers).map(server_name).chain(self.workload.work().process_names()).collect()
     }
 
     /// What is wrong with the plan as a whole; single values are checked where they are read.
@@ -265,13 +271,15 @@ impl Plan {
                 wrong(eventually.claim.as_str(), what, "a bound between `heal_at` and `end_at`");
             }
         }
-        let WorkloadPlan::Counter(counter) = &self.workload;
-        if counter.clients > CLIENTS_MAX {
-            wrong("clients", format!("`workload.clients` is {}", counter.clients), &format!("at most {CLIENTS_MAX}"));
+        let work = self.workload.work();
+        let of_workload = work.problems(source);
+        if !of_workload.is_empty() {
+            problems.append(of_workload);
             return problems;
         }
-        problems.append(problems_of_ops(source, &self.op, &self.workload));
-        let names: Vec<String> = self.process_names().into_iter().chain((0..self.cluster.api_servers).map(host_name)).collect();
+        problems.append(problems_of_ops(source, &self.op, work));
+        let hosts = (0..self.cluster.api_servers).map(host_name).chain(work.host_names());
+        let names: Vec<String> = self.process_names().into_iter().chain(hosts).collect();
         for fault in &self.fault {
             problems.append(fault.kind.problems(source, &names));
         }

@@ -89,7 +89,7 @@ impl Record {
                 What::Deliver { client, kind, what, revision, object: object.cloned() }
             }
             EventKind::Fault { index, change } => What::Fault { index, change },
-            EventKind::Note { process, note } => What::Note { process, note: *note },
+            EventKind::Note { process, note } => What::Note { process, note: note.clone() },
         };
         Self { at: event.at, what }
     }
@@ -184,6 +184,7 @@ impl Narrator {
                     Note::Counted { value } => format!("counted {value}"),
                     Note::LeftOpen => "an increment is left open".to_owned(),
                     Note::RetriesExhausted => "retries exhausted".to_owned(),
+                    Note::Pool(note) => note.to_string(),
                 };
                 (self.process(*process), text)
             }

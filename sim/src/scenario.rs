@@ -16,11 +16,11 @@ use crate::input::kinds::Kinds;
 use crate::input::{Choice, Problem, Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::plan::{
-    API_SERVERS_MAX, CLIENTS_MAX, Checks, ClusterPlan, FAULTS_MAX, OPS_MAX, Op, Plan, SCHEMA, WorkloadPlan, host_name, problems_of_ops,
-    server_name,
+    API_SERVERS_MAX, Checks, ClusterPlan, FAULTS_MAX, Op, Plan, SCHEMA, WorkloadPlan, host_name, problems_of_ops, server_name,
 };
 use crate::time::{SimTime, Span};
-use crate::workload::counter::{CounterDraft, CounterPlan};
+use crate::workload::Draft;
+use crate::workload::counter::CounterDraft;
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -167,6 +167,35 @@ kinds! {
     }
 }
 
+/// Evaluates an expression for the draft of a workload, whatever its kind.
+macro_rules! of_draft {
+    ($workload:expr, $draft:ident => $value:expr) => {
+        match $workload {
+            WorkloadDraft::Counter($draft) => $value,
+        }
+    };
+}
+
+impl WorkloadDraft {
+    /// The workload with the fewest and the one with the most actors that can be drawn.
+    fn bounds(&self) -> [WorkloadPlan; 2] {
+        of_draft!(self, draft => draft.bounds().map(WorkloadPlan::from))
+    }
+
+    /// Values with which nothing could be drawn, or far too much.
+    fn problems(&self, source: Source<'_>) -> Problems {
+        of_draft!(self, draft => draft.problems(source))
+    }
+
+    /// A workload and what its actors do.
+    fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>) {
+        of_draft!(self, draft => {
+            let (plan, ops) = draft.draw(draw);
+            (plan.into(), ops)
+        })
+    }
+}
+
 impl Scenario {
     /// Reads a scenario file. `settings` replace values of it, by dotted key.
     ///
@@ -199,19 +228,20 @@ impl Scenario {
     /// What is wrong with the scenario as a whole; single values are checked where they are read.
     fn problems(&self, path: &Path, source: Source<'_>) -> Problems {
         let mut problems = self.check.problems(source);
-        let WorkloadDraft::Counter(counter) = &self.workload;
-        let (fewest, most) = counter.clients.bounds();
-        // An actor must be there whatever is drawn.
-        if *fewest <= CLIENTS_MAX {
-            let workload = WorkloadPlan::Counter(CounterPlan { clients: (*fewest).max(1) });
-            problems.append(problems_of_ops(source, &self.op, &workload));
-        }
-        let servers = (*self.cluster.api_servers.bounds().1).min(API_SERVERS_MAX);
-        let clients = WorkloadPlan::Counter(CounterPlan { clients: (*most).min(CLIENTS_MAX) }).actor_names();
-        let names: Vec<String> =
-            clients.into_iter().chain((0..servers).flat_map(|number| [server_name(number), host_name(number)])).collect();
-        for fault in &self.fault {
-            problems.append(fault.kind.problems(source, &names));
+        let of_workload = self.workload.problems(source);
+        let sound = of_workload.is_empty();
+        problems.append(of_workload);
+        if sound {
+            let [fewest, most] = self.workload.bounds();
+            // An actor must be there whatever is drawn.
+            problems.append(problems_of_ops(source, &self.op, fewest.work()));
+            let servers = (*self.cluster.api_servers.bounds().1).min(API_SERVERS_MAX);
+            let of_servers = (0..servers).flat_map(|number| [server_name(number), host_name(number)]);
+            let most = most.work();
+            let names: Vec<String> = most.process_names().into_iter().chain(most.host_names()).chain(of_servers).collect();
+            for fault in &self.fault {
+                problems.append(fault.kind.problems(source, &names));
+            }
         }
         let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
         if *self.cluster.api_servers.bounds().0 == 0 {
@@ -228,13 +258,6 @@ impl Scenario {
         let most_of = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
         for (key, what, largest, limit) in [
             ("api_servers", "`cluster.api_servers`", most_of(&self.cluster.api_servers), u64::from(API_SERVERS_MAX)),
-            ("clients", "`workload.clients`", u64::from(*most), u64::from(CLIENTS_MAX)),
-            (
-                "increments",
-                "the number of increments of all clients",
-                u64::from(*most).saturating_mul(most_of(&counter.increments)),
-                OPS_MAX,
-            ),
             ("count", "the number of faults", self.fault.iter().map(|fault| most_of(&fault.common.count)).sum(), FAULTS_MAX),
         ] {
             if largest > limit {
@@ -285,8 +308,7 @@ impl Scenario {
             delays: self.cluster.delays,
         };
         let mut work = Draw::new(seed, Concern::Workload, 0);
-        let WorkloadDraft::Counter(counter) = &self.workload;
-        let (counter, generated) = counter.draw(&mut work);
+        let (workload, generated) = self.workload.draw(&mut work);
         let op = if self.op.is_empty() { generated } else { self.op.clone() };
         let heal_at = SimTime::ZERO + safety;
         let mut plan = Plan {
@@ -299,7 +321,7 @@ impl Scenario {
             excuses: self.excuses.clone(),
             recorded: None,
             cluster,
-            workload: WorkloadPlan::Counter(counter),
+            workload,
             check: self.check.clone(),
             op,
             fault: Vec::new(),

@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use ipam_reports::Digest;
 use ipam_reports::finding::Violation;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::Namespace;
 
 use crate::claim::{Claims, Context};
 use crate::cluster::{ClusterConfig, Fabric};
 use crate::fault::apply::Faults;
 use crate::kinds::{KindId, Registry, builtin, spiderpool};
 use crate::object::Obj;
-use crate::plan::{Checkpoint, Plan, Recorded, WorkloadPlan, host_name, server_name};
+use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
 use crate::record::{Narrator, Record};
 use crate::recorder::{ApiCounts, Recorder};
 use crate::rt::{self, Rt};
 use crate::time::SimTime;
-use crate::workload::counter;
 
 /// What all runs of a sweep share: the served types and the objects that exist at the beginning.
 pub struct Stage {
@@ -115,18 +114,13 @@ impl<'a> World<'a> {
         for (kind, object) in &stage.objects {
             fabric.preload(*kind, object.clone());
         }
-        match &plan.workload {
-            // The user's own manifests may bring a counter.
-            WorkloadPlan::Counter(_) if fabric.holds::<ConfigMap>(&counter::counter_key()) => {}
-            WorkloadPlan::Counter(_) => fabric.preload_typed(counter::initial()),
-        }
+        let work = plan.workload.work();
+        work.preload(&fabric, plan);
         for number in 0..plan.cluster.api_servers {
             let host = rt.add_host(&host_name(number));
             fabric.add_server(rt.add_process(host, &server_name(number)));
         }
-        match &plan.workload {
-            WorkloadPlan::Counter(clients) => counter::install(&fabric, plan, clients),
-        }
+        work.install(&fabric, plan);
         let shared = Arc::downgrade(&fabric);
         rt.on_panic(move |panic| {
             if let Some(fabric) = shared.upgrade().filter(|_| panic.in_core) {

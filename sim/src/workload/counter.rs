@@ -21,16 +21,15 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Note;
+use super::{Draft, Note, Work, at_most, note};
 use crate::cluster::{Fabric, SimClient};
 use crate::deviation::COUNTER_DECIDES_ONCE;
 use crate::draw::Draw;
 use crate::env::SimEnv;
-use crate::input::{Choice, With};
-use crate::plan::{Op, OpKind, Plan, Turn};
+use crate::input::{Choice, Problems, Source, With};
+use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Plan, Turn, WorkloadPlan};
 use crate::rt::ProcessId;
 use crate::time::{SimTime, Span};
-use crate::trace::EventKind;
 
 /// How long a client waits for one answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -65,9 +64,30 @@ impl Default for CounterDraft {
     }
 }
 
-impl CounterDraft {
-    /// Draws the clients and what they do.
-    pub fn draw(&self, draw: &mut Draw) -> (CounterPlan, Vec<Op>) {
+impl From<CounterPlan> for WorkloadPlan {
+    fn from(plan: CounterPlan) -> Self {
+        Self::Counter(plan)
+    }
+}
+
+impl Draft for CounterDraft {
+    type Plan = CounterPlan;
+
+    fn bounds(&self) -> [CounterPlan; 2] {
+        let (fewest, most) = self.clients.bounds();
+        [CounterPlan { clients: (*fewest).max(1) }, CounterPlan { clients: *most }]
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        let clients = u64::from(*self.clients.bounds().1);
+        let increments = clients.saturating_mul(u64::from(*self.increments.bounds().1));
+        let mut problems = Problems::new();
+        problems.append(at_most(source, "clients", "`workload.clients`", clients, u64::from(CLIENTS_MAX)));
+        problems.append(at_most(source, "increments", "the number of increments of all clients", increments, OPS_MAX));
+        problems
+    }
+
+    fn draw(&self, draw: &mut Draw) -> (CounterPlan, Vec<Op>) {
         let clients = self.clients.draw(draw).max(1);
         let mut ops = Vec::new();
         for client in 0..clients {
@@ -110,8 +130,33 @@ pub fn initial() -> ConfigMap {
     object
 }
 
+impl Work for CounterPlan {
+    fn actor_names(&self) -> Vec<String> {
+        (0..self.clients).map(client_name).collect()
+    }
+
+    fn takes(&self, op: &OpKind) -> Result<(), &'static str> {
+        if matches!(op, OpKind::Increment) { Ok(()) } else { Err("`increment`") }
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        at_most(source, "clients", "`workload.clients`", u64::from(self.clients), u64::from(CLIENTS_MAX))
+    }
+
+    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+        // The user's own manifests may bring a counter.
+        if !fabric.holds::<ConfigMap>(&counter_key()) {
+            fabric.preload_typed(initial());
+        }
+    }
+
+    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+        install(fabric, plan, self);
+    }
+}
+
 /// Adds the clients to the cluster; they start at once.
-pub fn install(fabric: &Arc<Fabric>, plan: &Plan, counter: &CounterPlan) {
+fn install(fabric: &Arc<Fabric>, plan: &Plan, counter: &CounterPlan) {
     let decides_once = plan.deviations.iter().any(|deviation| deviation.as_str() == COUNTER_DECIDES_ONCE);
     for number in 0..counter.clients {
         let name = client_name(number);
@@ -147,13 +192,8 @@ fn resume(fabric: &Fabric, process: ProcessId, turns: &Mutex<VecDeque<SimTime>>)
         begun
     };
     if begun {
-        note(fabric, process, Note::LeftOpen);
+        note(fabric, process, &Note::LeftOpen);
     }
-}
-
-fn note(fabric: &Fabric, process: ProcessId, note: Note) {
-    let at = fabric.rt.now();
-    fabric.recorder(|recorder| recorder.observe(at, EventKind::Note { process, note: &note }));
 }
 
 struct Counter {
@@ -184,14 +224,14 @@ impl Counter {
                     Err(error) if error.is_ambiguous() => break Note::LeftOpen,
                     Err(error) => {
                         if error.is_conflict() {
-                            note(fabric, self.process, Note::RetriesExhausted);
+                            note(fabric, self.process, &Note::RetriesExhausted);
                         }
                         self.env.sleep(PAUSE_AFTER_ERROR).await;
                     }
                 }
             };
             turns.lock().pop_front();
-            note(fabric, self.process, ended);
+            note(fabric, self.process, &ended);
         }
     }
 

@@ -1,9 +1,80 @@
 //! What the clients of a run do, and what they say of it.
+//!
+//! A workload is a [`Draft`] in a scenario, with values that may be open, and [`Work`] in a plan. `WorkloadDraft` and `WorkloadPlan`
+//! name the kinds there are.
 
+pub mod byom;
 pub mod counter;
 
+use std::sync::Arc;
+
+use crate::cluster::Fabric;
+use crate::draw::Draw;
+use crate::input::{Problems, Source};
+use crate::plan::{Op, OpKind, Plan, WorkloadPlan};
+use crate::rt::ProcessId;
+use crate::trace::EventKind;
+use byom::PoolNote;
+
+/// A workload of a plan: who works on the cluster.
+pub trait Work {
+    /// The names of the processes that carry operations out.
+    fn actor_names(&self) -> Vec<String>;
+
+    /// The names of all processes that the workload adds.
+    fn process_names(&self) -> Vec<String> {
+        self.actor_names()
+    }
+
+    /// The names of hosts that are not called as a process is.
+    fn host_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether an actor of this workload can carry `op` out.
+    ///
+    /// # Errors
+    /// What it can carry out.
+    fn takes(&self, op: &OpKind) -> Result<(), &'static str>;
+
+    /// Values that are impossible or far too large.
+    fn problems(&self, source: Source<'_>) -> Problems;
+
+    /// Puts objects into the store before the cluster starts.
+    fn preload(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+        let _ = (fabric, plan);
+    }
+
+    /// Adds the processes, and starts those that run from the beginning.
+    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan);
+}
+
+/// A workload of a scenario: what can be drawn.
+pub trait Draft {
+    /// What is drawn.
+    type Plan: Work + Into<WorkloadPlan>;
+
+    /// The workload with the fewest actors and the one with the most; only asked without [`Draft::problems`].
+    fn bounds(&self) -> [Self::Plan; 2];
+
+    /// Values with which nothing could be drawn, or far too much.
+    fn problems(&self, source: Source<'_>) -> Problems;
+
+    /// Draws the actors and what they do.
+    fn draw(&self, draw: &mut Draw) -> (Self::Plan, Vec<Op>);
+}
+
+/// A problem with the value of `key`, described as `what`, if it is over its limit.
+fn at_most(source: Source<'_>, key: &str, what: &str, value: u64, limit: u64) -> Problems {
+    let mut problems = Problems::new();
+    if value > limit {
+        problems.push(source.problem(key, format!("{what} may be {value}"), format!("at most {limit}")));
+    }
+    problems
+}
+
 /// What an actor says it did: one vocabulary for all workloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Note {
     /// A counter was incremented, and the increment acknowledged.
     Counted {
@@ -14,14 +85,24 @@ pub enum Note {
     LeftOpen,
     /// An operation gave up because its last retry failed, too.
     RetriesExhausted,
+    /// Something about a BYOM pool, its adaptors or its VMs.
+    Pool(PoolNote),
 }
 
 impl Note {
+    /// What of the note enters the digest.
     pub(crate) fn word(&self) -> u64 {
         match self {
             Note::Counted { value } => value << 2,
             Note::LeftOpen => 1,
             Note::RetriesExhausted => 2,
+            Note::Pool(note) => note.word() << 2 | 3,
         }
     }
+}
+
+/// Has the trace say that `process` said `note`, now.
+pub(crate) fn note(fabric: &Fabric, process: ProcessId, note: &Note) {
+    let at = fabric.rt.now();
+    fabric.recorder(|recorder| recorder.observe(at, EventKind::Note { process, note }));
 }

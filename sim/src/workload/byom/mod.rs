@@ -1,0 +1,5 @@
+//! The BYOM pool at work: adaptors share one ConfigMap, and hand its VMs to pods.
+
+mod note;
+
+pub use note::{Failure, PoolNote, ReleasedBy, VmChange};

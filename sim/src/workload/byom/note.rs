@@ -1,0 +1,333 @@
+//! What the adaptors, kubelets and VMs of a BYOM pool say they did. Claims and figures are made of it.
+//!
+//! ```text
+//!  one sandbox:  Asked ─► Allocated ─► Told ─► Running ─► Ended ─► ReleaseBegun ─► ReleaseEnded
+//!                  └────► Refused        └──────────────────┘ the sandbox holds the address, for the ledger (B §7.1)
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_core::byom::{Address, Effort, PoolConfig, Recovered};
+
+/// What happened around a pool. `id` is the allocation ID of a sandbox: it is unique in a run. The process that says it is that of the
+/// event: an adaptor, the PeerPod controller, a kubelet, or whoever keeps the VMs.
+#[derive(Clone, Debug)]
+pub enum PoolNote {
+    /// A process started with this configuration. It counts until the process crashes or is stopped.
+    Configured {
+        /// `VM_POOL_IPS` as it is set.
+        setting: Arc<str>,
+        /// What the process makes of it.
+        config: PoolConfig,
+    },
+    /// A pod is wanted: it should have a running sandbox from here on, until [`PoolNote::Unwanted`].
+    Wanted {
+        /// `NAMESPACE/NAME`.
+        pod: Arc<str>,
+    },
+    /// A pod is not wanted any more.
+    Unwanted {
+        /// `NAMESPACE/NAME`.
+        pod: Arc<str>,
+    },
+    /// An adaptor is about to ask the pool for an address. May be said again for the same ID: the answer must be the same.
+    Asked {
+        /// For which sandbox.
+        id: Arc<str>,
+    },
+    /// The pool answered with an address, after its record was committed.
+    Allocated {
+        /// For which sandbox.
+        id: Arc<str>,
+        /// The address.
+        address: Address,
+        /// What it took.
+        effort: Effort,
+        /// How long it took, by the clock of the process.
+        took: Duration,
+    },
+    /// The pool gave no address.
+    Refused {
+        /// For which sandbox.
+        id: Arc<str>,
+        /// Why.
+        why: Failure,
+        /// What it took.
+        effort: Effort,
+        /// How long it took, by the clock of the process.
+        took: Duration,
+    },
+    /// A sandbox was told its address: from here on it holds it.
+    Told {
+        /// Which sandbox.
+        id: Arc<str>,
+        /// The address.
+        address: Address,
+    },
+    /// The agent in the VM answers: the pod runs.
+    Running {
+        /// Which sandbox.
+        id: Arc<str>,
+        /// `NAMESPACE/NAME`.
+        pod: Arc<str>,
+    },
+    /// A sandbox is over, for whatever reason: it holds nothing any more.
+    Ended {
+        /// Which sandbox.
+        id: Arc<str>,
+        /// `NAMESPACE/NAME`.
+        pod: Arc<str>,
+    },
+    /// A release begins on behalf of a sandbox. With upstream's releases by address the ID is that of the sandbox on whose behalf it is,
+    /// not that of whoever holds the address by now.
+    ReleaseBegun {
+        /// Which sandbox.
+        id: Arc<str>,
+        /// Who releases.
+        by: ReleasedBy,
+    },
+    /// A release ended. With success the record is gone for good.
+    ReleaseEnded {
+        /// Which sandbox.
+        id: Arc<str>,
+        /// Nothing, or why it failed.
+        failure: Option<Failure>,
+        /// What it took.
+        effort: Effort,
+        /// How long it took, by the clock of the process.
+        took: Duration,
+    },
+    /// A process begins to bring the list in line with its configuration.
+    RecoverBegun,
+    /// It is done with that.
+    RecoverEnded {
+        /// What it left, or why it failed.
+        result: Result<Recovered, Failure>,
+        /// What it took.
+        effort: Effort,
+    },
+    /// Something happened to a VM.
+    Vm {
+        /// Which.
+        address: Address,
+        /// What.
+        change: VmChange,
+    },
+}
+
+/// Who releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ReleasedBy {
+    /// StopVM (B X3).
+    Stop,
+    /// The clean-up of a failed start (B S5, C1, C2).
+    CleanUp,
+    /// The PeerPod controller (B P2).
+    Controller,
+    /// The comparison of records with live owners.
+    Reclaim,
+    /// The next sandbox of the same pod, because the pool is full.
+    Successor,
+}
+
+/// What happens to a VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VmChange {
+    /// It took the user data of an allocation. `tenant`: whose data it already had since its last boot. `going_down`: it will lose them,
+    /// because it is about to boot.
+    Given {
+        /// The allocation.
+        id: Arc<str>,
+        /// Whose data it already had.
+        tenant: Option<Arc<str>>,
+        /// Whether it is about to boot.
+        going_down: bool,
+    },
+    /// It was asked to boot and does. `tenant`: whose data it has. `fence`: on behalf of which allocation; unset = nobody said.
+    Rebooting {
+        /// Whose data it has.
+        tenant: Option<Arc<str>>,
+        /// On behalf of which allocation.
+        fence: Option<Arc<str>>,
+    },
+    /// It has booted and is clean.
+    Booted,
+    /// It does not answer from here on.
+    Broken,
+    /// It answers again.
+    Mended,
+}
+
+/// Why an operation on the pool failed: the kinds of [`ipam_core::byom::PoolError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Failure {
+    /// The state of the pool is unknown.
+    Reading,
+    /// No address is left.
+    NoAvailable,
+    /// The VM does not answer.
+    NotReady,
+    /// What is recorded is no address.
+    InvalidAddress,
+    /// The name of the node is unknown.
+    NoNodeName,
+    /// A write failed after all attempts.
+    Exhausted,
+    /// A write failed, or it is not known whether it did.
+    Writing,
+    /// The document is lost, and the owners are not known.
+    Owners,
+    /// The VM serves another allocation.
+    HeldByAnother,
+    /// The VM did not take the user data.
+    UserData,
+    /// The time was up.
+    OutOfTime,
+    /// Upstream's process panics.
+    Panic,
+}
+
+impl PoolNote {
+    /// What of the note enters the digest.
+    pub(crate) fn word(&self) -> u64 {
+        let text = |tag: u64, text: &str| {
+            tag << 56 ^ text.bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193))
+        };
+        match self {
+            PoolNote::Configured { setting, .. } => text(1, setting),
+            PoolNote::Wanted { pod } => text(2, pod),
+            PoolNote::Unwanted { pod } => text(3, pod),
+            PoolNote::Asked { id } => text(4, id),
+            PoolNote::Allocated { id, address, .. } => text(5, id) ^ text(0, address.text()).rotate_left(17),
+            PoolNote::Refused { id, why, .. } => text(6, id) ^ *why as u64,
+            PoolNote::Told { id, address } => text(7, id) ^ text(0, address.text()).rotate_left(17),
+            PoolNote::Running { id, .. } => text(8, id),
+            PoolNote::Ended { id, .. } => text(9, id),
+            PoolNote::ReleaseBegun { id, by } => text(10, id) ^ *by as u64,
+            PoolNote::ReleaseEnded { id, failure, .. } => text(11, id) ^ failure.map_or(0, |failure| 1 + failure as u64),
+            PoolNote::RecoverBegun => 12 << 56,
+            PoolNote::RecoverEnded { result, .. } => 13 << 56 ^ result.as_ref().map_or(1, |recovered| 2 + recovered.in_use as u64),
+            PoolNote::Vm { address, change } => {
+                let change = match change {
+                    VmChange::Given { id, .. } => text(1, id),
+                    VmChange::Rebooting { fence, .. } => text(2, fence.as_deref().unwrap_or("")),
+                    VmChange::Booted => 3,
+                    VmChange::Broken => 4,
+                    VmChange::Mended => 5,
+                };
+                text(14, address.text()) ^ change.rotate_left(23)
+            }
+        }
+    }
+}
+
+impl fmt::Display for PoolNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PoolNote::Configured { setting, config } => write!(f, "is configured with {setting} ({} addresses)", config.pool().len()),
+            PoolNote::Wanted { pod } => write!(f, "wants pod {pod}"),
+            PoolNote::Unwanted { pod } => write!(f, "does not want pod {pod} any more"),
+            PoolNote::Asked { id } => write!(f, "asks for an address for {id}"),
+            PoolNote::Allocated { id, address, effort, took } => {
+                write!(
+                    f,
+                    "is given {address} for {id} in {took:?} ({} reads, {} writes, {} conflicts)",
+                    effort.reads, effort.writes, effort.conflicts
+                )
+            }
+            PoolNote::Refused { id, why, effort, took } => {
+                write!(
+                    f,
+                    "is given nothing for {id}: {why} after {took:?} ({} reads, {} writes, {} conflicts)",
+                    effort.reads, effort.writes, effort.conflicts
+                )
+            }
+            PoolNote::Told { id, address } => write!(f, "tells {id} its address {address}"),
+            PoolNote::Running { id, pod } => write!(f, "runs pod {pod} as {id}"),
+            PoolNote::Ended { id, pod } => write!(f, "ends {id} of pod {pod}"),
+            PoolNote::ReleaseBegun { id, by } => write!(f, "releases {id} ({})", by.text()),
+            PoolNote::ReleaseEnded { id, failure: None, took, .. } => write!(f, "has released {id} in {took:?}"),
+            PoolNote::ReleaseEnded { id, failure: Some(failure), took, .. } => write!(f, "cannot release {id}: {failure} after {took:?}"),
+            PoolNote::RecoverBegun => f.write_str("brings the pool in line with its configuration"),
+            PoolNote::RecoverEnded { result: Ok(recovered), .. } => {
+                write!(f, "has brought the pool in line: {} in use, {} available", recovered.in_use, recovered.available)
+            }
+            PoolNote::RecoverEnded { result: Err(failure), .. } => write!(f, "cannot bring the pool in line: {failure}"),
+            PoolNote::Vm { address, change } => match change {
+                VmChange::Given { id, tenant: None, going_down: false } => write!(f, "VM {address} takes the user data of {id}"),
+                VmChange::Given { id, tenant, going_down } => {
+                    write!(f, "VM {address} takes the user data of {id}")?;
+                    if let Some(tenant) = tenant {
+                        write!(f, ", although it serves {tenant}")?;
+                    }
+                    if *going_down { f.write_str(", although it is about to boot") } else { Ok(()) }
+                }
+                VmChange::Rebooting { tenant, fence } => write!(
+                    f,
+                    "VM {address}, which serves {}, boots on behalf of {}",
+                    tenant.as_deref().unwrap_or("nobody"),
+                    fence.as_deref().unwrap_or("somebody")
+                ),
+                VmChange::Booted => write!(f, "VM {address} has booted"),
+                VmChange::Broken => write!(f, "VM {address} does not answer any more"),
+                VmChange::Mended => write!(f, "VM {address} answers again"),
+            },
+        }
+    }
+}
+
+impl ReleasedBy {
+    fn text(self) -> &'static str {
+        match self {
+            ReleasedBy::Stop => "StopVM",
+            ReleasedBy::CleanUp => "clean-up of a failed start",
+            ReleasedBy::Controller => "PeerPod controller",
+            ReleasedBy::Reclaim => "no live owner",
+            ReleasedBy::Successor => "next sandbox of the pod",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Failure::Reading => "the pool cannot be read",
+            Failure::NoAvailable => "no address is available",
+            Failure::NotReady => "the VM does not answer",
+            Failure::InvalidAddress => "the recorded text is no address",
+            Failure::NoNodeName => "the name of the node is unknown",
+            Failure::Exhausted => "all attempts to write met a conflict",
+            Failure::Writing => "the write failed or its outcome is unknown",
+            Failure::Owners => "the live owners are unknown",
+            Failure::HeldByAnother => "the VM serves another allocation",
+            Failure::UserData => "the VM did not take the user data",
+            Failure::OutOfTime => "the time was up",
+            Failure::Panic => "the process panics",
+        })
+    }
+}
+
+impl Failure {
+    /// The kind of `error`; `effort` tells whether its retries were used up.
+    pub fn of(error: &ipam_core::byom::PoolError, effort: &Effort) -> Self {
+        use ipam_core::byom::PoolError;
+        match error {
+            _ if effort.exhausted => Failure::Exhausted,
+            PoolError::Reading(_) => Failure::Reading,
+            PoolError::NoAvailable => Failure::NoAvailable,
+            PoolError::NotReady { .. } => Failure::NotReady,
+            PoolError::InvalidAddress(_) => Failure::InvalidAddress,
+            PoolError::NoNodeName => Failure::NoNodeName,
+            PoolError::Allocating(_) | PoolError::Updating(_) => Failure::Writing,
+            PoolError::Owners(_) => Failure::Owners,
+            PoolError::HeldByAnother { .. } => Failure::HeldByAnother,
+            PoolError::UserData(_) => Failure::UserData,
+            PoolError::OutOfTime => Failure::OutOfTime,
+            PoolError::Panic => Failure::Panic,
+        }
+    }
+}

@@ -13,7 +13,7 @@ pub mod env;
 pub mod informer;
 pub mod json_text;
 pub mod leader;
-mod race;
+pub mod race;
 pub mod rate_limit;
 pub mod retry;
 pub mod spiderpool;

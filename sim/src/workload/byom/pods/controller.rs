@@ -1,0 +1,40 @@
+//! The process of a PeerPod controller.
+
+use std::sync::Arc;
+
+use ipam_core::Env;
+use ipam_core::byom::{ControllerSettings, PeerPodController};
+use ipam_core::leader::ElectionConfig;
+use ipam_core::ObjectKey;
+
+use super::super::PoolNote;
+use super::eye::Eye;
+use super::site::{BACK_OFF, Site};
+use crate::cluster::Fabric;
+use crate::rt::ProcessId;
+use crate::workload::{Note, note};
+
+/// The life of replica `number`. A replica that loses its leadership ends and is started anew, as upstream's does.
+pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, process: ProcessId) {
+    let name: Arc<str> = fabric.rt.process_name(process);
+    loop {
+        let env = site.env(&fabric, process);
+        let client = site.client(&fabric, process, &env);
+        let (shared, weak, node) = (site.clone(), site.fabric.clone(), name.clone());
+        // Read when the pool is first needed.
+        let pool = move || {
+            let (setting, config) = shared.configuration();
+            let config = config?;
+            let fabric = weak.upgrade()?;
+            note(&fabric, process, &Note::Pool(PoolNote::Configured { setting, config: config.clone() }));
+            Some(shared.pool_settings(config, &node))
+        };
+        let election = (site.controllers.len() > 1)
+            .then(|| ElectionConfig::new(ObjectKey::namespaced("default", "peerpod-ctrl"), format!("{name}-{number}")));
+        let settings = ControllerSettings { election, reclaim_every: site.plan.reclaim_every.0, ..ControllerSettings::new(Arc::new(pool), site.policy) };
+        let eye = Eye { fabric: site.fabric.clone(), process };
+        let controller = PeerPodController::new(client, env.clone(), site.machines.seen_from(process), eye, settings);
+        controller.run().await;
+        env.sleep(BACK_OFF).await;
+    }
+}

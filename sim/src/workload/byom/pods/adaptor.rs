@@ -50,7 +50,8 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, slo
         env.sleep(BACK_OFF).await;
     };
     let machines = site.machines.seen_from(process);
-    let settings = AdaptorSettings { agent_timeout: site.plan.agent_timeout.0, ..AdaptorSettings::new(site.pool_settings(config, &node.name)) };
+    let settings =
+        AdaptorSettings { agent_timeout: site.plan.agent_timeout.0, ..AdaptorSettings::new(site.pool_settings(config, &node.name)) };
     let eye = Eye { fabric: site.fabric.clone(), process };
     let client = site.client(&fabric, process, &env);
     let adaptor: SimAdaptor = Adaptor::new(client, env.clone(), machines.clone(), Proxies { machines }, eye, settings);

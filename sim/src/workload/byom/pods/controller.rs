@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ipam_core::Env;
-use ipam_core::byom::{ControllerSettings, PeerPodController};
+use ipam_core::byom::{ControllerSettings, PeerPodController, PoolConfig};
 use ipam_core::leader::ElectionConfig;
-use ipam_core::ObjectKey;
+use ipam_core::{Env, ObjectKey};
+use parking_lot::Mutex;
 
 use super::super::PoolNote;
 use super::eye::Eye;
@@ -21,20 +21,30 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
         let env = site.env(&fabric, process);
         let client = site.client(&fabric, process, &env);
         let (shared, weak, node) = (site.clone(), site.fabric.clone(), name.clone());
-        // Read when the pool is first needed.
+        let said: Mutex<Option<Arc<str>>> = Mutex::new(None);
         let pool = move || {
             let (setting, config) = shared.configuration();
             let config = config?;
-            let fabric = weak.upgrade()?;
-            note(&fabric, process, &Note::Pool(PoolNote::Configured { setting, config: config.clone() }));
+            let mut said = said.lock();
+            if said.as_ref() != Some(&setting) {
+                *said = Some(setting.clone());
+                let fabric = weak.upgrade()?;
+                note(&fabric, process, &Note::Pool(PoolNote::Configured { setting, config: config.clone() }));
+            }
             Some(shared.pool_settings(config, &node))
         };
         let election = (site.controllers.len() > 1)
             .then(|| ElectionConfig::new(ObjectKey::namespaced("default", "peerpod-ctrl"), format!("{name}-{number}")));
-        let settings = ControllerSettings { election, reclaim_every: site.plan.reclaim_every.0, ..ControllerSettings::new(Arc::new(pool), site.policy) };
+        let settings = ControllerSettings {
+            pool: Arc::new(pool),
+            initial: site.pool_settings(PoolConfig::default(), &name),
+            election,
+            reclaim_every: site.plan.reclaim_every.0,
+        };
         let eye = Eye { fabric: site.fabric.clone(), process };
         let controller = PeerPodController::new(client, env.clone(), site.machines.seen_from(process), eye, settings);
-        controller.run().await;
+        // A configuration that cannot work would say so at each turn.
+        let _ = controller.run().await;
         env.sleep(BACK_OFF).await;
     }
 }

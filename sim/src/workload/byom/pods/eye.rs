@@ -21,7 +21,9 @@ impl Observer for Eye {
         let Some(fabric) = self.fabric.upgrade() else { return };
         let told = match step {
             Step::Asked { id, .. } => PoolNote::Asked { id: id.clone() },
-            Step::Told { id, address, effort, took } => PoolNote::Allocated { id: id.clone(), address: address.clone(), effort: *effort, took },
+            Step::Told { id, address, effort, took } => {
+                PoolNote::Allocated { id: id.clone(), address: address.clone(), effort: *effort, took }
+            }
             Step::NotAllocated { id, error, effort, took } => {
                 PoolNote::Refused { id: id.clone(), why: Failure::of(error, effort), effort: *effort, took }
             }

@@ -155,7 +155,13 @@ impl Kubelet {
             pod_uid: uid.into(),
             user_data: "#cloud-config".into(),
         };
-        let kept = Kept { pod: key.clone(), pod_uid: sandbox.pod_uid.clone(), id: sandbox.allocation_id(), ready: false, connection: connection.clone() };
+        let kept = Kept {
+            pod: key.clone(),
+            pod_uid: sandbox.pod_uid.clone(),
+            id: sandbox.allocation_id(),
+            ready: false,
+            connection: connection.clone(),
+        };
         self.node().sandboxes.lock().insert(sandbox.id.clone(), kept.clone());
         let (reply, answer) = oneshot::channel();
         let deadline = self.site.plan.start_deadline.0;

@@ -221,7 +221,12 @@ impl Machines {
     }
 
     /// What is left of `future` after `timeout`: no answer.
-    async fn in_time<T>(&self, fabric: &Fabric, timeout: Option<Duration>, future: impl Future<Output = Result<T, VmError>>) -> Result<T, VmError> {
+    async fn in_time<T>(
+        &self,
+        fabric: &Fabric,
+        timeout: Option<Duration>,
+        future: impl Future<Output = Result<T, VmError>>,
+    ) -> Result<T, VmError> {
         let Some(timeout) = timeout else { return future.await };
         let mut future = std::pin::pin!(future);
         let mut sleep = std::pin::pin!(fabric.rt.sleep(timeout));
@@ -328,4 +333,3 @@ impl VmAccess for Machines {
         }
     }
 }
-

@@ -273,7 +273,10 @@ impl Draft for PodsDraft {
         let controllers = self.controllers.bounds();
         let (fewest_controllers, most_controllers) = (*controllers.0, *controllers.1);
         let (plan, _) = self.draw(&mut draw);
-        [PodsPlan { nodes: fewest, controllers: fewest_controllers, ..plan.clone() }, PodsPlan { nodes: most, controllers: most_controllers, ..plan }]
+        [
+            PodsPlan { nodes: fewest, controllers: fewest_controllers, ..plan.clone() },
+            PodsPlan { nodes: most, controllers: most_controllers, ..plan },
+        ]
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
@@ -319,7 +322,8 @@ impl Draft for PodsDraft {
             vm: self.vm,
         };
         let mut ops = Vec::new();
-        let mut add = |at: Duration, kind: OpKind| ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind });
+        let mut add =
+            |at: Duration, kind: OpKind| ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind });
         for number in 0..self.pods.draw(draw) {
             let pod = format!("pod-{number}");
             let arrival = self.arrival.draw(draw).0;

@@ -5,7 +5,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ipam_core::api::ObjectKey as Key;
-use ipam_core::byom::{Address, Context, DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Policy, PoolConfig, PoolSettings, Sandbox, StartError, UnknownSandbox};
+use ipam_core::byom::{
+    Address, Context, DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Policy, PoolConfig, PoolSettings, Sandbox, StartError, UnknownSandbox,
+};
 use ipam_core::rate_limit::{CLIENT_GO, RateLimited};
 use ipam_core::transparent::{self, Transparent};
 use parking_lot::Mutex;

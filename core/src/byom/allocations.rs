@@ -7,7 +7,8 @@ use imbl::{OrdMap, OrdSet};
 
 use super::address::{Address, AddressKey};
 use super::allocation::IpAllocation;
-use super::go_json::length_of;
+use super::go_json::measure;
+use crate::word_hash::WordHash;
 
 /// The map `allocatedIPs`. Persistent: a clone shares everything, and an edit costs O(log n).
 ///
@@ -19,6 +20,8 @@ pub struct Allocations {
     by_address: OrdSet<(u64, Arc<str>)>,
     /// The length of all entries without what separates them.
     entries_len: usize,
+    /// The sum of the hashes of all entries.
+    entries_hash: u64,
     /// How many records have a namespace.
     namespaces: usize,
     /// Only if there is no record.
@@ -73,7 +76,9 @@ impl Allocations {
         let record = record.into();
         let previous = self.remove(&id);
         self.null = false;
-        self.entries_len += length_of(|out| record.write_entry(&id, out));
+        let entry = measure(|out| record.write_entry(&id, out));
+        self.entries_len += entry.len;
+        self.entries_hash = self.entries_hash.wrapping_add(entry.hash());
         self.namespaces += usize::from(record.pod_namespace.is_some());
         self.by_address.insert((record.ip.key().hash(), id.clone()));
         self.by_id.insert(id, record);
@@ -83,7 +88,9 @@ impl Allocations {
     /// Removes the record under a key and returns it.
     pub fn remove(&mut self, id: &str) -> Option<Arc<IpAllocation>> {
         let (id, record) = self.by_id.remove_with_key(id)?;
-        self.entries_len -= length_of(|out| record.write_entry(&id, out));
+        let entry = measure(|out| record.write_entry(&id, out));
+        self.entries_len -= entry.len;
+        self.entries_hash = self.entries_hash.wrapping_sub(entry.hash());
         self.namespaces -= usize::from(record.pod_namespace.is_some());
         self.by_address.remove(&(record.ip.key().hash(), id));
         Some(record)
@@ -122,6 +129,11 @@ impl Allocations {
             0 => "{}".len(),
             records => self.entries_len + 2 * records + "\n  }".len(),
         }
+    }
+
+    /// A number that equal records share. Constant.
+    pub(super) fn content_hash(&self) -> u64 {
+        WordHash::new().word(u64::from(self.null)).word(self.len() as u64).word(self.entries_hash).finish()
     }
 }
 

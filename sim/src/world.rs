@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use crate::claim::{Claims, Context};
 use crate::cluster::{ClusterConfig, Fabric};
 use crate::fault::apply::Faults;
-use crate::kinds::{KindId, Registry, builtin, spiderpool};
+use crate::kinds::{KindId, Registry, builtin, byom, spiderpool};
 use crate::object::Obj;
 use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
 use crate::record::{Narrator, Record};
@@ -35,7 +35,7 @@ impl Stage {
 
 /// The types that a simulated cluster serves.
 pub fn registry() -> Registry {
-    Registry::new(builtin().into_iter().chain(spiderpool()))
+    Registry::new(builtin().into_iter().chain(spiderpool()).chain(byom()))
 }
 
 /// What is wanted of a run besides its verdict.

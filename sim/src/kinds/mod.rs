@@ -4,6 +4,7 @@
 //! The store is open: a scenario registers the types it needs.
 
 mod builtin;
+mod byom;
 mod config_map;
 mod content;
 mod served;
@@ -21,6 +22,7 @@ use crate::input::manifest::{Manifest, decode_value};
 use crate::object::{AnyObject, Obj, typed_ref};
 
 pub use builtin::builtin;
+pub use byom::byom;
 pub use served::Served;
 pub use spiderpool::spiderpool;
 

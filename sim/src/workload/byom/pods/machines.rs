@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::super::{PoolNote, VmChange};
 use crate::cluster::Fabric;
 use crate::draw::{Concern, Draw};
+use crate::input::choice::Open;
 use crate::net::{Delay, Sampler};
 use crate::rt::ProcessId;
 use crate::time::Span;
@@ -60,6 +61,8 @@ pub enum Breakage {
     /// It accepts connections and then says nothing (B W25).
     Hung,
 }
+
+impl Open for Breakage {}
 
 /// Access to all VMs from one process.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, PodSpec};
 use parking_lot::Mutex;
 
 use super::super::PoolNote;
-use super::plan::{DeletePod, RollOut, RunPod, node_name};
+use super::plan::{RollOut, RunPod, node_name};
 use super::site::{Site, pool_key};
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
@@ -56,30 +56,20 @@ fn pod_key(name: &str) -> ObjectKey {
 impl People {
     async fn carry_out(&self, op: &OpKind) {
         match op {
-            OpKind::RunPod(run) => self.run_pod(run).await,
-            OpKind::DeletePod(delete) => self.delete_pod(delete).await,
             OpKind::SetPool(set) => *self.site.setting.lock() = set.pool.as_str().into(),
             OpKind::RollOut(roll_out) => self.roll_out(roll_out).await,
             OpKind::BreakVm(broken) => self.site.machines.break_down(&Address::new(&*broken.address), broken.how, broken.lasts),
-            OpKind::DeleteState => self.until_done(async || self.delete_state().await).await,
-            OpKind::EditState(edit) => {
-                let edit = edit.edit;
-                self.until_done(async || match self.client.get::<ConfigMap>(&pool_key()).await {
-                    Err(error) if error.is_not_found() => Ok(()),
-                    Err(error) => Err(error),
-                    Ok(object) => self.client.update(edit.apply(ConfigMap::clone(&object))).await.map(drop),
-                })
-                .await;
+            _ => {
+                if let OpKind::DeletePod(delete) = op {
+                    self.say(PoolNote::Unwanted { pod: pod_key(&delete.pod).as_str().into() });
+                }
+                while self.ask_api(op).await.is_err() {
+                    self.env.sleep(AGAIN).await;
+                }
+                if let OpKind::RunPod(run) = op {
+                    self.say(PoolNote::Wanted { pod: pod_key(&run.pod).as_str().into() });
+                }
             }
-            // None of this workload; the plan was checked.
-            _ => {}
-        }
-    }
-
-    /// Does something until it works.
-    async fn until_done(&self, attempt: impl AsyncFn() -> Result<(), ApiError>) {
-        while attempt().await.is_err() {
-            self.env.sleep(AGAIN).await;
         }
     }
 
@@ -87,36 +77,23 @@ impl People {
         note(&self.fabric, self.process, &Note::Pool(told));
     }
 
-    async fn run_pod(&self, run: &RunPod) {
-        let mut pod = Pod::default();
-        pod.metadata.name = Some(run.pod.clone());
-        pod.metadata.namespace = Some("default".to_owned());
-        let main = Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() };
-        pod.spec = Some(PodSpec { node_name: Some(node_name(run.node)), containers: vec![main], ..PodSpec::default() });
-        let pod = Arc::new(pod);
-        // If one of that name is on its way out, this is the one that follows it.
-        self.until_done(async || self.client.create(pod.clone()).await.map(drop)).await;
-        self.say(PoolNote::Wanted { pod: pod_key(&run.pod).as_str().into() });
-    }
-
-    async fn delete_pod(&self, delete: &DeletePod) {
-        let key = pod_key(&delete.pod);
-        self.say(PoolNote::Unwanted { pod: key.as_str().into() });
-        let grace_period_seconds = delete.force.then_some(0);
-        self.until_done(async || {
-            let options = DeleteOptions { grace_period_seconds, ..DeleteOptions::default() };
-            match self.client.delete::<Pod>(&key, options).await {
-                Err(error) if error.is_not_found() => Ok(()),
-                result => result.map(drop),
+    /// One attempt at an operation on the API.
+    async fn ask_api(&self, op: &OpKind) -> Result<(), ApiError> {
+        match op {
+            // If one of that name is on its way out, this is the one that follows it.
+            OpKind::RunPod(run) => self.client.create::<Pod>(pod(run)).await.map(drop),
+            OpKind::DeletePod(delete) => {
+                let options = DeleteOptions { grace_period_seconds: delete.force.then_some(0), ..DeleteOptions::default() };
+                gone(self.client.delete::<Pod>(&pod_key(&delete.pod), options).await)
             }
-        })
-        .await;
-    }
-
-    async fn delete_state(&self) -> Result<(), ApiError> {
-        match self.client.delete::<ConfigMap>(&pool_key(), DeleteOptions::default()).await {
-            Err(error) if error.is_not_found() => Ok(()),
-            result => result.map(drop),
+            OpKind::DeleteState => gone(self.client.delete::<ConfigMap>(&pool_key(), DeleteOptions::default()).await),
+            OpKind::EditState(edit) => match self.client.get::<ConfigMap>(&pool_key()).await {
+                Err(error) if error.is_not_found() => Ok(()),
+                Err(error) => Err(error),
+                Ok(object) => self.client.update::<ConfigMap>(edit.edit.apply(ConfigMap::clone(&object))).await.map(drop),
+            },
+            // None of this workload; the plan was checked.
+            _ => Ok(()),
         }
     }
 
@@ -125,21 +102,16 @@ impl People {
         for node in &self.site.nodes {
             let old = usize::from(node.wants(1));
             let new = 1 - old;
-            let start = || {
-                // Left over from an earlier replacement: it has long ended its work.
-                self.fabric.crash(node.adaptors[new]);
-                self.fabric.start(node.adaptors[new]);
-            };
             if roll_out.overlap {
                 node.want([true, true]);
-                start();
+                self.restart(node.adaptors[new]);
                 self.env.sleep(roll_out.pause.0).await;
             }
             node.want(if new == 0 { [true, false] } else { [false, true] });
             self.fabric.crash(node.adaptors[old]);
             if !roll_out.overlap {
                 self.env.sleep(roll_out.pause.0).await;
-                start();
+                self.restart(node.adaptors[new]);
             }
             self.env.sleep(roll_out.pause.0).await;
         }
@@ -148,5 +120,28 @@ impl People {
             self.env.sleep(roll_out.pause.0).await;
             self.fabric.start(controller);
         }
+    }
+
+    /// Starts a process; one that is left over from an earlier replacement has long ended its work.
+    fn restart(&self, process: ProcessId) {
+        self.fabric.crash(process);
+        self.fabric.start(process);
+    }
+}
+
+fn pod(run: &RunPod) -> Pod {
+    let main = Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() };
+    let mut pod = Pod::default();
+    pod.metadata.name = Some(run.pod.clone());
+    pod.metadata.namespace = Some("default".to_owned());
+    pod.spec = Some(PodSpec { node_name: Some(node_name(run.node)), containers: vec![main], ..PodSpec::default() });
+    pod
+}
+
+/// What is not there need not be deleted.
+fn gone<T>(deleted: Result<T, ApiError>) -> Result<(), ApiError> {
+    match deleted {
+        Err(error) if error.is_not_found() => Ok(()),
+        result => result.map(drop),
     }
 }

@@ -127,7 +127,7 @@ impl Default for PodsDraft {
             reclaim_every: Choice::Is(secs(300)),
             vm: VmDelays::default(),
             pods: Choice::Between(2, 6),
-            arrival: Choice::Between(Span::ZERO, secs(60)),
+            arrival: Choice::Between(Span::secs(0), secs(60)),
             deleted: probability(0.5),
             replaced: probability(0.5),
             forced: probability(0.1),

@@ -20,6 +20,7 @@ use crate::input::{Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::time::{SimTime, Span};
 use crate::workload::Work;
+use crate::workload::byom::burst::{Allocate, BurstPlan};
 use crate::workload::counter::CounterPlan;
 
 /// The format of a plan file.
@@ -128,6 +129,8 @@ kinds! {
     pub enum WorkloadPlan {
         /// Clients increment a number in one ConfigMap.
         "counter" => Counter(CounterPlan),
+        /// Adaptors allocate from one BYOM pool, and nothing else happens.
+        "byom-burst" => ByomBurst(BurstPlan),
     }
 }
 
@@ -193,6 +196,8 @@ kinds! {
     pub enum OpKind {
         /// Increments the counter.
         "increment" => Increment,
+        /// Asks the BYOM pool for an address.
+        "allocate" => Allocate(Allocate),
     }
 }
 
@@ -201,6 +206,7 @@ impl WorkloadPlan {
     pub fn work(&self) -> &dyn Work {
         match self {
             WorkloadPlan::Counter(counter) => counter,
+            WorkloadPlan::ByomBurst(burst) => burst,
         }
     }
 }

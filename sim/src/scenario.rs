@@ -20,6 +20,7 @@ use crate::plan::{
 };
 use crate::time::{SimTime, Span};
 use crate::workload::Draft;
+use crate::workload::byom::burst::BurstDraft;
 use crate::workload::counter::CounterDraft;
 
 /// A scenario file.
@@ -164,6 +165,8 @@ kinds! {
     pub enum WorkloadDraft {
         /// Clients increment a number in one ConfigMap.
         "counter" => Counter(CounterDraft),
+        /// Adaptors allocate from one BYOM pool, and nothing else happens.
+        "byom-burst" => ByomBurst(BurstDraft),
     }
 }
 
@@ -172,6 +175,7 @@ macro_rules! of_draft {
     ($workload:expr, $draft:ident => $value:expr) => {
         match $workload {
             WorkloadDraft::Counter($draft) => $value,
+            WorkloadDraft::ByomBurst($draft) => $value,
         }
     };
 }

@@ -108,9 +108,7 @@ impl State {
         };
         let (stored, answer) = match op {
             _ if from_cache => (Duration::ZERO, Duration::ZERO),
-            Op::Get { .. } | Op::List { .. } => {
-                (etcd.quorum_read.sample(low(block[2])), etcd.quorum_read_answer.sample(low(block[2])))
-            }
+            Op::Get { .. } | Op::List { .. } => (etcd.quorum_read.sample(low(block[2])), etcd.quorum_read_answer.sample(low(block[2]))),
             _ => (etcd.commit.sample(low(block[2])), etcd.commit_answer.sample(low(block[2]))),
         };
         ServerTime { processing: own.processing.sample(high(block[2])), stored, answer }

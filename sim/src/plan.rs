@@ -20,6 +20,7 @@ use crate::input::{Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::time::{SimTime, Span};
 use crate::workload::Work;
+use crate::workload::byom::burst::{Allocate, BurstPlan};
 use crate::workload::byom::pods::{BreakVm, DeletePod, EditState, PodsPlan, RollOut, RunPod, SetPool};
 use crate::workload::counter::CounterPlan;
 
@@ -131,6 +132,8 @@ kinds! {
         "counter" => Counter(CounterPlan),
         /// Pods run in the VMs of a BYOM pool.
         "byom" => Byom(PodsPlan),
+        /// Adaptors allocate from one BYOM pool, and nothing else happens.
+        "byom-burst" => ByomBurst(BurstPlan),
     }
 }
 
@@ -210,6 +213,8 @@ kinds! {
         "delete-state" => DeleteState,
         /// Edits the ConfigMap of the BYOM pool by hand.
         "edit-state" => EditState(EditState),
+        /// Asks the BYOM pool for an address.
+        "allocate" => Allocate(Allocate),
     }
 }
 
@@ -219,6 +224,7 @@ impl WorkloadPlan {
         match self {
             WorkloadPlan::Counter(counter) => counter,
             WorkloadPlan::Byom(pods) => pods,
+            WorkloadPlan::ByomBurst(burst) => burst,
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::plan::{
 };
 use crate::time::{SimTime, Span};
 use crate::workload::Draft;
+use crate::workload::byom::burst::BurstDraft;
 use crate::workload::byom::pods::PodsDraft;
 use crate::workload::counter::CounterDraft;
 
@@ -210,6 +211,8 @@ kinds! {
         "counter" => Counter(CounterDraft),
         /// Pods run in the VMs of a BYOM pool.
         "byom" => Byom(PodsDraft),
+        /// Adaptors allocate from one BYOM pool, and nothing else happens.
+        "byom-burst" => ByomBurst(BurstDraft),
     }
 }
 
@@ -219,6 +222,7 @@ macro_rules! of_draft {
         match $workload {
             WorkloadDraft::Counter($draft) => $value,
             WorkloadDraft::Byom($draft) => $value,
+            WorkloadDraft::ByomBurst($draft) => $value,
         }
     };
 }

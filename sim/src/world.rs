@@ -87,7 +87,7 @@ impl Outcome {
 }
 
 /// How long a process that panicked stays down: the first back-off of a kubelet.
-const BACK_OFF: Duration = Duration::from_secs(10);
+pub(crate) const BACK_OFF: Duration = Duration::from_secs(10);
 
 /// Runs a plan. The same plan gives the same digest in every thread, process and build profile.
 pub fn run(plan: &Plan, stage: &Stage, wish: Wish) -> Outcome {

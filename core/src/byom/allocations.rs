@@ -3,12 +3,31 @@
 use std::fmt;
 use std::sync::Arc;
 
+use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 
 use super::address::{Address, AddressKey};
 use super::allocation::IpAllocation;
 use super::go_json::measure;
 use crate::word_hash::WordHash;
+
+/// How the records of one document differ from those of another in one key.
+#[derive(Clone, Copy, Debug)]
+pub enum RecordChange<'a> {
+    /// Only the later one has it.
+    Added(&'a Arc<str>, &'a Arc<IpAllocation>),
+    /// They have different records under it.
+    Changed {
+        /// The key.
+        id: &'a Arc<str>,
+        /// The record of the earlier one.
+        from: &'a Arc<IpAllocation>,
+        /// The record of the later one.
+        to: &'a Arc<IpAllocation>,
+    },
+    /// Only the earlier one has it.
+    Removed(&'a Arc<str>, &'a Arc<IpAllocation>),
+}
 
 /// The map `allocatedIPs`. Persistent: a clone shares everything, and an edit costs O(log n).
 ///
@@ -59,6 +78,16 @@ impl Allocations {
     /// Whether an address has a record. With `textual`, only the same spelling counts.
     pub fn holds(&self, address: &Address, textual: bool) -> bool {
         self.of_address(address.key()).any(|(_, record)| !textual || record.ip.text() == address.text())
+    }
+
+    /// What has to be done to these records to make `later` of them, by key in byte order. Costs what changed, if `later` was
+    /// made of these records or both of a third.
+    pub fn changes<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = RecordChange<'a>> {
+        self.by_id.diff(&later.by_id).map(|item| match item {
+            DiffItem::Add(id, record) => RecordChange::Added(id, record),
+            DiffItem::Update { old, new } => RecordChange::Changed { id: new.0, from: old.1, to: new.1 },
+            DiffItem::Remove(id, record) => RecordChange::Removed(id, record),
+        })
     }
 
     /// The number of records.
@@ -159,5 +188,36 @@ impl FromIterator<(Arc<str>, IpAllocation)> for Allocations {
             map.insert(id, record);
         }
         map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn records(ids: &[(u8, u8)]) -> Allocations {
+        let record = |ip: u8| IpAllocation { ip: Address::new(format!("10.0.0.{ip}")), ..IpAllocation::default() };
+        ids.iter().map(|(id, ip)| (Arc::from(format!("id-{id}")), record(*ip))).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_changes_make_the_later_records_of_the_earlier(before in prop::collection::vec((0u8..40, 0u8..3), 0..40), after in prop::collection::vec((0u8..40, 0u8..3), 0..40)) {
+            let (before, after) = (records(&before), records(&after));
+            let mut made = before.clone();
+            for change in before.changes(&after) {
+                match change {
+                    RecordChange::Added(id, record) => prop_assert!(made.insert(id.clone(), record.clone()).is_none()),
+                    RecordChange::Changed { id, from, to } => {
+                        prop_assert_ne!(from, to);
+                        prop_assert_eq!(made.insert(id.clone(), to.clone()), Some(from.clone()));
+                    }
+                    RecordChange::Removed(id, record) => prop_assert_eq!(made.remove(id), Some(record.clone())),
+                }
+            }
+            prop_assert_eq!(made, after);
+        }
     }
 }

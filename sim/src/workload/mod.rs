@@ -43,6 +43,11 @@ pub trait Work {
     /// Values that are impossible or far too large.
     fn problems(&self, source: Source<'_>) -> Problems;
 
+    /// Where the document of the BYOM pool is kept that the workload works on, if it works on one: figures are taken of it.
+    fn pool(&self) -> Option<ObjectKey> {
+        None
+    }
+
     /// Puts objects into the store before the cluster starts.
     fn preload(&self, fabric: &Arc<Fabric>, plan: &Plan) {
         let _ = (fabric, plan);

@@ -26,7 +26,7 @@ use crate::time::Span;
 use crate::workload::{Note, note};
 
 /// The process through which VMs are reached; it runs nothing.
-pub const VMS: &str = "vms";
+pub(super) const VMS: &str = "vms";
 
 /// How long the steps of a VM take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -20,9 +20,10 @@ mod site;
 
 use std::sync::Arc;
 
-use ipam_core::byom::Policy;
+use ipam_core::ObjectKey;
 use parking_lot::Mutex;
 
+use super::{policy_of, pool_key};
 use crate::actor::garbage_collector;
 use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
@@ -35,7 +36,6 @@ use site::{Node, Site};
 pub use edit::Edit;
 pub use machines::{Breakage, VmDelays};
 pub use plan::{BreakVm, DeletePod, EditState, PEOPLE, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
-pub(crate) use site::pool_key;
 
 impl Work for PodsPlan {
     fn actor_names(&self) -> Vec<String> {
@@ -68,6 +68,10 @@ impl Work for PodsPlan {
 
     fn problems(&self, source: Source<'_>) -> Problems {
         self.value_problems(source)
+    }
+
+    fn pool(&self) -> Option<ObjectKey> {
+        Some(pool_key())
     }
 
     fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
@@ -136,15 +140,4 @@ fn live<F: Future<Output = ()> + Send + 'static>(
             }
         }
     });
-}
-
-/// What the deviations of a plan make of the pool.
-pub(crate) fn policy_of(plan: &Plan) -> Policy {
-    let mut policy = Policy::hardened();
-    for deviation in &plan.deviations {
-        if let Some(switch) = policy.switch(deviation.as_str()) {
-            *switch = true;
-        }
-    }
-    policy
 }

@@ -10,9 +10,9 @@ use ipam_core::{ApiError, ClientExt, Env, ObjectKey};
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, PodSpec};
 use parking_lot::Mutex;
 
-use super::super::PoolNote;
+use super::super::{PoolNote, pool_key};
 use super::plan::{RollOut, RunPod, node_name};
-use super::site::{Site, pool_key};
+use super::site::Site;
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::plan::{Op, OpKind};

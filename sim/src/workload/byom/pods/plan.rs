@@ -215,22 +215,22 @@ impl From<PodsPlan> for WorkloadPlan {
 }
 
 /// The name of the node with this number, which is that of its host.
-pub fn node_name(number: u32) -> String {
+pub(super) fn node_name(number: u32) -> String {
     format!("node-{number}")
 }
 
 /// The names of the adaptors of a node: the second one runs while and after the first was replaced.
-pub fn adaptor_names(node: u32) -> [String; 2] {
+pub(super) fn adaptor_names(node: u32) -> [String; 2] {
     [format!("adaptor-{node}"), format!("adaptor-{node}-b")]
 }
 
 /// The name of the kubelet of a node.
-pub fn kubelet_name(node: u32) -> String {
+pub(super) fn kubelet_name(node: u32) -> String {
     format!("kubelet-{node}")
 }
 
 /// The name of a replica of the PeerPod controller.
-pub fn controller_name(number: u32) -> String {
+pub(super) fn controller_name(number: u32) -> String {
     format!("peerpod-ctrl-{number}")
 }
 

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ipam_core::api::ObjectKey as Key;
-use ipam_core::byom::{
-    Address, Context, DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Policy, PoolConfig, PoolSettings, Sandbox, StartError, UnknownSandbox,
-};
+use ipam_core::ObjectKey;
+use ipam_core::byom::{Address, Context, Policy, PoolConfig, PoolSettings, Sandbox, StartError, UnknownSandbox};
 use ipam_core::rate_limit::{CLIENT_GO, RateLimited};
 use ipam_core::transparent::{self, Transparent};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
+use super::super::pool_key;
 use super::machines::Machines;
 use super::plan::PodsPlan;
 use crate::cluster::{Fabric, SimClient};
@@ -53,7 +52,7 @@ pub(super) type Socket = mpsc::UnboundedSender<ShimCall>;
 /// A sandbox as the container runtime keeps it on the disk of its node.
 #[derive(Clone)]
 pub(super) struct Kept {
-    pub pod: Key,
+    pub pod: ObjectKey,
     pub pod_uid: Arc<str>,
     /// The allocation ID.
     pub id: Arc<str>,
@@ -118,11 +117,6 @@ pub(super) struct Site {
     pub controllers: Vec<ProcessId>,
     /// `VM_POOL_IPS` as it is set now, as it is read by whoever starts.
     pub setting: Mutex<Arc<str>>,
-}
-
-/// Where the pool's document is.
-pub(crate) fn pool_key() -> Key {
-    Key::namespaced(DEFAULT_NAMESPACE, DEFAULT_CONFIG_MAP)
 }
 
 impl Site {

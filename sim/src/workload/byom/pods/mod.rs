@@ -21,10 +21,12 @@ mod site;
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
+use ipam_core::byom::PeerPod;
+use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use super::{policy_of, pool_key};
-use crate::actor::garbage_collector;
+use crate::actor::garbage_collector::{self, Collected};
 use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
 use crate::plan::{OpKind, Plan};
@@ -84,7 +86,7 @@ impl Work for PodsPlan {
         let policy = policy_of(plan);
         let vms = alone(VMS);
         let machines = Machines::new(fabric, plan.seed, vms, self.vm, policy.unfenced_vms);
-        garbage_collector::install(fabric, plan.seed);
+        garbage_collector::install(fabric, plan.seed, [Collected::of::<Pod>(), Collected::of::<PeerPod>()]);
         let nodes = (0..self.nodes).map(|number| {
             let name = plan::node_name(number);
             let host = rt.add_host(&name);

@@ -60,7 +60,7 @@ pub struct PodsDraft {
     pub controllers: Choice<u32>,
     /// How many VMs the pool has.
     pub addresses: Choice<u32>,
-    /// Whether `VM_POOL_IPS` names them as a range, or one by one.
+    /// Whether `VM_POOL_IPS` names all but the first as a range, or all one by one.
     pub range: Choice<bool>,
     /// See [`PodsPlan::throttled`].
     pub throttled: Choice<bool>,
@@ -239,10 +239,12 @@ fn address(number: u32) -> String {
     format!("10.9.{}.{}", number / 250, 1 + number % 250)
 }
 
-/// `VM_POOL_IPS` for the VMs with these numbers.
+/// `VM_POOL_IPS` for the VMs with these numbers: one by one, or the first one and what follows it as a range if it is one.
 fn pool_text(numbers: &[u32], range: bool) -> String {
     match numbers {
-        [first, .., last] if range && last - first + 1 == numbers.len() as u32 => format!("{}-{}", address(*first), address(*last)),
+        [first, second, .., last] if range && last - second + 2 == numbers.len() as u32 => {
+            format!("{},{}-{}", address(*first), address(*second), address(*last))
+        }
         _ => numbers.iter().map(|number| address(*number)).collect::<Vec<_>>().join(","),
     }
 }

@@ -4,6 +4,7 @@
 //! The store is open: a scenario registers the types it needs.
 
 mod builtin;
+mod byom;
 mod config_map;
 mod content;
 mod served;
@@ -21,10 +22,16 @@ use crate::input::manifest::{Manifest, decode_value};
 use crate::object::{AnyObject, Obj, typed_ref};
 
 pub use builtin::builtin;
+pub use byom::byom;
 pub use served::Served;
 pub use spiderpool::spiderpool;
 
 use served::View;
+
+/// The registrations of all types that this crate knows.
+pub fn all() -> Vec<TypeDef> {
+    builtin().into_iter().chain(spiderpool()).chain(byom()).collect()
+}
 
 /// The rules of one type. The defaults are those of an ordinary built-in type.
 pub trait Stored: Object {

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ipam_core::api::{WatchEvent, WatchOptions};
+use ipam_core::byom::PoolConfigMap;
 use ipam_core::{Client, ClientExt, WatchStream};
 use ipam_sim::claim::{Claims, Context};
 use ipam_sim::cluster::{ClusterConfig, Fabric, SimClient};
@@ -15,7 +16,7 @@ use ipam_sim::recorder::Recorder;
 use ipam_sim::rt::{Rt, run};
 use ipam_sim::scenario::Scenario;
 use ipam_sim::testbed::{config_map, from_json, key};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::Namespace;
 use tokio::sync::oneshot;
 
 /// The types are the same in every run: a sweep builds their table once.
@@ -72,15 +73,15 @@ impl Cluster {
         let namespace: Namespace = from_json(serde_json::json!({"metadata": {"name": "default"}}));
         client.create(namespace).await.expect("the namespace is new");
         for name in names {
-            client.create(config_map(name, "n", "0")).await.expect("the object is new");
+            client.create(PoolConfigMap::from(config_map(name, "n", "0"))).await.expect("the object is new");
         }
     }
 }
 
 /// The object with another value.
-fn changed(object: &ConfigMap, n: u64) -> ConfigMap {
+fn changed(object: &PoolConfigMap, n: u64) -> PoolConfigMap {
     let mut object = object.clone();
-    if let Some(value) = object.data.as_mut().and_then(|data| data.get_mut("n")) {
+    if let Some(value) = object.data.as_mut().and_then(|data| data.others.get_mut("n")) {
         *value = n.to_string();
     }
     object
@@ -99,14 +100,14 @@ pub(crate) fn get(requests: u64) {
     with_client(1, async move |client| {
         let key = key("config");
         for _ in 0..requests {
-            black_box(client.get::<ConfigMap>(&key).await.expect("it is there"));
+            black_box(client.get::<PoolConfigMap>(&key).await.expect("it is there"));
         }
     });
 }
 
 pub(crate) fn put(requests: u64) {
     with_client(1, async move |client| {
-        let mut object = client.get::<ConfigMap>(&key("config")).await.expect("it is there");
+        let mut object = client.get::<PoolConfigMap>(&key("config")).await.expect("it is there");
         for n in 0..requests {
             object = client.update(changed(&object, n + 1)).await.expect("nobody else writes");
         }
@@ -116,7 +117,7 @@ pub(crate) fn put(requests: u64) {
 async fn get_and_put_loop(client: SimClient, name: String, requests: u64) {
     let key = key(&name);
     for n in 0..requests / 2 {
-        let object = client.get::<ConfigMap>(&key).await.expect("it is there");
+        let object = client.get::<PoolConfigMap>(&key).await.expect("it is there");
         client.update(changed(&object, n + 1)).await.expect("nobody else writes");
     }
 }
@@ -145,7 +146,7 @@ pub(crate) fn crowd(clients: u64, requests: u64) {
 
 /// Watches the ConfigMaps until it has seen `changes`.
 async fn watch(client: SimClient, changes: u64) {
-    let mut stream = client.watch::<ConfigMap>(Some("default".into()), WatchOptions::default()).await.expect("the watch opens");
+    let mut stream = client.watch::<PoolConfigMap>(Some("default".into()), WatchOptions::default()).await.expect("the watch opens");
     let mut seen = 0;
     while seen < changes {
         match stream.next().await {
@@ -175,7 +176,7 @@ pub(crate) fn fan_out(watchers: usize, changes: u64) {
             .start(&writer, {
                 let (writer, rt) = (writer.clone(), cluster.rt.clone());
                 async move {
-                    let mut object = writer.get::<ConfigMap>(&key("config")).await.expect("it is there");
+                    let mut object = writer.get::<PoolConfigMap>(&key("config")).await.expect("it is there");
                     for n in 0..changes {
                         object = writer.update(changed(&object, n + 1)).await.expect("nobody else writes");
                         // The slowest delivery takes two seconds: a faster writer would overrun the buffer of some stream.

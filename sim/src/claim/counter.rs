@@ -1,6 +1,7 @@
 //! Claims about the counter (see [`crate::workload::counter`]).
 
 use ipam_core::FxHashMap;
+use ipam_core::byom::PoolConfigMap;
 
 use super::{Claim, Context, Findings};
 use crate::object::{Obj, typed_ref};
@@ -9,7 +10,6 @@ use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest};
 use crate::workload::Note;
 use crate::workload::counter::{is_counter, value_of};
-use k8s_openapi::api::core::v1::ConfigMap;
 
 /// The excuse of a run in which somebody else writes the counter without regard to its version.
 const OUTSIDE_WRITER: &str = "outside-writer";
@@ -62,7 +62,7 @@ impl Claim for NoIncrementIsLost {
 
 /// The value of the counter's object; a missing object counts as 0.
 fn counter(object: Option<&Obj>) -> u64 {
-    object.map_or(0, |object| value_of(typed_ref::<ConfigMap>(&**object)))
+    object.map_or(0, |object| value_of(typed_ref::<PoolConfigMap>(&**object)))
 }
 
 /// Whether a write came from somebody who is not one of the counter's clients.
@@ -160,7 +160,7 @@ mod tests {
             for (revision, (writer, value)) in (2..).zip([(client, 9), (outsider, 3), (client, 4), (client, 5)]) {
                 let mut object = initial();
                 object.data = Some([("value".to_owned(), value.to_string())].into());
-                let object: Obj = Arc::new(object);
+                let object: Obj = Arc::new(PoolConfigMap::from(object));
                 let kind = EventKind::Commit {
                     client: writer,
                     server: outsider,

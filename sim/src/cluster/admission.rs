@@ -31,7 +31,7 @@ pub struct Review {
     pub kind: KindId,
     /// The object; its name is empty while a generated one is not yet known (K123).
     pub key: Option<ObjectKey>,
-    /// The object as it would be stored; unset for deletes.
+    /// The object as it would be stored, of the stored type; unset for deletes.
     pub object: Option<Obj>,
     /// The stored object; unset for creates.
     pub old: Option<Obj>,
@@ -48,7 +48,8 @@ pub struct Denial {
     pub message: String,
 }
 
-/// What a webhook answers: `Some` = a mutating webhook changed the object.
+/// What a webhook answers: `Some` = a mutating webhook changed the object. That is then of the stored type, or of one
+/// that clients use for it.
 pub type Verdict = Result<Option<Obj>, Denial>;
 
 /// The code of a webhook. It may read through a client of its own process, and what it reads may be stale (K124).
@@ -137,7 +138,9 @@ impl Fabric {
             for hook in &mutating {
                 if let Some(changed) = self.call_webhook(server, hook, review(intent, &loaded), deadline).await? {
                     match &mut loaded {
-                        Loaded::Create { body, .. } | Loaded::Update { body, .. } => *body = changed,
+                        Loaded::Create { body, .. } | Loaded::Update { body, .. } => {
+                            *body = self.registry.get(intent.kind).stored(changed);
+                        }
                         Loaded::Delete { .. } => {}
                     }
                 }

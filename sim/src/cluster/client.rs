@@ -2,7 +2,6 @@
 //! watches on it (K §3.1).
 
 use std::future::Future;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
@@ -20,9 +19,8 @@ use super::watch::{End, KEEPALIVE, Next};
 use super::write::bad_request;
 use super::{Fabric, State};
 use crate::draw::{Concern, Draw, unit};
-use crate::kinds::KindId;
+use crate::kinds::{KindId, Served};
 use crate::net::{Block, Fate, high, low};
-use crate::object::typed;
 use crate::rt::{ProcessId, ProcessState};
 use crate::selector::Selector;
 use crate::time::SimTime;
@@ -458,15 +456,16 @@ impl Client for SimClient {
     type Watch<K: Object> = SimWatch<K>;
 
     async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
-        let kind = self.fabric.registry.id::<K>();
+        let served = self.fabric.registry.served::<K>();
         let Request { call, timeout } = request;
-        let request = ApiRequest { client: self.process, kind, op: Op::of::<K>(call) };
-        self.exchange(request, timeout).await.map(ApiReply::typed)
+        let request = ApiRequest { client: self.process, kind: served.kind, op: Op::of(call, served) };
+        self.exchange(request, timeout).await.map(|reply| reply.typed(served))
     }
 
     async fn watch<K: Object>(&self, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<SimWatch<K>, ApiError> {
         let fabric = &self.fabric;
-        let kind = fabric.registry.id::<K>();
+        let served = fabric.registry.served::<K>();
+        let kind = served.kind;
         {
             let mut state = fabric.lock();
             let server = state.servers[self.server()].process;
@@ -480,7 +479,7 @@ impl Client for SimClient {
         }
         let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
         fabric.lock().recorder.observe(fabric.rt.now(), event);
-        Ok(SimWatch { client: self.clone(), breaks, kind, id: result?, over: false, objects: PhantomData })
+        Ok(SimWatch { client: self.clone(), breaks, served, id: result?, over: false })
     }
 }
 
@@ -489,10 +488,9 @@ pub struct SimWatch<K> {
     client: SimClient,
     /// How often the connection had broken when the stream was opened on it.
     breaks: usize,
-    kind: KindId,
+    served: Served<K>,
     id: usize,
     over: bool,
-    objects: PhantomData<fn() -> K>,
 }
 
 impl<K> Drop for SimWatch<K> {
@@ -515,7 +513,7 @@ impl<K: Object> WatchStream<K> for SimWatch<K> {
                 Next::Element(element) => {
                     let event = EventKind::Deliver {
                         client: self.client.process,
-                        kind: self.kind,
+                        kind: self.served.kind,
                         what: element.what,
                         revision: element.revision,
                         object: element.object.as_ref(),
@@ -540,7 +538,7 @@ impl<K: Object> WatchStream<K> for SimWatch<K> {
                 };
             }
         };
-        let object = element.object.map(typed::<K>);
+        let object = element.object.map(|object| self.served.typed(object));
         let some = |object: Option<Arc<K>>| object.unwrap_or_else(|| unreachable!("a change carries an object"));
         Some(Ok(match element.what {
             WatchKind::Added => WatchEvent::Added(some(object)),

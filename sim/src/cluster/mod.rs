@@ -259,11 +259,12 @@ impl Fabric {
     }
 
     /// Puts an object into the store before the run begins. What `kubectl get` prints is taken as it is; a missing UID
-    /// and creation time are added.
-    pub fn preload(&self, kind: KindId, mut object: Obj) {
+    /// and creation time are added. The object is of the stored type or of a view of it.
+    pub fn preload(&self, kind: KindId, object: Obj) {
         let mut state = self.lock();
         let state = &mut *state;
         let def = self.registry.get(kind);
+        let mut object = def.stored(object);
         let key = write::preload(def, &mut object, EPOCH, &mut state.names);
         state.store.put(kind, key, object, SimTime::ZERO);
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use ipam_core::api::{Call, DeleteOptions, Dry, List, ListOptions, Patch, Reply, Subresource, Verb};
 use ipam_core::{Object, ObjectKey};
 
-use crate::kinds::KindId;
-use crate::object::{Obj, typed};
+use crate::kinds::{KindId, Served};
+use crate::object::Obj;
 use crate::rt::ProcessId;
 
 /// [`Call`] for an object of any type.
@@ -29,13 +29,13 @@ pub enum Op {
 }
 
 impl Op {
-    /// The call without its type.
-    pub fn of<K: Object>(call: Call<K>) -> Self {
+    /// The call without its type, with its body as it is stored.
+    pub fn of<K: Object>(call: Call<K>, served: Served<K>) -> Self {
         match call {
             Call::Get { key, resource_version } => Op::Get { key, resource_version },
             Call::List { namespace, options } => Op::List { namespace, options: Box::new(options) },
-            Call::Create { namespace, body, dry } => Op::Create { namespace, body, dry },
-            Call::Update { key, body, subresource, dry } => Op::Update { key, body, subresource, dry },
+            Call::Create { namespace, body, dry } => Op::Create { namespace, body: served.body(body), dry },
+            Call::Update { key, body, subresource, dry } => Op::Update { key, body: served.body(body), subresource, dry },
             Call::Patch { key, patch, subresource, dry } => Op::Patch { key, patch, subresource, dry },
             Call::Delete { key, options } => Op::Delete { key, options: Box::new(options) },
         }
@@ -101,12 +101,13 @@ pub enum ApiReply {
 }
 
 impl ApiReply {
-    /// The reply with its type.
-    pub fn typed<K: Object>(self) -> Reply<K> {
+    /// The reply with the type that its client uses.
+    pub fn typed<K: Object>(self, served: Served<K>) -> Reply<K> {
         match self {
-            ApiReply::Object(object) => Reply::Object(typed(object)),
+            ApiReply::Object(object) => Reply::Object(served.typed(object)),
             ApiReply::List { resource_version, items, continue_token, remaining } => {
-                Reply::List(List { resource_version, items: items.into_iter().map(typed).collect(), continue_token, remaining })
+                let items = items.into_iter().map(|object| served.typed(object)).collect();
+                Reply::List(List { resource_version, items, continue_token, remaining })
             }
             ApiReply::Deleted { uid } => Reply::Deleted { uid },
         }

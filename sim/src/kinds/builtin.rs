@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use ipam_core::api::Cause;
+use ipam_core::byom::PoolConfigMap;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -16,7 +17,7 @@ pub fn builtin() -> Vec<TypeDef> {
         TypeDef::of::<Namespace>(),
         TypeDef::of::<Node>(),
         TypeDef::of::<Pod>(),
-        TypeDef::of::<ConfigMap>(),
+        TypeDef::of::<PoolConfigMap>().viewed_as::<PoolConfigMap, ConfigMap>(),
         TypeDef::of::<Lease>(),
         TypeDef::of::<StatefulSet>(),
         TypeDef::of::<ReplicaSet>(),
@@ -122,47 +123,6 @@ impl Stored for Pod {
         let unscheduled = self.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("").is_empty();
         let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
         unscheduled || matches!(phase, Some("Succeeded" | "Failed"))
-    }
-}
-
-impl Stored for ConfigMap {
-    const HAS_GENERATION: bool = false;
-
-    fn validate(&self) -> Vec<Cause> {
-        /// 1 MiB of data and binaryData together (K §1.3).
-        const DATA_MAX: usize = 1 << 20;
-        if self.size() <= DATA_MAX {
-            return Vec::new();
-        }
-        vec![Cause {
-            reason: "FieldValueTooLong".into(),
-            message: "Too long: may not be more than 1048576 bytes".into(),
-            // The path of the whole object, as the real server prints it.
-            field: "[]".into(),
-        }]
-    }
-
-    fn validate_update(&self, old: &Self) -> Vec<Cause> {
-        if old.immutable != Some(true) {
-            return Vec::new();
-        }
-        let mut causes = Vec::new();
-        if self.immutable != Some(true) {
-            causes.push(immutable("immutable"));
-        }
-        if self.data != old.data {
-            causes.push(immutable("data"));
-        }
-        if self.binary_data != old.binary_data {
-            causes.push(immutable("binaryData"));
-        }
-        causes
-    }
-
-    fn size(&self) -> usize {
-        let text: usize = self.data.iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
-        let binary: usize = self.binary_data.iter().flatten().map(|(key, value)| key.len() + value.0.len()).sum();
-        text + binary
     }
 }
 

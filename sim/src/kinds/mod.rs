@@ -4,6 +4,8 @@
 //! The store is open: a scenario registers the types it needs.
 
 mod builtin;
+mod config_map;
+mod served;
 mod spiderpool;
 
 use std::any::TypeId;
@@ -18,7 +20,10 @@ use crate::input::manifest::{Manifest, decode_value};
 use crate::object::{AnyObject, Obj, typed_ref};
 
 pub use builtin::builtin;
+pub use served::Served;
 pub use spiderpool::spiderpool;
+
+use served::View;
 
 /// The rules of one type. The defaults are those of an ordinary built-in type.
 pub trait Stored: Object {
@@ -148,6 +153,7 @@ pub struct TypeDef {
     pub(crate) decode: fn(&Manifest) -> Result<(Obj, Problems), Problems>,
     pub(crate) from_value: fn(Value) -> Result<Obj, String>,
     type_id: TypeId,
+    views: Vec<View>,
 }
 
 fn typed_mut<K: Object>(object: &mut dyn AnyObject) -> &mut K {
@@ -200,6 +206,7 @@ impl TypeDef {
                 Ok(std::sync::Arc::new(object))
             },
             type_id: TypeId::of::<K>(),
+            views: Vec::new(),
         }
     }
 
@@ -212,7 +219,7 @@ impl TypeDef {
 /// The types a cluster serves.
 pub struct Registry {
     types: Vec<TypeDef>,
-    by_type: FxHashMap<TypeId, KindId>,
+    by_type: FxHashMap<TypeId, (KindId, Option<View>)>,
 }
 
 impl Registry {
@@ -221,19 +228,28 @@ impl Registry {
         let mut registry = Self { types: Vec::new(), by_type: FxHashMap::default() };
         for def in types {
             if !registry.by_type.contains_key(&def.type_id) {
-                registry.by_type.insert(def.type_id, KindId(registry.types.len() as u16));
+                let kind = KindId(registry.types.len() as u16);
+                registry.by_type.insert(def.type_id, (kind, None));
+                registry.by_type.extend(def.views.iter().map(|view| (view.type_id, (kind, Some(*view)))));
                 registry.types.push(def);
             }
         }
         registry
     }
 
-    /// The number of `K`. Panics if the type is not registered, which is a bug of the scenario's set-up.
+    /// The number of `K`, which is a stored type or a view of one. Panics if the type is not registered, which is a bug
+    /// of the scenario's set-up.
     pub fn id<K: Object>(&self) -> KindId {
-        *self
+        self.served::<K>().kind
+    }
+
+    /// How clients of `K` are served. Panics as [`Registry::id`] does.
+    pub fn served<K: Object>(&self) -> Served<K> {
+        let (kind, view) = *self
             .by_type
             .get(&TypeId::of::<K>())
-            .unwrap_or_else(|| panic!("{} is not registered: the simulated cluster does not serve it", std::any::type_name::<K>()))
+            .unwrap_or_else(|| panic!("{} is not registered: the simulated cluster does not serve it", std::any::type_name::<K>()));
+        Served::new(kind, view)
     }
 
     /// The type with this number.

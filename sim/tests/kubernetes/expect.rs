@@ -351,7 +351,7 @@ pub(crate) fn hook<K: Object, F: Future<Output = Verdict> + Send + 'static>(
     Hooked { process, asked }
 }
 
-/// The object of a review as its type.
+/// The object of a review as a type of choice.
 pub(crate) fn object_of<K: Object>(review: &Review) -> K {
-    ipam_sim::object::typed_ref::<K>(&**review.object.as_ref().expect("the review has an object")).clone()
+    ipam_sim::testbed::from_json(review.object.as_ref().expect("the review has an object").to_value())
 }

@@ -2,6 +2,7 @@
 //! statement, each with the statement's number in its name.
 
 mod admission;
+mod config_map;
 mod create;
 mod delete;
 mod errors;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use ipam_core::api::{ListOptions, WatchEvent, WatchOptions};
 use ipam_core::{ApiError, Client, ClientExt, Env, Object, ObjectKey, Status, WatchStream};
 use ipam_sim::cluster::{SimClient, SimWatch};
-use ipam_sim::object::typed;
+use ipam_sim::object::{Obj, resource_version};
 use ipam_sim::testbed::{Testbed, from_json};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
@@ -25,6 +25,11 @@ pub(crate) fn secs(seconds: u64) -> Duration {
 
 pub(crate) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
+}
+
+/// The resourceVersion of a stored object as a number.
+fn revision_of(object: &Obj) -> u64 {
+    resource_version(&**object).parse().expect("a stored object has a resourceVersion")
 }
 
 /// The resourceVersion as a number.
@@ -204,7 +209,7 @@ pub(crate) fn state_at<K: Object>(bed: &Testbed, revision: u64) -> StateOf {
         let mut state = StateOf::new();
         for change in table.changes_after(0).take_while(|change| change.revision <= revision) {
             match &change.after {
-                Some(object) => state.insert(change.key.to_string(), rv(&*typed::<K>(object.clone()))),
+                Some(object) => state.insert(change.key.to_string(), revision_of(object)),
                 None => state.remove(change.key.as_str()),
             };
         }
@@ -214,11 +219,11 @@ pub(crate) fn state_at<K: Object>(bed: &Testbed, revision: u64) -> StateOf {
 
 /// What a watch has to deliver after `revision`, if it is about the objects for which `wanted` holds.
 pub(crate) fn truth<K: Object>(bed: &Testbed, revision: u64, wanted: impl Fn(&K) -> bool) -> Vec<Line> {
+    let served = bed.fabric.registry.served::<K>();
     bed.fabric.store(|store| {
         let mut lines = Vec::new();
         for change in store.table(bed.kind::<K>()).changes_after(revision) {
-            let is_wanted =
-                |object: &Option<_>| object.as_ref().is_some_and(|object: &ipam_sim::object::Obj| wanted(&typed::<K>(object.clone())));
+            let is_wanted = |object: &Option<Obj>| object.as_ref().is_some_and(|object| wanted(&served.typed(object.clone())));
             let what = match (is_wanted(&change.before), is_wanted(&change.after)) {
                 (false, true) => "ADDED",
                 (true, true) => "MODIFIED",

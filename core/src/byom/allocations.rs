@@ -3,11 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 
 use super::address::{Address, AddressKey};
 use super::allocation::IpAllocation;
 use super::go_json::length_of;
+
+/// A key, and its record before and after: at least one of them is there, and they differ.
+pub type RecordChange<'a> = (&'a Arc<str>, Option<&'a Arc<IpAllocation>>, Option<&'a Arc<IpAllocation>>);
 
 /// The map `allocatedIPs`. Persistent: a clone shares everything, and an edit costs O(log n).
 ///
@@ -102,6 +106,16 @@ impl Allocations {
         self
     }
 
+    /// What differs in `newer`: keys with the record before and the one after, by key. For two versions of one map the cost
+    /// is that of their edits, whatever its size.
+    pub fn diff<'a>(&'a self, newer: &'a Self) -> impl Iterator<Item = RecordChange<'a>> {
+        self.by_id.diff(&newer.by_id).map(|item| match item {
+            DiffItem::Add(id, record) => (id, None, Some(record)),
+            DiffItem::Update { old: (id, old), new: (_, new) } => (id, Some(old), Some(new)),
+            DiffItem::Remove(id, record) => (id, Some(record), None),
+        })
+    }
+
     pub(super) fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
         if self.is_empty() {
             return out.write_str(if self.null { "null" } else { "{}" });
@@ -147,5 +161,50 @@ impl FromIterator<(Arc<str>, IpAllocation)> for Allocations {
             map.insert(id, record);
         }
         map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn record(id: &Arc<str>, address: u8) -> IpAllocation {
+        IpAllocation { allocation_id: id.clone(), ip: Address::new(format!("10.0.0.{address}")), ..IpAllocation::default() }
+    }
+
+    /// Records to set or, without an address, to remove.
+    fn edits(count: usize) -> impl Strategy<Value = Vec<(u8, Option<u8>)>> {
+        prop::collection::vec((any::<u8>(), prop::option::weighted(0.7, 0u8..4)), 0..count)
+    }
+
+    proptest! {
+        #[test]
+        fn the_difference_of_two_maps_is_that_of_plain_ones([common, old, new] in [edits(300), edits(20), edits(20)], related: bool) {
+            let edit = |map: &mut Allocations, edits: Vec<(u8, Option<u8>)>| {
+                for (id, address) in edits {
+                    let id: Arc<str> = format!("pod-{id}").into();
+                    match address {
+                        Some(address) => drop(map.insert(id.clone(), record(&id, address))),
+                        None => drop(map.remove(&id)),
+                    }
+                }
+            };
+            let mut older = Allocations::default();
+            edit(&mut older, common);
+            let mut newer = if related { older.clone() } else { Allocations::default() };
+            edit(&mut older, old);
+            edit(&mut newer, new);
+            let plain = |map: &Allocations| map.iter().map(|(id, record)| (id.clone(), record.ip.to_string())).collect::<BTreeMap<_, _>>();
+            let (before, after) = (plain(&older), plain(&newer));
+            let ids: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
+            let expected: Vec<_> = ids.into_iter().map(|id| (id, before.get(id), after.get(id))).filter(|(_, old, new)| old != new).collect();
+            let text = |record: Option<&Arc<IpAllocation>>| record.map(|record| record.ip.to_string());
+            let found: Vec<_> = older.diff(&newer).map(|(id, old, new)| (id, text(old), text(new))).collect();
+            prop_assert!(found.iter().map(|(id, old, new)| (*id, old.as_ref(), new.as_ref())).eq(expected));
+        }
     }
 }

@@ -43,7 +43,7 @@ mod vm;
 pub use address::{Address, AddressKey};
 pub use allocate::allocation_id;
 pub use allocation::IpAllocation;
-pub use allocations::Allocations;
+pub use allocations::{Allocations, RecordChange};
 pub use attempts::Retry;
 pub use available::Available;
 pub use config::{PoolConfig, PoolConfigError};

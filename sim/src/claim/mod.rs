@@ -4,25 +4,24 @@
 //! implements [`Claim`] in its own file. Claims about the BYOM pool share a view of it: see `pool`.
 
 mod basic;
+mod claims;
 mod counter;
+mod findings;
 mod pool;
 
 use std::fmt;
 
-use ipam_reports::Seconds;
-use ipam_reports::finding::{Kind, Violation};
+use ipam_reports::finding::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::plan::Plan;
 use crate::rt::Rt;
-use crate::time::SimTime;
 use crate::trace::{Event, Interest};
-use pool::{PoolClaim, View};
+use pool::PoolClaim;
 
-/// How many violations of one claim a run keeps; later ones are mostly the echo of the first. Violations for which
-/// there is an excuse are counted apart: they must not keep one without excuse from being found.
-const KEPT_PER_CLAIM: usize = 3;
+pub use claims::Claims;
+pub use findings::Findings;
 
 /// What a claim can do.
 pub trait Claim: Send {
@@ -139,42 +138,42 @@ pub const ALL: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "no address is told to a sandbox while another live sandbox holds it",
         reference: Some("B I1"),
-        make: Pool(|| Box::new(pool::OneHolder::default())),
+        make: Pool(|| Box::new(pool::OneHolder)),
     },
     ClaimDef {
         name: "pool-document-is-a-partition",
         kind: Kind::Always,
         about: "in every document that the pool commits, each address is at most once in the list and the records together",
         reference: Some("B I2"),
-        make: Pool(|| Box::new(pool::Partition::default())),
+        make: Pool(|| Box::new(pool::Partition)),
     },
     ClaimDef {
         name: "pool-addresses-are-conserved",
         kind: Kind::Always,
         about: "a commit that adds or removes records leaves the addresses in list and records together as they were",
         reference: Some("B I3"),
-        make: Pool(|| Box::new(pool::NothingAppears::default())),
+        make: Pool(|| Box::new(pool::NothingAppears)),
     },
     ClaimDef {
         name: "pool-document-is-well-formed",
         kind: Kind::Always,
         about: "the pool writes records under their IDs, with a node, and addresses in canonical spelling; nothing is null",
         reference: Some("B I4"),
-        make: Pool(|| Box::new(pool::WellFormed::default())),
+        make: Pool(|| Box::new(pool::WellFormed)),
     },
     ClaimDef {
         name: "pool-version-counts-writes",
         kind: Kind::Always,
         about: "each commit of the pool raises the version of the document by one",
         reference: Some("B I5"),
-        make: Pool(|| Box::new(pool::CountsWrites::default())),
+        make: Pool(|| Box::new(pool::CountsWrites)),
     },
     ClaimDef {
         name: "acknowledged-allocations-persist",
         kind: Kind::Always,
         about: "an acknowledged allocation stays recorded until its release begins, and what was released does not come back",
         reference: Some("B I6"),
-        make: Pool(|| Box::new(pool::RecordsPersist::default())),
+        make: Pool(|| Box::new(pool::RecordsPersist)),
     },
     ClaimDef {
         name: "asking-again-changes-nothing",
@@ -188,21 +187,21 @@ pub const ALL: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "no record is removed and no VM boots while its sandbox lives and no release of it has begun",
         reference: Some("B I8"),
-        make: Pool(|| Box::new(pool::OwnRecordsOnly::default())),
+        make: Pool(|| Box::new(pool::OwnRecordsOnly)),
     },
     ClaimDef {
         name: "every-record-is-owned",
         kind: Kind::Eventually,
         about: "every record belongs to a live sandbox, or to a PeerPod that still has its finalizer",
         reference: Some("B I9"),
-        make: Pool(|| Box::new(pool::EveryRecordIsOwned::default())),
+        make: Pool(|| Box::new(pool::EveryRecordIsOwned)),
     },
     ClaimDef {
         name: "recovery-keeps-records",
         kind: Kind::Always,
         about: "a process that recovers removes and alters no record of a live sandbox",
         reference: Some("B I10"),
-        make: Pool(|| Box::new(pool::RecoveryKeepsRecords::default())),
+        make: Pool(|| Box::new(pool::RecoveryKeepsRecords)),
     },
     ClaimDef {
         name: "recovery-makes-the-configured-list",
@@ -223,14 +222,14 @@ pub const ALL: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "no VM is handed out that has the user data of somebody else or is about to boot",
         reference: Some("B I13"),
-        make: Pool(|| Box::new(pool::CleanVms::default())),
+        make: Pool(|| Box::new(pool::CleanVms)),
     },
     ClaimDef {
         name: "wanted-pods-get-vms",
         kind: Kind::Eventually,
         about: "as many wanted pods run as there are VMs that answer; without pods, each call is given an address if there are any",
         reference: Some("B I14"),
-        make: Pool(|| Box::new(pool::PodsGetVms::default())),
+        make: Pool(|| Box::new(pool::PodsGetVms)),
     },
     ClaimDef {
         name: "addresses-are-selected-by-hash",
@@ -244,14 +243,14 @@ pub const ALL: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "an allocation or a release ends within 30 s by the clock of its process",
         reference: Some("B I16"),
-        make: Pool(|| Box::new(pool::InTime::default())),
+        make: Pool(|| Box::new(pool::InTime)),
     },
     ClaimDef {
         name: "one-setting-means-one-set",
         kind: Kind::Always,
         about: "processes that run with the same setting make the same set of addresses of it",
         reference: Some("B I17"),
-        make: Pool(|| Box::new(pool::OneMeaning::default())),
+        make: Pool(|| Box::new(pool::OneMeaning)),
     },
     ClaimDef {
         name: "pool-writers-conflict",
@@ -346,223 +345,5 @@ impl<'de> Deserialize<'de> for ClaimName {
                 "there is no claim `{name}`; the nearest is `{nearest}`, and `ipam-sim list claims` shows all"
             ))
         })
-    }
-}
-
-/// Where claims report to.
-#[derive(Default)]
-pub struct Findings {
-    at: SimTime,
-    current: usize,
-    violations: Vec<(usize, Found)>,
-    held: Vec<bool>,
-    /// For each claim: without and with an excuse.
-    kept: Vec<[usize; 2]>,
-}
-
-struct Found {
-    at: SimTime,
-    excuse: Option<&'static str>,
-    detail: Vec<String>,
-}
-
-impl Findings {
-    /// The claim that observes is false. `detail`: who holds what since when, a sentence a line.
-    pub fn violated(&mut self, detail: impl FnOnce() -> Vec<String>) {
-        self.found(None, detail);
-    }
-
-    /// The claim is false in the documented case `excuse`, which counts only in runs that admit it.
-    pub fn violated_with(&mut self, excuse: &'static str, detail: impl FnOnce() -> Vec<String>) {
-        self.found(Some(excuse), detail);
-    }
-
-    fn found(&mut self, excuse: Option<&'static str>, detail: impl FnOnce() -> Vec<String>) {
-        let kept = &mut self.kept[self.current][usize::from(excuse.is_some())];
-        if *kept < KEPT_PER_CLAIM {
-            *kept += 1;
-            self.violations.push((self.current, Found { at: self.at, excuse, detail: detail() }));
-        }
-    }
-
-    /// For the test of one claim.
-    #[cfg(test)]
-    fn of_one_claim() -> Self {
-        Self { kept: vec![[0; 2]], held: vec![false], ..Self::default() }
-    }
-
-    /// What the last violation tells.
-    #[cfg(test)]
-    fn last_detail(&self) -> Vec<String> {
-        self.violations.last().map(|(_, found)| found.detail.clone()).unwrap_or_default()
-    }
-
-    /// The excuse of each violation so far.
-    #[cfg(test)]
-    fn excuses(&self) -> Vec<Option<&'static str>> {
-        self.violations.iter().map(|(_, found)| found.excuse).collect()
-    }
-
-    /// The claim that observes holds now: only for `sometimes` and `reachable`.
-    pub fn held(&mut self) {
-        self.held[self.current] = true;
-    }
-}
-
-struct Watching {
-    def: &'static ClaimDef,
-    interest: Interest,
-    bound: Option<SimTime>,
-    judge: Judge,
-}
-
-enum Judge {
-    Events(Box<dyn Claim>),
-    Pool(Box<dyn PoolClaim>),
-}
-
-impl Watching {
-    /// What is still missing.
-    fn pending(&self, pool: Option<&View>) -> Option<String> {
-        match &self.judge {
-            Judge::Events(claim) => claim.pending(),
-            Judge::Pool(claim) => claim.pending(pool?),
-        }
-    }
-}
-
-/// The claims of a run.
-#[derive(Default)]
-pub struct Claims {
-    watching: Vec<Watching>,
-    interest: Interest,
-    findings: Findings,
-    /// What the claims about a pool know of it, if there are such.
-    pool: Option<Box<View>>,
-}
-
-impl Claims {
-    /// The claims that a plan names. The one about panics belongs to every run.
-    pub fn new(context: &Context<'_>) -> Self {
-        let check = &context.plan.check;
-        let always_on = ALL.iter().filter(|def| def.name == "no-process-panics");
-        let named = check.always.iter().chain(&check.sometimes).map(ClaimName::def).filter(|def| def.name != "no-process-panics");
-        let unbounded = always_on.chain(named).map(|def| (def, None));
-        let bounded = check.eventually.iter().map(|eventually| (eventually.claim.def(), Some(context.plan.heal_at + eventually.within.0)));
-        let mut claims = Self::default();
-        for (def, bound) in unbounded.chain(bounded) {
-            match def.make {
-                Events(make) => claims.watch_events(def, bound, make(context)),
-                Pool(make) => claims.watch_pool(def, bound, make(), context.rt),
-            }
-        }
-        claims
-    }
-
-    fn watch_events(&mut self, def: &'static ClaimDef, bound: Option<SimTime>, claim: Box<dyn Claim>) {
-        self.watch(Watching { def, interest: claim.interest(), bound, judge: Judge::Events(claim) });
-    }
-
-    fn watch_pool(&mut self, def: &'static ClaimDef, bound: Option<SimTime>, claim: Box<dyn PoolClaim>, rt: &Rt) {
-        self.pool.get_or_insert_with(|| Box::new(View::new(rt)));
-        self.watch(Watching { def, interest: View::INTEREST, bound, judge: Judge::Pool(claim) });
-    }
-
-    fn watch(&mut self, watching: Watching) {
-        self.interest = self.interest.and(watching.interest);
-        self.watching.push(watching);
-        self.findings.held.push(false);
-        self.findings.kept.push([0; 2]);
-    }
-
-    /// Something happened.
-    pub fn observe(&mut self, event: &Event<'_>) {
-        let kind = event.kind.interest();
-        if !self.interest.meets(kind) {
-            return;
-        }
-        self.findings.at = event.at;
-        let pool = self.pool.as_deref_mut().and_then(|view| view.see(event).map(|seen| (seen, &*view)));
-        for (index, watching) in self.watching.iter_mut().enumerate() {
-            self.findings.current = index;
-            match (&mut watching.judge, &pool) {
-                (Judge::Events(claim), _) if watching.interest.meets(kind) => claim.observe(event, &mut self.findings),
-                (Judge::Pool(claim), Some((seen, view))) => claim.observe(seen, view, &mut self.findings),
-                _ => {}
-            }
-        }
-    }
-
-    /// When the bounds of `eventually` claims pass, in order.
-    pub fn bounds(&self) -> Vec<SimTime> {
-        let mut bounds: Vec<SimTime> = self.watching.iter().filter_map(|watching| watching.bound).collect();
-        bounds.sort_unstable();
-        bounds.dedup();
-        bounds
-    }
-
-    /// Judges the `eventually` claims whose bound is `now`.
-    pub fn judge_bounds(&mut self, now: SimTime) {
-        self.findings.at = now;
-        for (index, watching) in self.watching.iter().enumerate().filter(|(_, watching)| watching.bound == Some(now)) {
-            if let Some(missing) = watching.pending(self.pool.as_deref()) {
-                self.findings.current = index;
-                self.findings.violated(|| vec![missing]);
-            }
-        }
-    }
-
-    /// One claim about a pool, for its tests.
-    #[cfg(test)]
-    fn of_pool(def: &'static ClaimDef, rt: &Rt) -> Self {
-        let mut claims = Self::default();
-        match def.make {
-            Events(_) => panic!("{} is no claim about a pool", def.name),
-            Pool(make) => claims.watch_pool(def, None, make(), rt),
-        }
-        claims
-    }
-
-    /// What claims still miss now, for their tests.
-    #[cfg(test)]
-    fn pending(&self) -> Vec<String> {
-        self.watching.iter().filter_map(|watching| watching.pending(self.pool.as_deref())).collect()
-    }
-
-    /// What was violated, by time, and which `sometimes` and `reachable` claims held.
-    pub fn verdict(&self, excuses: &[String]) -> (Vec<Violation>, Vec<String>) {
-        let mut violations: Vec<Violation> = self
-            .findings
-            .violations
-            .iter()
-            .map(|(index, found)| Violation {
-                claim: self.watching[*index].def.name.to_owned(),
-                kind: self.watching[*index].def.kind,
-                at: Seconds::from_micros(found.at.as_micros()),
-                excuse: found.excuse.filter(|excuse| excuses.iter().any(|admitted| admitted == excuse)).map(str::to_owned),
-                detail: found.detail.clone(),
-                needs: None,
-            })
-            .collect();
-        violations.sort_by_key(|violation| violation.at);
-        let held =
-            self.watching.iter().zip(&self.findings.held).filter(|(_, held)| **held).map(|(watching, _)| watching.def.name.to_owned());
-        (violations, held.collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn excused_violations_do_not_hide_one_without_excuse() {
-        let mut findings = Findings::of_one_claim();
-        for _ in 0..10 {
-            findings.violated_with("documented", Vec::new);
-        }
-        findings.violated(Vec::new);
-        assert!(findings.excuses().contains(&None));
-        assert_eq!(findings.excuses().len(), KEPT_PER_CLAIM + 1);
     }
 }

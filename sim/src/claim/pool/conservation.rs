@@ -13,7 +13,6 @@ use super::{Findings, PoolClaim};
 ///
 /// Broken by `byom-textual-addresses` (a record spelled differently is dropped when it is released). It does not see which
 /// sandbox loses its address.
-#[derive(Default)]
 pub(in super::super) struct NothingAppears;
 
 impl PoolClaim for NothingAppears {

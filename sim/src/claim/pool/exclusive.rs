@@ -10,7 +10,6 @@ use crate::workload::byom::PoolNote;
 /// Broken by `byom-decide-once` (with `byom-select-first` at once), `byom-release-by-address`, `byom-reset-after-read-error`
 /// and `byom-missing-map-is-empty-pool`. It does not see two *records* of one address: that is the partition's business;
 /// nor an address that is used after the release of its sandbox began.
-#[derive(Default)]
 pub(in super::super) struct OneHolder;
 
 impl PoolClaim for OneHolder {

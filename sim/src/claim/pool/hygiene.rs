@@ -9,7 +9,6 @@ use crate::workload::byom::{PoolNote, VmChange};
 ///
 /// Broken by `byom-free-before-reboot`. Records of a document that is made anew are not judged: they are old ones. It sees
 /// only VMs that say what happens to them.
-#[derive(Default)]
 pub(in super::super) struct CleanVms;
 
 impl PoolClaim for CleanVms {

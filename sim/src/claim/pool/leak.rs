@@ -8,7 +8,6 @@ use super::{Findings, PoolClaim};
 /// Broken by `byom-leaks-kept`, `byom-rollback-on-callers-deadline`, `byom-finalizer-by-pod-name`,
 /// `byom-empty-id-counts-as-deleted`, `byom-textual-addresses` and `byom-decide-once`. It does not see whether whoever looks
 /// after a PeerPod does, and takes a call that nobody has answered yet for a live sandbox.
-#[derive(Default)]
 pub(in super::super) struct EveryRecordIsOwned;
 
 /// How many leaked records are told.

@@ -9,7 +9,6 @@ use super::{Findings, PoolClaim};
 /// and the records together. What the commit did not touch is not looked at: somebody outside may have damaged it.
 ///
 /// Broken by `byom-textual-addresses`. It does not see lost updates: each document is made from one consistent one.
-#[derive(Default)]
 pub(in super::super) struct Partition;
 
 impl PoolClaim for Partition {

@@ -16,7 +16,6 @@ use crate::workload::byom::PoolNote;
 ///
 /// Broken by `byom-decide-once`, `byom-recover-decide-once`, `byom-reset-after-read-error`,
 /// `byom-missing-map-is-empty-pool` and `byom-release-by-address`. It does not see what a crashed process was told.
-#[derive(Default)]
 pub(in super::super) struct RecordsPersist;
 
 impl PoolClaim for RecordsPersist {

@@ -12,7 +12,6 @@ use super::{Findings, PoolClaim};
 /// Broken by `byom-create-race-fails`, `byom-four-attempts`, `byom-dead-vm-not-skipped`, `byom-full-pool-restart`,
 /// `byom-null-map` and `byom-reset-after-read-error`. It does not see which pod waits, only how many; and addresses that
 /// somebody outside took from the list count as missing until a process recovers.
-#[derive(Default)]
 pub(in super::super) struct PodsGetVms;
 
 /// How many of those that wait are told.

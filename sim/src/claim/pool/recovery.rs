@@ -14,7 +14,6 @@ use crate::workload::byom::PoolNote;
 ///
 /// Broken by `byom-recover-decide-once`, `byom-reset-after-read-error` and `byom-missing-map-is-empty-pool`. With
 /// `byom-decide-once` it can report a loss by another operation of the same process.
-#[derive(Default)]
 pub(in super::super) struct RecoveryKeepsRecords;
 
 impl PoolClaim for RecoveryKeepsRecords {

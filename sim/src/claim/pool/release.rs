@@ -9,7 +9,6 @@ use crate::workload::byom::{PoolNote, VmChange};
 ///
 /// Broken by `byom-release-by-address` and `byom-decide-once`. It does not see a reboot of a VM whose tenant is already
 /// being released, by whomever.
-#[derive(Default)]
 pub(in super::super) struct OwnRecordsOnly;
 
 impl PoolClaim for OwnRecordsOnly {

@@ -96,9 +96,8 @@ impl PoolClaim for ByHash {
                 self.forget();
             }
             Seen::Note(_, PoolNote::Refused { id, .. } | PoolNote::Ended { id, .. } | PoolNote::ReleaseBegun { id, .. }) => {
-                if self.open.remove(id).is_some() {
-                    self.forget();
-                }
+                self.open.remove(id);
+                self.forget();
             }
             _ => {}
         }

@@ -58,7 +58,6 @@ impl PoolClaim for Drained {
 ///
 /// Broken by `byom-range-limit-zero` if it is on for some processes only (upstream: the first parse of a process and a second
 /// one differ). It does not see a set that all get wrong: that is the business of the configured list.
-#[derive(Default)]
 pub(in super::super) struct OneMeaning;
 
 impl PoolClaim for OneMeaning {

@@ -17,7 +17,6 @@ const SLACK: Duration = Duration::from_secs(1);
 /// the process stood still meanwhile.
 ///
 /// Broken by `byom-probe-in-critical-section`. It does not see an operation that never ends: that is a pod that never runs.
-#[derive(Default)]
 pub(in super::super) struct InTime;
 
 impl PoolClaim for InTime {

@@ -7,7 +7,6 @@ use super::{Findings, PoolClaim};
 ///
 /// Broken by `byom-decide-once`, `byom-recover-decide-once` and `byom-reset-after-read-error`. It does not see a stale
 /// document whose version fits by chance, which takes two writes lost and one repeated.
-#[derive(Default)]
 pub(in super::super) struct CountsWrites;
 
 impl PoolClaim for CountsWrites {

@@ -8,7 +8,6 @@ use super::{Findings, PoolClaim};
 ///
 /// Broken by `byom-null-map`, `byom-textual-addresses` and `byom-lenient-settings` (a blank node name). A list that is
 /// `null` cannot be told from an empty one: no writer makes it.
-#[derive(Default)]
 pub(in super::super) struct WellFormed;
 
 impl PoolClaim for WellFormed {

@@ -38,7 +38,7 @@ pub(super) use vms::Vms;
 #[derive(Debug)]
 pub(in super::super) enum Seen<'a> {
     /// A write of its ConfigMap took effect.
-    Commit(Change),
+    Commit(Box<Change>),
     /// A process of the pool learned how its write of the ConfigMap ended.
     Wrote(Outcome),
     /// Somebody said something about it.
@@ -116,7 +116,8 @@ impl View {
                     if self.commits == 0 {
                         self.state = State::of(before);
                     }
-                    return Some(Seen::Commit(self.commit(client, revision, State::of(after))));
+                    let change = self.commit(client, revision, State::of(after));
+                    return Some(Seen::Commit(Box::new(change)));
                 }
                 self.owners.see(key, before, after);
                 None

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ipam_reports::finding::{Kind, Problem, ProblemKind, Violation};
-use ipam_reports::run::{Api, LISTED_MAX};
+use ipam_reports::run::{Allocations, Api, LISTED_MAX};
 use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord};
 
 use super::BUILD;
@@ -136,6 +136,7 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64) -> bool {
     match run_seed(&plan, &ready.stage, Wish::default()) {
         Ok(outcome) => {
             let violated = outcome.violations.iter().any(|violation| violation.excuse.is_none());
+            let pool = outcome.pool.as_ref().map(|pool| pool.counts).unwrap_or_default();
             result.add(SeedRecord {
                 seed,
                 digest: outcome.digest,
@@ -144,8 +145,14 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64) -> bool {
                     requests: outcome.counts.requests,
                     writes: outcome.counts.writes,
                     conflicts: outcome.counts.conflicts,
-                    retries_exhausted: outcome.counts.retries_exhausted,
+                    retries_exhausted: outcome.counts.retries_exhausted + pool.exhausted + pool.other_exhausted,
                 },
+                allocations: Allocations {
+                    attempted: pool.calls,
+                    succeeded: pool.allocated,
+                    failed: pool.calls.saturating_sub(pool.allocated),
+                },
+                pool: outcome.pool,
                 events: outcome.events,
                 violations: outcome.violations,
                 held: &outcome.held,

@@ -13,6 +13,7 @@
 //! | [`verdict`] | how one scenario ended |
 //! | [`exit`] | the exit codes, and which wins when several apply |
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
+//! | [`rows`] | tables in CSV: one row a run, one row a call |
 //! | [`distribution`] | durations as histograms that can be joined |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
 //! | [`schema`] | names of the JSON formats |
@@ -32,6 +33,7 @@ pub mod listing;
 pub mod merge;
 pub mod pool;
 pub mod replay;
+pub mod rows;
 pub mod run;
 pub mod schema;
 pub mod seconds;

@@ -5,6 +5,7 @@ mod list;
 mod load;
 mod replay;
 mod sweep;
+mod tables;
 
 use std::ops::ControlFlow;
 

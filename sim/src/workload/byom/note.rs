@@ -337,6 +337,26 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
+    /// A name for tables, in kebab-case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Failure::Reading => "reading",
+            Failure::NoAvailable => "no-available",
+            Failure::NotReady => "not-ready",
+            Failure::InvalidAddress => "invalid-address",
+            Failure::NoNodeName => "no-node-name",
+            Failure::Exhausted => "exhausted",
+            Failure::Writing => "writing",
+            Failure::Owners => "owners",
+            Failure::HeldByAnother => "held-by-another",
+            Failure::UserData => "user-data",
+            Failure::NotOwned => "not-owned",
+            Failure::RecordLost => "record-lost",
+            Failure::OutOfTime => "out-of-time",
+            Failure::Panic => "panic",
+        }
+    }
+
     /// The kind of `error`; `effort` tells whether its retries were used up.
     pub fn of(error: &ipam_core::byom::PoolError, effort: &Effort) -> Self {
         use ipam_core::byom::PoolError;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ipam_core::FxHashMap;
-use ipam_core::byom::{RecordChange, Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument};
+use ipam_core::byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument, RecordChange};
 
 use super::processes::Read;
 use crate::object::Obj;

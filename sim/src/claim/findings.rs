@@ -42,7 +42,8 @@ impl Findings {
         let kept = &mut self.kept[self.current][usize::from(excuse.is_some())];
         if *kept < KEPT_PER_CLAIM {
             *kept += 1;
-            self.violations.push((self.current, Found { at: self.at, excuse, detail: detail() }));
+            let detail = detail().iter().map(|line| readable(line)).collect();
+            self.violations.push((self.current, Found { at: self.at, excuse, detail }));
         }
     }
 
@@ -70,9 +71,34 @@ impl Findings {
     }
 }
 
+/// A line in which long hexadecimal numbers, such as the IDs of sandboxes, are cut after their first digits.
+fn readable(line: &str) -> String {
+    /// More digits say nothing to a person.
+    const DIGITS: usize = 8;
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_hexdigit()) {
+        let run = rest[start..].find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len() - start);
+        let kept = if run > 4 * DIGITS { DIGITS } else { run };
+        text.push_str(&rest[..start + kept]);
+        if kept < run {
+            text.push('…');
+        }
+        rest = &rest[start + run..];
+    }
+    text + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_long_numbers_are_cut() {
+        let id = "0123456789abcdef".repeat(4);
+        assert_eq!(readable(&format!("web-{id} at 10.0.0.1, deadbeef")), "web-01234567… at 10.0.0.1, deadbeef");
+        assert_eq!(readable(&id), "01234567…");
+    }
 
     #[test]
     fn excused_violations_do_not_hide_one_without_excuse() {

@@ -232,6 +232,20 @@ pub const ALL: &[ClaimDef] = &[
         make: Pool(|| Box::new(pool::PodsGetVms)),
     },
     ClaimDef {
+        name: "no-race-fails-an-operation",
+        kind: Kind::Always,
+        about: "no operation on the pool fails because others write, too: neither of conflicts nor of a lost create race",
+        reference: Some("B I14, W2, W23"),
+        make: Pool(|| Box::new(pool::NoRaceFails)),
+    },
+    ClaimDef {
+        name: "free-vms-are-found",
+        kind: Kind::Always,
+        about: "no call is refused because one VM does not answer while another one that is available does",
+        reference: Some("B I14, W15"),
+        make: Pool(|| Box::new(pool::FreeVmsAreFound)),
+    },
+    ClaimDef {
         name: "addresses-are-selected-by-hash",
         kind: Kind::Always,
         about: "which address an ID is given follows from the list and the hash of the ID",

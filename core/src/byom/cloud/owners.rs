@@ -143,7 +143,7 @@ impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
             let mut sandboxes = self.sandboxes();
             match sandboxes.of_allocation(id) {
                 None => return Err(NotOwned::Unwanted),
-                Some(entry) if *entry.stopped.borrow() && !self.policy.stop_overlooks_start => return Err(NotOwned::Unwanted),
+                Some(entry) if entry.stopped.get() && !self.policy.stop_overlooks_start => return Err(NotOwned::Unwanted),
                 Some(entry) if matches!(entry.peer_pod, Some(Written::Seen(_))) => return Ok(()),
                 Some(entry) => entry.sandbox.clone(),
             }

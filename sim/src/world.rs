@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use crate::claim::{Claims, Context};
 use crate::cluster::{ClusterConfig, Fabric};
 use crate::fault::apply::Faults;
-use crate::kinds::{KindId, Registry, builtin, spiderpool};
+use crate::kinds::{self, KindId, Registry};
 use crate::object::Obj;
 use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
 use crate::record::{Narrator, Record};
@@ -27,7 +27,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// The types of Kubernetes and Spiderpool, and `objects`.
+    /// All types that a simulated cluster can serve, and `objects`.
     pub fn new(objects: Vec<(KindId, Obj)>) -> Self {
         Self { registry: Arc::new(registry()), objects }
     }
@@ -35,7 +35,7 @@ impl Stage {
 
 /// The types that a simulated cluster serves.
 pub fn registry() -> Registry {
-    Registry::new(builtin().into_iter().chain(spiderpool()))
+    Registry::new(kinds::all())
 }
 
 /// What is wanted of a run besides its verdict.
@@ -87,7 +87,7 @@ impl Outcome {
 }
 
 /// How long a process that panicked stays down: the first back-off of a kubelet.
-const BACK_OFF: Duration = Duration::from_secs(10);
+pub(crate) const BACK_OFF: Duration = Duration::from_secs(10);
 
 /// Runs a plan. The same plan gives the same digest in every thread, process and build profile.
 pub fn run(plan: &Plan, stage: &Stage, wish: Wish) -> Outcome {

@@ -8,10 +8,26 @@ use imbl::{OrdMap, OrdSet};
 
 use super::address::{Address, AddressKey};
 use super::allocation::IpAllocation;
-use super::go_json::length_of;
+use super::go_json::measure;
+use crate::word_hash::WordHash;
 
-/// A key, and its record before and after: at least one of them is there, and they differ.
-pub type RecordChange<'a> = (&'a Arc<str>, Option<&'a Arc<IpAllocation>>, Option<&'a Arc<IpAllocation>>);
+/// How the records of one document differ from those of another in one key.
+#[derive(Clone, Copy, Debug)]
+pub enum RecordChange<'a> {
+    /// Only the later one has it.
+    Added(&'a Arc<str>, &'a Arc<IpAllocation>),
+    /// They have different records under it.
+    Changed {
+        /// The key.
+        id: &'a Arc<str>,
+        /// The record of the earlier one.
+        from: &'a Arc<IpAllocation>,
+        /// The record of the later one.
+        to: &'a Arc<IpAllocation>,
+    },
+    /// Only the earlier one has it.
+    Removed(&'a Arc<str>, &'a Arc<IpAllocation>),
+}
 
 /// The map `allocatedIPs`. Persistent: a clone shares everything, and an edit costs O(log n).
 ///
@@ -23,6 +39,8 @@ pub struct Allocations {
     by_address: OrdSet<(u64, Arc<str>)>,
     /// The length of all entries without what separates them.
     entries_len: usize,
+    /// The sum of the hashes of all entries.
+    entries_hash: u64,
     /// How many records have a namespace.
     namespaces: usize,
     /// Only if there is no record.
@@ -62,6 +80,16 @@ impl Allocations {
         self.of_address(address.key()).any(|(_, record)| !textual || record.ip.text() == address.text())
     }
 
+    /// What has to be done to these records to make `later` of them, by key in byte order. Costs what changed, if `later` was
+    /// made of these records or both of a third.
+    pub fn changes<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = RecordChange<'a>> {
+        self.by_id.diff(&later.by_id).map(|item| match item {
+            DiffItem::Add(id, record) => RecordChange::Added(id, record),
+            DiffItem::Update { old, new } => RecordChange::Changed { id: new.0, from: old.1, to: new.1 },
+            DiffItem::Remove(id, record) => RecordChange::Removed(id, record),
+        })
+    }
+
     /// The number of records.
     pub fn len(&self) -> usize {
         self.by_id.len()
@@ -77,7 +105,9 @@ impl Allocations {
         let record = record.into();
         let previous = self.remove(&id);
         self.null = false;
-        self.entries_len += length_of(|out| record.write_entry(&id, out));
+        let entry = measure(|out| record.write_entry(&id, out));
+        self.entries_len += entry.len;
+        self.entries_hash = self.entries_hash.wrapping_add(entry.hash());
         self.namespaces += usize::from(record.pod_namespace.is_some());
         self.by_address.insert((record.ip.key().hash(), id.clone()));
         self.by_id.insert(id, record);
@@ -87,7 +117,9 @@ impl Allocations {
     /// Removes the record under a key and returns it.
     pub fn remove(&mut self, id: &str) -> Option<Arc<IpAllocation>> {
         let (id, record) = self.by_id.remove_with_key(id)?;
-        self.entries_len -= length_of(|out| record.write_entry(&id, out));
+        let entry = measure(|out| record.write_entry(&id, out));
+        self.entries_len -= entry.len;
+        self.entries_hash = self.entries_hash.wrapping_sub(entry.hash());
         self.namespaces -= usize::from(record.pod_namespace.is_some());
         self.by_address.remove(&(record.ip.key().hash(), id));
         Some(record)
@@ -104,16 +136,6 @@ impl Allocations {
             }
         }
         self
-    }
-
-    /// What differs in `newer`: keys with the record before and the one after, by key. For two versions of one map the cost
-    /// is that of their edits, whatever its size.
-    pub fn diff<'a>(&'a self, newer: &'a Self) -> impl Iterator<Item = RecordChange<'a>> {
-        self.by_id.diff(&newer.by_id).map(|item| match item {
-            DiffItem::Add(id, record) => (id, None, Some(record)),
-            DiffItem::Update { old: (id, old), new: (_, new) } => (id, Some(old), Some(new)),
-            DiffItem::Remove(id, record) => (id, Some(record), None),
-        })
     }
 
     pub(super) fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
@@ -136,6 +158,11 @@ impl Allocations {
             0 => "{}".len(),
             records => self.entries_len + 2 * records + "\n  }".len(),
         }
+    }
+
+    /// A number that equal records share. Constant.
+    pub(super) fn content_hash(&self) -> u64 {
+        WordHash::new().word(u64::from(self.null)).word(self.len() as u64).word(self.entries_hash).finish()
     }
 }
 
@@ -166,45 +193,31 @@ impl FromIterator<(Arc<str>, IpAllocation)> for Allocations {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
 
     use super::*;
 
-    fn record(id: &Arc<str>, address: u8) -> IpAllocation {
-        IpAllocation { allocation_id: id.clone(), ip: Address::new(format!("10.0.0.{address}")), ..IpAllocation::default() }
-    }
-
-    /// Records to set or, without an address, to remove.
-    fn edits(count: usize) -> impl Strategy<Value = Vec<(u8, Option<u8>)>> {
-        prop::collection::vec((any::<u8>(), prop::option::weighted(0.7, 0u8..4)), 0..count)
+    fn records(ids: &[(u8, u8)]) -> Allocations {
+        let record = |ip: u8| IpAllocation { ip: Address::new(format!("10.0.0.{ip}")), ..IpAllocation::default() };
+        ids.iter().map(|(id, ip)| (Arc::from(format!("id-{id}")), record(*ip))).collect()
     }
 
     proptest! {
         #[test]
-        fn the_difference_of_two_maps_is_that_of_plain_ones([common, old, new] in [edits(300), edits(20), edits(20)], related: bool) {
-            let edit = |map: &mut Allocations, edits: Vec<(u8, Option<u8>)>| {
-                for (id, address) in edits {
-                    let id: Arc<str> = format!("pod-{id}").into();
-                    match address {
-                        Some(address) => drop(map.insert(id.clone(), record(&id, address))),
-                        None => drop(map.remove(&id)),
+        fn the_changes_make_the_later_records_of_the_earlier(before in prop::collection::vec((0u8..40, 0u8..3), 0..40), after in prop::collection::vec((0u8..40, 0u8..3), 0..40)) {
+            let (before, after) = (records(&before), records(&after));
+            let mut made = before.clone();
+            for change in before.changes(&after) {
+                match change {
+                    RecordChange::Added(id, record) => prop_assert!(made.insert(id.clone(), record.clone()).is_none()),
+                    RecordChange::Changed { id, from, to } => {
+                        prop_assert_ne!(from, to);
+                        prop_assert_eq!(made.insert(id.clone(), to.clone()), Some(from.clone()));
                     }
+                    RecordChange::Removed(id, record) => prop_assert_eq!(made.remove(id), Some(record.clone())),
                 }
-            };
-            let mut older = Allocations::default();
-            edit(&mut older, common);
-            let mut newer = if related { older.clone() } else { Allocations::default() };
-            edit(&mut older, old);
-            edit(&mut newer, new);
-            let plain = |map: &Allocations| map.iter().map(|(id, record)| (id.clone(), record.ip.to_string())).collect::<BTreeMap<_, _>>();
-            let (before, after) = (plain(&older), plain(&newer));
-            let ids: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
-            let expected: Vec<_> = ids.into_iter().map(|id| (id, before.get(id), after.get(id))).filter(|(_, old, new)| old != new).collect();
-            let text = |record: Option<&Arc<IpAllocation>>| record.map(|record| record.ip.to_string());
-            let found: Vec<_> = older.diff(&newer).map(|(id, old, new)| (id, text(old), text(new))).collect();
-            prop_assert!(found.iter().map(|(id, old, new)| (*id, old.as_ref(), new.as_ref())).eq(expected));
+            }
+            prop_assert_eq!(made, after);
         }
     }
 }

@@ -49,6 +49,27 @@ pub struct Policy {
     pub lenient_settings: bool,
     /// `byom-namespace-not-written`: records have no field `podNamespace` (B §6).
     pub namespace_not_written: bool,
+    /// `byom-owner-recorded-late`: the PeerPod is written after the user data was sent; errors are only logged, and nobody looks
+    /// whether the record is still there (B S1, W5, W6).
+    pub owner_recorded_late: bool,
+    /// `byom-unfenced-vms`: VMs take user data and reboots whatever allocation they are held under. Nothing here looks at it:
+    /// it is for whoever makes or models the VMs behind [`VmAccess`](super::VmAccess).
+    pub unfenced_vms: bool,
+    /// `byom-owner-by-pod-name`: the owner of a PeerPod is the Pod that has the name when the PeerPod is written (B S1).
+    pub owner_by_pod_name: bool,
+    /// `byom-stop-on-callers-deadline`: the release of StopVM ends with the caller, who may have waited for one second (B W26).
+    pub stop_on_callers_deadline: bool,
+    /// `byom-stop-overlooks-start`: StopVM of a sandbox that is being started releases what is known so far, and the start goes
+    /// on (B X3).
+    pub stop_overlooks_start: bool,
+    /// `byom-controller-trusts-cache`: the PeerPod controller releases and deletes what its cache shows, without looking again
+    /// and without preconditions (B P1, P2).
+    pub controller_trusts_cache: bool,
+    /// `byom-younger-peer-pod-wins`: of two PeerPods of a Pod the one that was created first is deleted, although its allocation
+    /// may be the later one (B P1).
+    pub younger_peer_pod_wins: bool,
+    /// `byom-controller-configuration-frozen`: the PeerPod controller keeps the configuration of its first release (B P0, W20).
+    pub controller_configuration_frozen: bool,
 }
 
 /// One switch of a [`Policy`].
@@ -93,6 +114,14 @@ impl Policy {
         "byom-select-first" false select_first;
         "byom-lenient-settings" true lenient_settings;
         "byom-namespace-not-written" true namespace_not_written;
+        "byom-owner-recorded-late" true owner_recorded_late;
+        "byom-unfenced-vms" true unfenced_vms;
+        "byom-owner-by-pod-name" true owner_by_pod_name;
+        "byom-stop-on-callers-deadline" true stop_on_callers_deadline;
+        "byom-stop-overlooks-start" true stop_overlooks_start;
+        "byom-controller-trusts-cache" true controller_trusts_cache;
+        "byom-younger-peer-pod-wins" true younger_peer_pod_wins;
+        "byom-controller-configuration-frozen" true controller_configuration_frozen;
     };
 
     /// The documented behaviour, made safe.

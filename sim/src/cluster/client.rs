@@ -85,23 +85,33 @@ enum Sent {
     Held,
 }
 
+/// How long a server takes.
+struct ServerTime {
+    /// Its own part.
+    processing: Duration,
+    /// Etcd's part.
+    stored: Duration,
+    /// Until the answer leaves.
+    answer: Duration,
+}
+
 impl State {
-    /// How long the server's own part of a request takes, and then etcd's.
-    fn server_time(&self, server: usize, op: &Op, block: &Block) -> (Duration, Duration) {
+    /// How long the steps of a request take on the server.
+    fn server_time(&self, server: usize, op: &Op, block: &Block) -> ServerTime {
         let degraded = self.servers[server].degraded;
         let own = if degraded { &self.degraded_samplers } else { &self.samplers };
         let etcd = if degraded || self.etcd.is_degraded() { &self.degraded_samplers } else { &self.samplers };
-        let processing = own.processing.sample(high(block[2]));
-        let stored = match op {
-            Op::Get { resource_version: Some(_), .. } => Duration::ZERO,
-            Op::Get { .. } => etcd.quorum_read.sample(low(block[2])),
-            Op::List { options, .. } => match options.resource_version.as_deref() {
-                None | Some("") => etcd.quorum_read.sample(low(block[2])),
-                Some(_) => Duration::ZERO,
-            },
-            _ => etcd.commit.sample(low(block[2])),
+        let from_cache = match op {
+            Op::Get { resource_version, .. } => resource_version.is_some(),
+            Op::List { options, .. } => options.resource_version.as_deref().is_some_and(|version| !version.is_empty()),
+            _ => false,
         };
-        (processing, stored)
+        let (stored, answer) = match op {
+            _ if from_cache => (Duration::ZERO, Duration::ZERO),
+            Op::Get { .. } | Op::List { .. } => (etcd.quorum_read.sample(low(block[2])), etcd.quorum_read_answer.sample(low(block[2]))),
+            _ => (etcd.commit.sample(low(block[2])), etcd.commit_answer.sample(low(block[2]))),
+        };
+        ServerTime { processing: own.processing.sample(high(block[2])), stored, answer }
     }
 }
 
@@ -177,7 +187,7 @@ impl SimClient {
             Fate::Deliver { after, .. } if !state.servers[server].up => Sent::Fails(now + after * 2, TransportError::Refused),
             Fate::Deliver { after, again } => {
                 let request = request.take().unwrap_or_else(|| unreachable!("a request is sent once"));
-                let (processing, stored) = state.server_time(server, &request.op, &block);
+                let ServerTime { processing, stored, answer } = state.server_time(server, &request.op, &block);
                 let proposed = now + after + processing;
                 let at = proposed + stored;
                 let incarnation = self.fabric.rt.incarnation(process);
@@ -188,6 +198,7 @@ impl SimClient {
                         incarnation,
                         proposed,
                         at,
+                        answer,
                         outlives_server: false,
                         block,
                         phase: Phase::InFlight(request),

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use ipam_core::ApiError;
 use ipam_core::api::TransportError;
@@ -39,6 +40,8 @@ pub(crate) struct Exchange {
     pub proposed: SimTime,
     /// When the request is executed.
     pub at: SimTime,
+    /// From then until the answer leaves the server.
+    pub answer: Duration,
     /// The server has crashed between the two, and etcd carries the write out all the same (K §2.13).
     pub outlives_server: bool,
     pub block: Block,
@@ -103,10 +106,10 @@ impl State {
         if !matches!(self.exchanges.get_mut(ticket)?.phase, Phase::Done { .. }) {
             return None;
         }
-        let Exchange { client, server, phase, .. } = self.exchanges.remove(ticket)?;
+        let Exchange { client, server, answer, phase, .. } = self.exchanges.remove(ticket)?;
         let Phase::Done { result, at } = phase else { unreachable!("just checked") };
         let from = self.servers[server].process;
-        Some(Reply { result, at, fate: self.net.send(from, client).0 })
+        Some(Reply { result, at: at + answer, fate: self.net.send(from, client).0 })
     }
 
     /// Stores the result of an exchange that is being served; nothing happens if it has one or is gone.

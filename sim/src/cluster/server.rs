@@ -10,7 +10,7 @@ use crate::draw::{Concern, Draw};
 use crate::kinds::KindId;
 use crate::net::{Delay, Sampler, Side};
 use crate::rt::ProcessId;
-use crate::time::SimTime;
+use crate::time::{SimTime, Span};
 use ipam_core::api::Verb;
 
 /// How long the steps of a server take (K §11.2).
@@ -23,6 +23,11 @@ pub struct ServerDelays {
     pub commit: Delay,
     /// A quorum read.
     pub quorum_read: Delay,
+    /// From the moment a write is applied until the server sends its answer. Drawn at the quantile of `commit`: a slow
+    /// write is slow both ways. Default 0: what a server does then is part of `processing`.
+    pub commit_answer: Delay,
+    /// The same for a quorum read.
+    pub quorum_read_answer: Delay,
     /// From a commit until a server's watch cache has it.
     pub cache_lag: Delay,
     /// From the watch cache to the client's connection; the network comes on top.
@@ -37,6 +42,8 @@ impl Default for ServerDelays {
             processing: Delay::lognormal_us(500, 5_000, 100_000),
             commit: Delay::lognormal_us(3_000, 20_000, 200_000),
             quorum_read: Delay::lognormal_us(1_500, 12_000, 200_000),
+            commit_answer: Delay::Constant(Span::micros(0)),
+            quorum_read_answer: Delay::Constant(Span::micros(0)),
             cache_lag: Delay::lognormal_us(2_000, 30_000, 1_000_000),
             watch_lag: Delay::lognormal_us(700, 28_000, 1_000_000),
             webhook: Delay::lognormal_us(5_000, 100_000, 10_000_000),
@@ -51,6 +58,8 @@ impl ServerDelays {
             processing: Delay::lognormal_us(5_000, 500_000, 5_000_000),
             commit: Delay::lognormal_us(50_000, 1_500_000, 7_000_000),
             quorum_read: Delay::lognormal_us(20_000, 1_000_000, 7_000_000),
+            commit_answer: Delay::Constant(Span::micros(0)),
+            quorum_read_answer: Delay::Constant(Span::micros(0)),
             cache_lag: Delay::lognormal_us(100_000, 5_000_000, 30_000_000),
             watch_lag: Delay::lognormal_us(50_000, 5_000_000, 30_000_000),
             webhook: Delay::lognormal_us(500_000, 10_000_000, 10_000_000),
@@ -64,6 +73,8 @@ pub(crate) struct Samplers {
     pub processing: Sampler,
     pub commit: Sampler,
     pub quorum_read: Sampler,
+    pub commit_answer: Sampler,
+    pub quorum_read_answer: Sampler,
     pub cache_lag: Sampler,
     pub watch_lag: Sampler,
     pub webhook: Sampler,
@@ -75,6 +86,8 @@ impl Samplers {
             processing: delays.processing.sampler(),
             commit: delays.commit.sampler(),
             quorum_read: delays.quorum_read.sampler(),
+            commit_answer: delays.commit_answer.sampler(),
+            quorum_read_answer: delays.quorum_read_answer.sampler(),
             cache_lag: delays.cache_lag.sampler(),
             watch_lag: delays.watch_lag.sampler(),
             webhook: delays.webhook.sampler(),

@@ -15,6 +15,6 @@ mod source;
 pub mod toml;
 mod yaml;
 
-pub use choice::{Choice, Probability};
+pub use choice::{Choice, Open, Probability};
 pub use kinds::{With, kinds};
 pub use problem::{Position, Problem, Problems, Source};

@@ -8,6 +8,9 @@ pub mod counter;
 
 use std::sync::Arc;
 
+use ipam_core::ObjectKey;
+use k8s_openapi::api::core::v1::Namespace;
+
 use crate::cluster::Fabric;
 use crate::draw::Draw;
 use crate::input::{Problems, Source};
@@ -39,6 +42,11 @@ pub trait Work {
 
     /// Values that are impossible or far too large.
     fn problems(&self, source: Source<'_>) -> Problems;
+
+    /// Where the document of the BYOM pool is kept that the workload works on, if it works on one: figures are taken of it.
+    fn pool(&self) -> Option<ObjectKey> {
+        None
+    }
 
     /// Puts objects into the store before the cluster starts.
     fn preload(&self, fabric: &Arc<Fabric>, plan: &Plan) {
@@ -105,4 +113,13 @@ impl Note {
 pub(crate) fn note(fabric: &Fabric, process: ProcessId, note: &Note) {
     let at = fabric.rt.now();
     fabric.recorder(|recorder| recorder.observe(at, EventKind::Note { process, note }));
+}
+
+/// Puts a namespace into the store unless it is there.
+fn preload_namespace(fabric: &Fabric, name: &str) {
+    if !fabric.holds::<Namespace>(&ObjectKey::cluster(name)) {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some(name.to_owned());
+        fabric.preload_typed(namespace);
+    }
 }

@@ -295,7 +295,7 @@ impl Bed {
     }
 
     fn release(&self, pool: &TestPool, id: &str) -> Result<Released, PoolError> {
-        self.env.block_on(async { pool.release(id, Context::BACKGROUND).await }).result
+        self.env.block_on(async { pool.release(&id.into(), Releaser::Stop, Context::BACKGROUND).await }).result
     }
 
     fn recover(&self, pool: &TestPool) -> Result<Recovered, PoolError> {

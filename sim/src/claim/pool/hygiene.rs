@@ -60,7 +60,7 @@ mod tests {
     use super::super::testing::{give_back, on_stage};
     use crate::workload::byom::VmChange;
 
-    const CLAIM: &str = "vms-are-handed-out-clean";
+    const CLAIM: &str = "vms-are-clean-when-given";
 
     fn given(id: &str) -> VmChange {
         VmChange::Given { id: id.into(), tenant: None, going_down: false }

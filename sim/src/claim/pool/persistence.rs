@@ -9,8 +9,8 @@ use crate::workload::byom::PoolNote;
 /// An allocation that was acknowledged is recorded, and in every later document that a process of the pool writes, until its
 /// release begins or its sandbox is over. A record whose release ended with success does not come back.
 ///
-/// A ConfigMap that was deleted, made unreadable or robbed of its map of records has to be made anew with all that was
-/// acknowledged. A record that somebody outside removed or changed is not judged any more; nor is one that went away from
+/// A ConfigMap that was deleted, made unreadable or robbed of its map of records has to be made anew with all that sandboxes
+/// were told; an allocation that was on its way to its sandbox may be lost then. A record that somebody outside removed or changed is not judged any more; nor is one that went away from
 /// outside before its call was answered. Records that come back because a lost document is made from live owners are no
 /// violation: in doubt it is right to keep an address.
 ///
@@ -67,7 +67,7 @@ mod tests {
     use super::super::testing::{Stage, give_back, on_stage, take};
     use crate::rt::ProcessId;
 
-    const CLAIM: &str = "acknowledged-allocations-persist";
+    const CLAIM: &str = "acknowledged-records-persist";
 
     fn two(stage: &mut Stage) -> (ProcessId, ProcessId) {
         let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2,10.0.0.3");
@@ -133,9 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_document_has_to_be_made_anew_with_all_that_was_acknowledged() {
+    fn a_deleted_document_has_to_be_made_anew_with_all_that_was_told() {
         on_stage(CLAIM, |stage| {
             let (adaptor, person) = two(stage);
+            stage.delete(person);
+            stage.edit(adaptor, |_| {});
+            assert_eq!(stage.excuses(), [], "no sandbox was told anything");
+            stage.allocate(adaptor, "b", "10.0.0.2");
+            stage.told(adaptor, "b", "10.0.0.2");
             let whole = stage.document();
             stage.delete(person);
             stage.edit(adaptor, |document| *document = whole);
@@ -150,6 +155,7 @@ mod tests {
     fn an_unreadable_document_is_no_reason_to_write_an_empty_one() {
         on_stage(CLAIM, |stage| {
             let (adaptor, person) = two(stage);
+            stage.told(adaptor, "a", "10.0.0.1");
             stage.scribble(person);
             assert_eq!(stage.excuses(), []);
             stage.edit(adaptor, |_| {});

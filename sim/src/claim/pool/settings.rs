@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_address_is_drained_once_its_last_process_ended_and_another_recovered() {
-        on_stage("removed-addresses-are-drained", |stage| {
+        on_stage("addresses-that-left-are-drained", |stage| {
             let old = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
             let new = stage.adaptor("adaptor-1", "10.0.0.2");
             stage.recover(new);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ipam_core::FxHashMap;
-use ipam_core::byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument};
+use ipam_core::byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument, RecordChange};
 
 use super::processes::Read;
 use crate::object::Obj;
@@ -118,11 +118,12 @@ impl Change {
         let Some(after) = self.after.document() else { return };
         let none = PoolDocument::default();
         let before = self.before.whole().unwrap_or(&none);
-        self.records = before
-            .allocated
-            .diff(&after.allocated)
-            .map(|(id, before, after)| RecordEdit { id: id.clone(), before: before.cloned(), after: after.cloned() })
-            .collect();
+        let edit = |change: RecordChange<'_>| match change {
+            RecordChange::Added(id, record) => RecordEdit { id: id.clone(), before: None, after: Some(record.clone()) },
+            RecordChange::Changed { id, from, to } => RecordEdit { id: id.clone(), before: Some(from.clone()), after: Some(to.clone()) },
+            RecordChange::Removed(id, record) => RecordEdit { id: id.clone(), before: Some(record.clone()), after: None },
+        };
+        self.records = before.allocated.changes(&after.allocated).map(edit).collect();
         let (lost, gained) = before.available.diff(&after.available);
         let mut moved: FxHashMap<&str, usize> = FxHashMap::default();
         if !lost.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ipam_core::byom::{Address, AddressKey};
+use ipam_core::byom::{Address, AddressKey, PoolDocument};
 use ipam_core::{FxHashMap, FxHashSet};
 
 use crate::rt::ProcessId;
@@ -146,8 +146,16 @@ impl Ledger {
         !self.hands.contains_key(id)
     }
 
+    /// The allocations of [`Ledger::missing_from`] whose sandboxes were not told their address yet. A document that is made anew
+    /// may be without them: whoever makes them finds that out before anybody is told.
+    pub(super) fn lost_on_the_way(&self, document: &PoolDocument) -> Vec<Arc<str>> {
+        let mut missing = self.missing_from(document);
+        missing.retain(|id| self.get(id).is_some_and(|sandbox| sandbox.told.is_none()));
+        missing
+    }
+
     /// The IDs whose acknowledged address is not the one under which they are recorded in `document`; by ID. Linear.
-    pub(in super::super) fn missing_from(&self, document: &ipam_core::byom::PoolDocument) -> Vec<Arc<str>> {
+    pub(in super::super) fn missing_from(&self, document: &PoolDocument) -> Vec<Arc<str>> {
         let recorded = |id: &str, address: &AddressKey| document.allocated.get(id).is_some_and(|record| record.ip.key() == address);
         let acknowledged = self.sandboxes.iter().filter_map(|(id, sandbox)| Some((id, sandbox.acknowledged()?)));
         let missing = acknowledged.filter(|(id, grant)| self.is_ours(id) && !recorded(id, grant.address.key()));

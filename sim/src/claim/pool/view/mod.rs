@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
-use ipam_core::api::Verb;
+use ipam_core::api::{Reason, Verb};
 use ipam_core::byom::{DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, PoolConfigMap};
 
 use crate::kinds::KindId;
@@ -147,24 +147,27 @@ impl View {
     }
 
     fn answer(&mut self, client: ProcessId, verb: Verb, kind: KindId, key: Option<&ObjectKey>, outcome: Outcome) -> Option<Seen<'static>> {
-        let is_pool = key.is_some_and(|key| *key == self.key);
-        match verb {
-            Verb::Get if is_pool => {
-                self.kind = Some(kind);
-                let to = self.sight();
-                let process = self.processes.of(client);
-                let missing = matches!(outcome, Outcome::Http(404, _));
-                if let Some(from) = process.reads.take().filter(|_| missing || outcome == Outcome::Ok) {
-                    process.read = Some(Read { from, to });
-                }
-                None
-            }
-            // A create does not name its object, but the pool creates nothing else of this type.
-            Verb::Update | Verb::Create if is_pool || (verb == Verb::Create && self.kind == Some(kind)) => {
-                self.processes.is_of_pool(client).then_some(Seen::Wrote(outcome))
-            }
-            _ => None,
+        // A create does not name its object, but the pool creates nothing else of this type.
+        let is_pool = key.is_some_and(|key| *key == self.key) || verb == Verb::Create && self.kind == Some(kind);
+        if !is_pool {
+            return None;
         }
+        let to = self.sight();
+        let process = self.processes.of(client);
+        let missing = matches!(outcome, Outcome::Http(_, Reason::NotFound));
+        let raced = matches!(outcome, Outcome::Http(_, Reason::Conflict | Reason::AlreadyExists)) || missing;
+        if outcome != Outcome::Ok && !raced {
+            process.failed = Some(to.at);
+        }
+        if verb == Verb::Get {
+            self.kind = Some(kind);
+            if let Some(from) = process.reads.take().filter(|_| missing || outcome == Outcome::Ok) {
+                process.read = Some(Read { from, to });
+            }
+            return None;
+        }
+        let wrote = matches!(verb, Verb::Update | Verb::Create) && process.configuration.is_some();
+        wrote.then_some(Seen::Wrote(outcome))
     }
 
     fn commit(&mut self, by: ProcessId, revision: u64, after: State) -> Change {
@@ -200,6 +203,11 @@ impl View {
 
     fn take_records(&mut self, change: &Change) {
         let said = Said { by: change.by, at: change.at };
+        if let (true, Some(document)) = (change.anew, change.after.document()) {
+            for id in self.ledger.lost_on_the_way(document) {
+                self.ledger.hands.insert(id, Hand { said, revision: change.revision });
+            }
+        }
         for edit in &change.records {
             let Some(sandbox) = self.ledger.sandboxes.get_mut(&edit.id) else { continue };
             let recorded = |record: &Arc<ipam_core::byom::IpAllocation>| Recorded {

@@ -57,6 +57,8 @@ pub(in super::super) struct Process {
     pub(in super::super) read: Option<Read>,
     /// Its last read that was sent.
     pub(super) reads: Option<Sight>,
+    /// When a request about the pool last failed for it, other than by a race.
+    pub(in super::super) failed: Option<SimTime>,
     /// When it last went on after a pause.
     pub(in super::super) resumed: Option<SimTime>,
     /// The recovery that it is about, or was last.

@@ -1,0 +1,191 @@
+//! Many adaptors allocate from one pool, and nothing else happens: the question of capacity (B §8).
+//!
+//! ```text
+//!  adaptor-0    ── GET ── PUT ── 200
+//!  adaptor-1    ──── GET ── PUT ── 409 ── sleep ── GET ── PUT ── 200
+//!     …
+//!  adaptor-63   ── GET ──── PUT ── 409 ── sleep ── GET ── …
+//! ```
+//! There are no pods, no kubelets and no PeerPods: each adaptor asks its [`VmPool`](ipam_core::byom::VmPool) directly, the pool's
+//! document exists at the beginning, and what is allocated is never released.
+
+mod client;
+mod draft;
+mod instance;
+mod pool;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_core::ObjectKey;
+use ipam_core::byom::{Policy, PoolConfigMap, Retry};
+use ipam_core::rate_limit::{CLIENT_GO, RateLimit};
+use ipam_core::retry::{Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::pool_key;
+use crate::cluster::Fabric;
+use crate::input::{Open, Problems, Source};
+use crate::net::Delay;
+use crate::plan::{CLIENTS_MAX, OpKind, Plan, WorkloadPlan};
+use crate::time::Span;
+use crate::workload::{Work, at_most};
+
+pub use draft::BurstDraft;
+
+/// The most addresses of a pool: more than its document could ever record (B §1.2).
+pub const ADDRESSES_MAX: u32 = 1 << 17;
+
+/// The adaptors of a plan and their pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BurstPlan {
+    /// How many adaptors, each on a host of its own.
+    pub instances: u32,
+    /// How many addresses the pool has.
+    pub addresses: u32,
+    /// How many of them have a record at the beginning: the first ones.
+    #[serde(default)]
+    pub taken: u32,
+    /// How many of the others belong to a VM that does not answer: the first ones.
+    #[serde(default)]
+    pub dead: u32,
+    /// How a write that met a conflict is tried again.
+    #[serde(default)]
+    pub retry: RetryName,
+    /// How many requests an adaptor may make.
+    #[serde(default)]
+    pub throttle: Throttle,
+    /// Whether a VM is tried before it is handed out.
+    #[serde(default)]
+    pub probes: bool,
+    /// How long it takes to connect to a VM that answers.
+    #[serde(default = "dial")]
+    pub dial: Delay,
+    /// What an adaptor needs between an answer and the request that follows it. Nothing after a sleep of its own.
+    #[serde(default = "think")]
+    pub think: Span,
+}
+
+/// d of B §8.1, with the spread of the other delays.
+fn dial() -> Delay {
+    Delay::Uniform { low: Span::micros(1_600), high: Span::micros(2_400) }
+}
+
+/// t of B §8.1.
+fn think() -> Span {
+    Span::micros(500)
+}
+
+/// A way to try a write again, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RetryName {
+    /// What goes with the policy: patient, or with the deviation `byom-four-attempts` client-go's `DefaultBackoff`.
+    #[default]
+    Own,
+    /// client-go's `DefaultBackoff`: 4 attempts, 10 ms times 5, 10 % jitter.
+    DefaultBackoff,
+    /// client-go's `DefaultRetry`: 5 attempts, 10 ms, 10 % jitter.
+    DefaultRetry,
+    /// 12 attempts with full jitter up to 500 ms.
+    Twelve,
+    /// Full jitter up to 500 ms for as long as the operation has time.
+    Patient,
+}
+
+impl Open for RetryName {}
+
+impl RetryName {
+    fn retry(self, policy: &Policy) -> Retry {
+        let preset = |backoff: Backoff| Retry::Backoff(backoff);
+        match self {
+            RetryName::Own => Retry::of(policy),
+            RetryName::DefaultBackoff => preset(DEFAULT_BACKOFF),
+            RetryName::DefaultRetry => preset(DEFAULT_RETRY),
+            RetryName::Twelve => Retry::TWELVE,
+            RetryName::Patient => Retry::PATIENT,
+        }
+    }
+}
+
+/// A limit on the client side, by name (K §4.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Throttle {
+    /// No limit.
+    #[default]
+    None,
+    /// client-go's default: 5 requests a second after a burst of 10.
+    ClientGo,
+    /// client-go's default with its burst used up: 200 ms from each request to the next.
+    Drained,
+}
+
+impl Open for Throttle {}
+
+impl Throttle {
+    fn limit(self) -> Option<RateLimit> {
+        match self {
+            Throttle::None => None,
+            Throttle::ClientGo => Some(CLIENT_GO),
+            Throttle::Drained => Some(RateLimit { burst: 1, ..CLIENT_GO }),
+        }
+    }
+}
+
+/// An allocation that an adaptor is to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Allocate {
+    /// For which pod, in namespace `default`.
+    pub pod: String,
+}
+
+impl From<BurstPlan> for WorkloadPlan {
+    fn from(plan: BurstPlan) -> Self {
+        Self::ByomBurst(plan)
+    }
+}
+
+/// The name of the adaptor with this number.
+pub fn adaptor_name(number: u32) -> String {
+    format!("adaptor-{number}")
+}
+
+impl Work for BurstPlan {
+    fn actor_names(&self) -> Vec<String> {
+        (0..self.instances).map(adaptor_name).collect()
+    }
+
+    fn takes(&self, op: &OpKind) -> Result<(), &'static str> {
+        if matches!(op, OpKind::Allocate(_)) { Ok(()) } else { Err("`allocate`") }
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        let mut problems = Problems::new();
+        problems.append(at_most(source, "instances", "`workload.instances`", u64::from(self.instances), u64::from(CLIENTS_MAX)));
+        problems.append(at_most(source, "addresses", "`workload.addresses`", u64::from(self.addresses), u64::from(ADDRESSES_MAX)));
+        problems.append(at_most(source, "taken", "`workload.taken`", u64::from(self.taken), u64::from(self.addresses)));
+        problems
+    }
+
+    fn pool(&self) -> Option<ObjectKey> {
+        Some(pool_key())
+    }
+
+    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+        // The user's own manifests may bring a pool.
+        if !fabric.holds::<PoolConfigMap>(&pool_key()) {
+            pool::preload(fabric, self);
+        }
+    }
+
+    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+        instance::install(fabric, plan, self);
+    }
+}
+
+/// How long a process that panicked stays down.
+const BACK_OFF: Duration = crate::world::BACK_OFF;

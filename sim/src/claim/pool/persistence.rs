@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::view::{Change, Sandbox, Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::byom::PoolNote;
+use crate::workload::byom::{PoolNote, short};
 
 /// An allocation that was acknowledged is recorded, and in every later document that a process of the pool writes, until its
 /// release begins or its sandbox is over. A record whose release ended with success does not come back.
@@ -23,7 +23,9 @@ impl PoolClaim for RecordsPersist {
         match seen {
             Seen::Commit(change) if change.by_pool => {
                 for id in lost(change, view) {
-                    findings.violated(|| vec![format!("the record of {id} is lost"), view.story_of_write(change), view.story_of(&id)]);
+                    findings.violated(|| {
+                        vec![format!("the record of {id} is lost", id = short(&id)), view.story_of_write(change), view.story_of(&id)]
+                    });
                 }
                 if change.anew {
                     return;
@@ -32,7 +34,9 @@ impl PoolClaim for RecordsPersist {
                 let back = |sandbox: &Sandbox| sandbox.released.is_some() && sandbox.times_recorded > 1;
                 let added = change.records.iter().filter(|edit| edit.added().is_some()).map(|edit| &edit.id);
                 for id in added.filter(|id| view.ledger.is_ours(id) && view.ledger.get(id).is_some_and(back)) {
-                    findings.violated(|| vec![format!("the record of {id} is back"), view.story_of_write(change), view.story_of(id)]);
+                    findings.violated(|| {
+                        vec![format!("the record of {id} is back", id = short(id)), view.story_of_write(change), view.story_of(id)]
+                    });
                 }
             }
             Seen::Note(_, PoolNote::Allocated { id, address, .. } | PoolNote::Told { id, address }) => {
@@ -41,7 +45,10 @@ impl PoolClaim for RecordsPersist {
                 if !recorded && view.ledger.is_live(id) && view.ledger.is_ours(id) {
                     findings.violated(|| {
                         let version = document.version;
-                        vec![format!("{id} is given {address}, which is not recorded for it in version {version}"), view.story_of(id)]
+                        vec![
+                            format!("{id} is given {address}, which is not recorded for it in version {version}", id = short(id)),
+                            view.story_of(id),
+                        ]
                     });
                 }
             }

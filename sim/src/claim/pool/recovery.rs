@@ -7,7 +7,7 @@ use ipam_core::byom::{Address, Policy, PoolConfig};
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::byom::PoolNote;
+use crate::workload::byom::{PoolNote, short};
 
 /// While a process recovers, none of its commits removes or alters the record of a live sandbox whose release has not begun.
 /// A document that it makes anew has the records of all sandboxes that were told their address.
@@ -33,7 +33,7 @@ impl PoolClaim for RecoveryKeepsRecords {
             findings.violated(|| {
                 let name = view.name(change.by);
                 vec![
-                    format!("{name} recovers, and its write does not keep the record of {id}"),
+                    format!("{name} recovers, and its write does not keep the record of {id}", id = short(&id)),
                     view.story_of_write(change),
                     view.story_of(&id),
                 ]

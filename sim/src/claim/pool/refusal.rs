@@ -1,20 +1,30 @@
 //! B I14, call by call: neither a race nor a dead VM is a reason to fail.
 
+use std::time::Duration;
+
 use ipam_core::byom::Effort;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::byom::{Failure, PoolNote};
+use crate::rt::ProcessId;
+use crate::workload::byom::{Failure, PoolNote, short};
 
-/// No allocation and no release fails because every write of it came second, unless a request failed for another reason.
+/// No allocation, no release and no recovery fails because every write of it came second, unless a request failed for another
+/// reason.
 ///
-/// Broken by `byom-create-race-fails` (W2) and `byom-four-attempts` (W23). It does not see recoveries.
+/// Broken by `byom-create-race-fails` (W2) and `byom-four-attempts` (W23). It does not see operations in which both happened.
 pub(in super::super) struct RacesAreRetried;
+
+/// A recovery that failed within this time did not fail because its time was up.
+const IN_TIME: Duration = Duration::from_secs(25);
 
 impl PoolClaim for RacesAreRetried {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, note) = seen else { return };
         let (id, effort, failure) = match note {
+            PoolNote::RecoverEnded { result: Err(Failure::Exhausted | Failure::Writing), .. } => {
+                return recovery(*process, view, findings);
+            }
             PoolNote::Refused { id, why, effort, .. } => (id, effort, *why),
             PoolNote::ReleaseEnded { id, failure: Some(failure), effort, .. } => (id, effort, *failure),
             _ => return,
@@ -33,13 +43,25 @@ impl PoolClaim for RacesAreRetried {
                 let name = view.name(*process);
                 vec![
                     format!(
-                        "{name} gives up on {id} ({failure}): of {writes} writes {conflicts} met a conflict and {create_races} came second in \
-                         creating the ConfigMap; {reads} reads, and no request failed otherwise"
+                        "{name} gives up on {} ({failure}): of {writes} writes {conflicts} met a conflict and {create_races} came second in \
+                         creating the ConfigMap; {reads} reads, and no request failed otherwise",
+                        short(id)
                     ),
                     view.story_of(id),
                 ]
             });
         }
+    }
+}
+
+fn recovery(process: ProcessId, view: &View, findings: &mut Findings) {
+    let Some(known) = view.processes.get(process) else { return };
+    let Some(began) = known.recovery.map(|recovery| recovery.at) else { return };
+    if known.raced >= Some(began) && known.failed < Some(began) && view.at.since(began) < IN_TIME {
+        findings.violated(|| {
+            let name = view.name(process);
+            vec![format!("{name} gives up its recovery, begun at {began}: a write of it came second, and no request failed otherwise")]
+        });
     }
 }
 
@@ -59,7 +81,10 @@ impl PoolClaim for FreeVmsAreFound {
             findings.violated(|| {
                 let (name, free, probes) = (view.name(*process), free.len(), effort.probes);
                 vec![
-                    format!("{name} is refused an address for {id} after {probes} VMs did not answer, although {free} do, {first} for one"),
+                    format!(
+                        "{name} is refused an address for {} after {probes} VMs did not answer, although {free} do, {first} for one",
+                        short(id)
+                    ),
                     view.story_of(id),
                 ]
             });
@@ -69,13 +94,10 @@ impl PoolClaim for FreeVmsAreFound {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use ipam_core::api::Reason;
 
     use super::super::testing::{Stage, on_stage};
     use super::*;
-    use crate::rt::ProcessId;
     use crate::workload::byom::VmChange;
 
     fn refused(stage: &mut Stage, process: ProcessId, why: Failure, effort: Effort) {
@@ -98,6 +120,27 @@ mod tests {
             stage.wrote(adaptor, Reason::InternalError);
             refused(stage, adaptor, Failure::Exhausted, Effort { writes: 4, conflicts: 4, ..Effort::default() });
             assert_eq!(stage.excuses(), [None, None]);
+        });
+    }
+
+    #[test]
+    fn a_recovery_that_only_came_second_may_not_fail() {
+        on_stage("no-race-fails-an-operation", |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+            let fails = |stage: &mut Stage| {
+                stage.note(adaptor, PoolNote::RecoverEnded { result: Err(Failure::Writing), effort: Effort::default() });
+            };
+            stage.recover(adaptor);
+            stage.wrote(adaptor, Reason::AlreadyExists);
+            stage.wrote(adaptor, Reason::InternalError);
+            fails(stage);
+            stage.recover(adaptor);
+            fails(stage);
+            assert_eq!(stage.excuses(), []);
+            stage.recover(adaptor);
+            stage.wrote(adaptor, Reason::AlreadyExists);
+            fails(stage);
+            assert_eq!(stage.excuses(), [None]);
         });
     }
 

@@ -2,7 +2,7 @@
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::byom::PoolNote;
+use crate::workload::byom::{PoolNote, short};
 use ipam_core::byom::{AddressKey, PoolConfig};
 
 /// Once the last process that was configured with an address has ended, and a recovery that began later has ended well, the
@@ -42,7 +42,10 @@ impl PoolClaim for Drained {
                         };
                         let name = view.name(*process);
                         vec![
-                            format!("{name} is given {address} for {id}, with which no running process is configured: {since}"),
+                            format!(
+                                "{name} is given {address} for {id}, with which no running process is configured: {since}",
+                                id = short(id)
+                            ),
                             view.story_of(id),
                         ]
                     });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_core::FxHashMap;
 use ipam_core::byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument, RecordChange};
 
-use super::processes::Read;
+use super::processes::Reads;
 use crate::object::Obj;
 use crate::rt::ProcessId;
 use crate::time::SimTime;
@@ -107,8 +107,8 @@ pub(in crate::claim) struct Change {
     pub(in super::super) lost: Vec<Address>,
     /// What the list has gained; what moved is not among it.
     pub(in super::super) gained: Vec<Address>,
-    /// What the writer had read last.
-    pub(in super::super) read: Option<Read>,
+    /// What the writer had read.
+    pub(in super::super) read: Reads,
 }
 
 impl Change {

@@ -158,11 +158,14 @@ impl View {
         let raced = matches!(outcome, Outcome::Http(_, Reason::Conflict | Reason::AlreadyExists)) || missing;
         if outcome != Outcome::Ok && !raced {
             process.failed = Some(to.at);
+        } else if raced && !missing {
+            process.raced = Some(to.at);
         }
         if verb == Verb::Get {
             self.kind = Some(kind);
             if let Some(from) = process.reads.take().filter(|_| missing || outcome == Outcome::Ok) {
-                process.read = Some(Read { from, to });
+                process.read.rotate_right(1);
+                process.read[0] = Some(Read { from, to });
             }
             return None;
         }
@@ -183,7 +186,7 @@ impl View {
             records: Vec::new(),
             lost: Vec::new(),
             gained: Vec::new(),
-            read: self.processes.get(by).and_then(|process| process.read),
+            read: self.processes.get(by).map(|process| process.read).unwrap_or_default(),
         };
         change.work_out();
         self.commits += 1;
@@ -204,9 +207,7 @@ impl View {
     fn take_records(&mut self, change: &Change) {
         let said = Said { by: change.by, at: change.at };
         if let (true, Some(document)) = (change.anew, change.after.document()) {
-            for id in self.ledger.lost_on_the_way(document) {
-                self.ledger.hands.insert(id, Hand { said, revision: change.revision });
-            }
+            self.ledger.made_anew(document);
         }
         for edit in &change.records {
             let Some(sandbox) = self.ledger.sandboxes.get_mut(&edit.id) else { continue };
@@ -220,6 +221,7 @@ impl View {
                 sandbox.recorded = Some(recorded(record));
                 sandbox.times_recorded += 1;
                 sandbox.removed = None;
+                sandbox.lost_on_the_way = false;
             } else if let Some(record) = edit.removed() {
                 sandbox.removed = Some(recorded(record));
             }
@@ -283,7 +285,7 @@ impl View {
                 let began = self.moment;
                 self.recovering.push(process);
                 let process = self.processes.of(process);
-                process.recovery = Some(Recovery { disturbed: false, began });
+                process.recovery = Some(Recovery { disturbed: false, began, at: said.at });
                 process.recovers = true;
             }
             PoolNote::RecoverEnded { .. } => {
@@ -300,7 +302,7 @@ impl View {
 
     /// A record that went away by somebody outside before its call was answered is not the pool's to answer for.
     fn disown(&mut self, id: &Arc<str>, address: &ipam_core::byom::AddressKey, said: Said) {
-        let untouched = |sandbox: &Sandbox| sandbox.removed.is_none();
+        let untouched = |sandbox: &Sandbox| sandbox.removed.is_none() && !sandbox.lost_on_the_way;
         let meddled = self.ledger.get(id).is_some_and(|sandbox| self.meddled > sandbox.meddled_at_ask && untouched(sandbox));
         let record = self.state.document().and_then(|document| document.allocated.get(id));
         if meddled && record.is_none_or(|record| record.ip.key() != address) {

@@ -66,11 +66,10 @@ pub(in super::super) struct OneMeaning;
 impl PoolClaim for OneMeaning {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, PoolNote::Configured { setting, config }) = seen else { return };
-        let same_setting = |configuration: &PoolConfig| same_set(configuration, config);
         let mut others = view.processes.running().filter(|(other, known)| other != process && known.setting == *setting);
         // Whoever came before was compared with the others of its time.
         if let Some((other, known)) = others.next()
-            && !same_setting(&known.config)
+            && !same_set(&known.config, config)
         {
             findings.violated(|| {
                 let (name, other) = (view.name(*process), view.name(other));
@@ -82,8 +81,9 @@ impl PoolClaim for OneMeaning {
 }
 
 fn same_set(one: &PoolConfig, other: &PoolConfig) -> bool {
-    let within = |one: &PoolConfig, other: &PoolConfig| one.pool().iter().all(|address| other.contains(address.key()));
-    one.pool() == other.pool() || within(one, other) && within(other, one)
+    // Copies of one list share everything.
+    let (only_one, only_other) = one.pool().diff(other.pool());
+    only_one.iter().all(|address| other.contains(address.key())) && only_other.iter().all(|address| one.contains(address.key()))
 }
 
 #[cfg(test)]

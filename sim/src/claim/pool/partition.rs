@@ -9,6 +9,9 @@ use crate::workload::byom::short;
 /// In every document that a process of the pool commits, each address, however it is spelled, is at most once in the list
 /// and the records together. What the commit did not touch is not looked at: somebody outside may have damaged it.
 ///
+/// A document that is made anew is looked at as a whole, so it must not have the records of both an allocation that was
+/// released and the one that followed it.
+///
 /// Broken by `byom-textual-addresses`. It does not see lost updates: each document is made from one consistent one.
 pub(in super::super) struct Partition;
 

@@ -40,7 +40,7 @@ impl PoolClaim for RecordsPersist {
                 }
             }
             Seen::Note(_, PoolNote::Allocated { id, address, .. } | PoolNote::Told { id, address }) => {
-                let Some(document) = view.state.document() else { return };
+                let Some(document) = view.state.whole() else { return };
                 let recorded = document.allocated.get(id).is_some_and(|record| record.ip.key() == address.key());
                 if !recorded && view.ledger.is_live(id) && view.ledger.is_ours(id) {
                     findings.violated(|| {
@@ -154,6 +154,21 @@ mod tests {
             assert_eq!(stage.excuses(), []);
             stage.delete(person);
             stage.edit(adaptor, |_| {});
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn what_is_lost_on_its_way_may_not_be_told() {
+        on_stage(CLAIM, |stage| {
+            let (adaptor, person) = two(stage);
+            stage.ask(adaptor, "b");
+            stage.edit(adaptor, |document| take(document, "b", "10.0.0.2"));
+            stage.delete(person);
+            stage.allocated(adaptor, "b", "10.0.0.2");
+            stage.edit(adaptor, |_| {});
+            assert_eq!(stage.excuses(), []);
+            stage.told(adaptor, "b", "10.0.0.2");
             assert_eq!(stage.excuses(), [None]);
         });
     }

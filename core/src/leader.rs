@@ -404,7 +404,9 @@ struct Runner<C, V> {
 impl<C: Client, V: Env> Runner<C, V> {
     async fn run(mut self, mut cancelled: latest::Receiver<bool>) {
         // A dropped sender cancels, too.
-        let cancelled = async move { drop(cancelled.wait_for(|cancelled| *cancelled).await) };
+        let cancelled = async move {
+            let _ = cancelled.wait_for(|cancelled| *cancelled).await;
+        };
         let end = match race(cancelled, self.acquire_and_hold()).await {
             Either::Left(()) => Phase::Cancelled,
             Either::Right(()) => Phase::Lost,

@@ -53,7 +53,7 @@ fn a_document_that_is_lost_between_read_and_write_is_rebuilt() {
         Act::Serve
     });
     bed.allocate(&bed.process(), "b").unwrap();
-    assert_eq!(bed.log(), "GGPGGCGP");
+    assert_eq!(bed.log(), "GGPGGCPGP");
     assert_eq!(bed.holders().into_iter().map(|(id, _)| id).collect::<Vec<_>>(), ["a", "b"]);
 }
 

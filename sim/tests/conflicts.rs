@@ -56,6 +56,12 @@ struct Measured {
     sharing: Mean,
 }
 
+/// Of a hundred figures that are right, one is three standard errors off every few changes of the random numbers. Whoever sees
+/// that sets `BURSTS_FACTOR` to 20 or so: a figure that is right comes closer then, and one that is wrong goes further off.
+fn factor() -> u64 {
+    std::env::var("BURSTS_FACTOR").ok().and_then(|factor| factor.parse().ok()).unwrap_or(1)
+}
+
 /// A kind of burst.
 #[derive(Clone)]
 struct Burst {
@@ -94,7 +100,7 @@ impl Burst {
         }
         let stage = Stage::new(Vec::new());
         let mut values: [Vec<f64>; 4] = Default::default();
-        for seed in 0..bursts {
+        for seed in 0..bursts * factor() {
             let outcome = run(&scenario.draw(seed), &stage, Wish::default());
             assert_eq!((outcome.broken, &*outcome.violations), (None, &[][..]));
             let counts = outcome.pool.unwrap().counts;
@@ -143,9 +149,10 @@ fn assert_rows(burst: &Burst, bursts: impl Fn(u32) -> u64, rows: &[Expected], wh
 
 /// As many bursts of N adaptors as give a standard error that tells the model from a wrong one.
 fn fewer_of_large(instances: u32) -> u64 {
-    (12_000 / u64::from(instances)).clamp(300, 2_000)
+    (12_000 / u64::from(instances)).clamp(400, 2_000)
 }
 
+/// What is promised about simultaneous starts is promised over so many bursts.
 const BURSTS: u64 = 1_000;
 
 #[test]
@@ -188,7 +195,7 @@ fn simultaneous_bursts_as_coded_lose_and_share_as_the_model_does() {
         (64, 3.76, 0.869, Mean(7.37237, 0.00570), Mean(0.45987, 0.01020)),
     ] {
         let what = format!("N = {instances}");
-        let measured = burst.measure(instances, BURSTS);
+        let measured = burst.measure(instances, fewer_of_large(instances));
         assert_near(&measured, conflicts, exhausted, &what);
         measured.lost.assert_agrees(lost, &format!("{what}: granted but lost"));
         measured.sharing.assert_agrees(sharing, &format!("{what}: callers that share an address"));
@@ -245,4 +252,18 @@ fn bursts_with_200_ms_before_each_request_conflict_as_in_the_model() {
     ];
     let burst = Burst { spread: Span::secs(1), think: Span::millis(200), ..PLAIN };
     assert_rows(&burst, fewer_of_large, &rows, "throttled");
+}
+
+/// A real token bucket that is used up is kinder than that row: the tokens of the time that a request and a back-off take count.
+/// The reference is the model with such a bucket before each request.
+#[test]
+fn bursts_with_a_drained_bucket_conflict_as_in_a_model_with_buckets() {
+    let rows = [
+        expected(2, (0.18244, 0.00120), (0.0, 0.0)),
+        expected(8, (1.54829, 0.00170), (0.16182, 0.00060)),
+        expected(16, (2.46060, 0.00083), (0.42387, 0.00031)),
+        expected(64, (3.56256, 0.00027), (0.82829, 0.00002)),
+    ];
+    let burst = Burst { spread: Span::secs(1), throttle: Throttle::Drained, ..PLAIN };
+    assert_rows(&burst, fewer_of_large, &rows, "drained");
 }

@@ -56,8 +56,9 @@ struct Measured {
     sharing: Mean,
 }
 
-/// Of a hundred figures that are right, one is three standard errors off every few changes of the random numbers. Whoever sees
-/// that sets `BURSTS_FACTOR` to 20 or so: a figure that is right comes closer then, and one that is wrong goes further off.
+/// With so many figures that are right, one is three standard errors off after every seventh or so change of the random numbers.
+/// Whoever sees that sets `BURSTS_FACTOR` to 20: a figure that is right comes closer then, and one that is wrong goes further
+/// off. (Seeds 0 to 399 with N = 64 over 50 ms are such a case: 3.2 standard errors; 30,000 seeds: 1.0.)
 fn factor() -> u64 {
     std::env::var("BURSTS_FACTOR").ok().and_then(|factor| factor.parse().ok()).unwrap_or(1)
 }
@@ -100,7 +101,9 @@ impl Burst {
         }
         let stage = Stage::new(Vec::new());
         let mut values: [Vec<f64>; 4] = Default::default();
-        for seed in 0..bursts * factor() {
+        // Rows do not share seeds: one unlucky stretch of them must not count several times.
+        let first = u64::from(instances) * 1_000_000_000 + self.spread.0.as_micros() as u64 * 100;
+        for seed in first..first + bursts * factor() {
             let outcome = run(&scenario.draw(seed), &stage, Wish::default());
             assert_eq!((outcome.broken, &*outcome.violations), (None, &[][..]));
             let counts = outcome.pool.unwrap().counts;
@@ -170,7 +173,7 @@ fn simultaneous_bursts_with_the_policy_in_use_conflict_as_the_table_says() {
 fn simultaneous_bursts_with_the_flat_retry_conflict_as_the_table_says() {
     let burst = Burst { retry: RetryName::DefaultRetry, ..PLAIN };
     for (instances, conflicts, exhausted) in [(8, 3.11, 0.368), (16, 4.01, 0.655), (32, 4.44, 0.790), (64, 4.69, 0.880)] {
-        assert_near(&burst.measure(instances, BURSTS), conflicts, exhausted, &format!("N = {instances}"));
+        assert_near(&burst.measure(instances, fewer_of_large(instances)), conflicts, exhausted, &format!("N = {instances}"));
     }
 }
 
@@ -178,7 +181,7 @@ fn simultaneous_bursts_with_the_flat_retry_conflict_as_the_table_says() {
 fn simultaneous_bursts_with_twelve_jittered_attempts_conflict_as_the_table_says() {
     let burst = Burst { retry: RetryName::Twelve, ..PLAIN };
     for (instances, conflicts, exhausted) in [(8, 1.75, 0.0), (16, 2.49, 0.0), (32, 3.39, 0.0), (64, 4.41, 0.0)] {
-        assert_near(&burst.measure(instances, BURSTS), conflicts, exhausted, &format!("N = {instances}"));
+        assert_near(&burst.measure(instances, fewer_of_large(instances)), conflicts, exhausted, &format!("N = {instances}"));
     }
 }
 

@@ -28,12 +28,7 @@ pub(crate) struct Bursts {
 impl Bursts {
     /// Bursts of 64 adaptors that try again in this way.
     pub(crate) fn of_64(retry: RetryName) -> Self {
-        let draft = BurstDraft {
-            instances: Choice::Is(64),
-            retry: Choice::Is(retry),
-            probes: Choice::Is(false),
-            ..BurstDraft::default()
-        };
+        let draft = BurstDraft { instances: Choice::Is(64), retry: Choice::Is(retry), probes: Choice::Is(false), ..BurstDraft::default() };
         Self { scenario: scenario(draft), stage: Stage::new(Vec::new()) }
     }
 

@@ -145,7 +145,11 @@ fn assert_rows(burst: &Burst, bursts: impl Fn(u32) -> u64, rows: &[Expected], wh
         let what = format!("{what}, N = {}", row.instances);
         let measured = burst.measure(row.instances, bursts(row.instances));
         measured.conflicts.assert_agrees(row.conflicts, &format!("{what}: conflicts per call"));
-        measured.exhausted.assert_agrees(row.exhausted, &format!("{what}: probability to exhaust"));
+        // Where hardly anything happens, what happened says little about its scatter: what should happen says more.
+        let calls = (bursts(row.instances) * factor() * u64::from(row.instances)) as f64;
+        let least = (row.exhausted.0 * (1.0 - row.exhausted.0) / calls).sqrt();
+        let exhausted = Mean(measured.exhausted.0, measured.exhausted.1.max(least));
+        exhausted.assert_agrees(row.exhausted, &format!("{what}: probability to exhaust"));
         assert_eq!((measured.lost, measured.sharing), (Mean(0.0, 0.0), Mean(0.0, 0.0)), "{what}: nothing is lost or shared");
     }
 }

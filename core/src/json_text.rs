@@ -17,6 +17,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::word_hash::WordHash;
+
 /// A value with one canonical text.
 ///
 /// `a == b` exactly if `a.to_text() == b.to_text()`, and `from_text(to_text(a)) == a`.
@@ -33,6 +35,12 @@ pub trait TextForm: Clone + Eq {
     /// The length in bytes of the canonical text. Types that can know it without making the text should.
     fn text_len(&self) -> usize {
         self.to_text().len()
+    }
+
+    /// A number that tells this value from others, though not from all: see [`JsonText::content_hash`]. Types that can
+    /// know it without making the text should.
+    fn content_hash(&self) -> u64 {
+        WordHash::new().text(&self.to_text()).finish()
     }
 
     /// Whether this value is not written at all: its field is left out. There is at most one such value.
@@ -58,6 +66,7 @@ impl InvalidText {
 /// | operation | cost, for a document of `n` bytes |
 /// |---|---|
 /// | `clone`, `text_len`, `is_absent` | constant (given a constant [`TextForm::text_len`]) |
+/// | `content_hash` | O(n) for verbatim text, else constant (given a constant [`TextForm::content_hash`]) |
 /// | `parse`, `text` | O(n) when it is the first conversion of this cell or its clones, then constant |
 /// | `make_mut` | `T::clone` if the cell is shared, nothing if not; verbatim text is parsed first |
 /// | `==` | constant for clones; `T == T` or a comparison of texts of equal length otherwise |
@@ -111,6 +120,16 @@ impl<T: TextForm> JsonText<T> {
             Cell::Verbatim { text, .. } => text.len(),
             Cell::Typed { typed, .. } if typed.is_absent() => 0,
             Cell::Typed { typed, .. } => typed.text_len(),
+        }
+    }
+
+    /// A number for noticing that two runs of one program differ: a cell that came about in the same way has the same
+    /// number, whoever has read it, and cells with different bytes have different numbers, but for collisions. Equal bytes
+    /// may have different numbers, if one is verbatim or their values were made in different ways.
+    pub fn content_hash(&self) -> u64 {
+        match &*self.0 {
+            Cell::Verbatim { text, .. } => WordHash::new().word(1).text(text).finish(),
+            Cell::Typed { typed, .. } => typed.content_hash(),
         }
     }
 
@@ -261,6 +280,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(a == b, expected);
+            prop_assert!(expected || a.content_hash() != b.content_hash());
         }
 
         #[test]

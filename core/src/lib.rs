@@ -12,14 +12,16 @@ pub mod client;
 pub mod env;
 pub mod informer;
 pub mod json_text;
+pub mod latest;
 pub mod leader;
-mod race;
+pub mod race;
 pub mod rate_limit;
 pub mod retry;
 pub mod spiderpool;
 #[cfg(test)]
 mod testing;
 pub mod transparent;
+pub mod word_hash;
 pub mod workqueue;
 
 pub use api::{ApiError, Object, ObjectKey, Reason, Status};
@@ -29,3 +31,4 @@ pub use json_text::{InvalidText, JsonText, TextForm};
 
 /// A hash map with a fixed hasher: the same insertion history iterates the same way in every run.
 pub use rustc_hash::{FxHashMap, FxHashSet};
+pub use word_hash::WordHash;

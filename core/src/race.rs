@@ -6,14 +6,16 @@ use std::task::Poll;
 
 /// Which of two futures finished first, and its output.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Either<A, B> {
+pub enum Either<A, B> {
+    /// The first one's.
     Left(A),
+    /// The second one's.
     Right(B),
 }
 
 /// Runs two futures in one task until one finishes; the other is dropped. When both are ready the left one wins, so
 /// that the outcome never depends on anything but the two futures.
-pub(crate) async fn race<A: Future, B: Future>(left: A, right: B) -> Either<A::Output, B::Output> {
+pub async fn race<A: Future, B: Future>(left: A, right: B) -> Either<A::Output, B::Output> {
     let mut left = pin!(left);
     let mut right = pin!(right);
     poll_fn(|context| {

@@ -6,6 +6,7 @@ compile_error!(
      replaces that setting: unset it, or add `--cfg madsim` to it."
 );
 
+pub mod actor;
 pub mod claim;
 pub mod cli;
 pub mod cluster;

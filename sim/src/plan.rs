@@ -21,6 +21,7 @@ use crate::net::LinkDelays;
 use crate::time::{SimTime, Span};
 use crate::workload::Work;
 use crate::workload::byom::burst::{Allocate, BurstPlan};
+use crate::workload::byom::pods::{BreakVm, DeletePod, EditState, PodsPlan, RollOut, RunPod, SetPool};
 use crate::workload::counter::CounterPlan;
 
 /// The format of a plan file.
@@ -129,6 +130,8 @@ kinds! {
     pub enum WorkloadPlan {
         /// Clients increment a number in one ConfigMap.
         "counter" => Counter(CounterPlan),
+        /// Pods run in the VMs of a BYOM pool.
+        "byom" => Byom(PodsPlan),
         /// Adaptors allocate from one BYOM pool, and nothing else happens.
         "byom-burst" => ByomBurst(BurstPlan),
     }
@@ -196,6 +199,20 @@ kinds! {
     pub enum OpKind {
         /// Increments the counter.
         "increment" => Increment,
+        /// Creates a pod; if there is one of that name, once that is gone.
+        "run-pod" => RunPod(RunPod),
+        /// Deletes a pod.
+        "delete-pod" => DeletePod(DeletePod),
+        /// Changes the configured VMs of the BYOM pool; whoever starts from then on reads it.
+        "set-pool" => SetPool(SetPool),
+        /// Replaces every adaptor, node by node, and restarts the PeerPod controllers.
+        "roll-out" => RollOut(RollOut),
+        /// Breaks a VM for a while.
+        "break-vm" => BreakVm(BreakVm),
+        /// Deletes the ConfigMap of the BYOM pool.
+        "delete-state" => DeleteState,
+        /// Edits the ConfigMap of the BYOM pool by hand.
+        "edit-state" => EditState(EditState),
         /// Asks the BYOM pool for an address.
         "allocate" => Allocate(Allocate),
     }
@@ -206,6 +223,7 @@ impl WorkloadPlan {
     pub fn work(&self) -> &dyn Work {
         match self {
             WorkloadPlan::Counter(counter) => counter,
+            WorkloadPlan::Byom(pods) => pods,
             WorkloadPlan::ByomBurst(burst) => burst,
         }
     }

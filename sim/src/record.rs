@@ -80,7 +80,7 @@ impl Record {
         let what = match event.kind {
             EventKind::Process { process, change } => What::Process { process, change },
             EventKind::Request { client, server, verb, kind, key } => What::Request { client, server, verb, kind, key: key.cloned() },
-            EventKind::Commit { client, server, verb, kind, key, revision, before, after } => {
+            EventKind::Commit { client, server, verb, kind, key, revision, before, after, .. } => {
                 let (key, before, after) = (key.clone(), before.cloned(), after.cloned());
                 What::Commit { client, server, verb, kind, key, revision, before, after }
             }

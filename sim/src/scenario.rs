@@ -21,6 +21,7 @@ use crate::plan::{
 use crate::time::{SimTime, Span};
 use crate::workload::Draft;
 use crate::workload::byom::burst::BurstDraft;
+use crate::workload::byom::pods::PodsDraft;
 use crate::workload::counter::CounterDraft;
 
 /// A scenario file.
@@ -59,6 +60,49 @@ pub struct Scenario {
     pub fault: Vec<DraftFault>,
     /// What is claimed.
     pub check: Checks,
+    /// Variations: the file then stands for each of them, and not for itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variant: Vec<Variant>,
+}
+
+/// A variation of a scenario: each key that it has replaces that of the scenario as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name, unique among scenarios.
+    pub name: String,
+    /// Why it exists.
+    pub why: String,
+    /// See [`Scenario::seeds`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<u64>,
+    /// See [`Scenario::expect`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<ClaimName>,
+    /// See [`Scenario::deviations`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviations: Option<Vec<DeviationName>>,
+    /// See [`Scenario::excuses`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excuses: Option<Vec<String>>,
+    /// See [`Scenario::phases`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Phases>,
+    /// See [`Scenario::cluster`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterDraft>,
+    /// See [`Scenario::workload`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadDraft>,
+    /// See [`Scenario::op`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op: Option<Vec<Op>>,
+    /// See [`Scenario::fault`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Vec<DraftFault>>,
+    /// See [`Scenario::check`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Checks>,
 }
 
 fn default_seeds() -> u64 {
@@ -165,6 +209,8 @@ kinds! {
     pub enum WorkloadDraft {
         /// Clients increment a number in one ConfigMap.
         "counter" => Counter(CounterDraft),
+        /// Pods run in the VMs of a BYOM pool.
+        "byom" => Byom(PodsDraft),
         /// Adaptors allocate from one BYOM pool, and nothing else happens.
         "byom-burst" => ByomBurst(BurstDraft),
     }
@@ -175,6 +221,7 @@ macro_rules! of_draft {
     ($workload:expr, $draft:ident => $value:expr) => {
         match $workload {
             WorkloadDraft::Counter($draft) => $value,
+            WorkloadDraft::Byom($draft) => $value,
             WorkloadDraft::ByomBurst($draft) => $value,
         }
     };
@@ -216,15 +263,51 @@ impl Scenario {
     /// Everything that is wrong with it.
     pub fn parse(path: &Path, source: Source<'_>) -> Result<Self, Problems> {
         let mut scenario: Scenario = input_toml::from_str(source.file, source.text)?;
-        let problems = scenario.problems(path, source);
+        let mut problems = Problems::new();
+        for one in scenario.each() {
+            for problem in one.problems(path, source).iter() {
+                // What the variations share is wrong once.
+                if !problems.iter().any(|known| known == problem) {
+                    problems.push(problem.clone());
+                }
+            }
+        }
         scenario.resolve_paths(path);
         problems.or(scenario)
+    }
+
+    /// The scenarios that the file stands for: its variations, or itself.
+    pub fn each(&self) -> Vec<Scenario> {
+        let whole = Scenario { variant: Vec::new(), ..self.clone() };
+        if self.variant.is_empty() {
+            return vec![whole];
+        }
+        let of = |variant: &Variant| {
+            let Variant { name, why, seeds, expect, deviations, excuses, phases, cluster, workload, op, fault, check } = variant.clone();
+            Scenario {
+                name,
+                why,
+                seeds: seeds.unwrap_or(whole.seeds),
+                expect: expect.or_else(|| whole.expect.clone()),
+                deviations: deviations.unwrap_or_else(|| whole.deviations.clone()),
+                excuses: excuses.unwrap_or_else(|| whole.excuses.clone()),
+                phases: phases.unwrap_or_else(|| whole.phases.clone()),
+                cluster: cluster.unwrap_or_else(|| whole.cluster.clone()),
+                workload: workload.unwrap_or_else(|| whole.workload.clone()),
+                op: op.unwrap_or_else(|| whole.op.clone()),
+                fault: fault.unwrap_or_else(|| whole.fault.clone()),
+                check: check.unwrap_or_else(|| whole.check.clone()),
+                variant: Vec::new(),
+            }
+        };
+        self.variant.iter().map(of).collect()
     }
 
     /// Manifests are named relative to the scenario.
     fn resolve_paths(&mut self, path: &Path) {
         let folder = path.parent().unwrap_or(Path::new(""));
-        for manifest in &mut self.cluster.manifests {
+        let of_variants = self.variant.iter_mut().filter_map(|variant| variant.cluster.as_mut());
+        for manifest in of_variants.chain([&mut self.cluster]).flat_map(|cluster| &mut cluster.manifests) {
             *manifest = folder.join(&*manifest).display().to_string();
         }
     }

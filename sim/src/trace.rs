@@ -127,6 +127,8 @@ pub enum EventKind<'a> {
         before: Option<&'a Obj>,
         /// The state after; unset = the object is gone.
         after: Option<&'a Obj>,
+        /// Tells the content of the state after from others; see [`Stored::content`](crate::kinds::Stored::content).
+        content: u64,
     },
     /// A client learned how its request ended.
     Answer {
@@ -232,9 +234,9 @@ impl EventKind<'_> {
             EventKind::Request { client, server, verb, kind, key } => {
                 (pack(2, client.0, verb as u64, u64::from(kind.0)), u64::from(server.0) ^ key.map_or(0, hash_key))
             }
-            EventKind::Commit { client, server, verb, kind, key, revision, before, after } => (
+            EventKind::Commit { client, server, verb, kind, key, revision, before, after, content } => (
                 pack(3, client.0, (verb as u64) << 8 ^ u64::from(server.0), u64::from(kind.0)),
-                revision << 2 ^ u64::from(before.is_some()) << 1 ^ u64::from(after.is_some()) ^ hash_key(key).rotate_left(32),
+                content ^ revision << 2 ^ u64::from(before.is_some()) << 1 ^ u64::from(after.is_some()) ^ hash_key(key).rotate_left(32),
             ),
             EventKind::Answer { client, verb, kind, outcome, .. } => (pack(4, client.0, verb as u64, u64::from(kind.0)), outcome.word()),
             EventKind::Deliver { client, kind, what, revision, .. } => (pack(5, client.0, what as u64, u64::from(kind.0)), revision),

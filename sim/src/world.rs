@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use crate::claim::{Claims, Context};
 use crate::cluster::{ClusterConfig, Fabric};
 use crate::fault::apply::Faults;
-use crate::kinds::{KindId, Registry, builtin, spiderpool};
+use crate::kinds::{self, KindId, Registry};
 use crate::meter::PoolMeter;
 use crate::object::Obj;
 use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
@@ -30,7 +30,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// The types of Kubernetes and Spiderpool, and `objects`.
+    /// All types that a simulated cluster can serve, and `objects`.
     pub fn new(objects: Vec<(KindId, Obj)>) -> Self {
         Self { registry: Arc::new(registry()), objects }
     }
@@ -38,7 +38,7 @@ impl Stage {
 
 /// The types that a simulated cluster serves.
 pub fn registry() -> Registry {
-    Registry::new(builtin().into_iter().chain(spiderpool()))
+    Registry::new(kinds::all())
 }
 
 /// What is wanted of a run besides its verdict.

@@ -3,10 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ipam_core::byom::{Address, PeerPod, PoolConfigMap, PoolDocument};
+use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool};
+use ipam_core::{ClientExt, Object};
 use ipam_reports::RunReport;
 use ipam_sim::plan::Plan;
 use ipam_sim::scenario::Scenario;
+use ipam_sim::testbed::{Testbed, config_map, from_json, key, pod};
 use ipam_sim::world::{Stage, Wish, run};
+use k8s_openapi::api::coordination::v1::Lease;
+use serde_json::json;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -108,4 +114,65 @@ fn a_saved_plan_runs_as_the_drawn_one_did() {
         assert_eq!(saved, plan, "seed {seed}");
         assert_eq!(run(&saved, &stage, Wish::default()).digest, run(&plan, &stage, Wish::default()).digest);
     }
+}
+
+/// The digest of a run in which a client creates `object`.
+fn digest_with<K: Object>(object: K) -> u128 {
+    Testbed::run(1, async |bed| {
+        bed.client("writer").create(object).await.unwrap();
+        bed.fabric.recorder(|recorder| recorder.digest.value())
+    })
+}
+
+#[test]
+fn runs_that_differ_only_in_the_content_of_a_write_have_different_digests() {
+    fn all_differ<K: Object>(objects: impl IntoIterator<Item = K>) {
+        let digests: Vec<u128> = objects.into_iter().map(|object| digest_with(object)).collect();
+        for (index, digest) in digests.iter().enumerate() {
+            assert!(!digests[..index].contains(digest), "{} number {index}", std::any::type_name::<K>());
+        }
+    }
+    all_differ(["0", "1"].map(|value| config_map("a", "field", value)));
+    all_differ([("k", "v"), ("k", "w"), ("l", "v")].map(|(key, value)| {
+        let mut map = config_map("a", "field", "0");
+        map.metadata.annotations = Some([(key.to_owned(), value.to_owned())].into());
+        map
+    }));
+    let document =
+        |first, second| PoolDocument { available: [first, second].map(Address::new).into_iter().collect(), ..PoolDocument::default() };
+    all_differ(
+        [document("10.9.0.10", "10.9.0.11"), document("10.9.0.11", "10.9.0.10"), document("10.9.0.10", "10.9.0.12")]
+            .map(|document| PoolConfigMap::new(&key("pool"), document.into())),
+    );
+    all_differ(["n1", "n2"].map(|node| pod("a", node)));
+    let lease = |spec| from_json::<Lease>(json!({"metadata": {"name": "a", "namespace": "default"}, "spec": spec}));
+    all_differ([
+        lease(json!({"holderIdentity": "x", "renewTime": "2026-01-01T00:00:00.000001Z"})),
+        lease(json!({"holderIdentity": "x", "renewTime": "2026-01-01T00:00:00.000002Z"})),
+        lease(json!({"holderIdentity": "y", "renewTime": "2026-01-01T00:00:00.000001Z"})),
+    ]);
+    let pool = |spec| from_json::<SpiderIPPool>(json!({"metadata": {"name": "a"}, "spec": spec}));
+    all_differ([
+        pool(json!({"subnet": "10.0.0.0/24", "ips": ["10.0.0.1"]})),
+        pool(json!({"subnet": "10.0.0.0/24", "ips": ["10.0.0.2"]})),
+        pool(json!({"subnet": "10.0.0.0/24", "excludeIPs": ["10.0.0.1"]})),
+    ]);
+    let endpoint = |ip| {
+        let ips = json!([{"interface": "eth0", "ipv4": ip}]);
+        let status = json!({"current": {"uid": "u", "node": "n", "ips": ips}, "ownerControllerType": "Pod", "ownerControllerName": "a"});
+        from_json::<SpiderEndpoint>(json!({"metadata": {"name": "a", "namespace": "default"}, "status": status}))
+    };
+    all_differ(["10.0.0.1/24", "10.0.0.2/24"].map(endpoint));
+    let peer_pod = |spec| from_json::<PeerPod>(json!({"metadata": {"name": "a", "namespace": "default"}, "spec": spec}));
+    all_differ([
+        peer_pod(json!({"instanceID": "10.0.0.1"})),
+        peer_pod(json!({"instanceID": "10.0.0.2"})),
+        peer_pod(json!({"instanceID": "10.0.0.1", "allocationID": "a-1"})),
+    ]);
+}
+
+#[test]
+fn the_same_content_gives_the_same_digest() {
+    let map = || PoolConfigMap::new(&key("pool"), PoolDocument::default().into());
+    assert_eq!(digest_with(map()), digest_with(map()));
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::{Address, AddressKey};
-use super::decide::{Answer, Command, PodName, Refusal};
+use super::allocation::IpAllocation;
+use super::decide::{Answer, Command, Found, PodName, Refusal};
 use super::driver::{Budget, Context, Effort, Outcome, VmPool};
 use super::error::{PoolError, ReadError};
+use super::observer::Releaser;
 use super::owners::Owners;
 use super::vm::{VmAccess, VmError};
 use crate::client::Client;
@@ -37,13 +39,25 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// Every kind of [`PoolError`]. After [`PoolError::Allocating`] and [`PoolError::OutOfTime`] the address may be held:
     /// release the ID.
     pub async fn allocate(&self, id: &Arc<str>, pod: &PodName, context: Context) -> Outcome<Address> {
+        let Outcome { result, effort } = self.allocate_record(id, pod, context).await;
+        Outcome { result: result.map(|(address, _)| address), effort }
+    }
+
+    /// As [`Self::allocate`]; with the record as it was read or written.
+    pub(super) async fn allocate_record(&self, id: &Arc<str>, pod: &PodName, context: Context) -> Outcome<(Address, Arc<IpAllocation>)> {
         let mut effort = Effort::default();
         let budget = self.budget(context);
         let result = self.within(budget.deadline, self.allocate_within(id, pod, budget, &mut effort)).await;
         Outcome { result, effort }
     }
 
-    async fn allocate_within(&self, id: &Arc<str>, pod: &PodName, mut budget: Budget, effort: &mut Effort) -> Result<Address, PoolError> {
+    async fn allocate_within(
+        &self,
+        id: &Arc<str>,
+        pod: &PodName,
+        mut budget: Budget,
+        effort: &mut Effort,
+    ) -> Result<(Address, Arc<IpAllocation>), PoolError> {
         let policy = *self.policy();
         let mut ready: Option<Address> = None;
         let mut skip = BTreeSet::new();
@@ -71,16 +85,24 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 }
                 Err(Refusal::NoAvailable { predecessor: Some(predecessor) }) => {
                     drop(guard.take());
-                    Box::pin(self.release_within(&predecessor, budget, effort)).await?;
+                    let begun = self.release_begun(Some(&predecessor), None, Releaser::Successor, effort);
+                    let released = Box::pin(self.release_within(&predecessor, budget, effort)).await;
+                    self.release_ended(Some(&predecessor), Releaser::Successor, begun, &released, effort);
+                    released?;
                     continue;
                 }
                 Ok(Answer::Allocated(address)) => Ok(address),
                 Ok(other) => unreachable!("{other:?} is no answer to an allocate"),
                 Err(refusal) => Err(refusal.into()),
             };
-            let Some(document) = decision.write else { return answer };
+            let Some(document) = decision.write else {
+                let address = answer?;
+                let Found::Document(document) = snapshot.found() else { unreachable!("what is allocated already is in a document") };
+                return Ok((address, document.allocated.get(id).expect("it was found there").clone()));
+            };
 
-            let chosen = &document.allocated.get(id).expect("the document to write has the record").ip;
+            let record = document.allocated.get(id).expect("the document to write has the record").clone();
+            let chosen = &record.ip;
             if self.settings.probes && ready.as_ref().is_none_or(|ready| ready.key() != chosen.key()) {
                 if !policy.probe_in_critical_section {
                     guard = None;
@@ -104,10 +126,10 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 }
                 let written = self.overwrite(document, &mut budget, effort).await;
                 drop(guard);
-                return written.map_err(PoolError::Allocating).and(answer);
+                return written.map_err(PoolError::Allocating).and(answer).map(|address| (address, record));
             }
             match self.write(&snapshot, document.into(), &budget, effort).await {
-                Ok(()) => return answer,
+                Ok(()) => return answer.map(|address| (address, record)),
                 Err(error) => {
                     guard = None;
                     self.pause(error, &mut budget, effort).await.map_err(PoolError::Allocating)?;

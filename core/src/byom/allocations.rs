@@ -8,7 +8,8 @@ use imbl::{OrdMap, OrdSet};
 
 use super::address::{Address, AddressKey};
 use super::allocation::IpAllocation;
-use super::go_json::length_of;
+use super::go_json::measure;
+use crate::word_hash::WordHash;
 
 /// How the records of one document differ from those of another in one key.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,8 @@ pub struct Allocations {
     by_address: OrdSet<(u64, Arc<str>)>,
     /// The length of all entries without what separates them.
     entries_len: usize,
+    /// The sum of the hashes of all entries.
+    entries_hash: u64,
     /// How many records have a namespace.
     namespaces: usize,
     /// Only if there is no record.
@@ -79,7 +82,7 @@ impl Allocations {
 
     /// What has to be done to these records to make `later` of them, by key in byte order. Costs what changed, if `later` was
     /// made of these records or both of a third.
-    pub fn changes<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = RecordChange<'a>> {
+    pub fn diff<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = RecordChange<'a>> {
         self.by_id.diff(&later.by_id).map(|item| match item {
             DiffItem::Add(id, record) => RecordChange::Added(id, record),
             DiffItem::Update { old, new } => RecordChange::Changed { id: new.0, from: old.1, to: new.1 },
@@ -103,7 +106,9 @@ impl Allocations {
         // Removing what is not there would copy its way down the tree.
         let previous = if self.by_id.contains_key(&id) { self.remove(&id) } else { None };
         self.null = false;
-        self.entries_len += length_of(|out| record.write_entry(&id, out));
+        let entry = measure(|out| record.write_entry(&id, out));
+        self.entries_len += entry.len;
+        self.entries_hash = self.entries_hash.wrapping_add(entry.hash());
         self.namespaces += usize::from(record.pod_namespace.is_some());
         self.by_address.insert((record.ip.key().hash(), id.clone()));
         self.by_id.insert(id, record);
@@ -113,7 +118,9 @@ impl Allocations {
     /// Removes the record under a key and returns it.
     pub fn remove(&mut self, id: &str) -> Option<Arc<IpAllocation>> {
         let (id, record) = self.by_id.remove_with_key(id)?;
-        self.entries_len -= length_of(|out| record.write_entry(&id, out));
+        let entry = measure(|out| record.write_entry(&id, out));
+        self.entries_len -= entry.len;
+        self.entries_hash = self.entries_hash.wrapping_sub(entry.hash());
         self.namespaces -= usize::from(record.pod_namespace.is_some());
         self.by_address.remove(&(record.ip.key().hash(), id));
         Some(record)
@@ -152,6 +159,11 @@ impl Allocations {
             0 => "{}".len(),
             records => self.entries_len + 2 * records + "\n  }".len(),
         }
+    }
+
+    /// A number that equal records share. Constant.
+    pub(super) fn content_hash(&self) -> u64 {
+        WordHash::new().word(u64::from(self.null)).word(self.len() as u64).word(self.entries_hash).finish()
     }
 }
 
@@ -196,7 +208,7 @@ mod tests {
         fn the_changes_make_the_later_records_of_the_earlier(before in prop::collection::vec((0u8..40, 0u8..3), 0..40), after in prop::collection::vec((0u8..40, 0u8..3), 0..40)) {
             let (before, after) = (records(&before), records(&after));
             let mut made = before.clone();
-            for change in before.changes(&after) {
+            for change in before.diff(&after) {
                 match change {
                     RecordChange::Added(id, record) => prop_assert!(made.insert(id.clone(), record.clone()).is_none()),
                     RecordChange::Changed { id, from, to } => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::policy::Policy;
+use crate::api::{ApiError, Reason};
 use crate::retry::{Backoff, DEFAULT_BACKOFF, jittered, scaled};
 
 /// How a write that failed is tried again.
@@ -55,6 +56,24 @@ impl Retry {
             }
         }
     }
+}
+
+/// Whether an error is a verdict on the request itself, so that sending it again is of no use. Conflicts are none, nor is
+/// a name that is taken.
+pub(super) fn is_verdict(error: &ApiError) -> bool {
+    matches!(
+        error.reason(),
+        Some(
+            Reason::Unauthorized
+                | Reason::Forbidden
+                | Reason::Invalid
+                | Reason::BadRequest
+                | Reason::MethodNotAllowed
+                | Reason::NotAcceptable
+                | Reason::RequestEntityTooLarge
+                | Reason::UnsupportedMediaType
+        )
+    )
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::fmt;
 use imbl::OrdSet;
 
 use super::address::{Address, AddressKey};
-use super::go_json::{length_of, write_string};
+use super::go_json::{measure, write_string};
 use super::ranked::Ranked;
+use crate::word_hash::WordHash;
 
 /// The list `availableIPs`: order counts (B §2.3), and any text can be in it, also twice.
 ///
@@ -18,10 +19,17 @@ pub struct Available {
     places: OrdSet<(u64, u64)>,
     /// The length of all entries without what separates them.
     entries_len: usize,
+    /// The sum of [`entry_hash`] over all entries.
+    entries_hash: u64,
 }
 
 fn entry_len(address: &Address) -> usize {
-    "    ".len() + length_of(|out| write_string(out, address.text()))
+    "    ".len() + measure(|out| write_string(out, address.text())).len
+}
+
+/// The hash of an entry and its place: the order counts.
+fn entry_hash(place: u64, address: &Address) -> u64 {
+    WordHash::new().word(place).text(address.text()).finish()
 }
 
 impl Available {
@@ -62,7 +70,8 @@ impl Available {
     pub fn push(&mut self, address: Address) {
         self.entries_len += entry_len(&address);
         let hash = address.key().hash();
-        let place = self.entries.push(address);
+        let place = self.entries.push(address.clone());
+        self.entries_hash = self.entries_hash.wrapping_add(entry_hash(place, &address));
         self.places.insert((hash, place));
     }
 
@@ -71,8 +80,15 @@ impl Available {
         let (place, _) = self.entries.get(index).expect("the index is in the list");
         let address = self.entries.remove(place);
         self.entries_len -= entry_len(&address);
+        self.entries_hash = self.entries_hash.wrapping_sub(entry_hash(place, &address));
         self.places.remove(&(address.key().hash(), place));
         address
+    }
+
+    /// What `newer` has lost of this list and what it has gained, each in the order of its list. An entry that moved is in
+    /// both. For two versions of one list the cost is that of their edits, whatever its length.
+    pub fn diff<'a>(&'a self, newer: &'a Self) -> (Vec<&'a Address>, Vec<&'a Address>) {
+        self.entries.diff(&newer.entries)
     }
 
     pub(super) fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
@@ -91,6 +107,12 @@ impl Available {
     /// The length of what [`write`](Self::write) writes.
     pub(super) fn text_len(&self) -> usize {
         if self.is_empty() { 2 } else { self.entries_len + 2 * self.len() + "\n  ]".len() }
+    }
+
+    /// A number that lists share that were made by the same pushes and removals, and that lists of different texts do
+    /// not share, but for collisions. Constant. (Equal lists can differ in it: a removal leaves an empty place behind.)
+    pub(super) fn content_hash(&self) -> u64 {
+        WordHash::new().word(self.len() as u64).word(self.entries_hash).finish()
     }
 }
 

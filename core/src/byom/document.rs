@@ -5,9 +5,10 @@ use std::fmt::{self, Write};
 use super::allocations::Allocations;
 use super::available::Available;
 use super::decode;
-use super::go_json::length_of;
+use super::go_json::measure;
 use super::seconds::Seconds;
 use crate::json_text::{InvalidText, TextForm};
+use crate::word_hash::WordHash;
 
 /// What the pool is: who has which address, and which are left.
 ///
@@ -73,6 +74,11 @@ impl TextForm for PoolDocument {
 
     fn text_len(&self) -> usize {
         let lists = self.allocated.text_len() + self.available.text_len();
-        HEAD.len() + AVAILABLE.len() + lists + length_of(|out| self.write_tail(out))
+        HEAD.len() + AVAILABLE.len() + lists + measure(|out| self.write_tail(out)).len
+    }
+
+    fn content_hash(&self) -> u64 {
+        let tail = measure(|out| self.write_tail(out)).hash();
+        WordHash::new().word(self.allocated.content_hash()).word(self.available.content_hash()).word(tail).finish()
     }
 }

@@ -257,6 +257,7 @@ proptest! {
         if null {
             document.allocated = Allocations::null();
         }
+        let mut seen: BTreeMap<u64, String> = BTreeMap::new();
         for edit in edits {
             match edit {
                 Edit::Insert(id, record) => {
@@ -279,12 +280,16 @@ proptest! {
                 }
                 Edit::Take(_) => {}
             }
-            prop_assert_eq!(document.text_len(), document.to_text().len());
+            let text = document.to_text();
+            prop_assert_eq!(document.text_len(), text.len());
+            let same_hash = seen.entry(document.content_hash()).or_insert_with(|| text.clone());
+            prop_assert_eq!(same_hash, &text);
         }
         prop_assert_eq!(document.to_text(), escaped(&serde_json::to_string_pretty(&plain).unwrap()));
 
         let read = PoolDocument::from_text(&document.to_text()).unwrap();
         prop_assert_eq!(&read, &document);
+        prop_assert_eq!(read.allocated.content_hash(), document.allocated.content_hash());
         prop_assert!(read.available.iter().map(Address::text).eq(document.available.iter().map(Address::text)));
         for low in 0..6 {
             let key = AddressKey::of(&format!("10.0.0.{low}"));
@@ -297,6 +302,13 @@ proptest! {
             prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
         }
     }
+}
+
+#[test]
+fn the_order_of_available_addresses_is_content() {
+    let document =
+        |available: [&str; 2]| PoolDocument { available: available.map(Address::new).into_iter().collect(), ..PoolDocument::default() };
+    assert_ne!(document(["10.9.0.10", "10.9.0.11"]).content_hash(), document(["10.9.0.11", "10.9.0.10"]).content_hash());
 }
 
 #[test]

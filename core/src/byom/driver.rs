@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::allocation::IpAllocation;
-use super::attempts::Retry;
+use super::attempts::{Retry, is_verdict};
 use super::config::PoolConfig;
 use super::config_map::PoolConfigMap;
 use super::decide::{Command, Decision, Found, Setting, decide};
@@ -17,7 +17,7 @@ use super::owners::Owners;
 use super::policy::Policy;
 use super::seconds::Seconds;
 use super::vm::VmAccess;
-use crate::api::{ApiError, Call, Dry, ObjectKey, Reason, Reply, Request, TransportError};
+use crate::api::{ApiError, Call, Dry, ObjectKey, Reply, Request, TransportError};
 use crate::client::Client;
 use crate::env::Env;
 use crate::json_text::JsonText;
@@ -99,6 +99,21 @@ pub struct Effort {
     pub mutex_wait: Duration,
 }
 
+impl Effort {
+    /// What it took since `before`, which was the same operation's effort.
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self {
+            reads: self.reads - before.reads,
+            writes: self.writes - before.writes,
+            conflicts: self.conflicts - before.conflicts,
+            create_races: self.create_races - before.create_races,
+            exhausted: self.exhausted && !before.exhausted,
+            probes: self.probes - before.probes,
+            mutex_wait: self.mutex_wait - before.mutex_wait,
+        }
+    }
+}
+
 /// How an operation ended, and what it took.
 #[derive(Clone, Debug)]
 pub struct Outcome<T> {
@@ -166,6 +181,12 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// The pool of a process.
     pub fn new(client: C, env: V, vms: M, owners: O, settings: PoolSettings) -> Self {
         Self { client, env, vms, owners, settings: Arc::new(settings), mutex: Arc::default() }
+    }
+
+    /// The same process with other settings.
+    #[must_use]
+    pub fn with_settings(self, settings: PoolSettings) -> Self {
+        Self { settings: Arc::new(settings), ..self }
     }
 
     /// What the process was told.
@@ -283,7 +304,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// # Errors
     /// `error`, if trying again is of no use or all tries are used up.
     pub(super) async fn pause(&self, error: ApiError, budget: &mut Budget, effort: &mut Effort) -> Result<(), ApiError> {
-        if !self.may_help(&error) {
+        if !self.may_help(&error) || budget.left(&self.env) == Some(Duration::ZERO) {
             return Err(error);
         }
         budget.tries += 1;
@@ -311,20 +332,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         if error.is_already_exists() {
             return !self.policy().create_race_fails;
         }
-        !self.policy().four_attempts
-            && !matches!(
-                error.reason(),
-                Some(
-                    Reason::Unauthorized
-                        | Reason::Forbidden
-                        | Reason::Invalid
-                        | Reason::BadRequest
-                        | Reason::MethodNotAllowed
-                        | Reason::NotAcceptable
-                        | Reason::RequestEntityTooLarge
-                        | Reason::UnsupportedMediaType
-                )
-            )
+        !self.policy().four_attempts && !is_verdict(error)
     }
 
     /// Upstream's only way to write (B §1.5): the document is made, and each try fetches the resourceVersion of whatever is

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::address::Address;
 use super::decide::Refusal;
-use super::owners::OwnersUnknown;
+use super::owners::{NotOwned, OwnersUnknown};
 use super::vm::VmError;
 use crate::api::ApiError;
 use crate::json_text::InvalidText;
@@ -68,6 +68,12 @@ pub enum PoolError {
         /// What the VM says.
         holder: Arc<str>,
     },
+    /// The allocation did not get its owner; it was rolled back, as far as that went.
+    #[error(transparent)]
+    NotOwned(#[from] NotOwned),
+    /// The document was lost between the allocation and the writing of its owner: the allocation counts as never given.
+    #[error("the record was lost before it was used")]
+    RecordLost,
     /// The VM did not take the user data; the allocation was rolled back, as far as that went.
     #[error("cannot send the user data: {0}")]
     UserData(VmError),
@@ -89,7 +95,13 @@ impl PoolError {
             Self::NoNodeName => Some("ErrNodeNameDetection"),
             Self::Allocating(_) => Some("ErrConflict"),
             Self::Updating(_) => Some("ErrUpdatingPoolState"),
-            Self::Owners(_) | Self::HeldByAnother { .. } | Self::UserData(_) | Self::OutOfTime | Self::Panic => None,
+            Self::Owners(_)
+            | Self::HeldByAnother { .. }
+            | Self::NotOwned(_)
+            | Self::RecordLost
+            | Self::UserData(_)
+            | Self::OutOfTime
+            | Self::Panic => None,
         }
     }
 }

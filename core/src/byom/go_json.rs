@@ -1,25 +1,16 @@
 //! JSON strings as Go's encoder writes them: `<`, `>`, `&`, U+2028 and U+2029 are escaped besides what JSON demands.
 //!
-//! Everything here writes to a [`fmt::Write`], so that one code makes a text and, through [`Length`], only measures it.
+//! Everything here writes to a [`fmt::Write`], so that one code makes a text and, through [`Measure`], only measures it.
 
 use std::fmt::{self, Write};
 
-/// Counts the bytes written to it.
-#[derive(Debug, Default)]
-pub(super) struct Length(usize);
+use crate::word_hash::Measure;
 
-impl Write for Length {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0 += text.len();
-        Ok(())
-    }
-}
-
-/// How many bytes `write` writes.
-pub(super) fn length_of(write: impl FnOnce(&mut Length) -> fmt::Result) -> usize {
-    let mut length = Length::default();
-    write(&mut length).expect("counting does not fail");
-    length.0
+/// How many bytes `write` writes, and their hash.
+pub(super) fn measure(write: impl FnOnce(&mut Measure) -> fmt::Result) -> Measure {
+    let mut measure = Measure::default();
+    write(&mut measure).expect("counting does not fail");
+    measure
 }
 
 /// Writes `text` as a JSON string, with its quotes.
@@ -73,7 +64,7 @@ mod tests {
         fn any_string_is_read_back_and_measured(text in any::<String>()) {
             let json = encoded(&text);
             prop_assert_eq!(&serde_json::from_str::<String>(&json).unwrap(), &text);
-            prop_assert_eq!(length_of(|out| write_string(out, &text)), json.len());
+            prop_assert_eq!(measure(|out| write_string(out, &text)).len, json.len());
         }
     }
 }

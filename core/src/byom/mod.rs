@@ -48,7 +48,10 @@ pub use allocation::IpAllocation;
 pub use allocations::{Allocations, RecordChange};
 pub use attempts::Retry;
 pub use available::Available;
-pub use cloud::{AgentProxy, FINALIZER, PeerPod, PeerPodSpec, PeerPodStatus, ProxyError, Sandbox, StartError, UnknownSandbox};
+pub use cloud::{
+    Adaptor, AdaptorSettings, AgentProxy, ControllerSettings, FINALIZER, PeerPod, PeerPodController, PeerPodOwners, PeerPodSpec,
+    PeerPodStatus, ProxyError, Sandbox, SettingsSource, StartError, Started, UnknownSandbox,
+};
 pub use config::{PoolConfig, PoolConfigError};
 pub use config_map::{PoolConfigMap, PoolData, STATE_KEY};
 pub use decide::{Answer, Command, Decision, Found, PodName, Recovered, Refusal, Setting, decide};
@@ -57,7 +60,7 @@ pub use driver::{Context, Effort, Outcome, PoolSettings, VmPool};
 pub use error::{PoolError, ReadError};
 pub use instance::Instance;
 pub use observer::{Observer, Releaser, StartStep, Step};
-pub use owners::{NoOwners, Owners, OwnersUnknown};
+pub use owners::{NoOwners, NotOwned, Owners, OwnersUnknown};
 pub use places::{DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, NamespaceSources, NoNodeName, NodeSources, config_map_name};
 pub use policy::{Deviation, Policy};
 pub use pool_ips::{BadEntry, BadEntryProblem, LongRange, MAX_RANGE_IPS, Mapped, PoolIps};

@@ -143,7 +143,7 @@ pub enum Step<'a> {
     /// A PeerPod was written, or not: then it is not known whether it will be.
     PeerPodWritten {
         /// The allocation ID.
-        id: &'a Arc<str>,
+        id: &'a str,
         /// Its name.
         peer_pod: &'a ObjectKey,
         /// Why it was not.
@@ -152,14 +152,14 @@ pub enum Step<'a> {
     /// The finalizer of a PeerPod was removed, so that nothing of it is left to release.
     PeerPodReleased {
         /// The allocation ID; `None` = it names none.
-        id: Option<&'a Arc<str>>,
+        id: Option<&'a str>,
         /// Its name.
         peer_pod: &'a ObjectKey,
     },
     /// A PeerPod was marked for deletion and left to the controller.
     PeerPodMarked {
         /// The allocation ID; `None` = it names none.
-        id: Option<&'a Arc<str>>,
+        id: Option<&'a str>,
         /// Its name.
         peer_pod: &'a ObjectKey,
     },

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::allocations::Allocations;
 use super::driver::{Context, Effort, Outcome, VmPool};
 use super::error::{PoolError, ReadError};
+use super::observer::Releaser;
 use super::owners::Owners;
 use super::vm::VmAccess;
 use crate::client::Client;
@@ -65,7 +66,10 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         let mut released = Vec::new();
         for id in due {
             let budget = self.budget(Context::BACKGROUND);
-            if self.within(budget.deadline, self.release_within(&id, budget, &mut effort)).await.is_ok() {
+            let begun = self.release_begun(Some(&id), None, Releaser::Reclaim, &effort);
+            let result = self.within(budget.deadline, self.release_within(&id, budget, &mut effort)).await;
+            self.release_ended(Some(&id), Releaser::Reclaim, begun, &result, &effort);
+            if result.is_ok() {
                 released.push(id);
             }
         }

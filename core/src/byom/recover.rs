@@ -1,8 +1,11 @@
 //! Bringing the list of available addresses in line with the configuration (B §4).
 
+use std::time::Duration;
+
 use super::decide::{Answer, Command, Recovered, Refusal};
 use super::driver::{Budget, Context, Effort, Outcome, VmPool};
 use super::error::{PoolError, ReadError};
+use super::observer::Step;
 use super::owners::Owners;
 use super::vm::VmAccess;
 use crate::client::Client;
@@ -21,18 +24,33 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     pub async fn recover(&self, context: Context) -> Outcome<Recovered> {
         let mut effort = Effort::default();
         let policy = self.policy();
+        let since = self.recover_begun();
         let result = if policy.recover_decide_once || policy.reset_after_read_error {
             self.recover_as_upstream(&mut effort).await
         } else {
             let budget = self.budget(context);
             self.within(budget.deadline, self.recover_within(budget, &mut effort)).await
         };
+        self.recover_ended(since, &result);
         Outcome { result, effort }
     }
 
     /// Makes a document that was lost anew, from the live owners.
     pub(super) async fn rebuild(&self, budget: Budget, effort: &mut Effort) -> Result<(), PoolError> {
-        self.recover_within(budget, effort).await.map(drop)
+        let since = self.recover_begun();
+        let result = self.recover_within(budget, effort).await;
+        self.recover_ended(since, &result);
+        result.map(drop)
+    }
+
+    fn recover_begun(&self) -> Duration {
+        self.owners.observe(Step::RecoverBegun);
+        self.env.monotonic()
+    }
+
+    fn recover_ended(&self, since: Duration, result: &Result<Recovered, PoolError>) {
+        let took = self.env.monotonic().saturating_sub(since);
+        self.owners.observe(Step::RecoverEnded { result: result.as_ref(), took });
     }
 
     async fn recover_within(&self, mut budget: Budget, effort: &mut Effort) -> Result<Recovered, PoolError> {

@@ -8,13 +8,14 @@ use super::decide::{Answer, Command, Found, Refusal};
 use super::document::PoolDocument;
 use super::driver::{Budget, Context, Effort, Outcome, VmPool};
 use super::error::{PoolError, ReadError};
+use super::observer::{Releaser, Step};
 use super::owners::Owners;
 use super::vm::{Reboot, VmAccess};
 use crate::client::Client;
 use crate::env::Env;
 
 /// What a release found and did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Released {
     /// The record is gone, and unless the configuration has changed the address is available.
     Freed(Address),
@@ -23,6 +24,13 @@ pub enum Released {
     /// There was no instance to delete. Nothing was released; with `byom-empty-id-counts-as-deleted` the caller goes on as
     /// if something had been.
     NoInstance,
+}
+
+/// When a release began, and what the operation that it is part of had taken until then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    at: Duration,
+    effort: Effort,
 }
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
@@ -38,11 +46,46 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     ///
     /// # Errors
     /// Every kind of [`PoolError`] but those about choosing. [`PoolError::OutOfTime`] is usual: a boot takes its time.
-    pub async fn release(&self, id: &str, context: Context) -> Outcome<Released> {
+    pub async fn release(&self, id: &Arc<str>, by: Releaser, context: Context) -> Outcome<Released> {
         let mut effort = Effort::default();
         let budget = self.budget(context);
+        let begun = self.release_begun(Some(id), None, by, &effort);
         let result = self.within(budget.deadline, self.release_within(id, budget, &mut effort)).await;
+        self.release_ended(Some(id), by, begun, &result, &effort);
         Outcome { result, effort }
+    }
+
+    /// Releases whatever holds an address, as upstream does, on behalf of the allocation `id`.
+    pub(super) async fn release_address(
+        &self,
+        address: &Address,
+        id: Option<&Arc<str>>,
+        by: Releaser,
+        context: Context,
+    ) -> Outcome<Released> {
+        let mut effort = Effort::default();
+        let budget = self.budget(context);
+        let begun = self.release_begun(id, Some(address), by, &effort);
+        let result = self.within(budget.deadline, self.release_by_address(address, budget, &mut effort)).await;
+        self.release_ended(id, by, begun, &result, &effort);
+        Outcome { result, effort }
+    }
+
+    pub(super) fn release_begun(&self, id: Option<&Arc<str>>, address: Option<&Address>, by: Releaser, effort: &Effort) -> Begun {
+        self.owners.observe(Step::ReleaseBegun { id, address, by });
+        Begun { at: self.env.monotonic(), effort: *effort }
+    }
+
+    pub(super) fn release_ended(
+        &self,
+        id: Option<&Arc<str>>,
+        by: Releaser,
+        begun: Begun,
+        result: &Result<Released, PoolError>,
+        effort: &Effort,
+    ) {
+        let took = self.env.monotonic().saturating_sub(begun.at);
+        self.owners.observe(Step::ReleaseEnded { id, by, result: result.as_ref(), effort: &effort.since(&begun.effort), took });
     }
 
     pub(super) async fn release_within(&self, id: &str, mut budget: Budget, effort: &mut Effort) -> Result<Released, PoolError> {

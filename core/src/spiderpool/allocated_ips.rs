@@ -231,6 +231,10 @@ impl TextForm for PoolIPAllocations {
         self.records.text_len()
     }
 
+    fn content_hash(&self) -> u64 {
+        self.records.content_hash()
+    }
+
     fn is_absent(&self) -> bool {
         self.is_empty()
     }
@@ -280,6 +284,7 @@ mod tests {
             let by_text: BTreeMap<String, _> = model.iter().map(|(key, record)| (key.to_string(), record)).collect();
             prop_assert_eq!(map.to_text(), serde_json::to_string(&by_text).unwrap());
             prop_assert_eq!(&PoolIPAllocations::from_text(&map.to_text()).unwrap(), &map);
+            prop_assert_eq!(PoolIPAllocations::from_text(&map.to_text()).unwrap().content_hash(), map.content_hash());
             prop_assert!(map.iter().eq(&model));
 
             // Rebuilding gives the same derived parts, and they give the answers of a scan.

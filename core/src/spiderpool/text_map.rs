@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
-use std::io;
+use std::io::Write;
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 
 use crate::json_text::{InvalidText, TextForm};
+use crate::word_hash::{Measure, WordHash};
 
 /// A persistent map that is written as a compact JSON object, its keys in byte order of their *text*. Empty, it is absent.
 ///
@@ -21,8 +22,10 @@ use crate::json_text::{InvalidText, TextForm};
 /// that the names of fields are matched by case. Writing does not escape `<`, `>` and `&`, which no name may contain.
 pub struct TextMap<K, V> {
     entries: OrdMap<K, Arc<V>>,
-    /// The sum of [`entry_len`].
+    /// The sum of the lengths of [`measure`].
     entries_len: usize,
+    /// The sum of the hashes of [`measure`].
+    entries_hash: u64,
 }
 
 impl<K: Ord, V> TextMap<K, V> {
@@ -51,10 +54,10 @@ impl<K: Ord + Clone + Display, V: Serialize> TextMap<K, V> {
     /// Sets the value of `key`; the previous one is returned.
     pub fn insert(&mut self, key: K, value: V) -> Option<Arc<V>> {
         let key_text = key.to_string();
-        self.entries_len += entry_len(&key_text, &value);
+        self.count(measure(&key_text, &value));
         let previous = self.entries.insert(key, Arc::new(value));
         if let Some(previous) = &previous {
-            self.entries_len -= entry_len(&key_text, &**previous);
+            self.discount(measure(&key_text, &**previous));
         }
         previous
     }
@@ -62,20 +65,32 @@ impl<K: Ord + Clone + Display, V: Serialize> TextMap<K, V> {
     /// Removes `key`; its value is returned.
     pub fn remove(&mut self, key: &K) -> Option<Arc<V>> {
         let previous = self.entries.remove(key)?;
-        self.entries_len -= entry_len(&key.to_string(), &*previous);
+        self.discount(measure(&key.to_string(), &*previous));
         Some(previous)
+    }
+}
+
+impl<K, V> TextMap<K, V> {
+    fn count(&mut self, entry: Measure) {
+        self.entries_len += entry.len;
+        self.entries_hash = self.entries_hash.wrapping_add(entry.hash());
+    }
+
+    fn discount(&mut self, entry: Measure) {
+        self.entries_len -= entry.len;
+        self.entries_hash = self.entries_hash.wrapping_sub(entry.hash());
     }
 }
 
 impl<K: Ord + Clone, V> Default for TextMap<K, V> {
     fn default() -> Self {
-        Self { entries: OrdMap::new(), entries_len: 0 }
+        Self { entries: OrdMap::new(), entries_len: 0, entries_hash: 0 }
     }
 }
 
 impl<K, V> Clone for TextMap<K, V> {
     fn clone(&self) -> Self {
-        Self { entries: self.entries.clone(), entries_len: self.entries_len }
+        Self { entries: self.entries.clone(), ..*self }
     }
 }
 
@@ -119,30 +134,23 @@ where
         self.entries_len + if self.is_empty() { 2 } else { 1 }
     }
 
+    fn content_hash(&self) -> u64 {
+        WordHash::new().word(self.len() as u64).word(self.entries_hash).finish()
+    }
+
     fn is_absent(&self) -> bool {
         self.is_empty()
     }
 }
 
 /// The bytes of `"key":value,` in compact JSON.
-fn entry_len(key: &str, value: &impl Serialize) -> usize {
-    json_len(key) + 1 + json_len(value) + 1
-}
-
-fn json_len<T: Serialize + ?Sized>(value: &T) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    serde_json::to_writer(&mut count, value).expect("a record is plain data");
-    count.0
+fn measure(key: &str, value: &impl Serialize) -> Measure {
+    let mut measure = Measure::default();
+    serde_json::to_writer(&mut measure, key).expect("a text is plain data");
+    measure.write_all(b":").expect("counting does not fail");
+    serde_json::to_writer(&mut measure, value).expect("a record is plain data");
+    measure.write_all(b",").expect("counting does not fail");
+    measure
 }
 
 /// Reads a JSON object as Go does: `null` is empty, a `null` value is the default, the last of equal keys counts.

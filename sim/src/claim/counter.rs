@@ -170,6 +170,7 @@ mod tests {
                     revision,
                     before: None,
                     after: Some(&object),
+                    content: 0,
                 };
                 claim.observe(&Event { at: SimTime::ZERO, kind }, &mut findings);
             }

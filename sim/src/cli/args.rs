@@ -59,6 +59,9 @@ pub struct RunArgs {
     // Not simply required: `Cli::read` knows the likely reason when `--manifests` took them all.
     #[arg(value_name = "SCENARIO", required_unless_present = "manifests")]
     pub scenarios: Vec<PathBuf>,
+    /// Only the scenario, or the variant in a file, of this name
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
     /// How many seeds [default: what the scenario says]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub seeds: Option<u64>,
@@ -133,6 +136,9 @@ pub struct ReplayArgs {
     /// Run the plan that this seed gives for the scenario
     #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
+    /// Which variant of the scenario's file
+    #[arg(long, value_name = "NAME", requires = "seed")]
+    pub variant: Option<String>,
     /// Print every event
     #[arg(long)]
     pub trace: bool,

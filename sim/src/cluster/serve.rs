@@ -440,6 +440,7 @@ impl State {
             revision: change.revision,
             before: change.before.as_ref(),
             after: change.after.as_ref(),
+            content: change.after.as_ref().map_or(0, |after| fabric.registry.get(kind).content_of(&**after)),
         };
         self.recorder.observe(now, event);
         let result = change.after.clone();

@@ -57,9 +57,14 @@ fn check_file(registry: &Registry, file: &Path) -> CheckedFile {
     let (kind, problems) = if is_plan {
         ("plan", Plan::read(file).and_then(|plan| load::stage(&plan.cluster.manifests).map(drop)).err())
     } else {
-        ("scenario", Scenario::read(file).and_then(|scenario| load::stage(&scenario.cluster.manifests).map(drop)).err())
+        ("scenario", Scenario::read(file).and_then(check_stages).err())
     };
     checked(file, kind, problems.unwrap_or_default(), Problems::new())
+}
+
+/// The manifests of every variation can be read.
+fn check_stages(scenario: Scenario) -> Result<(), Problems> {
+    scenario.each().iter().try_for_each(|scenario| load::stage(&scenario.cluster.manifests).map(drop))
 }
 
 fn check_manifests(registry: &Registry, file: &Path) -> CheckedFile {

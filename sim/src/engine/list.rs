@@ -47,7 +47,7 @@ fn scenarios(args: &ListArgs) -> Result<Vec<ScenarioEntry>, Problems> {
     let mut problems = Problems::new();
     let mut entries = Vec::new();
     for file in scenario::find(&args.paths)? {
-        if let Some(scenario) = problems.collect(Scenario::read(&file)) {
+        for scenario in problems.collect(Scenario::read(&file)).iter().flat_map(Scenario::each) {
             entries.push(ScenarioEntry {
                 name: scenario.name,
                 file: file.display().to_string(),

@@ -24,17 +24,24 @@ pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
     let without = names(&args.without)?;
     let files = scenario::find(&args.scenarios).map_err(super::bad_input)?;
     let mut problems = Problems::new();
-    let mut ready = Vec::new();
+    let mut ready: Vec<Ready> = Vec::new();
     for file in files {
-        let read = read(&file, &args.set).and_then(|mut scenario| {
-            if !args.manifests.is_empty() {
-                scenario.cluster.manifests = args.manifests.iter().map(|path| path.display().to_string()).collect();
-            }
-            change_deviations(&mut scenario, args.profile, &deviations, &without);
-            let stage = stage(&scenario.cluster.manifests)?;
-            Ok(Ready { file: file.display().to_string(), scenario, stage })
+        let read = read(&file, &args.set).and_then(|scenario| {
+            let wanted = |one: &Scenario| args.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
+            let each = scenario.each().into_iter().filter(wanted).map(|mut scenario| {
+                if !args.manifests.is_empty() {
+                    scenario.cluster.manifests = args.manifests.iter().map(|path| path.display().to_string()).collect();
+                }
+                change_deviations(&mut scenario, args.profile, &deviations, &without);
+                let stage = stage(&scenario.cluster.manifests)?;
+                Ok(Ready { file: file.display().to_string(), scenario, stage })
+            });
+            each.collect::<Result<Vec<Ready>, Problems>>()
         });
-        ready.extend(problems.collect(read));
+        ready.extend(problems.collect(read).into_iter().flatten());
+    }
+    if let Some(wanted) = args.variant.as_ref().filter(|_| ready.is_empty() && problems.is_empty()) {
+        return Err(CliError::usage(format!("no scenario of these files is called `{wanted}`; `ipam-sim list scenarios` shows all")));
     }
     // Plans of failing seeds are called after their scenario.
     let mut names = BTreeSet::new();
@@ -94,6 +101,7 @@ fn names(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
 fn change_deviations(scenario: &mut Scenario, profile: Option<Profile>, add: &[DeviationName], without: &[DeviationName]) {
     let upstream = |name: &DeviationName| deviation::ALL.iter().any(|deviation| deviation.upstream && deviation.name == name.as_str());
     let active = &mut scenario.deviations;
+    let had_some = !active.is_empty();
     match profile {
         Some(Profile::Hardened) => active.retain(|name| !upstream(name)),
         Some(Profile::Upstream) => {
@@ -107,6 +115,10 @@ fn change_deviations(scenario: &mut Scenario, profile: Option<Profile>, add: &[D
     active.retain(|name| !without.contains(name));
     active.sort();
     active.dedup();
+    // Without what it is there to find, a negative scenario is one that must hold.
+    if had_some && active.is_empty() {
+        scenario.expect = None;
+    }
 }
 
 /// The objects that exist at the beginning.

@@ -62,7 +62,22 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
 /// The plan of the command line: a file, or what a seed gives for a scenario.
 fn plan(args: &ReplayArgs) -> Result<Plan, CliError> {
     match args.seed {
-        Some(seed) => Ok(load::read(&args.file, &[]).map_err(bad_input)?.draw(seed)),
+        Some(seed) => {
+            let mut each = load::read(&args.file, &[]).map_err(bad_input)?.each();
+            if let Some(wanted) = &args.variant {
+                each.retain(|scenario| scenario.name == *wanted);
+            }
+            match each.as_slice() {
+                [scenario] => Ok(scenario.draw(seed)),
+                [] => Err(CliError::usage(format!("{} has no variant of that name", args.file.display()))),
+                [first, ..] => Err(CliError::usage(format!(
+                    "{} has {} variants; name one with --variant, such as {}",
+                    args.file.display(),
+                    each.len(),
+                    first.name
+                ))),
+            }
+        }
         None => Plan::read(&args.file).map_err(|problems| {
             let error = bad_input(problems);
             let is_scenario = load::read(&args.file, &[]).is_ok();

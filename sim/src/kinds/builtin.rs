@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ipam_core::WordHash;
 use ipam_core::api::Cause;
 use ipam_core::byom::PoolConfigMap;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -9,7 +10,7 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, PodStatus};
 
-use super::{Stored, TypeDef};
+use super::{Stored, TypeDef, content};
 
 /// The registrations of the built-in types.
 pub fn builtin() -> Vec<TypeDef> {
@@ -124,12 +125,20 @@ impl Stored for Pod {
         let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
         unscheduled || matches!(phase, Some("Succeeded" | "Failed"))
     }
+
+    fn content(&self) -> u64 {
+        content::of_pod(self)
+    }
 }
 
 impl Stored for Lease {
     const HAS_GENERATION: bool = false;
     const UNCONDITIONAL_UPDATE: bool = false;
     const CREATE_ON_UPDATE: bool = true;
+
+    fn content(&self) -> u64 {
+        content::of_lease(self.spec.as_ref())
+    }
 }
 
 impl Stored for Namespace {
@@ -161,6 +170,11 @@ impl Stored for Namespace {
     fn is_held(&self) -> bool {
         self.spec.as_ref().and_then(|spec| spec.finalizers.as_ref()).is_some_and(|finalizers| !finalizers.is_empty())
     }
+
+    fn content(&self) -> u64 {
+        let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
+        WordHash::new().option(phase).word(u64::from(self.is_held())).finish()
+    }
 }
 
 impl Stored for Node {
@@ -175,6 +189,12 @@ impl Stored for Node {
 
     fn spec_differs(&self, other: &Self) -> bool {
         self.spec != other.spec
+    }
+
+    fn content(&self) -> u64 {
+        let unschedulable = self.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+        let conditions = self.status.as_ref().and_then(|status| status.conditions.as_ref());
+        WordHash::new().word(u64::from(unschedulable)).word(content::of_conditions(conditions)).finish()
     }
 }
 

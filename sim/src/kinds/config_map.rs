@@ -2,6 +2,7 @@
 
 use ipam_core::api::Cause;
 use ipam_core::byom::PoolConfigMap;
+use ipam_core::{JsonText, WordHash};
 
 use super::Stored;
 use super::builtin::immutable;
@@ -43,5 +44,14 @@ impl Stored for PoolConfigMap {
 
     fn size(&self) -> usize {
         Self::size(self)
+    }
+
+    fn content(&self) -> u64 {
+        let mut hash = WordHash::new().word(u64::from(self.immutable == Some(true)));
+        if let Some(data) = &self.data {
+            hash = hash.word(data.state.as_ref().map_or(0, JsonText::content_hash));
+            hash = data.others.iter().fold(hash, |hash, (key, value)| hash.text(key).text(value));
+        }
+        self.binary_data.iter().flatten().fold(hash, |hash, (key, value)| hash.text(key).bytes(&value.0)).finish()
     }
 }

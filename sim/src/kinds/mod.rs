@@ -4,7 +4,9 @@
 //! The store is open: a scenario registers the types it needs.
 
 mod builtin;
+mod byom;
 mod config_map;
+mod content;
 mod served;
 mod spiderpool;
 
@@ -20,10 +22,16 @@ use crate::input::manifest::{Manifest, decode_value};
 use crate::object::{AnyObject, Obj, typed_ref};
 
 pub use builtin::builtin;
+pub use byom::byom;
 pub use served::Served;
 pub use spiderpool::spiderpool;
 
 use served::View;
+
+/// The registrations of all types that this crate knows.
+pub fn all() -> Vec<TypeDef> {
+    builtin().into_iter().chain(spiderpool()).chain(byom()).collect()
+}
 
 /// The rules of one type. The defaults are those of an ordinary built-in type.
 pub trait Stored: Object {
@@ -104,6 +112,12 @@ pub trait Stored: Object {
     fn size(&self) -> usize {
         0
     }
+
+    /// A number that tells contents of this type apart, without metadata: it enters the digest of a run with every write.
+    /// Must be cheap, must not depend on who has read the object, and need not cover what no actor ever writes.
+    fn content(&self) -> u64 {
+        0
+    }
 }
 
 /// The number of a type in its registry.
@@ -150,6 +164,7 @@ pub struct TypeDef {
     pub(crate) on_deletion: fn(&mut dyn AnyObject),
     pub(crate) is_held: fn(&dyn AnyObject) -> bool,
     pub(crate) size: fn(&dyn AnyObject) -> usize,
+    content: fn(&dyn AnyObject) -> u64,
     pub(crate) decode: fn(&Manifest) -> Result<(Obj, Problems), Problems>,
     pub(crate) from_value: fn(Value) -> Result<Obj, String>,
     type_id: TypeId,
@@ -197,6 +212,7 @@ impl TypeDef {
             on_deletion: |object| typed_mut::<K>(object).on_deletion(),
             is_held: |object| typed_ref::<K>(object).is_held(),
             size: |object| typed_ref::<K>(object).size(),
+            content: |object| typed_ref::<K>(object).content(),
             decode: |manifest| {
                 let (object, unknown) = manifest.decode_with_unknown::<K>()?;
                 Ok((std::sync::Arc::new(object), unknown))
@@ -208,6 +224,11 @@ impl TypeDef {
             type_id: TypeId::of::<K>(),
             views: Vec::new(),
         }
+    }
+
+    /// A number that tells this content of an object from others, for the digest of a run.
+    pub(crate) fn content_of(&self, object: &dyn AnyObject) -> u64 {
+        content::of_metadata(object.meta()).word((self.content)(object)).finish()
     }
 
     /// `group/version`, or `version` for the core group.

@@ -147,7 +147,7 @@ impl PoolMeter {
         let (old, new) = (document(before), document(after));
         match (old, new) {
             (Some(old), Some(new)) => {
-                for change in old.allocated.changes(&new.allocated) {
+                for change in old.allocated.diff(&new.allocated) {
                     if let RecordChange::Removed(id, _) = change {
                         self.lose(id);
                     }

@@ -9,6 +9,7 @@ pub mod counter;
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
+use k8s_openapi::api::core::v1::Namespace;
 
 use crate::cluster::Fabric;
 use crate::draw::Draw;
@@ -112,4 +113,13 @@ impl Note {
 pub(crate) fn note(fabric: &Fabric, process: ProcessId, note: &Note) {
     let at = fabric.rt.now();
     fabric.recorder(|recorder| recorder.observe(at, EventKind::Note { process, note }));
+}
+
+/// Puts a namespace into the store unless it is there.
+fn preload_namespace(fabric: &Fabric, name: &str) {
+    if !fabric.holds::<Namespace>(&ObjectKey::cluster(name)) {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = Some(name.to_owned());
+        fabric.preload_typed(namespace);
+    }
 }

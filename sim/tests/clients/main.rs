@@ -1,6 +1,7 @@
 //! The real clients of `ipam-core` in the simulated cluster: informers, retries, rate limits and leader election
 //! (K §4, K143, K146 to K153).
 
+mod garbage;
 mod informers;
 mod leaders;
 mod retries;

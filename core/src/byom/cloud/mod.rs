@@ -19,10 +19,21 @@
 //! Either the PeerPod is written before the list, and then it is in the new document; or the record is looked for
 //! after the document was found missing, and then it is not found and the start gives up.
 
+mod adaptor;
+mod controller;
+mod owners;
 mod peer_pod;
+mod peer_pods;
 mod proxy;
+mod reconcile;
 mod sandbox;
+mod sandboxes;
+mod start;
+mod stop;
 
+pub use adaptor::{Adaptor, AdaptorSettings, Started};
+pub use controller::{ControllerSettings, PeerPodController, SettingsSource};
+pub use owners::PeerPodOwners;
 pub use peer_pod::{FINALIZER, PeerPod, PeerPodSpec, PeerPodStatus};
 pub use proxy::{AgentProxy, ProxyError};
 pub use sandbox::{Sandbox, StartError, UnknownSandbox};

@@ -8,7 +8,7 @@ fn started(bed: &Bed, pool: &TestPool, id: &str) -> Instance {
 }
 
 fn delete(bed: &Bed, pool: &TestPool, instance: Option<&Instance>) -> Result<Released, PoolError> {
-    bed.env.block_on(async { pool.delete_instance(instance, Context::BACKGROUND).await }).result
+    bed.env.block_on(async { pool.delete_instance(instance, Releaser::Stop, Context::BACKGROUND).await }).result
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn upstream_makes_the_requests_of_the_reference() {
     assert_eq!(bed.log(), "G", "statistics");
 
     let instance = Instance { address: Address::new(address), allocation_id: "a".into() };
-    let deleted = bed.env.block_on(async { pool.delete_instance(Some(&instance), Context::BACKGROUND).await });
+    let deleted = bed.env.block_on(async { pool.delete_instance(Some(&instance), Releaser::Stop, Context::BACKGROUND).await });
     assert!(matches!(deleted.result, Ok(Released::Freed(_))));
     assert_eq!(bed.log(), "GGGP", "release by address");
     bed.env.advance(BOOT);

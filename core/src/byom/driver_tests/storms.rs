@@ -81,7 +81,7 @@ fn no_fault_grants_an_address_twice_or_loses_a_record() {
                     if told {
                         ledger.give_up(&instance);
                     }
-                    while pool.delete_instance(Some(&instance), Context::BACKGROUND).await.result.is_err() {}
+                    while pool.delete_instance(Some(&instance), Releaser::Stop, Context::BACKGROUND).await.result.is_err() {}
                 }
             });
         }

@@ -45,6 +45,7 @@ fn every_flag_of_run_is_plain_data() {
         seeds: Some(1_000),
         from: Some(16),
         seed: None,
+        variant: None,
         budget: Some(crate::time::Span::millis(1_500)),
         jobs: Some(4),
         shard: Some(Shard { index: 2, total: 4 }),

@@ -5,6 +5,7 @@
 //!                  └────► Refused        └──────────────────┘ the sandbox holds the address, for the ledger (B §7.1)
 //! ```
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -177,6 +178,8 @@ pub enum Failure {
     NoNodeName,
     /// A write failed after all attempts.
     Exhausted,
+    /// Another process created the ConfigMap first.
+    CreateRace,
     /// A write failed, or it is not known whether it did.
     Writing,
     /// The document is lost, and the owners are not known.
@@ -185,6 +188,10 @@ pub enum Failure {
     HeldByAnother,
     /// The VM did not take the user data.
     UserData,
+    /// The PeerPod could not be written.
+    NotOwned,
+    /// The record was gone again before the VM was used.
+    RecordLost,
     /// The time was up.
     OutOfTime,
     /// Upstream's process panics.
@@ -225,52 +232,70 @@ impl PoolNote {
     }
 }
 
+/// An allocation ID as a person can read it: of a long sandbox ID the first eight digits.
+pub(crate) fn short(id: &str) -> Cow<'_, str> {
+    /// More digits say nothing to a person.
+    const DIGITS: usize = 8;
+    match id.rsplit_once('-') {
+        Some((pod, sandbox)) if sandbox.len() > 2 * DIGITS && sandbox.is_ascii() => format!("{pod}-{}…", &sandbox[..DIGITS]).into(),
+        _ => id.into(),
+    }
+}
+
 impl fmt::Display for PoolNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PoolNote::Configured { setting, config } => write!(f, "is configured with {setting} ({} addresses)", config.pool().len()),
             PoolNote::Wanted { pod } => write!(f, "wants pod {pod}"),
             PoolNote::Unwanted { pod } => write!(f, "does not want pod {pod} any more"),
-            PoolNote::Asked { id } => write!(f, "asks for an address for {id}"),
+            PoolNote::Asked { id } => write!(f, "asks for an address for {}", short(id)),
             PoolNote::Allocated { id, address, effort, took } => {
                 write!(
                     f,
-                    "is given {address} for {id} in {took:?} ({} reads, {} writes, {} conflicts)",
-                    effort.reads, effort.writes, effort.conflicts
+                    "is given {address} for {} in {took:?} ({} reads, {} writes, {} conflicts)",
+                    short(id),
+                    effort.reads,
+                    effort.writes,
+                    effort.conflicts
                 )
             }
             PoolNote::Refused { id, why, effort, took } => {
                 write!(
                     f,
-                    "is given nothing for {id}: {why} after {took:?} ({} reads, {} writes, {} conflicts)",
-                    effort.reads, effort.writes, effort.conflicts
+                    "is given nothing for {}: {why} after {took:?} ({} reads, {} writes, {} conflicts)",
+                    short(id),
+                    effort.reads,
+                    effort.writes,
+                    effort.conflicts
                 )
             }
-            PoolNote::Told { id, address } => write!(f, "tells {id} its address {address}"),
-            PoolNote::Running { id, pod } => write!(f, "runs pod {pod} as {id}"),
-            PoolNote::Ended { id, pod } => write!(f, "ends {id} of pod {pod}"),
-            PoolNote::ReleaseBegun { id, by } => write!(f, "releases {id} ({})", by.text()),
-            PoolNote::ReleaseEnded { id, failure: None, took, .. } => write!(f, "has released {id} in {took:?}"),
-            PoolNote::ReleaseEnded { id, failure: Some(failure), took, .. } => write!(f, "cannot release {id}: {failure} after {took:?}"),
+            PoolNote::Told { id, address } => write!(f, "tells {} its address {address}", short(id)),
+            PoolNote::Running { id, pod } => write!(f, "runs pod {pod} as {}", short(id)),
+            PoolNote::Ended { id, pod } => write!(f, "ends {} of pod {pod}", short(id)),
+            PoolNote::ReleaseBegun { id, by } => write!(f, "releases {} ({})", short(id), by.text()),
+            PoolNote::ReleaseEnded { id, failure: None, took, .. } => write!(f, "has released {} in {took:?}", short(id)),
+            PoolNote::ReleaseEnded { id, failure: Some(failure), took, .. } => {
+                write!(f, "cannot release {}: {failure} after {took:?}", short(id))
+            }
             PoolNote::RecoverBegun => f.write_str("brings the pool in line with its configuration"),
             PoolNote::RecoverEnded { result: Ok(recovered), .. } => {
                 write!(f, "has brought the pool in line: {} in use, {} available", recovered.in_use, recovered.available)
             }
             PoolNote::RecoverEnded { result: Err(failure), .. } => write!(f, "cannot bring the pool in line: {failure}"),
             PoolNote::Vm { address, change } => match change {
-                VmChange::Given { id, tenant: None, going_down: false } => write!(f, "VM {address} takes the user data of {id}"),
+                VmChange::Given { id, tenant: None, going_down: false } => write!(f, "VM {address} takes the user data of {}", short(id)),
                 VmChange::Given { id, tenant, going_down } => {
-                    write!(f, "VM {address} takes the user data of {id}")?;
+                    write!(f, "VM {address} takes the user data of {}", short(id))?;
                     if let Some(tenant) = tenant {
-                        write!(f, ", although it serves {tenant}")?;
+                        write!(f, ", although it serves {}", short(tenant))?;
                     }
                     if *going_down { f.write_str(", although it is about to boot") } else { Ok(()) }
                 }
                 VmChange::Rebooting { tenant, fence } => write!(
                     f,
                     "VM {address}, which serves {}, boots on behalf of {}",
-                    tenant.as_deref().unwrap_or("nobody"),
-                    fence.as_deref().unwrap_or("somebody")
+                    tenant.as_deref().map_or("nobody".into(), short),
+                    fence.as_deref().map_or("somebody".into(), short)
                 ),
                 VmChange::Booted => write!(f, "VM {address} has booted"),
                 VmChange::Broken => write!(f, "VM {address} does not answer any more"),
@@ -301,10 +326,13 @@ impl fmt::Display for Failure {
             Failure::InvalidAddress => "the recorded text is no address",
             Failure::NoNodeName => "the name of the node is unknown",
             Failure::Exhausted => "all attempts to write met a conflict",
+            Failure::CreateRace => "another process created the ConfigMap first",
             Failure::Writing => "the write failed or its outcome is unknown",
             Failure::Owners => "the live owners are unknown",
             Failure::HeldByAnother => "the VM serves another allocation",
             Failure::UserData => "the VM did not take the user data",
+            Failure::NotOwned => "the PeerPod could not be written",
+            Failure::RecordLost => "the record was gone again before the VM was used",
             Failure::OutOfTime => "the time was up",
             Failure::Panic => "the process panics",
         })
@@ -321,10 +349,13 @@ impl Failure {
             Failure::InvalidAddress => "invalid-address",
             Failure::NoNodeName => "no-node-name",
             Failure::Exhausted => "exhausted",
+            Failure::CreateRace => "create-race",
             Failure::Writing => "writing",
             Failure::Owners => "owners",
             Failure::HeldByAnother => "held-by-another",
             Failure::UserData => "user-data",
+            Failure::NotOwned => "not-owned",
+            Failure::RecordLost => "record-lost",
             Failure::OutOfTime => "out-of-time",
             Failure::Panic => "panic",
         }
@@ -340,10 +371,13 @@ impl Failure {
             PoolError::NotReady { .. } => Failure::NotReady,
             PoolError::InvalidAddress(_) => Failure::InvalidAddress,
             PoolError::NoNodeName => Failure::NoNodeName,
+            PoolError::Allocating(error) | PoolError::Updating(error) if error.is_already_exists() => Failure::CreateRace,
             PoolError::Allocating(_) | PoolError::Updating(_) => Failure::Writing,
             PoolError::Owners(_) => Failure::Owners,
             PoolError::HeldByAnother { .. } => Failure::HeldByAnother,
             PoolError::UserData(_) => Failure::UserData,
+            PoolError::NotOwned(_) => Failure::NotOwned,
+            PoolError::RecordLost => Failure::RecordLost,
             PoolError::OutOfTime => Failure::OutOfTime,
             PoolError::Panic => Failure::Panic,
         }

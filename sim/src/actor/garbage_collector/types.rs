@@ -1,0 +1,86 @@
+//! A type as the collector uses it, with the type erased.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use ipam_core::api::{DeleteOptions, Patch, Preconditions};
+use ipam_core::informer::{Informer, InformerOptions, Notification};
+use ipam_core::{ApiError, ClientExt, ObjectKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::json;
+
+use super::graph::Item;
+use super::{ApiClient, Collector, Informing};
+use crate::kinds::Stored;
+
+type Call<T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>;
+
+/// A type whose objects own others or are owned.
+pub struct Collected {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    namespaced: bool,
+    /// Starts an informer for the type with this number.
+    pub(super) inform: fn(&Arc<Collector>, usize) -> Informing,
+    /// The metadata of an object, by a quorum read; `None` = there is no such object.
+    pub(super) read: fn(&ApiClient, &ObjectKey) -> Call<Option<ObjectMeta>>,
+    /// Deletes the object with this UID.
+    pub(super) delete: fn(&ApiClient, &ObjectKey, Option<String>) -> Call<()>,
+    /// Leaves an object with these owners, if it is still in this state.
+    pub(super) disown: fn(&ApiClient, &ObjectKey, &ObjectMeta, &[&OwnerReference]) -> Call<()>,
+}
+
+impl Collected {
+    /// The type `K`.
+    pub fn of<K: Stored>() -> Self {
+        Self {
+            api_version: K::api_version(&()).into_owned(),
+            kind: K::kind(&()).into_owned(),
+            namespaced: K::NAMESPACED,
+            inform: inform::<K>,
+            read: |client, key| {
+                let (client, key) = (client.clone(), key.clone());
+                Box::pin(async move { found(client.get::<K>(&key).await.map(|object| object.meta().clone())) })
+            },
+            delete: |client, key, uid| {
+                let (client, key) = (client.clone(), key.clone());
+                let preconditions = Preconditions { uid, resource_version: None };
+                let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
+                Box::pin(async move { found(client.delete::<K>(&key, options).await).map(drop) })
+            },
+            disown: |client, key, meta, owners| {
+                let (client, key) = (client.clone(), key.clone());
+                let meta = json!({"resourceVersion": meta.resource_version, "uid": meta.uid, "ownerReferences": owners});
+                let patch = Patch::merge(json!({"metadata": meta}));
+                Box::pin(async move { found(client.patch::<K>(&key, patch).await).map(drop) })
+            },
+        }
+    }
+
+    /// The key of an object of this type that one in `namespace` refers to by name.
+    pub(super) fn key(&self, namespace: Option<&str>, name: &str) -> Option<ObjectKey> {
+        if self.namespaced { Some(ObjectKey::namespaced(namespace?, name)) } else { Some(ObjectKey::cluster(name)) }
+    }
+}
+
+/// NotFound as an answer.
+fn found<T>(result: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn inform<K: Stored>(collector: &Arc<Collector>, number: usize) -> Informing {
+    let informer = Informer::<K, _>::start(collector.client.clone(), collector.env.clone(), InformerOptions::default());
+    let told = collector.clone();
+    informer.add_handler(move |notification| {
+        let item = Item { number, key: notification.key() };
+        match &notification {
+            Notification::Added { object, .. } | Notification::Updated { new: object, .. } => told.observe(item, Some(object.meta())),
+            Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => told.observe(item, None),
+        }
+    });
+    Informing { synced: Box::pin(informer.synced()), _informer: Box::new(informer) }
+}

@@ -1,0 +1,146 @@
+//! Pods in VMs: everything that happens to an address from the pod that wants it to the VM that is clean again.
+//!
+//! ```text
+//!   people ─► pods (API) ─► kubelet-N ── shim calls ──► adaptor-N ──► the pool's ConfigMap (API)
+//!                │                                         ├────────► peerpods (API) ◄── peerpod-ctrl ─► the pool, vms
+//!                └── owner ── controller-manager ──────────┼──────────────┘
+//!                                                          └────────► vms: probe, user data, reboot
+//! ```
+//! The production logic is that of `ipam_core::byom`; here is what it runs on and who makes it work.
+
+mod adaptor;
+mod controller;
+mod edit;
+mod eye;
+mod kubelet;
+mod machines;
+mod people;
+mod plan;
+mod site;
+
+use std::sync::Arc;
+
+use ipam_core::ObjectKey;
+use ipam_core::byom::PeerPod;
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+
+use super::{policy_of, pool_key};
+use crate::actor::garbage_collector::{self, Collected};
+use crate::cluster::Fabric;
+use crate::input::{Problems, Source};
+use crate::plan::{OpKind, Plan};
+use crate::rt::ProcessId;
+use crate::workload::{Work, preload_namespace};
+use machines::{Machines, VMS};
+use site::{Node, Site};
+
+pub use edit::Edit;
+pub use machines::{Breakage, VmDelays};
+pub use plan::{BreakVm, DeletePod, EditState, PEOPLE, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
+
+impl Work for PodsPlan {
+    fn actor_names(&self) -> Vec<String> {
+        vec![PEOPLE.to_owned()]
+    }
+
+    fn process_names(&self) -> Vec<String> {
+        let of_node = |node| plan::adaptor_names(node).into_iter().chain([plan::kubelet_name(node)]);
+        let controllers = (0..self.controllers).map(plan::controller_name);
+        plan::shared_processes().into_iter().chain((0..self.nodes).flat_map(of_node)).chain(controllers).collect()
+    }
+
+    fn host_names(&self) -> Vec<String> {
+        (0..self.nodes).map(plan::node_name).collect()
+    }
+
+    fn takes(&self, op: &OpKind) -> Result<(), &'static str> {
+        match op {
+            OpKind::RunPod(run) if run.node >= self.nodes => Err("the number of a node that the workload has"),
+            OpKind::RunPod(_)
+            | OpKind::DeletePod(_)
+            | OpKind::SetPool(_)
+            | OpKind::RollOut(_)
+            | OpKind::BreakVm(_)
+            | OpKind::DeleteState
+            | OpKind::EditState(_) => Ok(()),
+            _ => Err("`run-pod`, `delete-pod`, `set-pool`, `roll-out`, `break-vm`, `delete-state`, `edit-state`"),
+        }
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        self.value_problems(source)
+    }
+
+    fn pool(&self) -> Option<ObjectKey> {
+        Some(pool_key())
+    }
+
+    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+        preload_namespace(fabric, ipam_core::byom::DEFAULT_NAMESPACE);
+    }
+
+    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+        let rt = &fabric.rt;
+        let alone = |name: &str| rt.add_process(rt.add_host(name), name);
+        let policy = policy_of(plan);
+        let vms = alone(VMS);
+        let machines = Machines::new(fabric, plan.seed, vms, self.vm, policy.unfenced_vms);
+        garbage_collector::install(fabric, plan.seed, [Collected::of::<Pod>(), Collected::of::<PeerPod>()]);
+        let nodes = (0..self.nodes).map(|number| {
+            let name = plan::node_name(number);
+            let host = rt.add_host(&name);
+            let adaptors = plan::adaptor_names(number).map(|name| rt.add_process(host, &name));
+            let kubelet = rt.add_process(host, &plan::kubelet_name(number));
+            Node::new(name.into(), adaptors, kubelet)
+        });
+        let nodes = nodes.collect();
+        let controllers: Vec<ProcessId> = (0..self.controllers).map(|number| alone(&plan::controller_name(number))).collect();
+        let site = Arc::new(Site {
+            fabric: Arc::downgrade(fabric),
+            seed: plan.seed,
+            plan: self.clone(),
+            policy,
+            machines,
+            nodes,
+            controllers,
+            setting: Mutex::new(self.pool.as_str().into()),
+            rolling: tokio::sync::Mutex::default(),
+        });
+        for (number, node) in site.nodes.iter().enumerate() {
+            for (slot, &process) in node.adaptors.iter().enumerate() {
+                live(&site, fabric, process, move |site, fabric| adaptor::run(site, fabric, number, slot, process));
+            }
+            let process = node.kubelet;
+            live(&site, fabric, process, move |site, fabric| kubelet::run(site, fabric, number, process));
+            fabric.start(node.adaptors[0]);
+            fabric.start(node.kubelet);
+        }
+        for (number, &process) in site.controllers.iter().enumerate() {
+            live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, number, process));
+            fabric.start(process);
+        }
+        let people = alone(PEOPLE);
+        let (ops, done) = (Arc::new(plan.op.clone()), Arc::default());
+        live(&site, fabric, people, move |site, fabric| people::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
+        fabric.start(people);
+    }
+}
+
+/// Says what a process does in each of its lives.
+fn live<F: Future<Output = ()> + Send + 'static>(
+    site: &Arc<Site>,
+    fabric: &Arc<Fabric>,
+    process: ProcessId,
+    main: impl Fn(Arc<Site>, Arc<Fabric>) -> F + Send + Sync + 'static,
+) {
+    let site = site.clone();
+    fabric.rt.set_main(process, move |_| {
+        let life = site.fabric.upgrade().map(|fabric| main(site.clone(), fabric));
+        async move {
+            if let Some(life) = life {
+                life.await;
+            }
+        }
+    });
+}

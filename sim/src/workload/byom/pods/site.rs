@@ -1,0 +1,153 @@
+//! What the actors of a run share: nodes, sockets, the configured pool, the VMs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use ipam_core::ObjectKey;
+use ipam_core::byom::{Address, Context, Policy, PoolConfig, PoolSettings, Sandbox, StartError, UnknownSandbox};
+use ipam_core::rate_limit::{CLIENT_GO, RateLimited};
+use ipam_core::transparent::{self, Transparent};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::pool_key;
+use super::machines::Machines;
+use super::plan::PodsPlan;
+use crate::cluster::{Fabric, SimClient};
+use crate::env::SimEnv;
+use crate::rt::ProcessId;
+
+/// How long a process waits before it starts again after it refused its configuration: the first back-off of a kubelet.
+pub(super) const BACK_OFF: Duration = Duration::from_secs(10);
+
+/// What a process of the system under test sends its requests with, as client-go does.
+pub(super) type ApiClient = Transparent<RateLimited<SimClient, SimEnv>, SimEnv>;
+
+/// A request of a shim to an adaptor on its node.
+pub(super) enum ShimCall {
+    /// StartVM.
+    Start {
+        /// Which sandbox.
+        sandbox: Sandbox,
+        /// Until when the shim waits.
+        context: Context,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Result<Address, StartError>>,
+    },
+    /// StopVM.
+    Stop {
+        /// The sandbox's ID.
+        sandbox: Arc<str>,
+        /// Until when the shim waits.
+        context: Context,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Result<(), UnknownSandbox>>,
+    },
+}
+
+/// A connection to an adaptor; it ends with the adaptor's process.
+pub(super) type Socket = mpsc::UnboundedSender<ShimCall>;
+
+/// A sandbox as the container runtime keeps it on the disk of its node.
+#[derive(Clone)]
+pub(super) struct Kept {
+    pub pod: ObjectKey,
+    pub pod_uid: Arc<str>,
+    /// The allocation ID.
+    pub id: Arc<str>,
+    /// Whether its VM runs.
+    pub ready: bool,
+    /// To the adaptor that started it.
+    pub connection: Socket,
+}
+
+/// A node.
+pub(super) struct Node {
+    pub name: Arc<str>,
+    pub adaptors: [ProcessId; 2],
+    pub kubelet: ProcessId,
+    serving: Mutex<Serving>,
+    /// The sandboxes, by their ID.
+    pub sandboxes: Mutex<BTreeMap<Arc<str>, Kept>>,
+}
+
+struct Serving {
+    /// Which of the two adaptors the DaemonSet wants.
+    wanted: [bool; 2],
+    /// Where the shims connect.
+    socket: Option<Socket>,
+}
+
+impl Node {
+    pub(super) fn new(name: Arc<str>, adaptors: [ProcessId; 2], kubelet: ProcessId) -> Self {
+        let serving = Serving { wanted: [true, false], socket: None };
+        Self { name, adaptors, kubelet, serving: Mutex::new(serving), sandboxes: Mutex::default() }
+    }
+
+    /// Whether the DaemonSet wants this one of the two adaptors.
+    pub(super) fn wants(&self, slot: usize) -> bool {
+        self.serving.lock().wanted[slot]
+    }
+
+    /// Says which of the two adaptors the DaemonSet wants.
+    pub(super) fn want(&self, wanted: [bool; 2]) {
+        self.serving.lock().wanted = wanted;
+    }
+
+    /// An adaptor takes the place at which shims connect.
+    pub(super) fn listen(&self, socket: Socket) {
+        self.serving.lock().socket = Some(socket);
+    }
+
+    /// A new connection; `None` = nobody listens.
+    pub(super) fn connect(&self) -> Option<Socket> {
+        self.serving.lock().socket.clone().filter(|socket| !socket.is_closed())
+    }
+}
+
+/// What the actors share.
+pub(super) struct Site {
+    pub fabric: Weak<Fabric>,
+    pub seed: u64,
+    pub plan: PodsPlan,
+    pub policy: Policy,
+    pub machines: Machines,
+    pub nodes: Vec<Node>,
+    pub controllers: Vec<ProcessId>,
+    /// `VM_POOL_IPS` as it is set now, as it is read by whoever starts.
+    pub setting: Mutex<Arc<str>>,
+    /// Held by the roll-out that is under way.
+    pub rolling: tokio::sync::Mutex<()>,
+}
+
+impl Site {
+    /// The environment of a process in its present life.
+    pub(super) fn env(&self, fabric: &Fabric, process: ProcessId) -> SimEnv {
+        SimEnv::new(&fabric.rt, self.seed, process)
+    }
+
+    /// The client of a process in its present life.
+    pub(super) fn client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
+        let client = SimClient::new(fabric, process);
+        let limited = if self.plan.throttled {
+            RateLimited::new(client, env.clone(), CLIENT_GO)
+        } else {
+            RateLimited::unlimited(client, env.clone())
+        };
+        Transparent::new(limited, env.clone(), transparent::Policy::ClientGo)
+    }
+
+    /// What is set now, and what a process makes of it; `None` = it refuses to start.
+    pub(super) fn configuration(&self) -> (Arc<str>, Option<PoolConfig>) {
+        let setting = self.setting.lock().clone();
+        let config = PoolConfig::read(&setting, self.plan.max_range, &self.policy).ok();
+        (setting, config)
+    }
+
+    /// The settings of a process.
+    pub(super) fn pool_settings(&self, config: PoolConfig, node: &Arc<str>) -> PoolSettings {
+        let settings = PoolSettings::new(pool_key(), config, Some(node.clone()), self.policy);
+        PoolSettings { probes: self.plan.probes, leak_grace: self.plan.leak_grace.0, ..settings }
+    }
+}

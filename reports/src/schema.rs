@@ -69,5 +69,6 @@ macro_rules! schema {
 
 schema!(RunSchema, "ipam-sim/run/1");
 schema!(ReplaySchema, "ipam-sim/replay/1");
+schema!(ShrinkSchema, "ipam-sim/shrink/1");
 schema!(ListSchema, "ipam-sim/list/1");
 schema!(CheckSchema, "ipam-sim/check/1");

@@ -8,7 +8,7 @@
 //! A client decides inside the retry loop, on the state that it read in the same attempt. The deviation
 //! `counter-decides-once` decides on the first read and only refreshes the version.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Note, Work, at_most, note};
+use super::{Draft, Note, Smaller, Work, at_most, closed_ranks, note};
 use crate::cluster::{Fabric, SimClient};
 use crate::deviation::COUNTER_DECIDES_ONCE;
 use crate::draw::Draw;
@@ -142,6 +142,24 @@ impl Work for CounterPlan {
 
     fn problems(&self, source: Source<'_>) -> Problems {
         at_most(source, "clients", "`workload.clients`", u64::from(self.clients), u64::from(CLIENTS_MAX))
+    }
+
+    fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
+        let works = |number: u32| ops.iter().any(|op| op.common.actor == client_name(number));
+        let (clients, moved) = closed_ranks(self.clients, works);
+        let renamed: BTreeMap<String, String> = moved.iter().map(|(from, to)| (client_name(*from), client_name(*to))).collect();
+        let rename = |op: &Op| {
+            let mut op = op.clone();
+            if let Some(name) = renamed.get(&op.common.actor) {
+                op.common.actor.clone_from(name);
+            }
+            op
+        };
+        let closed = Smaller { workload: CounterPlan { clients }.into(), ops: ops.iter().map(rename).collect(), renamed: renamed.clone() };
+        // Other names make other draws; clients behind the last that works go without any change.
+        let last = (0..self.clients).rev().find(|&number| works(number)).map_or(1, |last| last + 1);
+        let cut = Smaller::same_ops(CounterPlan { clients: last }, ops);
+        [closed, cut].into_iter().filter(|smaller| smaller.workload != self.clone().into()).collect()
     }
 
     fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
@@ -269,4 +287,25 @@ impl Counter {
 /// An error of a read as one that leaves nothing open.
 fn harmless(error: ApiError) -> ApiError {
     if error.is_ambiguous() { ipam_core::api::TransportError::Refused.into() } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn increment(client: &str) -> Op {
+        With { common: Turn { at: SimTime::ZERO, actor: client.to_owned() }, kind: OpKind::Increment }
+    }
+
+    #[test]
+    fn clients_without_operations_are_given_up_and_the_others_close_ranks() {
+        let ops = [increment("client-1"), increment("client-3")];
+        let smaller = CounterPlan { clients: 6 }.smaller(&ops);
+        assert_eq!(smaller[0].workload, CounterPlan { clients: 2 }.into());
+        assert_eq!(smaller[0].ops, [increment("client-0"), increment("client-1")]);
+        let renamed = [("client-1", "client-0"), ("client-3", "client-1")].map(|(from, to)| (from.to_owned(), to.to_owned()));
+        assert_eq!(smaller[0].renamed, BTreeMap::from(renamed));
+        assert_eq!(smaller[1], Smaller::same_ops(CounterPlan { clients: 4 }, &ops));
+        assert_eq!(CounterPlan { clients: 1 }.smaller(&ops[..0]), []);
+    }
 }

@@ -6,7 +6,9 @@ use crate::cli::args::{Profile, Setting, Shard, What};
 #[test]
 fn help_fits_a_screen_and_shows_examples() {
     let engine = Prepared::default();
-    for (verb, lines_max) in [("", 24), ("run", 45), ("replay", 30), ("shrink", 24), ("list", 24), ("check", 24), ("merge", 24), ("completions", 24)] {
+    for (verb, lines_max) in
+        [("", 30), ("run", 45), ("replay", 30), ("shrink", 24), ("list", 24), ("check", 24), ("merge", 24), ("completions", 24)]
+    {
         let help = ran(&engine, &format!("{verb} --help"));
         assert_eq!((help.code, help.err.as_str()), (0, ""));
         assert!(help.out.contains("Examples:\n  ipam-sim "), "{verb}: no examples");
@@ -85,7 +87,9 @@ fn bad_flags_say_what_would_be_right() {
         ("replay", "<PLAN>"),
         ("merge", "<RESULT>"),
         ("check", "<PATH>"),
-        ("shrink plan.toml", "unrecognized subcommand"),
+        ("shrink", "<PLAN>"),
+        ("shrink a.toml --runs 0", "expected a number from 1 on"),
+        ("shrnk plan.toml", "unrecognized subcommand"),
     ] {
         let ran = ran(&Prepared::default(), line);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{line}");

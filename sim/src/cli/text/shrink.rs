@@ -1,6 +1,6 @@
 //! The result of `shrink`: the failure block of the smaller plan, and what it was made from.
 
-use ipam_reports::{ShrinkReport, human};
+use ipam_reports::ShrinkReport;
 
 use super::Paint;
 use super::failure::{Block, replay_command};
@@ -28,8 +28,8 @@ pub fn shrink(report: &ShrinkReport, paint: Paint) -> String {
         let more = "something smaller may fail, too; run it again on the smaller plan, or with a larger --budget or --runs";
         lines.push(format!("note  {more}"));
     }
-    if shrunk.size == shrunk.from {
-        lines.push(format!("note  nothing of {} can be left out", human::plural(shrunk.size.ops, "operation", "operations")));
+    if shrunk.size == shrunk.from && shrunk.cut_off.is_none() {
+        lines.push("note  nothing can be left out".to_owned());
     }
     lines.join("\n") + "\n"
 }

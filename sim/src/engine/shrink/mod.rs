@@ -77,14 +77,8 @@ pub(super) fn shrink(plan: &Plan, stage: &Stage, claim: &ClaimName, limits: Limi
     };
     let mut smaller = trial.best().clone();
     smaller.recorded = Some(outcome.recorded(&smaller, BUILD));
-    let shrunk = Shrunk {
-        plan: None,
-        digest: outcome.digest,
-        size: size(&smaller),
-        from: size(plan),
-        runs: trial.runs,
-        cut_off: trial.cut_off,
-    };
+    let shrunk =
+        Shrunk { plan: None, digest: outcome.digest, size: size(&smaller), from: size(plan), runs: trial.runs, cut_off: trial.cut_off };
     Ok(Some(Found { plan: smaller, violation, needs, shrunk }))
 }
 

@@ -128,7 +128,13 @@ fn tidy(mut plan: Plan) -> Plan {
 
 /// The cluster as it usually is: version knobs and delays at their defaults.
 fn calm(trial: &mut Trial<'_>) {
-    let usual = ClusterPlan { api_servers: 1, manifests: Vec::new(), knobs: Knobs::default(), links: Default::default(), delays: Default::default() };
+    let usual = ClusterPlan {
+        api_servers: 1,
+        manifests: Vec::new(),
+        knobs: Knobs::default(),
+        links: Default::default(),
+        delays: Default::default(),
+    };
     let steps: [fn(&mut ClusterPlan, &ClusterPlan); 11] = [
         |cluster, usual| (cluster.knobs, cluster.links, cluster.delays) = (usual.knobs, usual.links, usual.delays),
         |cluster, usual| cluster.knobs = usual.knobs,

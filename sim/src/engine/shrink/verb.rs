@@ -86,13 +86,14 @@ fn claim(args: &ShrinkArgs, file: &str, outcome: &Outcome) -> Result<ClaimName, 
     match (&args.claim, violated.first()) {
         (None, None) => Err(CliError::usage(format!("{file} does not fail: every claim of its plan holds, or has an excuse"))
             .hint("shrink takes a plan that `run` has written for a failing seed")),
-        (None, Some(first)) => {
-            ClaimName::new(&first.claim).ok_or_else(|| CliError::harness(format!("a claim that does not exist is violated: {}", first.claim)))
-        }
+        (None, Some(first)) => ClaimName::new(&first.claim)
+            .ok_or_else(|| CliError::harness(format!("a claim that does not exist is violated: {}", first.claim))),
         (Some(asked), first) => match ClaimName::new(asked) {
             None => Err(CliError::usage(format!("there is no claim `{asked}`")).hint("`ipam-sim list claims` shows all")),
             Some(claim) if names.contains(&claim.as_str()) => Ok(claim),
-            Some(_) if first.is_none() => Err(CliError::usage(format!("{file} does not fail: {asked} holds, and so does every other claim"))),
+            Some(_) if first.is_none() => {
+                Err(CliError::usage(format!("{file} does not fail: {asked} holds, and so does every other claim")))
+            }
             Some(_) => Err(CliError::usage(format!("{file} does not violate {asked}, but {}", names.join(", ")))),
         },
     }

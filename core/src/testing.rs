@@ -158,14 +158,18 @@ impl Env for TestEnv {
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send + 'static {
         let env = self.clone();
         let until = self.monotonic() + duration;
+        // One timer for all polls: with one for each, every wake-up would make more of them than it used up.
+        let mut place = None;
         poll_fn(move |context| {
             let mut state = env.shared.state.lock().unwrap();
             if state.now >= until {
                 return Poll::Ready(());
             }
-            state.timers_made += 1;
-            let key = (until, state.timers_made);
-            state.timers.insert(key, context.waker().clone());
+            let number = *place.get_or_insert_with(|| {
+                state.timers_made += 1;
+                state.timers_made
+            });
+            state.timers.insert((until, number), context.waker().clone());
             Poll::Pending
         })
     }
@@ -212,7 +216,7 @@ impl<K> Answer<K> {
 }
 
 pub(crate) type Feed<K> = mpsc::UnboundedSender<Result<WatchEvent<K>, ApiError>>;
-type Events<K> = mpsc::UnboundedReceiver<Result<WatchEvent<K>, ApiError>>;
+pub(crate) type Events<K> = mpsc::UnboundedReceiver<Result<WatchEvent<K>, ApiError>>;
 type OnSend<K> = Box<dyn FnMut(Request<K>) -> Answer<K> + Send>;
 type OnWatch<K> = Box<dyn FnMut(WatchOptions) -> Result<Events<K>, ApiError> + Send>;
 
@@ -273,6 +277,13 @@ impl<O: Object> Client for TestClient<O> {
 /// The stream fed by a test; a dropped feed is a clean end.
 pub(crate) struct TestWatch<K> {
     events: Events<K>,
+}
+
+impl<K> TestWatch<K> {
+    /// A stream fed by whoever holds the other end.
+    pub(crate) fn new(events: Events<K>) -> Self {
+        Self { events }
+    }
 }
 
 impl<K: Object> WatchStream<K> for TestWatch<K> {

@@ -13,6 +13,9 @@
 //! | [`mod@merge`] | shards of one sweep into the report that one machine would have given |
 //! | [`verdict`] | how one scenario ended |
 //! | [`exit`] | the exit codes, and which wins when several apply |
+//! | [`pool`] | what the instances of a BYOM pool did to each other |
+//! | [`rows`] | tables in CSV: one row a run, one row a call |
+//! | [`distribution`] | durations as histograms that can be joined |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
 //! | [`schema`] | names of the JSON formats |
 //! | [`seconds`] | durations: whole microseconds in memory, seconds in JSON |
@@ -23,12 +26,15 @@
 //! after the first version are optional when read.
 
 pub mod digest;
+pub mod distribution;
 pub mod exit;
 pub mod finding;
 pub mod human;
 pub mod listing;
 pub mod merge;
+pub mod pool;
 pub mod replay;
+pub mod rows;
 pub mod run;
 pub mod schema;
 pub mod seconds;

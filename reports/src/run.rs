@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{ClaimCount, ExcuseCount, Failure, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally};
+use crate::pool::{PoolFigures, PoolRun};
 use crate::schema::{self, ReadError, RunSchema};
 use crate::{Digest, Seconds, SeedRange, exit, fold, seeds};
 
@@ -79,6 +80,9 @@ pub struct ScenarioResult {
     pub api: Api,
     /// Addresses asked for.
     pub allocations: Allocations,
+    /// What the instances of a BYOM pool did; unset = the scenario has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolFigures>,
     /// Number of trace events.
     pub events: u64,
     /// Sum of [`fold`] over the seeds.
@@ -114,12 +118,15 @@ impl ScenarioResult {
 
     /// Counts one run. The order of seeds does not matter. `wall` and the plans of `failures` are the caller's to fill in.
     pub fn add(&mut self, record: SeedRecord<'_>) {
-        let SeedRecord { seed, digest, simulated, api, allocations, events, mut violations, held, problems } = record;
+        let SeedRecord { seed, digest, simulated, api, allocations, pool, events, mut violations, held, problems } = record;
         self.seeds += 1;
         seeds::insert(&mut self.seed_ranges, seed);
         self.simulated += simulated;
         self.api = self.api.plus(api);
         self.allocations = self.allocations.plus(allocations);
+        if let Some(run) = &pool {
+            self.pool.get_or_insert_default().add(run);
+        }
         self.events += events;
         self.digest = self.digest.plus(fold(seed, digest));
         for claim in held {
@@ -166,6 +173,9 @@ impl ScenarioResult {
         self.wall += other.wall;
         self.api = self.api.plus(other.api);
         self.allocations = self.allocations.plus(other.allocations);
+        if let Some(pool) = &other.pool {
+            self.pool.get_or_insert_default().join(pool);
+        }
         tally(&mut self.events, other.events);
         self.digest = self.digest.plus(other.digest);
         self.failures.extend(other.failures);
@@ -209,6 +219,8 @@ pub struct SeedRecord<'a> {
     pub api: Api,
     /// Addresses asked for.
     pub allocations: Allocations,
+    /// What the run did with its BYOM pool, if it has one.
+    pub pool: Option<PoolRun>,
     /// Number of trace events.
     pub events: u64,
     /// What was violated.

@@ -17,6 +17,7 @@ pub mod env;
 pub mod fault;
 pub mod input;
 pub mod kinds;
+pub mod meter;
 pub mod net;
 pub mod object;
 pub mod plan;

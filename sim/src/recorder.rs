@@ -1,10 +1,11 @@
-//! Who listens to a run: the digest, the counters, the claims, and a recording if one is wanted.
+//! Who listens to a run: the digest, the counters, the claims, the meters, and a recording if one is wanted.
 
 use ipam_core::Reason;
 use ipam_core::api::Verb;
 use ipam_reports::{Digest as DigestText, Seconds};
 
 use crate::claim::Claims;
+use crate::meter::PoolMeter;
 use crate::plan::Checkpoint;
 use crate::record::Record;
 use crate::time::SimTime;
@@ -35,6 +36,8 @@ pub struct Recorder {
     pub counts: ApiCounts,
     /// The claims of the run.
     pub claims: Claims,
+    /// Takes figures of the run's BYOM pool, if it has one.
+    pub pool: Option<PoolMeter>,
     checkpoints: Vec<Checkpoint>,
     checkpoint_every: u64,
     recording: Option<Vec<Record>>,
@@ -46,6 +49,7 @@ impl Default for Recorder {
             digest: Digest::default(),
             counts: ApiCounts::default(),
             claims: Claims::default(),
+            pool: None,
             checkpoints: Vec::new(),
             checkpoint_every: 64,
             recording: None,
@@ -71,6 +75,11 @@ impl Recorder {
             _ => {}
         }
         self.claims.observe(&event);
+        if let Some(pool) = &mut self.pool
+            && PoolMeter::INTEREST.meets(event.kind.interest())
+        {
+            pool.observe(&event);
+        }
         if self.digest.events().is_multiple_of(self.checkpoint_every) {
             self.checkpoint(at);
         }

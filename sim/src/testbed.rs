@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cluster::{ClusterConfig, Fabric, SimClient};
 use crate::env::SimEnv;
-use crate::kinds::{KindId, Registry, builtin, spiderpool};
+use crate::kinds::{self, KindId, Registry};
 use crate::recorder::Recorder;
 use crate::rt::{ProcessId, Rt, run};
 
@@ -34,7 +34,7 @@ impl Testbed {
     /// The same with a configuration and a number of servers.
     pub fn run_with<T>(config: ClusterConfig, servers: usize, test: impl AsyncFnOnce(Testbed) -> T) -> T {
         run(config.seed, async |rt| {
-            let registry = Arc::new(Registry::new(builtin().into_iter().chain(spiderpool())));
+            let registry = Arc::new(Registry::new(kinds::all()));
             let fabric = Fabric::new(rt.clone(), registry, &config, Recorder::default());
             for number in 0..servers {
                 let host = rt.add_host(&format!("control-plane-{number}"));

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_core::byom::PoolConfigMap;
 use ipam_reports::Digest;
 use ipam_reports::finding::Violation;
+use ipam_reports::pool::PoolRun;
 use k8s_openapi::api::core::v1::Namespace;
 
 use crate::claim::{Claims, Context};
 use crate::cluster::{ClusterConfig, Fabric};
 use crate::fault::apply::Faults;
-use crate::kinds::{KindId, Registry, builtin, byom, spiderpool};
+use crate::kinds::{self, KindId, Registry};
+use crate::meter::PoolMeter;
 use crate::object::Obj;
 use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
 use crate::record::{Narrator, Record};
@@ -27,7 +30,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// The types of Kubernetes and Spiderpool, and `objects`.
+    /// All types that a simulated cluster can serve, and `objects`.
     pub fn new(objects: Vec<(KindId, Obj)>) -> Self {
         Self { registry: Arc::new(registry()), objects }
     }
@@ -35,7 +38,7 @@ impl Stage {
 
 /// The types that a simulated cluster serves.
 pub fn registry() -> Registry {
-    Registry::new(builtin().into_iter().chain(spiderpool()).chain(byom()))
+    Registry::new(kinds::all())
 }
 
 /// What is wanted of a run besides its verdict.
@@ -45,6 +48,8 @@ pub struct Wish {
     pub recording: bool,
     /// The objects as they are at the end.
     pub dump: bool,
+    /// Each call for an address by itself.
+    pub calls: bool,
     /// The run ends here instead of where its plan says.
     pub until: Option<SimTime>,
 }
@@ -65,6 +70,8 @@ pub struct Outcome {
     pub held: Vec<String>,
     /// How often each thing happened.
     pub counts: ApiCounts,
+    /// What the run did with its BYOM pool, if it has one.
+    pub pool: Option<PoolRun>,
     /// A panic outside the system under test: a bug of the harness.
     pub broken: Option<String>,
     /// Every event and how to tell it, if wanted.
@@ -103,7 +110,8 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn build(rt: &Rt, plan: &'a Plan, stage: &Stage, wish: Wish) -> Self {
         let claims = Claims::new(&Context { rt, plan });
-        let recorder = Recorder::new(claims, wish.recording);
+        let mut recorder = Recorder::new(claims, wish.recording);
+        recorder.pool = plan.workload.work().pool().map(|key| PoolMeter::new(key, stage.registry.id::<PoolConfigMap>()));
         let config = ClusterConfig { seed: plan.seed, knobs: plan.cluster.knobs, links: plan.cluster.links, delays: plan.cluster.delays };
         let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
         for name in ["default", "kube-system"] {
@@ -151,6 +159,7 @@ impl<'a> World<'a> {
         let ended_at = self.rt.now();
         let outcome = self.fabric.recorder(|recorder| {
             let (violations, held) = recorder.claims.verdict(&self.plan.excuses);
+            let pool = recorder.pool.as_mut().map(|meter| meter.finish(wish.calls.then_some(&self.rt)));
             Outcome {
                 digest: Digest(recorder.digest.value()),
                 events: recorder.digest.events(),
@@ -159,6 +168,7 @@ impl<'a> World<'a> {
                 violations,
                 held,
                 counts: recorder.counts,
+                pool,
                 broken: broken.map(|panic| format!("{} at {}", panic.message, panic.at)),
                 recording: recorder.take_recording().zip(narrator),
                 objects,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ipam_core::byom::{Address, PoolConfigMap, PoolDocument};
+use ipam_core::byom::{Address, PeerPod, PoolConfigMap, PoolDocument};
 use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool};
 use ipam_core::{ClientExt, Object};
 use ipam_reports::RunReport;
@@ -61,7 +61,7 @@ fn recording_does_not_change_the_run() {
     for seed in 0..5 {
         let plan = scenario.draw(seed);
         let plain = run(&plan, &stage, Wish::default());
-        let watched = run(&plan, &stage, Wish { recording: true, dump: true, until: None });
+        let watched = run(&plan, &stage, Wish { recording: true, dump: true, calls: true, until: None });
         assert_eq!(plain.digest, watched.digest, "seed {seed}");
         assert_eq!(watched.recording.unwrap().0.len() as u64, plain.events);
     }
@@ -163,6 +163,12 @@ fn runs_that_differ_only_in_the_content_of_a_write_have_different_digests() {
         from_json::<SpiderEndpoint>(json!({"metadata": {"name": "a", "namespace": "default"}, "status": status}))
     };
     all_differ(["10.0.0.1/24", "10.0.0.2/24"].map(endpoint));
+    let peer_pod = |spec| from_json::<PeerPod>(json!({"metadata": {"name": "a", "namespace": "default"}, "spec": spec}));
+    all_differ([
+        peer_pod(json!({"instanceID": "10.0.0.1"})),
+        peer_pod(json!({"instanceID": "10.0.0.2"})),
+        peer_pod(json!({"instanceID": "10.0.0.1", "allocationID": "a-1"})),
+    ]);
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl Allocations {
 
     /// What has to be done to these records to make `later` of them, by key in byte order. Costs what changed, if `later` was
     /// made of these records or both of a third.
-    pub fn changes<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = RecordChange<'a>> {
+    pub fn diff<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = RecordChange<'a>> {
         self.by_id.diff(&later.by_id).map(|item| match item {
             DiffItem::Add(id, record) => RecordChange::Added(id, record),
             DiffItem::Update { old, new } => RecordChange::Changed { id: new.0, from: old.1, to: new.1 },
@@ -207,7 +207,7 @@ mod tests {
         fn the_changes_make_the_later_records_of_the_earlier(before in prop::collection::vec((0u8..40, 0u8..3), 0..40), after in prop::collection::vec((0u8..40, 0u8..3), 0..40)) {
             let (before, after) = (records(&before), records(&after));
             let mut made = before.clone();
-            for change in before.changes(&after) {
+            for change in before.diff(&after) {
                 match change {
                     RecordChange::Added(id, record) => prop_assert!(made.insert(id.clone(), record.clone()).is_none()),
                     RecordChange::Changed { id, from, to } => {

@@ -85,6 +85,12 @@ impl Available {
         address
     }
 
+    /// What `newer` has lost of this list and what it has gained, each in the order of its list. An entry that moved is in
+    /// both. For two versions of one list the cost is that of their edits, whatever its length.
+    pub fn diff<'a>(&'a self, newer: &'a Self) -> (Vec<&'a Address>, Vec<&'a Address>) {
+        self.entries.diff(&newer.entries)
+    }
+
     pub(super) fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
         if self.is_empty() {
             return out.write_str("[]");

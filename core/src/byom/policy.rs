@@ -14,7 +14,8 @@ pub struct Policy {
     pub four_attempts: bool,
     /// `byom-rollback-on-callers-deadline`: the clean-up after a failed start runs on the caller's context (B W7).
     pub rollback_on_callers_deadline: bool,
-    /// `byom-release-by-address`: a delete names the address, reboots first and then asks who holds it (B W8, W9).
+    /// `byom-release-by-address`: a delete names the address, reboots first and then asks who holds it; a sandbox keeps its
+    /// address after the clean-up of a start that failed, for the StopVM that follows (B W8, W9).
     pub release_by_address: bool,
     /// `byom-free-before-reboot`: an address is available while its VM still goes down (B W13).
     pub free_before_reboot: bool,
@@ -34,11 +35,14 @@ pub struct Policy {
     pub probe_in_critical_section: bool,
     /// `byom-dead-vm-not-skipped`: a dead VM fails the call (B W15).
     pub dead_vm_not_skipped: bool,
-    /// `byom-leaks-kept`: records are never compared with live owners (B W3, W5, W6).
+    /// `byom-leaks-kept`: records are never compared with live owners, nor the list of available addresses with the
+    /// configuration but at the start of a process (B W3, W5, W6).
     pub leaks_kept: bool,
-    /// `byom-finalizer-by-pod-name`: the finalizer of a successor's PeerPod is removed (B W11).
+    /// `byom-finalizer-by-pod-name`: what StopVM lets go is the PeerPod that was last written for the Pod that has the name
+    /// now, by taking all its finalizers; nothing is marked for the controller if the release failed (B W11).
     pub finalizer_by_pod_name: bool,
-    /// `byom-empty-id-counts-as-deleted`: deleting an instance that has no ID counts as a delete that was done (B W12).
+    /// `byom-empty-id-counts-as-deleted`: deleting an instance that has no ID counts as a delete that was done, so the
+    /// PeerPod that was last written for the Pod is let go (B W12).
     pub empty_id_counts_as_deleted: bool,
     /// `byom-missing-map-is-empty-pool`: a ConfigMap that is gone is taken for a pool without allocations (B W19).
     pub missing_map_is_empty_pool: bool,

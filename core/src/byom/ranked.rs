@@ -182,22 +182,89 @@ impl<T: Clone> Ranked<T> {
         entry
     }
 
-    /// Places and entries in order.
+    /// The entries in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        let mut above: Vec<&Node<T>> = self.root.as_deref().into_iter().collect();
-        let mut leaf: std::slice::Iter<'_, Option<T>> = [].iter();
-        std::iter::from_fn(move || {
-            loop {
-                if let Some(entry) = leaf.find_map(Option::as_ref) {
-                    return Some(entry);
-                }
-                match above.pop()? {
-                    Node::Inner { children, .. } => above.extend(children.iter().rev().flatten().map(|child| &**child)),
-                    Node::Leaf(entries) => leaf = entries.iter(),
+        self.root.iter().flat_map(entries)
+    }
+}
+
+impl<T: PartialEq> Ranked<T> {
+    /// What `newer` lost of this list and what it has instead, each by place. What both share is not looked at, so for two
+    /// versions of one list the cost is that of their edits; a place whose entry changed is on both sides.
+    pub(super) fn diff<'a>(&'a self, newer: &'a Self) -> (Vec<&'a T>, Vec<&'a T>) {
+        let mut diff = Diff::default();
+        diff.nodes((self.root.as_ref(), self.height), (newer.root.as_ref(), newer.height));
+        (diff.lost, diff.gained)
+    }
+}
+
+struct Diff<'a, T> {
+    lost: Vec<&'a T>,
+    gained: Vec<&'a T>,
+}
+
+impl<T> Default for Diff<'_, T> {
+    fn default() -> Self {
+        Self { lost: Vec::new(), gained: Vec::new() }
+    }
+}
+
+/// A subtree and its height.
+type Subtree<'a, T> = (Option<&'a Arc<Node<T>>>, u32);
+
+impl<'a, T: PartialEq> Diff<'a, T> {
+    /// Compares two subtrees whose first places are the same.
+    fn nodes(&mut self, (old, old_height): Subtree<'a, T>, (new, new_height): Subtree<'a, T>) {
+        let (old, new) = match (old, new) {
+            (None, None) => return,
+            (Some(old), None) => return self.lost.extend(entries(old)),
+            (None, Some(new)) => return self.gained.extend(entries(new)),
+            (Some(old), Some(new)) => (old, new),
+        };
+        if Arc::ptr_eq(old, new) {
+            return;
+        }
+        match (&**old, &**new) {
+            // The lower tree is where the first child of the higher one is.
+            (Node::Inner { children, .. }, _) if old_height > new_height => {
+                self.nodes((children[0].as_ref(), old_height - 1), (Some(new), new_height));
+                self.lost.extend(children[1..].iter().flatten().flat_map(entries));
+            }
+            (_, Node::Inner { children, .. }) if new_height > old_height => {
+                self.nodes((Some(old), old_height), (children[0].as_ref(), new_height - 1));
+                self.gained.extend(children[1..].iter().flatten().flat_map(entries));
+            }
+            (Node::Inner { children: old, .. }, Node::Inner { children: new, .. }) => {
+                for (old, new) in old.iter().zip(new) {
+                    self.nodes((old.as_ref(), old_height - 1), (new.as_ref(), new_height - 1));
                 }
             }
-        })
+            (Node::Leaf(old), Node::Leaf(new)) => {
+                for (old, new) in old.iter().zip(new).filter(|(old, new)| old != new) {
+                    self.lost.extend(old);
+                    self.gained.extend(new);
+                }
+            }
+            _ => unreachable!("subtrees of equal height are of one kind"),
+        }
     }
+}
+
+/// The entries below a node in order.
+fn entries<T>(node: &Arc<Node<T>>) -> impl Iterator<Item = &T> {
+    let mut above: Vec<&Node<T>> = vec![node];
+    let mut leaf: std::slice::Iter<'_, Option<T>> = [].iter();
+    std::iter::from_fn(move || {
+        loop {
+            if let Some(entry) = leaf.find_map(Option::as_ref) {
+                return Some(entry);
+            }
+            match above.pop()? {
+                Node::Inner { children, .. } => above.extend(children.iter().rev().flatten().map(|child| &**child)),
+                Node::Leaf(entries) => leaf = entries.iter(),
+            }
+        }
+    })
 }
 
 impl<T> Clone for Ranked<T> {
@@ -242,6 +309,66 @@ mod tests {
                 prop_assert_eq!(list.get(plain.len()), None);
             }
         }
+    }
+
+    /// What only one of two lists has, by place.
+    fn only<'a>(list: &'a [(u64, usize)], other: &[(u64, usize)]) -> Vec<&'a usize> {
+        list.iter().filter(|entry| !other.contains(entry)).map(|(_, entry)| entry).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_difference_of_two_lists_is_that_of_plain_ones(
+            start in 0usize..300,
+            [common, old, new] in prop::array::uniform3(prop::collection::vec(prop::option::weighted(0.4, any::<prop::sample::Index>()), 0..60)),
+            related: bool,
+        ) {
+            let edit = |list: &mut Ranked<usize>, edits: Vec<Option<prop::sample::Index>>, first: usize| {
+                for (round, edit) in edits.into_iter().enumerate() {
+                    match edit {
+                        Some(index) if list.len() > 0 => {
+                            let (place, _) = list.get(index.index(list.len())).unwrap();
+                            list.remove(place);
+                        }
+                        _ => drop(list.push(first + round)),
+                    }
+                }
+            };
+            let mut older = Ranked::default();
+            (0..start).for_each(|entry| drop(older.push(entry)));
+            edit(&mut older, common, 1000);
+            let mut newer = if related { older.clone() } else { Ranked::default() };
+            edit(&mut older, old, 2000);
+            edit(&mut newer, new, 3000);
+            let plain = |list: &Ranked<usize>| (0..list.len()).map(|index| list.get(index).map(|(place, entry)| (place, *entry)).unwrap()).collect::<Vec<_>>();
+            let plain = (plain(&older), plain(&newer));
+            prop_assert_eq!(older.diff(&newer), (only(&plain.0, &plain.1), only(&plain.1, &plain.0)));
+        }
+    }
+
+    /// An entry that counts how often it is compared.
+    #[derive(Clone, Debug)]
+    struct Counted(Arc<std::sync::atomic::AtomicUsize>);
+
+    impl PartialEq for Counted {
+        fn eq(&self, _: &Self) -> bool {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            true
+        }
+    }
+
+    #[test]
+    fn what_two_lists_share_is_not_compared() {
+        let compared = Arc::default();
+        let mut old = Ranked::default();
+        (0..10_000).for_each(|_| drop(old.push(Counted(Arc::clone(&compared)))));
+        let mut new = old.clone();
+        new.remove(5_000);
+        new.push(Counted(compared.clone()));
+        let (lost, gained) = old.diff(&new);
+        assert_eq!((lost.len(), gained.len()), (1, 1));
+        let compared = compared.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(compared <= 2 * WIDTH, "{compared} entries were compared");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ipam_core::{Client, ClientExt, WatchStream};
 use ipam_sim::claim::{Claims, Context};
 use ipam_sim::cluster::{ClusterConfig, Fabric, SimClient};
 use ipam_sim::input;
-use ipam_sim::kinds::{Registry, builtin, spiderpool};
+use ipam_sim::kinds::{self, Registry};
 use ipam_sim::plan::Plan;
 use ipam_sim::recorder::Recorder;
 use ipam_sim::rt::{Rt, run};
@@ -20,7 +20,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use tokio::sync::oneshot;
 
 /// The types are the same in every run: a sweep builds their table once.
-static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::new(builtin().into_iter().chain(spiderpool()))));
+static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::new(kinds::all())));
 
 /// The plan whose claims look on.
 static PLAN: LazyLock<Plan> = LazyLock::new(|| {

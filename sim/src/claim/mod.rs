@@ -1,26 +1,27 @@
 //! Claims: what must be true of a run, checked at the event that could break it.
 //!
 //! A claim observes typed events and never reaches into an actor. To add one: a row in [`ALL`] and a type that
-//! implements [`Claim`] in its own file.
+//! implements [`Claim`] in its own file. Claims about the BYOM pool share a view of it: see `pool`.
 
 mod basic;
+mod claims;
 mod counter;
+mod findings;
+mod pool;
 
 use std::fmt;
 
-use ipam_reports::Seconds;
-use ipam_reports::finding::{Kind, Violation};
+use ipam_reports::finding::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::plan::Plan;
 use crate::rt::Rt;
-use crate::time::SimTime;
 use crate::trace::{Event, Interest};
+use pool::PoolClaim;
 
-/// How many violations of one claim a run keeps; later ones are mostly the echo of the first. Violations for which
-/// there is an excuse are counted apart: they must not keep one without excuse from being found.
-const KEPT_PER_CLAIM: usize = 3;
+pub use claims::Claims;
+pub use findings::Findings;
 
 /// What a claim can do.
 pub trait Claim: Send {
@@ -54,7 +55,17 @@ pub struct ClaimDef {
     pub about: &'static str,
     /// The property of the reference that it stands for.
     pub reference: Option<&'static str>,
-    make: fn(&Context<'_>) -> Box<dyn Claim>,
+    make: Make,
+}
+
+use Make::{Events, Pool};
+
+/// How a claim is made.
+enum Make {
+    /// One that sees events.
+    Events(fn(&Context<'_>) -> Box<dyn Claim>),
+    /// One that sees what they mean for a pool.
+    Pool(fn() -> Box<dyn PoolClaim>),
 }
 
 /// The catalogue.
@@ -64,63 +75,245 @@ pub const ALL: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "no process of the system under test panics",
         reference: None,
-        make: |context| Box::new(basic::NoProcessPanics::new(context)),
+        make: Events(|context| Box::new(basic::NoProcessPanics::new(context))),
     },
     ClaimDef {
         name: "revisions-only-grow",
         kind: Kind::Always,
         about: "every committed write takes a revision greater than all before it",
         reference: Some("K004"),
-        make: |_| Box::new(basic::RevisionsOnlyGrow::default()),
+        make: Events(|_| Box::new(basic::RevisionsOnlyGrow::default())),
     },
     ClaimDef {
         name: "no-increment-is-lost",
         kind: Kind::Always,
         about: "no two increments are acknowledged with the same value",
         reference: Some("K070"),
-        make: |context| Box::new(counter::NoIncrementIsLost::new(context)),
+        make: Events(|context| Box::new(counter::NoIncrementIsLost::new(context))),
     },
     ClaimDef {
         name: "counter-never-goes-back",
         kind: Kind::Always,
         about: "no committed write of the counter lowers its value",
         reference: Some("K070"),
-        make: |context| Box::new(counter::CounterNeverGoesBack::new(context)),
+        make: Events(|context| Box::new(counter::CounterNeverGoesBack::new(context))),
     },
     ClaimDef {
         name: "every-increment-ends",
         kind: Kind::Eventually,
         about: "every increment of the plan has come to an end: acknowledged, or left open by a crash or a lost answer",
         reference: None,
-        make: |context| Box::new(counter::EveryIncrementEnds::new(context)),
+        make: Events(|context| Box::new(counter::EveryIncrementEnds::new(context))),
     },
     ClaimDef {
         name: "clients-conflict",
         kind: Kind::Sometimes,
         about: "a write is refused because the object changed since it was read",
         reference: Some("K069"),
-        make: |_| Box::new(basic::Seen(basic::Sight::Conflict)),
+        make: Events(|_| Box::new(basic::Seen(basic::Sight::Conflict))),
     },
     ClaimDef {
         name: "an-answer-is-lost",
         kind: Kind::Sometimes,
         about: "a caller gets no answer or an ambiguous error",
         reference: Some("K114"),
-        make: |_| Box::new(basic::Seen(basic::Sight::AmbiguousAnswer)),
+        make: Events(|_| Box::new(basic::Seen(basic::Sight::AmbiguousAnswer))),
     },
     ClaimDef {
         name: "a-process-restarts",
         kind: Kind::Reachable,
         about: "a process crashes and starts again",
         reference: None,
-        make: |_| Box::new(basic::Restarted::default()),
+        make: Events(|_| Box::new(basic::Restarted::default())),
     },
     ClaimDef {
         name: "a-fault-takes-hold",
         kind: Kind::Reachable,
         about: "a fault of the plan begins",
         reference: None,
-        make: |_| Box::new(basic::Seen(basic::Sight::FaultBegan)),
+        make: Events(|_| Box::new(basic::Seen(basic::Sight::FaultBegan))),
+    },
+    ClaimDef {
+        name: "no-address-has-two-holders",
+        kind: Kind::Always,
+        about: "no address is told to a sandbox while another live sandbox holds it",
+        reference: Some("B I1"),
+        make: Pool(|| Box::new(pool::OneHolder)),
+    },
+    ClaimDef {
+        name: "pool-document-is-a-partition",
+        kind: Kind::Always,
+        about: "in every document that the pool commits, each address is at most once in the list and the records together",
+        reference: Some("B I2"),
+        make: Pool(|| Box::new(pool::Partition)),
+    },
+    ClaimDef {
+        name: "pool-addresses-are-conserved",
+        kind: Kind::Always,
+        about: "a commit that adds or removes records leaves the addresses in list and records together as they were",
+        reference: Some("B I3"),
+        make: Pool(|| Box::new(pool::NothingAppears)),
+    },
+    ClaimDef {
+        name: "pool-document-is-well-formed",
+        kind: Kind::Always,
+        about: "the pool writes records under their IDs, with a node, and addresses in canonical spelling; nothing is null",
+        reference: Some("B I4"),
+        make: Pool(|| Box::new(pool::WellFormed)),
+    },
+    ClaimDef {
+        name: "pool-version-counts-writes",
+        kind: Kind::Always,
+        about: "each commit of the pool raises the version of the document by one",
+        reference: Some("B I5"),
+        make: Pool(|| Box::new(pool::CountsWrites)),
+    },
+    ClaimDef {
+        name: "acknowledged-allocations-persist",
+        kind: Kind::Always,
+        about: "an acknowledged allocation stays recorded until its release begins, and what was released does not come back",
+        reference: Some("B I6"),
+        make: Pool(|| Box::new(pool::RecordsPersist)),
+    },
+    ClaimDef {
+        name: "asking-again-changes-nothing",
+        kind: Kind::Always,
+        about: "whoever asks again for an ID that holds an address gets the same one, and writes nothing",
+        reference: Some("B I7"),
+        make: Pool(|| Box::new(pool::SameAnswer::default())),
+    },
+    ClaimDef {
+        name: "releases-touch-nobody-else",
+        kind: Kind::Always,
+        about: "no record is removed and no VM boots while its sandbox lives and no release of it has begun",
+        reference: Some("B I8"),
+        make: Pool(|| Box::new(pool::OwnRecordsOnly)),
+    },
+    ClaimDef {
+        name: "every-record-is-owned",
+        kind: Kind::Eventually,
+        about: "every record belongs to a live sandbox, or to a PeerPod that still has its finalizer",
+        reference: Some("B I9"),
+        make: Pool(|| Box::new(pool::EveryRecordIsOwned)),
+    },
+    ClaimDef {
+        name: "recovery-keeps-records",
+        kind: Kind::Always,
+        about: "a process that recovers removes and alters no record of a live sandbox",
+        reference: Some("B I10"),
+        make: Pool(|| Box::new(pool::RecoveryKeepsRecords)),
+    },
+    ClaimDef {
+        name: "recovery-makes-the-configured-list",
+        kind: Kind::Always,
+        about: "after an undisturbed recovery the list is what the setting means without what is recorded, in order",
+        reference: Some("B I11"),
+        make: Pool(|| Box::new(pool::ListAsConfigured::default())),
+    },
+    ClaimDef {
+        name: "removed-addresses-are-drained",
+        kind: Kind::Always,
+        about: "an address that no process is configured with any more is not granted once another process has recovered",
+        reference: Some("B I12"),
+        make: Pool(|| Box::new(pool::Drained::default())),
+    },
+    ClaimDef {
+        name: "vms-are-handed-out-clean",
+        kind: Kind::Always,
+        about: "no VM is handed out that has the user data of somebody else or is about to boot",
+        reference: Some("B I13"),
+        make: Pool(|| Box::new(pool::CleanVms)),
+    },
+    ClaimDef {
+        name: "wanted-pods-get-vms",
+        kind: Kind::Eventually,
+        about: "as many wanted pods run as there are VMs that answer; without pods, each call is given an address if there are any",
+        reference: Some("B I14"),
+        make: Pool(|| Box::new(pool::PodsGetVms)),
+    },
+    ClaimDef {
+        name: "no-race-fails-an-operation",
+        kind: Kind::Always,
+        about: "no operation on the pool fails because others write, too: neither of conflicts nor of a lost create race",
+        reference: Some("B I14, W2, W23"),
+        make: Pool(|| Box::new(pool::NoRaceFails)),
+    },
+    ClaimDef {
+        name: "free-vms-are-found",
+        kind: Kind::Always,
+        about: "no call is refused because one VM does not answer while another one that is available does",
+        reference: Some("B I14, W15"),
+        make: Pool(|| Box::new(pool::FreeVmsAreFound)),
+    },
+    ClaimDef {
+        name: "addresses-are-selected-by-hash",
+        kind: Kind::Always,
+        about: "which address an ID is given follows from the list and the hash of the ID",
+        reference: Some("B I15"),
+        make: Pool(|| Box::new(pool::ByHash::default())),
+    },
+    ClaimDef {
+        name: "pool-operations-end-in-time",
+        kind: Kind::Always,
+        about: "an allocation or a release ends within 30 s by the clock of its process",
+        reference: Some("B I16"),
+        make: Pool(|| Box::new(pool::InTime)),
+    },
+    ClaimDef {
+        name: "one-setting-means-one-set",
+        kind: Kind::Always,
+        about: "processes that run with the same setting make the same set of addresses of it",
+        reference: Some("B I17"),
+        make: Pool(|| Box::new(pool::OneMeaning)),
+    },
+    ClaimDef {
+        name: "pool-writers-conflict",
+        kind: Kind::Sometimes,
+        about: "a process writes the pool and is refused because it changed since it was read",
+        reference: Some("B L2"),
+        make: Pool(|| Box::new(pool::Sight::Conflict)),
+    },
+    ClaimDef {
+        name: "a-create-race-happens",
+        kind: Kind::Sometimes,
+        about: "a process creates the ConfigMap of the pool and comes second",
+        reference: Some("B W2"),
+        make: Pool(|| Box::new(pool::Sight::CreateRace)),
+    },
+    ClaimDef {
+        name: "a-vm-refuses",
+        kind: Kind::Reachable,
+        about: "a VM does not boot because it serves another allocation",
+        reference: Some("B W8"),
+        make: Pool(|| Box::new(pool::Sight::VmRefuses)),
+    },
+    ClaimDef {
+        name: "a-leak-is-reclaimed",
+        kind: Kind::Reachable,
+        about: "a record without a live owner is released",
+        reference: Some("B W5"),
+        make: Pool(|| Box::new(pool::Sight::LeakReclaimed)),
+    },
+    ClaimDef {
+        name: "a-successor-releases",
+        kind: Kind::Reachable,
+        about: "the pool is full, and the next sandbox of a pod has the previous one released",
+        reference: Some("B W14"),
+        make: Pool(|| Box::new(pool::Sight::SuccessorReleases)),
+    },
+    ClaimDef {
+        name: "a-document-is-rebuilt",
+        kind: Kind::Reachable,
+        about: "the ConfigMap of the pool is deleted, and a process makes it anew",
+        reference: Some("B W19"),
+        make: Pool(|| Box::new(pool::DocumentRebuilt::default())),
+    },
+    ClaimDef {
+        name: "a-dead-vm-is-skipped",
+        kind: Kind::Reachable,
+        about: "an address is given after more than one VM was tried while one does not answer",
+        reference: Some("B W15"),
+        make: Pool(|| Box::new(pool::Sight::DeadVmSkipped)),
     },
 ];
 
@@ -166,166 +359,5 @@ impl<'de> Deserialize<'de> for ClaimName {
                 "there is no claim `{name}`; the nearest is `{nearest}`, and `ipam-sim list claims` shows all"
             ))
         })
-    }
-}
-
-/// Where claims report to.
-#[derive(Default)]
-pub struct Findings {
-    at: SimTime,
-    current: usize,
-    violations: Vec<(usize, Found)>,
-    held: Vec<bool>,
-    /// For each claim: without and with an excuse.
-    kept: Vec<[usize; 2]>,
-}
-
-struct Found {
-    at: SimTime,
-    excuse: Option<&'static str>,
-    detail: Vec<String>,
-}
-
-impl Findings {
-    /// The claim that observes is false. `detail`: who holds what since when, a sentence a line.
-    pub fn violated(&mut self, detail: impl FnOnce() -> Vec<String>) {
-        self.found(None, detail);
-    }
-
-    /// The claim is false in the documented case `excuse`, which counts only in runs that admit it.
-    pub fn violated_with(&mut self, excuse: &'static str, detail: impl FnOnce() -> Vec<String>) {
-        self.found(Some(excuse), detail);
-    }
-
-    fn found(&mut self, excuse: Option<&'static str>, detail: impl FnOnce() -> Vec<String>) {
-        let kept = &mut self.kept[self.current][usize::from(excuse.is_some())];
-        if *kept < KEPT_PER_CLAIM {
-            *kept += 1;
-            self.violations.push((self.current, Found { at: self.at, excuse, detail: detail() }));
-        }
-    }
-
-    /// For the test of one claim.
-    #[cfg(test)]
-    fn of_one_claim() -> Self {
-        Self { kept: vec![[0; 2]], held: vec![false], ..Self::default() }
-    }
-
-    /// The excuse of each violation so far.
-    #[cfg(test)]
-    fn excuses(&self) -> Vec<Option<&'static str>> {
-        self.violations.iter().map(|(_, found)| found.excuse).collect()
-    }
-
-    /// The claim that observes holds now: only for `sometimes` and `reachable`.
-    pub fn held(&mut self) {
-        self.held[self.current] = true;
-    }
-}
-
-struct Watching {
-    def: &'static ClaimDef,
-    interest: Interest,
-    bound: Option<SimTime>,
-    claim: Box<dyn Claim>,
-}
-
-/// The claims of a run.
-#[derive(Default)]
-pub struct Claims {
-    watching: Vec<Watching>,
-    interest: Interest,
-    findings: Findings,
-}
-
-impl Claims {
-    /// The claims that a plan names. The one about panics belongs to every run.
-    pub fn new(context: &Context<'_>) -> Self {
-        let check = &context.plan.check;
-        let always_on = ALL.iter().filter(|def| def.name == "no-process-panics");
-        let named = check.always.iter().chain(&check.sometimes).map(ClaimName::def).filter(|def| def.name != "no-process-panics");
-        let unbounded = always_on.chain(named).map(|def| (def, None));
-        let bounded = check.eventually.iter().map(|eventually| (eventually.claim.def(), Some(context.plan.heal_at + eventually.within.0)));
-        let mut claims = Self::default();
-        for (def, bound) in unbounded.chain(bounded) {
-            let claim = (def.make)(context);
-            let interest = claim.interest();
-            claims.interest = claims.interest.and(interest);
-            claims.watching.push(Watching { def, interest, bound, claim });
-        }
-        claims.findings.held = vec![false; claims.watching.len()];
-        claims.findings.kept = vec![[0; 2]; claims.watching.len()];
-        claims
-    }
-
-    /// Something happened.
-    pub fn observe(&mut self, event: &Event<'_>) {
-        let kind = event.kind.interest();
-        if !self.interest.meets(kind) {
-            return;
-        }
-        self.findings.at = event.at;
-        for (index, watching) in self.watching.iter_mut().enumerate() {
-            if watching.interest.meets(kind) {
-                self.findings.current = index;
-                watching.claim.observe(event, &mut self.findings);
-            }
-        }
-    }
-
-    /// When the bounds of `eventually` claims pass, in order.
-    pub fn bounds(&self) -> Vec<SimTime> {
-        let mut bounds: Vec<SimTime> = self.watching.iter().filter_map(|watching| watching.bound).collect();
-        bounds.sort_unstable();
-        bounds.dedup();
-        bounds
-    }
-
-    /// Judges the `eventually` claims whose bound is `now`.
-    pub fn judge_bounds(&mut self, now: SimTime) {
-        self.findings.at = now;
-        for (index, watching) in self.watching.iter().enumerate().filter(|(_, watching)| watching.bound == Some(now)) {
-            if let Some(missing) = watching.claim.pending() {
-                self.findings.current = index;
-                self.findings.violated(|| vec![missing]);
-            }
-        }
-    }
-
-    /// What was violated, by time, and which `sometimes` and `reachable` claims held.
-    pub fn verdict(&self, excuses: &[String]) -> (Vec<Violation>, Vec<String>) {
-        let mut violations: Vec<Violation> = self
-            .findings
-            .violations
-            .iter()
-            .map(|(index, found)| Violation {
-                claim: self.watching[*index].def.name.to_owned(),
-                kind: self.watching[*index].def.kind,
-                at: Seconds::from_micros(found.at.as_micros()),
-                excuse: found.excuse.filter(|excuse| excuses.iter().any(|admitted| admitted == excuse)).map(str::to_owned),
-                detail: found.detail.clone(),
-                needs: None,
-            })
-            .collect();
-        violations.sort_by_key(|violation| violation.at);
-        let held =
-            self.watching.iter().zip(&self.findings.held).filter(|(_, held)| **held).map(|(watching, _)| watching.def.name.to_owned());
-        (violations, held.collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn excused_violations_do_not_hide_one_without_excuse() {
-        let mut findings = Findings::of_one_claim();
-        for _ in 0..10 {
-            findings.violated_with("documented", Vec::new);
-        }
-        findings.violated(Vec::new);
-        assert!(findings.excuses().contains(&None));
-        assert_eq!(findings.excuses().len(), KEPT_PER_CLAIM + 1);
     }
 }

@@ -6,6 +6,7 @@ mod load;
 mod replay;
 mod shrink;
 mod sweep;
+mod tables;
 
 use std::ops::ControlFlow;
 

@@ -19,7 +19,7 @@ use crate::world::{Outcome, Wish};
 pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
     let plan = plan(args)?;
     let until = args.until.map(|until| SimTime::ZERO + until.0);
-    let wish = Wish { recording: args.trace || args.against.is_some(), dump: args.dump.is_some(), until };
+    let wish = Wish { recording: args.trace || args.against.is_some(), dump: args.dump.is_some(), until, ..Wish::default() };
     let outcome = run(&plan, wish)?;
     let mut report = ReplayReport::new(plan.seed, outcome.digest, outcome.events);
     report.scenario = Some(plan.scenario.clone());

@@ -12,12 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ipam_reports::finding::{Problem, ProblemKind};
-use ipam_reports::run::{Api, LISTED_MAX};
+use ipam_reports::rows::Rows;
+use ipam_reports::run::{Allocations, Api, LISTED_MAX};
 use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord};
 
 use super::BUILD;
 use super::load::{self, Ready};
 use super::shrink::Explainer;
+use super::tables::{ReleaseOnPanic, Tables};
 use crate::claim::ClaimName;
 use crate::cli::args::RunArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
@@ -48,6 +50,8 @@ pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliE
     let deadline = args.budget.map(|budget| Instant::now() + budget.0);
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
     let mut explainer = Explainer::new(&out, progress, !args.no_shrink);
+    // Only who asks for a folder gets tables: they cost a line for each run and for each call.
+    let tables = args.out.as_ref().map(|out| Tables::create(out).map_err(|error| unwritable(out, &error))).transpose()?;
     let mut results = Vec::new();
     let total = scenarios.len() as u32;
     for (number, ready) in (0..).zip(&scenarios) {
@@ -57,7 +61,10 @@ pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliE
             let now = Instant::now();
             now + deadline.saturating_duration_since(now) / (total - number)
         });
-        let mut result = sweep(ready, range, jobs, until, progress);
+        let mut result = sweep(ready, range, jobs, until, progress, tables.as_ref());
+        if let (Some(tables), Some(out)) = (&tables, &args.out) {
+            tables.finish_scenario().map_err(|error| unwritable(out, &error))?;
+        }
         write_failures(&mut result, ready, &out, &mut explainer);
         results.push(result);
         if progress.stop_requested() {
@@ -67,6 +74,10 @@ pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliE
     let mut report = RunReport::new(results, progress.stop_requested());
     report.build = Some(BUILD.to_owned());
     Ok(report)
+}
+
+fn unwritable(out: &Path, error: &std::io::Error) -> CliError {
+    CliError::usage(format!("cannot write the tables in {}: {error}", out.display()))
 }
 
 fn empty_result(ready: &Ready) -> ScenarioResult {
@@ -88,13 +99,21 @@ fn config_hash(ready: &Ready) -> String {
 }
 
 /// Runs the seeds of one scenario.
-fn sweep(ready: &Ready, range: Option<SeedRange>, jobs: usize, until: Option<Instant>, progress: &Progress) -> ScenarioResult {
+fn sweep(
+    ready: &Ready,
+    range: Option<SeedRange>,
+    jobs: usize,
+    until: Option<Instant>,
+    progress: &Progress,
+    tables: Option<&Tables>,
+) -> ScenarioResult {
     let Some(range) = range else { return empty_result(ready) };
     let began = Instant::now();
     let jobs = jobs.min(usize::try_from(range.count().div_ceil(u128::from(CHUNK))).unwrap_or(usize::MAX)).max(1);
     let counters = progress.begin(&ready.scenario.name, u64::try_from(range.count()).ok(), jobs);
     let next_chunk = AtomicU64::new(0);
     let work = |counter: &SeedCounter| {
+        let _others_go_on = ReleaseOnPanic(tables);
         let mut result = empty_result(ready);
         loop {
             let chunk = next_chunk.fetch_add(1, Ordering::Relaxed);
@@ -103,12 +122,24 @@ fn sweep(ready: &Ready, range: Option<SeedRange>, jobs: usize, until: Option<Ins
             else {
                 return result;
             };
+            let mut rows = tables.map(|_| Rows::default());
+            let mut stopped = false;
             for seed in first..=range.last.min(first.saturating_add(CHUNK - 1)) {
-                if progress.stop_requested() || until.is_some_and(|until| Instant::now() >= until) {
-                    return result;
+                stopped = progress.stop_requested() || until.is_some_and(|until| Instant::now() >= until);
+                if stopped {
+                    break;
                 }
-                let violated = add_seed(&mut result, ready, seed);
+                let violated = add_seed(&mut result, ready, seed, rows.as_mut());
                 counter.count(violated);
+            }
+            if let (Some(tables), Some(rows)) = (tables, rows) {
+                if stopped {
+                    tables.release();
+                }
+                tables.put(chunk, rows);
+            }
+            if stopped {
+                return result;
             }
         }
     };
@@ -132,12 +163,14 @@ fn sweep(ready: &Ready, range: Option<SeedRange>, jobs: usize, until: Option<Ins
 }
 
 /// Runs one seed and counts it. Returns whether something was violated.
-fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64) -> bool {
+fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, rows: Option<&mut Rows>) -> bool {
     let plan = ready.scenario.draw(seed);
-    match run_seed(&plan, &ready.stage, Wish::default()) {
+    let wish = Wish { calls: rows.is_some(), ..Wish::default() };
+    match run_seed(&plan, &ready.stage, wish) {
         Ok(outcome) => {
             let violated = outcome.violations.iter().any(|violation| violation.excuse.is_none());
-            result.add(SeedRecord {
+            let pool = outcome.pool.as_ref().map(|pool| pool.counts).unwrap_or_default();
+            let record = SeedRecord {
                 seed,
                 digest: outcome.digest,
                 simulated: Seconds::from_micros(outcome.ended_at.as_micros()),
@@ -145,13 +178,24 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64) -> bool {
                     requests: outcome.counts.requests,
                     writes: outcome.counts.writes,
                     conflicts: outcome.counts.conflicts,
-                    retries_exhausted: outcome.counts.retries_exhausted,
+                    retries_exhausted: outcome.counts.retries_exhausted + pool.exhausted + pool.other_exhausted,
                 },
+                allocations: Allocations {
+                    attempted: pool.calls,
+                    succeeded: pool.allocated,
+                    failed: pool.calls.saturating_sub(pool.allocated),
+                },
+                pool: outcome.pool,
                 events: outcome.events,
                 violations: outcome.violations,
                 held: &outcome.held,
                 ..SeedRecord::default()
-            });
+            };
+            if let Some(rows) = rows {
+                let workload = serde_json::to_string(&plan.workload).unwrap_or_default();
+                rows.add(&ready.scenario.name, &workload, &record);
+            }
+            result.add(record);
             violated
         }
         Err(message) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_core::api::DeleteOptions;
+use ipam_core::byom::PeerPod;
 use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderSubnet};
 use ipam_core::{ApiError, ClientExt, Object, ObjectKey};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -14,8 +15,15 @@ use crate::cluster::{Fabric, SimClient};
 use crate::rt::ProcessId;
 
 /// The types that a conflicting writer knows, by their plural, and whether their objects live in namespaces.
-const KNOWN: [(&str, bool); 6] =
-    [("configmaps", true), ("leases", true), ("pods", true), ("spiderendpoints", true), ("spiderippools", false), ("spidersubnets", false)];
+const KNOWN: [(&str, bool); 7] = [
+    ("configmaps", true),
+    ("leases", true),
+    ("peerpods", true),
+    ("pods", true),
+    ("spiderendpoints", true),
+    ("spiderippools", false),
+    ("spidersubnets", false),
+];
 
 /// What an object text such as `configmaps/default/counter` names.
 ///
@@ -60,6 +68,7 @@ async fn run(fabric: Arc<Fabric>, process: ProcessId, fault: ConflictingWriter) 
     match plural {
         "configmaps" => write::<ConfigMap>(&fabric, &client, &key, &fault).await,
         "leases" => write::<Lease>(&fabric, &client, &key, &fault).await,
+        "peerpods" => write::<PeerPod>(&fabric, &client, &key, &fault).await,
         "pods" => write::<Pod>(&fabric, &client, &key, &fault).await,
         "spiderippools" => write::<SpiderIPPool>(&fabric, &client, &key, &fault).await,
         "spidersubnets" => write::<SpiderSubnet>(&fabric, &client, &key, &fault).await,

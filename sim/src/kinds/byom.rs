@@ -1,10 +1,11 @@
-//! Types of the peer-pods project.
+//! The custom resource of the adaptor that gives VMs to pods (B S1).
 
+use ipam_core::WordHash;
 use ipam_core::byom::PeerPod;
 
-use super::{Stored, TypeDef};
+use super::{Stored, TypeDef, content};
 
-/// The registrations of the types around a BYOM pool.
+/// The registrations of the adaptor's types.
 pub fn byom() -> Vec<TypeDef> {
     vec![TypeDef::of::<PeerPod>()]
 }
@@ -24,5 +25,14 @@ impl Stored for PeerPod {
 
     fn spec_differs(&self, other: &Self) -> bool {
         self.spec != other.spec
+    }
+
+    fn content(&self) -> u64 {
+        let Self { spec, status, .. } = self;
+        let texts = [&spec.allocation_id, &spec.node_name, &spec.pod_name].into_iter();
+        let hash =
+            texts.fold(WordHash::new().text(&spec.cloud_provider).text(&spec.instance_id), |hash, text| hash.option(text.as_deref()));
+        let cleaned = status.as_ref().and_then(|status| status.cleaned);
+        hash.word(content::moment(spec.allocated_at.as_ref())).word(cleaned.map_or(2, u64::from)).finish()
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{NodeCondition, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 
 /// Times count with their microseconds.
-trait Moment {
+pub(super) trait Moment {
     fn word(&self) -> u64;
 }
 
@@ -22,7 +22,7 @@ impl Moment for MicroTime {
     }
 }
 
-fn moment(time: Option<&impl Moment>) -> u64 {
+pub(super) fn moment(time: Option<&impl Moment>) -> u64 {
     time.map_or(u64::MAX, Moment::word)
 }
 

@@ -28,6 +28,11 @@ pub use spiderpool::spiderpool;
 
 use served::View;
 
+/// The registrations of all types that this crate knows.
+pub fn all() -> Vec<TypeDef> {
+    builtin().into_iter().chain(spiderpool()).chain(byom()).collect()
+}
+
 /// The rules of one type. The defaults are those of an ordinary built-in type.
 pub trait Stored: Object {
     /// Whether objects live in namespaces.

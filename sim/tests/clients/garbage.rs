@@ -1,6 +1,7 @@
 //! The garbage collector (K106) among Pods and the workloads that own them.
 
-use ipam_core::api::{DeleteOptions, ListOptions};
+use ipam_core::api::{DeleteOptions, ListOptions, Patch};
+use ipam_core::byom::{FINALIZER, PeerPod};
 use ipam_core::{ClientExt, Object};
 use ipam_sim::actor::garbage_collector::{self, Collected};
 use ipam_sim::fault::{ApiServerFreeze, FaultKind, Partition};
@@ -16,7 +17,13 @@ use crate::{SECOND, fault, schedule, target};
 
 /// Starts the collector and gives it time to look around.
 async fn install(bed: &Testbed) -> ProcessId {
-    let types = [Collected::of::<Pod>(), Collected::of::<StatefulSet>(), Collected::of::<ReplicaSet>(), Collected::of::<Deployment>()];
+    let types = [
+        Collected::of::<Pod>(),
+        Collected::of::<PeerPod>(),
+        Collected::of::<StatefulSet>(),
+        Collected::of::<ReplicaSet>(),
+        Collected::of::<Deployment>(),
+    ];
     let process = garbage_collector::install(&bed.fabric, bed.seed, types);
     bed.wait(5 * SECOND).await;
     process
@@ -192,5 +199,24 @@ fn a_collector_that_is_cut_off_goes_on_when_it_can() {
         assert_eq!(pods(&client).await, ["web-0"]);
         bed.wait(200 * SECOND).await;
         assert_eq!(pods(&client).await, [""; 0]);
+    });
+}
+
+#[test]
+fn a_peer_pod_outlives_its_pod_until_its_finalizer_goes() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("user");
+        install(&bed).await;
+        let web = client.create(pod("web", "")).await.unwrap();
+        let meta = json!({"name": "web-resource-x", "namespace": "default", "finalizers": [FINALIZER]});
+        let peer_pod = from_json::<PeerPod>(json!({"metadata": meta, "spec": {"cloudProvider": "byom", "instanceID": "10.0.0.1"}}));
+        client.create(owned(peer_pod, &[reference(&*web)])).await.unwrap();
+        bed.wait(10 * SECOND).await;
+        assert!(!client.get::<PeerPod>(&key("web-resource-x")).await.unwrap().is_terminating());
+        client.delete::<Pod>(&key("web"), DeleteOptions::default()).await.unwrap();
+        bed.wait(10 * SECOND).await;
+        assert!(client.get::<PeerPod>(&key("web-resource-x")).await.unwrap().is_terminating());
+        client.patch::<PeerPod>(&key("web-resource-x"), Patch::merge(json!({"metadata": {"finalizers": null}}))).await.unwrap();
+        client.get::<PeerPod>(&key("web-resource-x")).await.unwrap_err();
     });
 }

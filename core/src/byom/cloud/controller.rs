@@ -14,7 +14,7 @@ use crate::byom::reclaim::Suspects;
 use crate::byom::vm::VmAccess;
 use crate::client::Client;
 use crate::env::Env;
-use crate::informer::{Informer, InformerOptions, StoreReader};
+use crate::informer::{Index, Informer, InformerOptions, StoreReader};
 use crate::leader::{Election, ElectionConfig, ElectionConfigError, Phase};
 use crate::race::race;
 use crate::workqueue::WorkQueue;
@@ -51,6 +51,9 @@ impl fmt::Debug for ControllerSettings {
         f.debug_struct("ControllerSettings").field("election", &self.election).field("reclaim_every", &self.reclaim_every).finish()
     }
 }
+
+/// The index of PeerPods by the UID of the Pod that owns them.
+pub(super) const BY_OWNER: &str = "owner";
 
 pub(super) type Pool<C, V, M, B> = VmPool<C, V, M, PeerPodOwners<C, V, B>>;
 
@@ -90,7 +93,9 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
     /// # Panics
     /// As upstream's process does (B W18).
     pub async fn run(&self) -> Result<Phase, ElectionConfigError> {
-        let informer = Informer::<PeerPod, V>::start(self.client.clone(), self.env.clone(), InformerOptions::default());
+        let by_owner = Index::new(BY_OWNER, |peer_pod: &PeerPod, value| peer_pod.owner_uid().into_iter().for_each(value));
+        let options = InformerOptions { indexes: vec![by_owner], ..InformerOptions::default() };
+        let informer = Informer::start(self.client.clone(), self.env.clone(), options);
         let queue = WorkQueue::new(self.env.clone());
         informer.add_handler({
             let queue = queue.clone();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::adaptor::{shared, surviving};
-use super::controller::PeerPodController;
+use super::controller::{BY_OWNER, PeerPodController};
 use super::peer_pod::PeerPod;
 use crate::api::{ApiError, ObjectKey};
 use crate::byom::address::Address;
@@ -63,7 +63,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         }
         let mut superseded = Vec::new();
         if !cached.is_terminating() {
-            store.for_each(|other| {
+            store.by_index(BY_OWNER, cached.owner_uid().unwrap_or(""), |other| {
                 let again = other.is_terminating() && !self.policy().controller_trusts_cache;
                 if !again && supersedes(&cached, other, self.policy()) {
                     superseded.push(other.clone());

@@ -12,7 +12,7 @@ use crate::byom::release::Released;
 use crate::byom::vm::VmAccess;
 use crate::client::Client;
 use crate::env::Env;
-use crate::race::race;
+use crate::race::{Either, race};
 
 /// What a StopVM has to release.
 enum Held {
@@ -55,10 +55,11 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
             // Nobody may be waiting any more.
             let _ = done.send(());
         });
-        match context.deadline.map(|deadline| deadline.saturating_sub(self.env().monotonic())) {
-            Some(left) => drop(race(wait, self.env().sleep(left)).await),
-            None => drop(wait.await),
-        }
+        // However the wait ends, the work goes on.
+        let _ = match context.deadline.map(|deadline| deadline.saturating_sub(self.env().monotonic())) {
+            Some(left) => race(wait, self.env().sleep(left)).await,
+            None => Either::Left(wait.await),
+        };
         Ok(())
     }
 

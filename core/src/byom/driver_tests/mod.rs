@@ -1,5 +1,6 @@
 //! The drivers on an API server with one object, VMs and owners that do as the tests say.
 
+mod cloud;
 mod damage;
 mod races;
 mod releases;
@@ -142,6 +143,8 @@ impl Client for Server {
 struct Vm {
     holder: Option<Arc<str>>,
     dead: bool,
+    /// Takes requests and never answers.
+    hung: bool,
     /// Until when it goes down and comes up.
     down_until: Duration,
     boots: u32,
@@ -193,6 +196,9 @@ impl VmAccess for Vms {
     }
 
     async fn reboot(&self, address: &Address, fence: Option<&str>) -> Result<Reboot, VmError> {
+        if self.with(address.text(), |vm| vm.hung) {
+            std::future::pending::<()>().await;
+        }
         self.with(address.text(), |vm| {
             self.answers(vm)?;
             match (&vm.holder, fence) {

@@ -3,6 +3,7 @@
 mod failure;
 mod listing;
 mod paint;
+mod pool;
 mod replay;
 mod run;
 mod shrink;

@@ -8,6 +8,7 @@ use ipam_reports::{RunReport, ScenarioResult, Seconds, Verdict, exit, human};
 
 use super::Paint;
 use super::failure::{Block, replay_command};
+use super::pool::pools;
 use super::table::{Align, Table};
 
 /// How many failure blocks one scenario gets; the rest are counted.
@@ -18,6 +19,11 @@ const SEEDS_NAMED_MAX: usize = 5;
 /// The whole report.
 pub fn run(report: &RunReport, paint: Paint) -> String {
     let mut lines = overview(report, paint);
+    let pools = pools(report, paint);
+    if !pools.is_empty() {
+        lines.push(String::new());
+        lines.extend(pools);
+    }
     for scenario in &report.scenarios {
         let about = findings(scenario, paint);
         if !about.is_empty() {

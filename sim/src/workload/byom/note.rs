@@ -178,6 +178,8 @@ pub enum Failure {
     NoNodeName,
     /// A write failed after all attempts.
     Exhausted,
+    /// Another process created the ConfigMap first.
+    CreateRace,
     /// A write failed, or it is not known whether it did.
     Writing,
     /// The document is lost, and the owners are not known.
@@ -324,6 +326,7 @@ impl fmt::Display for Failure {
             Failure::InvalidAddress => "the recorded text is no address",
             Failure::NoNodeName => "the name of the node is unknown",
             Failure::Exhausted => "all attempts to write met a conflict",
+            Failure::CreateRace => "another process created the ConfigMap first",
             Failure::Writing => "the write failed or its outcome is unknown",
             Failure::Owners => "the live owners are unknown",
             Failure::HeldByAnother => "the VM serves another allocation",
@@ -337,6 +340,27 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
+    /// A name for tables, in kebab-case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Failure::Reading => "reading",
+            Failure::NoAvailable => "no-available",
+            Failure::NotReady => "not-ready",
+            Failure::InvalidAddress => "invalid-address",
+            Failure::NoNodeName => "no-node-name",
+            Failure::Exhausted => "exhausted",
+            Failure::CreateRace => "create-race",
+            Failure::Writing => "writing",
+            Failure::Owners => "owners",
+            Failure::HeldByAnother => "held-by-another",
+            Failure::UserData => "user-data",
+            Failure::NotOwned => "not-owned",
+            Failure::RecordLost => "record-lost",
+            Failure::OutOfTime => "out-of-time",
+            Failure::Panic => "panic",
+        }
+    }
+
     /// The kind of `error`; `effort` tells whether its retries were used up.
     pub fn of(error: &ipam_core::byom::PoolError, effort: &Effort) -> Self {
         use ipam_core::byom::PoolError;
@@ -347,6 +371,7 @@ impl Failure {
             PoolError::NotReady { .. } => Failure::NotReady,
             PoolError::InvalidAddress(_) => Failure::InvalidAddress,
             PoolError::NoNodeName => Failure::NoNodeName,
+            PoolError::Allocating(error) | PoolError::Updating(error) if error.is_already_exists() => Failure::CreateRace,
             PoolError::Allocating(_) | PoolError::Updating(_) => Failure::Writing,
             PoolError::Owners(_) => Failure::Owners,
             PoolError::HeldByAnother { .. } => Failure::HeldByAnother,

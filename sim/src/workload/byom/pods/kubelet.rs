@@ -110,7 +110,9 @@ impl Kubelet {
 
     /// Brings a pod one step further.
     async fn sync(&self, key: &ObjectKey) {
-        let wanted = self.wanted(key);
+        // What is decided is about this one: while its sandboxes are stopped another pod may take its name.
+        let pod = self.pods.get(key);
+        let wanted = pod.clone().filter(|pod| pod.metadata.deletion_timestamp.is_none());
         let uid = wanted.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
         let of_pod = |kept: &Kept| kept.pod == *key;
         let here: Vec<(Arc<str>, Kept)> =
@@ -136,7 +138,7 @@ impl Kubelet {
                     return self.queue.add_after(key.clone(), wait);
                 }
             },
-            None => self.delete(key).await,
+            None => self.delete(key, pod).await,
         };
         match done {
             Ok(()) => self.queue.forget(key),
@@ -226,8 +228,8 @@ impl Kubelet {
     }
 
     /// Lets the API forget a pod that has stopped.
-    async fn delete(&self, key: &ObjectKey) -> Result<(), ApiError> {
-        let Some(pod) = self.pods.get(key) else { return Ok(()) };
+    async fn delete(&self, key: &ObjectKey, pod: Option<Arc<Pod>>) -> Result<(), ApiError> {
+        let Some(pod) = pod else { return Ok(()) };
         let preconditions = Preconditions { uid: pod.metadata.uid.clone(), ..Preconditions::default() };
         let options = DeleteOptions { grace_period_seconds: Some(0), preconditions, ..DeleteOptions::default() };
         match self.client.delete::<Pod>(key, options).await {

@@ -336,3 +336,119 @@ impl VmAccess for Machines {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testbed::Testbed;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn fixed(seconds: u64) -> Delay {
+        Delay::Constant(Span::secs(seconds))
+    }
+
+    /// VMs that stop answering after 1 s, boot in 10 s, and whose agents answer after 2 s.
+    fn machines(bed: &Testbed, unfenced: bool) -> Machines {
+        let delays = VmDelays { shutdown: fixed(1), boot: fixed(10), agent: fixed(2) };
+        let vms = bed.process(VMS);
+        Machines::new(&bed.fabric, bed.seed, vms, delays, unfenced).seen_from(bed.process("adaptor"))
+    }
+
+    fn address() -> Address {
+        Address::new("10.9.0.1")
+    }
+
+    async fn give(machines: &Machines, id: &str) -> Result<(), VmError> {
+        machines.send_user_data(&address(), id, &"data".into(), Some(SECOND * 5)).await
+    }
+
+    async fn reboot(machines: &Machines, fence: Option<&str>) -> Result<Reboot, VmError> {
+        machines.reboot(&address(), fence).await
+    }
+
+    #[test]
+    fn a_vm_serves_one_allocation_and_refuses_every_other() {
+        Testbed::run(1, async |bed| {
+            let vms = machines(&bed, false);
+            assert_eq!(give(&vms, "a").await, Ok(()));
+            assert_eq!(give(&vms, "a").await, Ok(()));
+            assert_eq!(give(&vms, "b").await, Err(VmError::Held("a".into())));
+            assert_eq!(reboot(&vms, Some("b")).await, Ok(Reboot::Refused("a".into())));
+            assert_eq!(vms.agent_answers(&address(), "a").await, Ok(()));
+        });
+    }
+
+    #[test]
+    fn a_boot_takes_its_time_and_leaves_a_clean_vm_that_refuses_what_comes_late() {
+        Testbed::run(1, async |bed| {
+            let vms = machines(&bed, false);
+            give(&vms, "a").await.unwrap();
+            assert_eq!(reboot(&vms, Some("a")).await, Ok(Reboot::Started));
+            assert_eq!(vms.probe(&address(), SECOND).await, Ok(()), "it still answers while it goes down");
+            assert_eq!(give(&vms, "b").await, Err(VmError::Held("a".into())));
+            bed.wait(SECOND * 2).await;
+            assert_eq!(vms.probe(&address(), SECOND).await, Err(VmError::Refused));
+            assert_eq!(reboot(&vms, Some("a")).await, Err(VmError::Refused));
+            bed.wait(SECOND * 10).await;
+            assert_eq!(reboot(&vms, Some("a")).await, Ok(Reboot::Clean));
+            assert_eq!(give(&vms, "a").await, Err(VmError::Refused), "user data that was still on its way");
+            assert_eq!(give(&vms, "b").await, Ok(()));
+        });
+    }
+
+    #[test]
+    fn an_unfenced_vm_takes_whatever_comes() {
+        Testbed::run(1, async |bed| {
+            let vms = machines(&bed, true);
+            give(&vms, "a").await.unwrap();
+            assert_eq!(give(&vms, "b").await, Ok(()));
+            assert_eq!(reboot(&vms, Some("a")).await, Ok(Reboot::Started), "b is served, and goes down all the same");
+        });
+    }
+
+    #[test]
+    fn a_reboot_without_a_fence_boots_whoever_is_served() {
+        Testbed::run(1, async |bed| {
+            let vms = machines(&bed, false);
+            give(&vms, "a").await.unwrap();
+            assert_eq!(reboot(&vms, None).await, Ok(Reboot::Started));
+            bed.wait(SECOND * 12).await;
+            assert_eq!(give(&vms, "b").await, Ok(()));
+        });
+    }
+
+    #[test]
+    fn broken_vms_differ_in_how_they_do_not_answer() {
+        Testbed::run(1, async |bed| {
+            let vms = machines(&bed, false);
+            let answer = async |how| {
+                vms.break_down(&address(), how, Span::secs(30));
+                let probe = vms.probe(&address(), SECOND * 2).await;
+                let data = vms.send_user_data(&address(), "a", &"data".into(), Some(SECOND * 5)).await;
+                bed.wait(SECOND * 30).await;
+                (probe, data)
+            };
+            assert_eq!(answer(Breakage::Refusing).await, (Err(VmError::Refused), Err(VmError::Refused)));
+            assert_eq!(answer(Breakage::Dead).await, (Err(VmError::Timeout), Err(VmError::Timeout)));
+            assert_eq!(answer(Breakage::Hung).await, (Ok(()), Err(VmError::Timeout)), "a connect says nothing about who listens");
+            assert_eq!(give(&vms, "a").await, Ok(()));
+        });
+    }
+
+    #[test]
+    fn a_partition_from_the_vms_is_one_of_their_link() {
+        Testbed::run(1, async |bed| {
+            let vms = machines(&bed, false);
+            let side = crate::net::Side::Only(vec![vms.from]);
+            bed.fabric.network(|network| {
+                network.add(crate::net::Rule {
+                    from: side,
+                    to: crate::net::Side::Only(vec![vms.shared.vms]),
+                    effect: crate::net::Effect::Cut,
+                })
+            });
+            assert_eq!(vms.probe(&address(), SECOND * 2).await, Err(VmError::Timeout));
+        });
+    }
+}

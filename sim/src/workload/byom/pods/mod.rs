@@ -114,6 +114,7 @@ impl Work for PodsPlan {
             nodes,
             controllers,
             setting: Mutex::new(self.pool.as_str().into()),
+            rolling: tokio::sync::Mutex::default(),
         });
         for (number, node) in site.nodes.iter().enumerate() {
             for (slot, &process) in node.adaptors.iter().enumerate() {

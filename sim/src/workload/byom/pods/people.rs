@@ -97,8 +97,10 @@ impl People {
         }
     }
 
-    /// Replaces the adaptor of each node by the other one of the two, then restarts the PeerPod controllers.
+    /// Replaces the adaptor of each node by the other one of the two, then restarts the PeerPod controllers. A second roll-out
+    /// waits for the first.
     async fn roll_out(&self, roll_out: &RollOut) {
+        let _one_at_a_time = self.site.rolling.lock().await;
         for node in &self.site.nodes {
             let old = usize::from(node.wants(1));
             let new = 1 - old;

@@ -117,6 +117,8 @@ pub(super) struct Site {
     pub controllers: Vec<ProcessId>,
     /// `VM_POOL_IPS` as it is set now, as it is read by whoever starts.
     pub setting: Mutex<Arc<str>>,
+    /// Held by the roll-out that is under way.
+    pub rolling: tokio::sync::Mutex<()>,
 }
 
 impl Site {

@@ -1,0 +1,212 @@
+//! What the instances of a BYOM pool did to each other: sums over runs, and one record a call (B §7, §8).
+
+use serde::{Deserialize, Serialize};
+
+use crate::Seconds;
+use crate::distribution::Distribution;
+
+macro_rules! counts {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct $name {
+            $($(#[$doc])* pub $field: u64,)*
+        }
+
+        impl $name {
+            /// The sum.
+            #[must_use]
+            pub fn plus(self, other: $name) -> $name {
+                $name { $($field: self.$field.saturating_add(other.$field),)* }
+            }
+        }
+    };
+}
+
+counts! {
+    /// How often each thing happened. A *call* is a request of an adaptor for an address.
+    PoolCounts {
+        /// Calls.
+        calls,
+        /// Calls that were told an address.
+        allocated,
+        /// Calls that were told that there is none for them. Neither = the adaptor crashed, or the run ended.
+        refused,
+        /// Reads of the document by calls.
+        reads,
+        /// Attempts of calls to write it.
+        attempts,
+        /// Those that met a conflict.
+        conflicts,
+        /// Those that wanted to create the document and came second.
+        create_races,
+        /// VMs that were tried by calls.
+        probes,
+        /// Calls that gave up after all attempts that their retry policy grants.
+        exhausted,
+        /// Releases that ended.
+        releases,
+        /// Attempts of releases and recoveries to write the document that met a conflict.
+        other_conflicts,
+        /// Releases and recoveries that gave up after all attempts.
+        other_exhausted,
+        /// Calls that were told an address, and whose record was then lost without their release.
+        lost,
+        /// Those that still had none at the end.
+        lost_at_end,
+        /// Addresses that had two live holders at a time.
+        shared_addresses,
+        /// Calls that were told such an address.
+        sharing,
+        /// Commits of a document whose version is not higher than that of the document before.
+        stuck_versions,
+        /// Records at the end whose sandbox holds nothing any more, or never did.
+        leaked,
+        /// VMs that were booted while they served a live sandbox on whose behalf nobody had asked.
+        foreign_reboots,
+    }
+}
+
+/// What one run did with its pool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PoolRun {
+    /// How often each thing happened.
+    pub counts: PoolCounts,
+    /// How long each call took that was told an address.
+    pub took: Vec<Seconds>,
+    /// How long all operations together waited for the mutex of their process.
+    pub mutex_wait: Seconds,
+    /// From the first call to the last answer.
+    pub makespan: Seconds,
+    /// The calls, by time, if they were wanted.
+    pub calls: Vec<PoolCall>,
+}
+
+/// One call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PoolCall {
+    /// The adaptor.
+    pub process: String,
+    /// The allocation ID.
+    pub id: String,
+    /// When it began, since the beginning of the run.
+    pub started: Seconds,
+    /// How long it took, by the clock of the process; unset = it never ended.
+    pub took: Option<Seconds>,
+    /// `allocated`, or why not.
+    pub outcome: String,
+    /// What it was told.
+    pub address: Option<String>,
+    /// Reads of the document.
+    pub reads: u32,
+    /// Attempts to write it.
+    pub attempts: u32,
+    /// Those that met a conflict.
+    pub conflicts: u32,
+    /// Those that wanted to create the document and came second.
+    pub create_races: u32,
+    /// VMs that were tried.
+    pub probes: u32,
+    /// Whether it gave up after all attempts.
+    pub exhausted: bool,
+    /// How long it waited for the mutex of its process.
+    pub mutex_wait: Seconds,
+    /// Whether its record was lost without its release.
+    pub lost: bool,
+    /// Whether its address had a second live holder.
+    pub shared: bool,
+}
+
+/// What the runs of a scenario did with their pools.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PoolFigures {
+    /// How many runs.
+    pub runs: u64,
+    /// Runs in which a call gave up after all attempts.
+    pub runs_exhausted: u64,
+    /// Runs in which a record was lost.
+    pub runs_lost: u64,
+    /// Runs in which an address had two live holders.
+    pub runs_shared: u64,
+    /// How often each thing happened.
+    #[serde(flatten)]
+    pub counts: PoolCounts,
+    /// How long all operations together waited for the mutex of their process.
+    #[serde(rename = "mutex_wait_s")]
+    pub mutex_wait: Seconds,
+    /// How long calls took that were told an address.
+    pub allocate: Distribution,
+    /// From the first call of a run to its last answer.
+    pub makespan: Distribution,
+}
+
+impl PoolFigures {
+    /// Adds a run.
+    pub fn add(&mut self, run: &PoolRun) {
+        self.runs += 1;
+        self.runs_exhausted += u64::from(run.counts.exhausted > 0);
+        self.runs_lost += u64::from(run.counts.lost > 0);
+        self.runs_shared += u64::from(run.counts.shared_addresses > 0);
+        self.counts = self.counts.plus(run.counts);
+        self.mutex_wait += run.mutex_wait;
+        run.took.iter().for_each(|took| self.allocate.add(*took));
+        self.makespan.add(run.makespan);
+    }
+
+    /// Adds the runs of another part.
+    pub fn join(&mut self, other: &Self) {
+        for (sum, more) in [
+            (&mut self.runs, other.runs),
+            (&mut self.runs_exhausted, other.runs_exhausted),
+            (&mut self.runs_lost, other.runs_lost),
+            (&mut self.runs_shared, other.runs_shared),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.counts = self.counts.plus(other.counts);
+        self.mutex_wait += other.mutex_wait;
+        self.allocate.join(&other.allocate);
+        self.makespan.join(&other.makespan);
+    }
+
+    /// `count` for each call; 0 without calls.
+    pub fn per_call(&self, count: u64) -> f64 {
+        if self.counts.calls == 0 { 0.0 } else { count as f64 / self.counts.calls as f64 }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A run whose numbers follow from `number`.
+    pub(crate) fn run(number: u64) -> PoolRun {
+        PoolRun {
+            counts: PoolCounts { calls: 3, allocated: 2, refused: 1, conflicts: number, lost: number % 2, ..PoolCounts::default() },
+            took: vec![Seconds::from_micros(number * 1_000), Seconds::from_micros(number)],
+            mutex_wait: Seconds::from_micros(number),
+            makespan: Seconds::from_micros(number * 2_000),
+            calls: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn parts_give_the_whole_and_read_back() {
+        let figures = |numbers: std::ops::Range<u64>| {
+            let mut figures = PoolFigures::default();
+            numbers.for_each(|number| figures.add(&run(number)));
+            figures
+        };
+        let mut joined = figures(5..9);
+        joined.join(&figures(0..5));
+        assert_eq!(joined, figures(0..9));
+        assert_eq!(
+            (joined.runs, joined.runs_lost, joined.counts.conflicts, joined.per_call(joined.counts.conflicts)),
+            (9, 4, 36, 36.0 / 27.0)
+        );
+        let text = serde_json::to_string(&joined).unwrap();
+        assert_eq!(serde_json::from_str::<PoolFigures>(&text).unwrap(), joined);
+    }
+}

@@ -1,0 +1,217 @@
+//! Tables in CSV: one row a run, and one row a call for an address. Times are seconds.
+//!
+//! Every row begins with the name of its format, so that a file can be cut and joined. Columns are only ever added at the
+//! end.
+
+use serde::Serialize;
+
+use crate::pool::{PoolCall, PoolRun};
+use crate::run::SeedRecord;
+use crate::schema::{CallsSchema, RunsSchema};
+use crate::{Digest, Seconds};
+
+/// A row of `runs.csv`. The columns from `pool_reads` on are empty for runs without a BYOM pool.
+#[derive(Serialize)]
+struct RunRow<'a> {
+    /// `ipam-sim/runs/1`.
+    schema: RunsSchema,
+    scenario: &'a str,
+    seed: u64,
+    /// What the plan's workload is: JSON.
+    workload: &'a str,
+    digest: Digest,
+    /// Model time at the end of the run.
+    simulated_s: Seconds,
+    events: u64,
+    /// Claims that were violated without an excuse.
+    violated: u64,
+    /// Requests to the API servers, those that changed an object, those that were refused with a conflict.
+    requests: u64,
+    writes: u64,
+    conflicts: u64,
+    retries_exhausted: u64,
+    /// Calls for an address: all, those that were told one, the others.
+    attempted: u64,
+    succeeded: u64,
+    failed: u64,
+    /// Of the calls: reads and attempts to write the document, and how they ended.
+    pool_reads: Option<u64>,
+    pool_attempts: Option<u64>,
+    pool_conflicts: Option<u64>,
+    pool_create_races: Option<u64>,
+    pool_exhausted: Option<u64>,
+    /// Acknowledged allocations whose record was lost without their release: ever, and at the end.
+    lost: Option<u64>,
+    lost_at_end: Option<u64>,
+    /// Addresses with two live holders, and the calls that were told one of them.
+    shared_addresses: Option<u64>,
+    sharing: Option<u64>,
+    /// Commits whose version is not higher than the one before.
+    stuck_versions: Option<u64>,
+    leaked: Option<u64>,
+    foreign_reboots: Option<u64>,
+    mutex_wait_s: Option<Seconds>,
+    /// The longest call that was told an address.
+    allocate_max_s: Option<Seconds>,
+    /// From the first call to the last answer.
+    makespan_s: Option<Seconds>,
+}
+
+/// A row of `calls.csv`.
+#[derive(Serialize)]
+struct CallRow<'a> {
+    /// `ipam-sim/calls/1`.
+    schema: CallsSchema,
+    scenario: &'a str,
+    seed: u64,
+    /// The adaptor.
+    process: &'a str,
+    /// The allocation ID.
+    allocation: &'a str,
+    /// Since the beginning of the run.
+    started_s: Seconds,
+    /// Empty = it never ended.
+    took_s: Option<Seconds>,
+    /// `allocated`, `unanswered`, or why it was refused.
+    outcome: &'a str,
+    address: Option<&'a str>,
+    reads: u32,
+    attempts: u32,
+    conflicts: u32,
+    create_races: u32,
+    probes: u32,
+    exhausted: bool,
+    mutex_wait_s: Seconds,
+    /// Whether its record was lost without its release.
+    lost: bool,
+    /// Whether its address had a second live holder.
+    shared: bool,
+}
+
+/// Rows of both tables, without their heads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Of `runs.csv`.
+    pub runs: Vec<u8>,
+    /// Of `calls.csv`.
+    pub calls: Vec<u8>,
+}
+
+fn write(table: &mut Vec<u8>, row: impl Serialize, head: bool) {
+    let mut writer = csv::WriterBuilder::new().has_headers(head).from_writer(table);
+    writer.serialize(row).unwrap_or_else(|error| panic!("a row does not serialise: {error}"));
+    writer.flush().unwrap_or_else(|error| panic!("writing to memory does not fail: {error}"));
+}
+
+impl Rows {
+    /// The heads of both tables.
+    pub fn heads() -> Self {
+        let mut rows = Self::default();
+        write(&mut rows.runs, RunRow::of("", "", &SeedRecord::default()), true);
+        write(&mut rows.calls, CallRow::of("", 0, &PoolCall::default()), true);
+        for table in [&mut rows.runs, &mut rows.calls] {
+            let end = table.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            table.truncate(end);
+        }
+        rows
+    }
+
+    /// Adds a run of a plan with this `workload` (as JSON), and its calls.
+    pub fn add(&mut self, scenario: &str, workload: &str, record: &SeedRecord<'_>) {
+        write(&mut self.runs, RunRow::of(scenario, workload, record), false);
+        for call in record.pool.iter().flat_map(|pool| &pool.calls) {
+            write(&mut self.calls, CallRow::of(scenario, record.seed, call), false);
+        }
+    }
+}
+
+impl<'a> RunRow<'a> {
+    fn of(scenario: &'a str, workload: &'a str, record: &SeedRecord<'_>) -> Self {
+        let SeedRecord { seed, digest, simulated, api, allocations, events, .. } = *record;
+        let pool = record.pool.as_ref();
+        let count = |count: fn(&PoolRun) -> u64| pool.map(count);
+        Self {
+            schema: RunsSchema,
+            scenario,
+            seed,
+            workload,
+            digest,
+            simulated_s: simulated,
+            events,
+            violated: record.violations.iter().filter(|violation| violation.excuse.is_none()).count() as u64,
+            requests: api.requests,
+            writes: api.writes,
+            conflicts: api.conflicts,
+            retries_exhausted: api.retries_exhausted,
+            attempted: allocations.attempted,
+            succeeded: allocations.succeeded,
+            failed: allocations.failed,
+            pool_reads: count(|run| run.counts.reads),
+            pool_attempts: count(|run| run.counts.attempts),
+            pool_conflicts: count(|run| run.counts.conflicts),
+            pool_create_races: count(|run| run.counts.create_races),
+            pool_exhausted: count(|run| run.counts.exhausted),
+            lost: count(|run| run.counts.lost),
+            lost_at_end: count(|run| run.counts.lost_at_end),
+            shared_addresses: count(|run| run.counts.shared_addresses),
+            sharing: count(|run| run.counts.sharing),
+            stuck_versions: count(|run| run.counts.stuck_versions),
+            leaked: count(|run| run.counts.leaked),
+            foreign_reboots: count(|run| run.counts.foreign_reboots),
+            mutex_wait_s: pool.map(|run| run.mutex_wait),
+            allocate_max_s: pool.and_then(|run| run.took.iter().max().copied()),
+            makespan_s: pool.map(|run| run.makespan),
+        }
+    }
+}
+
+impl<'a> CallRow<'a> {
+    fn of(scenario: &'a str, seed: u64, call: &'a PoolCall) -> Self {
+        Self {
+            schema: CallsSchema,
+            scenario,
+            seed,
+            process: &call.process,
+            allocation: &call.id,
+            started_s: call.started,
+            took_s: call.took,
+            outcome: &call.outcome,
+            address: call.address.as_deref(),
+            reads: call.reads,
+            attempts: call.attempts,
+            conflicts: call.conflicts,
+            create_races: call.create_races,
+            probes: call.probes,
+            exhausted: call.exhausted,
+            mutex_wait_s: call.mutex_wait,
+            lost: call.lost,
+            shared: call.shared,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::PoolCounts;
+
+    #[test]
+    fn every_row_has_the_columns_of_its_head() {
+        let mut rows = Rows::heads();
+        let call = PoolCall { process: "adaptor-0".into(), id: "pod-0-ab".into(), outcome: "exhausted".into(), ..PoolCall::default() };
+        let pool = PoolRun { counts: PoolCounts { calls: 1, ..PoolCounts::default() }, calls: vec![call], ..PoolRun::default() };
+        rows.add("s, with a comma", r#"{"kind":"k","instances":2}"#, &SeedRecord { seed: 7, ..SeedRecord::default() });
+        rows.add("s", "{}", &SeedRecord { seed: 8, pool: Some(pool), ..SeedRecord::default() });
+        for (table, first) in [(&rows.runs, "ipam-sim/runs/1"), (&rows.calls, "ipam-sim/calls/1")] {
+            let mut reader = csv::Reader::from_reader(&table[..]);
+            let head = reader.headers().unwrap().clone();
+            assert_eq!(&head[0], "schema");
+            // The reader refuses rows of another length.
+            let read: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+            assert!(read.iter().all(|row| &row[0] == first));
+            assert_eq!(read.last().map(|row| row[2].to_owned()), Some("8".to_owned()));
+        }
+        let calls = String::from_utf8(rows.calls).unwrap();
+        assert!(calls.ends_with("\nipam-sim/calls/1,s,8,adaptor-0,pod-0-ab,0.0,,exhausted,,0,0,0,0,0,false,0.0,false,false\n"), "{calls}");
+    }
+}

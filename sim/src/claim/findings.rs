@@ -1,0 +1,113 @@
+//! What claims report.
+
+use crate::time::SimTime;
+
+/// How many violations of one claim a run keeps; later ones are mostly the echo of the first. Violations for which
+/// there is an excuse are counted apart: they must not keep one without excuse from being found.
+const KEPT_PER_CLAIM: usize = 3;
+
+/// Where claims report to.
+#[derive(Default)]
+pub struct Findings {
+    pub(super) at: SimTime,
+    /// The claim that observes.
+    pub(super) current: usize,
+    /// With the claim that is violated.
+    pub(super) violations: Vec<(usize, Found)>,
+    /// For each claim.
+    pub(super) held: Vec<bool>,
+    /// For each claim: without and with an excuse.
+    pub(super) kept: Vec<[usize; 2]>,
+}
+
+/// One violation.
+pub(super) struct Found {
+    pub(super) at: SimTime,
+    pub(super) excuse: Option<&'static str>,
+    pub(super) detail: Vec<String>,
+}
+
+impl Findings {
+    /// The claim that observes is false. `detail`: who holds what since when, a sentence a line.
+    pub fn violated(&mut self, detail: impl FnOnce() -> Vec<String>) {
+        self.found(None, detail);
+    }
+
+    /// The claim is false in the documented case `excuse`, which counts only in runs that admit it.
+    pub fn violated_with(&mut self, excuse: &'static str, detail: impl FnOnce() -> Vec<String>) {
+        self.found(Some(excuse), detail);
+    }
+
+    fn found(&mut self, excuse: Option<&'static str>, detail: impl FnOnce() -> Vec<String>) {
+        let kept = &mut self.kept[self.current][usize::from(excuse.is_some())];
+        if *kept < KEPT_PER_CLAIM {
+            *kept += 1;
+            let detail = detail().iter().map(|line| readable(line)).collect();
+            self.violations.push((self.current, Found { at: self.at, excuse, detail }));
+        }
+    }
+
+    /// For the test of one claim.
+    #[cfg(test)]
+    pub(super) fn of_one_claim() -> Self {
+        Self { kept: vec![[0; 2]], held: vec![false], ..Self::default() }
+    }
+
+    /// What the last violation tells.
+    #[cfg(test)]
+    pub(super) fn last_detail(&self) -> Vec<String> {
+        self.violations.last().map(|(_, found)| found.detail.clone()).unwrap_or_default()
+    }
+
+    /// The excuse of each violation so far.
+    #[cfg(test)]
+    pub(super) fn excuses(&self) -> Vec<Option<&'static str>> {
+        self.violations.iter().map(|(_, found)| found.excuse).collect()
+    }
+
+    /// The claim that observes holds now: only for `sometimes` and `reachable`.
+    pub fn held(&mut self) {
+        self.held[self.current] = true;
+    }
+}
+
+/// A line in which long hexadecimal numbers, such as the IDs of sandboxes, are cut after their first digits.
+fn readable(line: &str) -> String {
+    /// More digits say nothing to a person.
+    const DIGITS: usize = 8;
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_hexdigit()) {
+        let run = rest[start..].find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len() - start);
+        let kept = if run > 4 * DIGITS { DIGITS } else { run };
+        text.push_str(&rest[..start + kept]);
+        if kept < run {
+            text.push('…');
+        }
+        rest = &rest[start + run..];
+    }
+    text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_numbers_are_cut() {
+        let id = "0123456789abcdef".repeat(4);
+        assert_eq!(readable(&format!("web-{id} at 10.0.0.1, deadbeef")), "web-01234567… at 10.0.0.1, deadbeef");
+        assert_eq!(readable(&id), "01234567…");
+    }
+
+    #[test]
+    fn excused_violations_do_not_hide_one_without_excuse() {
+        let mut findings = Findings::of_one_claim();
+        for _ in 0..10 {
+            findings.violated_with("documented", Vec::new);
+        }
+        findings.violated(Vec::new);
+        assert!(findings.excuses().contains(&None));
+        assert_eq!(findings.excuses().len(), KEPT_PER_CLAIM + 1);
+    }
+}

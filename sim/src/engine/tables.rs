@@ -1,0 +1,157 @@
+//! The CSV tables of a sweep, written while it runs, in the order of seeds whoever runs them.
+//!
+//! ```text
+//!  worker 0: chunk 0 ───────► written at once
+//!  worker 1: chunk 2 ─┐
+//!  worker 0: chunk 1 ─┴─────► written together; nobody gets further ahead than a few chunks
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use ipam_reports::rows::Rows;
+
+/// How many chunks may wait for one that is late.
+const AHEAD_MAX: usize = 64;
+
+/// Lets the others go on when a worker panics: its chunk will never come.
+pub(super) struct ReleaseOnPanic<'a>(pub(super) Option<&'a Tables>);
+
+impl Drop for ReleaseOnPanic<'_> {
+    fn drop(&mut self) {
+        if let Some(tables) = self.0.filter(|_| std::thread::panicking()) {
+            tables.release();
+        }
+    }
+}
+
+/// `runs.csv` and `calls.csv` in a folder.
+pub(super) struct Tables {
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+struct State {
+    runs: BufWriter<File>,
+    calls: BufWriter<File>,
+    /// The chunk that is written next.
+    next: u64,
+    waiting: BTreeMap<u64, Rows>,
+    /// Whether nobody waits any more: the sweep is being stopped, or the disk says no.
+    released: bool,
+    failed: Option<io::Error>,
+}
+
+impl Tables {
+    /// New tables in `folder`, with their heads.
+    pub(super) fn create(folder: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let file = |name: &str| File::create(folder.join(name)).map(BufWriter::new);
+        let (runs, calls) = (file("runs.csv")?, file("calls.csv")?);
+        let mut state = State { runs, calls, next: 0, waiting: BTreeMap::new(), released: false, failed: None };
+        state.write(&Rows::heads())?;
+        Ok(Self { state: Mutex::new(state), moved: Condvar::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rows of a chunk. Waits while too many are ahead of one that is late, so that memory stays flat.
+    pub(super) fn put(&self, chunk: u64, rows: Rows) {
+        let mut state = self.lock();
+        while chunk != state.next && state.waiting.len() >= AHEAD_MAX && !state.released {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waiting.insert(chunk, rows);
+        while let Some(rows) = {
+            let next = state.next;
+            state.waiting.remove(&next)
+        } {
+            state.next += 1;
+            state.keep(&rows);
+        }
+        self.moved.notify_all();
+    }
+
+    /// The sweep stops before its end: some chunks will never come.
+    pub(super) fn release(&self) {
+        self.lock().released = true;
+        self.moved.notify_all();
+    }
+
+    /// The sweep of a scenario is over: what still waits is written, and chunks count from 0 again.
+    ///
+    /// # Errors
+    /// Something could not be written.
+    pub(super) fn finish_scenario(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        for (_, rows) in std::mem::take(&mut state.waiting) {
+            state.keep(&rows);
+        }
+        (state.next, state.released) = (0, false);
+        match state.failed.take() {
+            Some(error) => Err(error),
+            None => state.runs.flush().and_then(|()| state.calls.flush()),
+        }
+    }
+}
+
+impl State {
+    fn write(&mut self, rows: &Rows) -> io::Result<()> {
+        self.runs.write_all(&rows.runs)?;
+        self.calls.write_all(&rows.calls)
+    }
+
+    /// The first error is the one to tell.
+    fn keep(&mut self, rows: &Rows) {
+        if self.failed.is_none() {
+            self.failed = self.write(rows).err();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(number: u64) -> Rows {
+        Rows { runs: format!("run {number}\n").into(), calls: Vec::new() }
+    }
+
+    fn written(work: impl FnOnce(&Tables)) -> Vec<String> {
+        let folder = std::env::temp_dir().join(format!("ipam-sim-tables-{}-{:?}", std::process::id(), std::thread::current().id()));
+        let tables = Tables::create(&folder).unwrap();
+        work(&tables);
+        tables.finish_scenario().unwrap();
+        let text = std::fs::read_to_string(folder.join("runs.csv")).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        text.lines().skip(1).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn rows_stand_in_the_order_of_chunks() {
+        let in_order = written(|tables| [2, 0, 3, 1].into_iter().for_each(|chunk| tables.put(chunk, rows(chunk))));
+        assert_eq!(in_order, ["run 0", "run 1", "run 2", "run 3"]);
+        let with_a_gap = written(|tables| [2, 0].into_iter().for_each(|chunk| tables.put(chunk, rows(chunk))));
+        assert_eq!(with_a_gap, ["run 0", "run 2"]);
+    }
+
+    #[test]
+    fn a_worker_waits_for_one_that_is_late() {
+        let lines = written(|tables| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| (1..=3 * AHEAD_MAX as u64).for_each(|chunk| tables.put(chunk, rows(chunk))));
+                while tables.lock().waiting.len() < AHEAD_MAX {
+                    std::thread::yield_now();
+                }
+                tables.put(0, rows(0));
+            });
+        });
+        assert_eq!(lines.len(), 1 + 3 * AHEAD_MAX);
+        assert!(lines.windows(2).all(|pair| pair[0].len() <= pair[1].len()));
+    }
+}

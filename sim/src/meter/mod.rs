@@ -1,0 +1,9 @@
+//! Figures of a run: who listens to its events as claims do, and counts instead of judging.
+//!
+//! A meter works from notes and commits alone and never reaches into an actor. Only workloads that have something to count
+//! pay for one.
+
+mod calls;
+mod pool;
+
+pub use pool::PoolMeter;

@@ -8,7 +8,7 @@
 //! A client decides inside the retry loop, on the state that it read in the same attempt. The deviation
 //! `counter-decides-once` decides on the first read and only refreshes the version.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Note, Smaller, Work, at_most, closed_ranks, note};
+use super::{Draft, Note, Smaller, Work, at_most, note, without_idle};
 use crate::cluster::{Fabric, SimClient};
 use crate::deviation::COUNTER_DECIDES_ONCE;
 use crate::draw::Draw;
@@ -145,21 +145,7 @@ impl Work for CounterPlan {
     }
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
-        let works = |number: u32| ops.iter().any(|op| op.common.actor == client_name(number));
-        let (clients, moved) = closed_ranks(self.clients, works);
-        let renamed: BTreeMap<String, String> = moved.iter().map(|(from, to)| (client_name(*from), client_name(*to))).collect();
-        let rename = |op: &Op| {
-            let mut op = op.clone();
-            if let Some(name) = renamed.get(&op.common.actor) {
-                op.common.actor.clone_from(name);
-            }
-            op
-        };
-        let closed = Smaller { workload: CounterPlan { clients }.into(), ops: ops.iter().map(rename).collect(), renamed: renamed.clone() };
-        // Other names make other draws; clients behind the last that works go without any change.
-        let last = (0..self.clients).rev().find(|&number| works(number)).map_or(1, |last| last + 1);
-        let cut = Smaller::same_ops(CounterPlan { clients: last }, ops);
-        [closed, cut].into_iter().filter(|smaller| smaller.workload != self.clone().into()).collect()
+        without_idle(self.clients, ops, client_name, |clients| CounterPlan { clients }.into())
     }
 
     fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
@@ -291,6 +277,8 @@ fn harmless(error: ApiError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn increment(client: &str) -> Op {

@@ -100,6 +100,30 @@ fn closed_ranks(count: u32, stays: impl Fn(u32) -> bool) -> (u32, BTreeMap<u32, 
     (kept.len() as u32, kept.into_iter().zip(0..).filter(|(from, to)| from != to).collect())
 }
 
+/// The workload that `of` makes of a number of actors, with fewer of `count`: those without operations are given up. `name`: what each
+/// is called.
+fn without_idle(count: u32, ops: &[Op], name: fn(u32) -> String, of: impl Fn(u32) -> WorkloadPlan) -> Vec<Smaller> {
+    let works = |number: u32| ops.iter().any(|op| op.common.actor == name(number));
+    let (left, moved) = closed_ranks(count, works);
+    let renamed: BTreeMap<String, String> = moved.iter().map(|(&from, &to)| (name(from), name(to))).collect();
+    let mut closed = ops.to_vec();
+    for op in &mut closed {
+        if let Some(name) = renamed.get(&op.common.actor) {
+            op.common.actor.clone_from(name);
+        }
+    }
+    // Who is called otherwise makes other draws. Those behind the last that works go without any change.
+    let last = (0..count).rev().find(|&number| works(number)).map_or(1, |last| last + 1);
+    let mut all = Vec::new();
+    if left < count {
+        all.push(Smaller { workload: of(left), ops: closed, renamed });
+    }
+    if last < count {
+        all.push(Smaller::same_ops(of(last), ops));
+    }
+    all
+}
+
 /// A workload of a scenario: what can be drawn.
 pub trait Draft {
     /// What is drawn.

@@ -213,7 +213,7 @@ impl Stage {
             _ => Verb::Update,
         };
         let revision = self.revision;
-        self.event(EventKind::Commit { client, server: self.keeper, verb, kind: KindId(3), key, revision, before, after });
+        self.event(EventKind::Commit { client, server: self.keeper, verb, kind: KindId(3), key, revision, before, after, content: 0 });
     }
 
     fn put(&mut self, client: ProcessId, document: Option<JsonText<PoolDocument>>) {

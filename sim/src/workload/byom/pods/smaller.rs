@@ -36,32 +36,46 @@ pub(super) fn smaller(plan: &PodsPlan, ops: &[Op]) -> Vec<Smaller> {
     all
 }
 
-/// Nodes without pods given up; the pods of the last node moved to the others.
+/// Nodes without pods given up, all of them or single ones; the pods of the last node moved to the first.
+///
+/// Fewer nodes make other draws, also for those that stay: which of several smaller clusters still fails is a matter of luck.
 fn fewer_nodes(plan: &PodsPlan, ops: &[Op]) -> Vec<Smaller> {
     let used: BTreeSet<u32> = ops.iter().filter_map(run_pod).map(|run| run.node).collect();
-    let (nodes, moved) = closed_ranks(plan.nodes, |number| used.contains(&number));
-    let names = |number| adaptor_names(number).into_iter().chain([kubelet_name(number), node_name(number)]);
-    let renamed = moved.iter().flat_map(|(&from, &to)| names(from).zip(names(to))).collect();
-    let on_nodes = |node: &dyn Fn(u32) -> u32| -> Vec<Op> {
-        let moved = ops.iter().cloned().map(|mut op| {
-            if let OpKind::RunPod(run) = &mut op.kind {
-                run.node = node(run.node);
-            }
-            op
-        });
-        moved.collect()
-    };
-    let mut all = Vec::new();
-    if nodes < plan.nodes {
-        let ops = on_nodes(&|node| moved.get(&node).copied().unwrap_or(node));
-        all.push(Smaller { workload: PodsPlan { nodes, ..plan.clone() }.into(), ops, renamed });
-    }
+    let idle: Vec<u32> = (0..plan.nodes).filter(|number| !used.contains(number)).collect();
+    // Any number of idle nodes can stay, the first ones.
+    let some = (0..idle.len()).map(|kept| idle[kept..].to_vec());
+    let single = idle.iter().map(|&number| vec![number]);
+    let mut all: Vec<Smaller> = some.chain(single).filter_map(|gone| without_nodes(plan, ops, &gone)).collect();
     if let Some(last) = plan.nodes.checked_sub(1).filter(|&last| last > 0) {
         let renamed = names(last).zip(names(0)).collect();
-        let ops = on_nodes(&|node| if node == last { 0 } else { node });
+        let ops = on_nodes(ops, |node| if node == last { 0 } else { node });
         all.push(Smaller { workload: PodsPlan { nodes: last, ..plan.clone() }.into(), ops, renamed });
     }
     all
+}
+
+/// The workload without these nodes, which have no pods; the others close ranks. `None` if that is no fewer nodes.
+fn without_nodes(plan: &PodsPlan, ops: &[Op], gone: &[u32]) -> Option<Smaller> {
+    let (nodes, moved) = closed_ranks(plan.nodes, |number| !gone.contains(&number));
+    let renamed = moved.iter().flat_map(|(&from, &to)| names(from).zip(names(to))).collect();
+    let ops = on_nodes(ops, |node| moved.get(&node).copied().unwrap_or(node));
+    (nodes < plan.nodes).then(|| Smaller { workload: PodsPlan { nodes, ..plan.clone() }.into(), ops, renamed })
+}
+
+/// The names of what runs on a node, and its own.
+fn names(node: u32) -> impl Iterator<Item = String> {
+    adaptor_names(node).into_iter().chain([kubelet_name(node), node_name(node)])
+}
+
+/// The same operations with pods on other nodes.
+fn on_nodes(ops: &[Op], node: impl Fn(u32) -> u32) -> Vec<Op> {
+    let moved = ops.iter().cloned().map(|mut op| {
+        if let OpKind::RunPod(run) = &mut op.kind {
+            run.node = node(run.node);
+        }
+        op
+    });
+    moved.collect()
 }
 
 fn run_pod(op: &Op) -> Option<&RunPod> {

@@ -1,9 +1,9 @@
 //! `shrink`: from a plan that violates a claim to a smaller one that violates the same claim, and to what of it is needed.
 //!
 //! ```text
-//!  plan ──► lists ──► actors ──► calm ──► values ──► times ──┐──► clip ──► needs
-//!            ▲  operations, faults, deviations               │
-//!            └───────────── until nothing helps ─────────────┘
+//!  plan ──► faults ──► actors ──► calm ──► operations ──► values ──► times ──┐──► clip ──► needs
+//!            ▲                                                               │
+//!            └───────────────────── until nothing helps ─────────────────────┘
 //! ```
 //! Each candidate is a plan, valid by itself, and is judged by one run. Which candidates are tried follows from the answers, so that the
 //! same plan and the same build give the same smaller plan, however many threads there are. Only a limit on time can cut the list of

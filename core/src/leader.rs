@@ -20,11 +20,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use thiserror::Error;
-use tokio::sync::watch;
 
 use crate::api::{ApiError, Call, Dry, ObjectKey, Reply, Request};
 use crate::client::Client;
 use crate::env::Env;
+use crate::latest;
 use crate::race::{Either, race};
 use crate::retry::jittered;
 
@@ -312,7 +312,7 @@ impl Phase {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct View {
     phase: Phase,
     leader: Arc<str>,
@@ -326,8 +326,8 @@ struct View {
 /// ```
 #[derive(Debug)]
 pub struct Election {
-    view: watch::Receiver<View>,
-    cancel: watch::Sender<bool>,
+    view: latest::Receiver<View>,
+    cancel: latest::Sender<bool>,
 }
 
 impl Election {
@@ -337,8 +337,8 @@ impl Election {
     /// The configuration breaks a rule that the algorithm relies on.
     pub fn start<C: Client, V: Env>(client: C, env: V, config: ElectionConfig) -> Result<Self, ElectionConfigError> {
         config.validate()?;
-        let (view_sender, view) = watch::channel(View { phase: Phase::Following, leader: "".into() });
-        let (cancel, cancelled) = watch::channel(false);
+        let (view_sender, view) = latest::channel(View { phase: Phase::Following, leader: "".into() });
+        let (cancel, cancelled) = latest::channel(false);
         let candidate = Candidate::new(&config);
         let runner = Runner { client, env: env.clone(), config, candidate, view: view_sender };
         env.spawn(runner.run(cancelled));
@@ -347,7 +347,7 @@ impl Election {
 
     /// How far it has come.
     pub fn phase(&self) -> Phase {
-        self.view.borrow().phase
+        self.view.get().phase
     }
 
     /// Whether this process believes that it leads. See the module about what that is worth.
@@ -357,7 +357,7 @@ impl Election {
 
     /// Who leads, as last seen; empty = nobody, or nothing seen yet.
     pub fn leader(&self) -> Arc<str> {
-        self.view.borrow().leader.clone()
+        self.view.get().leader.clone()
     }
 
     /// Completes when this candidate leads, or never will: then `false`.
@@ -398,13 +398,15 @@ struct Runner<C, V> {
     env: V,
     config: ElectionConfig,
     candidate: Candidate,
-    view: watch::Sender<View>,
+    view: latest::Sender<View>,
 }
 
 impl<C: Client, V: Env> Runner<C, V> {
-    async fn run(mut self, mut cancelled: watch::Receiver<bool>) {
+    async fn run(mut self, mut cancelled: latest::Receiver<bool>) {
         // A dropped sender cancels, too.
-        let cancelled = async move { drop(cancelled.wait_for(|cancelled| *cancelled).await) };
+        let cancelled = async move {
+            let _ = cancelled.wait_for(|cancelled| *cancelled).await;
+        };
         let end = match race(cancelled, self.acquire_and_hold()).await {
             Either::Left(()) => Phase::Cancelled,
             Either::Right(()) => Phase::Lost,
@@ -419,13 +421,7 @@ impl<C: Client, V: Env> Runner<C, V> {
 
     fn report(&self, phase: Phase) {
         let leader = self.candidate.leader();
-        self.view.send_if_modified(|view| {
-            let changed = view.phase != phase || &*view.leader != leader;
-            if changed {
-                *view = View { phase, leader: leader.into() };
-            }
-            changed
-        });
+        self.view.set(View { phase, leader: leader.into() });
     }
 
     /// Ends when leadership was lost.

@@ -304,7 +304,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// # Errors
     /// `error`, if trying again is of no use or all tries are used up.
     pub(super) async fn pause(&self, error: ApiError, budget: &mut Budget, effort: &mut Effort) -> Result<(), ApiError> {
-        if !self.may_help(&error) {
+        if !self.may_help(&error) || budget.left(&self.env) == Some(Duration::ZERO) {
             return Err(error);
         }
         budget.tries += 1;

@@ -330,12 +330,16 @@ mod tests {
                             let (place, _) = list.get(index.index(list.len())).unwrap();
                             list.remove(place);
                         }
-                        _ => drop(list.push(first + round)),
+                        _ => {
+                            list.push(first + round);
+                        }
                     }
                 }
             };
             let mut older = Ranked::default();
-            (0..start).for_each(|entry| drop(older.push(entry)));
+            for entry in 0..start {
+                older.push(entry);
+            }
             edit(&mut older, common, 1000);
             let mut newer = if related { older.clone() } else { Ranked::default() };
             edit(&mut older, old, 2000);
@@ -361,7 +365,9 @@ mod tests {
     fn what_two_lists_share_is_not_compared() {
         let compared = Arc::default();
         let mut old = Ranked::default();
-        (0..10_000).for_each(|_| drop(old.push(Counted(Arc::clone(&compared)))));
+        for _ in 0..10_000 {
+            old.push(Counted(Arc::clone(&compared)));
+        }
         let mut new = old.clone();
         new.remove(5_000);
         new.push(Counted(compared.clone()));

@@ -24,11 +24,12 @@ mod store;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::api::{List, Object, ObjectKey, WatchEvent};
 use crate::client::Client;
 use crate::env::{Env, Task};
+use crate::latest;
 use crate::retry::GrowingBackoff;
 use source::Source;
 
@@ -94,7 +95,7 @@ impl<K: Object, V: Env> Informer<K, V> {
         let shared = Arc::new(Shared {
             contents: Arc::new(RwLock::new(contents)),
             listeners: Mutex::new(Some(Vec::new())),
-            synced: watch::Sender::new(false),
+            synced: latest::Sender::new(false),
         });
         let source = Source { client, namespace, label_selector, field_selector };
         let backoff = GrowingBackoff::reflector();
@@ -119,7 +120,7 @@ impl<K: Object, V: Env> Informer<K, V> {
 
     /// Whether the first list is in the store. Handlers may be behind.
     pub fn has_synced(&self) -> bool {
-        *self.shared.synced.borrow()
+        self.shared.synced.get()
     }
 
     /// Completes when the first list is in the store.
@@ -190,7 +191,7 @@ impl<K: Object> Notifications<K> {
 #[derive(Debug)]
 pub struct StoreReader<K> {
     contents: Arc<RwLock<Contents<K>>>,
-    synced: watch::Receiver<bool>,
+    synced: latest::Receiver<bool>,
 }
 
 impl<K> Clone for StoreReader<K> {
@@ -249,7 +250,7 @@ impl<K: Object> StoreReader<K> {
 
     /// Whether the first list is in the store.
     pub fn has_synced(&self) -> bool {
-        *self.synced.borrow()
+        self.synced.get()
     }
 }
 
@@ -272,7 +273,7 @@ struct Shared<K> {
     contents: Arc<RwLock<Contents<K>>>,
     /// `None` when the informer was stopped.
     listeners: Mutex<Option<Vec<mpsc::UnboundedSender<Notification<K>>>>>,
-    synced: watch::Sender<bool>,
+    synced: latest::Sender<bool>,
 }
 
 impl<K: Object> Shared<K> {
@@ -322,7 +323,7 @@ impl<K: Object> Shared<K> {
             contents.version = list.resource_version;
             take(&mut contents.store, list.items, initial)
         });
-        self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+        self.synced.set(true);
     }
 
     fn resync(&self) {

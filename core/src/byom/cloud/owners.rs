@@ -1,5 +1,7 @@
 //! PeerPods as the owners of allocations.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -9,6 +11,7 @@ use super::peer_pods::PeerPods;
 use super::sandbox::Sandbox;
 use super::sandboxes::{Sandboxes, Written};
 use crate::api::{ApiError, ObjectKey};
+use crate::byom::address::AddressKey;
 use crate::byom::allocation::IpAllocation;
 use crate::byom::driver::{Context, PoolSettings};
 use crate::byom::observer::{Observer, Step};
@@ -17,7 +20,8 @@ use crate::byom::policy::Policy;
 use crate::client::Client;
 use crate::env::Env;
 
-/// Every PeerPod that names an allocation and an address counts, also one that is being deleted: its VM may still run. One
+/// Every PeerPod that names an allocation and an address counts, also one that is being deleted: its VM may still run. Of
+/// several that name one VM the one that was created last counts. One
 /// without a finalizer counts, too: the finalizer of a live PeerPod may have been taken by mistake (B W11).
 ///
 /// Clones are the same process: they share what it remembers of its sandboxes.
@@ -134,7 +138,18 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
 impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
     async fn live(&self) -> Result<Vec<IpAllocation>, OwnersUnknown> {
         let list = self.peer_pods.list(self.deadline()).await.map_err(|error| OwnersUnknown(error.to_string()))?;
-        Ok(list.iter().filter_map(|peer_pod| peer_pod.allocation()).collect())
+        // A released VM may have its next owner before the PeerPod of the last one is gone. The VM booted in between, so their
+        // PeerPods are seconds apart, by the clocks of the API servers.
+        let mut of_vm: BTreeMap<AddressKey, (Option<i64>, IpAllocation)> = BTreeMap::new();
+        for (peer_pod, allocation) in list.iter().filter_map(|peer_pod| Some((peer_pod, peer_pod.allocation()?))) {
+            let created = peer_pod.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
+            match of_vm.entry(allocation.ip.key().clone()) {
+                Entry::Vacant(vacant) => drop(vacant.insert((created, allocation))),
+                Entry::Occupied(mut known) if known.get().0 < created => drop(known.insert((created, allocation))),
+                Entry::Occupied(_) => {}
+            }
+        }
+        Ok(of_vm.into_values().map(|(_, allocation)| allocation).collect())
     }
 
     async fn own(&self, record: &IpAllocation, context: Context) -> Result<(), NotOwned> {
@@ -143,7 +158,7 @@ impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
             let mut sandboxes = self.sandboxes();
             match sandboxes.of_allocation(id) {
                 None => return Err(NotOwned::Unwanted),
-                Some(entry) if *entry.stopped.borrow() && !self.policy.stop_overlooks_start => return Err(NotOwned::Unwanted),
+                Some(entry) if entry.stopped.get() && !self.policy.stop_overlooks_start => return Err(NotOwned::Unwanted),
                 Some(entry) if matches!(entry.peer_pod, Some(Written::Seen(_))) => return Ok(()),
                 Some(entry) => entry.sandbox.clone(),
             }

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use super::peer_pod::PeerPod;
 use super::sandbox::Sandbox;
 use crate::api::ObjectKey;
 use crate::byom::instance::Instance;
+use crate::latest;
 
 /// What is known of the PeerPod of a sandbox.
 #[derive(Clone, Debug)]
@@ -31,12 +30,12 @@ pub(super) struct Entry {
     /// Whether StopVM is done while StartVM still is under way.
     over: bool,
     /// Turns true with StopVM.
-    pub(super) stopped: watch::Sender<bool>,
+    pub(super) stopped: latest::Sender<bool>,
 }
 
 impl Entry {
     fn new(sandbox: Sandbox) -> Self {
-        Self { sandbox, instance: None, peer_pod: None, starting: false, over: false, stopped: watch::Sender::new(false) }
+        Self { sandbox, instance: None, peer_pod: None, starting: false, over: false, stopped: latest::Sender::new(false) }
     }
 }
 
@@ -52,7 +51,7 @@ pub(super) struct Sandboxes {
 
 impl Sandboxes {
     /// StartVM begins.
-    pub(super) fn begin(&mut self, sandbox: &Sandbox) -> watch::Receiver<bool> {
+    pub(super) fn begin(&mut self, sandbox: &Sandbox) -> latest::Receiver<bool> {
         self.allocations.insert(sandbox.allocation_id(), sandbox.id.clone());
         let entry = self.entries.entry(sandbox.id.clone()).or_insert_with(|| Entry::new(sandbox.clone()));
         entry.starting = true;

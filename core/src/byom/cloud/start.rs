@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use super::adaptor::{Adaptor, surviving};
 use super::proxy::AgentProxy;
 use super::sandbox::{Sandbox, StartError};
@@ -18,6 +16,7 @@ use crate::byom::seconds::Seconds;
 use crate::byom::vm::VmAccess;
 use crate::client::Client;
 use crate::env::Env;
+use crate::latest;
 use crate::race::{Either, race};
 
 impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M, A, B> {
@@ -44,7 +43,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         result
     }
 
-    async fn make(&self, sandbox: &Sandbox, stopped: watch::Receiver<bool>, context: Context) -> Result<Instance, StartError> {
+    async fn make(&self, sandbox: &Sandbox, stopped: latest::Receiver<bool>, context: Context) -> Result<Instance, StartError> {
         let id = sandbox.allocation_id();
         let created = surviving(self.pool.create_instance(&id, &sandbox.pod, &sandbox.user_data, context).await);
         let failed = |step, error| {
@@ -93,7 +92,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         &self,
         sandbox: &Sandbox,
         address: &Address,
-        mut stopped: watch::Receiver<bool>,
+        mut stopped: latest::Receiver<bool>,
         context: Context,
     ) -> Result<(), (StartStep, StartError)> {
         let connect = async {

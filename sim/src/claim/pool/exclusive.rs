@@ -2,7 +2,7 @@
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
-use crate::workload::byom::PoolNote;
+use crate::workload::byom::{PoolNote, short};
 
 /// No address is told to a sandbox while another live sandbox holds it. A sandbox holds what it was told until it is over
 /// or its release begins.
@@ -22,7 +22,11 @@ impl PoolClaim for OneHolder {
         for other in ledger.holders(address.key()).iter().filter(|other| *other != id) {
             violated(findings, !ledger.is_ours(id) || !ledger.is_ours(other), || {
                 let teller = view.name(*process);
-                vec![format!("{teller} tells {id} the address {address}, which {other} holds"), view.story_of(other), view.story_of(id)]
+                vec![
+                    format!("{teller} tells {id} the address {address}, which {other} holds", id = short(id), other = short(other)),
+                    view.story_of(other),
+                    view.story_of(id),
+                ]
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
-use crate::workload::byom::{PoolNote, VmChange};
+use crate::workload::byom::{PoolNote, VmChange, short};
 
 /// No process of the pool records an address for an ID while the VM still has the user data of another or is about to boot,
 /// and no VM takes user data then.
@@ -20,10 +20,11 @@ impl PoolClaim for CleanVms {
                 if other.is_some() || *going_down {
                     violated(findings, !ledger.is_ours(id) || other.is_some_and(|other| !ledger.is_ours(other)), || {
                         let why = match other {
-                            Some(other) => format!("still has that of {other}"),
+                            Some(other) => format!("still has that of {other}", other = short(other)),
                             None => "is about to boot and will lose it".to_owned(),
                         };
-                        let mut lines = vec![format!("VM {address} takes the user data of {id} and {why}"), view.story_of(id)];
+                        let mut lines =
+                            vec![format!("VM {address} takes the user data of {id} and {why}", id = short(id)), view.story_of(id)];
                         lines.extend(other.map(|other| view.story_of(other)));
                         lines
                     });
@@ -40,8 +41,10 @@ impl PoolClaim for CleanVms {
                     }
                     let by_hand = !ledger.is_ours(&edit.id) || vm.tenant.as_ref().is_some_and(|(tenant, _)| !ledger.is_ours(tenant));
                     violated(findings, by_hand, || {
-                        let mut lines = vec![format!("{} is recorded for {}, and its VM is not clean", record.ip, edit.id)];
-                        lines.extend(other.map(|(tenant, at)| format!("it has the user data of {tenant} since {at}")));
+                        let mut lines = vec![format!("{} is recorded for {}, and its VM is not clean", record.ip, short(&edit.id))];
+                        lines.extend(
+                            other.map(|(tenant, at)| format!("it has the user data of {tenant} since {at}", tenant = short(tenant))),
+                        );
                         lines.extend(vm.going_down.map(|at| format!("it is about to boot since {at}")));
                         lines.push(view.story_of_write(change));
                         lines.extend(other.map(|(tenant, _)| view.story_of(tenant)));
@@ -60,7 +63,7 @@ mod tests {
     use super::super::testing::{give_back, on_stage};
     use crate::workload::byom::VmChange;
 
-    const CLAIM: &str = "vms-are-handed-out-clean";
+    const CLAIM: &str = "vms-are-clean-when-given";
 
     fn given(id: &str) -> VmChange {
         VmChange::Given { id: id.into(), tenant: None, going_down: false }

@@ -35,7 +35,7 @@ impl PoolClaim for EveryRecordIsOwned {
 mod tests {
     use super::super::testing::{give_back, on_stage, take};
 
-    const CLAIM: &str = "every-record-is-owned";
+    const CLAIM: &str = "no-record-is-left-behind";
 
     #[test]
     fn a_record_of_a_refused_call_is_a_leak_until_it_is_released() {

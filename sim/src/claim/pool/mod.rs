@@ -40,7 +40,7 @@ pub(super) use persistence::RecordsPersist;
 pub(super) use progress::PodsGetVms;
 pub(super) use reachable::{DocumentRebuilt, Sight};
 pub(super) use recovery::{ListAsConfigured, RecoveryKeepsRecords};
-pub(super) use refusal::{FreeVmsAreFound, NoRaceFails};
+pub(super) use refusal::{FreeVmsAreFound, RacesAreRetried};
 pub(super) use release::OwnRecordsOnly;
 pub(super) use repeat::SameAnswer;
 pub(super) use selection::ByHash;

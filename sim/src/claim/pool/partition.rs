@@ -4,9 +4,13 @@ use ipam_core::byom::{Address, AddressKey, PoolDocument};
 
 use super::view::{Change, Seen, View, places};
 use super::{Findings, PoolClaim};
+use crate::workload::byom::short;
 
 /// In every document that a process of the pool commits, each address, however it is spelled, is at most once in the list
 /// and the records together. What the commit did not touch is not looked at: somebody outside may have damaged it.
+///
+/// A document that is made anew is looked at as a whole, so it must not have the records of both an allocation that was
+/// released and the one that followed it.
 ///
 /// Broken by `byom-textual-addresses`. It does not see lost updates: each document is made from one consistent one.
 pub(in super::super) struct Partition;
@@ -32,7 +36,7 @@ impl PoolClaim for Partition {
 
 fn story(view: &View, change: &Change, document: &PoolDocument, address: &Address, listed: usize) -> Vec<String> {
     let records: Vec<_> = document.allocated.of_address(address.key()).collect();
-    let held: Vec<_> = records.iter().map(|(id, record)| format!("{id} (as {})", record.ip)).collect();
+    let held: Vec<_> = records.iter().map(|(id, record)| format!("{id} (as {})", record.ip, id = short(id))).collect();
     let held = if held.is_empty() { "no record".to_owned() } else { format!("the records of {}", held.join(", ")) };
     let mut lines =
         vec![format!("{address} is {listed} times in the list of available addresses and in {held}"), view.story_of_write(change)];

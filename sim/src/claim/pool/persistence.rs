@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::view::{Change, Sandbox, Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::byom::PoolNote;
+use crate::workload::byom::{PoolNote, short};
 
 /// An allocation that was acknowledged is recorded, and in every later document that a process of the pool writes, until its
 /// release begins or its sandbox is over. A record whose release ended with success does not come back.
 ///
-/// A ConfigMap that was deleted, made unreadable or robbed of its map of records has to be made anew with all that was
-/// acknowledged. A record that somebody outside removed or changed is not judged any more; nor is one that went away from
+/// A ConfigMap that was deleted, made unreadable or robbed of its map of records has to be made anew with all that sandboxes
+/// were told; an allocation that was on its way to its sandbox may be lost then. A record that somebody outside removed or changed is not judged any more; nor is one that went away from
 /// outside before its call was answered. Records that come back because a lost document is made from live owners are no
 /// violation: in doubt it is right to keep an address.
 ///
@@ -23,7 +23,9 @@ impl PoolClaim for RecordsPersist {
         match seen {
             Seen::Commit(change) if change.by_pool => {
                 for id in lost(change, view) {
-                    findings.violated(|| vec![format!("the record of {id} is lost"), view.story_of_write(change), view.story_of(&id)]);
+                    findings.violated(|| {
+                        vec![format!("the record of {id} is lost", id = short(&id)), view.story_of_write(change), view.story_of(&id)]
+                    });
                 }
                 if change.anew {
                     return;
@@ -32,16 +34,21 @@ impl PoolClaim for RecordsPersist {
                 let back = |sandbox: &Sandbox| sandbox.released.is_some() && sandbox.times_recorded > 1;
                 let added = change.records.iter().filter(|edit| edit.added().is_some()).map(|edit| &edit.id);
                 for id in added.filter(|id| view.ledger.is_ours(id) && view.ledger.get(id).is_some_and(back)) {
-                    findings.violated(|| vec![format!("the record of {id} is back"), view.story_of_write(change), view.story_of(id)]);
+                    findings.violated(|| {
+                        vec![format!("the record of {id} is back", id = short(id)), view.story_of_write(change), view.story_of(id)]
+                    });
                 }
             }
             Seen::Note(_, PoolNote::Allocated { id, address, .. } | PoolNote::Told { id, address }) => {
-                let Some(document) = view.state.document() else { return };
+                let Some(document) = view.state.whole() else { return };
                 let recorded = document.allocated.get(id).is_some_and(|record| record.ip.key() == address.key());
                 if !recorded && view.ledger.is_live(id) && view.ledger.is_ours(id) {
                     findings.violated(|| {
                         let version = document.version;
-                        vec![format!("{id} is given {address}, which is not recorded for it in version {version}"), view.story_of(id)]
+                        vec![
+                            format!("{id} is given {address}, which is not recorded for it in version {version}", id = short(id)),
+                            view.story_of(id),
+                        ]
                     });
                 }
             }
@@ -67,7 +74,7 @@ mod tests {
     use super::super::testing::{Stage, give_back, on_stage, take};
     use crate::rt::ProcessId;
 
-    const CLAIM: &str = "acknowledged-allocations-persist";
+    const CLAIM: &str = "acknowledged-records-persist";
 
     fn two(stage: &mut Stage) -> (ProcessId, ProcessId) {
         let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2,10.0.0.3");
@@ -133,9 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_document_has_to_be_made_anew_with_all_that_was_acknowledged() {
+    fn a_deleted_document_has_to_be_made_anew_with_all_that_was_told() {
         on_stage(CLAIM, |stage| {
             let (adaptor, person) = two(stage);
+            stage.delete(person);
+            stage.edit(adaptor, |_| {});
+            assert_eq!(stage.excuses(), [], "no sandbox was told anything");
+            stage.allocate(adaptor, "b", "10.0.0.2");
+            stage.told(adaptor, "b", "10.0.0.2");
             let whole = stage.document();
             stage.delete(person);
             stage.edit(adaptor, |document| *document = whole);
@@ -147,9 +159,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lost_on_its_way_may_not_be_told() {
+        on_stage(CLAIM, |stage| {
+            let (adaptor, person) = two(stage);
+            stage.ask(adaptor, "b");
+            stage.edit(adaptor, |document| take(document, "b", "10.0.0.2"));
+            stage.delete(person);
+            stage.allocated(adaptor, "b", "10.0.0.2");
+            stage.edit(adaptor, |_| {});
+            assert_eq!(stage.excuses(), []);
+            stage.told(adaptor, "b", "10.0.0.2");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
     fn an_unreadable_document_is_no_reason_to_write_an_empty_one() {
         on_stage(CLAIM, |stage| {
             let (adaptor, person) = two(stage);
+            stage.told(adaptor, "a", "10.0.0.1");
             stage.scribble(person);
             assert_eq!(stage.excuses(), []);
             stage.edit(adaptor, |_| {});

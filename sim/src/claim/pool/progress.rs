@@ -67,7 +67,7 @@ mod tests {
     use super::super::testing::on_stage;
     use crate::workload::byom::{PoolNote, VmChange};
 
-    const CLAIM: &str = "wanted-pods-get-vms";
+    const CLAIM: &str = "wanted-pods-run";
 
     #[test]
     fn as_many_pods_run_as_there_are_vms_that_answer() {

@@ -7,10 +7,10 @@ use ipam_core::byom::{Address, Policy, PoolConfig};
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::byom::PoolNote;
+use crate::workload::byom::{PoolNote, short};
 
 /// While a process recovers, none of its commits removes or alters the record of a live sandbox whose release has not begun.
-/// A document that it makes anew has all records that were acknowledged.
+/// A document that it makes anew has the records of all sandboxes that were told their address.
 ///
 /// Broken by `byom-recover-decide-once`, `byom-reset-after-read-error` and `byom-missing-map-is-empty-pool`. With
 /// `byom-decide-once` it can report a loss by another operation of the same process.
@@ -33,7 +33,7 @@ impl PoolClaim for RecoveryKeepsRecords {
             findings.violated(|| {
                 let name = view.name(change.by);
                 vec![
-                    format!("{name} recovers, and its write does not keep the record of {id}"),
+                    format!("{name} recovers, and its write does not keep the record of {id}", id = short(&id)),
                     view.story_of_write(change),
                     view.story_of(&id),
                 ]
@@ -107,6 +107,7 @@ mod tests {
         on_stage("recovery-keeps-records", |stage| {
             let (adaptor, person) = (stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2"), stage.process("kubectl"));
             stage.allocate(adaptor, "a", "10.0.0.1");
+            stage.told(adaptor, "a", "10.0.0.1");
             stage.scribble(person);
             stage.recover(adaptor);
             stage.edit(adaptor, |_| {});
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_list_is_what_the_setting_means_in_its_order() {
-        on_stage("recovery-makes-the-configured-list", |stage| {
+        on_stage("recovery-lists-what-is-configured", |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.4,10.0.0.1-10.0.0.3");
             stage.edit(adaptor, |document| take(document, "a", "10.0.0.2"));
             stage.recover(adaptor);
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_list_that_somebody_else_wrote_meanwhile_is_not_judged() {
-        on_stage("recovery-makes-the-configured-list", |stage| {
+        on_stage("recovery-lists-what-is-configured", |stage| {
             let (adaptor, person) = (stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2"), stage.process("kubectl"));
             stage.recover(adaptor);
             stage.edit(person, |document| document.available.push(Address::new("10.0.0.9")));

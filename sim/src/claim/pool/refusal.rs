@@ -1,49 +1,95 @@
-//! B I14, at once: what an operation must not fail of.
+//! B I14, call by call: neither a race nor a dead VM is a reason to fail.
+
+use std::time::Duration;
+
+use ipam_core::byom::Effort;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::byom::{Failure, PoolNote};
+use crate::rt::ProcessId;
+use crate::workload::byom::{Failure, PoolNote, short};
 
-/// No operation fails because others write, too: a conflict or a lost create race is a reason to read, decide and write again.
+/// No allocation, no release and no recovery fails because every write of it came second, unless a request failed for another
+/// reason.
 ///
-/// Broken by `byom-create-race-fails` and `byom-four-attempts`. It does not see an operation that gives up because its time is
-/// over, whatever it was spent on.
-pub(in super::super) struct NoRaceFails;
+/// Broken by `byom-create-race-fails` (W2) and `byom-four-attempts` (W23). It does not see operations in which both happened.
+pub(in super::super) struct RacesAreRetried;
 
-impl PoolClaim for NoRaceFails {
+/// A recovery that failed within this time did not fail because its time was up.
+const IN_TIME: Duration = Duration::from_secs(25);
+
+impl PoolClaim for RacesAreRetried {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, note) = seen else { return };
-        let (id, failure) = match note {
-            PoolNote::Refused { id, why, .. } => (Some(id), *why),
-            PoolNote::ReleaseEnded { id, failure: Some(failure), .. } => (Some(id), *failure),
-            PoolNote::RecoverEnded { result: Err(failure), .. } => (None, *failure),
+        let (id, effort, failure) = match note {
+            PoolNote::RecoverEnded { result: Err(Failure::Exhausted | Failure::CreateRace | Failure::Writing), .. } => {
+                return recovery(*process, view, findings);
+            }
+            PoolNote::Refused { id, why, effort, .. } => (id, effort, *why),
+            PoolNote::ReleaseEnded { id, failure: Some(failure), effort, .. } => (id, effort, *failure),
             _ => return,
         };
-        if matches!(failure, Failure::Exhausted | Failure::CreateRace) {
+        let Effort { reads, writes, conflicts, create_races, .. } = *effort;
+        if !matches!(failure, Failure::Exhausted | Failure::CreateRace | Failure::Writing)
+            || writes == 0
+            || writes != conflicts + create_races
+        {
+            return;
+        }
+        let sandbox = view.ledger.get(id);
+        let asked = sandbox.and_then(|sandbox| sandbox.asked).map(|said| said.at);
+        let begun = sandbox.and_then(|sandbox| sandbox.release).map(|release| release.said.at);
+        let since = if matches!(note, PoolNote::Refused { .. }) { asked } else { begun };
+        let failed = view.processes.get(*process).and_then(|known| known.failed);
+        if failed.is_none() || since.is_some() && failed < since {
             findings.violated(|| {
                 let name = view.name(*process);
-                let what = if id.is_some() { "an operation" } else { "a recovery" };
-                let first = format!("{what} of {name} fails: {failure}");
-                [first].into_iter().chain(id.map(|id| view.story_of(id))).collect()
+                vec![
+                    format!(
+                        "{name} gives up on {} ({failure}): of {writes} writes {conflicts} met a conflict and {create_races} came second in \
+                         creating the ConfigMap; {reads} reads, and no request failed otherwise",
+                        short(id)
+                    ),
+                    view.story_of(id),
+                ]
             });
         }
     }
 }
 
-/// No call for an address fails because one VM does not answer while another that is available does.
+fn recovery(process: ProcessId, view: &View, findings: &mut Findings) {
+    let Some(known) = view.processes.get(process) else { return };
+    let Some(began) = known.recovery.map(|recovery| recovery.at) else { return };
+    if known.raced >= Some(began) && known.failed < Some(began) && view.at.since(began) < IN_TIME {
+        findings.violated(|| {
+            let name = view.name(process);
+            vec![format!("{name} gives up its recovery, begun at {began}: a write of it came second, and no request failed otherwise")]
+        });
+    }
+}
+
+/// No call is refused because a VM does not answer while another one is available that does.
 ///
-/// Broken by `byom-dead-vm-not-skipped`. It goes by the list as it is when the call fails.
+/// Broken by `byom-dead-vm-not-skipped` (W15). It sees only VMs that say what happens to them.
 pub(in super::super) struct FreeVmsAreFound;
 
 impl PoolClaim for FreeVmsAreFound {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
-        let Seen::Note(process, PoolNote::Refused { id, why: Failure::NotReady, .. }) = seen else { return };
-        let Some(document) = view.state.document() else { return };
-        let answers = |address: &&ipam_core::byom::Address| !view.vms.is_broken(address.key());
-        if let Some(free) = document.available.iter().find(answers) {
+        let Seen::Note(process, PoolNote::Refused { id, why: Failure::NotReady, effort, .. }) = seen else { return };
+        let config = view.processes.configuration(*process).map(|configuration| &configuration.config);
+        let (Some(document), Some(config)) = (view.state.document(), config) else { return };
+        let answers = |key| view.vms.get(key).is_none_or(|vm| !vm.broken && vm.going_down.is_none());
+        let free: Vec<_> = document.available.iter().filter(|address| config.contains(address.key()) && answers(address.key())).collect();
+        if let Some(first) = free.first() {
             findings.violated(|| {
-                let first = format!("{} is given no VM because the one that was chosen does not answer; {free} does", view.name(*process));
-                vec![first, view.story_of(id)]
+                let (name, free, probes) = (view.name(*process), free.len(), effort.probes);
+                vec![
+                    format!(
+                        "{name} is refused an address for {} after {probes} VMs did not answer, although {free} do, {first} for one",
+                        short(id)
+                    ),
+                    view.story_of(id),
+                ]
             });
         }
     }
@@ -51,31 +97,52 @@ impl PoolClaim for FreeVmsAreFound {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use ipam_core::api::Reason;
 
-    use ipam_core::byom::Effort;
+    use super::super::testing::{Stage, on_stage};
+    use super::*;
+    use crate::workload::byom::VmChange;
 
-    use super::super::testing::on_stage;
-    use crate::workload::byom::{Failure, PoolNote, VmChange};
-
-    fn refused(why: Failure) -> PoolNote {
-        PoolNote::Refused { id: "a".into(), why, effort: Effort::default(), took: Duration::from_millis(5) }
+    fn refused(stage: &mut Stage, process: ProcessId, why: Failure, effort: Effort) {
+        stage.note(process, PoolNote::Refused { id: "a".into(), why, effort, took: Duration::from_millis(9) });
     }
 
     #[test]
-    fn a_conflict_is_no_reason_to_fail_and_an_empty_pool_is() {
+    fn a_call_that_only_came_second_may_not_fail() {
         on_stage("no-race-fails-an-operation", |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
-            for why in [Failure::NoAvailable, Failure::OutOfTime, Failure::Writing] {
-                stage.note(adaptor, refused(why));
-            }
+            stage.wrote(adaptor, Reason::InternalError);
+            stage.ask(adaptor, "a");
+            stage.wrote(adaptor, Reason::Conflict);
+            refused(stage, adaptor, Failure::NoAvailable, Effort { writes: 4, conflicts: 4, ..Effort::default() });
+            refused(stage, adaptor, Failure::Writing, Effort { writes: 4, conflicts: 3, ..Effort::default() });
             assert_eq!(stage.excuses(), []);
-            stage.note(adaptor, PoolNote::RecoverEnded { result: Err(Failure::CreateRace), effort: Effort::default() });
-            assert_eq!(stage.excuses(), [None]);
+            refused(stage, adaptor, Failure::Exhausted, Effort { writes: 4, conflicts: 4, ..Effort::default() });
+            refused(stage, adaptor, Failure::Writing, Effort { writes: 1, create_races: 1, ..Effort::default() });
+            assert_eq!(stage.excuses(), [None, None]);
+            stage.wrote(adaptor, Reason::InternalError);
+            refused(stage, adaptor, Failure::Exhausted, Effort { writes: 4, conflicts: 4, ..Effort::default() });
+            assert_eq!(stage.excuses(), [None, None]);
         });
+    }
+
+    #[test]
+    fn a_recovery_that_only_came_second_may_not_fail() {
         on_stage("no-race-fails-an-operation", |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
-            stage.note(adaptor, refused(Failure::Exhausted));
+            let fails = |stage: &mut Stage| {
+                stage.note(adaptor, PoolNote::RecoverEnded { result: Err(Failure::Writing), effort: Effort::default() });
+            };
+            stage.recover(adaptor);
+            stage.wrote(adaptor, Reason::AlreadyExists);
+            stage.wrote(adaptor, Reason::InternalError);
+            fails(stage);
+            stage.recover(adaptor);
+            fails(stage);
+            assert_eq!(stage.excuses(), []);
+            stage.recover(adaptor);
+            stage.wrote(adaptor, Reason::AlreadyExists);
+            fails(stage);
             assert_eq!(stage.excuses(), [None]);
         });
     }
@@ -84,12 +151,13 @@ mod tests {
     fn a_dead_vm_is_no_reason_to_fail_while_another_answers() {
         on_stage("free-vms-are-found", |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
-            stage.allocate(adaptor, "b", "10.0.0.1");
+            stage.edit(adaptor, |_| {});
+            stage.vm("10.0.0.1", VmChange::Broken);
             stage.vm("10.0.0.2", VmChange::Broken);
-            stage.note(adaptor, refused(Failure::NotReady));
+            refused(stage, adaptor, Failure::NotReady, Effort::default());
             assert_eq!(stage.excuses(), []);
             stage.vm("10.0.0.2", VmChange::Mended);
-            stage.note(adaptor, refused(Failure::NotReady));
+            refused(stage, adaptor, Failure::NotReady, Effort::default());
             assert_eq!(stage.excuses(), [None]);
         });
     }

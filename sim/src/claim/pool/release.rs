@@ -2,7 +2,7 @@
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
-use crate::workload::byom::{PoolNote, VmChange};
+use crate::workload::byom::{PoolNote, VmChange, short};
 
 /// A process of the pool removes only records whose release has begun or whose sandbox is over, and no VM boots while a
 /// live sandbox whose release has not begun has its user data there.
@@ -22,7 +22,7 @@ impl PoolClaim for OwnRecordsOnly {
                     if ledger.get(id).is_none_or(|sandbox| sandbox.is_live()) {
                         violated(findings, !ledger.is_ours(id), || {
                             vec![
-                                format!("the record of {id} is removed, although its release has not begun"),
+                                format!("the record of {id} is removed, although its release has not begun", id = short(id)),
                                 view.story_of_write(change),
                                 view.story_of(id),
                             ]
@@ -36,7 +36,10 @@ impl PoolClaim for OwnRecordsOnly {
                 let by_hand = !ledger.is_ours(tenant) || fence.as_ref().is_some_and(|fence| !ledger.is_ours(fence));
                 violated(findings, by_hand, || {
                     let whom = fence.as_deref().unwrap_or("somebody who did not say");
-                    let mut lines = vec![format!("VM {address} serves {tenant} and boots on behalf of {whom}"), view.story_of(tenant)];
+                    let mut lines = vec![
+                        format!("VM {address} serves {tenant} and boots on behalf of {whom}", tenant = short(tenant), whom = short(whom)),
+                        view.story_of(tenant),
+                    ];
                     lines.extend(fence.as_ref().filter(|fence| *fence != tenant).map(|fence| view.story_of(fence)));
                     lines
                 });

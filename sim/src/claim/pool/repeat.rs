@@ -7,7 +7,7 @@ use ipam_core::byom::Address;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
-use crate::workload::byom::PoolNote;
+use crate::workload::byom::{PoolNote, short};
 
 /// What a repeated call must come to.
 struct Repeat {
@@ -46,7 +46,10 @@ impl PoolClaim for SameAnswer {
                     violated(findings, changed && !view.ledger.is_ours(id), || {
                         let (name, before, writes) = (view.name(*process), &repeat.address, effort.writes);
                         vec![
-                            format!("{name} asked again for {id}, which had {before}, and was given {address} after {writes} writes"),
+                            format!(
+                                "{name} asked again for {id}, which had {before}, and was given {address} after {writes} writes",
+                                id = short(id)
+                            ),
                             view.story_of(id),
                         ]
                     });

@@ -8,7 +8,7 @@ use ipam_core::byom::{AddressKey, Available, PoolConfig, PoolDocument, select_in
 
 use super::view::{Change, Seen, State, View};
 use super::{Findings, PoolClaim};
-use crate::workload::byom::PoolNote;
+use crate::workload::byom::{PoolNote, short};
 
 /// A call for an address.
 struct Call {
@@ -159,7 +159,10 @@ impl Choice<'_> {
             format!("{address} in version {} (index {} of {})", document.version, self.start(list), list.len())
         });
         let selected: Vec<String> = selected.take(5).collect();
-        vec![format!("the hash of {id} selects {}; it can have skipped {}", selected.join(", "), self.skips), view.story_of(id)]
+        vec![
+            format!("the hash of {id} selects {}; it can have skipped {}", selected.join(", "), self.skips, id = short(id)),
+            view.story_of(id),
+        ]
     }
 }
 

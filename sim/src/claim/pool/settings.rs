@@ -2,7 +2,7 @@
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
-use crate::workload::byom::PoolNote;
+use crate::workload::byom::{PoolNote, short};
 use ipam_core::byom::{AddressKey, PoolConfig};
 
 /// Once the last process that was configured with an address has ended, and a recovery that began later has ended well, the
@@ -42,7 +42,10 @@ impl PoolClaim for Drained {
                         };
                         let name = view.name(*process);
                         vec![
-                            format!("{name} is given {address} for {id}, with which no running process is configured: {since}"),
+                            format!(
+                                "{name} is given {address} for {id}, with which no running process is configured: {since}",
+                                id = short(id)
+                            ),
                             view.story_of(id),
                         ]
                     });
@@ -63,11 +66,10 @@ pub(in super::super) struct OneMeaning;
 impl PoolClaim for OneMeaning {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, PoolNote::Configured { setting, config }) = seen else { return };
-        let same_setting = |configuration: &PoolConfig| same_set(configuration, config);
         let mut others = view.processes.running().filter(|(other, known)| other != process && known.setting == *setting);
         // Whoever came before was compared with the others of its time.
         if let Some((other, known)) = others.next()
-            && !same_setting(&known.config)
+            && !same_set(&known.config, config)
         {
             findings.violated(|| {
                 let (name, other) = (view.name(*process), view.name(other));
@@ -79,8 +81,9 @@ impl PoolClaim for OneMeaning {
 }
 
 fn same_set(one: &PoolConfig, other: &PoolConfig) -> bool {
-    let within = |one: &PoolConfig, other: &PoolConfig| one.pool().iter().all(|address| other.contains(address.key()));
-    one.pool() == other.pool() || within(one, other) && within(other, one)
+    // Copies of one list share everything.
+    let (only_one, only_other) = one.pool().diff(other.pool());
+    only_one.iter().all(|address| other.contains(address.key())) && only_other.iter().all(|address| one.contains(address.key()))
 }
 
 #[cfg(test)]
@@ -89,7 +92,7 @@ mod tests {
 
     #[test]
     fn an_address_is_drained_once_its_last_process_ended_and_another_recovered() {
-        on_stage("removed-addresses-are-drained", |stage| {
+        on_stage("addresses-that-left-are-drained", |stage| {
             let old = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
             let new = stage.adaptor("adaptor-1", "10.0.0.2");
             stage.recover(new);

@@ -1,21 +1,20 @@
 //! A stage for one claim: events of a pool, made in a line each.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_core::ObjectKey;
 use ipam_core::api::{Reason, Verb};
 use ipam_core::byom::{
-    Address, DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Effort, IpAllocation, Policy, PoolConfig, PoolConfigMap, PoolDocument, Recovered,
+    Address, DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Effort, FINALIZER, IpAllocation, PeerPod, PeerPodSpec, Policy, PoolConfig,
+    PoolConfigMap, PoolDocument, Recovered,
 };
 use ipam_core::{InvalidText, JsonText, TextForm};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::{Value, json};
 
 use super::super::{Claims, find};
 use crate::kinds::KindId;
-use crate::object::{AnyObject, Obj};
+use crate::object::Obj;
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Outcome, ProcessChange};
@@ -252,8 +251,9 @@ impl Stage {
 
     /// A PeerPod of an allocation comes or goes.
     pub(super) fn peer_pod(&mut self, id: &str, is_there: bool) {
-        let meta = ObjectMeta { finalizers: Some(vec!["peer.pod/finalizer".to_owned()]), ..ObjectMeta::default() };
-        let object: Obj = Arc::new(PeerPod { meta, id: id.to_owned() });
+        let metadata = ObjectMeta { finalizers: Some(vec![FINALIZER.to_owned()]), ..ObjectMeta::default() };
+        let spec = PeerPodSpec { allocation_id: Some(id.to_owned()), ..PeerPodSpec::default() };
+        let object: Obj = Arc::new(PeerPod { metadata, spec, status: None });
         let (before, after) = if is_there { (None, Some(&object)) } else { (Some(&object), None) };
         self.commit(self.keeper, &ObjectKey::namespaced("ns", id), before, after);
     }
@@ -276,39 +276,5 @@ impl Stage {
     /// What a claim of the kind `eventually` still misses.
     pub(super) fn pending(&self) -> Option<String> {
         self.claims.pending().into_iter().next()
-    }
-}
-
-/// What claims see of a PeerPod.
-#[derive(Clone, Debug)]
-struct PeerPod {
-    meta: ObjectMeta,
-    id: String,
-}
-
-impl AnyObject for PeerPod {
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
-    fn deep_copy(&self) -> Obj {
-        Arc::new(self.clone())
-    }
-    fn same(&self, _: &dyn AnyObject) -> bool {
-        false
-    }
-    fn to_value(&self) -> Value {
-        json!({"spec": {"instanceID": "10.0.0.1", "allocationID": self.id}})
     }
 }

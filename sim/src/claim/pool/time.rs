@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::time::SimTime;
-use crate::workload::byom::PoolNote;
+use crate::workload::byom::{PoolNote, short};
 
 /// How long an operation may take: `OperationTimeout`.
 const BUDGET: Duration = Duration::from_secs(30);
@@ -40,7 +40,9 @@ impl PoolClaim for InTime {
                 vec![
                     format!(
                         "{name} {what} for {id} after {took:?}: {mutex:?} for the mutex, {probes} probes, {} reads, {} writes",
-                        effort.reads, effort.writes
+                        effort.reads,
+                        effort.writes,
+                        id = short(id)
                     ),
                     view.story_of(id),
                 ]

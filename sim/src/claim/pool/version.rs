@@ -37,8 +37,8 @@ mod tests {
             assert_eq!(stage.excuses(), [None]);
             let detail = stage.detail();
             assert_eq!(detail[0], "version 72 is followed by version 72");
-            assert!(detail[1].starts_with("adaptor-0 had last read version 71 at revision 4 (0.00"), "{}", detail[1]);
-            assert!(detail[1].contains(" and wrote version 72 over version 72 at revision 5, as revision 6"), "{}", detail[1]);
+            assert!(detail[1].starts_with("adaptor-0 had read version 71 at revision 4 (0.00"), "{}", detail[1]);
+            assert!(detail[1].contains(", and wrote version 72 over version 72 at revision 5, as revision 6"), "{}", detail[1]);
         });
     }
 }

@@ -2,6 +2,7 @@
 
 use super::view::{RecordEdit, Seen, View};
 use super::{Findings, PoolClaim};
+use crate::workload::byom::short;
 
 /// A process of the pool writes both containers, each record under its own allocation ID, with the name of a node, and
 /// addresses in canonical spelling. Records and entries that it found and left are not looked at.
@@ -19,7 +20,7 @@ impl PoolClaim for WellFormed {
         }
         for edit in &change.records {
             if let Some(problem) = problem(edit) {
-                findings.violated(|| vec![format!("the record under {} {problem}", edit.id), view.story_of_write(change)]);
+                findings.violated(|| vec![format!("the record under {} {problem}", short(&edit.id)), view.story_of_write(change)]);
             }
         }
         for address in change.gained.iter().filter(|address| !is_canonical(address)) {

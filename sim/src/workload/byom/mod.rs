@@ -9,6 +9,7 @@ use ipam_core::byom::{DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Policy};
 
 use crate::plan::Plan;
 
+pub(crate) use note::short;
 pub use note::{Failure, PoolNote, ReleasedBy, VmChange};
 
 /// Where the document of a pool is kept.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_core::FxHashMap;
 use ipam_core::byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument, RecordChange};
 
-use super::processes::Read;
+use super::processes::Reads;
 use crate::object::Obj;
 use crate::rt::ProcessId;
 use crate::time::SimTime;
@@ -64,17 +64,6 @@ pub(in super::super) struct RecordEdit {
 }
 
 impl RecordEdit {
-    fn of(change: RecordChange<'_>) -> Self {
-        let (id, before, after) = match change {
-            RecordChange::Added(id, record) => (id, None, Some(record)),
-            RecordChange::Changed { id, from, to } => (id, Some(from), Some(to)),
-            RecordChange::Removed(id, record) => (id, Some(record), None),
-        };
-        Self { id: id.clone(), before: before.cloned(), after: after.cloned() }
-    }
-}
-
-impl RecordEdit {
     /// The record, if it is new.
     pub(in super::super) fn added(&self) -> Option<&Arc<IpAllocation>> {
         self.after.as_ref().filter(|_| self.before.is_none())
@@ -118,8 +107,8 @@ pub(in crate::claim) struct Change {
     pub(in super::super) lost: Vec<Address>,
     /// What the list has gained; what moved is not among it.
     pub(in super::super) gained: Vec<Address>,
-    /// What the writer had read last.
-    pub(in super::super) read: Option<Read>,
+    /// What the writer had read.
+    pub(in super::super) read: Reads,
 }
 
 impl Change {
@@ -129,7 +118,12 @@ impl Change {
         let Some(after) = self.after.document() else { return };
         let none = PoolDocument::default();
         let before = self.before.whole().unwrap_or(&none);
-        self.records = before.allocated.diff(&after.allocated).map(RecordEdit::of).collect();
+        let edit = |change: RecordChange<'_>| match change {
+            RecordChange::Added(id, record) => RecordEdit { id: id.clone(), before: None, after: Some(record.clone()) },
+            RecordChange::Changed { id, from, to } => RecordEdit { id: id.clone(), before: Some(from.clone()), after: Some(to.clone()) },
+            RecordChange::Removed(id, record) => RecordEdit { id: id.clone(), before: Some(record.clone()), after: None },
+        };
+        self.records = before.allocated.diff(&after.allocated).map(edit).collect();
         let (lost, gained) = before.available.diff(&after.available);
         let mut moved: FxHashMap<&str, usize> = FxHashMap::default();
         if !lost.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ipam_core::byom::{Address, AddressKey};
+use ipam_core::byom::{Address, AddressKey, PoolDocument};
 use ipam_core::{FxHashMap, FxHashSet};
 
 use crate::rt::ProcessId;
@@ -66,6 +66,9 @@ pub(in super::super) struct Sandbox {
     pub(in super::super) told: Option<Grant>,
     /// Whether the last call was refused.
     pub(in super::super) refused: bool,
+    /// Whether its record was lost when a lost document was made anew, before the sandbox was told anything. That may happen:
+    /// whoever tells sandboxes has to find it out first.
+    pub(in super::super) lost_on_the_way: bool,
     /// Whether its pod runs.
     pub(in super::super) running: bool,
     /// When it was over.
@@ -90,7 +93,7 @@ impl Sandbox {
 
     /// The address that the pool acknowledged and that must stay recorded.
     pub(in super::super) fn acknowledged(&self) -> Option<&Grant> {
-        self.allocated.as_ref().filter(|_| self.is_live())
+        self.allocated.as_ref().filter(|_| self.is_live() && !self.lost_on_the_way)
     }
 }
 
@@ -147,7 +150,7 @@ impl Ledger {
     }
 
     /// The IDs whose acknowledged address is not the one under which they are recorded in `document`; by ID. Linear.
-    pub(in super::super) fn missing_from(&self, document: &ipam_core::byom::PoolDocument) -> Vec<Arc<str>> {
+    pub(in super::super) fn missing_from(&self, document: &PoolDocument) -> Vec<Arc<str>> {
         let recorded = |id: &str, address: &AddressKey| document.allocated.get(id).is_some_and(|record| record.ip.key() == address);
         let acknowledged = self.sandboxes.iter().filter_map(|(id, sandbox)| Some((id, sandbox.acknowledged()?)));
         let missing = acknowledged.filter(|(id, grant)| self.is_ours(id) && !recorded(id, grant.address.key()));
@@ -158,6 +161,14 @@ impl Ledger {
 
     pub(super) fn of(&mut self, id: &Arc<str>) -> &mut Sandbox {
         self.sandboxes.entry(id.clone()).or_default()
+    }
+
+    /// A document was made anew.
+    pub(super) fn made_anew(&mut self, document: &PoolDocument) {
+        let on_the_way = |sandbox: &Sandbox| sandbox.told.is_none() && (sandbox.allocated.is_some() || sandbox.open);
+        for (id, sandbox) in self.sandboxes.iter_mut().filter(|(_, sandbox)| on_the_way(sandbox)) {
+            sandbox.lost_on_the_way = document.allocated.get(id).is_none();
+        }
     }
 
     pub(super) fn asked(&mut self, id: &Arc<str>, said: Said, meddled: u64) {

@@ -3,7 +3,8 @@
 //!
 //! A *process of the pool* is one that said [`PoolNote::Configured`]. Whoever else writes the document meddles with it:
 //! what such a write took away or damaged is not held against the pool ([`Ledger::hand`]). A document that was deleted,
-//! made unreadable or robbed of its map of records is another matter: the pool has to make it anew without losing anything.
+//! made unreadable or robbed of its map of records is another matter: the pool has to make it anew without losing what any
+//! sandbox was told.
 
 mod document;
 mod ledger;
@@ -16,15 +17,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
-use ipam_core::api::Verb;
-use ipam_core::byom::{DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, PoolConfigMap};
+use ipam_core::api::{Reason, Verb};
+use ipam_core::byom::{Address, AddressKey, IpAllocation, PoolConfigMap};
 
 use crate::kinds::KindId;
+use crate::object::Obj;
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
 use crate::workload::Note;
-use crate::workload::byom::{PoolNote, VmChange};
+use crate::workload::byom::{PoolNote, pool_key};
 
 pub(super) use document::{Change, RecordEdit, State, places};
 pub(super) use ledger::{Grant, Ledger, Sandbox};
@@ -88,7 +90,7 @@ impl View {
     pub(in super::super) fn new(rt: &Rt) -> Self {
         Self {
             rt: rt.clone(),
-            key: ObjectKey::namespaced(DEFAULT_NAMESPACE, DEFAULT_CONFIG_MAP),
+            key: pool_key(),
             kind: None,
             state: State::default(),
             revision: 0,
@@ -111,7 +113,7 @@ impl View {
         self.at = event.at;
         match event.kind {
             EventKind::Commit { client, key, revision, before, after, .. } => {
-                let is_config_map = |object: &crate::object::Obj| object.as_any().is::<PoolConfigMap>();
+                let is_config_map = |object: &Obj| object.as_any().is::<PoolConfigMap>();
                 if *key == self.key && before.or(after).is_some_and(is_config_map) {
                     if self.commits == 0 {
                         self.state = State::of(before);
@@ -147,24 +149,30 @@ impl View {
     }
 
     fn answer(&mut self, client: ProcessId, verb: Verb, kind: KindId, key: Option<&ObjectKey>, outcome: Outcome) -> Option<Seen<'static>> {
-        let is_pool = key.is_some_and(|key| *key == self.key);
-        match verb {
-            Verb::Get if is_pool => {
-                self.kind = Some(kind);
-                let to = self.sight();
-                let process = self.processes.of(client);
-                let missing = matches!(outcome, Outcome::Http(404, _));
-                if let Some(from) = process.reads.take().filter(|_| missing || outcome == Outcome::Ok) {
-                    process.read = Some(Read { from, to });
-                }
-                None
-            }
-            // A create does not name its object, but the pool creates nothing else of this type.
-            Verb::Update | Verb::Create if is_pool || (verb == Verb::Create && self.kind == Some(kind)) => {
-                self.processes.is_of_pool(client).then_some(Seen::Wrote(outcome))
-            }
-            _ => None,
+        // A create does not name its object, but the pool creates nothing else of this type.
+        let is_pool = key.is_some_and(|key| *key == self.key) || verb == Verb::Create && self.kind == Some(kind);
+        if !is_pool {
+            return None;
         }
+        let to = self.sight();
+        let process = self.processes.of(client);
+        let missing = matches!(outcome, Outcome::Http(_, Reason::NotFound));
+        let raced = matches!(outcome, Outcome::Http(_, Reason::Conflict | Reason::AlreadyExists)) || missing;
+        if outcome != Outcome::Ok && !raced {
+            process.failed = Some(to.at);
+        } else if raced && !missing {
+            process.raced = Some(to.at);
+        }
+        if verb == Verb::Get {
+            self.kind = Some(kind);
+            if let Some(from) = process.reads.take().filter(|_| missing || outcome == Outcome::Ok) {
+                process.read.rotate_right(1);
+                process.read[0] = Some(Read { from, to });
+            }
+            return None;
+        }
+        let wrote = matches!(verb, Verb::Update | Verb::Create) && process.configuration.is_some();
+        wrote.then_some(Seen::Wrote(outcome))
     }
 
     fn commit(&mut self, by: ProcessId, revision: u64, after: State) -> Change {
@@ -180,7 +188,7 @@ impl View {
             records: Vec::new(),
             lost: Vec::new(),
             gained: Vec::new(),
-            read: self.processes.get(by).and_then(|process| process.read),
+            read: self.processes.get(by).map(|process| process.read).unwrap_or_default(),
         };
         change.work_out();
         self.commits += 1;
@@ -200,9 +208,12 @@ impl View {
 
     fn take_records(&mut self, change: &Change) {
         let said = Said { by: change.by, at: change.at };
+        if let (true, Some(document)) = (change.anew, change.after.document()) {
+            self.ledger.made_anew(document);
+        }
         for edit in &change.records {
             let Some(sandbox) = self.ledger.sandboxes.get_mut(&edit.id) else { continue };
-            let recorded = |record: &Arc<ipam_core::byom::IpAllocation>| Recorded {
+            let recorded = |record: &Arc<IpAllocation>| Recorded {
                 address: record.ip.clone(),
                 said,
                 revision: change.revision,
@@ -212,6 +223,7 @@ impl View {
                 sandbox.recorded = Some(recorded(record));
                 sandbox.times_recorded += 1;
                 sandbox.removed = None;
+                sandbox.lost_on_the_way = false;
             } else if let Some(record) = edit.removed() {
                 sandbox.removed = Some(recorded(record));
             }
@@ -241,7 +253,7 @@ impl View {
 
     fn note(&mut self, process: ProcessId, note: &PoolNote) {
         let said = Said { by: process, at: self.at };
-        let grant = |address: &ipam_core::byom::Address| Grant { address: address.clone(), said };
+        let grant = |address: &Address| Grant { address: address.clone(), said };
         match note {
             PoolNote::Configured { setting, config } => {
                 let process = self.processes.of(process);
@@ -275,27 +287,24 @@ impl View {
                 let began = self.moment;
                 self.recovering.push(process);
                 let process = self.processes.of(process);
-                process.recovery = Some(Recovery { disturbed: false, began });
+                process.recovery = Some(Recovery { disturbed: false, began, at: said.at });
                 process.recovers = true;
             }
             PoolNote::RecoverEnded { .. } => {
                 self.recovering.retain(|other| *other != process);
                 self.processes.of(process).recovers = false;
             }
-            PoolNote::Vm { address, change } => self.vm(address.key(), change),
+            PoolNote::Vm { address, change } => self.vms.see(address.key(), change, said.at),
         }
     }
 
-    fn vm(&mut self, address: &ipam_core::byom::AddressKey, change: &VmChange) {
-        self.vms.see(address, change, self.at);
-    }
-
     /// A record that went away by somebody outside before its call was answered is not the pool's to answer for.
-    fn disown(&mut self, id: &Arc<str>, address: &ipam_core::byom::AddressKey, said: Said) {
-        let untouched = |sandbox: &Sandbox| sandbox.removed.is_none();
+    fn disown(&mut self, id: &Arc<str>, address: &AddressKey, said: Said) {
+        let untouched = |sandbox: &Sandbox| sandbox.removed.is_none() && !sandbox.lost_on_the_way;
         let meddled = self.ledger.get(id).is_some_and(|sandbox| self.meddled > sandbox.meddled_at_ask && untouched(sandbox));
-        let record = self.state.document().and_then(|document| document.allocated.get(id));
-        if meddled && record.is_none_or(|record| record.ip.key() != address) {
+        // Whether a document that is lost now is made anew without it is seen then.
+        let Some(document) = self.state.whole() else { return };
+        if meddled && document.allocated.get(id).is_none_or(|record| record.ip.key() != address) {
             self.ledger.hands.insert(id.clone(), Hand { said, revision: self.revision });
         }
     }

@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
-use ipam_core::byom::{AddressKey, IpAllocation};
+use ipam_core::byom::{AddressKey, FINALIZER, IpAllocation, PeerPod};
 use ipam_core::{FxHashMap, ObjectKey};
-use serde_json::Value;
 
 use crate::object::Obj;
-
-/// What only PeerPods have.
-const FINALIZER: &str = "peer.pod/finalizer";
 
 /// What a PeerPod stands for.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,36 +30,42 @@ impl Owners {
     }
 
     pub(super) fn see(&mut self, key: &ObjectKey, before: Option<&Obj>, after: Option<&Obj>) {
-        let held =
-            |object: Option<&Obj>| object.is_some_and(|object| object.meta().finalizers.iter().flatten().any(|name| name == FINALIZER));
-        if held(after) {
-            if let Some(owner) = after.and_then(|object| owner(&object.to_value())) {
+        if let Some(peer_pod) = held(after) {
+            if let Some(owner) = owner(peer_pod) {
                 self.0.insert(key.clone(), owner);
             }
-        } else if held(before) {
+        } else if held(before).is_some() {
             self.0.remove(key);
         }
     }
 }
 
-fn owner(object: &Value) -> Option<Owner> {
-    let spec = object.get("spec")?;
-    let text = |field: &str| spec.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let allocation = text("allocationID").map(|id| Owner::Allocation(id.into()));
-    allocation.or_else(|| text("instanceID").map(|address| Owner::Vm(AddressKey::of(address))))
+/// The object, if it is a PeerPod with its finalizer.
+fn held(object: Option<&Obj>) -> Option<&PeerPod> {
+    let peer_pod = object?.as_any().downcast_ref::<PeerPod>()?;
+    peer_pod.metadata.finalizers.iter().flatten().any(|name| name == FINALIZER).then_some(peer_pod)
+}
+
+fn owner(peer_pod: &PeerPod) -> Option<Owner> {
+    let vm = Some(&peer_pod.spec.instance_id).filter(|address| !address.is_empty());
+    let allocation = peer_pod.allocation_id().map(|id| Owner::Allocation(id.into()));
+    allocation.or_else(|| vm.map(|address| Owner::Vm(AddressKey::of(address))))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use ipam_core::byom::PeerPodSpec;
 
     use super::*;
 
     #[test]
     fn a_peer_pod_stands_for_the_allocation_that_it_names_or_else_for_its_vm() {
-        let named = owner(&json!({"spec": {"instanceID": "10.0.0.1", "allocationID": "web-0-a"}}));
-        assert_eq!(named, Some(Owner::Allocation("web-0-a".into())));
-        assert_eq!(owner(&json!({"spec": {"instanceID": "10.0.0.1"}})), Some(Owner::Vm(AddressKey::of("10.0.0.1"))));
-        assert_eq!(owner(&json!({"spec": {"instanceID": ""}})), None);
+        let named = |instance: &str, allocation: Option<&str>| {
+            let spec = PeerPodSpec { instance_id: instance.into(), allocation_id: allocation.map(Into::into), ..PeerPodSpec::default() };
+            owner(&PeerPod { spec, ..PeerPod::default() })
+        };
+        assert_eq!(named("10.0.0.1", Some("web-0-a")), Some(Owner::Allocation("web-0-a".into())));
+        assert_eq!(named("10.0.0.1", None), Some(Owner::Vm(AddressKey::of("10.0.0.1"))));
+        assert_eq!(named("", None), None);
     }
 }

@@ -28,6 +28,9 @@ pub(in super::super) struct Read {
     pub(in super::super) to: Sight,
 }
 
+/// The last reads of a process, the latest first: upstream decides on one of them and takes the resourceVersion of another.
+pub(in super::super) type Reads = [Option<Read>; 3];
+
 /// What a process makes of its setting.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Configuration {
@@ -42,6 +45,8 @@ pub(in super::super) struct Configuration {
 pub(in super::super) struct Recovery {
     /// Whether meanwhile somebody else has written, or another task of the process.
     pub(in super::super) disturbed: bool,
+    /// When it began.
+    pub(in super::super) at: SimTime,
     /// The moment at which it began, counted in notes and changes of processes.
     pub(in super::super) began: u64,
 }
@@ -53,10 +58,14 @@ pub(in super::super) struct Process {
     pub(in super::super) configuration: Option<Configuration>,
     /// Whether it runs with it.
     pub(in super::super) runs: bool,
-    /// Its last read that was answered.
-    pub(in super::super) read: Option<Read>,
+    /// Its last reads that were answered, the latest first.
+    pub(in super::super) read: Reads,
     /// Its last read that was sent.
     pub(super) reads: Option<Sight>,
+    /// When a request about the pool last failed for it, other than by a race.
+    pub(in super::super) failed: Option<SimTime>,
+    /// When a write of the pool by it last came second.
+    pub(in super::super) raced: Option<SimTime>,
     /// When it last went on after a pause.
     pub(in super::super) resumed: Option<SimTime>,
     /// The recovery that it is about, or was last.

@@ -5,14 +5,24 @@ use std::sync::Arc;
 use super::View;
 use super::document::Change;
 use super::ledger::Said;
-use super::processes::Sight;
+use super::processes::{Read, Sight};
 use crate::rt::ProcessId;
+use crate::workload::byom::short;
 
 fn seen(sight: Sight) -> String {
     let revision = if sight.revision == 0 { "as it was before the run".to_owned() } else { format!("at revision {}", sight.revision) };
     match sight.version {
         Some(version) => format!("version {version} {revision}"),
         None => format!("no document {revision}"),
+    }
+}
+
+fn story_of_read(read: &Read) -> String {
+    let (from, to) = (read.from, read.to);
+    if from.revision == to.revision {
+        format!("{} ({})", seen(to), to.at)
+    } else {
+        format!("something from {} ({}) to {} ({})", seen(from), from.at, seen(to), to.at)
     }
 }
 
@@ -28,16 +38,11 @@ impl View {
 
     /// Who wrote what over what, and what it had read.
     pub(in super::super) fn story_of_write(&self, change: &Change) -> String {
-        let read = match change.read {
-            None => "had not read the pool".to_owned(),
-            Some(read) if read.from.revision == read.to.revision => format!("had last read {} ({})", seen(read.to), read.to.at),
-            Some(read) => {
-                format!("had last read something from {} ({}) to {} ({})", seen(read.from), read.from.at, seen(read.to), read.to.at)
-            }
-        };
+        let reads: Vec<String> = change.read.iter().rev().flatten().map(story_of_read).collect();
+        let read = if reads.is_empty() { "had not read the pool".to_owned() } else { format!("had read {}", reads.join(", then ")) };
         let what = change.after.version().map_or("what is no document".to_owned(), |version| format!("version {version}"));
         let over = seen(Sight { at: change.at, revision: change.before_revision, version: change.before.version() });
-        format!("{} {read} and wrote {what} over {over}, as revision {} ({})", self.name(change.by), change.revision, change.at)
+        format!("{} {read}, and wrote {what} over {over}, as revision {} ({})", self.name(change.by), change.revision, change.at)
     }
 
     /// What is known of a sandbox, in the order of its life.
@@ -64,6 +69,7 @@ impl View {
         parts.extend(
             self.ledger.hand(id).map(|hand| format!("its record touched from outside up to revision {} ({})", hand.revision, hand.said.at)),
         );
+        let id = short(id);
         if parts.is_empty() { format!("{id}: nobody said anything of it") } else { format!("{id}: {}", parts.join("; ")) }
     }
 }

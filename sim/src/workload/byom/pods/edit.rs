@@ -1,5 +1,7 @@
 //! What people do to the ConfigMap of a pool by hand (B W17 to W21).
 
+use std::net::Ipv4Addr;
+
 use ipam_core::byom::STATE_KEY;
 use k8s_openapi::api::core::v1::ConfigMap;
 use schemars::JsonSchema;
@@ -28,7 +30,7 @@ pub enum Edit {
     DuplicateAvailable,
     /// An address is listed that nobody configured.
     ForeignAvailable,
-    /// A record is spelled differently: an IPv4-mapped IPv6 address (B W21).
+    /// The oldest record with an IPv4 address is spelled differently: as an IPv4-mapped IPv6 address (B W21).
     Respell,
     /// A record of an address that nobody configured is added.
     ForeignRecord,
@@ -82,7 +84,8 @@ impl Edit {
                 list.extend(foreign.or_else(|| list.first().cloned()));
             }
             Edit::Respell => {
-                let Some(record) = first_record(document) else { return };
+                let plain = |record: &Value| record.get("ip").and_then(Value::as_str).is_some_and(|ip| ip.parse::<Ipv4Addr>().is_ok());
+                let Some(record) = first_record(document, plain) else { return };
                 if let Some(ip) = record.get("ip").and_then(Value::as_str).map(str::to_owned) {
                     record.insert("ip".to_owned(), json!(format!("::ffff:{ip}")));
                 }
@@ -94,7 +97,7 @@ impl Edit {
                 }
             }
             Edit::DropRecord => {
-                let Some(record) = first_record(document) else { return };
+                let Some(record) = first_record(document, |_| true) else { return };
                 let (id, ip) = (record.get("allocationID").cloned(), record.get("ip").cloned());
                 if let (Some(Value::String(id)), Some(records)) = (id, document.get_mut("allocatedIPs").and_then(Value::as_object_mut)) {
                     records.remove(&id);
@@ -108,11 +111,18 @@ impl Edit {
     }
 }
 
-/// The record that was made first.
-fn first_record(document: &mut serde_json::Map<String, Value>) -> Option<&mut serde_json::Map<String, Value>> {
+/// The record that was made first, of those that `which` selects.
+fn first_record(
+    document: &mut serde_json::Map<String, Value>,
+    which: impl Fn(&Value) -> bool,
+) -> Option<&mut serde_json::Map<String, Value>> {
     let records = document.get_mut("allocatedIPs")?.as_object_mut()?;
     let made = |record: &Value| record.get("allocatedAt").and_then(Value::as_str).unwrap_or("").to_owned();
-    let first = records.iter().min_by_key(|(id, record)| (made(record), (*id).clone())).map(|(id, _)| id.clone())?;
+    let first = records
+        .iter()
+        .filter(|(_, record)| which(record))
+        .min_by_key(|(id, record)| (made(record), (*id).clone()))
+        .map(|(id, _)| id.clone())?;
     records.get_mut(&first)?.as_object_mut()
 }
 

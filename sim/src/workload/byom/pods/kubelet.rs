@@ -13,12 +13,13 @@ use std::time::Duration;
 use ipam_core::api::{DeleteOptions, Patch, Preconditions};
 use ipam_core::byom::{Context, PodName, Sandbox};
 use ipam_core::informer::{Informer, InformerOptions, Notification, StoreReader};
+use ipam_core::latest;
 use ipam_core::race::{Either, race};
 use ipam_core::workqueue::WorkQueue;
 use ipam_core::{ApiError, ClientExt, Env, ObjectKey};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use super::super::PoolNote;
 use super::site::{ApiClient, Kept, ShimCall, Site};
@@ -41,7 +42,7 @@ struct Kubelet {
     pods: StoreReader<Pod>,
     queue: WorkQueue<ObjectKey, SimEnv>,
     /// Changes with every change of a pod.
-    changes: watch::Receiver<()>,
+    changes: latest::Receiver<()>,
 }
 
 /// What became of a StartVM.
@@ -60,7 +61,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
     let options = InformerOptions::<Pod> { field_selector: Some(selector), ..InformerOptions::default() };
     let informer = Informer::start(client.clone(), env.clone(), options);
     let queue = WorkQueue::new(env.clone());
-    let (changed, changes) = watch::channel(());
+    let (changed, changes) = latest::channel(());
     let changed_pods = queue.clone();
     informer.add_handler(move |notification| {
         let key = match &notification {

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::shrink::Shrunk;
 use crate::{Digest, Seconds};
 
 /// The kind of a claim.
@@ -78,6 +79,9 @@ pub struct Failure {
     /// The faults without which the run passes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
+    /// What is left of the plan when everything is left out that the failure does not need; only of the first failure of each claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shrunk: Option<Shrunk>,
 }
 
 impl Failure {

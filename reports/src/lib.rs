@@ -8,6 +8,7 @@
 //! | [`run`] | one [`RunReport`] per `run`, one [`ScenarioResult`] per scenario in it, filled seed by seed |
 //! | [`finding`] | what a run can find: violations, claims that were seen, problems |
 //! | [`replay`] | one [`ReplayReport`] per `replay`: violations, remarks, where two runs part |
+//! | [`shrink`] | one [`ShrinkReport`] per `shrink`: what of a failing plan is left, and what of it is needed |
 //! | [`listing`] | what `list` and `check` answer |
 //! | [`mod@merge`] | shards of one sweep into the report that one machine would have given |
 //! | [`verdict`] | how one scenario ended |
@@ -38,6 +39,7 @@ pub mod run;
 pub mod schema;
 pub mod seconds;
 pub mod seeds;
+pub mod shrink;
 pub mod verdict;
 
 pub use digest::{Digest, fold};
@@ -48,4 +50,5 @@ pub use run::{RunReport, ScenarioResult, SeedRecord};
 pub use schema::ReadError;
 pub use seconds::Seconds;
 pub use seeds::SeedRange;
+pub use shrink::ShrinkReport;
 pub use verdict::Verdict;

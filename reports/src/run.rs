@@ -146,7 +146,7 @@ impl ScenarioResult {
                 Some(excuse) => join_counts(&mut self.excuses, [ExcuseCount { excuse, claim, seeds: 1, first_seed: seed }]),
                 None => {
                     join_counts(&mut self.claims, [ClaimCount { claim: claim.clone(), kind, seeds: 1 }]);
-                    self.failures.push(Failure { seed, claim, kind, at, plan: None, digest: Some(digest), detail, needs });
+                    self.failures.push(Failure { seed, claim, kind, at, plan: None, digest: Some(digest), detail, needs, shrunk: None });
                 }
             }
         }

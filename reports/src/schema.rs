@@ -69,6 +69,7 @@ macro_rules! schema {
 
 schema!(RunSchema, "ipam-sim/run/1");
 schema!(ReplaySchema, "ipam-sim/replay/1");
+schema!(ShrinkSchema, "ipam-sim/shrink/1");
 schema!(ListSchema, "ipam-sim/list/1");
 schema!(CheckSchema, "ipam-sim/check/1");
 schema!(RunsSchema, "ipam-sim/runs/1");

@@ -41,6 +41,8 @@ pub enum Verb {
     Run(RunArgs),
     /// Run one plan or seed again and look closely
     Replay(ReplayArgs),
+    /// Make a failing plan smaller, and say what its failure needs
+    Shrink(ShrinkArgs),
     /// Show what there is: scenarios, claims, faults, deviations
     List(ListArgs),
     /// Validate scenarios, plans and manifests without running them
@@ -101,6 +103,9 @@ pub struct RunArgs {
     /// Where to write plans of failing seeds [default: target/ipam-sim], and runs.csv and calls.csv
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Leave the plans of failing seeds as they are
+    #[arg(long)]
+    pub no_shrink: bool,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -164,6 +169,37 @@ Examples:
   ipam-sim replay target/ipam-sim/lost-update-7.toml --trace
   ipam-sim replay scenarios/smoke/counter.toml --seed 7 --until 12s --dump cluster.yaml
   ipam-sim replay broken.toml --against works.toml";
+
+/// Arguments of `shrink`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = SHRINK_EXAMPLES)]
+pub struct ShrinkArgs {
+    /// A plan file that violates a claim
+    #[arg(value_name = "PLAN")]
+    pub plan: PathBuf,
+    /// The claim that must stay violated [default: the one violated first]
+    #[arg(long, value_name = "NAME")]
+    pub claim: Option<String>,
+    /// Where to write the smaller plan [default: PLAN with -min in its name]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Run this many candidates at most [default: 20000]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub runs: Option<u64>,
+    /// Stop after this much real time with what there is [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Span>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+const SHRINK_EXAMPLES: &str = "\
+Examples:
+  ipam-sim shrink target/ipam-sim/lost-update-7.toml
+  ipam-sim shrink old.toml --claim no-increment-is-lost --out small.toml --budget 5m
+
+The same plan gives the same smaller plan, unless time cuts it off.";
 
 /// Arguments of `list`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport, exit};
+use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport, ShrinkReport, exit};
 
-use super::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs};
+use super::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs, ShrinkArgs};
 use super::progress::Progress;
 
 /// Does what the verbs ask for. It prints nothing and never ends the process.
@@ -19,6 +19,9 @@ pub trait Engine: Sync {
     /// Runs one plan with recording. With `args.trace`, each event goes to `trace` as it happens or afterwards;
     /// `Break` means that nobody reads on and no more events are wanted.
     fn replay(&self, args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError>;
+
+    /// Makes a failing plan smaller and writes it. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what it has.
+    fn shrink(&self, args: &ShrinkArgs, progress: &Progress) -> Result<ShrinkReport, CliError>;
 
     /// Lists what [`ListArgs::wants`].
     fn list(&self, args: &ListArgs) -> Result<ListReport, CliError>;

@@ -19,13 +19,13 @@ use std::sync::mpsc;
 use std::thread;
 
 use clap::CommandFactory;
-use ipam_reports::{RunReport, exit};
+use ipam_reports::exit;
 use serde::Serialize;
 
 pub use self::engine::{CliError, Engine};
 pub use self::progress::{Progress, SeedCounter};
 
-use self::args::{CheckArgs, Cli, CompletionsArgs, Format, ListArgs, MergeArgs, ReplayArgs, RunArgs, Verb};
+use self::args::{CheckArgs, Cli, CompletionsArgs, Format, ListArgs, MergeArgs, ReplayArgs, RunArgs, ShrinkArgs, Verb};
 use self::text::Paint;
 
 /// Runs the program with the arguments, streams and environment of the process.
@@ -71,6 +71,7 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, engine: &dyn Engine, c
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| match &cli.verb {
         Verb::Run(args) => run(args, engine, console),
         Verb::Replay(args) => replay(args, engine, console),
+        Verb::Shrink(args) => shrink(args, engine, console),
         Verb::List(args) => list(args, engine, console),
         Verb::Check(args) => check(args, engine, console),
         Verb::Merge(args) => merge(args, console),
@@ -130,19 +131,23 @@ fn run(args: &RunArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result
     if console.interrupts {
         stop_on_interrupt(&progress)?;
     }
-    let report = sweep(args, engine, &progress, console)?;
+    let report = watched(&progress, console, |progress| engine.run(args, progress))?;
     print(console, args.format, &report, text::run)?;
     Ok(report.exit_code)
 }
 
-/// Runs the sweep on a thread of its own, while this one draws the bar.
-fn sweep(args: &RunArgs, engine: &dyn Engine, progress: &Progress, console: &Console<'_>) -> Result<RunReport, CliError> {
+/// Does `work` on a thread of its own, while this one draws the bar.
+fn watched<T: Send>(
+    progress: &Progress,
+    console: &Console<'_>,
+    work: impl FnOnce(&Progress) -> Result<T, CliError> + Send,
+) -> Result<T, CliError> {
     thread::scope(|scope| {
         let (running, done) = mpsc::channel::<()>();
         let sweep = move || {
             // Dropped at the end, also by a panic, which ends the drawing.
             let _running = running;
-            engine.run(args, progress)
+            work(progress)
         };
         let sweep = thread::Builder::new()
             .name("sweep".to_owned())
@@ -163,7 +168,7 @@ fn stop_on_interrupt(progress: &Progress) -> Result<(), CliError> {
             std::process::exit(exit::INTERRUPTED.into());
         }
         // A plain `eprintln` would panic on a closed stream.
-        let _ = writeln!(io::stderr(), "\nstopping after the seeds that are running; press Ctrl-C again to quit at once");
+        let _ = writeln!(io::stderr(), "\nstopping after the runs that are under way; press Ctrl-C again to quit at once");
     };
     ctrlc::set_handler(handler).map_err(|error| CliError::harness(format!("failed to listen for Ctrl-C: {error}")))
 }
@@ -188,6 +193,16 @@ fn replay(args: &ReplayArgs, engine: &dyn Engine, console: &mut Console<'_>) -> 
         report.trace = Some(recorded);
     }
     print(console, args.format, &report, text::replay)?;
+    Ok(report.exit_code)
+}
+
+fn shrink(args: &ShrinkArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = Progress::default();
+    if console.interrupts {
+        stop_on_interrupt(&progress)?;
+    }
+    let report = watched(&progress, console, |progress| engine.shrink(args, progress))?;
+    print(console, args.format, &report, text::shrink)?;
     Ok(report.exit_code)
 }
 

@@ -25,11 +25,24 @@ pub struct Progress {
     stage: Mutex<Stage>,
 }
 
-/// The scenario that runs now.
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Unit {
+    /// Seeds of a sweep; some violate a claim, which is bad.
+    #[default]
+    Seeds,
+    /// Runs of candidates for a smaller plan; some still fail, which is what is wanted.
+    Runs,
+}
+
+/// The scenario that runs now, or the claim whose plan is shrunk.
 #[derive(Clone, Debug, Default)]
 struct Stage {
     number: u64,
     name: String,
+    unit: Unit,
+    /// What there is to say besides.
+    said: String,
     seeds_total: Option<u64>,
     counters: Vec<Arc<SeedCounter>>,
 }
@@ -37,10 +50,25 @@ struct Stage {
 impl Progress {
     /// A scenario begins: `seeds_total` seeds, if their number is known. Gives one counter to each worker.
     pub fn begin(&self, scenario: &str, seeds_total: Option<u64>, workers: usize) -> Vec<Arc<SeedCounter>> {
+        self.begin_stage(scenario, Unit::Seeds, seeds_total, workers)
+    }
+
+    /// The plan of a failure of `claim` begins to shrink. Gives one counter to each worker.
+    pub fn begin_runs(&self, claim: &str, workers: usize) -> Vec<Arc<SeedCounter>> {
+        self.begin_stage(claim, Unit::Runs, None, workers)
+    }
+
+    fn begin_stage(&self, name: &str, unit: Unit, seeds_total: Option<u64>, workers: usize) -> Vec<Arc<SeedCounter>> {
         let counters: Vec<_> = (0..workers).map(|_| Arc::default()).collect();
         let mut stage = self.stage.lock();
-        *stage = Stage { number: stage.number + 1, name: scenario.to_owned(), seeds_total, counters: counters.clone() };
+        let (number, name) = (stage.number + 1, name.to_owned());
+        *stage = Stage { number, name, unit, said: String::new(), seeds_total, counters: counters.clone() };
         counters
+    }
+
+    /// Says how far it is in words, until the next stage begins.
+    pub fn say(&self, text: String) {
+        self.stage.lock().said = text;
     }
 
     /// Whether the user wants the sweep to end. A worker asks between two seeds.
@@ -104,27 +132,30 @@ pub(super) fn draw_until(done: &Receiver<()>, progress: &Progress, color: bool) 
             stage_drawn = stage.number;
             bar.finish_and_clear();
             bar = ProgressBar::with_draw_target(stage.seeds_total, ProgressDrawTarget::stderr())
-                .with_style(style(stage.seeds_total.is_some(), color))
-                .with_prefix(stage.name);
+                .with_style(style(stage.unit, stage.seeds_total.is_some(), color))
+                .with_prefix(stage.name.clone());
         }
         let (seeds, violated) = sums(&stage.counters);
         bar.set_position(seeds);
-        bar.set_message(message(violated, progress.stop_requested()));
+        bar.set_message(message(&stage, violated, progress.stop_requested()));
         bar.tick();
     }
     bar.finish_and_clear();
 }
 
-fn message(violated: u64, stopping: bool) -> String {
+fn message(stage: &Stage, violated: u64, stopping: bool) -> String {
     match (violated, stopping) {
+        (_, false) if stage.unit == Unit::Runs => format!("  {}", stage.said),
         (_, true) => "  stopping".to_owned(),
         (0, false) => String::new(),
         (violated, false) => format!("  {} violated", human::count(violated)),
     }
 }
 
-fn style(bounded: bool, color: bool) -> ProgressStyle {
+fn style(unit: Unit, bounded: bool, color: bool) -> ProgressStyle {
     let template = match (bounded, color) {
+        (_, true) if unit == Unit::Runs => "shrinking {prefix:.bold}  {spinner:.cyan}  {human_pos} runs  {elapsed}{msg}",
+        (_, false) if unit == Unit::Runs => "shrinking {prefix}  {spinner}  {human_pos} runs  {elapsed}{msg}",
         (true, true) => "{prefix:.bold}  {bar:30.cyan}  {human_pos}/{human_len} seeds  {eta} left{msg:.red}",
         (true, false) => "{prefix}  {bar:30}  {human_pos}/{human_len} seeds  {eta} left{msg}",
         (false, true) => "{prefix:.bold}  {spinner:.cyan}  {human_pos} seeds  {elapsed}{msg:.red}",
@@ -153,7 +184,8 @@ mod tests {
     fn templates_are_valid() {
         for bounded in [true, false] {
             for color in [true, false] {
-                style(bounded, color);
+                style(Unit::Seeds, bounded, color);
+                style(Unit::Runs, bounded, color);
             }
         }
     }

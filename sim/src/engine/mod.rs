@@ -4,15 +4,16 @@ mod check;
 mod list;
 mod load;
 mod replay;
+mod shrink;
 mod sweep;
 mod tables;
 
 use std::ops::ControlFlow;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport};
+use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport, ShrinkReport};
 
-use crate::cli::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs};
+use crate::cli::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs, ShrinkArgs};
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 
@@ -29,6 +30,10 @@ impl Engine for Simulator {
 
     fn replay(&self, args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
         replay::replay(args, trace)
+    }
+
+    fn shrink(&self, args: &ShrinkArgs, progress: &Progress) -> Result<ShrinkReport, CliError> {
+        shrink::verb(args, progress)
     }
 
     fn list(&self, args: &ListArgs) -> Result<ListReport, CliError> {

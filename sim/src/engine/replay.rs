@@ -78,12 +78,17 @@ fn plan(args: &ReplayArgs) -> Result<Plan, CliError> {
                 ))),
             }
         }
-        None => Plan::read(&args.file).map_err(|problems| {
-            let error = bad_input(problems);
-            let is_scenario = load::read(&args.file, &[]).is_ok();
-            if is_scenario { CliError::usage(format!("{} is a scenario; name the seed with --seed", args.file.display())) } else { error }
-        }),
+        None => read_plan(&args.file),
     }
+}
+
+/// Reads a plan file.
+pub(super) fn read_plan(file: &Path) -> Result<Plan, CliError> {
+    Plan::read(file).map_err(|problems| {
+        let error = bad_input(problems);
+        let is_scenario = load::read(file, &[]).is_ok();
+        if is_scenario { CliError::usage(format!("{} is a scenario; name the seed with --seed", file.display())) } else { error }
+    })
 }
 
 fn run(plan: &Plan, wish: Wish) -> Result<Outcome, CliError> {

@@ -1,7 +1,7 @@
 //! `run`: many seeds of some scenarios, on several threads, and their verdicts.
 //!
 //! ```text
-//!  scenario ─(seed)─► plan ─► run ─► record ─┐ per worker      ┌► first failures: run again, plan file
+//!  scenario ─(seed)─► plan ─► run ─► record ─┐ per worker      ┌► first failures: run again, plan file, smaller plan
 //!  seeds are handed out in chunks            └─► joined result ┘
 //! ```
 //! Workers share a counter of chunks and nothing else. Passing seeds build no text.
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ipam_reports::finding::{Kind, Problem, ProblemKind, Violation};
+use ipam_reports::finding::{Problem, ProblemKind};
 use ipam_reports::rows::Rows;
 use ipam_reports::run::{Allocations, Api, LISTED_MAX};
 use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord};
 
 use super::BUILD;
 use super::load::{self, Ready};
+use super::shrink::Explainer;
 use super::tables::{ReleaseOnPanic, Tables};
 use crate::claim::ClaimName;
 use crate::cli::args::RunArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
-use crate::input::kinds::Kinds;
 use crate::plan::{Plan, hash_text};
 use crate::world::{Outcome, Stage, Wish, run as run_plan};
 
@@ -49,6 +49,7 @@ pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliE
     let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let deadline = args.budget.map(|budget| Instant::now() + budget.0);
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
+    let mut explainer = Explainer::new(&out, progress, !args.no_shrink);
     // Only who asks for a folder gets tables: they cost a line for each run and for each call.
     let tables = args.out.as_ref().map(|out| Tables::create(out).map_err(|error| unwritable(out, &error))).transpose()?;
     let mut results = Vec::new();
@@ -64,7 +65,7 @@ pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliE
         if let (Some(tables), Some(out)) = (&tables, &args.out) {
             tables.finish_scenario().map_err(|error| unwritable(out, &error))?;
         }
-        write_failures(&mut result, ready, &out);
+        write_failures(&mut result, ready, &out, &mut explainer);
         results.push(result);
         if progress.stop_requested() {
             break;
@@ -205,13 +206,16 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, rows: Option<
     }
 }
 
-/// Runs each listed failure again, writes its plan, and finds out which faults the first failure of each claim needs.
-fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path) {
-    let mut attributed: Vec<String> = Vec::new();
+/// Runs each listed failure again, writes its plan, and has the first failure of each claim explained.
+fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
+    let mut plans = Vec::new();
     let mut problems = Vec::new();
     for failure in result.failures.iter_mut().take(LISTED_MAX) {
         let mut plan = ready.scenario.draw(failure.seed);
-        let Ok(outcome) = run_seed(&plan, &ready.stage, Wish::default()) else { continue };
+        let Ok(outcome) = run_seed(&plan, &ready.stage, Wish::default()) else {
+            plans.push(None);
+            continue;
+        };
         plan.recorded = Some(outcome.recorded(&plan, BUILD));
         failure.plan = write_plan(&plan, out);
         if failure.digest.is_some_and(|digest| digest != outcome.digest) {
@@ -226,12 +230,13 @@ fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path) {
                 plan: failure.plan.clone(),
             });
         }
-        if !attributed.contains(&failure.claim) {
-            attributed.push(failure.claim.clone());
-            failure.needs = Some(needs(&plan, &ready.stage, &failure.claim, failure.kind));
-        }
+        plans.push(Some(plan));
     }
     result.nondeterministic += problems.len() as u64;
+    for (seed, message) in explainer.explain(&mut result.failures, &plans, ready) {
+        problems.push(Problem { seed, kind: ProblemKind::Harness, message, plan: None });
+        result.broken += 1;
+    }
     result.problems.extend(problems);
 }
 
@@ -241,38 +246,4 @@ fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
     let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
     std::fs::write(&path, plan.to_toml()).ok()?;
     Some(path.display().to_string())
-}
-
-/// Whether a plan violates `claim`.
-fn violates(plan: &Plan, stage: &Stage, claim: &str) -> bool {
-    let same = |violation: &Violation| violation.claim == claim && violation.excuse.is_none();
-    run_seed(plan, stage, Wish::default()).is_ok_and(|outcome| outcome.violations.iter().any(same))
-}
-
-/// Which faults a violation needs: those without which the claim holds.
-fn needs(plan: &Plan, stage: &Stage, claim: &str, kind: Kind) -> String {
-    let without = |index: usize| {
-        let mut plan = plan.clone();
-        plan.fault.remove(index);
-        plan
-    };
-    let mut bare = plan.clone();
-    bare.fault.clear();
-    if violates(&bare, stage, claim) {
-        return "no fault".to_owned();
-    }
-    let text = |index: usize| {
-        let fault = &plan.fault[index];
-        format!("{} at {}", fault.kind.kind(), fault.common.at)
-    };
-    let single: Vec<usize> = (0..plan.fault.len()).filter(|&index| !violates(&without(index), stage, claim)).collect();
-    match single.as_slice() {
-        [] => format!(
-            "some of its {} faults; without any {claim} {}",
-            plan.fault.len(),
-            if kind == Kind::Always { "holds" } else { "comes true" }
-        ),
-        [one] => format!("{}; passes without it", text(*one)),
-        many => format!("{}; passes without any one of them", many.iter().map(|&index| text(index)).collect::<Vec<_>>().join(" and ")),
-    }
 }

@@ -145,12 +145,54 @@ trait Resolve {
     fn target(&self) -> Option<Target> {
         None
     }
+
+    /// Calls processes and hosts otherwise.
+    fn rename(&mut self, rename: &dyn Fn(&str) -> String) {
+        let _ = rename;
+    }
+
+    /// Simpler values, the simplest first; there is no way back from one of them.
+    fn simpler(&self, names: &[String]) -> Vec<Self>
+    where
+        Self: Sized;
 }
 
 macro_rules! resolves_to_itself {
-    ($($Type:ty),*) => { $( impl Resolve for $Type { fn resolve(self, _: &mut Draw, _: &[String]) -> Self { self } } )* };
+    ($($Type:ty: $value:ident => $simpler:expr),* $(,)?) => { $( impl Resolve for $Type {
+        fn resolve(self, _: &mut Draw, _: &[String]) -> Self {
+            self
+        }
+
+        fn simpler(&self, _: &[String]) -> Vec<Self> {
+            let $value = self;
+            $simpler
+        }
+    } )* };
 }
-resolves_to_itself!(u32, i64, bool, String, Span, Probability, Failure, WriterMode);
+resolves_to_itself! {
+    // What is counted from 1 is not lowered to 0: that would be another fault, or none.
+    u32: number => below(*number, &[1, number / 2, number - number.div_ceil(8)]),
+    i64: number => [number / 10, number / 2].into_iter().filter(|smaller| *smaller != 0 && smaller != number).collect(),
+    bool: on => if *on { vec![false] } else { vec![] },
+    String: _text => vec![],
+    // Shorter than a millisecond is no easier to read.
+    Span: span => {
+        let millis = span.0.as_millis() as u64;
+        below(millis, &[1, millis / 10, millis / 2]).into_iter().map(Span::millis).collect()
+    },
+    // What always happens needs no draw.
+    Probability: chance => if *chance == Probability::ALWAYS { vec![] } else { vec![Probability::ALWAYS] },
+    Failure: _error => vec![],
+    WriterMode: mode => [WriterMode::Touch, WriterMode::Rewrite].into_iter().filter(|simpler| simpler < mode).collect(),
+}
+
+/// Those of `smaller` that are below `value` and above 0, ascending.
+fn below<N: Copy + Ord + Default>(value: N, smaller: &[N]) -> Vec<N> {
+    let mut smaller: Vec<N> = smaller.iter().copied().filter(|&number| N::default() < number && number < value).collect();
+    smaller.sort_unstable();
+    smaller.dedup();
+    smaller
+}
 
 impl Resolve for Target {
     fn resolve(self, draw: &mut Draw, names: &[String]) -> Self {
@@ -159,6 +201,14 @@ impl Resolve for Target {
 
     fn target(&self) -> Option<Target> {
         Some(self.clone())
+    }
+
+    fn rename(&mut self, rename: &dyn Fn(&str) -> String) {
+        *self = self.renamed(rename);
+    }
+
+    fn simpler(&self, names: &[String]) -> Vec<Self> {
+        self.narrower(names)
     }
 }
 
@@ -222,6 +272,38 @@ mod tests {
             assert!(info.event.contains("(K "), "{}: the real event names its section", info.name);
             assert!(info.about.ends_with('.') && info.about.len() < 160, "{}: {}", info.name, info.about);
         }
+    }
+
+    #[test]
+    fn every_fault_becomes_simpler_only_so_often() {
+        let mut draw = Draw::new(2, Concern::Faults, 0);
+        for info in vocabulary() {
+            let mut kind = FaultDraft::of(info.name).unwrap().draw(&mut draw, &names());
+            let mut steps = 0;
+            // The last variant of each is the smallest step.
+            while let Some(simpler) = kind.simpler(&names()).pop() {
+                assert_ne!(simpler, kind, "{}", info.name);
+                kind = simpler;
+                steps += 1;
+                assert!(steps < 200, "{} goes on becoming simpler: {kind:?}", info.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_of_many_names_becomes_one_of_one_name() {
+        let crash = |process: &str| FaultKind::Crash(Crash { process: Target::from_text(process), down: Span::millis(1) });
+        assert_eq!(crash("client-0,client-1").simpler(&names()), [crash("client-0"), crash("client-1")]);
+        assert_eq!(crash("client-*").simpler(&names()), [crash("client-0"), crash("client-1")]);
+        assert_eq!(crash("*").simpler(&names()).len(), 4);
+        assert_eq!(crash("client-1").simpler(&names()), []);
+    }
+
+    #[test]
+    fn a_process_that_is_called_otherwise_is_so_in_lists_and_not_in_patterns() {
+        let mut crash = FaultKind::Crash(Crash { process: Target::from_text("client-2, client-*"), down: Span::millis(1) });
+        crash.rename(&|name| if name == "client-2" { "client-1".to_owned() } else { name.to_owned() });
+        assert_eq!(crash.targets(), [Target::from_text("client-1,client-*")]);
     }
 
     #[test]

@@ -46,6 +46,20 @@ impl Target {
         self.0.split(',').any(|pattern| matches(pattern.trim(), name))
     }
 
+    /// Targets of one name each that mean less, of `names`.
+    pub(super) fn narrower(&self, names: &[String]) -> Vec<Self> {
+        let of = |name: &String| Self(name.clone());
+        names.iter().filter(|name| **name != self.0 && self.matches(name)).map(of).collect()
+    }
+
+    /// The same with other names, where it names one exactly.
+    pub(super) fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Self {
+        let mut names: Vec<String> = self.0.split(',').map(|name| rename(name.trim())).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        Self(names.join(","))
+    }
+
     fn means(&self, rt: &Rt, process: ProcessId) -> bool {
         self.matches(&rt.process_name(process)) || self.matches(&rt.host_name(rt.host_of(process)))
     }

@@ -73,11 +73,32 @@ macro_rules! faults {
         impl FaultKind {
             /// The processes and hosts that it names.
             #[allow(unused_variables, reason = "a fault without parameters names nobody")]
-            pub(super) fn targets(&self) -> Vec<Target> {
+            pub(crate) fn targets(&self) -> Vec<Target> {
                 match self { $( FaultKind::$Variant(fault) => {
                     let named: Vec<Option<Target>> = vec![ $( Resolve::target(&fault.$field) ),* ];
                     named.into_iter().flatten().collect()
                 } ),+ }
+            }
+
+            /// The same fault with one value simpler: the shorter, rarer, smaller or more exact first. `names`: the processes and hosts of
+            /// the cluster. Following any of them again and again comes to an end.
+            #[allow(unused_variables, reason = "a fault without parameters is as simple as it gets")]
+            pub fn simpler(&self, names: &[String]) -> Vec<FaultKind> {
+                match self { $( FaultKind::$Variant(fault) => {
+                    let variants: Vec<Vec<FaultKind>> = vec![ $(
+                        Resolve::simpler(&fault.$field, names)
+                            .into_iter()
+                            .map(|value| FaultKind::$Variant($Variant { $field: value, ..fault.clone() }))
+                            .collect()
+                    ),* ];
+                    variants.concat()
+                } ),+ }
+            }
+
+            /// Names every process and host by what `rename` makes of its name, where it is named as such and not by a pattern.
+            #[allow(unused_variables, reason = "a fault without parameters names nobody")]
+            pub fn rename(&mut self, rename: &dyn Fn(&str) -> String) {
+                match self { $( FaultKind::$Variant(fault) => { $( Resolve::rename(&mut fault.$field, rename); )* } ),+ }
             }
 
             /// Whether it is over at once, so that it has no end.

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Note, Work, at_most, note};
+use super::{Draft, Note, Smaller, Work, at_most, note, without_idle};
 use crate::cluster::{Fabric, SimClient};
 use crate::deviation::COUNTER_DECIDES_ONCE;
 use crate::draw::Draw;
@@ -142,6 +142,10 @@ impl Work for CounterPlan {
 
     fn problems(&self, source: Source<'_>) -> Problems {
         at_most(source, "clients", "`workload.clients`", u64::from(self.clients), u64::from(CLIENTS_MAX))
+    }
+
+    fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
+        without_idle(self.clients, ops, client_name, |clients| CounterPlan { clients }.into())
     }
 
     fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
@@ -269,4 +273,27 @@ impl Counter {
 /// An error of a read as one that leaves nothing open.
 fn harmless(error: ApiError) -> ApiError {
     if error.is_ambiguous() { ipam_core::api::TransportError::Refused.into() } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn increment(client: &str) -> Op {
+        With { common: Turn { at: SimTime::ZERO, actor: client.to_owned() }, kind: OpKind::Increment }
+    }
+
+    #[test]
+    fn clients_without_operations_are_given_up_and_the_others_close_ranks() {
+        let ops = [increment("client-1"), increment("client-3")];
+        let smaller = CounterPlan { clients: 6 }.smaller(&ops);
+        assert_eq!(smaller[0].workload, CounterPlan { clients: 2 }.into());
+        assert_eq!(smaller[0].ops, [increment("client-0"), increment("client-1")]);
+        let renamed = [("client-1", "client-0"), ("client-3", "client-1")].map(|(from, to)| (from.to_owned(), to.to_owned()));
+        assert_eq!(smaller[0].renamed, BTreeMap::from(renamed));
+        assert_eq!(smaller[1], Smaller::same_ops(CounterPlan { clients: 4 }, &ops));
+        assert_eq!(CounterPlan { clients: 1 }.smaller(&ops[..0]), []);
+    }
 }

@@ -6,6 +6,7 @@
 pub mod byom;
 pub mod counter;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
@@ -48,6 +49,20 @@ pub trait Work {
         None
     }
 
+    /// Simpler variants of the workload in which its actors do `ops`, the ones that save most first; for shrinking what fails.
+    /// Following any of them again and again comes to an end.
+    fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
+        let _ = ops;
+        Vec::new()
+    }
+
+    /// Whether these operations make sense together. Shrinking leaves operations out, and what is left may ask for something that
+    /// could never come true, such as a second pod of a name whose first one nobody deletes: that would be another failure.
+    fn sensible(&self, ops: &[Op]) -> bool {
+        let _ = ops;
+        true
+    }
+
     /// Puts objects into the store before the cluster starts.
     fn preload(&self, fabric: &Arc<Fabric>, plan: &Plan) {
         let _ = (fabric, plan);
@@ -55,6 +70,58 @@ pub trait Work {
 
     /// Adds the processes, and starts those that run from the beginning.
     fn install(&self, fabric: &Arc<Fabric>, plan: &Plan);
+}
+
+/// A simpler variant of a workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Smaller {
+    /// The workload.
+    pub workload: WorkloadPlan,
+    /// What its actors do. Operations of actors that are gone may be among them.
+    pub ops: Vec<Op>,
+    /// Processes and hosts that are called otherwise now, each with its new name, because they move into the place of one that is gone.
+    pub renamed: BTreeMap<String, String>,
+}
+
+impl Smaller {
+    /// The same actors under the same names do the same.
+    pub fn same_ops(workload: impl Into<WorkloadPlan>, ops: &[Op]) -> Self {
+        Self { workload: workload.into(), ops: ops.to_vec(), renamed: BTreeMap::new() }
+    }
+}
+
+/// Which of `count` numbered things move where if only those remain for which `stays` is true, and how many those are. At least one
+/// remains.
+fn closed_ranks(count: u32, stays: impl Fn(u32) -> bool) -> (u32, BTreeMap<u32, u32>) {
+    let mut kept: Vec<u32> = (0..count).filter(|&number| stays(number)).collect();
+    if kept.is_empty() && count > 0 {
+        kept.push(0);
+    }
+    (kept.len() as u32, kept.into_iter().zip(0..).filter(|(from, to)| from != to).collect())
+}
+
+/// The workload that `of` makes of a number of actors, with fewer of `count`: those without operations are given up. `name`: what each
+/// is called.
+fn without_idle(count: u32, ops: &[Op], name: fn(u32) -> String, of: impl Fn(u32) -> WorkloadPlan) -> Vec<Smaller> {
+    let works = |number: u32| ops.iter().any(|op| op.common.actor == name(number));
+    let (left, moved) = closed_ranks(count, works);
+    let renamed: BTreeMap<String, String> = moved.iter().map(|(&from, &to)| (name(from), name(to))).collect();
+    let mut closed = ops.to_vec();
+    for op in &mut closed {
+        if let Some(name) = renamed.get(&op.common.actor) {
+            op.common.actor.clone_from(name);
+        }
+    }
+    // Who is called otherwise makes other draws. Those behind the last that works go without any change.
+    let last = (0..count).rev().find(|&number| works(number)).map_or(1, |last| last + 1);
+    let mut all = Vec::new();
+    if left < count {
+        all.push(Smaller { workload: of(left), ops: closed, renamed });
+    }
+    if last < count {
+        all.push(Smaller::same_ops(of(last), ops));
+    }
+    all
 }
 
 /// A workload of a scenario: what can be drawn.

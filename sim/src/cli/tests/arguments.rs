@@ -6,7 +6,9 @@ use crate::cli::args::{Profile, Setting, Shard, What};
 #[test]
 fn help_fits_a_screen_and_shows_examples() {
     let engine = Prepared::default();
-    for (verb, lines_max) in [("", 24), ("run", 45), ("replay", 30), ("list", 24), ("check", 24), ("merge", 24), ("completions", 24)] {
+    for (verb, lines_max) in
+        [("", 30), ("run", 45), ("replay", 30), ("shrink", 24), ("list", 24), ("check", 24), ("merge", 24), ("completions", 24)]
+    {
         let help = ran(&engine, &format!("{verb} --help"));
         assert_eq!((help.code, help.err.as_str()), (0, ""));
         assert!(help.out.contains("Examples:\n  ipam-sim "), "{verb}: no examples");
@@ -39,7 +41,7 @@ fn run_args(line: &str) -> RunArgs {
 #[test]
 fn every_flag_of_run_is_plain_data() {
     let line = "a.toml dir --seeds 1000 --from 0x10 --budget 1.5s --jobs 4 --shard 2/4 --set cluster.nodes=5 --set x= \
-        --manifests p.yaml q.yaml --deviation d1 --deviation d2 --without f1 --profile upstream --format json --out o";
+        --manifests p.yaml q.yaml --deviation d1 --deviation d2 --without f1 --profile upstream --format json --out o --no-shrink";
     let expected = RunArgs {
         scenarios: vec!["a.toml".into(), "dir".into()],
         seeds: Some(1_000),
@@ -56,6 +58,7 @@ fn every_flag_of_run_is_plain_data() {
         profile: Some(Profile::Upstream),
         format: Format::Json,
         out: Some("o".into()),
+        no_shrink: true,
     };
     assert_eq!(run_args(line), expected);
 }
@@ -84,7 +87,9 @@ fn bad_flags_say_what_would_be_right() {
         ("replay", "<PLAN>"),
         ("merge", "<RESULT>"),
         ("check", "<PATH>"),
-        ("shrink plan.toml", "unrecognized subcommand"),
+        ("shrink", "<PLAN>"),
+        ("shrink a.toml --runs 0", "expected a number from 1 on"),
+        ("shrnk plan.toml", "unrecognized subcommand"),
     ] {
         let ran = ran(&Prepared::default(), line);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{line}");

@@ -8,9 +8,10 @@ mod merge;
 mod records;
 mod replay;
 mod run;
+mod shrink;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ListReport, ReplayReport};
+use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport, ShrinkReport};
 
 use super::*;
 
@@ -78,6 +79,7 @@ type Answer<T> = Option<Result<T, CliError>>;
 struct Prepared {
     run: Answer<RunReport>,
     replay: Answer<ReplayReport>,
+    shrink: Answer<ShrinkReport>,
     trace: Vec<TraceLine>,
     list: Answer<ListReport>,
     check: Answer<CheckReport>,
@@ -95,6 +97,10 @@ impl Engine for Prepared {
     fn replay(&self, _: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
         let _ = self.trace.iter().cloned().try_for_each(trace);
         answer(&self.replay)
+    }
+
+    fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
+        answer(&self.shrink)
     }
 
     fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {

@@ -2,6 +2,7 @@
 
 use ipam_reports::finding::{Kind, Violation};
 use ipam_reports::run::Api;
+use ipam_reports::shrink::{Shrunk, Size};
 use ipam_reports::{Digest, ScenarioResult, Seconds, SeedRecord};
 
 pub(super) fn seconds(seconds: f64) -> Seconds {
@@ -18,6 +19,18 @@ pub(super) fn two_owners() -> Violation {
         detail: vec![story.into()],
         needs: Some("watch-lag(collector) and node-down(n1); passes without either".into()),
         ..violation("no-address-has-two-owners", Kind::Always, 41.207)
+    }
+}
+
+pub(super) fn shrunk(plan: &str) -> Shrunk {
+    let size = |ops, faults, actors, time| Size { ops, faults, actors, deviations: 0, time: seconds(time) };
+    Shrunk {
+        plan: Some(plan.into()),
+        digest: Digest(0xdef),
+        size: size(3, 1, 2, 4.1),
+        from: size(43, 7, 5, 90.0),
+        runs: 212,
+        cut_off: None,
     }
 }
 

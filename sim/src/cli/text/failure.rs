@@ -1,6 +1,7 @@
 //! The failure block: claim, seed and time; who holds what since when; what it needs; digest and plan; how to see it again.
 
 use ipam_reports::finding::{Kind, Violation};
+use ipam_reports::shrink::Shrunk;
 use ipam_reports::{Digest, Seconds};
 
 use super::Paint;
@@ -17,6 +18,8 @@ pub(super) struct Block<'a> {
     pub(super) needs: Option<&'a str>,
     pub(super) digest: Option<Digest>,
     pub(super) plan: Option<&'a str>,
+    /// What is left of the plan.
+    pub(super) shrunk: Option<&'a Shrunk>,
     /// The command that runs it again.
     pub(super) replay: Option<String>,
 }
@@ -34,6 +37,7 @@ impl<'a> Block<'a> {
             needs: violation.needs.as_deref(),
             digest: None,
             plan: None,
+            shrunk: None,
             replay: None,
         }
     }
@@ -45,15 +49,22 @@ impl<'a> Block<'a> {
         let mut lines = vec![format!("{word} {}    seed {}  {at} {}", paint.bold(self.claim), self.seed, self.at)];
         lines.extend(self.detail.iter().flat_map(|detail| detail.lines()).map(|line| format!("      {line}")));
         lines.extend(self.needs.map(|needs| format!("      needs  {needs}")));
-        let digest = self.digest.map(|digest| format!("digest {digest}"));
-        let plan = self.plan.map(|plan| format!("plan {plan}"));
-        let origin: Vec<_> = digest.into_iter().chain(plan).collect();
-        if !origin.is_empty() {
-            lines.push(paint.dim(&format!("      {}", origin.join("   "))));
+        lines.extend(origin(self.digest, self.plan, paint));
+        if let Some(shrunk) = self.shrunk {
+            lines.push(format!("      shrunk {shrunk}"));
+            lines.extend(origin(Some(shrunk.digest), shrunk.plan.as_deref(), paint));
         }
         lines.extend(self.replay.as_ref().map(|replay| format!("replay  {}", paint.bold(replay))));
         lines
     }
+}
+
+/// Where a plan is and what its run gives.
+fn origin(digest: Option<Digest>, plan: Option<&str>, paint: Paint) -> Option<String> {
+    let digest = digest.map(|digest| format!("digest {digest}"));
+    let plan = plan.map(|plan| format!("plan {plan}"));
+    let origin: Vec<_> = digest.into_iter().chain(plan).collect();
+    (!origin.is_empty()).then(|| paint.dim(&format!("      {}", origin.join("   "))))
 }
 
 /// The command that replays a plan file or, if there is none, the seed of a scenario.

@@ -6,9 +6,11 @@ mod paint;
 mod pool;
 mod replay;
 mod run;
+mod shrink;
 mod table;
 
 pub use listing::{check, list};
 pub use paint::Paint;
 pub use replay::{replay, trace_line};
 pub use run::run;
+pub use shrink::shrink;

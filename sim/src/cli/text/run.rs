@@ -172,6 +172,9 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, paint: Paint) -> Vec<St
 }
 
 fn block<'a>(scenario: &ScenarioResult, failure: &'a Failure, word: &'a str) -> Block<'a> {
+    // The smaller plan is the one to look at.
+    let shrunk = failure.shrunk.as_ref();
+    let plan = shrunk.and_then(|shrunk| shrunk.plan.as_deref()).or(failure.plan.as_deref());
     Block {
         word,
         claim: &failure.claim,
@@ -182,7 +185,8 @@ fn block<'a>(scenario: &ScenarioResult, failure: &'a Failure, word: &'a str) -> 
         needs: failure.needs.as_deref(),
         digest: failure.digest,
         plan: failure.plan.as_deref(),
-        replay: Some(replay_command(failure.plan.as_deref(), &scenario.file, failure.seed)),
+        shrunk,
+        replay: Some(replay_command(plan, &scenario.file, failure.seed)),
     }
 }
 

@@ -28,9 +28,9 @@ use super::pool_key;
 use crate::cluster::Fabric;
 use crate::input::{Open, Problems, Source};
 use crate::net::Delay;
-use crate::plan::{CLIENTS_MAX, OpKind, Plan, WorkloadPlan};
+use crate::plan::{CLIENTS_MAX, Op, OpKind, Plan, WorkloadPlan};
 use crate::time::Span;
-use crate::workload::{Work, at_most};
+use crate::workload::{Smaller, Work, at_most, without_idle};
 
 pub use draft::BurstDraft;
 
@@ -171,6 +171,27 @@ impl Work for BurstPlan {
         problems
     }
 
+    fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
+        let mut all = without_idle(self.instances, ops, adaptor_name, |instances| BurstPlan { instances, ..self.clone() }.into());
+        let wanted = ops.len() as u32;
+        // An address for each operation stays: an exhausted pool would be another failure.
+        let free = self.addresses.saturating_sub(self.taken + self.dead);
+        let fewer = |addresses: u32| BurstPlan { addresses: addresses.min(self.addresses), ..self.clone() };
+        for simpler in [
+            BurstPlan { addresses: self.addresses - self.taken.min(self.addresses), taken: 0, ..self.clone() },
+            BurstPlan { dead: 0, ..self.clone() },
+            BurstPlan { probes: false, dead: 0, ..self.clone() },
+            BurstPlan { throttle: Throttle::None, ..self.clone() },
+            fewer(self.taken + self.dead + wanted.max(1)),
+            fewer(self.taken + self.dead + wanted.max(free / 2).max(1)),
+        ] {
+            if simpler != *self {
+                all.push(Smaller::same_ops(simpler, ops));
+            }
+        }
+        all
+    }
+
     fn pool(&self) -> Option<ObjectKey> {
         Some(pool_key())
     }
@@ -189,3 +210,41 @@ impl Work for BurstPlan {
 
 /// How long a process that panicked stays down.
 const BACK_OFF: Duration = crate::world::BACK_OFF;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::With;
+    use crate::plan::Turn;
+    use crate::time::SimTime;
+
+    #[test]
+    fn a_burst_shrinks_to_its_operations_and_an_address_for_each() {
+        let allocate = |actor: &str| {
+            let common = Turn { at: SimTime::ZERO, actor: actor.to_owned() };
+            With { common, kind: OpKind::Allocate(Allocate { pod: "a".to_owned() }) }
+        };
+        let mut ops = vec![allocate("adaptor-3"), allocate("adaptor-7")];
+        let mut plan = BurstPlan {
+            instances: 64,
+            addresses: 500,
+            taken: 100,
+            dead: 3,
+            retry: RetryName::Own,
+            throttle: Throttle::Drained,
+            probes: true,
+            dial: dial(),
+            think: think(),
+        };
+        for _ in 0..20 {
+            let Some(next) = plan.smaller(&ops).into_iter().next() else { break };
+            let WorkloadPlan::ByomBurst(smaller) = next.workload else { panic!("another workload") };
+            assert_ne!((&smaller, &next.ops), (&plan, &ops));
+            (plan, ops) = (smaller, next.ops);
+        }
+        assert_eq!(plan.smaller(&ops), []);
+        assert_eq!((plan.instances, plan.addresses, plan.taken, plan.dead), (2, 2, 0, 0));
+        assert_eq!((plan.probes, plan.throttle), (false, Throttle::None));
+        assert_eq!(ops, [allocate("adaptor-0"), allocate("adaptor-1")]);
+    }
+}

@@ -17,6 +17,7 @@ mod machines;
 mod people;
 mod plan;
 mod site;
+mod smaller;
 
 use std::sync::Arc;
 
@@ -29,9 +30,9 @@ use super::{policy_of, pool_key};
 use crate::actor::garbage_collector::{self, Collected};
 use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
-use crate::plan::{OpKind, Plan};
+use crate::plan::{Op, OpKind, Plan};
 use crate::rt::ProcessId;
-use crate::workload::{Work, preload_namespace};
+use crate::workload::{Smaller, Work, preload_namespace};
 use machines::{Machines, VMS};
 use site::{Node, Site};
 
@@ -70,6 +71,14 @@ impl Work for PodsPlan {
 
     fn problems(&self, source: Source<'_>) -> Problems {
         self.value_problems(source)
+    }
+
+    fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
+        smaller::smaller(self, ops)
+    }
+
+    fn sensible(&self, ops: &[Op]) -> bool {
+        smaller::sensible(ops)
     }
 
     fn pool(&self) -> Option<ObjectKey> {

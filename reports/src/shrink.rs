@@ -1,0 +1,241 @@
+//! The result of `shrink`: what of a failing plan is left, and what of that the failure needs. The JSON form is `ipam-sim/shrink/1`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::Kind;
+use crate::schema::{self, ReadError, ShrinkSchema};
+use crate::{Digest, Seconds, exit, human};
+
+/// The result of one `shrink`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShrinkReport {
+    /// Always `ipam-sim/shrink/1`.
+    pub schema: ShrinkSchema,
+    /// The scenario that the plan was drawn from.
+    pub scenario: String,
+    /// The seed that it was drawn from.
+    pub seed: u64,
+    /// The plan file that was shrunk.
+    pub plan: String,
+    /// The claim that both plans violate.
+    pub claim: String,
+    /// `always` or `eventually`.
+    pub kind: Kind,
+    /// When the smaller plan violates it, in model time.
+    #[serde(rename = "at_s")]
+    pub at: Seconds,
+    /// Who holds what since when, in the run of the smaller plan: one sentence a line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub detail: Vec<String>,
+    /// What of the smaller plan the failure needs.
+    pub needs: Needs,
+    /// The smaller plan.
+    pub shrunk: Shrunk,
+    /// What the process exits with; see [`exit`].
+    pub exit_code: u8,
+}
+
+impl ShrinkReport {
+    /// 0 when there is a plan that still fails, 130 when the user had enough of making it smaller.
+    pub fn judge(&self) -> u8 {
+        if self.shrunk.cut_off == Some(CutOff::Interrupted) { exit::INTERRUPTED } else { exit::HELD }
+    }
+
+    /// Reads the JSON form.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        schema::read(text, ShrinkSchema::NAME)
+    }
+}
+
+/// A plan that was made smaller and still violates the same claim.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Shrunk {
+    /// The plan file; null when it could not be written.
+    pub plan: Option<String>,
+    /// The digest of its run.
+    pub digest: Digest,
+    /// How large it is.
+    #[serde(flatten)]
+    pub size: Size,
+    /// How large the plan was that it was made from.
+    pub from: Size,
+    /// How many runs that took, those for what the failure needs included.
+    pub runs: u64,
+    /// Why it was given up, if it was before nothing more could be left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<CutOff>,
+}
+
+impl fmt::Display for Shrunk {
+    /// `from 43 operations, 7 faults, 5 actors, 1 min 30 s to 3 operations, 1 fault, 2 actors, 4.1 s in 212 runs`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "from {} to {} in {}", self.from, self.size, human::plural(self.runs, "run", "runs"))?;
+        match self.cut_off {
+            Some(cut_off) => write!(f, " ({cut_off})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a plan was not made as small as it could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CutOff {
+    /// As many runs as were allowed.
+    Runs,
+    /// As much time as was allowed.
+    Time,
+    /// The user had enough.
+    Interrupted,
+}
+
+impl fmt::Display for CutOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CutOff::Runs => "cut off by the number of runs",
+            CutOff::Time => "cut off by time",
+            CutOff::Interrupted => "interrupted",
+        })
+    }
+}
+
+/// How large a plan is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Size {
+    /// Operations of the workload.
+    pub ops: u64,
+    /// Faults.
+    pub faults: u64,
+    /// Processes, those of the cluster included.
+    pub actors: u64,
+    /// Deviations of the system under test.
+    pub deviations: u64,
+    /// Model time from the beginning of its run to the end.
+    #[serde(rename = "time_s")]
+    pub time: Seconds,
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ops = human::plural(self.ops, "operation", "operations");
+        let faults = human::plural(self.faults, "fault", "faults");
+        let actors = human::plural(self.actors, "actor", "actors");
+        write!(f, "{ops}, {faults}, {actors}")?;
+        if self.deviations > 0 {
+            write!(f, ", {}", human::plural(self.deviations, "deviation", "deviations"))?;
+        }
+        write!(f, ", {}", human::duration(self.time))
+    }
+}
+
+/// What of a plan its failure needs: that without which the claim holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Needs {
+    /// Its faults, in their order.
+    pub faults: Vec<Need>,
+    /// Its deviations, in their order.
+    pub deviations: Vec<Need>,
+    /// Whether the claim holds when there is no fault at all. True of a plan without faults only if it does not fail.
+    pub holds_without_faults: bool,
+    /// Pairs of faults without which the claim holds, although it does not hold without one of the two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<[String; 2]>,
+}
+
+/// A part of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Need {
+    /// Its name.
+    pub what: String,
+    /// Whether the claim holds without it.
+    pub needed: bool,
+}
+
+impl fmt::Display for Needs {
+    /// What the line `needs` of a failure block says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let needed = |parts: &[Need]| parts.iter().filter(|part| part.needed).map(|part| part.what.clone()).collect::<Vec<_>>();
+        let deviations: Vec<String> = needed(&self.deviations).into_iter().map(|name| format!("the deviation {name}")).collect();
+        let faults = needed(&self.faults);
+        if !self.holds_without_faults {
+            f.write_str("no fault")?;
+            return if deviations.is_empty() { Ok(()) } else { write!(f, ", but {}", with_remark(&deviations)) };
+        }
+        if !faults.is_empty() {
+            return f.write_str(&with_remark(&[faults, deviations].concat()));
+        }
+        if self.together.is_empty() {
+            write!(f, "some of its {} faults; passes without all of them", self.faults.len())?;
+        } else {
+            let pairs: Vec<String> = self.together.iter().map(|[one, other]| format!("{one} or {other}")).collect();
+            write!(f, "{}; passes without both", pairs.join(", and "))?;
+        }
+        if deviations.is_empty() { Ok(()) } else { write!(f, "; and {}", with_remark(&deviations)) }
+    }
+}
+
+/// `a, b and c; passes without any one of them`
+fn with_remark(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => format!("{one}; passes without it"),
+        [one, other] => format!("{one} and {other}; passes without either"),
+        [most @ .., last] => format!("{} and {last}; passes without any one of them", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(ops: u64, faults: u64, actors: u64, micros: u64) -> Size {
+        Size { ops, faults, actors, deviations: 0, time: Seconds::from_micros(micros) }
+    }
+
+    fn shrunk() -> Shrunk {
+        Shrunk {
+            plan: Some("a-min.toml".into()),
+            digest: Digest(15),
+            size: size(3, 1, 2, 4_100_000),
+            from: size(43, 7, 5, 90_000_000),
+            runs: 212,
+            cut_off: None,
+        }
+    }
+
+    #[test]
+    fn a_shrunk_plan_says_what_was_left_out() {
+        let text = "from 43 operations, 7 faults, 5 actors, 1 min 30 s to 3 operations, 1 fault, 2 actors, 4.1 s in 212 runs";
+        assert_eq!(shrunk().to_string(), text);
+        assert_eq!(Shrunk { cut_off: Some(CutOff::Time), ..shrunk() }.to_string(), format!("{text} (cut off by time)"));
+    }
+
+    #[test]
+    fn the_json_has_the_documented_fields() {
+        let value = serde_json::to_value(shrunk()).unwrap();
+        for (field, expected) in [("ops", 3), ("faults", 1), ("actors", 2), ("runs", 212)] {
+            assert_eq!(value[field], expected, "{field}");
+        }
+        assert_eq!((&value["plan"], &value["digest"]), (&"a-min.toml".into(), &"0000000000000000000000000000000f".into()));
+        assert_eq!(serde_json::from_value::<Shrunk>(value).unwrap(), shrunk());
+    }
+
+    #[test]
+    fn what_a_failure_needs_reads_as_a_sentence() {
+        let parts =
+            |parts: &[(&str, bool)]| -> Vec<Need> { parts.iter().map(|&(what, needed)| Need { what: what.to_owned(), needed }).collect() };
+        let text = |faults: &[(&str, bool)], deviations: &[(&str, bool)], holds_without_faults, together: &[[&str; 2]]| {
+            let together = together.iter().map(|pair| pair.map(str::to_owned)).collect();
+            Needs { faults: parts(faults), deviations: parts(deviations), holds_without_faults, together }.to_string()
+        };
+        assert_eq!(text(&[], &[], false, &[]), "no fault");
+        assert_eq!(text(&[("a", false)], &[("d", true), ("e", false)], false, &[]), "no fault, but the deviation d; passes without it");
+        assert_eq!(text(&[("a", true), ("b", false)], &[], true, &[]), "a; passes without it");
+        assert_eq!(text(&[("a", true)], &[("d", true)], true, &[]), "a and the deviation d; passes without either");
+        assert_eq!(text(&[("a", true), ("b", true), ("c", true)], &[], true, &[]), "a, b and c; passes without any one of them");
+        assert_eq!(text(&[("a", false), ("b", false)], &[], true, &[["a", "b"]]), "a or b; passes without both");
+        assert_eq!(text(&[("a", false), ("b", false), ("c", false)], &[], true, &[]), "some of its 3 faults; passes without all of them");
+    }
+}

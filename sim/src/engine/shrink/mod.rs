@@ -1,0 +1,106 @@
+//! `shrink`: from a plan that violates a claim to a smaller one that violates the same claim, and to what of it is needed.
+//!
+//! ```text
+//!  plan ──► faults ──► actors ──► calm ──► operations ──► values ──► times ──┐──► clip ──► needs
+//!            ▲                                                               │
+//!            └───────────────────── until nothing helps ─────────────────────┘
+//! ```
+//! Each candidate is a plan, valid by itself, and is judged by one run. Which candidates are tried follows from the answers, so that the
+//! same plan and the same build give the same smaller plan, however many threads there are. Only a limit on time can cut the list of
+//! candidates short, and then the result says so.
+//!
+//! That the same *claim* is violated does not mean that it is for the same reason: the smaller plan shows one way to break the claim.
+
+mod auto;
+mod ddmin;
+mod needs;
+mod reduce;
+mod trial;
+mod verb;
+
+use ipam_reports::finding::Violation;
+use ipam_reports::shrink::{Needs, Shrunk, Size};
+
+use super::BUILD;
+use crate::claim::ClaimName;
+use crate::plan::Plan;
+use crate::world::Stage;
+
+pub(super) use auto::Explainer;
+pub(super) use trial::Limits;
+pub(super) use verb::shrink as verb;
+
+/// Who looks on, and may have enough.
+pub(super) trait Watch {
+    /// Whether what there is so far is enough.
+    fn stop(&self) -> bool {
+        false
+    }
+
+    /// A candidate was run, and whether it failed.
+    fn ran(&self, failed: bool) {
+        let _ = failed;
+    }
+
+    /// A smaller plan was found.
+    fn smaller(&self, plan: &Plan) {
+        let _ = plan;
+    }
+}
+
+/// What came of it.
+pub(super) struct Found {
+    /// The smaller plan, with what its run gave.
+    pub(super) plan: Plan,
+    /// How the claim is violated in its run.
+    pub(super) violation: Violation,
+    /// What it needs.
+    pub(super) needs: Needs,
+    /// What it took; without a file.
+    pub(super) shrunk: Shrunk,
+}
+
+/// Makes `plan` smaller. `None` if it does not violate `claim` without an excuse.
+///
+/// # Errors
+/// A bug of the harness: the smaller plan gives another run when it is run again.
+pub(super) fn shrink(plan: &Plan, stage: &Stage, claim: &ClaimName, limits: Limits, watch: &dyn Watch) -> Result<Option<Found>, String> {
+    let Some(mut trial) = trial::Trial::new(plan, stage, claim, limits, watch) else { return Ok(None) };
+    reduce::reduce(&mut trial);
+    // What only makes the claim break sooner is not needed: it is judged before the end is clipped.
+    let whole = trial.best().clone();
+    reduce::clip(&mut trial);
+    let needs = needs::needs(&mut trial, &whole);
+    let outcome = trial.outcome()?;
+    let Some(violation) = trial.violation(&outcome).cloned() else {
+        return Err(format!("the plan that was shrunk violates {claim} in one run and not in the next"));
+    };
+    let mut smaller = trial.best().clone();
+    smaller.recorded = Some(outcome.recorded(&smaller, BUILD));
+    let shrunk =
+        Shrunk { plan: None, digest: outcome.digest, size: size(&smaller), from: size(plan), runs: trial.runs, cut_off: trial.cut_off };
+    Ok(Some(Found { plan: smaller, violation, needs, shrunk }))
+}
+
+/// What a violation of `claim` by `plan` needs, without making the plan smaller.
+pub(super) fn needs_of(plan: &Plan, stage: &Stage, claim: &ClaimName) -> Option<Needs> {
+    struct Nobody;
+    impl Watch for Nobody {}
+    let limits = Limits { runs: u64::MAX, until: None };
+    let mut trial = trial::Trial::new(plan, stage, claim, limits, &Nobody)?;
+    Some(needs::needs(&mut trial, plan))
+}
+
+/// How large a plan is.
+fn size(plan: &Plan) -> Size {
+    Size {
+        ops: plan.op.len() as u64,
+        faults: plan.fault.len() as u64,
+        actors: plan.process_names().len() as u64,
+        deviations: plan.deviations.len() as u64,
+        time: trial::seconds(plan.end_at),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Failures of the counter, shrunk.
+
+use std::path::Path;
+
+use super::*;
+use crate::engine::load::stage;
+use crate::engine::sweep::run_seed;
+use crate::input::Source;
+use crate::scenario::Scenario;
+use crate::time::SimTime;
+use crate::world::{Outcome, Wish};
+use ipam_reports::shrink::CutOff;
+
+struct Nobody;
+impl Watch for Nobody {}
+
+const LIMITS: Limits = Limits { runs: 2_000, until: None };
+
+fn scenario(file: &str, change: impl FnOnce(&mut Scenario)) -> Scenario {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios").join(file);
+    let mut scenario = Scenario::read(&path).unwrap_or_else(|problems| panic!("{problems}"));
+    change(&mut scenario);
+    scenario
+}
+
+fn deviating(scenario: &mut Scenario) {
+    scenario.deviations = vec![crate::deviation::DeviationName::new("counter-decides-once").unwrap()];
+}
+
+fn nothing() -> Stage {
+    stage(&[]).unwrap()
+}
+
+fn claim(name: &str) -> ClaimName {
+    ClaimName::new(name).unwrap()
+}
+
+fn outcome(plan: &Plan) -> Outcome {
+    run_seed(plan, &nothing(), Wish::default()).unwrap()
+}
+
+/// The plans of the first `count` seeds that violate `claim`.
+fn failing(scenario: &Scenario, claim: &ClaimName, count: usize) -> Vec<Plan> {
+    let violated = |plan: &Plan| trial::first_violation(&outcome(plan), claim).is_some();
+    let plans: Vec<Plan> = (0..200).map(|seed| scenario.draw(seed)).filter(violated).take(count).collect();
+    assert_eq!(plans.len(), count, "{claim} is violated too seldom");
+    plans
+}
+
+fn shrunk(plan: &Plan, claim: &ClaimName) -> Found {
+    shrink(plan, &nothing(), claim, LIMITS, &Nobody).unwrap().expect("the plan fails")
+}
+
+#[test]
+fn failures_of_the_negative_scenarios_become_small_and_are_what_they_were() {
+    for file in ["negative/counter-decides-once.toml", "negative/counter-blind-writer.toml"] {
+        let scenario = scenario(file, |_| {});
+        let claim = scenario.expect.clone().unwrap();
+        for plan in failing(&scenario, &claim, 5) {
+            let Found { plan: small, violation, shrunk, needs } = shrunk(&plan, &claim);
+            let Size { ops, faults, .. } = shrunk.size;
+            assert!(ops <= 10 && faults <= 2, "{file}, seed {}: {shrunk}", plan.seed);
+            assert!(shrunk.runs <= 500 && shrunk.cut_off.is_none(), "{file}, seed {}: {shrunk}", plan.seed);
+            assert!(small.problems(Source { file: "", text: "" }).is_empty());
+            assert!(needs.faults.iter().all(|fault| fault.needed) && needs.deviations.iter().all(|deviation| deviation.needed));
+            // Its file gives the same run.
+            let read: Plan = crate::input::toml::from_str("small.toml", &small.to_toml()).unwrap();
+            let outcome = outcome(&read);
+            let recorded = read.recorded.as_ref().unwrap();
+            assert_eq!((recorded.digest, &recorded.plan), (outcome.digest, &read.fingerprint()));
+            assert_eq!(trial::first_violation(&outcome, &claim), Some(&violation));
+        }
+    }
+}
+
+#[test]
+fn the_same_plan_shrinks_to_the_same_plan_in_as_many_runs() {
+    let scenario = scenario("smoke/counter-faults.toml", deviating);
+    let claim = claim("counter-never-goes-back");
+    for plan in failing(&scenario, &claim, 3) {
+        let [one, other] = [shrunk(&plan, &claim), shrunk(&plan, &claim)];
+        assert_eq!(one.plan.to_toml(), other.plan.to_toml());
+        assert_eq!((one.shrunk, one.needs), (other.shrunk, other.needs));
+    }
+}
+
+#[test]
+fn a_shrunk_plan_does_not_shrink_any_further() {
+    let scenario = scenario("smoke/counter-faults.toml", deviating);
+    let claim = claim("no-increment-is-lost");
+    let small = shrunk(&failing(&scenario, &claim, 1)[0], &claim);
+    let again = shrunk(&small.plan, &claim);
+    assert_eq!((again.shrunk.size.ops, again.shrunk.size.faults), (small.shrunk.size.ops, small.shrunk.size.faults));
+}
+
+#[test]
+fn what_never_comes_true_keeps_its_bound_and_all_operations_before_the_faults_heal() {
+    // A process that stays down for longer than the bound.
+    let text = r#"
+        name = "stuck"
+        why = "a test"
+        [phases]
+        safety = "20s"
+        liveness = "30s"
+        [workload]
+        kind = "counter"
+        clients = 3
+        increments = 4
+        think = "100ms..2s"
+        [[fault]]
+        kind = "loss"
+        chance = 0.1
+        [[fault]]
+        kind = "crash"
+        at = "5s"
+        process = "client-1"
+        [[fault]]
+        kind = "forbidden"
+        at = "1s"
+        for = "19s"
+        client = "client-*"
+        [check]
+        always = ["no-increment-is-lost"]
+        eventually = [{ claim = "every-increment-ends", within = "100ms" }]
+    "#;
+    let scenario =
+        Scenario::parse(Path::new("stuck.toml"), Source { file: "stuck.toml", text }).unwrap_or_else(|problems| panic!("{problems}"));
+    let claim = claim("every-increment-ends");
+    let plan = failing(&scenario, &claim, 1).remove(0);
+    let found = shrunk(&plan, &claim);
+    assert_eq!(found.plan.check.eventually, plan.check.eventually);
+    assert_eq!(found.plan.end_at, found.plan.heal_at + plan.check.eventually[0].within.0);
+    assert!(found.plan.op.iter().all(|op| op.common.at <= found.plan.heal_at), "{}", found.plan.to_toml());
+    assert_eq!((found.plan.op.len(), found.plan.fault.len()), (1, 1), "{}", found.plan.to_toml());
+    assert!(found.needs.holds_without_faults && found.needs.faults[0].needed, "{}", found.needs);
+    assert!(found.plan.heal_at < SimTime::from_secs(5));
+}
+
+#[test]
+fn a_plan_that_holds_does_not_shrink() {
+    let plan = scenario("smoke/counter-calm.toml", |_| {}).draw(1);
+    assert!(shrink(&plan, &nothing(), &claim("no-increment-is-lost"), LIMITS, &Nobody).unwrap().is_none());
+}
+
+#[test]
+fn a_limit_keeps_the_smallest_plan_so_far() {
+    let scenario = scenario("smoke/counter-faults.toml", deviating);
+    let claim = claim("no-increment-is-lost");
+    let plan = failing(&scenario, &claim, 1).remove(0);
+    for (limits, cut_off) in [
+        (Limits { runs: 1, until: None }, CutOff::Runs),
+        (Limits { runs: 4, until: None }, CutOff::Runs),
+        (Limits { runs: u64::MAX, until: Some(std::time::Instant::now()) }, CutOff::Time),
+    ] {
+        let found = shrink(&plan, &nothing(), &claim, limits, &Nobody).unwrap().unwrap();
+        assert_eq!(found.shrunk.cut_off, Some(cut_off));
+        assert!(found.shrunk.size.ops <= plan.op.len() as u64);
+        assert!(trial::first_violation(&outcome(&found.plan), &claim).is_some());
+    }
+}
+
+#[test]
+fn two_faults_of_which_each_is_enough_are_named_together() {
+    let mut plan = failing(&scenario("negative/counter-blind-writer.toml", |_| {}), &claim("counter-never-goes-back"), 1).remove(0);
+    let again = plan.fault[0].clone();
+    plan.fault.push(again);
+    let needs = needs_of(&plan, &nothing(), &claim("counter-never-goes-back")).unwrap();
+    assert!(needs.holds_without_faults && needs.faults.iter().all(|fault| !fault.needed));
+    assert_eq!(needs.together.len(), 1, "{needs}");
+}

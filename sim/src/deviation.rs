@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use clap::ValueEnum;
 use ipam_core::byom::Policy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -99,6 +100,23 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
         index += 1;
     }
     a.len() == b.len() && index == a.len()
+}
+
+/// Which behaviour of the systems under test runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// Every known hazard mended.
+    #[value(help = None)]
+    Hardened,
+    /// As upstream is today.
+    #[value(help = None)]
+    Upstream,
+}
+
+/// The deviations that upstream has.
+pub fn upstream() -> impl Iterator<Item = DeviationName> {
+    ALL.iter().filter(|deviation| deviation.upstream).filter_map(|deviation| DeviationName::new(deviation.name))
 }
 
 /// The name of a deviation that exists.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::claim::ClaimName;
 use crate::cluster::Knobs;
 use crate::cluster::server::ServerDelays;
-use crate::deviation::DeviationName;
+use crate::deviation::{self, DeviationName, Profile};
 use crate::draw::{Concern, Draw};
 use crate::fault::{DraftFault, Fault, Window};
 use crate::input::kinds::Kinds;
@@ -38,7 +38,10 @@ pub struct Scenario {
     /// A negative scenario: the claim that must be violated within its seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<ClaimName>,
-    /// What the system under test does differently.
+    /// The behaviour to run; default `hardened`. `upstream` turns every deviation on that upstream has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+    /// What the system under test does differently, besides the profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<DeviationName>,
     /// Documented hazards that excuse a violation.
@@ -79,6 +82,9 @@ pub struct Variant {
     /// See [`Scenario::expect`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<ClaimName>,
+    /// See [`Scenario::profile`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// See [`Scenario::deviations`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<DeviationName>>,
@@ -280,15 +286,17 @@ impl Scenario {
     pub fn each(&self) -> Vec<Scenario> {
         let whole = Scenario { variant: Vec::new(), ..self.clone() };
         if self.variant.is_empty() {
-            return vec![whole];
+            return vec![whole.with_profile()];
         }
         let of = |variant: &Variant| {
-            let Variant { name, why, seeds, expect, deviations, excuses, phases, cluster, workload, op, fault, check } = variant.clone();
+            let Variant { name, why, seeds, expect, profile, deviations, excuses, phases, cluster, workload, op, fault, check } =
+                variant.clone();
             Scenario {
                 name,
                 why,
                 seeds: seeds.unwrap_or(whole.seeds),
                 expect: expect.or_else(|| whole.expect.clone()),
+                profile: profile.or(whole.profile),
                 deviations: deviations.unwrap_or_else(|| whole.deviations.clone()),
                 excuses: excuses.unwrap_or_else(|| whole.excuses.clone()),
                 phases: phases.unwrap_or_else(|| whole.phases.clone()),
@@ -300,7 +308,17 @@ impl Scenario {
                 variant: Vec::new(),
             }
         };
-        self.variant.iter().map(of).collect()
+        self.variant.iter().map(of).map(Scenario::with_profile).collect()
+    }
+
+    /// The same with the deviations of its profile.
+    fn with_profile(mut self) -> Self {
+        if self.profile.take() == Some(Profile::Upstream) {
+            self.deviations.extend(deviation::upstream());
+            self.deviations.sort();
+            self.deviations.dedup();
+        }
+        self
     }
 
     /// Manifests are named relative to the scenario.

@@ -7,6 +7,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ipam_reports::SeedRange;
 
+use crate::deviation::Profile;
 use crate::time::Span;
 
 /// Deterministic chaos testing of Kubernetes IP-address management.
@@ -268,17 +269,6 @@ pub enum Format {
     /// For programs.
     #[value(help = None)]
     Json,
-}
-
-/// Which behaviour of the systems under test runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Profile {
-    /// Every known hazard mended.
-    #[value(help = None)]
-    Hardened,
-    /// As the reference behaves.
-    #[value(help = None)]
-    Upstream,
 }
 
 /// What can be listed.

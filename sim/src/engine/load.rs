@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::cli::CliError;
-use crate::cli::args::{Profile, RunArgs, Setting};
-use crate::deviation::{self, DeviationName};
+use crate::cli::args::{RunArgs, Setting};
+use crate::deviation::{self, DeviationName, Profile};
 use crate::input::manifest;
 use crate::input::{Problem, Problems, Source};
 use crate::scenario::{self, Scenario};
@@ -105,9 +105,7 @@ fn change_deviations(scenario: &mut Scenario, profile: Option<Profile>, add: &[D
     match profile {
         Some(Profile::Hardened) => active.retain(|name| !upstream(name)),
         Some(Profile::Upstream) => {
-            active.extend(
-                deviation::ALL.iter().filter(|deviation| deviation.upstream).filter_map(|deviation| DeviationName::new(deviation.name)),
-            );
+            active.extend(deviation::upstream());
         }
         None => {}
     }

@@ -1,7 +1,8 @@
 //! Help, flags and completions.
 
 use super::*;
-use crate::cli::args::{Profile, Setting, Shard, What};
+use crate::cli::args::{Setting, Shard, What};
+use crate::deviation::Profile;
 
 #[test]
 fn help_fits_a_screen_and_shows_examples() {

@@ -259,13 +259,19 @@ impl VmAccess for Machines {
 
     async fn send_user_data(&self, address: &Address, id: &str, _: &Arc<str>, timeout: Option<Duration>) -> Result<(), VmError> {
         let Some(fabric) = self.fabric() else { return Err(VmError::Refused) };
-        let send = async {
+        // The caller's time ends the attempt to connect; the handshake and what follows it have no end of their own (B C2, W25).
+        let connect = async {
             match self.reach(&fabric, address).await {
-                Reached::Up => {}
-                Reached::Refused => return Err(VmError::Refused),
-                // The handshake has no end of its own (B C2).
-                Reached::Silence | Reached::Nothing => return std::future::pending().await,
+                Reached::Up => Ok(true),
+                Reached::Silence => Ok(false),
+                Reached::Refused => Err(VmError::Refused),
+                Reached::Nothing => std::future::pending().await,
             }
+        };
+        if !self.in_time(&fabric, timeout, connect).await? {
+            return std::future::pending().await;
+        }
+        let send = async {
             if !fabric.travel(self.from, self.shared.vms).await {
                 return std::future::pending().await;
             }
@@ -293,7 +299,7 @@ impl VmAccess for Machines {
             }
             if fabric.travel(self.shared.vms, self.from).await { Ok(()) } else { std::future::pending().await }
         };
-        self.in_time(&fabric, timeout, send).await
+        send.await
     }
 
     async fn reboot(&self, address: &Address, fence: Option<&str>) -> Result<Reboot, VmError> {
@@ -339,6 +345,8 @@ impl VmAccess for Machines {
 
 #[cfg(test)]
 mod tests {
+    use ipam_core::race::{Either, race};
+
     use super::*;
     use crate::testbed::Testbed;
 
@@ -425,13 +433,16 @@ mod tests {
             let answer = async |how| {
                 vms.break_down(&address(), how, Span::secs(30));
                 let probe = vms.probe(&address(), SECOND * 2).await;
-                let data = vms.send_user_data(&address(), "a", &"data".into(), Some(SECOND * 5)).await;
+                let data = match race(give(&vms, "a"), bed.rt.sleep(SECOND * 20)).await {
+                    Either::Left(data) => Some(data),
+                    Either::Right(()) => None,
+                };
                 bed.wait(SECOND * 30).await;
                 (probe, data)
             };
-            assert_eq!(answer(Breakage::Refusing).await, (Err(VmError::Refused), Err(VmError::Refused)));
-            assert_eq!(answer(Breakage::Dead).await, (Err(VmError::Timeout), Err(VmError::Timeout)));
-            assert_eq!(answer(Breakage::Hung).await, (Ok(()), Err(VmError::Timeout)), "a connect says nothing about who listens");
+            assert_eq!(answer(Breakage::Refusing).await, (Err(VmError::Refused), Some(Err(VmError::Refused))));
+            assert_eq!(answer(Breakage::Dead).await, (Err(VmError::Timeout), Some(Err(VmError::Timeout))));
+            assert_eq!(answer(Breakage::Hung).await, (Ok(()), None), "a connect says nothing about who listens, and then there is no end");
             assert_eq!(give(&vms, "a").await, Ok(()));
         });
     }

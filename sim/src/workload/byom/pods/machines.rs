@@ -189,7 +189,7 @@ impl Machines {
         }
     }
 
-    /// Breaks a VM for a while. A VM that was dead comes back booted, one that was cut off or hung as it was.
+    /// Breaks a VM for a while. Afterwards it is as it was.
     pub(super) fn break_down(&self, address: &Address, how: Breakage, lasts: Span) {
         let Some(fabric) = self.fabric() else { return };
         self.look(address, |machine| machine.broken = Some(how));

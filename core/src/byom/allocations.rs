@@ -103,7 +103,8 @@ impl Allocations {
     /// Sets the record under a key; the previous one is returned.
     pub fn insert(&mut self, id: Arc<str>, record: impl Into<Arc<IpAllocation>>) -> Option<Arc<IpAllocation>> {
         let record = record.into();
-        let previous = self.remove(&id);
+        // Removing what is not there would copy its way down the tree.
+        let previous = if self.by_id.contains_key(&id) { self.remove(&id) } else { None };
         self.null = false;
         let entry = measure(|out| record.write_entry(&id, out));
         self.entries_len += entry.len;

@@ -51,8 +51,13 @@ pub struct PoolData {
 }
 
 impl PoolConfigMap {
-    /// A new object as the pool creates it, with the two labels of B §1.1.
+    /// A new object as the pool creates it.
     pub fn new(key: &ObjectKey, document: JsonText<PoolDocument>) -> Self {
+        Self::empty(key).with_document(document)
+    }
+
+    /// The same without a document, with the two labels of B §1.1.
+    pub fn empty(key: &ObjectKey) -> Self {
         let label = |name: &str, value: &str| (format!("app.kubernetes.io/{name}"), value.to_owned());
         let metadata = ObjectMeta {
             name: Some(key.name().to_owned()),
@@ -60,7 +65,7 @@ impl PoolConfigMap {
             labels: Some([label("name", "cloud-api-adaptor"), label("component", "byom-ip-pool-state")].into()),
             ..ObjectMeta::default()
         };
-        Self { metadata, ..Self::default() }.with_document(document)
+        Self { metadata, ..Self::default() }
     }
 
     /// The document; `None` if there is no such entry.

@@ -153,6 +153,11 @@ impl<C: Clone, V: Clone, M: Clone, O: Clone> Clone for VmPool<C, V, M, O> {
 pub(super) struct Snapshot(Option<Arc<PoolConfigMap>>);
 
 impl Snapshot {
+    /// Whether there is no ConfigMap.
+    pub(super) fn is_absent(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub(super) fn found(&self) -> Found<'_> {
         match self.0.as_deref().and_then(PoolConfigMap::document).map(JsonText::parse) {
             None => Found::Missing,
@@ -291,7 +296,20 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 Call::Create { namespace: key.namespace().map(Arc::from), body: Arc::new(body), dry: Dry::No }
             }
         };
-        let result = self.send(call, budget).await.map(drop);
+        self.send_write(call, budget, effort).await.map(drop)
+    }
+
+    /// Creates the ConfigMap without a document: a place to which one can be written.
+    pub(super) async fn make_place(&self, budget: &Budget, effort: &mut Effort) -> Result<Snapshot, ApiError> {
+        effort.writes += 1;
+        let key = &self.settings.config_map;
+        let body = Arc::new(PoolConfigMap::empty(key));
+        let call = Call::Create { namespace: key.namespace().map(Arc::from), body, dry: Dry::No };
+        self.send_write(call, budget, effort).await.map(|place| Snapshot(Some(place)))
+    }
+
+    async fn send_write(&self, call: Call<PoolConfigMap>, budget: &Budget, effort: &mut Effort) -> Result<Arc<PoolConfigMap>, ApiError> {
+        let result = self.send(call, budget).await;
         if let Err(error) = &result {
             effort.conflicts += u32::from(error.is_conflict());
             effort.create_races += u32::from(error.is_already_exists());

@@ -16,6 +16,11 @@ pub(super) fn measure(write: impl FnOnce(&mut Measure) -> fmt::Result) -> Measur
 /// Writes `text` as a JSON string, with its quotes.
 pub(super) fn write_string(out: &mut impl Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
+    // Almost every text: names and addresses.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&')) {
+        out.write_str(text)?;
+        return out.write_char('"');
+    }
     let mut plain_from = 0;
     for (at, character) in text.char_indices() {
         let short = match character {

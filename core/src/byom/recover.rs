@@ -56,7 +56,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     async fn recover_within(&self, mut budget: Budget, effort: &mut Effort) -> Result<Recovered, PoolError> {
         loop {
             let guard = self.lock(effort).await;
-            let snapshot = match self.read(&budget, effort).await {
+            let mut snapshot = match self.read(&budget, effort).await {
                 Ok(snapshot) => snapshot,
                 Err(error) => {
                     drop(guard);
@@ -66,7 +66,21 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
             };
             let mut decision = self.decide(&snapshot, Command::Recover { owners: None });
             if matches!(decision.answer, Err(Refusal::Missing | Refusal::NullMap)) {
-                // Asked after the read that found nothing, and written only if there is still nothing then.
+                if snapshot.is_absent() {
+                    // Nothing is written if nobody knows the owners.
+                    self.live_owners().await?;
+                    // A create is guarded by nothing. If it carried the document, one that is held up would bring owners back
+                    // as they were before the ConfigMap was made anew, used, and deleted again.
+                    match self.make_place(&budget, effort).await {
+                        Ok(place) => snapshot = place,
+                        Err(error) => {
+                            drop(guard);
+                            self.pause(error, &mut budget, effort).await.map_err(PoolError::Updating)?;
+                            continue;
+                        }
+                    }
+                }
+                // Asked after the read that found nothing, and written only if nothing was written there since.
                 let owners = self.live_owners().await?;
                 decision = self.decide(&snapshot, Command::Recover { owners: Some(&owners) });
             }

@@ -8,11 +8,14 @@
 
 mod floor;
 mod measure;
+mod pool;
 mod product;
 
 use std::time::{Duration, Instant};
 
+use ipam_sim::workload::byom::burst::RetryName;
 use measure::{Effort, Table, alternate, per, resident_bytes, time, undisturbed};
+use pool::Bursts;
 
 /// Requests of one simulation: about as many as a scenario makes.
 const REQUESTS: u64 = 3_000;
@@ -30,8 +33,8 @@ fn main() {
     let effort = if arguments.iter().any(|argument| argument == "--bench") { Effort::Full } else { Effort::Smoke };
     let filter = arguments.into_iter().find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let mut table = Table::new();
-    let groups: [(&str, Group); 5] =
-        [("request", requests), ("fan-out", fan_out), ("seed", fixed_cost), ("threads", threads), ("memory", memory)];
+    let groups: [(&str, Group); 6] =
+        [("request", requests), ("fan-out", fan_out), ("seed", fixed_cost), ("threads", threads), ("pool", pools), ("memory", memory)];
     for (name, group) in groups {
         if name.contains(&filter) {
             eprintln!("measuring: {name}");
@@ -110,6 +113,43 @@ fn threads(effort: Effort, table: &mut Table) {
     let figure = |threads: usize, clock: usize| undisturbed(&rounds.iter().map(|round| round[threads - 1][clock]).collect::<Vec<_>>());
     table.factor("two threads against one, by processor time", 2.0 * figure(1, 1) / figure(2, 1), 1.8);
     table.factor("the same by the wall clock (two idle cores)", 2.0 * figure(1, 0) / figure(2, 0), 1.8);
+}
+
+/// Bursts of 64 adaptors on one thread and on two, and one allocation in pools of two sizes.
+fn pools(effort: Effort, table: &mut Table) {
+    let seeds = effort.scale(100);
+    for (name, retry) in [
+        ("4 attempts x5", RetryName::DefaultBackoff),
+        ("5 attempts x1", RetryName::DefaultRetry),
+        ("12 attempts, full jitter", RetryName::Twelve),
+    ] {
+        // Runs a sweep on each thread; returns the mean processor time of a thread.
+        let sweep = |threads: u64| -> f64 {
+            let used: Duration = std::thread::scope(|scope| {
+                let sweep = |thread| time(&mut || assert!(Bursts::of_64(retry).run(thread * seeds..(thread + 1) * seeds) > 0));
+                let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || sweep(thread))).collect();
+                running.into_iter().map(|thread| thread.join().expect("a sweep ends")).sum()
+            });
+            used.as_secs_f64() / threads as f64
+        };
+        let rounds: Vec<[f64; 2]> = (0..effort.rounds(15)).map(|_| [sweep(1), sweep(2)]).collect();
+        for threads in [1, 2] {
+            let used = undisturbed(&rounds.iter().map(|round| round[threads - 1]).collect::<Vec<_>>());
+            let target = if threads == 2 { 1_000.0 } else { 500.0 };
+            let what = format!("bursts/s of 64 adaptors, {name}, {threads} thread(s)");
+            table.factor(&what, (threads as u64 * seeds) as f64 / used, target);
+        }
+    }
+
+    // The records are as many in both pools; the rest of a run costs the same in both.
+    let allocations = 128;
+    let [small, large] = [256, 16_384].map(|addresses| Bursts::in_a_row(addresses, allocations));
+    let count = effort.scale(50);
+    let works = [&small, &large].map(|bursts| move || assert_eq!(bursts.run(0..count), count * u64::from(allocations)));
+    let [mut small, mut large] = works;
+    let [small, large] = alternate(effort.rounds(51), [&mut small, &mut large]);
+    let calls = count * u64::from(allocations);
+    table.ratio("one allocation, pool of 16384 against 256", &per(calls, &small), &per(calls, &large), Some(2.0));
 }
 
 /// Resident set after many small seeds against that after few.

@@ -13,11 +13,13 @@
 //!
 //! ```text
 //!   start:    record committed ──── PeerPod written ──── record seen again ──── user data
-//!   rebuild:             finds no document ──── lists PeerPods ──── writes the document
+//!   rebuild:             finds no document ──── lists PeerPods ──── writes the document where it found none
 //! ```
 //!
 //! Either the PeerPod is written before the list, and then it is in the new document; or the record is looked for
-//! after the document was found missing, and then it is not found and the start gives up.
+//! after the document was found missing, and then it is not found and the start gives up. The new document replaces the
+//! very ConfigMap without a document that was found (if there is none, one is made first), so it is not written when somebody
+//! else made the document meanwhile, not even if that was used and lost again.
 
 mod adaptor;
 mod controller;

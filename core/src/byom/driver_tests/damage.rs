@@ -53,8 +53,25 @@ fn a_document_that_is_lost_between_read_and_write_is_rebuilt() {
         Act::Serve
     });
     bed.allocate(&bed.process(), "b").unwrap();
-    assert_eq!(bed.log(), "GGPGGCGP");
+    assert_eq!(bed.log(), "GGPGGCPGP");
     assert_eq!(bed.holders().into_iter().map(|(id, _)| id).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[test]
+fn a_create_that_is_held_up_brings_no_former_owners_back() {
+    let bed = Bed::recovered(Policy::hardened(), &POOL);
+    bed.store(|store| store.object = None);
+    // While the create is on its way, others make the document and use it, and it is lost again.
+    let owners = bed.owners.clone();
+    bed.script(move |letter, _| {
+        if letter == "C" {
+            *owners.0.lock().unwrap() = Some(vec![owner("later", "10.0.0.2")]);
+        }
+        Act::Serve
+    });
+    bed.know(vec![owner("former", "10.0.0.1")]);
+    bed.recover(&bed.process()).unwrap();
+    assert_eq!(bed.holders().into_iter().map(|(id, _)| id).collect::<Vec<_>>(), ["later"]);
 }
 
 #[test]

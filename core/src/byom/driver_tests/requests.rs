@@ -44,7 +44,7 @@ fn hardened_makes_few_requests() {
     bed.know(Vec::new());
     let pool = bed.process();
     bed.recover(&pool).unwrap();
-    assert_eq!((bed.log().as_str(), bed.document().version), ("GC", 2), "recover on first start");
+    assert_eq!((bed.log().as_str(), bed.document().version), ("GCP", 2), "recover on first start");
     bed.recover(&pool).unwrap();
     assert_eq!(bed.log(), "G", "nothing to recover");
 

@@ -13,27 +13,32 @@ use parking_lot::Mutex;
 use crate::draw::Draw;
 use crate::env::SimEnv;
 use crate::net::Sampler;
+use crate::rt::Rt;
+use crate::time::SimTime;
 
-/// When the process last learned something, in microseconds of its monotonic clock.
+/// When the process last learned something.
 ///
 /// What it does at that very moment follows from what it learned, and takes the time that it needs to think. After a sleep
 /// of its own it knows what to do.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Learned(Arc<AtomicU64>);
-
-impl Learned {
-    fn now(&self, env: &SimEnv) {
-        self.0.store(instant(env), Ordering::Relaxed);
-    }
-
-    fn just_now(&self, env: &SimEnv) -> bool {
-        self.0.load(Ordering::Relaxed) == instant(env)
-    }
+#[derive(Clone)]
+pub(super) struct Learned {
+    rt: Rt,
+    at: Arc<AtomicU64>,
 }
 
-/// Never 0: nothing was learned at 0.
-fn instant(env: &SimEnv) -> u64 {
-    crate::time::micros(env.monotonic()) + 1
+impl Learned {
+    /// Nothing yet.
+    pub(super) fn nothing(rt: &Rt) -> Self {
+        Self { rt: rt.clone(), at: Arc::new(AtomicU64::new(SimTime::NEVER.as_micros())) }
+    }
+
+    fn now(&self) {
+        self.at.store(self.rt.now().as_micros(), Ordering::Relaxed);
+    }
+
+    fn just_now(&self) -> bool {
+        self.at.load(Ordering::Relaxed) == self.rt.now().as_micros()
+    }
 }
 
 /// A client that thinks before each request that follows an answer.
@@ -49,11 +54,11 @@ impl<C: Client> Client for Thinking<C> {
     type Watch<K: Object> = C::Watch<K>;
 
     async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
-        if !self.think.is_zero() && self.learned.just_now(&self.env) {
+        if !self.think.is_zero() && self.learned.just_now() {
             self.env.sleep(self.think).await;
         }
         let result = self.client.send(request).await;
-        self.learned.now(&self.env);
+        self.learned.now();
         result
     }
 
@@ -83,7 +88,7 @@ impl VmAccess for Dialed {
         let dead = self.dead.iter().any(|dead| dead.key() == address.key());
         let (wait, result) = if dead || takes > timeout { (timeout, Err(VmError::Timeout)) } else { (takes, Ok(())) };
         self.env.sleep(wait).await;
-        self.learned.now(&self.env);
+        self.learned.now();
         result
     }
 

@@ -19,9 +19,9 @@ pub struct BurstDraft {
     pub instances: Choice<u32>,
     /// How many allocations each of them makes.
     pub allocations: Choice<u32>,
-    /// How many addresses the pool has for each adaptor, besides those that are taken.
-    pub addresses_per_instance: Choice<u32>,
-    /// How many addresses the pool has in total, instead of so many for each adaptor.
+    /// How many addresses the pool has for each allocation, besides those that are taken.
+    pub addresses_per_allocation: Choice<u32>,
+    /// How many addresses the pool has in total, instead of so many for each allocation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Choice<u32>>,
     /// How many addresses have a record at the beginning.
@@ -47,7 +47,7 @@ impl Default for BurstDraft {
         Self {
             instances: Choice::OneOf(vec![2, 4, 8, 16, 32, 64]),
             allocations: Choice::Is(1),
-            addresses_per_instance: Choice::Is(2),
+            addresses_per_allocation: Choice::Is(2),
             addresses: None,
             taken: Choice::Is(0),
             dead: Choice::Is(0),
@@ -75,11 +75,6 @@ impl BurstDraft {
             think: think(),
         }
     }
-
-    /// The addresses of a pool with `per_instance` for each adaptor, or with as many as were drawn.
-    fn addresses(instances: u32, per_instance: u32, taken: u32, total: Option<u32>) -> u32 {
-        total.unwrap_or_else(|| instances.saturating_mul(per_instance).saturating_add(taken))
-    }
 }
 
 impl Draft for BurstDraft {
@@ -96,7 +91,7 @@ impl Draft for BurstDraft {
         let operations = instances.saturating_mul(most(&self.allocations));
         let total = match &self.addresses {
             Some(addresses) => most(addresses),
-            None => instances.saturating_mul(most(&self.addresses_per_instance)).saturating_add(most(&self.taken)),
+            None => operations.saturating_mul(most(&self.addresses_per_allocation)).saturating_add(most(&self.taken)),
         };
         let mut problems = Problems::new();
         problems.append(at_most(source, "instances", "`workload.instances`", instances, u64::from(CLIENTS_MAX)));
@@ -113,16 +108,16 @@ impl Draft for BurstDraft {
 
     fn draw(&self, draw: &mut Draw) -> (BurstPlan, Vec<Op>) {
         let instances = self.instances.draw(draw).max(1);
-        let per_instance = self.addresses_per_instance.draw(draw);
+        let per_allocation = self.addresses_per_allocation.draw(draw);
         let total = self.addresses.as_ref().map(|addresses| addresses.draw(draw));
         let taken = self.taken.draw(draw);
-        let plan = BurstPlan {
+        let mut plan = BurstPlan {
             dead: self.dead.draw(draw),
             retry: self.retry.draw(draw),
             throttle: self.throttle.draw(draw),
             probes: self.probes.draw(draw),
             think: self.think.draw(draw),
-            ..self.plan(instances, Self::addresses(instances, per_instance, taken, total), taken)
+            ..self.plan(instances, 0, taken)
         };
         let spread = self.spread.draw(draw).0;
         let mut ops = Vec::new();
@@ -134,6 +129,8 @@ impl Draft for BurstDraft {
                 ops.push(With { common: Turn { at, actor: actor.clone() }, kind: OpKind::Allocate(allocate) });
             }
         }
+        let for_all = u32::try_from(ops.len()).unwrap_or(u32::MAX).saturating_mul(per_allocation);
+        plan.addresses = total.unwrap_or_else(|| for_all.saturating_add(taken));
         (plan, ops)
     }
 }

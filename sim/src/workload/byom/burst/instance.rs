@@ -94,7 +94,7 @@ impl Instance {
             None => RateLimited::unlimited(plain, env.clone()),
         };
         let client = Transparent::new(limited, env.clone(), Policy::ClientGo);
-        let learned = Learned::default();
+        let learned = Learned::nothing(&fabric.rt);
         let vms = Dialed {
             env: env.clone(),
             dial: plan.dial.sampler(),

@@ -181,6 +181,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_that_shrinks_says_how_small_it_is() {
+        let progress = Progress::default();
+        progress.begin_runs("no-increment-is-lost", 1)[0].count(true);
+        progress.say("3 operations, 1 fault".to_owned());
+        assert_eq!(message(&progress.stage(), 1, false), "  3 operations, 1 fault");
+        assert_eq!(message(&progress.stage(), 1, true), "  stopping");
+        progress.begin("next", None, 1);
+        assert_eq!(message(&progress.stage(), 1, false), "  1 violated");
+    }
+
+    #[test]
     fn templates_are_valid() {
         for bounded in [true, false] {
             for color in [true, false] {

@@ -22,7 +22,7 @@ use super::shrink::Explainer;
 use super::tables::{ReleaseOnPanic, Tables};
 use crate::claim::ClaimName;
 use crate::cli::args::RunArgs;
-use crate::cli::{CliError, Progress, SeedCounter};
+use crate::cli::{CliError, Progress, STACK, SeedCounter};
 use crate::plan::{Plan, hash_text};
 use crate::world::{Outcome, Stage, Wish, run as run_plan};
 
@@ -112,7 +112,7 @@ fn sweep(
     let jobs = jobs.min(usize::try_from(range.count().div_ceil(u128::from(CHUNK))).unwrap_or(usize::MAX)).max(1);
     let counters = progress.begin(&ready.scenario.name, u64::try_from(range.count()).ok(), jobs);
     let next_chunk = AtomicU64::new(0);
-    let work = |counter: &SeedCounter| {
+    let work = &|counter: &SeedCounter| {
         let _others_go_on = ReleaseOnPanic(tables);
         let mut result = empty_result(ready);
         loop {
@@ -147,7 +147,9 @@ fn sweep(
         work(&counters[0])
     } else {
         std::thread::scope(|scope| {
-            let workers: Vec<_> = counters.iter().map(|counter| scope.spawn(|| work(counter))).collect();
+            let spawn = |counter| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || work(counter));
+            let workers = counters.iter().map(|counter| spawn(counter).unwrap_or_else(|error| panic!("failed to start a thread: {error}")));
+            let workers: Vec<_> = workers.collect();
             let mut whole = empty_result(ready);
             for worker in workers {
                 match worker.join() {

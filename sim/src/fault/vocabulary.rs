@@ -88,7 +88,11 @@ macro_rules! faults {
                     let variants: Vec<Vec<FaultKind>> = vec![ $(
                         Resolve::simpler(&fault.$field, names)
                             .into_iter()
-                            .map(|value| FaultKind::$Variant($Variant { $field: value, ..fault.clone() }))
+                            .map(|value| {
+                                let mut simpler = fault.clone();
+                                simpler.$field = value;
+                                FaultKind::$Variant(simpler)
+                            })
                             .collect()
                     ),* ];
                     variants.concat()

@@ -168,3 +168,51 @@ fn two_faults_of_which_each_is_enough_are_named_together() {
     assert!(needs.holds_without_faults && needs.faults.iter().all(|fault| !fault.needed));
     assert_eq!(needs.together.len(), 1, "{needs}");
 }
+
+#[test]
+fn a_crash_in_a_pool_of_pods_shrinks_to_one_node_and_nobody_who_does_not_matter() {
+    // As the threads of the program that run plans.
+    let thread = std::thread::Builder::new().stack_size(crate::cli::STACK).spawn(shrink_a_crash_in_a_pool).unwrap();
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+fn shrink_a_crash_in_a_pool() {
+    let text = r#"
+        name = "null-map"
+        why = "a test"
+        deviations = ["byom-null-map", "byom-select-first", "byom-four-attempts"]
+        [phases]
+        safety = "2m"
+        liveness = "5m"
+        [workload]
+        kind = "byom"
+        nodes = 4
+        controllers = 2
+        addresses = 8
+        pods = 6
+        edits = 1
+        edit = "null-map"
+        events = "10s..40s"
+        [[fault]]
+        kind = "pause"
+        process = "one:adaptor-*"
+        [[fault]]
+        kind = "partition"
+        from = "one:adaptor-*"
+        to = "apiserver-*"
+        for = "1s..5s"
+        [check]
+        always = ["no-process-panics"]
+    "#;
+    let source = Source { file: "null-map.toml", text };
+    let scenario = Scenario::parse(Path::new("null-map.toml"), source).unwrap_or_else(|problems| panic!("{problems}"));
+    let claim = claim("no-process-panics");
+    for plan in failing(&scenario, &claim, 2) {
+        let Found { plan: small, needs, shrunk, .. } = shrunk(&plan, &claim);
+        assert!(small.workload.work().sensible(&small.op), "{}", small.to_toml());
+        let crate::plan::WorkloadPlan::Byom(pods) = &small.workload else { panic!("another workload") };
+        assert_eq!((pods.nodes, pods.controllers, small.cluster.api_servers), (1, 1, 1), "{shrunk}");
+        assert!(shrunk.size.ops <= 3 && shrunk.size.faults == 0, "{shrunk}");
+        assert_eq!(needs.to_string(), "no fault, but the deviation byom-null-map; passes without it");
+    }
+}

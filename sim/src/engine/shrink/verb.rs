@@ -51,7 +51,7 @@ pub(in crate::engine) fn shrink(args: &ShrinkArgs, progress: &Progress) -> Resul
     let limits = Limits { runs: args.runs.unwrap_or(RUNS), until: Some(until) };
     let outcome = run_seed(&plan, &stage, Wish::default()).map_err(CliError::harness)?;
     let claim = claim(args, &file, &outcome)?;
-    let counters = progress.begin_runs(&format!("{claim}"), 1);
+    let counters = progress.begin_runs(claim.as_str(), 1);
     let bar = Bar { progress, counter: &counters[0] };
     let found = shrink_plan(&plan, &stage, &claim, limits, &bar).map_err(CliError::harness)?;
     let Some(Found { plan: smaller, violation, needs, mut shrunk }) = found else {

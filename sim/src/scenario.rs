@@ -216,7 +216,7 @@ kinds! {
         /// Clients increment a number in one ConfigMap.
         "counter" => Counter(CounterDraft),
         /// Pods run in the VMs of a BYOM pool.
-        "byom" => Byom(PodsDraft),
+        "byom" => Byom(Box<PodsDraft>),
         /// Adaptors allocate from one BYOM pool, and nothing else happens.
         "byom-burst" => ByomBurst(BurstDraft),
     }

@@ -13,6 +13,8 @@
 //! digits enough: mean and standard error over 8,000 (N = 64) to 40,000 (N = 2) bursts. For simultaneous starts the printed
 //! tables are compared, too.
 
+#![expect(clippy::approx_constant, reason = "the tables hold measured probabilities")]
+
 use std::path::Path;
 
 use ipam_sim::deviation::DeviationName;

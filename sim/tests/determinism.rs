@@ -32,7 +32,9 @@ fn sweep(jobs: &str, scenario: &str) -> String {
 
 #[test]
 fn one_job_two_jobs_and_another_process_give_the_same_digest() {
-    for scenario in ["scenarios/smoke/counter-faults.toml", "scenarios/negative/counter-decides-once.toml"] {
+    for scenario in
+        ["scenarios/smoke/counter-faults.toml", "scenarios/negative/counter-decides-once.toml", "scenarios/chaos/byom-faults.toml"]
+    {
         let one = sweep("1", scenario);
         assert_eq!(one, sweep("2", scenario), "{scenario}: two jobs differ from one");
         assert_eq!(one, sweep("1", scenario), "{scenario}: a second process differs from the first");
@@ -41,17 +43,17 @@ fn one_job_two_jobs_and_another_process_give_the_same_digest() {
 
 #[test]
 fn a_seed_alone_gives_the_digest_that_it_gives_after_others() {
-    let scenario = Scenario::read(&root().join("scenarios/smoke/counter-faults.toml")).unwrap();
-    let stage = Stage::new(Vec::new());
-    let digest = |seed| run(&scenario.draw(seed), &stage, Wish::default()).digest;
-    let after_others: Vec<_> = (0..20).map(digest).collect();
-    let alone = std::thread::spawn(move || {
-        let scenario = Scenario::read(&root().join("scenarios/smoke/counter-faults.toml")).unwrap();
-        run(&scenario.draw(19), &Stage::new(Vec::new()), Wish::default()).digest
-    });
-    assert_eq!(after_others[19], alone.join().unwrap());
-    assert_eq!(after_others[7], digest(7), "a seed differs when it is run again in the same thread");
-    assert_ne!(after_others[0], after_others[1], "different seeds give different digests");
+    for file in ["scenarios/smoke/counter-faults.toml", "scenarios/chaos/byom-faults.toml", "scenarios/chaos/byom-roll-out.toml"] {
+        let read = move || Scenario::read(&root().join(file)).unwrap();
+        let scenario = read();
+        let stage = Stage::new(Vec::new());
+        let digest = |seed| run(&scenario.draw(seed), &stage, Wish::default()).digest;
+        let after_others: Vec<_> = (0..20).map(digest).collect();
+        let alone = std::thread::spawn(move || run(&read().draw(19), &Stage::new(Vec::new()), Wish::default()).digest);
+        assert_eq!(after_others[19], alone.join().unwrap(), "{file}");
+        assert_eq!(after_others[7], digest(7), "{file}: a seed differs when it is run again in the same thread");
+        assert_ne!(after_others[0], after_others[1], "different seeds give different digests");
+    }
 }
 
 #[test]
@@ -68,12 +70,17 @@ fn recording_does_not_change_the_run() {
 }
 
 /// Where the kept plans come from.
-const KEPT: [(&str, u64); 5] = [
+const KEPT: [(&str, u64); 10] = [
     ("smoke/counter-calm.toml", 1),
     ("smoke/counter-faults.toml", 3),
     ("smoke/counter-faults.toml", 11),
     ("smoke/counter-faults.toml", 27),
     ("negative/counter-decides-once.toml", 0),
+    ("smoke/byom-two.toml", 1),
+    ("chaos/byom-faults.toml", 3),
+    ("chaos/byom-faults.toml", 10),
+    ("chaos/byom-roll-out.toml", 2),
+    ("chaos/byom-state.toml", 5),
 ];
 
 /// Plans kept with their digests. A change that is meant to change behaviour re-records them with `UPDATE_PLANS=1`; any other
@@ -85,6 +92,7 @@ fn kept_plans_give_their_recorded_digests() {
     if update {
         for (scenario, seed) in KEPT {
             let scenario = Scenario::read(&root().join("scenarios").join(scenario)).unwrap();
+            let scenario = &scenario.each()[0];
             std::fs::write(folder.join(format!("{}-{seed}.toml", scenario.name)), scenario.draw(seed).to_toml()).unwrap();
         }
     }

@@ -134,8 +134,7 @@ mod tests {
         "b-1":{"allocationID":"b-1","ip":"10.0.0.2","allocatedAt":"2026-01-01T00:00:01Z"}},"availableIPs":["10.0.0.3"],"version":3}"#;
 
     fn edited(edit: Edit) -> Option<Value> {
-        let mut object = ConfigMap::default();
-        object.data = Some([(STATE_KEY.to_owned(), TEXT.to_owned())].into());
+        let object = ConfigMap { data: Some([(STATE_KEY.to_owned(), TEXT.to_owned())].into()), ..ConfigMap::default() };
         let text = edit.apply(object).data.unwrap().remove(STATE_KEY)?;
         Some(serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }

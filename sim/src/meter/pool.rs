@@ -1,5 +1,6 @@
 //! What the instances of a BYOM pool do to each other.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub struct PoolMeter {
     /// Whether anything was committed, so that `last` says what is stored.
     committed: bool,
     last_version: Option<i64>,
+    /// The processes of the pool; what others do to it is not its loss.
+    writers: BTreeSet<ProcessId>,
 }
 
 /// The document of an object, if it has a readable one.
@@ -59,6 +62,7 @@ impl PoolMeter {
             last: None,
             committed: false,
             last_version: None,
+            writers: BTreeSet::new(),
         }
     }
 
@@ -66,13 +70,16 @@ impl PoolMeter {
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
             EventKind::Note { process, note: Note::Pool(note) } => self.note(event.at, process, note),
-            EventKind::Commit { kind, key, before, after, .. } if kind == self.kind && *key == self.key => self.commit(before, after),
+            EventKind::Commit { client, kind, key, before, after, .. } if kind == self.kind && *key == self.key => {
+                self.commit(self.writers.contains(&client), before, after);
+            }
             _ => {}
         }
     }
 
     fn note(&mut self, at: SimTime, process: ProcessId, note: &PoolNote) {
         match note {
+            PoolNote::Configured { .. } => drop(self.writers.insert(process)),
             PoolNote::Asked { id } => {
                 self.counts.calls += 1;
                 self.began.get_or_insert(at);
@@ -143,18 +150,26 @@ impl PoolMeter {
         }
     }
 
-    fn commit(&mut self, before: Option<&Obj>, after: Option<&Obj>) {
+    fn commit(&mut self, by_pool: bool, before: Option<&Obj>, after: Option<&Obj>) {
         let (old, new) = (document(before), document(after));
         match (old, new) {
-            (Some(old), Some(new)) => {
+            (Some(old), Some(new)) if by_pool => {
                 for change in old.allocated.diff(&new.allocated) {
                     if let RecordChange::Removed(id, _) = change {
                         self.lose(id);
                     }
                 }
             }
-            (Some(old), None) => old.allocated.iter().for_each(|(id, _)| self.lose(id)),
-            (None, _) => {}
+            (None, Some(new)) if by_pool => {
+                let missing = self.calls.unordered().map(|(id, _)| id).filter(|id| new.allocated.get(id).is_none());
+                let missing: Vec<Arc<str>> = missing.cloned().collect();
+                missing.iter().for_each(|id| self.lose(id));
+            }
+            _ => {}
+        }
+        if new.is_none() {
+            // A document that was lost starts to count anew.
+            self.last_version = None;
         }
         if let Some(new) = new {
             let last = self.last_version.or(old.map(|old| old.version));

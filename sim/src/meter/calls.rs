@@ -28,6 +28,8 @@ pub(super) struct Call {
     pub(super) holds: Option<Address>,
     /// Somebody has begun to release it.
     pub(super) released: bool,
+    /// Its sandbox has ended.
+    pub(super) over: bool,
     /// Its record was lost after the call was told an address.
     pub(super) lost: bool,
     /// Its address had a second holder.
@@ -52,7 +54,7 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn begin(&mut self, id: &Arc<str>, process: ProcessId, asked: SimTime) {
-        let new = Call { process, asked, ended: None, holds: None, released: false, lost: false, shared: false };
+        let new = Call { process, asked, ended: None, holds: None, over: false, released: false, lost: false, shared: false };
         self.by_id
             .entry(id.clone())
             .and_modify(|call| {
@@ -83,7 +85,8 @@ impl Calls {
     /// The sandbox `id` holds `address` from now on.
     pub(super) fn hold(&mut self, id: &Arc<str>, address: &Address) {
         match self.by_id.get_mut(id) {
-            Some(call) if call.holds.is_none() => call.holds = Some(address.clone()),
+            // One that was over before it was told never uses it.
+            Some(call) if call.holds.is_none() && !call.over && !call.released => call.holds = Some(address.clone()),
             _ => return,
         }
         let holders = self.holders.entry(address.key().clone()).or_default();
@@ -100,7 +103,9 @@ impl Calls {
 
     /// The sandbox `id` holds nothing any more.
     pub(super) fn end(&mut self, id: &Arc<str>) {
-        let Some(address) = self.by_id.get_mut(id).and_then(|call| call.holds.take()) else { return };
+        let Some(call) = self.by_id.get_mut(id) else { return };
+        call.over = true;
+        let Some(address) = call.holds.take() else { return };
         if let Some(holders) = self.holders.get_mut(address.key()) {
             holders.retain(|holder| holder != id);
         }

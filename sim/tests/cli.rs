@@ -73,6 +73,14 @@ fn the_smoke_scenarios_are_green() {
 }
 
 #[test]
+fn the_capacity_scenarios_hold_what_the_pool_promises() {
+    let folder = Folder::new("capacity");
+    let (code, out, _) = run(&["run", "scenarios/capacity", "--seeds", "6", "--out", &folder.0.display().to_string()]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("ok  pool-large"), "{out}");
+}
+
+#[test]
 fn the_negative_scenarios_find_their_violations_and_the_replay_command_reproduces_them() {
     let folder = Folder::new("negative");
     let out_dir = folder.0.display().to_string();

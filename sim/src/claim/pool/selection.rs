@@ -31,6 +31,8 @@ pub(in super::super) struct ByHash {
     states: VecDeque<State>,
     /// The number of the first of them.
     first: u64,
+    /// Whether a commit was seen. What was there before the first one is only known from that.
+    committed: bool,
 }
 
 impl ByHash {
@@ -43,6 +45,9 @@ impl ByHash {
     }
 
     fn commit(&mut self, change: &Change) {
+        if !std::mem::replace(&mut self.committed, true) {
+            self.states.iter_mut().for_each(|state| *state = change.before.clone());
+        }
         if self.open.is_empty() {
             return;
         }

@@ -243,7 +243,7 @@ impl Narrator {
                 (self.process(*process), text)
             }
         };
-        TraceLine { event: number, at: Seconds::from_micros(record.at.as_micros()), place: place.to_owned(), what }
+        TraceLine { event: number, at: Seconds::from_micros(record.at.as_micros()), place: place.to_owned(), what, because: Vec::new() }
     }
 }
 

@@ -18,7 +18,8 @@ fn replayed() -> ReplayReport {
 }
 
 fn trace() -> Vec<TraceLine> {
-    let line = |event, at, place: &str, what: &str| TraceLine { event, at: seconds(at), place: place.into(), what: what.into() };
+    let line =
+        |event, at, place: &str, what: &str| TraceLine { event, at: seconds(at), place: place.into(), what: what.into(), because: vec![] };
     vec![line(0, 0.0, "api-1", "starts"), line(1, 12.09, "web-2", "holds 10.0.0.7"), line(2, 41.207, "web-5", "holds 10.0.0.7")]
 }
 

@@ -29,26 +29,37 @@
     if (micros < 1e6) return `${+(micros / 1e3).toPrecision(3)} ms`;
     if (micros < 120e6) return `${+(micros / 1e6).toPrecision(3)} s`;
     const seconds = Math.round(micros / 1e6), hours = Math.floor(seconds / 3600), minutes = Math.floor(seconds / 60) % 60;
-    return hours ? `${hours} h ${minutes} min` : `${minutes} min ${seconds % 60} s`;
+    return hours ? `${hours} h${minutes ? ` ${minutes} min` : ""}` : `${minutes} min${seconds % 60 ? ` ${seconds % 60} s` : ""}`;
   };
   const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
   const group = { request: "request", answer: "answer", commit: "commit", deliver: "deliver", note: "note", begin: "fault", end: "fault", fire: "fault" };
   const kindOf = (event) => group[event.k] || "process";
   const isBad = (event) => event.k === "crash" || event.k === "panic" || (event.e && event.e !== "ok");
   const laneName = (event) => (event.l === undefined ? "fault" : lanes[event.l].name);
+  // Who is behind an event: of a write the client, not the server that carried it out.
+  const whose = (number) => {
+    const event = at(number), call = event.k === "commit" && callOf.get(number);
+    return call ? lanes[call.l].name : laneName(event);
+  };
   const haystack = E.map((event, i) => `#${first + i} ${laneName(event)} ${event.p === undefined ? "" : lanes[event.p].name} ${event.x} ${event.d || ""}`.toLowerCase());
 
   // ----------------------------------------------------------------------------------------------------------- geometry
   const faultSlots = slots(T.faults, (fault) => fault.from, (fault) => fault.to);
   const shownSlots = Math.min(faultSlots.count, 6);
   const gutter = T.faults.length ? shownSlots * 14 + 10 : 4;
-  const LANE = lanes.length <= 12 ? 46 : lanes.length <= 20 ? 36 : lanes.length <= 32 ? 28 : 22;
-  const widths = lanes.map((lane) => (lane.role === "store" ? STORE_W : LANE));
-  const lefts = widths.map((_, i) => gutter + widths.slice(0, i).reduce((sum, width) => sum + width, 0));
+  const busy = new Set(E.flatMap((event) => [event.l, event.p]));
+  const LEFT = TIME_W + NO_W, WHO_W = Math.min(116, Math.max(40, ...lanes.map((lane) => lane.name.length * 6.4 + 8)));
+  let widths = [], lefts = [], lanesWidth = 0;
   const xOf = (lane) => lefts[lane] + widths[lane] / 2;
-  const lanesWidth = gutter + widths.reduce((sum, width) => sum + width, 0) + 6;
-  const LEFT = TIME_W + NO_W;
-  const whoWidth = Math.min(20, Math.max(5, ...lanes.map((lane) => lane.name.length)));
+  // The lanes take what the texts can spare; those in which nothing happens take little.
+  function layout() {
+    const quiet = lanes.filter((lane, i) => lane.role !== "store" && !busy.has(i)).length, loud = Math.max(1, lanes.length - quiet - 1);
+    const room = (stage.clientWidth - LEFT) * 0.5 - gutter - STORE_W - quiet * 16;
+    const each = clamp(Math.floor(room / loud), 19, 46);
+    widths = lanes.map((lane, i) => (lane.role === "store" ? STORE_W : busy.has(i) ? each : 16));
+    lefts = widths.map((_, i) => gutter + widths.slice(0, i).reduce((sum, width) => sum + width, 0));
+    lanesWidth = gutter + widths.reduce((sum, width) => sum + width, 0) + 6;
+  }
 
   // Gives each interval the first slot that is free, so that none lie on one another.
   function slots(intervals, from, to) {
@@ -165,7 +176,7 @@
     const failed = T.violations.filter((violation) => !violation.excuse);
     const jumps = [...boxes.values()].flatMap((box) => box.violations).map((violation) =>
       el("button", { class: violation.excuse ? "jump excused" : "jump", title: (violation.detail || []).join("\n"), onclick: () => go(violation.to, true) },
-        `\u2717 ${violation.claim}  ${violation.at_s.toFixed(3)} s${violation.excuse ? " (excused)" : ""}`));
+        `\u2717 ${violation.claim}  ${(Math.floor(violation.at_s * 1e3 + 1e-6) / 1e3).toFixed(3)} s${violation.excuse ? " (excused)" : ""}`));
     const theme = el("button", { title: "light or dark (t)", onclick: toggleTheme }, "\u25d0 theme");
     return el("header", {}, [
       el("h1", {}, `${T.scenario}, seed ${T.seed}`),
@@ -205,17 +216,15 @@
       return Boolean(state.chain);
     });
     chain.id = "chain";
-    return el("div", { class: "tools", role: "toolbar" }, [search, ...kinds, objects, followed, chain, count,
-      el("span", { class: "keys" }, [el("kbd", {}, "\u2191"), " ", el("kbd", {}, "\u2193"), " move  ", el("kbd", {}, "v"), " violation  ", el("kbd", {}, "/"), " filter  ", el("kbd", {}, "c"), " causes"])]);
+    return el("div", { class: "tools", role: "toolbar" }, [search, ...kinds, objects, followed, chain, count]);
   }
 
   function heads() {
     const names = el("div", { class: "names", style: `width:${lanesWidth}px;height:${HEAD}px` });
     if (T.faults.length) names.append(el("span", { class: "faults", style: `left:${gutter / 2 - 8}px` }, "faults"));
-    const busy = new Set(E.flatMap((event) => [event.l, event.p]));
     lanes.forEach((lane, i) => {
       const quiet = busy.has(i) ? "" : " quiet";
-      const button = el("button", { class: lane.role + quiet, style: `left:${xOf(i) - 8}px;width:16px`, "aria-pressed": "false", title: `${lane.name}: only this one`, onclick: () => {
+      const button = el("button", { class: lane.role + quiet, style: `left:${xOf(i) - 8}px;width:16px`, "aria-pressed": String(state.lane === i), title: `${lane.name}: only this one`, onclick: () => {
         state.lane = state.lane === i ? null : i;
         names.querySelectorAll("button").forEach((other, k) => other.setAttribute("aria-pressed", String(k === state.lane)));
         refilter();
@@ -284,7 +293,7 @@
     return el("div", { class: marks, style: place, title: event.d || event.x, onclick: () => go(number) }, [
       el("span", { class: "time mono", style: `width:${TIME_W}px` }, time),
       el("span", { class: "no mono", style: `width:${NO_W}px` }, `#${number}`), blank,
-      el("span", { class: "text" }, [el("span", { class: "who", style: `display:inline-block;width:${whoWidth}ch` }, laneName(event)), el("span", { class: kind }, event.x)]),
+      el("span", { class: "text" }, [el("span", { class: "who", style: `width:${WHO_W}px` }, whose(number)), el("span", { class: kind }, event.x)]),
     ]);
   }
 
@@ -402,11 +411,11 @@
   // ----------------------------------------------------------------------------------------------------------- overview
   function drawOverview() {
     const width = overview.clientWidth || 1000, height = 62, base = 34, left = 14, right = width - 14;
-    const x = (micros) => left + (micros / end) * (right - left);
+    const x = (micros) => overviewX(micros, left, right);
     overview.replaceChildren();
     overview.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const bins = new Array(Math.max(40, Math.floor((right - left) / 5))).fill(0);
-    for (const event of E) bins[Math.min(bins.length - 1, Math.floor((event.t / end) * bins.length))] += 1;
+    for (const event of E) bins[Math.min(bins.length - 1, Math.floor(((x(event.t) - left) / (right - left)) * bins.length))] += 1;
     const most = Math.max(...bins), each = (right - left) / bins.length;
     if (T.healed_s !== undefined) {
       svg(overview, "rect", { x: x(T.healed_s * 1e6), y: 4, width: right - x(T.healed_s * 1e6), height: base - 4, fill: "var(--note)", opacity: 0.08 });
@@ -422,11 +431,15 @@
       const start = x(at(fault.from) ? at(fault.from).t : 0), stop = x(fault.to !== undefined && at(fault.to) ? at(fault.to).t : fault.to === undefined ? end : E[E.length - 1].t);
       svg(svg(overview, "rect", { x: start, y: base + 2 + (Math.min(faultSlots.of[i], 3) * 3), width: Math.max(2, stop - start), height: 2.5, fill: "var(--fault)" }), "title", {}, fault.name);
     });
-    const step = niceStep(end, (right - left) / 110);
-    for (let tick = 0; tick <= end; tick += step) {
-      const near = x(tick) > right - 24;
-      svg(overview, "line", { x1: x(tick), x2: x(tick), y1: base, y2: base + 4, stroke: "var(--faint)" });
-      svg(overview, "text", { x: x(tick), y: height - 3, "text-anchor": tick === 0 ? "start" : near ? "end" : "middle" }, tick === 0 ? "0" : span(tick));
+    for (const [low, high] of pieces) {
+      const step = niceStep(high - low, (x(high) - x(low)) / 110);
+      for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) {
+        if (low > 0 && x(tick) - x(low) < 46) continue;
+        if (low === 0 && high < end && x(high) - x(tick) < 34 && tick < high) continue;
+        const near = x(tick) > right - 24;
+        svg(overview, "line", { x1: x(tick), x2: x(tick), y1: base, y2: base + 4, stroke: "var(--faint)" });
+        svg(overview, "text", { x: x(tick), y: height - 3, "text-anchor": tick === 0 ? "start" : near ? "end" : "middle" }, tick === 0 ? "0" : span(tick));
+      }
     }
     const low = rows.slice(clamp(Math.floor(stage.scrollTop / ROW), 0, rows.length)).find((row) => row.event !== undefined);
     const high = rows.slice(0, clamp(Math.ceil((stage.scrollTop + stage.clientHeight - HEAD) / ROW), 0, rows.length)).reverse().find((row) => row.event !== undefined);
@@ -438,15 +451,23 @@
     }
     if (at(state.cursor)) svg(overview, "line", { x1: x(at(state.cursor).t), x2: x(at(state.cursor).t), y1: 1, y2: base + 14, stroke: "var(--cursor-line)", "stroke-width": 2 });
   }
+  // The quiet time after the faults healed is often the longest by far: it gets half of the width at most.
+  const healed = T.healed_s === undefined ? 0 : T.healed_s * 1e6;
+  const pieces = healed > 0 && healed < end * 0.4 ? [[0, healed, 0, 0.6], [healed, end, 0.6, 1]] : [[0, end, 0, 1]];
+  function overviewX(micros, left, right) {
+    const [low, high, start, stop] = pieces.find((piece) => micros <= piece[1]) || pieces[pieces.length - 1];
+    return left + (start + ((clamp(micros, low, high) - low) / (high - low)) * (stop - start)) * (right - left);
+  }
   function niceStep(whole, most) {
     const raw = whole / Math.max(1, most), ten = 10 ** Math.floor(Math.log10(raw));
     const steps = raw >= 6e7 ? [6e7, 12e7, 3e8, 6e8, 12e8, 36e8, 72e8, 144e8] : [1, 2, 5, 10].map((n) => n * ten);
     return steps.find((step) => step >= raw) || steps[steps.length - 1];
   }
   overview.addEventListener("click", (click) => {
-    const frame = overview.getBoundingClientRect(), time = ((click.clientX - frame.left - 14) / (frame.width - 28)) * end;
+    const frame = overview.getBoundingClientRect(), there = click.clientX - frame.left;
+    const off = (row) => Math.abs(overviewX(E[row.event].t, 14, frame.width - 14) - there);
     const shown = rows.filter((row) => row.event !== undefined && !row.violation);
-    if (shown.length) go(first + shown.reduce((best, row) => (Math.abs(E[row.event].t - time) < Math.abs(E[best.event].t - time) ? row : best)).event, true);
+    if (shown.length) go(first + shown.reduce((best, row) => (off(row) < off(best) ? row : best)).event, true);
   });
 
   // ---------------------------------------------------------------------------------------------------------- beside it
@@ -489,14 +510,11 @@
       parts.push(el("h2", {}, `#${state.cursor} at ${clock(event.t)} s, ${laneName(event)}`), el("div", { class: "said" }, event.x));
       if (event.d) parts.push(el("div", { class: "detail" }, event.d));
       for (const violation of violatedAt.get(state.cursor) || []) {
-        parts.push(el("div", { class: "claim" }, [el("b", {}, `\u2717 ${violation.claim}${violation.excuse ? ` (excused by ${violation.excuse})` : ""}`),
-          ...(violation.detail || []).map((line) => el("p", {}, line)), violation.needs && el("p", {}, `needs ${violation.needs}`)]));
+        const [said, ...rest] = violation.detail || [];
+        parts.push(el("details", { class: "claim" }, [
+          el("summary", {}, [el("b", {}, `\u2717 ${violation.claim}${violation.excuse ? ` (excused by ${violation.excuse})` : ""}`), el("br", {}), said || ""]),
+          ...rest.map((line) => el("p", {}, line)), violation.needs ? el("p", {}, `needs ${violation.needs}`) : null]));
       }
-      const told = (number, how) => el("li", {}, [leap(number), el("span", { title: at(number) ? at(number).x : "" }, [how, at(number) ? `${how ? ": " : ""}${at(number).x}` : ""])]);
-      if (event.b && event.b.length) parts.push(el("h2", {}, "Came of"), el("ul", {}, event.b.map((cause) => told(cause.event, cause.how.replace(/ (in|since)$/, "")))));
-      const later = effects.get(state.cursor) || [];
-      if (later.length) parts.push(el("h2", {}, "Led to"), el("ul", {}, later.slice(0, 8).map((number) => told(number, laneName(at(number))))));
-      if (later.length > 8) parts.push(el("div", { class: "detail" }, `and ${later.length - 8} more`));
     }
     const ranked = T.objects.map((object, i) => {
       const last = object.versions.filter((version) => version.n === undefined || version.n <= state.cursor).pop();
@@ -505,12 +523,21 @@
     }).filter(Boolean).sort((a, b) => b.rank - a.rank);
     parts.push(el("h2", {}, `State at #${state.cursor}`));
     if (!ranked.length) parts.push(el("div", { class: "detail" }, "Nothing was written yet."));
-    for (const { object } of ranked.slice(0, 6)) parts.push(objectCard(object, state.cursor));
-    if (ranked.length > 6) {
-      const more = el("details", { ontoggle: () => { if (more.open && more.childElementCount === 1) for (const { object } of ranked.slice(6, 206)) more.append(objectCard(object, state.cursor)); } },
-        el("summary", {}, `${ranked.length - 6} more objects`));
+    for (const { object } of ranked.slice(0, 4)) parts.push(objectCard(object, state.cursor));
+    if (ranked.length > 4) {
+      const more = el("details", { ontoggle: () => { if (more.open && more.childElementCount === 1) for (const { object } of ranked.slice(4, 204)) more.append(objectCard(object, state.cursor)); } },
+        el("summary", {}, `${ranked.length - 4} more objects`));
       parts.push(more);
     }
+    if (event) {
+      const told = (number, how) => el("li", {}, [leap(number), el("span", { title: at(number) ? at(number).x : "" }, [how, at(number) ? `${how ? ": " : ""}${at(number).x}` : ""])]);
+      if (event.b && event.b.length) parts.push(el("h2", {}, "Came of"), el("ul", {}, event.b.map((cause) => told(cause.event, cause.how.replace(/ (in|since)$/, "")))));
+      const later = effects.get(state.cursor) || [];
+      if (later.length) parts.push(el("h2", {}, "Led to"), el("ul", {}, later.slice(0, 8).map((number) => told(number, whose(number)))));
+      if (later.length > 8) parts.push(el("div", { class: "detail" }, `and ${later.length - 8} more`));
+    }
+    const keys = [["\u2191 \u2193", "move"], ["[ ]", "in its lane"], ["v", "violation"], ["c", "causes"], ["/", "filter"], ["t", "theme"]];
+    parts.push(el("p", { class: "keys" }, keys.flatMap(([key, does]) => [el("kbd", {}, key), ` ${does}  `])));
     aside.replaceChildren(...parts.filter(Boolean));
   }
 
@@ -573,10 +600,18 @@
   });
 
   canvas.append(view);
-  stage.append(heads(), canvas);
+  stage.append(canvas);
   document.getElementById("app").append(header(), overview, tools(), stage, aside);
+  function arrange() {
+    layout();
+    const old = document.getElementById("heads");
+    if (old) old.remove();
+    stage.prepend(heads());
+    drawn = "";
+  }
+  arrange();
   stage.addEventListener("scroll", () => requestAnimationFrame(draw));
-  addEventListener("resize", () => { drawn = ""; draw(); });
+  addEventListener("resize", () => { arrange(); draw(); });
   filter();
   const linked = /^#(\d+)$/.exec(location.hash);
   go(linked && at(Number(linked[1])) ? Number(linked[1]) : state.cursor, true);

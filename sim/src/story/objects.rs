@@ -52,6 +52,7 @@ pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Vec<Touch> {
         let meta = object.meta();
         let pod = Thing::pod_of(meta.namespace.as_deref().unwrap_or(""), meta.name.as_deref().unwrap_or(""));
         let phase = after.and_then(|after| after.as_any().downcast_ref::<Pod>()?.status.as_ref()?.phase.clone());
+        let change = if change == "changed: " { "" } else { change };
         let says = format!("{change}{}", phase.unwrap_or_default());
         return vec![Touch { things: vec![pod], says: says.trim_end_matches(": ").to_owned() }];
     }
@@ -115,6 +116,17 @@ pub(super) fn fields(object: &Obj) -> Vec<(String, String)> {
             Ok(document) => pool_fields(document, &mut fields),
             Err(error) => fields.push(("unreadable".to_owned(), error.to_string())),
         }
+    } else if let Some(peer_pod) = object.as_any().downcast_ref::<PeerPod>() {
+        let spec = &peer_pod.spec;
+        let id = peer_pod.allocation_id().map(|id| short(id).into_owned());
+        let known = [("VM", Some(spec.instance_id.clone())), ("allocation", id), ("node", spec.node_name.clone())];
+        fields.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    } else if let Some(pod) = object.as_any().downcast_ref::<Pod>() {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.clone());
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        let uid = pod.metadata.uid.clone();
+        let known = [("phase", phase), ("node", node), ("uid", uid)];
+        fields.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     } else {
         let value = object.to_value();
         for part in ["spec", "status", "data"] {

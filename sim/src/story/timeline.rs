@@ -210,16 +210,16 @@ impl<'a> Picture<'a> {
                 (drawn.mark, drawn.lane, drawn.peer) = (Mark::Commit, self.lane(*server), Some(self.store));
                 drawn.revision = Some(*revision);
                 drawn.object = object(*kind, key);
-                drawn.text = format!("{} {}s {}", self.index.narrator.process(*client), verb, self.name(*kind, Some(key)));
-                let touches = &self.index.touches[event];
-                let told = touches.iter().filter(|touch| !touch.says.is_empty());
-                for (position, touch) in told.take(TOUCHES_TOLD).enumerate() {
-                    drawn.text.push_str(if position == 0 { ": " } else { "; " });
-                    drawn.text.push_str(&touch.says);
-                }
-                if touches.len() > TOUCHES_TOLD {
-                    drawn.text.push_str(&format!("; {} more", touches.len() - TOUCHES_TOLD));
-                }
+                // What it changed comes first: a line is soon cut.
+                let client = if record.call.is_some() { "" } else { self.index.narrator.process(*client) };
+                let write = format!("{client} {verb} {}", self.name(*kind, Some(key)));
+                let says: Vec<&str> = self.index.touches[event].iter().map(|touch| &*touch.says).filter(|says| !says.is_empty()).collect();
+                let more = says.len().saturating_sub(TOUCHES_TOLD);
+                drawn.text = match says.as_slice() {
+                    [] => write.trim_start().to_owned(),
+                    [.., _] if more > 0 => format!("{} and {more} more ({})", says[..TOUCHES_TOLD].join("; "), write.trim_start()),
+                    says => format!("{} ({})", says.join("; "), write.trim_start()),
+                };
             }
             What::Answer { client, verb, kind, key, outcome } => {
                 let call = record.call.and_then(|call| self.index.calls.get(&call));

@@ -100,7 +100,7 @@
     cursor: T.violations.length ? T.violations[0].to : first,
     text: "", hidden: new Set(), lane: null, object: null, followed: false, chain: null,
   };
-  let rows = [], rowAt = new Int32Array(1);
+  let rows = [], rowAt = new Int32Array(1), passes = new Uint8Array(1);
 
   // An event and all it came of.
   function chainOf(number) {
@@ -127,11 +127,13 @@
   function filter() {
     rows = [];
     rowAt = new Int32Array(E.length + 1);
+    passes = new Uint8Array(E.length);
     const long = Math.min(Math.max(end / 50, 1e5), 1e6);
     let before = null, shown = 0;
     E.forEach((event, i) => {
       rowAt[i] = rows.length;
       if (!wanted(event, i)) return;
+      passes[i] = 1;
       if (before !== null && event.t - before >= long) {
         rows.push({ gap: event.t - before });
         rowAt[i] = rows.length;
@@ -147,6 +149,7 @@
     drawn = "";
   }
   const rowOf = (number) => rowAt[clamp(number - first, 0, E.length)];
+  const isShown = (number) => passes[number - first] === 1;
   // The row after the last one that belongs to an event.
   const endOf = (number) => rowAt[clamp(number - first + 1, 0, E.length)];
 
@@ -330,7 +333,7 @@
     }
     for (const call of T.calls) {
       const slot = callSlot.get(call);
-      if (slot === undefined || slot > 3) continue;
+      if (slot === undefined || slot > 3 || !(isShown(call.q) || isShown(call.a))) continue;
       const band = [middle(rowOf(call.q)), middle(rowOf(call.a))];
       if (band[1] < -20 || band[0] > height + 20 || band[1] - band[0] < 1) continue;
       const own = tied.has(call.q) || call.q === state.cursor || tied.has(call.a);
@@ -348,12 +351,12 @@
     });
     for (let r = from; r < to; r += 1) if (rows[r].event !== undefined && !rows[r].violation) mark(box, E[rows[r].event], middle(r));
     const cursor = at(state.cursor);
-    if (cursor && cursor.l !== undefined && wanted(cursor, state.cursor - first)) {
+    if (cursor && cursor.l !== undefined && isShown(state.cursor)) {
       const x = xOf(cursor.l), there = middle(rowOf(state.cursor));
       svg(box, "circle", { cx: x, cy: there, r: 8, fill: "none", stroke: "var(--cursor-line)", "stroke-width": 2 });
       for (const cause of cursor.b || []) {
         const other = at(cause.event);
-        if (!other || !wanted(other, cause.event - first)) continue;
+        if (!other || !isShown(cause.event)) continue;
         const from = other.l === undefined ? 10 : xOf(other.l), here = middle(rowOf(cause.event)), bend = from === x ? 26 : 0;
         svg(box, "path", { d: `M${from} ${here}C${from + bend} ${here + (there - here) * 0.4} ${x + bend} ${there - (there - here) * 0.4} ${x} ${there}`, fill: "none", stroke: "var(--accent)", "stroke-width": 1.6, "stroke-dasharray": "5 3" });
         svg(box, "circle", { cx: from, cy: here, r: 6, fill: "none", stroke: "var(--accent)", "stroke-width": 1.6 });
@@ -483,22 +486,21 @@
     }
     const now = version !== null && version.n === number;
     const order = (name) => (name === "version" ? 0 : name === "list" ? 2 : 1);
-    const lines = [...fields].sort(([a], [b]) => order(a) - order(b) || (a < b ? -1 : a > b ? 1 : 0));
-    return { version, lines, now, changed: new Map(changed), removed };
+    const lines = [...fields, ...(now ? removed.map(([name, value]) => [name, value === undefined ? "" : value, true]) : [])].sort(([a], [b]) => order(a) - order(b) || (a < b ? -1 : a > b ? 1 : 0));
+    return { version, lines, now, changed: new Map(changed) };
   }
 
   const leap = (number) => el("button", { class: "mono", onclick: () => go(number, true) }, `#${number}`);
 
   function objectCard(object, number) {
-    const { version, lines, now, changed, removed } = stateOf(object, number);
+    const { version, lines, now, changed } = stateOf(object, number);
     if (version === null) return null;
     const body = el("table", {}, el("tbody", {}));
     const line = (name, value, mark) => body.firstChild.append(el("tr", { class: mark }, [el("td", {}, name), el("td", {}, value)]));
-    for (const [name, value] of lines) {
-      if (now && changed.get(name) !== undefined) line(name, changed.get(name), "old");
-      line(name, value, now && changed.has(name) ? "new" : "");
+    for (const [name, value, gone] of lines) {
+      if (!gone && now && changed.get(name) !== undefined) line(name, changed.get(name), "old");
+      line(name, value, gone ? "old" : now && changed.has(name) ? "new" : "");
     }
-    if (now) for (const [name, value] of removed) line(name, value === undefined ? "" : value, "old");
     const title = [el("span", { class: "kind" }, object.kind), el("b", { title: `${object.namespace}/${object.name}` }, object.name)];
     const origin = version.n === undefined ? [el("button", { disabled: "" }, `r${version.r}`)] : [el("button", { title: "where it was written", onclick: () => go(version.n, true) }, `${version.gone ? "gone at " : ""}r${version.r}`)];
     return el("section", { class: `object${now ? " now" : ""}${version.gone ? " gone" : ""}` }, [el("div", {}, [...title, ...origin]), body]);
@@ -526,7 +528,7 @@
     for (const { object } of ranked.slice(0, 4)) parts.push(objectCard(object, state.cursor));
     if (ranked.length > 4) {
       const more = el("details", { ontoggle: () => { if (more.open && more.childElementCount === 1) for (const { object } of ranked.slice(4, 204)) more.append(objectCard(object, state.cursor)); } },
-        el("summary", {}, `${ranked.length - 4} more objects`));
+        el("summary", {}, ranked.length === 5 ? "1 more object" : `${ranked.length - 4} more objects`));
       parts.push(more);
     }
     if (event) {
@@ -537,7 +539,7 @@
       if (later.length > 8) parts.push(el("div", { class: "detail" }, `and ${later.length - 8} more`));
     }
     const keys = [["\u2191 \u2193", "move"], ["[ ]", "in its lane"], ["v", "violation"], ["c", "causes"], ["/", "filter"], ["t", "theme"]];
-    parts.push(el("p", { class: "keys" }, keys.flatMap(([key, does]) => [el("kbd", {}, key), ` ${does}  `])));
+    parts.push(el("p", { class: "keys" }, keys.map(([key, does]) => el("span", {}, [el("kbd", {}, key), ` ${does}`]))));
     aside.replaceChildren(...parts.filter(Boolean));
   }
 

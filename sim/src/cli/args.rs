@@ -148,13 +148,13 @@ pub struct ReplayArgs {
     /// Print every event
     #[arg(long)]
     pub trace: bool,
-    /// Print only what touched this, and what it came of: an address, pod:NS/NAME or object:KIND/NS/NAME
+    /// Only what touched an address, pod:NS/NAME or object:KIND/NS/NAME, and why
     #[arg(long, value_name = "WHAT")]
     pub follow: Option<Subject>,
     /// Stop at this point in model time, e.g. 41.2s
     #[arg(long, value_name = "TIME")]
     pub until: Option<Span>,
-    /// Draw the run as one HTML file for a browser: lanes, messages, writes, faults, states
+    /// Draw the run as one HTML file: lanes, messages, writes, faults, states
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write every API object as YAML, as it is at the end or at --until

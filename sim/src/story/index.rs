@@ -1,6 +1,6 @@
 //! The events of a recording by what ties them together: the parts of a call, what a writer had read, which fault was on the way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ipam_core::api::{Reason, Verb};
 use ipam_core::{FxHashMap, ObjectKey};
@@ -265,11 +265,18 @@ impl<'a> Index<'a> {
     }
 
     fn causes_of_note(&mut self, event: usize, process: ProcessId, about: &About) -> Vec<Because> {
-        // An allocation says more about what led here than the address that it shares with those before it.
-        let last =
-            |want: fn(&Thing) -> bool| about.things.iter().filter(|thing| want(thing)).filter_map(|thing| self.mentions.get(thing)).max();
-        let last = last(|thing| matches!(thing, Thing::Allocation(_))).or_else(|| last(|_| true));
-        let mut causes: Vec<Because> = last.map(|&last| because(last, "after")).into_iter().collect();
+        // An allocation says more about what led here than the address that it shares with those before it; where two of them
+        // meet, both ways count.
+        let last = |want: fn(&Thing) -> bool| {
+            let last: BTreeSet<usize> =
+                about.things.iter().filter(|thing| want(thing)).filter_map(|thing| self.mentions.get(thing).copied()).collect();
+            last
+        };
+        let mut before = last(|thing| matches!(thing, Thing::Allocation(_)));
+        if before.is_empty() {
+            before.extend(last(|_| true).pop_last());
+        }
+        let mut causes: Vec<Because> = before.into_iter().rev().map(|last| because(last, "after")).collect();
         match about.stage {
             Stage::Begins => self.operations.push(Operation { process, things: about.things.clone(), began: event, ended: None }),
             Stage::Ends => {

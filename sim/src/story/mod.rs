@@ -13,6 +13,8 @@ mod follow;
 mod index;
 mod objects;
 mod subject;
+#[cfg(test)]
+mod tests;
 mod thing;
 mod timeline;
 

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn config_map(document: PoolDocument) -> Obj {
-        Arc::new(PoolConfigMap::new(&ObjectKey::namespaced("a", "b"), JsonText::new(document)))
+        Arc::new(PoolConfigMap::new(&ObjectKey::namespaced("a", "b"), JsonText::from(document)))
     }
 
     fn with(records: &[(&str, &str)], list: &[&str]) -> PoolDocument {

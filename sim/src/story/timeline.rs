@@ -46,11 +46,12 @@ pub fn timeline(index: &Index<'_>, wanted: &Wanted<'_>) -> Timeline {
     let mut remarks = Vec::new();
     if shown.len() < total {
         remarks.push(format!(
-            "this page shows {} of {}: those from #{} to #{}; what came before is in the states of objects only",
+            "this page shows {} of {}: those from #{} to #{}{}",
             human::count(shown.len() as u64),
             human::plural(total as u64, "event", "events"),
             shown.start,
-            shown.end - 1
+            shown.end - 1,
+            if shown.start > 0 { "; of what came before it only knows how the objects were" } else { "" }
         ));
     }
     let picture = Picture::new(index, shown.clone(), wanted);
@@ -80,7 +81,7 @@ pub fn timeline(index: &Index<'_>, wanted: &Wanted<'_>) -> Timeline {
 }
 
 /// The events that are shown: all, or those around the first violation, or the first ones.
-fn shown(total: usize, violated: Option<usize>) -> Range<usize> {
+pub(super) fn shown(total: usize, violated: Option<usize>) -> Range<usize> {
     let end = violated.map_or(EVENTS_MAX, |event| event.saturating_add(AFTER_VIOLATION).max(EVENTS_MAX)).min(total);
     end.saturating_sub(EVENTS_MAX)..end
 }
@@ -206,19 +207,23 @@ impl<'a> Picture<'a> {
                 drawn.text = format!("{verb} {}", self.name(*kind, key.as_ref().or(known)));
                 drawn.object = key.as_ref().or(known).and_then(|key| object(*kind, key));
             }
-            What::Commit { server, verb, kind, key, revision, client, .. } => {
+            What::Commit { client, server, verb, kind, key, revision, before, after } => {
                 (drawn.mark, drawn.lane, drawn.peer) = (Mark::Commit, self.lane(*server), Some(self.store));
                 drawn.revision = Some(*revision);
                 drawn.object = object(*kind, key);
-                // What it changed comes first: a line is soon cut.
                 let client = if record.call.is_some() { "" } else { self.index.narrator.process(*client) };
                 let write = format!("{client} {verb} {}", self.name(*kind, Some(key)));
+                let write = write.trim_start();
                 let says: Vec<&str> = self.index.touches[event].iter().map(|touch| &*touch.says).filter(|says| !says.is_empty()).collect();
                 let more = says.len().saturating_sub(TOUCHES_TOLD);
-                drawn.text = match says.as_slice() {
-                    [] => write.trim_start().to_owned(),
-                    [.., _] if more > 0 => format!("{} and {more} more ({})", says[..TOUCHES_TOLD].join("; "), write.trim_start()),
-                    says => format!("{} ({})", says.join("; "), write.trim_start()),
+                let told = says[..says.len() - more].join("; ");
+                let is_pool = [before, after].into_iter().flatten().any(|object| object.as_any().is::<PoolConfigMap>());
+                drawn.text = match (told.is_empty(), is_pool) {
+                    (true, _) => write.to_owned(),
+                    // What became of addresses comes first: a line is soon cut.
+                    (false, true) if more > 0 => format!("{told} and {more} more ({write})"),
+                    (false, true) => format!("{told} ({write})"),
+                    (false, false) => format!("{write}: {told}"),
                 };
             }
             What::Answer { client, verb, kind, key, outcome } => {

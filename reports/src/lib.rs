@@ -11,6 +11,7 @@
 //! | [`shrink`] | one [`ShrinkReport`] per `shrink`: what of a failing plan is left, and what of it is needed |
 //! | [`listing`] | what `list` and `check` answer |
 //! | [`mod@merge`] | shards of one sweep into the report that one machine would have given |
+//! | [`timeline`] | one run as a picture, and the HTML page that shows it |
 //! | [`verdict`] | how one scenario ended |
 //! | [`exit`] | the exit codes, and which wins when several apply |
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
@@ -40,6 +41,7 @@ pub mod schema;
 pub mod seconds;
 pub mod seeds;
 pub mod shrink;
+pub mod timeline;
 pub mod verdict;
 
 pub use digest::{Digest, fold};
@@ -51,4 +53,5 @@ pub use schema::ReadError;
 pub use seconds::Seconds;
 pub use seeds::SeedRange;
 pub use shrink::ShrinkReport;
+pub use timeline::Timeline;
 pub use verdict::Verdict;

@@ -129,6 +129,18 @@ pub struct TraceLine {
     pub place: String,
     /// What happened.
     pub what: String,
+    /// What it came of, if that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<Because>,
+}
+
+/// An event that another one came of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Because {
+    /// The number of that event, from 0.
+    pub event: u64,
+    /// How they are tied, in words that the number completes: `answers`, `last read revision 7 in`.
+    pub how: String,
 }
 
 #[cfg(test)]

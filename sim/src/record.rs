@@ -7,7 +7,7 @@ use ipam_core::api::Verb;
 use ipam_reports::Seconds;
 use ipam_reports::replay::TraceLine;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Target};
 use crate::input::kinds::Kinds;
 use crate::kinds::{KindId, Registry};
 use crate::object::{Obj, resource_version};
@@ -16,11 +16,31 @@ use crate::time::SimTime;
 use crate::trace::{Event, EventKind, FaultChange, Outcome, ProcessChange, WatchKind};
 use crate::workload::Note;
 
+/// Which call an event is part of. Neither claims nor the digest see it: it only ties the events of a recording together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part<'a> {
+    /// The number of the call: a request, what it commits, and its answer have the same one.
+    pub call: Option<u64>,
+    /// The object that was answered.
+    pub object: Option<&'a Obj>,
+}
+
+impl Part<'_> {
+    /// A part of this call.
+    pub fn of(call: u64) -> Self {
+        Self { call: Some(call), object: None }
+    }
+}
+
 /// An event that owns what it is about.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// When.
     pub at: SimTime,
+    /// Of which call it is a part; see [`Part`].
+    pub call: Option<u64>,
+    /// The object that an answer brought, if it was about one.
+    pub object: Option<Obj>,
     /// What.
     pub what: What,
 }
@@ -76,7 +96,7 @@ pub enum What {
 
 impl Record {
     /// A copy of an event.
-    pub fn of(event: &Event<'_>) -> Self {
+    pub fn of(event: &Event<'_>, part: Part<'_>) -> Self {
         let what = match event.kind {
             EventKind::Process { process, change } => What::Process { process, change },
             EventKind::Request { client, server, verb, kind, key } => What::Request { client, server, verb, kind, key: key.cloned() },
@@ -91,15 +111,17 @@ impl Record {
             EventKind::Fault { index, change } => What::Fault { index, change },
             EventKind::Note { process, note } => What::Note { process, note: note.clone() },
         };
-        Self { at: event.at, what }
+        Self { at: event.at, call: part.call, object: part.object.cloned(), what }
     }
 }
 
 /// Tells records as text. Takes what it needs of the run, so that the run can be over.
 pub struct Narrator {
     processes: Vec<String>,
+    hosts: Vec<String>,
     plurals: Vec<&'static str>,
-    faults: Vec<&'static str>,
+    kinds: Vec<&'static str>,
+    faults: Vec<Fault>,
 }
 
 impl Narrator {
@@ -107,22 +129,54 @@ impl Narrator {
     pub fn new(rt: &Rt, registry: &Registry, faults: &[Fault]) -> Self {
         Self {
             processes: rt.processes().into_iter().map(|process| rt.process_name(process).to_string()).collect(),
+            hosts: rt.processes().into_iter().map(|process| rt.host_name(rt.host_of(process)).to_string()).collect(),
             plurals: registry.iter().map(|(_, def)| def.plural).collect(),
-            faults: faults.iter().map(|fault| fault.kind.kind()).collect(),
+            kinds: registry.iter().map(|(_, def)| def.kind).collect(),
+            faults: faults.to_vec(),
         }
     }
 
-    fn process(&self, process: ProcessId) -> &str {
+    /// The names of the processes, by their numbers.
+    pub fn processes(&self) -> &[String] {
+        &self.processes
+    }
+
+    /// The faults of the plan.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// The Kind of a type, as in manifests.
+    pub fn kind(&self, kind: KindId) -> &'static str {
+        self.kinds.get(usize::from(kind.0)).copied().unwrap_or("?")
+    }
+
+    /// The type that `name` names: its Kind or its plural, in any case.
+    pub fn kind_called(&self, name: &str) -> Option<KindId> {
+        let named = |names: &[&str]| names.iter().position(|known| known.eq_ignore_ascii_case(name));
+        named(&self.kinds).or_else(|| named(&self.plurals)).and_then(|position| u16::try_from(position).ok()).map(KindId)
+    }
+
+    /// Whether `target` means this process, or its host.
+    pub fn is_meant(&self, target: &Target, process: ProcessId) -> bool {
+        let host = self.hosts.get(process.0 as usize).map_or("", String::as_str);
+        target.matches(self.process(process)) || target.matches(host)
+    }
+
+    /// The name of a process.
+    pub fn process(&self, process: ProcessId) -> &str {
         self.processes.get(process.0 as usize).map_or("?", String::as_str)
     }
 
-    fn object(&self, kind: KindId, key: Option<&ObjectKey>) -> String {
+    /// An object as it is named in lines: `PLURAL/NAMESPACE/NAME`.
+    pub fn object(&self, kind: KindId, key: Option<&ObjectKey>) -> String {
         let plural = self.plurals.get(usize::from(kind.0)).copied().unwrap_or("?");
         key.map_or_else(|| plural.to_owned(), |key| format!("{plural}/{key}"))
     }
 
-    fn fault(&self, index: u32) -> &str {
-        self.faults.get(index as usize).copied().unwrap_or("?")
+    /// The name of a fault.
+    pub fn fault(&self, index: u32) -> &str {
+        self.faults.get(index as usize).map_or("?", |fault| fault.kind.kind())
     }
 
     /// One line of a trace.
@@ -189,7 +243,7 @@ impl Narrator {
                 (self.process(*process), text)
             }
         };
-        TraceLine { event: number, at: Seconds::from_micros(record.at.as_micros()), place: place.to_owned(), what }
+        TraceLine { event: number, at: Seconds::from_micros(record.at.as_micros()), place: place.to_owned(), what, because: Vec::new() }
     }
 }
 

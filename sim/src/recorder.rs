@@ -7,7 +7,7 @@ use ipam_reports::{Digest as DigestText, Seconds};
 use crate::claim::Claims;
 use crate::meter::PoolMeter;
 use crate::plan::Checkpoint;
-use crate::record::Record;
+use crate::record::{Part, Record};
 use crate::time::SimTime;
 use crate::trace::{Digest, Event, EventKind, Outcome};
 use crate::workload::Note;
@@ -65,6 +65,11 @@ impl Recorder {
 
     /// Takes note of an event.
     pub fn observe(&mut self, at: SimTime, kind: EventKind<'_>) {
+        self.observe_of(Part::default(), at, kind);
+    }
+
+    /// Takes note of an event that is part of a call. Only recordings keep of which one.
+    pub fn observe_of(&mut self, part: Part<'_>, at: SimTime, kind: EventKind<'_>) {
         let event = Event { at, kind };
         self.digest.fold(&event);
         match event.kind {
@@ -84,7 +89,7 @@ impl Recorder {
             self.checkpoint(at);
         }
         if let Some(recording) = &mut self.recording {
-            recording.push(Record::of(&event));
+            recording.push(Record::of(&event, part));
         }
     }
 

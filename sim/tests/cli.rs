@@ -434,3 +434,28 @@ fn the_lists_name_what_there_is() {
         assert!(out.contains(expected), "{out}");
     }
 }
+
+#[test]
+fn a_replay_follows_one_thing_and_draws_a_page() {
+    let folder = Folder::new("story");
+    let page = folder.0.join("story.html").display().to_string();
+    let scenario = "scenarios/negative/counter-decides-once.toml";
+    let followed = |extra: &[&str]| run(&[&["replay", scenario, "--seed", "0"], extra].concat());
+    let (code, out, err) = followed(&["--follow", "object:configmap/default/counter", "--html", &page]);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("last read revision") && out.contains("FAIL  no-increment-is-lost"), "{out}");
+    assert!(!out.contains("client-0        starts"), "what touched nothing is left out: {out}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
+    for expected in ["client-0", "apiserver-1", "no-increment-is-lost", "counter-never-goes-back", "configmap/default/counter"] {
+        assert!(html.contains(expected), "{expected}");
+    }
+    // Up to a point in time, both know only what was before it.
+    let (_, early, _) = followed(&["--follow", "object:configmap/default/counter", "--html", &page, "--until", "20ms"]);
+    assert!(early.contains("commits") && early.lines().count() < out.lines().count(), "{early}");
+    assert!(std::fs::read_to_string(&page).unwrap().len() < html.len());
+    let (code, out, _) = followed(&["--follow", "10.0.0.1"]);
+    assert!(code == 1 && out.contains("note  nothing in this run touched 10.0.0.1\n"), "{out}");
+    let (code, _, err) = followed(&["--html", "no-such-folder/story.html"]);
+    assert!(code == 2 && err.contains("cannot write no-such-folder/story.html"), "{err}");
+}

@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ipam_reports::SeedRange;
 
 use crate::deviation::Profile;
+use crate::story::Subject;
 use crate::time::Span;
 
 /// Deterministic chaos testing of Kubernetes IP-address management.
@@ -148,9 +149,15 @@ pub struct ReplayArgs {
     /// Print every event
     #[arg(long)]
     pub trace: bool,
+    /// Only what touched an address, pod:NS/NAME or object:KIND/NS/NAME, and why
+    #[arg(long, value_name = "WHAT")]
+    pub follow: Option<Subject>,
     /// Stop at this point in model time, e.g. 41.2s
     #[arg(long, value_name = "TIME")]
     pub until: Option<Span>,
+    /// Draw the run as one HTML file: lanes, messages, writes, faults, states
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Write every API object as YAML, as it is at the end or at --until
     #[arg(long, value_name = "FILE")]
     pub dump: Option<PathBuf>,
@@ -168,6 +175,7 @@ pub struct ReplayArgs {
 const REPLAY_EXAMPLES: &str = "\
 Examples:
   ipam-sim replay target/ipam-sim/lost-update-7.toml --trace
+  ipam-sim replay target/ipam-sim/byom-two-1.toml --follow 10.9.0.1 --html story.html
   ipam-sim replay scenarios/smoke/counter.toml --seed 7 --until 12s --dump cluster.yaml
   ipam-sim replay broken.toml --against works.toml";
 

@@ -16,7 +16,7 @@ pub trait Engine: Sync {
     /// returns what it has, marked as interrupted.
     fn run(&self, args: &RunArgs, progress: &Progress) -> Result<RunReport, CliError>;
 
-    /// Runs one plan with recording. With `args.trace`, each event goes to `trace` as it happens or afterwards;
+    /// Runs one plan with recording. With `args.trace` or `args.follow`, each event that is wanted goes to `trace` as it happens or afterwards;
     /// `Break` means that nobody reads on and no more events are wanted.
     fn replay(&self, args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError>;
 

@@ -194,7 +194,7 @@ fn replay(args: &ReplayArgs, engine: &dyn Engine, console: &mut Console<'_>) -> 
     if let Some(error) = failed {
         return Err(error);
     }
-    if args.trace && args.format == Format::Json {
+    if (args.trace || args.follow.is_some()) && args.format == Format::Json {
         report.trace = Some(recorded);
     }
     print(console, args.format, &report, text::replay)?;

@@ -21,6 +21,7 @@ use super::{Fabric, State};
 use crate::draw::{Concern, Draw, unit};
 use crate::kinds::{KindId, Served};
 use crate::net::{Block, Fate, high, low};
+use crate::record::Part;
 use crate::rt::{ProcessId, ProcessState};
 use crate::selector::Selector;
 use crate::time::SimTime;
@@ -174,9 +175,9 @@ impl SimClient {
         let mut state = self.fabric.lock();
         let now = self.fabric.rt.now();
         let process = state.servers[server].process;
-        if first && let Some(ApiRequest { kind, op, .. }) = request {
+        if first && let Some(ApiRequest { kind, op, call, .. }) = request {
             let event = EventKind::Request { client: self.process, server: process, verb: op.verb(), kind: *kind, key: op.key() };
-            state.recorder.observe(now, event);
+            state.recorder.observe_of(Part::of(*call), now, event);
         }
         let (fate, block) = state.net.send(self.process, process);
         match fate {
@@ -228,7 +229,7 @@ impl SimClient {
         let fabric = &self.fabric;
         let (server, breaks) = (self.server(), self.connection.breaks.load(Ordering::Relaxed));
         let verb = request.op.verb();
-        let (kind, key) = (request.kind, request.op.key().cloned());
+        let (kind, key, call) = (request.kind, request.op.key().cloned(), request.call);
         let deadline = self.deadline(timeout);
         let result = self.exchange_until(request, server, deadline).await;
         if let Err(ApiError::Transport(error)) = &result
@@ -238,7 +239,8 @@ impl SimClient {
         }
         let outcome = Outcome::of(&result);
         let event = EventKind::Answer { client: self.process, verb, kind, key: key.as_ref(), outcome };
-        fabric.lock().recorder.observe(fabric.rt.now(), event);
+        let object = result.as_ref().ok().and_then(ApiReply::object);
+        fabric.lock().recorder.observe_of(Part { object, ..Part::of(call) }, fabric.rt.now(), event);
         result
     }
 
@@ -371,7 +373,15 @@ impl SimClient {
     ) -> Result<usize, ApiError> {
         let fabric = &self.fabric;
         let def = fabric.registry.get(kind);
-        let asked = Asked { client: self.process, kind, verb: Verb::Watch, key: None, namespace: namespace.as_deref(), subresource: None };
+        let asked = Asked {
+            client: self.process,
+            kind,
+            verb: Verb::Watch,
+            key: None,
+            namespace: namespace.as_deref(),
+            subresource: None,
+            call: None,
+        };
         fabric.lock().filter(fabric, server, asked, block, fabric.rt.now())?;
         let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());
         let selector = selector.map_err(|message| ApiError::Status(bad_request(message)))?;
@@ -469,7 +479,7 @@ impl Client for SimClient {
     async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
         let served = self.fabric.registry.served::<K>();
         let Request { call, timeout } = request;
-        let request = ApiRequest { client: self.process, kind: served.kind, op: Op::of(call, served) };
+        let request = ApiRequest { client: self.process, kind: served.kind, op: Op::of(call, served), call: self.fabric.next_call() };
         self.exchange(request, timeout).await.map(|reply| reply.typed(served))
     }
 
@@ -477,11 +487,12 @@ impl Client for SimClient {
         let fabric = &self.fabric;
         let served = fabric.registry.served::<K>();
         let kind = served.kind;
+        let call = fabric.next_call();
         {
             let mut state = fabric.lock();
             let server = state.servers[self.server()].process;
             let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
-            state.recorder.observe(fabric.rt.now(), event);
+            state.recorder.observe_of(Part::of(call), fabric.rt.now(), event);
         }
         let breaks = self.connection.breaks.load(Ordering::Relaxed);
         let result = self.open(kind, namespace, &options).await;
@@ -489,7 +500,7 @@ impl Client for SimClient {
             self.reconnect(breaks);
         }
         let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
-        fabric.lock().recorder.observe(fabric.rt.now(), event);
+        fabric.lock().recorder.observe_of(Part::of(call), fabric.rt.now(), event);
         Ok(SimWatch { client: self.clone(), breaks, served, id: result?, over: false })
     }
 }

@@ -20,6 +20,7 @@ mod watch;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ipam_core::{FxHashMap, Object, ObjectKey};
 use jiff::Timestamp;
@@ -115,6 +116,8 @@ pub struct Fabric {
     state: Mutex<State>,
     /// Told when a write point is reached.
     on_fault: Mutex<Option<FaultHook>>,
+    /// How many calls there were.
+    calls: AtomicU64,
 }
 
 /// Carries out what a trigger of the plan asks for: called with the number of the fault and the process that reached it.
@@ -189,7 +192,12 @@ impl Fabric {
             backing_off: FxHashMap::default(),
             pending_server_crashes: Vec::new(),
         };
-        Arc::new(Self { rt, registry, state: Mutex::new(state), on_fault: Mutex::default() })
+        Arc::new(Self { rt, registry, state: Mutex::new(state), on_fault: Mutex::default(), calls: AtomicU64::new(0) })
+    }
+
+    /// A number for the next call of a client.
+    pub(crate) fn next_call(&self) -> u64 {
+        self.calls.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

@@ -87,6 +87,8 @@ pub struct ApiRequest {
     pub kind: KindId,
     /// What.
     pub op: Op,
+    /// Which call of the run: its request, its commits and its answer have the same number.
+    pub call: u64,
 }
 
 /// [`Reply`] for an object of any type.
@@ -101,6 +103,14 @@ pub enum ApiReply {
 }
 
 impl ApiReply {
+    /// The object of a reply that is about one.
+    pub fn object(&self) -> Option<&Obj> {
+        match self {
+            ApiReply::Object(object) => Some(object),
+            ApiReply::List { .. } | ApiReply::Deleted { .. } => None,
+        }
+    }
+
     /// The reply with the type that its client uses.
     pub fn typed<K: Object>(self, served: Served<K>) -> Reply<K> {
         match self {

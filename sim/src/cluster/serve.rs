@@ -23,6 +23,7 @@ use crate::draw::unit;
 use crate::kinds::{KindId, TypeDef};
 use crate::net::{Block, Fate};
 use crate::object::{Obj, make_mut};
+use crate::record::Part;
 use crate::rt::ProcessId;
 use crate::time::SimTime;
 use crate::trace::{EventKind, FaultChange};
@@ -64,6 +65,7 @@ pub(super) struct Intent {
     pub verb: Verb,
     pub subresource: Option<Subresource>,
     pub dry: Dry,
+    pub call: u64,
 }
 
 /// What the filters look at: the parts that requests and watches have in common.
@@ -75,12 +77,22 @@ pub(super) struct Asked<'a> {
     pub key: Option<&'a ObjectKey>,
     pub namespace: Option<&'a str>,
     pub subresource: Option<Subresource>,
+    /// Unset for a watch.
+    pub call: Option<u64>,
 }
 
 impl<'a> Asked<'a> {
     fn of(request: &'a ApiRequest) -> Self {
-        let ApiRequest { client, kind, op } = request;
-        Self { client: *client, kind: *kind, verb: op.verb(), key: op.key(), namespace: op.namespace(), subresource: op.subresource() }
+        let ApiRequest { client, kind, op, call } = request;
+        Self {
+            client: *client,
+            kind: *kind,
+            verb: op.verb(),
+            key: op.key(),
+            namespace: op.namespace(),
+            subresource: op.subresource(),
+            call: Some(*call),
+        }
     }
 }
 
@@ -91,7 +103,8 @@ impl Intent {
             Op::Delete { options, .. } => options.dry,
             Op::Get { .. } | Op::List { .. } => Dry::No,
         };
-        Self { client: request.client, kind: request.kind, verb: request.op.verb(), subresource: request.op.subresource(), dry }
+        let ApiRequest { client, kind, op, call } = request;
+        Self { client: *client, kind: *kind, verb: op.verb(), subresource: op.subresource(), dry, call: *call }
     }
 }
 
@@ -133,7 +146,8 @@ impl State {
     }
 
     /// The mishap that hits this request, if any.
-    fn mishap(&mut self, client: ProcessId, server: ProcessId, kind: KindId, verb: Verb, block: &Block, at: SimTime) -> Option<Mishap> {
+    fn mishap(&mut self, asked: Asked<'_>, server: ProcessId, block: &Block, at: SimTime) -> Option<Mishap> {
+        let Asked { client, kind, verb, call, .. } = asked;
         let hit = self.api_faults.iter().enumerate().find(|(index, fault)| {
             let applies = |side: &crate::net::Side, process| side.contains(process);
             applies(&fault.clients, client)
@@ -143,12 +157,13 @@ impl State {
                 && unit(block[3].rotate_left(*index as u32 * 13)) < fault.chance
         });
         let (index, mishap) = hit.map(|(_, fault)| (fault.fault, fault.mishap))?;
-        self.recorder.observe(at, EventKind::Fault { index, change: FaultChange::Fired });
+        self.recorder.observe_of(Part { call, object: None }, at, EventKind::Fault { index, change: FaultChange::Fired });
         Some(mishap)
     }
 
     /// Whether a request is refused for want of permission.
-    fn is_forbidden(&mut self, client: ProcessId, kind: KindId, verb: Verb, at: SimTime) -> bool {
+    fn is_forbidden(&mut self, asked: Asked<'_>, at: SimTime) -> bool {
+        let Asked { client, kind, verb, call, .. } = asked;
         let hit = self.forbidden.iter().find(|rule| {
             rule.clients.contains(client)
                 && (rule.verbs.is_empty() || rule.verbs.contains(&verb))
@@ -156,7 +171,7 @@ impl State {
         });
         let fault = hit.map(|rule| rule.fault);
         if let Some(Some(index)) = fault {
-            self.recorder.observe(at, EventKind::Fault { index, change: FaultChange::Fired });
+            self.recorder.observe_of(Part { call, object: None }, at, EventKind::Fault { index, change: FaultChange::Fired });
         }
         fault.is_some()
     }
@@ -170,11 +185,11 @@ impl State {
         block: &Block,
         now: SimTime,
     ) -> Result<Option<Mishap>, ApiError> {
-        let Asked { client, kind, verb, .. } = asked;
+        let verb = asked.verb;
         let mut mishap = None;
         if !self.api_faults.is_empty() {
             let process = self.servers[server].process;
-            mishap = self.mishap(client, process, kind, verb, block, now);
+            mishap = self.mishap(asked, process, block, now);
             match mishap {
                 Some(Mishap::TooManyRequests { retry_after }) => {
                     let text = "Too many requests, please try again later.";
@@ -186,7 +201,7 @@ impl State {
                 _ => {}
             }
         }
-        if !self.forbidden.is_empty() && self.is_forbidden(client, kind, verb, now) {
+        if !self.forbidden.is_empty() && self.is_forbidden(asked, now) {
             return Err(forbidden(fabric, &asked));
         }
         // A write gets as far as its commit.
@@ -422,7 +437,7 @@ impl State {
 
     /// Takes a revision for one change and tells everybody.
     fn commit(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, after: Option<Obj>, now: SimTime) -> Option<Obj> {
-        let Intent { client, kind, verb, .. } = intent;
+        let Intent { client, kind, verb, call, .. } = intent;
         if self.knobs.burned_revisions > 0 {
             let burned = self.choices.below(u64::from(self.knobs.burned_revisions) + 1);
             self.store.burn(burned);
@@ -442,7 +457,7 @@ impl State {
             after: change.after.as_ref(),
             content: change.after.as_ref().map_or(0, |after| fabric.registry.get(kind).content_of(&**after)),
         };
-        self.recorder.observe(now, event);
+        self.recorder.observe_of(Part::of(call), now, event);
         let result = change.after.clone();
         self.dispatch(&fabric.rt, &fabric.registry, kind, now);
         result

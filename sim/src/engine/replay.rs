@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use ipam_reports::replay::{Comparison, Parting, TraceLine};
-use ipam_reports::{ReplayReport, Seconds};
+use ipam_reports::{ReplayReport, Seconds, Timeline};
 
 use super::sweep::run_seed;
 use super::{BUILD, bad_input, load};
@@ -12,6 +12,7 @@ use crate::cli::CliError;
 use crate::cli::args::ReplayArgs;
 use crate::plan::{Checkpoint, Plan, Recorded};
 use crate::record::{Narrator, Record};
+use crate::story::{self, Index, Wanted};
 use crate::time::SimTime;
 use crate::world::{Outcome, Wish};
 
@@ -19,7 +20,12 @@ use crate::world::{Outcome, Wish};
 pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
     let plan = plan(args)?;
     let until = args.until.map(|until| SimTime::ZERO + until.0);
-    let wish = Wish { recording: args.trace || args.against.is_some(), dump: args.dump.is_some(), until, ..Wish::default() };
+    let wish = Wish {
+        recording: args.trace || args.follow.is_some() || args.html.is_some() || args.against.is_some(),
+        dump: args.dump.is_some(),
+        until,
+        ..Wish::default()
+    };
     let outcome = run(&plan, wish)?;
     let mut report = ReplayReport::new(plan.seed, outcome.digest, outcome.events);
     report.scenario = Some(plan.scenario.clone());
@@ -46,17 +52,63 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
         let parting = parting.map(|parting| Parting { because: because(&plan, &other_plan), ..parting });
         report.against = Some(Comparison { plan: other.display().to_string(), digest: other_outcome.digest, parting });
     }
-    if args.trace
-        && let Some((records, narrator)) = &records
-    {
-        for (number, record) in (0..).zip(records) {
-            if trace(narrator.line(number, record)).is_break() {
-                break;
-            }
-        }
+    if let Some((records, narrator)) = &records {
+        tell(args, &plan, (records, narrator), &mut report, trace)?;
     }
     report.exit_code = report.judge();
     Ok(report)
+}
+
+/// Prints the trace, or what of it is followed, and draws the picture.
+fn tell(
+    args: &ReplayArgs,
+    plan: &Plan,
+    (records, narrator): (&[Record], &Narrator),
+    report: &mut ReplayReport,
+    trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>,
+) -> Result<(), CliError> {
+    if args.trace && args.follow.is_none() {
+        let _ = (0..).zip(records).try_for_each(|(number, record)| trace(narrator.line(number, record)));
+    }
+    if args.follow.is_none() && args.html.is_none() {
+        return Ok(());
+    }
+    let index = Index::new(records, narrator);
+    let followed = args.follow.as_ref().map(|subject| (story::follow(&index, subject), subject));
+    if let Some((followed, _)) = &followed {
+        let _ = followed.lines.iter().cloned().try_for_each(trace);
+        report.remarks.extend(followed.remark.clone());
+    }
+    if let Some(file) = &args.html {
+        let wanted = Wanted {
+            followed: followed.as_ref().map(|(followed, subject)| (followed.events.as_slice(), subject.to_string())),
+            violations: &report.violations,
+            heal_at: plan.heal_at,
+            ended_at: SimTime::ZERO + std::time::Duration::from_micros(report.simulated.as_micros()),
+        };
+        let picture = story::timeline(&index, &wanted);
+        let remarks = report.remarks.iter().cloned().chain(picture.remarks).collect();
+        let picture =
+            Timeline { scenario: plan.scenario.clone(), seed: plan.seed, digest: report.digest, replay: command(args), remarks, ..picture };
+        let written = std::fs::write(file, ipam_reports::timeline::page(&picture));
+        written.map_err(|error| CliError::usage(format!("cannot write {}: {error}", file.display())))?;
+    }
+    Ok(())
+}
+
+/// The command that shows the run again, as far as the shell goes.
+fn command(args: &ReplayArgs) -> String {
+    let mut command = format!("ipam-sim replay {}", args.file.display());
+    for (option, value) in [
+        ("--seed", args.seed.map(|seed| seed.to_string())),
+        ("--variant", args.variant.clone()),
+        ("--until", args.until.map(|until| until.to_string())),
+    ] {
+        if let Some(value) = value {
+            command.push_str(&format!(" {option} {value}"));
+        }
+    }
+    command + " --trace"
 }
 
 /// The plan of the command line: a file, or what a seed gives for a scenario.

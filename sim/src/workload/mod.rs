@@ -17,6 +17,7 @@ use crate::draw::Draw;
 use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan, WorkloadPlan};
 use crate::rt::ProcessId;
+use crate::story::About;
 use crate::trace::EventKind;
 use byom::PoolNote;
 
@@ -165,6 +166,14 @@ pub enum Note {
 }
 
 impl Note {
+    /// Which addresses, allocations and pods it is about, and whether an operation begins or ends with it. A counter has none.
+    pub fn about(&self) -> About {
+        match self {
+            Note::Counted { .. } | Note::LeftOpen | Note::RetriesExhausted => About::passing([]),
+            Note::Pool(note) => note.about(),
+        }
+    }
+
     /// What of the note enters the digest.
     pub(crate) fn word(&self) -> u64 {
         match self {

@@ -1,7 +1,7 @@
 //! What `replay` prints, and how it ends.
 
 use ipam_reports::Digest;
-use ipam_reports::replay::{Comparison, Parting};
+use ipam_reports::replay::{Because, Comparison, Parting};
 
 use super::records::{seconds, two_owners};
 use super::*;
@@ -18,7 +18,8 @@ fn replayed() -> ReplayReport {
 }
 
 fn trace() -> Vec<TraceLine> {
-    let line = |event, at, place: &str, what: &str| TraceLine { event, at: seconds(at), place: place.into(), what: what.into() };
+    let line =
+        |event, at, place: &str, what: &str| TraceLine { event, at: seconds(at), place: place.into(), what: what.into(), because: vec![] };
     vec![line(0, 0.0, "api-1", "starts"), line(1, 12.09, "web-2", "holds 10.0.0.7"), line(2, 41.207, "web-5", "holds 10.0.0.7")]
 }
 
@@ -27,6 +28,33 @@ fn a_replay_prints_the_trace_and_what_it_means() {
     let ran = ran(&Prepared { trace: trace(), ..replaying(replayed()) }, "replay plan.toml --trace");
     assert_eq!(ran.code, 1);
     insta::assert_snapshot!("replay-trace", ran.out);
+}
+
+#[test]
+fn what_is_followed_says_what_it_came_of() {
+    let because = |causes: &[(u64, &str)]| causes.iter().map(|&(event, how)| Because { event, how: how.into() }).collect::<Vec<_>>();
+    let [first, second, third] = <[TraceLine; 3]>::try_from(trace()).unwrap();
+    let second = TraceLine { because: because(&[(0, "after")]), ..second };
+    let causes = [(1, "asked for in"), (0, "last read revision 7 in"), (0, "last read revision 7 in"), (1, "while partition since")];
+    let third = TraceLine { because: because(&causes), ..third };
+    let lines = vec![first, second, third];
+    let engine = Prepared { trace: lines.clone(), ..replaying(replayed()) };
+    insta::assert_snapshot!("replay-follow", ran(&engine, "replay plan.toml --follow 10.0.0.7").out);
+    let json = ran(&engine, "replay plan.toml --follow 10.0.0.7 --format json").out;
+    assert_eq!(ReplayReport::from_json(&json).unwrap().trace, Some(lines), "it implies the trace");
+}
+
+#[test]
+fn a_subject_that_is_none_is_refused_in_a_sentence() {
+    for (subject, expected) in [
+        ("10.0.0", "expected an IP address, pod:NAMESPACE/NAME or object:KIND/NAMESPACE/NAME"),
+        ("pod:web-0", "a pod is written pod:NAMESPACE/NAME"),
+        ("object:counter", "an object is written object:KIND/NAMESPACE/NAME"),
+    ] {
+        let ran = ran(&Prepared::default(), &format!("replay plan.toml --follow {subject}"));
+        assert_eq!(ran.code, 2);
+        assert!(ran.err.contains(expected), "{}", ran.err);
+    }
 }
 
 #[test]

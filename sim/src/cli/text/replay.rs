@@ -1,6 +1,6 @@
 //! The result of a replay: what was violated, whether it is the recorded run, where it parts from another.
 
-use ipam_reports::replay::{Comparison, Parting, TraceLine};
+use ipam_reports::replay::{Because, Comparison, Parting, TraceLine};
 use ipam_reports::{ReplayReport, exit, human};
 
 use super::Paint;
@@ -28,10 +28,32 @@ pub fn replay(report: &ReplayReport, paint: Paint) -> String {
     lines.join("\n") + "\n"
 }
 
-/// One event of the trace.
+/// One event of the trace, with what it came of: one cause behind it, several below it.
 pub fn trace_line(line: &TraceLine) -> String {
     let micros = line.at.as_micros();
-    format!("{:>6}.{:06} s  {:>6}  {:<14}  {}\n", micros / 1_000_000, micros % 1_000_000, format!("#{}", line.event), line.place, line.what)
+    let (number, causes) = (format!("#{}", line.event), causes(&line.because));
+    let text = format!("{:>6}.{:06} s  {number:>6}  {:<14}  {}", micros / 1_000_000, micros % 1_000_000, line.place, line.what);
+    match line.because.len() {
+        0 => text + "\n",
+        1 => format!("{text}  ({causes})\n"),
+        _ => format!("{text}\n{:>25}{:<14}    {causes}\n", "", ""),
+    }
+}
+
+/// What an event came of. Neighbours that are tied in the same way share the words for it.
+fn causes(because: &[Because]) -> String {
+    let mut text = String::new();
+    let mut said = "";
+    for Because { event, how } in because {
+        let link = match text.as_str() {
+            "" => format!("{how} #{event}"),
+            _ if said == how => format!(" and #{event}"),
+            _ => format!("; {how} #{event}"),
+        };
+        text.push_str(&link);
+        said = how;
+    }
+    text
 }
 
 fn digest(report: &ReplayReport) -> String {

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use ipam_core::byom::{Address, Effort, PoolConfig, Recovered};
 
+use crate::story::{About, Thing};
+
 /// What happened around a pool. `id` is the allocation ID of a sandbox: it is unique in a run. The process that says it is that of the
 /// event: an adaptor, the PeerPod controller, a kubelet, or whoever keeps the VMs.
 #[derive(Clone, Debug)]
@@ -199,6 +201,30 @@ pub enum Failure {
 }
 
 impl PoolNote {
+    /// See [`Note::about`](crate::workload::Note::about).
+    pub(crate) fn about(&self) -> About {
+        match self {
+            PoolNote::Configured { .. } => About::passing([]),
+            PoolNote::RecoverBegun => About::beginning([]),
+            PoolNote::RecoverEnded { .. } => About::ending([]),
+            PoolNote::Wanted { pod } | PoolNote::Unwanted { pod } => About::passing([Thing::pod(pod)]),
+            PoolNote::Running { id, pod } | PoolNote::Ended { id, pod } => About::passing([Thing::allocation(id), Thing::pod(pod)]),
+            PoolNote::Asked { id } | PoolNote::ReleaseBegun { id, .. } => About::beginning([Thing::allocation(id)]),
+            PoolNote::Refused { id, .. } | PoolNote::ReleaseEnded { id, .. } => About::ending([Thing::allocation(id)]),
+            PoolNote::Allocated { id, address, .. } => About::ending([Thing::allocation(id), Thing::address(address)]),
+            PoolNote::Told { id, address } => About::passing([Thing::allocation(id), Thing::address(address)]),
+            PoolNote::Vm { address, change } => {
+                let (first, second) = match change {
+                    VmChange::Given { id, tenant, .. } => (Some(id), tenant.as_ref()),
+                    VmChange::Rebooting { tenant, fence } => (tenant.as_ref(), fence.as_ref()),
+                    VmChange::Booted | VmChange::Broken | VmChange::Mended => (None, None),
+                };
+                let ids = first.into_iter().chain(second).map(Thing::allocation);
+                About::passing([Thing::address(address)].into_iter().chain(ids).collect::<Vec<_>>())
+            }
+        }
+    }
+
     /// What of the note enters the digest.
     pub(crate) fn word(&self) -> u64 {
         let text = |tag: u64, text: &str| {

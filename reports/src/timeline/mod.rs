@@ -1,0 +1,296 @@
+//! One run as a picture: who sent what to whom, what it wrote, what went wrong meanwhile. [`page`] makes a file of it that needs
+//! nothing but a browser.
+//!
+//! The names in JSON are short, because a run has thousands of events. Lanes, objects and events refer to each other by their
+//! position in the lists of the [`Timeline`].
+
+mod page;
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::Violation;
+use crate::replay::Because;
+use crate::{Digest, Seconds};
+
+pub use page::page;
+
+/// A run as a picture.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// The digest of the run.
+    pub digest: Digest,
+    /// The command that runs it again.
+    pub replay: String,
+    /// When the run ended.
+    #[serde(rename = "simulated_s")]
+    pub simulated: Seconds,
+    /// When the faults healed, if that was before the end.
+    #[serde(rename = "healed_s", skip_serializing_if = "Option::is_none")]
+    pub healed: Option<Seconds>,
+    /// How many events the run has; the picture may have fewer.
+    pub total: u64,
+    /// The number of the first event of the picture.
+    pub first: u64,
+    /// What the reader should know, a sentence each.
+    pub remarks: Vec<String>,
+    /// Whom the events that are marked as followed touched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub followed: Option<String>,
+    /// The processes and the store, from left to right.
+    pub lanes: Vec<Lane>,
+    /// By time.
+    pub events: Vec<Event>,
+    /// The calls of clients, by their requests.
+    pub calls: Vec<Call>,
+    /// The faults, by their beginnings.
+    pub faults: Vec<FaultSpan>,
+    /// When processes were down or stood still, by their beginnings.
+    pub outages: Vec<Outage>,
+    /// The objects that were written.
+    pub objects: Vec<ObjectHistory>,
+    /// What was violated, by time.
+    pub violations: Vec<Violated>,
+}
+
+/// A column of the picture.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lane {
+    /// The name of the process, or of the store.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+}
+
+/// What stands behind a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// An actor: a client of the API, or whoever keeps the VMs.
+    Actor,
+    /// An API server.
+    Server,
+    /// What the API servers share.
+    Store,
+}
+
+/// The kind of an event: how it is drawn, and by what it can be filtered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "they are those of the trace, by their names")]
+pub enum Mark {
+    Start,
+    Crash,
+    Pause,
+    Resume,
+    Panic,
+    Request,
+    Commit,
+    Answer,
+    Deliver,
+    Begin,
+    End,
+    Fire,
+    Note,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ending {
+    /// With success.
+    Ok,
+    /// With an error that the server sent.
+    Refused,
+    /// Nobody knows: there was no answer.
+    Lost,
+}
+
+/// An event. Its number is that of its position, counted from [`Timeline::first`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, in microseconds.
+    #[serde(rename = "t")]
+    pub micros: u64,
+    /// Its kind.
+    #[serde(rename = "k")]
+    pub mark: Mark,
+    /// Where; unset for faults.
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<u32>,
+    /// The other end of its arrow.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<u32>,
+    /// A line about it.
+    #[serde(rename = "x")]
+    pub text: String,
+    /// More than the line says.
+    #[serde(rename = "d", default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    /// The revision that a write took.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// The object it is about, if it was written in this run.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<u32>,
+    /// How the call ended, for an answer.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    /// What it came of, with numbers of events that the picture has.
+    #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<Because>,
+    /// Whether it touched what was followed.
+    #[serde(rename = "f", default, skip_serializing_if = "std::ops::Not::not")]
+    pub followed: bool,
+}
+
+/// A call, from its request to its answer. All three are numbers of events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Who calls.
+    #[serde(rename = "l")]
+    pub lane: u32,
+    /// Its request.
+    #[serde(rename = "q")]
+    pub request: u64,
+    /// What it committed.
+    #[serde(rename = "c", default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<u64>,
+    /// Its answer; unset = none came.
+    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<u64>,
+}
+
+/// A fault from its beginning to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultSpan {
+    /// Its position in the plan.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its parameters, in a line.
+    pub about: String,
+    /// The lanes that it names; none = it is about all or none in particular.
+    pub lanes: Vec<u32>,
+    /// The number of the event with which it began.
+    pub from: u64,
+    /// The number of the event with which it ended; unset = it lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
+}
+
+/// A time in which a process did nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// The process.
+    pub lane: u32,
+    /// Whether it kept its memory.
+    pub paused: bool,
+    /// The number of the event with which it began.
+    pub from: u64,
+    /// The number of the event with which it ended; unset = it lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
+}
+
+/// An object through the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectHistory {
+    /// Its Kind.
+    pub kind: String,
+    /// Its namespace, or nothing.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// By time.
+    pub versions: Vec<ObjectVersion>,
+}
+
+impl ObjectHistory {
+    /// Adds a state, kept as what differs from the one before. `fields`: everything that is shown, in order; `None` = it is gone.
+    pub fn push(&mut self, event: Option<u64>, revision: u64, known: &[(String, String)], fields: Option<&[(String, String)]>) {
+        let gone = fields.is_none();
+        let fields = fields.unwrap_or_default();
+        let set = fields.iter().filter(|field| !known.contains(field)).cloned().collect();
+        let is_left = |name: &String| fields.iter().any(|(left, _)| left == name);
+        let del = known.iter().map(|(name, _)| name).filter(|name| !is_left(name)).cloned().collect();
+        self.versions.push(ObjectVersion { event, revision, gone, set, del });
+    }
+}
+
+/// A state of an object, as what differs from the one before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectVersion {
+    /// The number of the event that made it; unset = it was there before the first event.
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<u64>,
+    /// Its revision.
+    #[serde(rename = "r")]
+    pub revision: u64,
+    /// Whether the object is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
+    /// Fields that are new or have another value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<(String, String)>,
+    /// Fields that are not there any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub del: Vec<String>,
+}
+
+/// What was violated, and the events between which it came about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violated {
+    /// The violation.
+    #[serde(flatten)]
+    pub violation: Violation,
+    /// The number of the event with which it began: what was read before the write that broke the claim, say.
+    pub from: u64,
+    /// The number of the event that broke the claim.
+    pub to: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(fields: &[(&str, &str)]) -> Vec<(String, String)> {
+        fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_history_keeps_what_differs() {
+        let mut history = ObjectHistory { kind: "Pod".into(), namespace: "a".into(), name: "b".into(), versions: vec![] };
+        let (first, second) = (fields(&[("phase", "Pending"), ("node", "n1")]), fields(&[("phase", "Running")]));
+        history.push(Some(3), 7, &[], Some(&first));
+        history.push(Some(5), 8, &first, Some(&second));
+        history.push(Some(6), 9, &second, None);
+        assert_eq!(history.versions[0].set, first);
+        assert_eq!((&history.versions[1].set, &history.versions[1].del), (&second, &vec!["node".to_owned()]));
+        assert!(history.versions[2].gone);
+        assert_eq!(history.versions[2].del, ["phase"]);
+    }
+
+    #[test]
+    fn a_timeline_survives_its_json() {
+        let event = Event {
+            micros: 5,
+            mark: Mark::Commit,
+            lane: Some(1),
+            peer: Some(2),
+            text: "r7 </script>".into(),
+            detail: String::new(),
+            revision: Some(7),
+            object: None,
+            ending: None,
+            because: vec![Because { event: 0, how: "asked for in".into() }],
+            followed: true,
+        };
+        let timeline = Timeline { scenario: "s".into(), events: vec![event], ..Timeline::default() };
+        let text = serde_json::to_string(&timeline).unwrap();
+        assert_eq!(serde_json::from_str::<Timeline>(&text).unwrap(), timeline);
+    }
+}

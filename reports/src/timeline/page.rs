@@ -1,0 +1,151 @@
+//! A timeline as one HTML file. It loads nothing: style, program and data are in it, and its policy forbids any request.
+
+use std::fmt::Write;
+
+use super::{Role, Timeline};
+use crate::human;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The file's text.
+///
+/// The names and texts of a run may hold anything: what goes into markup is escaped, and the data hold no `<`.
+pub fn page(timeline: &Timeline) -> String {
+    let title = format!("{}, seed {}", timeline.scenario, timeline.seed);
+    let mut page = String::new();
+    // Writing to a string does not fail.
+    let _ = write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{} \u{b7} ipam-sim</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<div id=\"app\"></div>\n",
+        escape(&title)
+    );
+    page.push_str(&without_script(timeline, &title));
+    let _ = writeln!(page, "<script type=\"application/json\" id=\"data\">{}</script>", data(timeline));
+    let _ = write!(page, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+    page
+}
+
+/// The verdict, for readers whose browser runs no programs.
+fn without_script(timeline: &Timeline, title: &str) -> String {
+    let mut text =
+        format!("<noscript>\n<h1>{}</h1>\n<p>The picture needs JavaScript. What it would show first:</p>\n<ul>\n", escape(title));
+    for violated in &timeline.violations {
+        let violation = &violated.violation;
+        let detail: Vec<String> = violation.detail.iter().map(|line| escape(line)).collect();
+        let _ = writeln!(text, "<li><b>{}</b> at {}<br>{}</li>", escape(&violation.claim), violation.at, detail.join("<br>"));
+    }
+    if timeline.violations.is_empty() {
+        text.push_str("<li>Nothing was violated.</li>\n");
+    }
+    let processes = timeline.lanes.iter().filter(|lane| lane.role != Role::Store).count() as u64;
+    let (events, processes) = (human::plural(timeline.total, "event", "events"), human::plural(processes, "process", "processes"));
+    let _ = write!(text, "</ul>\n<p>{events}, {processes}, {} simulated.</p>\n", human::duration(timeline.simulated));
+    let _ = write!(text, "<p><code>{}</code></p>\n</noscript>\n", escape(&timeline.replay));
+    text
+}
+
+/// The data as JSON that cannot end the element in which they stand.
+fn data(timeline: &Timeline) -> String {
+    let json = serde_json::to_string(timeline).unwrap_or_else(|error| unreachable!("a timeline is strings and numbers: {error}"));
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// A text as markup that shows it.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{Kind, Violation};
+    use crate::timeline::{Lane, Violated};
+    use crate::{Digest, Seconds};
+
+    fn hostile() -> Timeline {
+        let violation = Violation {
+            claim: "no-<b>".into(),
+            kind: Kind::Always,
+            at: Seconds::from_micros(5),
+            excuse: None,
+            detail: vec!["web & \"db\" </script><script>alert(1)</script>".into()],
+            needs: None,
+        };
+        Timeline {
+            scenario: "</title><script>alert(1)</script>".into(),
+            digest: Digest(1),
+            replay: "ipam-sim replay 'a<b>.toml'".into(),
+            lanes: vec![Lane { name: "client-<0>".into(), role: Role::Actor }],
+            violations: vec![Violated { violation, from: 0, to: 0 }],
+            ..Timeline::default()
+        }
+    }
+
+    /// Everything between `open` and `close`, which must both be there once.
+    fn between<'a>(page: &'a str, open: &str, close: &str) -> &'a str {
+        let (_, rest) = page.split_once(open).unwrap_or_else(|| panic!("{open} is missing"));
+        rest.split_once(close).unwrap_or_else(|| panic!("{close} is missing")).0
+    }
+
+    #[test]
+    fn whatever_a_run_is_called_the_page_stays_whole() {
+        let page = page(&hostile());
+        assert_eq!(page.matches("<script").count(), 2, "the data and the program");
+        assert_eq!(page.matches("</script>").count(), 2);
+        assert!(!page.contains("alert(1)</script>"));
+        assert_eq!(between(&page, "<title>", "</title>"), "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;, seed 0 \u{b7} ipam-sim");
+        let json = between(&page, "id=\"data\">", "</script>");
+        assert_eq!(serde_json::from_str::<Timeline>(json).unwrap(), hostile(), "the data come through unharmed");
+    }
+
+    #[test]
+    fn the_page_loads_nothing() {
+        let page = page(&hostile());
+        let namespace = "http://www.w3.org/2000/svg";
+        // A pattern of the same picture is named by `url(#...)`.
+        let rest = page.replace(namespace, "").replace("url(#", "");
+        for outside in ["http://", "https://", "src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
+            assert!(!rest.contains(outside), "{outside}");
+        }
+        assert!(page.contains("default-src 'none'"));
+    }
+
+    #[test]
+    fn every_element_of_the_page_is_closed() {
+        let page = page(&hostile());
+        let markup = page.replace(SCRIPT, "").replace(STYLE, "");
+        let mut open: Vec<&str> = Vec::new();
+        for tag in markup.split('<').skip(1).map(|rest| rest.split('>').next().unwrap()) {
+            let name = tag.split([' ', '\n']).next().unwrap();
+            match name.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop(), Some(name), "</{name}> closes another element"),
+                None if ["!doctype", "meta", "br"].contains(&name) => {}
+                None => open.push(name),
+            }
+        }
+        assert!(open.is_empty(), "{open:?} stay open");
+    }
+
+    #[test]
+    fn a_reader_without_programs_gets_the_verdict() {
+        let page = page(&hostile());
+        let text = between(&page, "<noscript>", "</noscript>");
+        assert!(text.contains("no-&lt;b&gt;") && text.contains("web &amp; &quot;db&quot;"), "{text}");
+        assert!(super::page(&Timeline::default()).contains("Nothing was violated."));
+    }
+}

@@ -302,12 +302,13 @@ impl GateCase {
             }
             Verdict::Nondeterministic | Verdict::Broken => {
                 let problem = result.problems.iter().min_by_key(|problem| std::cmp::Reverse(problem.kind));
-                problem.map_or_else(|| "no details".to_owned(), |problem| format!("seed {}: {}", problem.seed, problem.message))
+                let told = |problem: &crate::finding::Problem| format!("seed {}: {}", problem.seed, problem.message.replace('\n', " "));
+                problem.map_or_else(|| "no details".to_owned(), told)
             }
             Verdict::Violated | Verdict::NotEventually => match result.failures.first() {
                 Some(failure) => {
-                    let others = human::plural(result.violated.saturating_sub(1), "other seed", "other seeds");
-                    format!("{} is violated in seed {} at {}, something in {others}", failure.claim, failure.seed, failure.at)
+                    let violated = human::count(result.violated);
+                    format!("{} is violated in seed {} at {}; {violated} of {seeds} fail", failure.claim, failure.seed, failure.at)
                 }
                 None => format!("violated in {}", human::plural(result.violated, "seed", "seeds")),
             },
@@ -323,7 +324,9 @@ impl GateCase {
             (small.or(failure.plan.as_deref()), failure.seed)
         });
         let (plan, seed) = problem.or(failure)?;
-        Some(replay_command(plan, &result.file, seed))
+        let command = replay_command(plan, &result.file, seed);
+        // A file may hold several scenarios.
+        Some(if plan.is_none() { command.replacen(" --seed", &format!(" --variant {} --seed", result.name), 1) } else { command })
     }
 }
 

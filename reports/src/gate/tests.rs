@@ -115,6 +115,11 @@ fn what_the_budget_cut_short_is_not_blamed_but_must_be_seen() {
     assert_eq!(cut(negative(0, "found", &[ALWAYS])), (Verdict::Found, 0, 0), "it was enough");
     assert_eq!(cut(case(Part::Smoke, 0, "calm", &[])), (Verdict::NotRun, 4, 1));
     assert_eq!(cut(case(Part::Smoke, 0, "calm", &[ALWAYS])), (Verdict::Violated, 1, 1));
+    assert_eq!(cut(case(Part::Determinism, 0, "calm", &[])), (Verdict::NotRun, 4, 1), "a sample of none");
+    let mut second = case(Part::Determinism, 1, "second", &[]);
+    second.planned = 16;
+    let sample = report(vec![case(Part::Determinism, 0, "first", &[None]), second]);
+    assert_eq!((sample.verdict(&sample.cases[1]), sample.exit_code), (Verdict::Open, 0), "some of a sample suffice");
 }
 
 /// Shard `index` of two: half of the seeds of what is cut by seeds, every second case of the rest.

@@ -185,13 +185,13 @@ impl Collector<'_> {
         self.sweep(Part::Control, &name, Arc::new(changed(ready, scenario)), 0, CONTROL_SEEDS.saturating_mul(self.args.times));
     }
 
-    /// Each deviation by the negative scenario that is about it: that of its name, else the first that it leads.
+    /// Each deviation by the negative scenario that is about it: that of its name, else the one that has the fewest others.
     fn kill_matrix(&mut self, negative: &[Arc<Ready>]) {
         let mut without = Vec::new();
         for name in deviation::ALL.iter().map(|deviation| deviation.name) {
-            let leads = |ready: &&Arc<Ready>| ready.scenario.deviations.first().is_some_and(|first| first.as_str() == name);
-            let has = |ready: &&Arc<Ready>| ready.scenario.expect.is_some() && leads(ready);
-            let row = negative.iter().filter(has).min_by_key(|ready| ready.scenario.name != name);
+            let has = |ready: &&Arc<Ready>| ready.scenario.deviations.iter().any(|one| one.as_str() == name);
+            let rows = negative.iter().filter(has).filter(|ready| ready.scenario.expect.is_some());
+            let row = rows.min_by_key(|ready| (ready.scenario.name != name, ready.scenario.deviations.len()));
             match row {
                 Some(ready) => self.sweep(Part::KillMatrix, name, Arc::clone(ready), KILL_FIRST, KILL_SEEDS),
                 None => without.push(name),

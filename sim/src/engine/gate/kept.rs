@@ -47,7 +47,8 @@ pub(super) fn digest(case: &mut GateCase, plan: &Plan, stage: &Stage) {
         case.skipped = Some(format!("recorded by build {}, this is build {BUILD}", recorded.build));
         return;
     }
-    if !recorded.plan.is_empty() && recorded.plan != plan.fingerprint() {
+    // What is kept for every build is kept through changes of the plan's form, too.
+    if recorded.build != KEPT && !recorded.plan.is_empty() && recorded.plan != plan.fingerprint() {
         case.skipped = Some("edited after its digest was recorded".to_owned());
         return;
     }

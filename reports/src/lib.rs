@@ -12,6 +12,9 @@
 //! | [`listing`] | what `list` and `check` answer |
 //! | [`mod@merge`] | shards of one sweep into the report that one machine would have given |
 //! | [`timeline`] | one run as a picture, and the HTML page that shows it |
+//! | [`gate`] | one [`GateReport`] per `gate`, and what CI systems read of it: JUnit, Markdown, annotations |
+//! | [`shards`] | which parts of a whole a result stands for |
+//! | [`command`] | the command that shows a failure again |
 //! | [`verdict`] | how one scenario ended |
 //! | [`exit`] | the exit codes, and which wins when several apply |
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
@@ -26,10 +29,12 @@
 //! JSON written by a later version may hold more fields: readers skip what they do not know. Fields added
 //! after the first version are optional when read.
 
+pub mod command;
 pub mod digest;
 pub mod distribution;
 pub mod exit;
 pub mod finding;
+pub mod gate;
 pub mod human;
 pub mod listing;
 pub mod merge;
@@ -40,18 +45,21 @@ pub mod run;
 pub mod schema;
 pub mod seconds;
 pub mod seeds;
+pub mod shards;
 pub mod shrink;
 pub mod timeline;
 pub mod verdict;
 
 pub use digest::{Digest, fold};
+pub use gate::{GateCase, GateReport};
 pub use listing::{CheckReport, ListReport};
-pub use merge::{MergeError, merge};
+pub use merge::{MergeError, merge, merge_gates};
 pub use replay::ReplayReport;
 pub use run::{RunReport, ScenarioResult, SeedRecord};
 pub use schema::ReadError;
 pub use seconds::Seconds;
 pub use seeds::SeedRange;
+pub use shards::Shards;
 pub use shrink::ShrinkReport;
 pub use timeline::Timeline;
 pub use verdict::Verdict;

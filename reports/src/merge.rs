@@ -1,10 +1,13 @@
 //! Joins the results of shards into the one that a single machine would have given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::finding::Failure;
+use crate::gate::{GateCase, GateReport};
 use crate::run::{RunReport, ScenarioResult};
-use crate::{SeedRange, seeds};
+use crate::shards::{Shards, ShardsError};
+use crate::{SeedRange, exit, seeds};
 
 /// Why results do not fit together. Numbers are positions in the merged list, from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +49,18 @@ pub enum MergeError {
         /// The two results, each with its expectation.
         results: [(usize, String); 2],
     },
+    /// Two results are parts of differently cut wholes.
+    Cut {
+        /// The two results, each with the number of shards that it says there are.
+        results: [(usize, u32); 2],
+    },
+    /// Two results are the same shard.
+    Shard {
+        /// The shard.
+        index: u32,
+        /// The two results.
+        results: [usize; 2],
+    },
     /// Two results both ran these seeds.
     Overlap {
         /// The scenario.
@@ -73,6 +88,10 @@ impl MergeError {
             MergeError::Build { results } => differ("the results come from different builds", results),
             MergeError::Config { scenario, results } => differ(&format!("{scenario} ran with different configurations"), results),
             MergeError::Expect { scenario, results } => differ(&format!("{scenario} must violate different claims"), results),
+            MergeError::Cut { results: [(a, left), (b, right)] } => {
+                format!("the whole was cut differently: into {left} shards in {}, into {right} in {}", name(*a), name(*b))
+            }
+            MergeError::Shard { index, results: [a, b] } => format!("{} and {} are both shard {index}", name(*a), name(*b)),
             MergeError::Overlap { scenario, seeds: SeedRange { first, last }, results: [a, b] } => {
                 let seeds = if first == last { format!("seed {first}") } else { format!("seeds {first} to {last}") };
                 format!("{} and {} both ran {seeds} of {scenario}", name(*a), name(*b))
@@ -89,10 +108,22 @@ impl fmt::Display for MergeError {
 
 impl std::error::Error for MergeError {}
 
+impl From<ShardsError> for MergeError {
+    fn from(error: ShardsError) -> Self {
+        match error {
+            ShardsError::Totals(results) => MergeError::Cut { results },
+            ShardsError::Twice { index, results } => MergeError::Shard { index, results },
+        }
+    }
+}
+
 /// Joins shards: results of the same scenarios on different seeds. The order of the results does not matter, and merged results can
 /// be merged again.
 ///
 /// Scenarios keep their order if all results agree on it, else they are sorted by name. Fields that this version does not know are lost.
+///
+/// Where shards are missing, what only the whole can tell stays open, and the report exits with [`exit::VACUOUS`] at least: it proves
+/// nothing about what did not run.
 pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
     let Some(first) = results.first() else { return Err(MergeError::Nothing) };
     let keys = |report: &RunReport| report.scenarios.iter().map(key).collect::<Vec<_>>();
@@ -102,6 +133,7 @@ pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
     }
     let build = agreed(results.iter().map(|result| result.build.as_ref())).map_err(|results| MergeError::Build { results })?;
     let interrupted = results.iter().any(|result| result.interrupted);
+    let shards = Shards::join(results.iter().map(|result| result.shards.as_ref()))?;
 
     let mut by_scenario: BTreeMap<Key, Vec<(usize, ScenarioResult)>> = BTreeMap::new();
     let results_total = results.len();
@@ -116,10 +148,60 @@ pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
     }
     let mut joined = BTreeMap::new();
     for (key, parts) in by_scenario {
-        joined.insert(key, join_parts(parts, results_total)?);
+        everybody_has(&parts, results_total)?;
+        joined.insert(key, join_parts(parts)?);
     }
     let scenarios = order.iter().filter_map(|key| joined.remove(key)).collect();
-    Ok(RunReport { build, ..RunReport::new(scenarios, interrupted) })
+    let mut report = RunReport { build, ..RunReport::of_shards(scenarios, interrupted, shards) };
+    report.exit_code = of_what_there_is(report.exit_code, report.shards.as_ref());
+    Ok(report)
+}
+
+/// Joins gates: shards of one gate into what the gate would have said on one machine. See [`merge()`].
+///
+/// # Errors
+/// They do not fit together.
+pub fn merge_gates(results: Vec<GateReport>) -> Result<GateReport, MergeError> {
+    if results.is_empty() {
+        return Err(MergeError::Nothing);
+    }
+    let build = agreed(results.iter().map(|result| result.build.as_ref())).map_err(|results| MergeError::Build { results })?;
+    let shards = Shards::join(results.iter().map(|result| result.shards.as_ref()))?;
+    let mut whole = GateReport { build, shards, ..GateReport::default() };
+    let results_total = results.len();
+    // By part and number, which is the order on one machine; the rest of the key only tells apart what must not be joined.
+    let mut by_case: BTreeMap<_, Vec<(usize, GateCase)>> = BTreeMap::new();
+    for (index, result) in results.into_iter().enumerate() {
+        whole.interrupted |= result.interrupted;
+        whole.budget += result.budget;
+        whole.wall += result.wall;
+        whole.remarks.extend(result.remarks);
+        for case in result.cases {
+            let parts = by_case.entry((case.part, case.number, case.name.clone(), key(&case.result))).or_default();
+            if parts.last().is_some_and(|&(last, _)| last == index) {
+                return Err(MergeError::Twice { result: index, scenario: title(&case.result) });
+            }
+            parts.push((index, case));
+        }
+    }
+    whole.remarks.sort();
+    whole.remarks.dedup();
+    for ((part, number, name, _), cases) in by_case {
+        let planned = cases.iter().fold(0u64, |sum, (_, case)| sum.saturating_add(case.planned));
+        let skipped = cases.iter().find_map(|(_, case)| case.skipped.clone());
+        let results: Vec<_> = cases.into_iter().map(|(index, case)| (index, case.result)).collect();
+        if part.is_cut_by_seeds() {
+            everybody_has(&results, results_total)?;
+        }
+        whole.cases.push(GateCase { part, number, name, planned, skipped, result: join_parts(results)? });
+    }
+    whole.exit_code = of_what_there_is(whole.judge(), whole.shards.as_ref());
+    Ok(whole)
+}
+
+/// The exit code of a merged result: shards that are missing prove nothing.
+fn of_what_there_is(exit_code: u8, shards: Option<&Shards>) -> u8 {
+    exit::worst([exit_code].into_iter().chain(shards.map(|_| exit::VACUOUS)))
 }
 
 /// The seeds that no shard of this scenario ran, although others ran seeds on both sides of them: a shard may be missing.
@@ -137,12 +219,17 @@ fn title(scenario: &ScenarioResult) -> String {
     format!("{} ({})", scenario.name, scenario.file)
 }
 
-/// Joins what all `results_total` results say about one scenario.
-fn join_parts(parts: Vec<(usize, ScenarioResult)>, results_total: usize) -> Result<ScenarioResult, MergeError> {
-    let scenario = || title(&parts[0].1);
-    if let Some(absent) = (0..results_total).find(|index| parts.iter().all(|(part, _)| part != index)) {
-        return Err(MergeError::Missing { scenario: scenario(), present: parts[0].0, absent });
+/// Whether each of `results_total` results says something about a scenario.
+fn everybody_has(parts: &[(usize, ScenarioResult)], results_total: usize) -> Result<(), MergeError> {
+    match (0..results_total).find(|index| parts.iter().all(|(part, _)| part != index)) {
+        Some(absent) => Err(MergeError::Missing { scenario: title(&parts[0].1), present: parts[0].0, absent }),
+        None => Ok(()),
     }
+}
+
+/// Joins what results say about one scenario.
+fn join_parts(parts: Vec<(usize, ScenarioResult)>) -> Result<ScenarioResult, MergeError> {
+    let scenario = || title(&parts[0].1);
     agreed(parts.iter().map(|(_, part)| part.config.as_ref())).map_err(|results| MergeError::Config { scenario: scenario(), results })?;
     let expectations: Vec<_> = parts.iter().map(|(_, part)| part.expect.clone().unwrap_or_else(|| "no claim".to_owned())).collect();
     agreed(expectations.iter().map(Some)).map_err(|results| MergeError::Expect { scenario: scenario(), results })?;
@@ -160,7 +247,19 @@ fn join_parts(parts: Vec<(usize, ScenarioResult)>, results_total: usize) -> Resu
         joined.join(part);
         joined
     });
-    Ok(joined.expect("a scenario is listed because a result has it"))
+    let mut joined = joined.expect("a scenario is listed because a result has it");
+    explain_first_only(&mut joined.failures);
+    Ok(joined)
+}
+
+/// Each shard explains its first failure of each claim. One machine would have explained the first of all.
+fn explain_first_only(failures: &mut [Failure]) {
+    let mut claims = BTreeSet::new();
+    for failure in failures {
+        if !claims.insert(failure.claim.clone()) {
+            (failure.needs, failure.shrunk) = (None, None);
+        }
+    }
 }
 
 /// The one value that everybody who states one agrees on; else the first two who do not.
@@ -351,6 +450,58 @@ mod tests {
     fn an_interrupted_shard_interrupts_the_whole() {
         let interrupted = RunReport { interrupted: true, ..result("a", 0..1) };
         assert_eq!(merge(vec![interrupted, result("a", 1..2)]).unwrap().exit_code, exit::INTERRUPTED);
+    }
+
+    /// Shard `index` of `total`.
+    fn shard(index: u32, total: u32, seeds: std::ops::Range<u64>) -> RunReport {
+        let mut report = RunReport { shards: Shards::one(index, total), ..result("a", seeds) };
+        report.exit_code = report.judge();
+        report
+    }
+
+    #[test]
+    fn a_missing_shard_proves_nothing_also_at_an_end() {
+        let two = merge(vec![shard(1, 3, 0..4), shard(2, 3, 4..8)]).unwrap();
+        assert_eq!((two.exit_code, two.shards.as_ref().unwrap().missing().collect::<Vec<_>>()), (exit::VACUOUS, vec![3]));
+        let all = merge(vec![two, shard(3, 3, 8..12)]).unwrap();
+        assert_eq!(all, result("a", 0..12), "merged results can be merged again, and the whole has no mark");
+        assert_eq!(
+            refusal(vec![shard(1, 3, 0..4), shard(2, 4, 4..8)]),
+            "the whole was cut differently: into 3 shards in result 1, into 4 in result 2"
+        );
+        assert_eq!(refusal(vec![shard(1, 3, 0..4), shard(1, 3, 4..8)]), "result 1 and result 2 are both shard 1");
+    }
+
+    #[test]
+    fn what_a_shard_did_not_see_is_judged_for_the_whole() {
+        let part = |index, seeds: std::ops::Range<u64>, seen: bool, found: bool| {
+            let mut scenario = ScenarioResult::new("s", "s.toml", [("x".to_owned(), Kind::Sometimes)]);
+            let mut negative = ScenarioResult { expect: Some("a".into()), ..ScenarioResult::new("n", "n.toml", []) };
+            let held = ["x".to_owned()];
+            for seed in seeds {
+                scenario.add(SeedRecord { held: if seen { &held } else { &[] }, ..crate::run::tests::record(seed, None) });
+                negative.add(crate::run::tests::record(seed, found.then_some(("a", Kind::Always))));
+            }
+            RunReport::of_shards(vec![scenario, negative], false, Shards::one(index, 2))
+        };
+        for (seen, found, whole) in [(true, true, exit::HELD), (false, true, exit::VACUOUS), (true, false, exit::VIOLATED)] {
+            let (one, two) = (part(1, 0..4, false, false), part(2, 4..8, seen, found));
+            assert_eq!((one.exit_code, two.exit_code), (exit::HELD, exit::HELD), "a shard alone is not blamed");
+            assert_eq!(merge(vec![one, two]).unwrap().exit_code, whole, "{seen} {found}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_failure_of_a_claim_stays_explained() {
+        let explained = |seed| {
+            let mut scenario = ScenarioResult::new("s", "s.toml", []);
+            scenario.add(crate::run::tests::record(seed, Some(("a", Kind::Always))));
+            scenario.failures[0].needs = Some("a crash".into());
+            RunReport::new(vec![scenario], false)
+        };
+        let merged = merge(vec![explained(7), explained(3)]).unwrap();
+        let needs: Vec<_> = merged.scenarios[0].failures.iter().map(|failure| (failure.seed, failure.needs.is_some())).collect();
+        assert_eq!(needs, [(3, true), (7, false)]);
     }
 
     #[test]

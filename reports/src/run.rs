@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::finding::{ClaimCount, ExcuseCount, Failure, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally};
 use crate::pool::{PoolFigures, PoolRun};
 use crate::schema::{self, ReadError, RunSchema};
-use crate::{Digest, Seconds, SeedRange, exit, fold, seeds};
+use crate::verdict::Verdict;
+use crate::{Digest, Seconds, SeedRange, Shards, exit, fold, seeds};
 
 /// How many failures, and how many problems, a scenario lists. The counts beside the lists are complete.
 pub const LISTED_MAX: usize = 20;
@@ -21,6 +22,9 @@ pub struct RunReport {
     /// Whether the user stopped the sweep before its end.
     #[serde(default)]
     pub interrupted: bool,
+    /// Which shards this is; unset = the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards: Option<Shards>,
     /// In the order in which they ran.
     pub scenarios: Vec<ScenarioResult>,
     /// What the process exits with; see [`exit`].
@@ -30,7 +34,12 @@ pub struct RunReport {
 impl RunReport {
     /// A report with the exit code that follows from its scenarios.
     pub fn new(scenarios: Vec<ScenarioResult>, interrupted: bool) -> Self {
-        let mut report = Self { schema: RunSchema, build: None, interrupted, scenarios, exit_code: exit::HELD };
+        Self::of_shards(scenarios, interrupted, None)
+    }
+
+    /// A report of some shards, with the exit code that follows from its scenarios.
+    pub fn of_shards(scenarios: Vec<ScenarioResult>, interrupted: bool, shards: Option<Shards>) -> Self {
+        let mut report = Self { schema: RunSchema, build: None, interrupted, shards, scenarios, exit_code: exit::HELD };
         report.exit_code = report.judge();
         report
     }
@@ -39,7 +48,12 @@ impl RunReport {
     pub fn judge(&self) -> u8 {
         let interrupted = self.interrupted.then_some(exit::INTERRUPTED);
         let nothing_ran = self.scenarios.is_empty().then_some(exit::VACUOUS);
-        exit::worst(self.scenarios.iter().map(|scenario| scenario.verdict().exit_code()).chain(interrupted).chain(nothing_ran))
+        exit::worst(self.scenarios.iter().map(|scenario| self.verdict(scenario).exit_code()).chain(interrupted).chain(nothing_ran))
+    }
+
+    /// How a scenario of this report ended.
+    pub fn verdict(&self, scenario: &ScenarioResult) -> Verdict {
+        if self.shards.is_some() { scenario.verdict_of_shard() } else { scenario.verdict() }
     }
 
     /// Reads the JSON form.

@@ -23,14 +23,19 @@ impl From<serde_json::Error> for ReadError {
     }
 }
 
+#[derive(Deserialize)]
+struct Head {
+    schema: Option<String>,
+}
+
+/// The schema that a JSON text claims to follow, if it claims one.
+pub fn of(text: &str) -> Result<Option<String>, ReadError> {
+    Ok(serde_json::from_str::<Head>(text)?.schema)
+}
+
 /// Reads a record, asking for its schema first, so that a file of another kind gets a sentence about that.
 pub(crate) fn read<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, ReadError> {
-    #[derive(Deserialize)]
-    struct Head {
-        schema: Option<String>,
-    }
-    let head: Head = serde_json::from_str(text)?;
-    match head.schema {
+    match of(text)? {
         Some(found) if found == schema => Ok(serde_json::from_str(text)?),
         Some(found) => Err(ReadError { line: 0, column: 0, reason: format!("the schema is `{found}`, expected `{schema}`") }),
         None => Err(ReadError { line: 0, column: 0, reason: format!("there is no field `schema`, expected `{schema}`") }),
@@ -68,6 +73,7 @@ macro_rules! schema {
 }
 
 schema!(RunSchema, "ipam-sim/run/1");
+schema!(GateSchema, "ipam-sim/gate/1");
 schema!(ReplaySchema, "ipam-sim/replay/1");
 schema!(ShrinkSchema, "ipam-sim/shrink/1");
 schema!(ListSchema, "ipam-sim/list/1");

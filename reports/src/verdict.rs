@@ -21,6 +21,8 @@ pub enum Verdict {
     Vacuous,
     /// No seed ran, which proves nothing.
     NotRun,
+    /// Judged elsewhere or later: where the other shards are, where more time is, or where the build is that recorded the digest.
+    Open,
     /// One plan gave two digests.
     Nondeterministic,
     /// The harness failed.
@@ -31,7 +33,7 @@ impl Verdict {
     /// What this verdict makes the process exit with.
     pub const fn exit_code(self) -> u8 {
         match self {
-            Verdict::Held | Verdict::Found => exit::HELD,
+            Verdict::Held | Verdict::Found | Verdict::Open => exit::HELD,
             Verdict::Violated | Verdict::NotFound => exit::VIOLATED,
             Verdict::NotEventually => exit::NOT_EVENTUALLY,
             Verdict::Vacuous | Verdict::NotRun => exit::VACUOUS,
@@ -65,6 +67,15 @@ impl ScenarioResult {
             return if late_only { Verdict::NotEventually } else { Verdict::Violated };
         }
         if self.never_held().next().is_some() { Verdict::Vacuous } else { Verdict::Held }
+    }
+
+    /// The verdict over one shard: what only the whole can tell is open, namely whether a `sometimes` claim is seen, and a claim that
+    /// must be violated.
+    pub fn verdict_of_shard(&self) -> Verdict {
+        match self.verdict() {
+            Verdict::Vacuous | Verdict::NotRun | Verdict::NotFound => Verdict::Open,
+            verdict => verdict,
+        }
     }
 
     /// Claims violated without an excuse. The listed failures stand in where a record has no complete count.

@@ -49,6 +49,8 @@ pub enum Verb {
     List(ListArgs),
     /// Validate scenarios, plans and manifests without running them
     Check(CheckArgs),
+    /// Everything CI needs, within a budget: what must hold, what must be found, what must repeat
+    Gate(GateArgs),
     /// Join the JSON results of shards into one verdict
     Merge(MergeArgs),
     /// Print a completion script for a shell
@@ -81,9 +83,9 @@ pub struct RunArgs {
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,
-    /// Run part K of N of the seeds, K from 1; join the results with `merge`
+    /// Run part K of N of the seeds, K from 1; /N takes K from the job; join with `merge`
     #[arg(long, value_name = "K/N")]
-    pub shard: Option<Shard>,
+    pub shard: Option<ShardChoice>,
     /// Change a setting of the scenario; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
@@ -108,6 +110,12 @@ pub struct RunArgs {
     /// Leave the plans of failing seeds as they are
     #[arg(long)]
     pub no_shrink: bool,
+    /// Only count: explain no failure and write no plan. For the gate's fresh process.
+    #[arg(long, hide = true)]
+    pub no_plans: bool,
+    /// What `shard` and the environment come to.
+    #[arg(skip)]
+    pub part: Option<Shard>,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -126,7 +134,7 @@ impl RunArgs {
         let (from, count) = (self.from.unwrap_or(0), self.seeds.unwrap_or(default));
         let whole = SeedRange::new(from, count)
             .ok_or_else(|| format!("there are no {count} seeds from {from} on: the last seed is {}", u64::MAX))?;
-        Ok(match self.shard {
+        Ok(match self.part {
             Some(Shard { index, total }) => whole.shard(index, total),
             None => Some(whole),
         })
@@ -244,13 +252,81 @@ pub struct CheckArgs {
     pub format: Format,
 }
 
+/// Arguments of `gate`.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(after_help = GATE_EXAMPLES)]
+pub struct GateArgs {
+    /// How much real time there is; what does not fit is left out, and named
+    #[arg(long, value_name = "TIME", default_value = "170s")]
+    pub budget: Span,
+    /// Run this many times as many seeds as the scenarios that must hold say
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = 10)]
+    pub times: u64,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// Do part K of N, K from 1; /N takes K from the job; join with `merge`
+    #[arg(long, value_name = "K/N")]
+    pub shard: Option<ShardChoice>,
+    /// Make the system deviate in every part that must hold; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub deviation: Vec<String>,
+    /// The behaviour that must hold: hardened, or as upstream is
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub profile: Option<Profile>,
+    /// Where smoke, chaos and negative scenarios are
+    #[arg(long, value_name = "DIR", default_value = "scenarios")]
+    pub scenarios: PathBuf,
+    /// Plans that once failed, if there are any
+    #[arg(long, value_name = "DIR", default_value = "ci/regressions")]
+    pub regressions: PathBuf,
+    /// Plans with the digests they must give, if there are any
+    #[arg(long, value_name = "DIR", default_value = "ci/digests")]
+    pub digests: PathBuf,
+    /// For other programs.
+    #[command(flatten)]
+    pub outputs: Outputs,
+    /// Where to write plans of failing seeds [default: target/ipam-sim]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+    /// What `shard` and the environment come to.
+    #[arg(skip)]
+    pub part: Option<Shard>,
+}
+
+const GATE_EXAMPLES: &str = "\
+Examples:
+  ipam-sim gate
+  ipam-sim gate --budget 60s --junit gate.xml --summary gate.md --github
+  ipam-sim gate --times 500 --budget 30m --shard 2/4 --format json > 2.json";
+
+/// Results for other programs, besides what is printed.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+pub struct Outputs {
+    /// Write JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write a summary in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub summary: Option<PathBuf>,
+    /// Annotate files for GitHub Actions, and add to its job summary
+    #[arg(long)]
+    pub github: bool,
+}
+
 /// Arguments of `merge`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = "Examples:\n  ipam-sim merge 1.json 2.json 3.json 4.json")]
 pub struct MergeArgs {
-    /// Files with the output of `run --format json`; - is standard input
+    /// Files with the output of `run` or `gate` with `--format json`; - is standard input
     #[arg(value_name = "RESULT", required = true)]
     pub results: Vec<PathBuf>,
+    /// For other programs.
+    #[command(flatten)]
+    pub outputs: Outputs,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
@@ -314,6 +390,26 @@ impl FromStr for Shard {
             Some((index, total)) if (1..=total).contains(&index) => Ok(Self { index, total }),
             Some((0, total)) if total > 0 => Err(format!("shards count from 1: the first of {total} is 1/{total}")),
             _ => Err("expected K/N with K from 1 to N, e.g. 2/4".to_owned()),
+        }
+    }
+}
+
+/// What `--shard` says: the part itself, or only how many there are, while the job's environment knows which one this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardChoice {
+    /// `2/4`
+    Is(Shard),
+    /// `/4`
+    Of(u32),
+}
+
+impl FromStr for ShardChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix('/').map(|total| total.parse()) {
+            Some(Ok(total)) if total > 0 => Ok(Self::Of(total)),
+            _ => text.parse().map(Self::Is),
         }
     }
 }

@@ -1,27 +1,51 @@
 //! `merge`: the files of shards, read and joined.
 
 use std::fs;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::Path;
 
 use ipam_reports::merge::missing_seeds;
-use ipam_reports::{ReadError, RunReport, human};
+use ipam_reports::schema::{GateSchema, of};
+use ipam_reports::{GateReport, MergeError, ReadError, RunReport, human, merge as merge_runs, merge_gates};
 
-use super::CliError;
+use super::args::MergeArgs;
+use super::gate::write_outputs;
+use super::{CliError, Console, print, text};
 
-/// The joined result, and what the reader should know about it.
-pub(super) struct Merged {
-    pub(super) report: RunReport,
-    pub(super) notes: Vec<String>,
+/// Joins the files, prints the whole as its verb would have, and writes its files.
+pub(super) fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let texts = args.results.iter().map(|file| read(file, &mut io::stdin().lock())).collect::<Result<Vec<_>, _>>()?;
+    let named = || args.results.iter().map(std::path::PathBuf::as_path).zip(&texts);
+    let gates = named().map(|(file, text)| schema(file, text).map(|schema| schema.as_deref() == Some(GateSchema::NAME)));
+    let gates = gates.collect::<Result<Vec<_>, _>>()?;
+    if gates.iter().any(|gate| *gate) {
+        if let Some(run) = gates.iter().position(|gate| !gate) {
+            let name = args.results[run].display();
+            return Err(CliError::usage(format!("{name} is not the result of a gate, but others are: they do not fit together")));
+        }
+        let reports = named().map(|(file, text)| parse(file, GateReport::from_json(text))).collect::<Result<Vec<_>, _>>()?;
+        let report = merge_gates(reports).map_err(|error| misfit(args, &error))?;
+        print(console, args.format, &report, text::gate)?;
+        write_outputs(&args.outputs, args.format, &report, console)?;
+        return Ok(report.exit_code);
+    }
+    let reports = named().map(|(file, text)| parse(file, RunReport::from_json(text))).collect::<Result<Vec<_>, _>>()?;
+    let report = merge_runs(reports).map_err(|error| misfit(args, &error))?;
+    for note in notes(&report) {
+        let _ = writeln!(console.err, "note: {note}");
+    }
+    print(console, args.format, &report, text::run)?;
+    let code = report.exit_code;
+    write_outputs(&args.outputs, args.format, &GateReport::from(report), console)?;
+    Ok(code)
 }
 
-/// Reads and joins the results of shards; `-` is `stdin`.
-pub(super) fn merge_files(files: &[PathBuf], stdin: &mut dyn Read) -> Result<Merged, CliError> {
-    let reports = files.iter().map(|file| read(file, stdin)).collect::<Result<Vec<_>, _>>()?;
-    let report = ipam_reports::merge(reports).map_err(|error| {
-        let name = |index: usize| files[index].display().to_string();
-        CliError::usage(format!("the results do not fit together: {}", error.explain(name)))
-    })?;
+/// What the reader should know about a joined result.
+fn notes(report: &RunReport) -> Vec<String> {
+    if report.shards.is_some() {
+        return GateReport::from(report.clone()).left_out_lines().into_iter().map(|left| format!("not in the result: {left}")).collect();
+    }
+    // Results without a mark of their shard: only a hole between them can be seen.
     let holes = report.scenarios.iter().filter_map(|scenario| {
         let missing = missing_seeds(scenario);
         let first = missing.first()?;
@@ -29,21 +53,33 @@ pub(super) fn merge_files(files: &[PathBuf], stdin: &mut dyn Read) -> Result<Mer
         let seeds = human::plural(u64::try_from(seeds).unwrap_or(u64::MAX), "seed", "seeds");
         Some(format!("no result has {seeds} of {} (the first is {}): is a shard missing?", scenario.name, first.first))
     });
-    let notes = holes.collect();
-    Ok(Merged { report, notes })
+    holes.collect()
 }
 
-fn read(file: &Path, stdin: &mut dyn Read) -> Result<RunReport, CliError> {
-    let shown = file.display();
+fn misfit(args: &MergeArgs, error: &MergeError) -> CliError {
+    let name = |index: usize| args.results[index].display().to_string();
+    CliError::usage(format!("the results do not fit together: {}", error.explain(name)))
+}
+
+/// `-` is `stdin`.
+fn read(file: &Path, stdin: &mut dyn Read) -> Result<String, CliError> {
     let text = if file == Path::new("-") {
         let mut text = String::new();
         stdin.read_to_string(&mut text).map(|_| text)
     } else {
         fs::read_to_string(file)
     };
-    let text = text.map_err(|error| CliError::usage(format!("failed to read {shown}: {error}")))?;
-    RunReport::from_json(&text).map_err(|ReadError { line, column, reason }| {
+    text.map_err(|error| CliError::usage(format!("failed to read {}: {error}", file.display())))
+}
+
+fn schema(file: &Path, text: &str) -> Result<Option<String>, CliError> {
+    parse(file, of(text))
+}
+
+fn parse<T>(file: &Path, read: Result<T, ReadError>) -> Result<T, CliError> {
+    read.map_err(|ReadError { line, column, reason }| {
         let position = if line == 0 { String::new() } else { format!(":{line}:{column}") };
-        CliError::usage(format!("{shown}{position}: {reason}")).hint("merge takes files that `ipam-sim run --format json` has printed")
+        CliError::usage(format!("{}{position}: {reason}", file.display()))
+            .hint("merge takes files that `ipam-sim run --format json` or `ipam-sim gate --format json` has printed")
     })
 }

@@ -5,8 +5,10 @@
 
 pub mod args;
 mod engine;
+mod gate;
 mod merge;
 mod progress;
+mod shard;
 pub mod text;
 
 use std::ffi::OsString;
@@ -25,7 +27,7 @@ use serde::Serialize;
 pub use self::engine::{CliError, Engine};
 pub use self::progress::{Progress, SeedCounter};
 
-use self::args::{CheckArgs, Cli, CompletionsArgs, Format, ListArgs, MergeArgs, ReplayArgs, RunArgs, ShrinkArgs, Verb};
+use self::args::{CheckArgs, Cli, CompletionsArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, ShrinkArgs, Verb};
 use self::text::Paint;
 
 /// The stack of a thread that runs plans. Without optimisation the futures of a run, polled one inside the other, and the report of a panic
@@ -43,6 +45,7 @@ pub fn main(engine: &dyn Engine) -> ExitCode {
         paint_err,
         progress_bar: stderr.is_terminal(),
         interrupts: true,
+        env: &|name| std::env::var(name).ok(),
         out: &mut stdout.lock(),
         // Not locked: the bar and the interrupt handler write to it as well.
         err: &mut io::stderr(),
@@ -64,35 +67,59 @@ pub struct Console<'a> {
     pub progress_bar: bool,
     /// Let Ctrl-C stop a sweep.
     pub interrupts: bool,
+    /// Variables of the environment that say which part of a job this is.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// Runs one command line, the program's name first, and gives the exit code. A panic is a bug of the harness.
 pub fn dispatch(args: impl IntoIterator<Item = OsString>, engine: &dyn Engine, console: &mut Console<'_>) -> u8 {
-    let cli = match Cli::read(args) {
+    let mut cli = match Cli::read(args) {
         Ok(cli) => cli,
         Err(error) => return explain_usage(&error, console),
     };
+    if let Err(error) = choose_part(&mut cli.verb, console) {
+        return explain_error(&error, console);
+    }
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| match &cli.verb {
         Verb::Run(args) => run(args, engine, console),
         Verb::Replay(args) => replay(args, engine, console),
         Verb::Shrink(args) => shrink(args, engine, console),
         Verb::List(args) => list(args, engine, console),
         Verb::Check(args) => check(args, engine, console),
-        Verb::Merge(args) => merge(args, console),
+        Verb::Gate(args) => gate::gate(args, engine, console),
+        Verb::Merge(args) => merge::merge(args, console),
         Verb::Completions(args) => completions(args, console),
     }));
     let outcome = outcome.unwrap_or_else(|cause| Err(CliError::harness(format!("ipam-sim panicked: {}", panic_message(&*cause)))));
     match outcome {
         Ok(code) => code,
-        Err(CliError { exit_code, message, hint }) => {
-            // If standard error is gone there is nobody left to tell.
-            let _ = writeln!(console.err, "{} {message}", console.paint_err.bad("error:"));
-            if let Some(hint) = hint {
-                let _ = writeln!(console.err, "  {hint}");
-            }
-            exit_code
-        }
+        Err(error) => explain_error(&error, console),
     }
+}
+
+/// Prints why there is no result, and gives the exit code.
+fn explain_error(CliError { exit_code, message, hint }: &CliError, console: &mut Console<'_>) -> u8 {
+    // If standard error is gone there is nobody left to tell.
+    let _ = writeln!(console.err, "{} {message}", console.paint_err.bad("error:"));
+    if let Some(hint) = hint {
+        let _ = writeln!(console.err, "  {hint}");
+    }
+    *exit_code
+}
+
+/// Finds out which part of its work a verb is to do.
+fn choose_part(verb: &mut Verb, console: &mut Console<'_>) -> Result<(), CliError> {
+    let (choice, part) = match verb {
+        // One seed is not cut.
+        Verb::Run(RunArgs { seed: None, shard, part, .. }) | Verb::Gate(GateArgs { shard, part, .. }) => (shard, part),
+        _ => return Ok(()),
+    };
+    let chosen = shard::choose(*choice, console.env).map_err(CliError::usage)?;
+    *part = chosen.part;
+    if let Some(note) = chosen.note {
+        let _ = writeln!(console.err, "note: {note}");
+    }
+    Ok(())
 }
 
 /// Prints what clap says: help and version are results, everything else is an error.
@@ -220,15 +247,6 @@ fn check(args: &CheckArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Re
     let report = engine.check(args)?;
     print(console, args.format, &report, text::check)?;
     Ok(report.exit_code())
-}
-
-fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let merge::Merged { report, notes } = merge::merge_files(&args.results, &mut io::stdin().lock())?;
-    for note in notes {
-        let _ = writeln!(console.err, "note: {note}");
-    }
-    print(console, args.format, &report, text::run)?;
-    Ok(report.exit_code)
 }
 
 fn completions(args: &CompletionsArgs, console: &mut Console<'_>) -> Result<u8, CliError> {

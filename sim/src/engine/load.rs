@@ -90,7 +90,8 @@ fn set(table: &mut toml::Table, setting: &Setting) -> Result<(), String> {
     Ok(())
 }
 
-fn names(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
+/// The deviations of these names.
+pub(super) fn names(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
     let known = || deviation::ALL.iter().map(|deviation| deviation.name).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
         DeviationName::new(name).ok_or_else(|| CliError::usage(format!("there is no deviation `{name}`; there are {}", known())))
@@ -99,9 +100,17 @@ fn names(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
 }
 
 fn change_deviations(scenario: &mut Scenario, profile: Option<Profile>, add: &[DeviationName], without: &[DeviationName]) {
+    let had_some = !scenario.deviations.is_empty();
+    change(&mut scenario.deviations, profile, add, without);
+    // Without what it is there to find, a negative scenario is one that must hold.
+    if had_some && scenario.deviations.is_empty() {
+        scenario.expect = None;
+    }
+}
+
+/// Changes deviations as flags ask for it.
+pub(super) fn change(active: &mut Vec<DeviationName>, profile: Option<Profile>, add: &[DeviationName], without: &[DeviationName]) {
     let upstream = |name: &DeviationName| deviation::ALL.iter().any(|deviation| deviation.upstream && deviation.name == name.as_str());
-    let active = &mut scenario.deviations;
-    let had_some = !active.is_empty();
     match profile {
         Some(Profile::Hardened) => active.retain(|name| !upstream(name)),
         Some(Profile::Upstream) => {
@@ -113,10 +122,6 @@ fn change_deviations(scenario: &mut Scenario, profile: Option<Profile>, add: &[D
     active.retain(|name| !without.contains(name));
     active.sort();
     active.dedup();
-    // Without what it is there to find, a negative scenario is one that must hold.
-    if had_some && active.is_empty() {
-        scenario.expect = None;
-    }
 }
 
 /// The objects that exist at the beginning.

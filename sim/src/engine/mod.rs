@@ -1,6 +1,7 @@
 //! The verbs of the command line, carried out.
 
 mod check;
+mod gate;
 mod list;
 mod load;
 mod replay;
@@ -11,9 +12,9 @@ mod tables;
 use std::ops::ControlFlow;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport, ShrinkReport};
+use ipam_reports::{CheckReport, GateReport, ListReport, ReplayReport, RunReport, ShrinkReport};
 
-use crate::cli::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs, ShrinkArgs};
+use crate::cli::args::{CheckArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, ShrinkArgs};
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 
@@ -34,6 +35,10 @@ impl Engine for Simulator {
 
     fn shrink(&self, args: &ShrinkArgs, progress: &Progress) -> Result<ShrinkReport, CliError> {
         shrink::verb(args, progress)
+    }
+
+    fn gate(&self, args: &GateArgs, progress: &Progress) -> Result<GateReport, CliError> {
+        gate::gate(args, progress)
     }
 
     fn list(&self, args: &ListArgs) -> Result<ListReport, CliError> {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use ipam_reports::finding::{Problem, ProblemKind};
 use ipam_reports::rows::Rows;
 use ipam_reports::run::{Allocations, Api, LISTED_MAX};
-use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord};
+use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord, Shards};
 
 use super::BUILD;
 use super::load::{self, Ready};
@@ -27,7 +27,7 @@ use crate::plan::{Plan, hash_text};
 use crate::world::{Outcome, Stage, Wish, run as run_plan};
 
 /// Where plans of failing seeds go unless `--out` says otherwise.
-const OUT: &str = "target/ipam-sim";
+pub(super) const OUT: &str = "target/ipam-sim";
 /// How many seeds a worker takes at a time: enough that the shared counter is idle, few enough that a budget is kept.
 const CHUNK: u64 = 8;
 
@@ -46,7 +46,7 @@ pub(super) fn run_seed(plan: &Plan, stage: &Stage, wish: Wish) -> Result<Outcome
 /// Sweeps every scenario of the command line.
 pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliError> {
     let scenarios = load::scenarios(args)?;
-    let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let jobs = jobs(args.jobs);
     let deadline = args.budget.map(|budget| Instant::now() + budget.0);
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
     let mut explainer = Explainer::new(&out, progress, !args.no_shrink);
@@ -65,22 +65,30 @@ pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliE
         if let (Some(tables), Some(out)) = (&tables, &args.out) {
             tables.finish_scenario().map_err(|error| unwritable(out, &error))?;
         }
-        write_failures(&mut result, ready, &out, &mut explainer);
+        if !args.no_plans {
+            write_failures(&mut result, ready, &out, &mut explainer);
+        }
         results.push(result);
         if progress.stop_requested() {
             break;
         }
     }
-    let mut report = RunReport::new(results, progress.stop_requested());
+    let shards = args.part.and_then(|part| Shards::one(part.index, part.total));
+    let mut report = RunReport::of_shards(results, progress.stop_requested(), shards);
     report.build = Some(BUILD.to_owned());
     Ok(report)
+}
+
+/// How many workers: those asked for, or one per core.
+pub(super) fn jobs(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 fn unwritable(out: &Path, error: &std::io::Error) -> CliError {
     CliError::usage(format!("cannot write the tables in {}: {error}", out.display()))
 }
 
-fn empty_result(ready: &Ready) -> ScenarioResult {
+pub(super) fn empty_result(ready: &Ready) -> ScenarioResult {
     let check = &ready.scenario.check;
     let sometimes = check.sometimes.iter().map(|name| (name.to_string(), name.def().kind));
     let mut result = ScenarioResult::new(&*ready.scenario.name, &*ready.file, sometimes);
@@ -99,7 +107,7 @@ fn config_hash(ready: &Ready) -> String {
 }
 
 /// Runs the seeds of one scenario.
-fn sweep(
+pub(super) fn sweep(
     ready: &Ready,
     range: Option<SeedRange>,
     jobs: usize,
@@ -209,7 +217,7 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, rows: Option<
 }
 
 /// Runs each listed failure again, writes its plan, and has the first failure of each claim explained.
-fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
+pub(super) fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
     let mut plans = Vec::new();
     let mut problems = Vec::new();
     for failure in result.failures.iter_mut().take(LISTED_MAX) {
@@ -243,7 +251,7 @@ fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explai
 }
 
 /// Writes a plan file and returns its path; a disk that says no costs the file, not the verdict.
-fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
+pub(super) fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
     std::fs::create_dir_all(out).ok()?;
     let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
     std::fs::write(&path, plan.to_toml()).ok()?;

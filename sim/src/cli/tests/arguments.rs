@@ -1,15 +1,23 @@
 //! Help, flags and completions.
 
 use super::*;
-use crate::cli::args::{Setting, Shard, What};
+use crate::cli::args::{Outputs, Setting, Shard, ShardChoice, What};
 use crate::deviation::Profile;
 
 #[test]
 fn help_fits_a_screen_and_shows_examples() {
     let engine = Prepared::default();
-    for (verb, lines_max) in
-        [("", 30), ("run", 45), ("replay", 30), ("shrink", 24), ("list", 24), ("check", 24), ("merge", 24), ("completions", 24)]
-    {
+    for (verb, lines_max) in [
+        ("", 30),
+        ("run", 45),
+        ("replay", 30),
+        ("shrink", 24),
+        ("list", 24),
+        ("check", 24),
+        ("gate", 36),
+        ("merge", 24),
+        ("completions", 24),
+    ] {
         let help = ran(&engine, &format!("{verb} --help"));
         assert_eq!((help.code, help.err.as_str()), (0, ""));
         assert!(help.out.contains("Examples:\n  ipam-sim "), "{verb}: no examples");
@@ -51,7 +59,7 @@ fn every_flag_of_run_is_plain_data() {
         variant: None,
         budget: Some(crate::time::Span::millis(1_500)),
         jobs: Some(4),
-        shard: Some(Shard { index: 2, total: 4 }),
+        shard: Some(ShardChoice::Is(Shard { index: 2, total: 4 })),
         set: vec![Setting { key: "cluster.nodes".into(), value: "5".into() }, Setting { key: "x".into(), value: String::new() }],
         manifests: vec!["p.yaml".into(), "q.yaml".into()],
         deviation: vec!["d1".into(), "d2".into()],
@@ -60,8 +68,38 @@ fn every_flag_of_run_is_plain_data() {
         format: Format::Json,
         out: Some("o".into()),
         no_shrink: true,
+        no_plans: false,
+        part: None,
     };
     assert_eq!(run_args(line), expected);
+}
+
+#[test]
+fn every_flag_of_gate_is_plain_data() {
+    let line = "ipam-sim gate --budget 60s --times 3 --jobs 2 --shard /4 --deviation d --profile hardened --scenarios s --regressions r \
+        --digests d --junit j.xml --summary s.md --github --out o --format json";
+    let read = |line: &str| match Cli::read(line.split_whitespace().map(OsString::from)) {
+        Ok(Cli { verb: Verb::Gate(args) }) => args,
+        other => panic!("{line}: {other:?}"),
+    };
+    let expected = GateArgs {
+        budget: crate::time::Span::secs(60),
+        times: 3,
+        jobs: Some(2),
+        shard: Some(ShardChoice::Of(4)),
+        deviation: vec!["d".into()],
+        profile: Some(Profile::Hardened),
+        scenarios: "s".into(),
+        regressions: "r".into(),
+        digests: "d".into(),
+        outputs: Outputs { junit: Some("j.xml".into()), summary: Some("s.md".into()), github: true },
+        out: Some("o".into()),
+        format: Format::Json,
+        part: None,
+    };
+    assert_eq!(read(line), expected);
+    let usual = read("ipam-sim gate");
+    assert_eq!((usual.budget, usual.times, usual.scenarios), (crate::time::Span::secs(170), 10, "scenarios".into()));
 }
 
 #[test]
@@ -76,6 +114,10 @@ fn bad_flags_say_what_would_be_right() {
         ("run a --shard 0/4", "shards count from 1: the first of 4 is 1/4"),
         ("run a --shard 5/4", "expected K/N with K from 1 to N"),
         ("run a --shard 2", "expected K/N"),
+        ("gate --shard /0", "expected K/N"),
+        ("gate --shard /4", "--shard /4 needs CI_NODE_INDEX"),
+        ("gate --times 0", "expected a number from 1 on"),
+        ("gate scenarios", "unexpected argument"),
         ("run a --seeds 0", "expected a number from 1 on"),
         ("run a --jobs 0", "expected a number from 1 to 4096"),
         ("run a --seed -1", "--seed"),
@@ -107,7 +149,12 @@ fn the_seeds_to_run_follow_from_flags_and_scenario() {
         ("a --seeds 2 --shard 3/4", None),
         ("a --seed 18446744073709551615", Some((u64::MAX, u64::MAX))),
     ] {
-        let range = run_args(line).seed_range(100).unwrap();
+        let mut args = run_args(line);
+        args.part = args.shard.map(|shard| match shard {
+            ShardChoice::Is(part) => part,
+            ShardChoice::Of(_) => panic!("only the environment knows"),
+        });
+        let range = args.seed_range(100).unwrap();
         assert_eq!(range.map(|range| (range.first, range.last)), expected, "{line}");
     }
     assert!(run_args("a --from 18446744073709551615").seed_range(2).unwrap_err().contains("the last seed is"));
@@ -126,7 +173,7 @@ fn completions_know_every_verb() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ran = ran(&Prepared::default(), &format!("completions {shell}"));
         assert_eq!(ran.code, 0);
-        for verb in ["run", "replay", "list", "check", "merge", "completions"] {
+        for verb in ["run", "replay", "list", "check", "gate", "merge", "completions"] {
             assert!(ran.out.contains(verb), "{shell}: {verb}");
         }
     }

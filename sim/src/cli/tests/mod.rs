@@ -3,6 +3,7 @@
 //! This file holds the console and the engine; [`records`] holds what the engine answers; the stories are told verb by verb.
 
 mod arguments;
+mod gate;
 mod listing;
 mod merge;
 mod records;
@@ -11,7 +12,7 @@ mod run;
 mod shrink;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport, ShrinkReport};
+use ipam_reports::{CheckReport, GateReport, ListReport, ReplayReport, RunReport, ShrinkReport};
 
 use super::*;
 
@@ -27,9 +28,13 @@ fn ran(engine: &dyn Engine, line: &str) -> Ran {
 }
 
 fn ran_into(out: &mut impl OutputText, engine: &dyn Engine, line: &str) -> Ran {
+    ran_in(&|_| None, out, engine, line)
+}
+
+fn ran_in(env: &dyn Fn(&str) -> Option<String>, out: &mut impl OutputText, engine: &dyn Engine, line: &str) -> Ran {
     let mut err = Vec::new();
-    let mut console =
-        Console { out, err: &mut err, paint_out: Paint::PLAIN, paint_err: Paint::PLAIN, progress_bar: false, interrupts: false };
+    let (paint_out, paint_err) = (Paint::PLAIN, Paint::PLAIN);
+    let mut console = Console { out, err: &mut err, paint_out, paint_err, progress_bar: false, interrupts: false, env };
     let args = std::iter::once("ipam-sim").chain(line.split_whitespace()).map(OsString::from);
     let code = dispatch(args, engine, &mut console);
     Ran { code, out: out.text(), err: String::from_utf8(err).unwrap() }
@@ -83,6 +88,7 @@ struct Prepared {
     trace: Vec<TraceLine>,
     list: Answer<ListReport>,
     check: Answer<CheckReport>,
+    gate: Answer<GateReport>,
 }
 
 fn answer<T: Clone>(prepared: &Answer<T>) -> Result<T, CliError> {
@@ -101,6 +107,10 @@ impl Engine for Prepared {
 
     fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
         answer(&self.shrink)
+    }
+
+    fn gate(&self, _: &GateArgs, _: &Progress) -> Result<GateReport, CliError> {
+        answer(&self.gate)
     }
 
     fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {

@@ -133,6 +133,9 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {
             unreachable!()
         }
+        fn gate(&self, _: &GateArgs, _: &Progress) -> Result<ipam_reports::GateReport, CliError> {
+            unreachable!()
+        }
         fn check(&self, _: &CheckArgs) -> Result<CheckReport, CliError> {
             unreachable!()
         }

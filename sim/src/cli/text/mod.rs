@@ -1,6 +1,7 @@
 //! Records as text for people. Takes records only, prints nothing itself.
 
 mod failure;
+mod gate;
 mod listing;
 mod paint;
 mod pool;
@@ -9,8 +10,10 @@ mod run;
 mod shrink;
 mod table;
 
+pub use gate::gate;
 pub use listing::{check, list};
 pub use paint::Paint;
 pub use replay::{replay, trace_line};
+pub(super) use run::findings;
 pub use run::run;
 pub use shrink::shrink;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
+use ipam_reports::command::replay_command;
 use ipam_reports::finding::{Failure, Problem, ProblemKind};
 use ipam_reports::{RunReport, ScenarioResult, Seconds, Verdict, exit, human};
 
 use super::Paint;
-use super::failure::{Block, replay_command};
+use super::failure::Block;
 use super::pool::pools;
 use super::table::{Align, Table};
 
@@ -25,7 +26,7 @@ pub fn run(report: &RunReport, paint: Paint) -> String {
         lines.extend(pools);
     }
     for scenario in &report.scenarios {
-        let about = findings(scenario, paint);
+        let about = findings(scenario, report.verdict(scenario), paint);
         if !about.is_empty() {
             lines.push(String::new());
             lines.push(format!("{}  {}", paint.bold(&scenario.name), paint.dim(&scenario.file)));
@@ -50,7 +51,7 @@ fn overview(report: &RunReport, paint: Paint) -> Vec<String> {
     let head = ["", "scenario", "seeds", "simulated", "requests", "conflicts", "seeds/s", "digest", ""];
     table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
     for scenario in &report.scenarios {
-        let verdict = scenario.verdict();
+        let verdict = report.verdict(scenario);
         let cells = [
             word(verdict).to_owned(),
             scenario.name.clone(),
@@ -67,21 +68,22 @@ fn overview(report: &RunReport, paint: Paint) -> Vec<String> {
     table.lines()
 }
 
-fn word(verdict: Verdict) -> &'static str {
+pub(super) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Held | Verdict::Found => "ok",
         Verdict::Violated | Verdict::NotFound | Verdict::NotEventually => "FAIL",
         Verdict::Vacuous => "VACUOUS",
         Verdict::NotRun => "NOT RUN",
+        Verdict::Open => "open",
         Verdict::Nondeterministic => "NONDET",
         Verdict::Broken => "BUG",
     }
 }
 
-fn painted(verdict: Verdict, text: &str, paint: Paint) -> String {
+pub(super) fn painted(verdict: Verdict, text: &str, paint: Paint) -> String {
     match verdict {
         Verdict::Held | Verdict::Found => paint.good(text),
-        Verdict::Vacuous | Verdict::NotRun => paint.warn(text),
+        Verdict::Vacuous | Verdict::NotRun | Verdict::Open => paint.warn(text),
         _ => paint.bad(text),
     }
 }
@@ -92,6 +94,7 @@ fn note(scenario: &ScenarioResult, verdict: Verdict) -> String {
     match verdict {
         Verdict::Found => notes.push("fails as it must".to_owned()),
         Verdict::NotFound => notes.push("must fail, but does not".to_owned()),
+        Verdict::Open => notes.push("judged when the shards are merged".to_owned()),
         _ => {}
     }
     if scenario.violated > 0 {
@@ -103,9 +106,8 @@ fn note(scenario: &ScenarioResult, verdict: Verdict) -> String {
     notes.join(", ")
 }
 
-/// Everything worth saying about one scenario; nothing if it simply held.
-fn findings(scenario: &ScenarioResult, paint: Paint) -> Vec<String> {
-    let verdict = scenario.verdict();
+/// Everything worth saying about one scenario that ended like this; nothing if it simply held.
+pub(in crate::cli) fn findings(scenario: &ScenarioResult, verdict: Verdict, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     scenario.problems.iter().take(BLOCKS_MAX).for_each(|found| lines.extend(problem(scenario, found, paint)));
     let more = (scenario.broken + scenario.nondeterministic).saturating_sub(scenario.problems.len().min(BLOCKS_MAX) as u64);
@@ -122,7 +124,7 @@ fn findings(scenario: &ScenarioResult, paint: Paint) -> Vec<String> {
         lines.push(format!("excused {} by {}: {seeds}, the first is {}", excuse.claim, excuse.excuse, excuse.first_seed));
     }
     // A negative scenario that fails as it must is not asked for coverage.
-    if !matches!(verdict, Verdict::NotRun | Verdict::Found) {
+    if !matches!(verdict, Verdict::NotRun | Verdict::Found | Verdict::Open) {
         for claim in scenario.never_held() {
             let seeds = human::plural(scenario.seeds, "seed", "seeds");
             lines.push(format!("{} {:<9}  {}    held in none of {seeds}", paint.warn("○    "), claim.kind, paint.bold(&claim.claim)));
@@ -235,10 +237,11 @@ fn summary(report: &RunReport, paint: Paint) -> String {
         Verdict::NotEventually => ("not eventually", "not eventually"),
         Verdict::Vacuous => ("vacuous", "vacuous"),
         Verdict::NotRun => ("not run", "not run"),
+        Verdict::Open => ("open", "open"),
     };
     let mut groups = IndexMap::<_, u64>::new();
     for scenario in &report.scenarios {
-        *groups.entry(group(scenario.verdict())).or_default() += 1;
+        *groups.entry(group(report.verdict(scenario))).or_default() += 1;
     }
     let counts: Vec<_> = groups.into_iter().map(|((one, many), count)| human::plural(count, one, many)).collect();
     let of_which = if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };

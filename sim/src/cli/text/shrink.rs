@@ -1,9 +1,10 @@
 //! The result of `shrink`: the failure block of the smaller plan, and what it was made from.
 
 use ipam_reports::ShrinkReport;
+use ipam_reports::command::replay_command;
 
 use super::Paint;
-use super::failure::{Block, replay_command};
+use super::failure::Block;
 
 /// The whole report.
 pub fn shrink(report: &ShrinkReport, paint: Paint) -> String {

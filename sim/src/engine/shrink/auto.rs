@@ -34,6 +34,11 @@ impl<'a> Explainer<'a> {
         Self { out, progress, shrinks, left: TOTAL }
     }
 
+    /// For this long in all, at most.
+    pub(in crate::engine) fn within(self, time: Duration) -> Self {
+        Self { left: self.left.min(time), ..self }
+    }
+
     /// Explains the first failure of each claim of a scenario. `plans`: the plan of each failure, as far as there is one.
     ///
     /// # Errors

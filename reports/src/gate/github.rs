@@ -1,0 +1,30 @@
+//! A gate as the workflow commands with which a GitHub Actions job marks files.
+//!
+//! The form is `::error file={file},title={title}::{message}`, one line each. A page shows ten at most of each kind and step, so only
+//! one is written for each case.
+
+use super::GateReport;
+
+/// The line that names a failure, its file and the command that replays it, for each case that failed.
+pub fn annotations(report: &GateReport) -> Vec<String> {
+    let line = |(case, verdict): (&super::GateCase, crate::Verdict)| {
+        let title = format!("{} {}: {}", case.part, case.name, super::word(verdict));
+        let mut message = case.message(verdict);
+        if let Some(replay) = case.replay() {
+            message += "\n";
+            message += &replay;
+        }
+        format!("::error file={},title={}::{}", property(&case.result.file), property(&title), data(&message))
+    };
+    report.failures().map(line).collect()
+}
+
+/// The message of a command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// The value of a property of a command.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,45 @@
+//! A gate as JUnit XML: a suite a part, a test case a case.
+
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::{GateReport, PartSum, Story, word};
+use crate::{Seconds, Verdict};
+
+/// JUnit XML with the failure block and the replay command as the text of each failure. What the harness or the budget is to blame for
+/// is an error, what is open is skipped.
+pub fn junit(report: &GateReport, story: Story<'_>) -> String {
+    let mut xml = Report::new("ipam-sim");
+    xml.set_time(duration(report.wall));
+    for PartSum { part, wall, .. } in report.parts() {
+        let mut suite = TestSuite::new(part.name());
+        suite.set_time(duration(wall));
+        for case in report.cases.iter().filter(|case| case.part == part) {
+            let verdict = report.verdict(case);
+            let mut status = match verdict {
+                Verdict::Held | Verdict::Found => TestCaseStatus::success(),
+                Verdict::Open => TestCaseStatus::skipped(),
+                Verdict::Broken | Verdict::Nondeterministic | Verdict::NotRun => TestCaseStatus::non_success(NonSuccessKind::Error),
+                _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
+            };
+            status.set_message(case.message(verdict));
+            status.set_type(word(verdict));
+            let told = story(case, verdict).join("\n");
+            if !told.is_empty() && verdict.exit_code() != crate::exit::HELD {
+                status.set_description(told);
+            }
+            let mut test = TestCase::new(case.name.as_str(), status);
+            test.set_classname(format!("ipam-sim.{part}")).set_time(duration(case.result.wall));
+            test.extra.insert("file".into(), case.result.file.as_str().into());
+            suite.add_test_case(test);
+        }
+        xml.add_test_suite(suite);
+    }
+    // It fails only where a writer does, and this one is a string.
+    xml.to_string().unwrap_or_default()
+}
+
+fn duration(time: Seconds) -> Duration {
+    Duration::from_micros(time.as_micros())
+}

@@ -1,0 +1,102 @@
+//! A gate as Markdown, for the page that a CI system shows of a job.
+
+use super::{GateCase, GateReport, PartSum, Story, word};
+use crate::{Verdict, human};
+
+/// How many failures are told at length: such a page takes about a megabyte.
+const TOLD_MAX: usize = 50;
+/// How many lines name what was left out.
+const LEFT_OUT_MAX: usize = 50;
+
+/// A table of the parts, the failures with their blocks folded, and what was left out.
+pub fn markdown(report: &GateReport, story: Story<'_>) -> String {
+    let mut lines = vec![format!("## ipam-sim gate: {}", report.headline().to_lowercase()), String::new()];
+    lines.push(format!("{}. Exit code {}.", report.summary(), report.exit_code));
+    if let Some(build) = &report.build {
+        lines.push(format!("Build {}.", code(build)));
+    }
+    lines.push(String::new());
+    lines.push("| part | cases | seeds | seeds/s | time | verdict |".to_owned());
+    lines.push("|---|--:|--:|--:|--:|---|".to_owned());
+    lines.extend(report.parts().iter().map(row));
+
+    let failures: Vec<_> = report.failures().collect();
+    if !failures.is_empty() {
+        lines.extend([String::new(), "### Failures".to_owned()]);
+    }
+    for (case, verdict) in failures.iter().take(TOLD_MAX) {
+        lines.push(String::new());
+        lines.extend(failure(case, *verdict, story));
+    }
+    if failures.len() > TOLD_MAX {
+        lines.extend([String::new(), format!("And {} more.", human::count((failures.len() - TOLD_MAX) as u64))]);
+    }
+    for (title, entries) in [("Left out", report.left_out_lines()), ("Remarks", report.remarks.clone())] {
+        if entries.is_empty() {
+            continue;
+        }
+        lines.extend([String::new(), format!("### {title}"), String::new()]);
+        lines.extend(entries.iter().take(LEFT_OUT_MAX).map(|entry| format!("- {}", plain(entry))));
+        if entries.len() > LEFT_OUT_MAX {
+            lines.push(format!("- and {} more", human::count((entries.len() - LEFT_OUT_MAX) as u64)));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn row(sum: &PartSum) -> String {
+    let verdicts: Vec<_> = sum.verdicts.iter().map(|&(verdict, count)| format!("{} {}", human::count(count), word(verdict))).collect();
+    let mark = if sum.verdict().exit_code() == crate::exit::HELD { "✅" } else { "❌" };
+    let rate = sum.seeds_per_second().map(human::rate).unwrap_or_default();
+    let (cases, seeds, wall) = (human::count(sum.cases), human::count(sum.seeds), human::duration(sum.wall));
+    format!("| {} | {cases} | {seeds} | {rate} | {wall} | {mark} {} |", sum.part, verdicts.join(", "))
+}
+
+fn failure(case: &GateCase, verdict: Verdict, story: Story<'_>) -> Vec<String> {
+    let told = story(case, verdict).join("\n");
+    let fence = "`".repeat(longest_run(&told).max(2) + 1);
+    let (name, message) = (html(&case.name), html(&case.message(verdict)));
+    let mut lines = vec![
+        format!("<details><summary><b>{name}</b> ({}): {message}</summary>", case.part),
+        String::new(),
+        format!("{fence}text"),
+        told,
+        fence,
+        String::new(),
+        "</details>".to_owned(),
+    ];
+    if let Some(replay) = case.replay() {
+        // A line of its own, so that it can be copied without unfolding anything.
+        let fence = "`".repeat(longest_run(&replay).max(2) + 1);
+        lines.extend([String::new(), format!("{fence}sh"), replay, fence]);
+    }
+    lines
+}
+
+/// The longest run of backticks: a fence must be longer.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
+/// Inline code.
+fn code(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text) + 1);
+    format!("{fence}{text}{fence}")
+}
+
+/// Text within HTML.
+fn html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(['\r', '\n'], " ")
+}
+
+/// Text in which nothing is markup, on one line.
+fn plain(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in html(text).chars() {
+        if "\\`*_[]|~".contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}

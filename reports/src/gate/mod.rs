@@ -1,0 +1,363 @@
+//! The result of `gate`: everything that a change was asked, case by case. The JSON form is `ipam-sim/gate/1`.
+//!
+//! Each case is judged by its [`ScenarioResult`], also where it is no scenario: a kept plan is a sweep over one seed. [`junit()`],
+//! [`markdown()`] and [`annotations()`] say the same to a CI system.
+
+mod github;
+mod junit;
+mod markdown;
+
+pub use github::annotations;
+pub use junit::junit;
+pub use markdown::markdown;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::replay_command;
+use crate::schema::{self, GateSchema, ReadError};
+use crate::{RunReport, ScenarioResult, Seconds, Shards, Verdict, exit, human};
+
+/// What there is to say about a case at length: its failure blocks, as `run` prints them. How they look is not this crate's to know.
+pub type Story<'a> = &'a dyn Fn(&GateCase, Verdict) -> Vec<String>;
+
+/// The result of one `gate`, of one shard of it, or of several merged shards.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GateReport {
+    /// Always `ipam-sim/gate/1`.
+    pub schema: GateSchema,
+    /// Which build of the program ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
+    /// Whether the user stopped the gate before its end.
+    #[serde(default)]
+    pub interrupted: bool,
+    /// Which shards this is; unset = the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards: Option<Shards>,
+    /// How much real time there was; summed over merged shards.
+    #[serde(rename = "budget_s")]
+    pub budget: Seconds,
+    /// How much of it was used; summed over merged shards.
+    #[serde(rename = "wall_s")]
+    pub wall: Seconds,
+    /// By part, and within a part in the order of files.
+    pub cases: Vec<GateCase>,
+    /// What the reader should know besides, a sentence each.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+    /// What the process exits with; see [`exit`].
+    pub exit_code: u8,
+}
+
+/// One thing that was asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GateCase {
+    /// Which part of the gate it belongs to.
+    pub part: Part,
+    /// Its place in its part, from 0, the same in every shard.
+    pub number: u32,
+    /// What it is called: a scenario, a plan, a deviation.
+    pub name: String,
+    /// How many seeds it should run, at most; those of the shard if the part is cut by seeds.
+    pub planned: u64,
+    /// Why it was not asked at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// What came of it.
+    pub result: ScenarioResult,
+}
+
+/// The parts of a gate, in the order in which they are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Plans that once failed hold now.
+    Regressions,
+    /// Plans give the digests that are kept with them.
+    Digests,
+    /// Seeds give the same digest in a fresh process with another number of workers.
+    Determinism,
+    /// Scenarios that hold, mostly calm.
+    Smoke,
+    /// Scenarios that hold although much goes wrong.
+    Chaos,
+    /// Scenarios that must violate their claim.
+    Negative,
+    /// The same without what makes them fail: they must hold.
+    Control,
+    /// Deviations that must be found, each on seeds of its own.
+    KillMatrix,
+    /// A plain `run`.
+    #[default]
+    Sweep,
+}
+
+impl Part {
+    /// Its name in JSON and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Part::Regressions => "regressions",
+            Part::Digests => "digests",
+            Part::Determinism => "determinism",
+            Part::Smoke => "smoke",
+            Part::Chaos => "chaos",
+            Part::Negative => "negative",
+            Part::Control => "control",
+            Part::KillMatrix => "kill-matrix",
+            Part::Sweep => "sweep",
+        }
+    }
+
+    /// Whether its cases are a sample: some of them suffice where the time does.
+    pub const fn is_sample(self) -> bool {
+        matches!(self, Part::Determinism | Part::Control | Part::KillMatrix)
+    }
+
+    /// Whether each shard runs some seeds of every case. Of the other parts each shard runs some cases.
+    pub const fn is_cut_by_seeds(self) -> bool {
+        matches!(self, Part::Smoke | Part::Chaos | Part::Control | Part::Sweep)
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The cases of one part, summed up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartSum {
+    /// The part.
+    pub part: Part,
+    /// How many cases it has.
+    pub cases: u64,
+    /// How many seeds ran.
+    pub seeds: u64,
+    /// How long they took.
+    pub wall: Seconds,
+    /// How many cases ended in which way, the worst first.
+    pub verdicts: Vec<(Verdict, u64)>,
+}
+
+impl PartSum {
+    /// Seeds per second of real time; `None` when no time was measured.
+    pub fn seeds_per_second(&self) -> Option<f64> {
+        (self.wall > Seconds::ZERO).then(|| self.seeds as f64 / self.wall.as_f64())
+    }
+
+    /// How the part ended: its worst case.
+    pub fn verdict(&self) -> Verdict {
+        self.verdicts.first().map_or(Verdict::NotRun, |&(verdict, _)| verdict)
+    }
+}
+
+impl GateReport {
+    /// The exit code that follows from the cases: the worst of their verdicts.
+    pub fn judge(&self) -> u8 {
+        let interrupted = self.interrupted.then_some(exit::INTERRUPTED);
+        // A shard may well be left with nothing.
+        let nothing_ran = (self.cases.is_empty() && self.shards.is_none()).then_some(exit::VACUOUS);
+        exit::worst(self.cases.iter().map(|case| self.verdict(case).exit_code()).chain(interrupted).chain(nothing_ran))
+    }
+
+    /// How a case of this gate ended.
+    ///
+    /// What was cut short by the budget is not blamed for what it did not see, but a claim that should be violated and was not has to
+    /// be seen before anything is green. Of a sample, some suffice.
+    pub fn verdict(&self, case: &GateCase) -> Verdict {
+        let cut_short = case.result.seeds < case.planned;
+        let sampled = case.part.is_sample() && self.cases.iter().any(|other| other.part == case.part && other.result.seeds > 0);
+        let elsewhere = self.shards.is_some() && case.part.is_cut_by_seeds();
+        match case.result.verdict() {
+            Verdict::NotRun if case.skipped.is_some() || case.planned == 0 => Verdict::Open,
+            Verdict::NotRun | Verdict::NotFound if cut_short && sampled => Verdict::Open,
+            Verdict::Vacuous if cut_short || elsewhere => Verdict::Open,
+            Verdict::NotFound if elsewhere => Verdict::Open,
+            Verdict::NotFound if cut_short => Verdict::NotRun,
+            verdict => verdict,
+        }
+    }
+
+    /// How many seeds of a case did not run although they should have: the budget was too small.
+    pub fn left_out(&self, case: &GateCase) -> u64 {
+        if case.skipped.is_some() || self.verdict(case) == Verdict::Found { 0 } else { case.planned.saturating_sub(case.result.seeds) }
+    }
+
+    /// What was left out, a sentence each.
+    pub fn left_out_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for case in &self.cases {
+            let GateCase { part, name, planned, skipped, result, .. } = case;
+            let planned = human::plural(*planned, "seed", "seeds");
+            match (skipped, self.left_out(case)) {
+                (Some(why), _) => lines.push(format!("{part} {name}: {why}")),
+                (None, 0) => {}
+                (None, _) if result.seeds == 0 => lines.push(format!("{part} {name}: all of its {planned}, for want of time")),
+                (None, left) => lines.push(format!("{part} {name}: {} of its {planned}, for want of time", human::count(left))),
+            }
+        }
+        if let Some(shards) = self.shards.as_ref().filter(|shards| shards.missing_total() > 0) {
+            let named: Vec<_> = shards.missing().take(SHARDS_NAMED_MAX).map(|index| index.to_string()).collect();
+            let more = if shards.missing_total() as usize > named.len() { ", ..." } else { "" };
+            let what = if named.len() == 1 { "shard" } else { "shards" };
+            lines.push(format!("{what} {}{more} of {}", named.join(", "), shards.total));
+        }
+        lines
+    }
+
+    /// The parts that there are, in order.
+    pub fn parts(&self) -> Vec<PartSum> {
+        let mut parts: Vec<PartSum> = Vec::new();
+        let mut cases: Vec<&GateCase> = self.cases.iter().collect();
+        cases.sort_by_key(|case| case.part);
+        for case in cases {
+            if parts.last().is_none_or(|last| last.part != case.part) {
+                parts.push(PartSum { part: case.part, cases: 0, seeds: 0, wall: Seconds::ZERO, verdicts: Vec::new() });
+            }
+            let sum = parts.last_mut().expect("one was just pushed");
+            sum.cases += 1;
+            sum.seeds = sum.seeds.saturating_add(case.result.seeds);
+            sum.wall += case.result.wall;
+            let verdict = self.verdict(case);
+            match sum.verdicts.iter_mut().find(|(known, _)| *known == verdict) {
+                Some((_, count)) => *count += 1,
+                None => sum.verdicts.push((verdict, 1)),
+            }
+        }
+        for sum in &mut parts {
+            sum.verdicts.sort_by_key(|&(verdict, _)| badness(verdict));
+        }
+        parts
+    }
+
+    /// The cases that are not as they must be.
+    pub fn failures(&self) -> impl Iterator<Item = (&GateCase, Verdict)> {
+        self.cases.iter().map(|case| (case, self.verdict(case))).filter(|(_, verdict)| verdict.exit_code() != exit::HELD)
+    }
+
+    /// Seeds that ran in all parts.
+    pub fn seeds(&self) -> u64 {
+        self.cases.iter().fold(0, |sum, case| sum.saturating_add(case.result.seeds))
+    }
+
+    /// The sentence about the whole: `2 of 61 cases failed`, or that all are as they must be.
+    pub fn summary(&self) -> String {
+        let failed = self.failures().count() as u64;
+        let cases = human::plural(self.cases.len() as u64, "case", "cases");
+        let seeds = human::plural(self.seeds(), "seed", "seeds");
+        let rate = if self.wall > Seconds::ZERO { human::rate(self.seeds() as f64 / self.wall.as_f64()) } else { "0".to_owned() };
+        let of = if failed == 0 { cases } else { format!("{} of {cases}", human::count(failed)) };
+        format!("{of}, {seeds} in {} ({rate} seeds/s) of {}", human::duration(self.wall), human::duration(self.budget))
+    }
+
+    /// The word before [`GateReport::summary`].
+    pub fn headline(&self) -> &'static str {
+        match self.exit_code {
+            exit::HELD => "Passed",
+            exit::VIOLATED | exit::NOT_EVENTUALLY => "Failed",
+            exit::VACUOUS => "Vacuous",
+            exit::NONDETERMINISTIC => "Nondeterministic",
+            exit::INTERRUPTED => "Interrupted",
+            _ => "Harness bug",
+        }
+    }
+
+    /// Reads the JSON form.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        schema::read(text, GateSchema::NAME)
+    }
+}
+
+/// How many missing shards are named.
+const SHARDS_NAMED_MAX: usize = 10;
+
+/// A `run` as a gate with one part, so that it can be shown in the same ways.
+impl From<RunReport> for GateReport {
+    fn from(run: RunReport) -> Self {
+        let RunReport { build, interrupted, shards, scenarios, exit_code, .. } = run;
+        let wall: Seconds = scenarios.iter().map(|scenario| scenario.wall).sum();
+        let case = |(number, result): (u32, ScenarioResult)| GateCase {
+            part: Part::Sweep,
+            number,
+            name: result.name.clone(),
+            planned: result.seeds,
+            skipped: None,
+            result,
+        };
+        let cases = (0..).zip(scenarios).map(case).collect();
+        Self { build, interrupted, shards, budget: wall, wall, cases, exit_code, ..Self::default() }
+    }
+}
+
+impl GateCase {
+    /// What was wrong, in a line.
+    pub fn message(&self, verdict: Verdict) -> String {
+        let result = &self.result;
+        let seeds = human::plural(result.seeds, "seed", "seeds");
+        match verdict {
+            Verdict::Held => format!("held in {seeds}"),
+            Verdict::Found => format!("fails as it must, after {seeds}"),
+            Verdict::Open => self.skipped.clone().unwrap_or_else(|| format!("open after {seeds}")),
+            Verdict::NotRun => format!("{seeds} of {} ran: nothing is proved", human::count(self.planned)),
+            Verdict::NotFound => format!("{} is not violated in {seeds}", result.expect.as_deref().unwrap_or("its claim")),
+            Verdict::Vacuous => {
+                let never: Vec<_> = result.never_held().map(|claim| claim.claim.as_str()).collect();
+                format!("vacuous: {} held in none of {seeds}", never.join(", "))
+            }
+            Verdict::Nondeterministic | Verdict::Broken => {
+                let problem = result.problems.iter().min_by_key(|problem| std::cmp::Reverse(problem.kind));
+                let told = |problem: &crate::finding::Problem| format!("seed {}: {}", problem.seed, problem.message.replace('\n', " "));
+                problem.map_or_else(|| "no details".to_owned(), told)
+            }
+            Verdict::Violated | Verdict::NotEventually => match result.failures.first() {
+                Some(failure) => {
+                    let violated = human::count(result.violated);
+                    format!("{} is violated in seed {} at {}; {violated} of {seeds} fail", failure.claim, failure.seed, failure.at)
+                }
+                None => format!("violated in {}", human::plural(result.violated, "seed", "seeds")),
+            },
+        }
+    }
+
+    /// The command that shows what was wrong again.
+    pub fn replay(&self) -> Option<String> {
+        let result = &self.result;
+        let problem = result.problems.first().map(|problem| (problem.plan.as_deref(), problem.seed));
+        let failure = result.failures.first().map(|failure| {
+            let small = failure.shrunk.as_ref().and_then(|shrunk| shrunk.plan.as_deref());
+            (small.or(failure.plan.as_deref()), failure.seed)
+        });
+        let (plan, seed) = problem.or(failure)?;
+        let command = replay_command(plan, &result.file, seed);
+        // A file may hold several scenarios.
+        Some(if plan.is_none() { command.replacen(" --seed", &format!(" --variant {} --seed", result.name), 1) } else { command })
+    }
+}
+
+/// The worst first, as their exit codes take precedence; what is open before what is right.
+fn badness(verdict: Verdict) -> (usize, bool) {
+    let rank = exit::PRECEDENCE.iter().position(|&code| code == verdict.exit_code()).unwrap_or(0);
+    (rank, verdict != Verdict::Open)
+}
+
+/// A verdict in a word or two.
+pub fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Held => "held",
+        Verdict::Found => "found",
+        Verdict::Violated => "violated",
+        Verdict::NotFound => "not found",
+        Verdict::NotEventually => "not eventually",
+        Verdict::Vacuous => "vacuous",
+        Verdict::NotRun => "not run",
+        Verdict::Open => "open",
+        Verdict::Nondeterministic => "nondeterministic",
+        Verdict::Broken => "harness bug",
+    }
+}
+
+#[cfg(test)]
+mod tests;

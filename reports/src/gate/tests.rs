@@ -1,0 +1,212 @@
+use super::*;
+use crate::finding::{Kind, Problem, ProblemKind};
+use crate::run::tests::record;
+use crate::{Digest, SeedRecord, merge_gates};
+
+const ALWAYS: Option<(&str, Kind)> = Some(("no-address-has-two-owners", Kind::Always));
+
+/// A case whose seeds violate the claim, or nothing.
+fn case(part: Part, number: u32, name: &str, runs: &[Option<(&str, Kind)>]) -> GateCase {
+    let mut result = ScenarioResult::new(name, format!("scenarios/{part}/{name}.toml"), []);
+    (0..).zip(runs).for_each(|(seed, &claim)| result.add(record(seed, claim)));
+    result.wall = Seconds::from_micros(250_000 * runs.len() as u64);
+    GateCase { part, number, name: name.to_owned(), planned: runs.len() as u64, skipped: None, result }
+}
+
+fn negative(number: u32, name: &str, runs: &[Option<(&str, Kind)>]) -> GateCase {
+    let mut case = case(Part::Negative, number, name, runs);
+    case.result.expect = Some("no-address-has-two-owners".to_owned());
+    case
+}
+
+fn report(cases: Vec<GateCase>) -> GateReport {
+    let wall = Seconds::from_micros(4_000_000);
+    let mut report = GateReport { cases, budget: Seconds::from_micros(180_000_000), wall, ..GateReport::default() };
+    report.exit_code = report.judge();
+    report
+}
+
+/// One of each: right, wrong, cut short, skipped; with every character that some format takes for its own.
+fn mixed() -> GateReport {
+    let mut violated = case(Part::Chaos, 1, "partitions", &[None, ALWAYS, ALWAYS]);
+    violated.result.file = "scenarios/chaos/50%, of: it.toml".to_owned();
+    violated.result.failures[0].plan = Some("target/it's <here>.toml".to_owned());
+    violated.result.failures[0].detail = vec!["\"10.0.0.7\" & `a` ``` <b>x</b> ]]> \u{1b}[31mred\u{1b}[0m".to_owned()];
+    let mut broken = case(Part::Determinism, 0, "counter", &[None]);
+    broken.result.nondeterministic = 1;
+    let message = "digest a here,\nb in a fresh process: 100 %".to_owned();
+    broken.result.problems = vec![Problem { seed: 3, kind: ProblemKind::Nondeterminism, message, plan: None }];
+    let mut cut = case(Part::Chaos, 0, "*slow*", &[None]);
+    cut.planned = 40;
+    let mut skipped = case(Part::Digests, 0, "old|one", &[]);
+    skipped.skipped = Some("recorded by build 0.0.1, this is another".to_owned());
+    let mut report = report(vec![
+        skipped,
+        broken,
+        case(Part::Smoke, 0, "calm", &[None, None]),
+        cut,
+        violated,
+        negative(0, "found", &[None, ALWAYS]),
+        negative(1, "missed", &[None, None]),
+    ]);
+    report.build = Some("0.1.0-abc".to_owned());
+    report.remarks = vec!["there is no scenarios/burst".to_owned()];
+    report
+}
+
+/// Stands in for the failure blocks of the command line.
+fn story(case: &GateCase, verdict: Verdict) -> Vec<String> {
+    let detail = case.result.failures.iter().flat_map(|failure| failure.detail.clone());
+    std::iter::once(format!("{} {}", word(verdict), case.name)).chain(detail).chain(case.replay()).collect()
+}
+
+#[test]
+fn junit_has_a_suite_a_part_and_the_block_in_each_failure() {
+    let xml = junit(&mixed(), &story);
+    insta::assert_snapshot!("junit", xml);
+}
+
+#[test]
+fn the_summary_folds_failures_and_says_what_was_left_out() {
+    insta::assert_snapshot!("markdown", markdown(&mixed(), &story));
+    let good = report(vec![case(Part::Smoke, 0, "calm", &[None, None])]);
+    insta::assert_snapshot!("markdown-passed", markdown(&good, &story));
+}
+
+#[test]
+fn annotations_are_a_line_each_and_keep_to_their_properties() {
+    let lines = annotations(&mixed());
+    assert!(lines.iter().all(|line| !line.contains('\n') && line.starts_with("::error file=")));
+    insta::assert_snapshot!("annotations", lines.join("\n"));
+    assert!(annotations(&report(vec![case(Part::Smoke, 0, "calm", &[None])])).is_empty());
+}
+
+#[test]
+fn a_gate_exits_with_its_worst_case_by_the_contract() {
+    let held = case(Part::Smoke, 0, "calm", &[None]);
+    let late = case(Part::Chaos, 0, "late", &[Some(("in-time", Kind::Eventually))]);
+    let failed = case(Part::Chaos, 1, "failed", &[ALWAYS]);
+    let mut vacuous = case(Part::Smoke, 1, "quiet", &[None]);
+    vacuous.result.sometimes = vec![crate::finding::Sometimes { claim: "seen".into(), kind: Kind::Sometimes, held_in: 0 }];
+    let mut nondeterministic = held.clone();
+    nondeterministic.result.nondeterministic = 1;
+    let mut broken = held.clone();
+    broken.result.broken = 1;
+    let order = [(broken, 70), (nondeterministic, 5), (failed, 1), (late, 3), (vacuous, 4), (held, 0)];
+    for (index, (case, code)) in order.iter().enumerate() {
+        let cases: Vec<_> = order[index..].iter().map(|(case, _)| case.clone()).collect();
+        assert_eq!(report(cases).exit_code, *code, "{case:?}");
+    }
+    assert_eq!(report(vec![]).exit_code, exit::VACUOUS);
+}
+
+#[test]
+fn what_the_budget_cut_short_is_not_blamed_but_must_be_seen() {
+    let cut = |mut case: GateCase| {
+        case.planned += 5;
+        let report = report(vec![case]);
+        (report.verdict(&report.cases[0]), report.exit_code, report.left_out_lines().len())
+    };
+    let mut quiet = case(Part::Smoke, 0, "quiet", &[None]);
+    quiet.result.sometimes = vec![crate::finding::Sometimes { claim: "seen".into(), kind: Kind::Sometimes, held_in: 0 }];
+    assert_eq!(cut(quiet), (Verdict::Open, 0, 1), "the seeds that would have seen it did not run");
+    assert_eq!(cut(case(Part::Smoke, 0, "calm", &[None])), (Verdict::Held, 0, 1));
+    assert_eq!(cut(negative(0, "missed", &[None])), (Verdict::NotRun, 4, 1), "nobody knows whether it would be found");
+    assert_eq!(cut(negative(0, "found", &[ALWAYS])), (Verdict::Found, 0, 0), "it was enough");
+    assert_eq!(cut(case(Part::Smoke, 0, "calm", &[])), (Verdict::NotRun, 4, 1));
+    assert_eq!(cut(case(Part::Smoke, 0, "calm", &[ALWAYS])), (Verdict::Violated, 1, 1));
+    assert_eq!(cut(case(Part::Determinism, 0, "calm", &[])), (Verdict::NotRun, 4, 1), "a sample of none");
+    let mut second = case(Part::Determinism, 1, "second", &[]);
+    second.planned = 16;
+    let sample = report(vec![case(Part::Determinism, 0, "first", &[None]), second]);
+    assert_eq!((sample.verdict(&sample.cases[1]), sample.exit_code), (Verdict::Open, 0), "some of a sample suffice");
+}
+
+/// Shard `index` of two: half of the seeds of what is cut by seeds, every second case of the rest.
+fn shard(whole: &GateReport, index: u32) -> GateReport {
+    let mut part = GateReport { cases: vec![], wall: Seconds::from_micros(2_000_000), ..whole.clone() };
+    part.budget = Seconds::from_micros(90_000_000);
+    part.shards = Shards::one(index, 2);
+    for case in &whole.cases {
+        if !case.part.is_cut_by_seeds() {
+            part.cases.extend((case.number % 2 + 1 == index).then(|| case.clone()));
+            continue;
+        }
+        let failing = |seed: u64| case.result.failures.iter().find(|failure| failure.seed == seed);
+        let mut result = ScenarioResult {
+            expect: case.result.expect.clone(),
+            ..ScenarioResult::new(&*case.name, &*case.result.file, case.result.sometimes.iter().map(|seen| (seen.claim.clone(), seen.kind)))
+        };
+        let held: Vec<String> = case.result.sometimes.iter().map(|seen| seen.claim.clone()).collect();
+        for seed in (0..case.result.seeds).filter(|seed| seed % 2 + 1 == u64::from(index)) {
+            let seen = if seed == 0 { &held[..] } else { &[] };
+            let claim = failing(seed).map(|failure| (failure.claim.as_str(), failure.kind));
+            result.add(SeedRecord { held: seen, ..record(seed, claim) });
+        }
+        for failure in &mut result.failures {
+            let original = failing(failure.seed).unwrap();
+            (failure.plan, failure.detail) = (original.plan.clone(), original.detail.clone());
+        }
+        result.wall = Seconds::from_micros(125_000 * case.result.seeds);
+        let planned = result.seeds + u64::from(index == 1) * (case.planned - case.result.seeds);
+        part.cases.push(GateCase { planned, result, ..case.clone() });
+    }
+    part.exit_code = part.judge();
+    part
+}
+
+#[test]
+fn two_shards_merged_equal_the_gate_on_one_machine() {
+    let mut whole = mixed();
+    // Seen in seed 0 only, which is in the first shard.
+    whole.cases[2].result.sometimes = vec![crate::finding::Sometimes { claim: "seen".into(), kind: Kind::Sometimes, held_in: 1 }];
+    let (one, two) = (shard(&whole, 1), shard(&whole, 2));
+    let quiet = two.cases.iter().find(|case| case.name == "calm").unwrap();
+    assert_eq!(two.verdict(quiet), Verdict::Open, "a shard is not blamed for what another saw");
+    for shards in [vec![one.clone(), two.clone()], vec![two.clone(), one.clone()]] {
+        let merged = merge_gates(shards).unwrap();
+        assert_eq!(merged, whole);
+        assert_eq!(markdown(&merged, &story), markdown(&whole, &story));
+    }
+    whole.cases.retain(|case| case.name == "calm");
+    whole.exit_code = whole.judge();
+    let all_fine = [shard(&whole, 1), shard(&whole, 2)];
+    assert_eq!(merge_gates(all_fine.to_vec()).unwrap().exit_code, exit::HELD);
+    let alone = merge_gates(all_fine[..1].to_vec()).unwrap();
+    assert_eq!((alone.exit_code, alone.left_out_lines()), (exit::VACUOUS, vec!["shard 2 of 2".to_owned()]));
+}
+
+#[test]
+fn a_vacuous_whole_is_vacuous_however_it_was_cut() {
+    let mut quiet = case(Part::Smoke, 0, "calm", &[None, None]);
+    quiet.result.sometimes = vec![crate::finding::Sometimes { claim: "seen".into(), kind: Kind::Sometimes, held_in: 0 }];
+    let shard = |index: u32| {
+        let mut half = quiet.clone();
+        half.result = ScenarioResult::new("calm", &*quiet.result.file, [("seen".to_owned(), Kind::Sometimes)]);
+        half.result.add(record(u64::from(index), None));
+        half.planned = 1;
+        let mut part = GateReport { shards: Shards::one(index, 2), ..report(vec![half]) };
+        part.exit_code = part.judge();
+        part
+    };
+    assert_eq!((shard(1).exit_code, shard(2).exit_code), (0, 0));
+    assert_eq!(merge_gates(vec![shard(1), shard(2)]).unwrap().exit_code, exit::VACUOUS);
+}
+
+#[test]
+fn a_gate_survives_its_file() {
+    let whole = mixed();
+    let read = GateReport::from_json(&serde_json::to_string(&whole).unwrap()).unwrap();
+    assert_eq!(read, whole);
+    assert!(GateReport::from_json(r#"{"schema":"ipam-sim/run/1"}"#).unwrap_err().to_string().contains("ipam-sim/gate/1"));
+}
+
+#[test]
+fn a_run_is_a_gate_with_one_part() {
+    let mut scenario = ScenarioResult::new("s", "s.toml", []);
+    scenario.add(SeedRecord { digest: Digest(1), ..record(0, ALWAYS) });
+    let run = RunReport::new(vec![scenario], false);
+    let gate = GateReport::from(run.clone());
+    assert_eq!((gate.judge(), gate.exit_code), (run.exit_code, run.exit_code));
+    assert_eq!(gate.parts()[0].part, Part::Sweep);
+}

@@ -1,0 +1,99 @@
+//! How the time of a gate is shared: a pure function of what is left and what was measured.
+
+use std::time::Duration;
+
+/// What a case would still like to run, and how fast it was so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Need {
+    /// Number of seeds.
+    pub(super) seeds: u64,
+    /// Seeds per second of real time, as measured; more than 0.
+    pub(super) per_second: f64,
+}
+
+impl Need {
+    fn seconds(self) -> f64 {
+        self.seeds as f64 / self.per_second
+    }
+}
+
+/// How many seeds each need gets of the time that is left.
+///
+/// All of them where the time suffices. Else nobody gets more time than anybody who wants more: small needs are met, and the large
+/// ones share the rest evenly. What is given takes no longer than `left`, if the measured rates hold.
+pub(super) fn share(left: Duration, needs: &[Need]) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..needs.len()).collect();
+    order.sort_by(|&a, &b| needs[a].seconds().total_cmp(&needs[b].seconds()));
+    let mut left = left.as_secs_f64();
+    let mut shares = vec![0; needs.len()];
+    for (met, &index) in order.iter().enumerate() {
+        let need = needs[index];
+        let fair = left / (needs.len() - met) as f64;
+        shares[index] = if need.seconds() <= fair { need.seeds } else { need.seeds.min((fair * need.per_second) as u64) };
+        left = (left - shares[index] as f64 / need.per_second).max(0.0);
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn need(seeds: u64, per_second: f64) -> Need {
+        Need { seeds, per_second }
+    }
+
+    #[test]
+    fn what_fits_runs_in_full() {
+        assert_eq!(share(Duration::from_secs(3), &[need(100, 100.0), need(20, 10.0)]), [100, 20]);
+        assert_eq!(share(Duration::from_secs(3), &[]), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn small_needs_are_met_and_large_ones_share_the_rest() {
+        let needs = [need(10_000, 100.0), need(10, 10.0), need(10_000, 50.0)];
+        assert_eq!(share(Duration::from_secs(21), &needs), [1_000, 10, 500]);
+    }
+
+    #[test]
+    fn no_time_is_no_seed() {
+        assert_eq!(share(Duration::ZERO, &[need(5, 1.0), need(5, 1_000.0)]), [0, 0]);
+    }
+
+    fn needs() -> impl Strategy<Value = Vec<Need>> {
+        proptest::collection::vec((0..100_000u64, 0.1..10_000.0f64).prop_map(|(seeds, rate)| need(seeds, rate)), 0..40)
+    }
+
+    /// Seconds that some seeds of a need take.
+    fn takes(need: Need, seeds: u64) -> f64 {
+        seeds as f64 / need.per_second
+    }
+
+    proptest! {
+        #[test]
+        fn the_time_is_kept_and_nobody_gets_more_than_wanted(left in 0.0..500.0f64, needs in needs()) {
+            let shares = share(Duration::from_secs_f64(left), &needs);
+            prop_assert!(needs.iter().zip(&shares).all(|(need, &seeds)| seeds <= need.seeds));
+            let taken: f64 = needs.iter().zip(&shares).map(|(&need, &seeds)| takes(need, seeds)).sum();
+            prop_assert!(taken <= left + 1e-6, "{taken} of {left}");
+        }
+
+        /// The oracle: whoever did not get everything got, up to one seed, as much time as the one who got most.
+        #[test]
+        fn only_who_wants_more_than_a_fair_share_is_cut(left in 0.0..500.0f64, needs in needs()) {
+            let shares = share(Duration::from_secs_f64(left), &needs);
+            let most = needs.iter().zip(&shares).map(|(&need, &seeds)| takes(need, seeds)).fold(0.0, f64::max);
+            for (&need, &seeds) in needs.iter().zip(&shares) {
+                prop_assert!(seeds == need.seeds || takes(need, seeds + 1) + 1e-6 >= most, "{need:?} got {seeds}");
+            }
+        }
+
+        #[test]
+        fn everything_runs_where_it_fits(needs in needs()) {
+            let all: f64 = needs.iter().map(|need| need.seconds()).sum();
+            let shares = share(Duration::from_secs_f64(all * 1.001 + 0.001), &needs);
+            prop_assert_eq!(shares, needs.iter().map(|need| need.seeds).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Kept plans: those that once failed are judged by their claims, those with digests by their digests.
+
+use std::path::Path;
+use std::time::Instant;
+
+use ipam_reports::finding::{Problem, ProblemKind};
+use ipam_reports::{GateCase, Seconds, SeedRecord};
+
+use crate::engine::BUILD;
+use crate::engine::sweep::{run_seed, write_plan};
+use crate::plan::Plan;
+use crate::world::{Stage, Wish};
+
+/// The mark of a plan whose digest holds for every build, until somebody records it again.
+const KEPT: &str = "kept";
+
+/// Runs a plan that once failed.
+pub(super) fn regression(case: &mut GateCase, plan: &Plan, stage: &Stage, out: &Path) {
+    let began = Instant::now();
+    let mut record = SeedRecord { seed: plan.seed, ..SeedRecord::default() };
+    match run_seed(plan, stage, Wish::default()) {
+        Ok(outcome) => {
+            record.digest = outcome.digest;
+            record.simulated = Seconds::from_micros(outcome.ended_at.as_micros());
+            record.events = outcome.events;
+            record.violations = outcome.violations;
+        }
+        Err(message) => record.problems = vec![problem(case, plan, ProblemKind::Harness, message)],
+    }
+    case.result.add(record);
+    if !case.result.failures.is_empty() {
+        // The file is the plan, unless flags changed what runs.
+        let same = Plan::read(Path::new(&case.result.file)).is_ok_and(|kept| kept.deviations == plan.deviations);
+        let file = if same { Some(case.result.file.clone()) } else { write_plan(plan, out) };
+        case.result.failures.iter_mut().for_each(|failure| failure.plan.clone_from(&file));
+    }
+    case.result.wall = Seconds::from(began.elapsed());
+}
+
+/// Runs a plan and compares its digest with the one that it keeps, if this build can tell.
+pub(super) fn digest(case: &mut GateCase, plan: &Plan, stage: &Stage) {
+    let Some(recorded) = &plan.recorded else {
+        case.skipped = Some("no digest is recorded".to_owned());
+        return;
+    };
+    if recorded.build != KEPT && recorded.build != BUILD {
+        case.skipped = Some(format!("recorded by build {}, this is build {BUILD}", recorded.build));
+        return;
+    }
+    // What is kept for every build is kept through changes of the plan's form, too.
+    if recorded.build != KEPT && !recorded.plan.is_empty() && recorded.plan != plan.fingerprint() {
+        case.skipped = Some("edited after its digest was recorded".to_owned());
+        return;
+    }
+    let began = Instant::now();
+    let mut record = SeedRecord { seed: plan.seed, ..SeedRecord::default() };
+    match run_seed(plan, stage, Wish::default()) {
+        // Whether its claims hold is not asked: some were kept because they do not.
+        Ok(outcome) => {
+            record.digest = outcome.digest;
+            record.simulated = Seconds::from_micros(outcome.ended_at.as_micros());
+            record.events = outcome.events;
+            if outcome.digest != recorded.digest {
+                let message = format!("the kept digest is {}, this run gave {}", recorded.digest, outcome.digest);
+                record.problems = vec![problem(case, plan, ProblemKind::Nondeterminism, message)];
+            }
+        }
+        Err(message) => record.problems = vec![problem(case, plan, ProblemKind::Harness, message)],
+    }
+    case.result.add(record);
+    case.result.wall = Seconds::from(began.elapsed());
+}
+
+fn problem(case: &GateCase, plan: &Plan, kind: ProblemKind, message: String) -> Problem {
+    Problem { seed: plan.seed, kind, message, plan: Some(case.result.file.clone()) }
+}

@@ -15,14 +15,13 @@ use crate::cluster::Knobs;
 use crate::cluster::server::ServerDelays;
 use crate::deviation::DeviationName;
 use crate::fault::Fault;
-use crate::input::kinds::Kinds;
 use crate::input::{Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::time::{SimTime, Span};
-use crate::workload::Work;
 use crate::workload::byom::burst::{Allocate, BurstPlan};
 use crate::workload::byom::pods::{BreakVm, DeletePod, EditState, PodsPlan, RollOut, RunPod, SetPool};
 use crate::workload::counter::CounterPlan;
+use crate::workload::{Misfit, Work};
 
 /// The format of a plan file.
 pub const SCHEMA: &str = "ipam-sim/plan/1";
@@ -239,14 +238,13 @@ pub(crate) fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &dyn Wor
         if !known.contains(actor.as_str()) {
             let right = match names.as_slice() {
                 [] => "the workload has no clients".to_owned(),
-                [only] => only.clone(),
+                [only] => format!("the actor `{only}`"),
                 [first, .., last] => format!("one of {first} to {last}"),
             };
             problems.push(source.problem_of_text(actor, format!("an operation names the actor `{actor}`"), right));
         }
-        if let Err(right) = workload.takes(&op.kind) {
-            let wrong = format!("the operation `{}` of `{actor}` is none of this workload", op.kind.kind());
-            problems.push(source.problem_of_text(op.kind.kind(), wrong, right));
+        if let Err(Misfit { found, wrong, right }) = workload.takes(&op.kind) {
+            problems.push(source.problem_of_text(found, wrong, right));
         }
         if *at == SimTime::NEVER {
             problems.push(source.problem_of_text("never", format!("an operation of `{actor}` takes place never"), "a point in time"));

@@ -86,7 +86,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 Err(Refusal::NoAvailable { predecessor: Some(predecessor) }) => {
                     drop(guard.take());
                     let begun = self.release_begun(Some(&predecessor), None, Releaser::Successor, effort);
-                    let released = Box::pin(self.release_within(&predecessor, budget, effort)).await;
+                    let released = Box::pin(self.release_within(&predecessor, None, budget, effort)).await;
                     self.release_ended(Some(&predecessor), Releaser::Successor, begun, &released, effort);
                     released?;
                     continue;

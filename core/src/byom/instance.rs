@@ -107,7 +107,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         let result = if self.policy().free_before_reboot {
             self.within(budget.deadline, self.remove_record(id, budget, effort)).await
         } else {
-            self.within(budget.deadline, self.release_within(id, budget, effort)).await
+            self.within(budget.deadline, self.release_within(id, Some(address), budget, effort)).await
         };
         self.release_ended(Some(id), Releaser::RollBack, begun, &result, effort);
         self.owners.disown(id, result.is_ok()).await;
@@ -134,7 +134,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         if self.policy().release_by_address {
             self.release_address(&instance.address, Some(&instance.allocation_id), by, context).await
         } else {
-            self.release(&instance.allocation_id, by, context).await
+            self.release_of(&instance.allocation_id, Some(&instance.address), by, context).await
         }
     }
 }

@@ -67,7 +67,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         for id in due {
             let budget = self.budget(Context::BACKGROUND);
             let begun = self.release_begun(Some(&id), None, Releaser::Reclaim, &effort);
-            let result = self.within(budget.deadline, self.release_within(&id, budget, &mut effort)).await;
+            let result = self.within(budget.deadline, self.release_within(&id, None, budget, &mut effort)).await;
             self.release_ended(Some(&id), Releaser::Reclaim, begun, &result, &effort);
             if result.is_ok() {
                 released.push(id);

@@ -47,10 +47,19 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// # Errors
     /// Every kind of [`PoolError`] but those about choosing. [`PoolError::OutOfTime`] is usual: a boot takes its time.
     pub async fn release(&self, id: &Arc<str>, by: Releaser, context: Context) -> Outcome<Released> {
+        self.release_of(id, None, by, context).await
+    }
+
+    /// The same by somebody who knows the VM. If the record is gone (edited away by hand), the VM still boots: it may have the
+    /// user data, and would refuse everybody else for good.
+    ///
+    /// # Errors
+    /// As [`VmPool::release`].
+    pub(super) async fn release_of(&self, id: &Arc<str>, vm: Option<&Address>, by: Releaser, context: Context) -> Outcome<Released> {
         let mut effort = Effort::default();
         let budget = self.budget(context);
-        let begun = self.release_begun(Some(id), None, by, &effort);
-        let result = self.within(budget.deadline, self.release_within(id, budget, &mut effort)).await;
+        let begun = self.release_begun(Some(id), vm, by, &effort);
+        let result = self.within(budget.deadline, self.release_within(id, vm, budget, &mut effort)).await;
         self.release_ended(Some(id), by, begun, &result, &effort);
         Outcome { result, effort }
     }
@@ -88,7 +97,13 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         self.owners.observe(Step::ReleaseEnded { id, by, result: result.as_ref(), effort: &effort.since(&begun.effort), took });
     }
 
-    pub(super) async fn release_within(&self, id: &str, mut budget: Budget, effort: &mut Effort) -> Result<Released, PoolError> {
+    pub(super) async fn release_within(
+        &self,
+        id: &str,
+        vm: Option<&Address>,
+        mut budget: Budget,
+        effort: &mut Effort,
+    ) -> Result<Released, PoolError> {
         // Decided for what it says about the record; the write is decided again once the VM is clean.
         let answer = loop {
             let snapshot = match self.read(&budget, effort).await {
@@ -104,7 +119,16 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
             }
         };
         match answer {
-            Answer::NotHeld => return Ok(Released::NotHeld),
+            Answer::NotHeld => {
+                if let Some(vm) = vm.filter(|_| !self.policy().free_before_reboot) {
+                    match self.wait_until_clean(vm, id, &budget).await {
+                        // It was released before, and serves the next one.
+                        Ok(()) | Err(PoolError::HeldByAnother { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                return Ok(Released::NotHeld);
+            }
             Answer::Released(address) if self.policy().free_before_reboot => drop(self.vms.reboot(&address, Some(id)).await),
             Answer::Released(address) => self.wait_until_clean(&address, id, &budget).await?,
             other => unreachable!("{other:?} is no answer to a release"),

@@ -309,6 +309,13 @@ pub const ALL: &[ClaimDef] = &[
         make: Pool(|| Box::new(pool::DocumentRebuilt::default())),
     },
     ClaimDef {
+        name: "somebody-asks-again",
+        kind: Kind::Reachable,
+        about: "a call under an ID that has an address is answered without a write",
+        reference: Some("B I7"),
+        make: Pool(|| Box::new(pool::Sight::AsksAgain)),
+    },
+    ClaimDef {
         name: "a-dead-vm-is-skipped",
         kind: Kind::Reachable,
         about: "an address is given after more than one VM was tried while one does not answer",

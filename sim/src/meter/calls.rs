@@ -101,11 +101,24 @@ impl Calls {
         }
     }
 
-    /// The sandbox `id` holds nothing any more.
+    /// The release of `id` begins: it holds nothing any more.
+    pub(super) fn release(&mut self, id: &Arc<str>) {
+        if let Some(call) = self.by_id.get_mut(id) {
+            call.released = true;
+            self.let_go(id);
+        }
+    }
+
+    /// The sandbox `id` is over: it holds nothing any more.
     pub(super) fn end(&mut self, id: &Arc<str>) {
-        let Some(call) = self.by_id.get_mut(id) else { return };
-        call.over = true;
-        let Some(address) = call.holds.take() else { return };
+        if let Some(call) = self.by_id.get_mut(id) {
+            call.over = true;
+            self.let_go(id);
+        }
+    }
+
+    fn let_go(&mut self, id: &Arc<str>) {
+        let Some(address) = self.by_id.get_mut(id).and_then(|call| call.holds.take()) else { return };
         if let Some(holders) = self.holders.get_mut(address.key()) {
             holders.retain(|holder| holder != id);
         }

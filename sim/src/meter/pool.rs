@@ -101,9 +101,7 @@ impl PoolMeter {
             PoolNote::Told { id, address } => self.calls.hold(id, address),
             PoolNote::Ended { id, .. } => self.calls.end(id),
             PoolNote::ReleaseBegun { id, .. } => {
-                if let Some(call) = self.calls.get_mut(id) {
-                    call.released = true;
-                }
+                self.calls.release(id);
             }
             PoolNote::ReleaseEnded { effort, .. } => {
                 self.counts.releases += 1;
@@ -175,7 +173,7 @@ impl PoolMeter {
             let last = self.last_version.or(old.map(|old| old.version));
             // Who only touches labels writes no version.
             let same = old.is_some_and(|old| old == new);
-            self.counts.stuck_versions += u64::from(!same && last.is_some_and(|last| new.version <= last));
+            self.counts.stuck_versions += u64::from(by_pool && !same && last.is_some_and(|last| new.version <= last));
             self.last_version = Some(new.version);
         }
         self.last = after.cloned();

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Note, Smaller, Work, at_most, note, without_idle};
+use super::{Draft, Misfit, Note, Smaller, Work, at_most, note, without_idle};
 use crate::cluster::{Fabric, SimClient};
 use crate::deviation::COUNTER_DECIDES_ONCE;
 use crate::draw::Draw;
@@ -136,8 +136,8 @@ impl Work for CounterPlan {
         (0..self.clients).map(client_name).collect()
     }
 
-    fn takes(&self, op: &OpKind) -> Result<(), &'static str> {
-        if matches!(op, OpKind::Increment) { Ok(()) } else { Err("`increment`") }
+    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
+        if matches!(op, OpKind::Increment) { Ok(()) } else { Err(Misfit::of(op, "the operation `increment`")) }
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {

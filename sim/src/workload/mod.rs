@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::Namespace;
 
 use crate::cluster::Fabric;
 use crate::draw::Draw;
+use crate::input::kinds::Kinds;
 use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan, WorkloadPlan};
 use crate::rt::ProcessId;
@@ -39,8 +40,8 @@ pub trait Work {
     /// Whether an actor of this workload can carry `op` out.
     ///
     /// # Errors
-    /// What it can carry out.
-    fn takes(&self, op: &OpKind) -> Result<(), &'static str>;
+    /// Why not.
+    fn takes(&self, op: &OpKind) -> Result<(), Misfit>;
 
     /// Values that are impossible or far too large.
     fn problems(&self, source: Source<'_>) -> Problems;
@@ -138,6 +139,38 @@ pub trait Draft {
 
     /// Draws the actors and what they do.
     fn draw(&self, draw: &mut Draw) -> (Self::Plan, Vec<Op>);
+}
+
+/// An operation that nobody can carry out.
+pub struct Misfit {
+    /// What stands in the file.
+    pub found: String,
+    /// What is wrong with it.
+    pub wrong: String,
+    /// What would be right.
+    pub right: String,
+}
+
+impl Misfit {
+    /// An operation of another workload.
+    pub(crate) fn of(op: &OpKind, right: &str) -> Self {
+        let found = op.kind().to_owned();
+        Self { wrong: format!("the operation `{found}` is none of this workload"), found, right: right.to_owned() }
+    }
+
+    /// A value of an operation.
+    pub(crate) fn value(found: &str, wrong: impl Into<String>, right: impl Into<String>) -> Self {
+        Self { found: found.to_owned(), wrong: wrong.into(), right: right.into() }
+    }
+}
+
+/// A problem with the value of `key`, described as `what`, if it is 0.
+fn at_least_one(source: Source<'_>, key: &str, what: &str, value: u32) -> Problems {
+    let mut problems = Problems::new();
+    if value == 0 {
+        problems.push(source.problem(key, format!("{what} may be 0"), "at least 1"));
+    }
+    problems
 }
 
 /// A problem with the value of `key`, described as `what`, if it is over its limit.

@@ -75,7 +75,8 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
     pub(super) async fn own_late(&self, sandbox: &Sandbox, record: &IpAllocation, context: Context) {
         // An error is only logged.
         let Ok(Some(pod_uid)) = self.pod_uid(sandbox, context.deadline).await else { return };
-        let peer_pod = self.peer_pods.made(record, &sandbox.pod, &pod_uid);
+        let made = self.peer_pods.made(record, &sandbox.pod, &pod_uid);
+        let peer_pod = if self.policy.release_by_address { made.as_upstream() } else { made };
         let key = ObjectKey::of(&peer_pod);
         let result = self.peer_pods.create(peer_pod, context.deadline).await;
         self.wrote(&record.allocation_id, &pod_uid, &key, &result);
@@ -143,9 +144,10 @@ impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
         let mut of_vm: BTreeMap<AddressKey, (Option<i64>, IpAllocation)> = BTreeMap::new();
         for (peer_pod, allocation) in list.iter().filter_map(|peer_pod| Some((peer_pod, peer_pod.allocation()?))) {
             let created = peer_pod.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
+            let later = |known: &(Option<i64>, IpAllocation)| (known.0, known.1.allocated_at) < (created, allocation.allocated_at);
             match of_vm.entry(allocation.ip.key().clone()) {
                 Entry::Vacant(vacant) => drop(vacant.insert((created, allocation))),
-                Entry::Occupied(mut known) if known.get().0 < created => drop(known.insert((created, allocation))),
+                Entry::Occupied(mut known) if later(known.get()) => drop(known.insert((created, allocation))),
                 Entry::Occupied(_) => {}
             }
         }

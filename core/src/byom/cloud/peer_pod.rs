@@ -72,6 +72,14 @@ pub struct PeerPodStatus {
 }
 
 impl PeerPod {
+    /// The PeerPod as upstream writes it: it names the VM, and nothing else.
+    #[must_use]
+    pub(super) fn as_upstream(mut self) -> Self {
+        let PeerPodSpec { cloud_provider, instance_id, .. } = self.spec;
+        self.spec = PeerPodSpec { cloud_provider, instance_id, ..PeerPodSpec::default() };
+        self
+    }
+
     /// The PeerPod of an allocation, owned by the Pod with this name and UID. `random` draws the end of its name.
     pub(super) fn of_allocation(record: &IpAllocation, pod: &PodName, pod_uid: &str, random: impl FnMut() -> u64) -> Self {
         let spec = PeerPodSpec {

@@ -113,6 +113,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         let id = peer_pod.allocation_id().map(shared);
         let address = Address::new(peer_pod.spec.instance_id.as_str());
         let pool = self.pool().await.ok_or(NotYet::NoPool)?;
+        let vm = address.key().is_address().then_some(&address);
         let nothing_named = Outcome { result: Ok(()), effort: Default::default() };
         let outcome = if self.policy().release_by_address {
             if address.text().is_empty() {
@@ -127,7 +128,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
                 // Without a fence nobody can tell whose VM it is by now. If there is a record, it is reclaimed.
                 None => nothing_named,
                 Some(id) => {
-                    let Outcome { result, effort } = pool.release(id, Releaser::Controller, Context::BACKGROUND).await;
+                    let Outcome { result, effort } = pool.release_of(id, vm, Releaser::Controller, Context::BACKGROUND).await;
                     Outcome { result: result.map(drop), effort }
                 }
             }

@@ -29,6 +29,9 @@ fn pods(view: &View) -> Option<String> {
     let running = |pod: &str| view.ledger.iter().any(|(_, sandbox)| sandbox.running && sandbox.pod.as_deref() == Some(pod));
     let waiting: Vec<_> = view.wanted.iter().filter(|pod| !running(pod)).collect();
     let runs = view.wanted.len() - waiting.len();
+    if view.processes.running().next().is_none() && !view.wanted.is_empty() {
+        return Some(format!("{} pods are wanted, and no process of the pool has accepted its configuration", view.wanted.len()));
+    }
     let vms = healthy(view);
     (runs < vms.min(view.wanted.len())).then(|| {
         let first: Vec<&str> = waiting.iter().take(TOLD).map(|pod| &***pod).collect();

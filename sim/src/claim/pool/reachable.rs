@@ -20,6 +20,8 @@ pub(in super::super) enum Sight {
     LeakReclaimed,
     /// A sandbox is released because the next one of its pod needs an address.
     SuccessorReleases,
+    /// Somebody asks for an address under an ID that has one.
+    AsksAgain,
     /// An address is given after more than one VM was probed while one does not answer.
     DeadVmSkipped,
 }
@@ -34,6 +36,7 @@ impl PoolClaim for Sight {
                 view.ledger.get(id).and_then(|sandbox| sandbox.release).is_some_and(|release| release.way == ReleasedBy::Reclaim)
             }
             (Sight::SuccessorReleases, Seen::Note(_, PoolNote::ReleaseBegun { by, .. })) => *by == ReleasedBy::Successor,
+            (Sight::AsksAgain, Seen::Note(_, PoolNote::Allocated { effort, .. })) => effort.writes == 0,
             (Sight::DeadVmSkipped, Seen::Note(_, PoolNote::Allocated { effort, .. })) => effort.probes > 1 && view.vms.any_broken(),
             _ => false,
         };

@@ -13,8 +13,8 @@ const BUDGET: Duration = Duration::from_secs(30);
 /// What it may take to notice that the time is up.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// An allocation or a release ends within 30 s (and 1 s to notice that they are over), by the clock of its process, unless
-/// the process stood still meanwhile.
+/// An allocation or a release ends within 30 s (and 1 s to notice that they are over), by the clock of its process or by
+/// true time, unless the process stood still meanwhile.
 ///
 /// Broken by `byom-probe-in-critical-section`. It does not see an operation that never ends: that is a pod that never runs.
 pub(in super::super) struct InTime;
@@ -29,6 +29,15 @@ impl PoolClaim for InTime {
             _ => return,
         };
         if took <= BUDGET + SLACK {
+            return;
+        }
+        // A clock that changes its rate meanwhile makes the process sleep by the old rate and measure by the new one.
+        let sandbox = view.ledger.get(id);
+        let began = match note {
+            PoolNote::ReleaseEnded { .. } => sandbox.and_then(|sandbox| sandbox.release).map(|release| release.said.at),
+            _ => sandbox.and_then(|sandbox| sandbox.asked).map(|said| said.at),
+        };
+        if began.is_some_and(|began| view.at.since(began) <= BUDGET + SLACK) {
             return;
         }
         // Clocks may differ, but not by half.

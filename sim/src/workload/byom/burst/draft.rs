@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ADDRESSES_MAX, Allocate, BurstPlan, RetryName, Throttle, adaptor_name, dial, think};
 use crate::draw::Draw;
-use crate::input::{Choice, Problems, Source, With};
+use crate::input::{Choice, Probability, Problems, Source, With};
 use crate::net::Delay;
 use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Turn};
 use crate::time::{SimTime, Span};
@@ -30,6 +30,8 @@ pub struct BurstDraft {
     pub dead: Choice<u32>,
     /// Each allocation begins at a moment that is uniform between the beginning and this; 0 = all at once.
     pub spread: Choice<Span>,
+    /// How many allocations are asked for a second time under the same ID.
+    pub again: Probability,
     /// How a write that met a conflict is tried again.
     pub retry: Choice<RetryName>,
     /// How many requests an adaptor may make.
@@ -51,6 +53,7 @@ impl Default for BurstDraft {
             addresses: None,
             taken: Choice::Is(0),
             dead: Choice::Is(0),
+            again: Probability::NEVER,
             spread: Choice::Is(Span::micros(0)),
             retry: Choice::Is(RetryName::Own),
             throttle: Choice::Is(Throttle::None),
@@ -125,7 +128,8 @@ impl Draft for BurstDraft {
             let actor = adaptor_name(instance);
             for number in 0..self.allocations.draw(draw) {
                 let at = SimTime::ZERO + draw.between(std::time::Duration::ZERO, spread);
-                let allocate = Allocate { pod: format!("pod-{instance}-{number}") };
+                let again = self.again.get() > 0.0 && draw.chance(self.again.get());
+                let allocate = Allocate { pod: format!("pod-{instance}-{number}"), again };
                 ops.push(With { common: Turn { at, actor: actor.clone() }, kind: OpKind::Allocate(allocate) });
             }
         }

@@ -24,7 +24,7 @@ use crate::workload::{Note, note};
 type Pool = VmPool<Thinking<Transparent<RateLimited<SimClient, SimEnv>, SimEnv>>, SimEnv, Dialed, NoOwners>;
 
 /// When, for which pod, and under which allocation ID.
-type Turn = (SimTime, PodName, Arc<str>);
+type Turn = (SimTime, PodName, Arc<str>, bool);
 
 /// What all adaptors of a burst have in common.
 struct Burst {
@@ -40,13 +40,13 @@ pub(super) fn install(fabric: &Arc<Fabric>, plan: &Plan, burst: &BurstPlan) {
     let namespace: Arc<str> = "default".into();
     let mut turns: Vec<Vec<Turn>> = (0..burst.instances).map(|_| Vec::new()).collect();
     for op in &plan.op {
-        let OpKind::Allocate(Allocate { pod }) = &op.kind else { continue };
+        let OpKind::Allocate(Allocate { pod, again }) = &op.kind else { continue };
         let number = op.common.actor.strip_prefix("adaptor-").and_then(|number| number.parse::<usize>().ok());
         let Some(turns) = number.and_then(|number| turns.get_mut(number)) else { continue };
         // The sandbox of a pod on an adaptor is the same whatever else there is in the plan.
         let sandbox = hash_text(&format!("{}/{}/{pod}", plan.seed, op.common.actor));
         let id = allocation_id(pod, &sandbox);
-        turns.push((op.common.at, PodName { name: pod.as_str().into(), namespace: namespace.clone() }, id));
+        turns.push((op.common.at, PodName { name: pod.as_str().into(), namespace: namespace.clone() }, id, *again));
     }
     let taken = burst.taken.min(burst.addresses);
     let shared = Arc::new(Burst {
@@ -129,12 +129,20 @@ impl Instance {
                 let mut turns = turns.lock();
                 (turns.pop_front(), turns.is_empty())
             };
-            let Some((_, pod, id)) = turn else { return };
+            let Some((_, pod, id, again)) = turn else { return };
             if last {
-                return self.allocate(&id, &pod).await;
+                return self.take(&id, &pod, again).await;
             }
             let instance = self.clone();
-            let _running = self.env.spawn(async move { instance.allocate(&id, &pod).await });
+            let _running = self.env.spawn(async move { instance.take(&id, &pod, again).await });
+        }
+    }
+
+    /// Asks for an address, and if it is to, a second time.
+    async fn take(&self, id: &Arc<str>, pod: &PodName, again: bool) {
+        self.allocate(id, pod).await;
+        if again {
+            self.allocate(id, pod).await;
         }
     }
 

@@ -30,7 +30,7 @@ use crate::input::{Open, Problems, Source};
 use crate::net::Delay;
 use crate::plan::{CLIENTS_MAX, Op, OpKind, Plan, WorkloadPlan};
 use crate::time::Span;
-use crate::workload::{Smaller, Work, at_most, without_idle};
+use crate::workload::{Misfit, Smaller, Work, at_least_one, at_most, without_idle};
 
 pub use draft::BurstDraft;
 
@@ -141,6 +141,9 @@ impl Throttle {
 pub struct Allocate {
     /// For which pod, in namespace `default`.
     pub pod: String,
+    /// Whether it asks a second time under the same ID, once it has an address: the answer must be the same (B I7).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
 }
 
 impl From<BurstPlan> for WorkloadPlan {
@@ -159,12 +162,13 @@ impl Work for BurstPlan {
         (0..self.instances).map(adaptor_name).collect()
     }
 
-    fn takes(&self, op: &OpKind) -> Result<(), &'static str> {
-        if matches!(op, OpKind::Allocate(_)) { Ok(()) } else { Err("`allocate`") }
+    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
+        if matches!(op, OpKind::Allocate(_)) { Ok(()) } else { Err(Misfit::of(op, "the operation `allocate`")) }
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
         let mut problems = Problems::new();
+        problems.append(at_least_one(source, "instances", "`workload.instances`", self.instances));
         problems.append(at_most(source, "instances", "`workload.instances`", u64::from(self.instances), u64::from(CLIENTS_MAX)));
         problems.append(at_most(source, "addresses", "`workload.addresses`", u64::from(self.addresses), u64::from(ADDRESSES_MAX)));
         problems.append(at_most(source, "taken", "`workload.taken`", u64::from(self.taken), u64::from(self.addresses)));

@@ -43,6 +43,11 @@ pub enum Edit {
 impl Open for Edit {}
 
 impl Edit {
+    /// Whether the text is no document afterwards.
+    pub(super) fn leaves_nothing_to_read(self) -> bool {
+        matches!(self, Edit::BadJson | Edit::EmptyText)
+    }
+
     /// The ConfigMap after the edit. What cannot be done to it leaves it as it is.
     pub(super) fn apply(self, mut object: ConfigMap) -> ConfigMap {
         if self == Edit::Touch {

@@ -93,6 +93,8 @@ struct Machine {
     refused: BTreeSet<Arc<str>>,
     phase: Phase,
     broken: Option<Breakage>,
+    /// How many times it is broken at the moment.
+    breaks: u32,
     /// Counts boots; what was begun before the last one is void.
     boots: u32,
 }
@@ -192,13 +194,23 @@ impl Machines {
     /// Breaks a VM for a while. Afterwards it is as it was.
     pub(super) fn break_down(&self, address: &Address, how: Breakage, lasts: Span) {
         let Some(fabric) = self.fabric() else { return };
-        self.look(address, |machine| machine.broken = Some(how));
+        self.look(address, |machine| {
+            machine.broken = Some(how);
+            machine.breaks += 1;
+        });
         self.say(&fabric, address, VmChange::Broken);
         let (machines, address) = (self.clone(), address.clone());
         let mended = move || {
-            machines.look(&address, |machine| machine.broken = None);
-            let Some(fabric) = machines.fabric() else { return };
-            machines.say(&fabric, &address, VmChange::Mended);
+            let mended = machines.look(&address, |machine| {
+                machine.breaks -= 1;
+                if machine.breaks == 0 {
+                    machine.broken = None;
+                }
+                machine.breaks == 0
+            });
+            if let Some(fabric) = machines.fabric().filter(|_| mended) {
+                machines.say(&fabric, &address, VmChange::Mended);
+            }
         };
         fabric.rt.at(fabric.rt.now() + lasts.0, mended);
     }

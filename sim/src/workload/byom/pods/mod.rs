@@ -32,7 +32,7 @@ use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan};
 use crate::rt::ProcessId;
-use crate::workload::{Smaller, Work, preload_namespace};
+use crate::workload::{Misfit, Smaller, Work, preload_namespace};
 use machines::{Machines, VMS};
 use site::{Node, Site};
 
@@ -55,17 +55,14 @@ impl Work for PodsPlan {
         (0..self.nodes).map(plan::node_name).collect()
     }
 
-    fn takes(&self, op: &OpKind) -> Result<(), &'static str> {
+    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
         match op {
-            OpKind::RunPod(run) if run.node >= self.nodes => Err("the number of a node that the workload has"),
-            OpKind::RunPod(_)
-            | OpKind::DeletePod(_)
-            | OpKind::SetPool(_)
-            | OpKind::RollOut(_)
-            | OpKind::BreakVm(_)
-            | OpKind::DeleteState
-            | OpKind::EditState(_) => Ok(()),
-            _ => Err("`run-pod`, `delete-pod`, `set-pool`, `roll-out`, `break-vm`, `delete-state`, `edit-state`"),
+            OpKind::RunPod(run) => plan::check_pod(&run.pod).and(plan::check_node(run.node, self.nodes)),
+            OpKind::DeletePod(delete) => plan::check_pod(&delete.pod),
+            OpKind::SetPool(set) => plan::check_pool(&set.pool, self.max_range),
+            OpKind::BreakVm(broken) => plan::check_address(&broken.address),
+            OpKind::RollOut(_) | OpKind::DeleteState | OpKind::EditState(_) => Ok(()),
+            _ => Err(Misfit::of(op, "one of `run-pod`, `delete-pod`, `set-pool`, `roll-out`, `break-vm`, `delete-state`, `edit-state`")),
         }
     }
 

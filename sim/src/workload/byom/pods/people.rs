@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::DeleteOptions;
+use ipam_core::api::{DeleteOptions, Preconditions};
 use ipam_core::byom::Address;
 use ipam_core::{ApiError, ClientExt, Env, ObjectKey};
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, PodSpec};
@@ -19,6 +19,8 @@ use crate::plan::{Op, OpKind};
 use crate::rt::ProcessId;
 use crate::workload::{Note, note};
 
+/// The label that tells the operation by which a pod was made.
+const MADE_BY: &str = "example.com/operation";
 /// How long people wait before they try again.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -43,7 +45,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
         people.fabric.rt.sleep_until(op.common.at).await;
         let (one, op, done) = (people.clone(), op.kind.clone(), done.clone());
         people.env.spawn(async move {
-            one.carry_out(&op).await;
+            one.carry_out(number, &op).await;
             done.lock().insert(number);
         });
     }
@@ -54,7 +56,7 @@ fn pod_key(name: &str) -> ObjectKey {
 }
 
 impl People {
-    async fn carry_out(&self, op: &OpKind) {
+    async fn carry_out(&self, number: usize, op: &OpKind) {
         match op {
             OpKind::SetPool(set) => *self.site.setting.lock() = set.pool.as_str().into(),
             OpKind::RollOut(roll_out) => self.roll_out(roll_out).await,
@@ -63,7 +65,8 @@ impl People {
                 if let OpKind::DeletePod(delete) = op {
                     self.say(PoolNote::Unwanted { pod: pod_key(&delete.pod).as_str().into() });
                 }
-                while self.ask_api(op).await.is_err() {
+                let mut doomed = None;
+                while self.ask_api(number, op, &mut doomed).await.is_err() {
                     self.env.sleep(AGAIN).await;
                 }
                 if let OpKind::RunPod(run) = op {
@@ -77,14 +80,38 @@ impl People {
         note(&self.fabric, self.process, &Note::Pool(told));
     }
 
-    /// One attempt at an operation on the API.
-    async fn ask_api(&self, op: &OpKind) -> Result<(), ApiError> {
+    /// One attempt at an operation on the API. `doomed`: the UID of the pod that is to be deleted, once it is known.
+    async fn ask_api(&self, number: usize, op: &OpKind, doomed: &mut Option<String>) -> Result<(), ApiError> {
         match op {
             // If one of that name is on its way out, this is the one that follows it.
-            OpKind::RunPod(run) => self.client.create::<Pod>(pod(run)).await.map(drop),
+            OpKind::RunPod(run) => match self.client.create::<Pod>(pod(run, number)).await {
+                Err(error) if error.is_already_exists() => {
+                    // An earlier attempt whose answer was lost may have made it.
+                    let there = self.client.get::<Pod>(&pod_key(&run.pod)).await?;
+                    let own = there.metadata.labels.as_ref().and_then(|labels| labels.get(MADE_BY)) == Some(&number.to_string());
+                    if own { Ok(()) } else { Err(error) }
+                }
+                created => created.map(drop),
+            },
             OpKind::DeletePod(delete) => {
-                let options = DeleteOptions { grace_period_seconds: delete.force.then_some(0), ..DeleteOptions::default() };
-                gone(self.client.delete::<Pod>(&pod_key(&delete.pod), options).await)
+                let key = pod_key(&delete.pod);
+                if doomed.is_none() {
+                    match self.client.get::<Pod>(&key).await {
+                        Err(error) if error.is_not_found() => return Ok(()),
+                        there => doomed.clone_from(&there?.metadata.uid),
+                    }
+                }
+                let preconditions = Preconditions { uid: doomed.clone(), ..Preconditions::default() };
+                let grace_period_seconds = delete.force.then_some(0);
+                match self
+                    .client
+                    .delete::<Pod>(&key, DeleteOptions { grace_period_seconds, preconditions, ..DeleteOptions::default() })
+                    .await
+                {
+                    // Its successor has the name already.
+                    Err(error) if error.is_conflict() => Ok(()),
+                    deleted => gone(deleted),
+                }
             }
             OpKind::DeleteState => gone(self.client.delete::<ConfigMap>(&pool_key(), DeleteOptions::default()).await),
             OpKind::EditState(edit) => match self.client.get::<ConfigMap>(&pool_key()).await {
@@ -131,11 +158,12 @@ impl People {
     }
 }
 
-fn pod(run: &RunPod) -> Pod {
+fn pod(run: &RunPod, number: usize) -> Pod {
     let main = Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() };
     let mut pod = Pod::default();
     pod.metadata.name = Some(run.pod.clone());
     pod.metadata.namespace = Some("default".to_owned());
+    pod.metadata.labels = Some([(MADE_BY.to_owned(), number.to_string())].into());
     pod.spec = Some(PodSpec { node_name: Some(node_name(run.node)), containers: vec![main], ..PodSpec::default() });
     pod
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ipam_core::byom::{MAX_RANGE_IPS, Mapped, PoolIps};
+use ipam_core::byom::{Address, MAX_RANGE_IPS, Mapped, PoolIps};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::draw::Draw;
 use crate::input::{Choice, Probability, Problems, Source, With};
 use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Turn, WorkloadPlan};
 use crate::time::{SimTime, Span};
-use crate::workload::{Draft, at_most};
+use crate::workload::{Draft, Misfit, at_least_one, at_most};
 
 /// The process of the people who run pods and configure the cluster.
 pub const PEOPLE: &str = "people";
@@ -249,17 +249,56 @@ fn pool_text(numbers: &[u32], range: bool) -> String {
     }
 }
 
+/// A pod's name is a DNS label.
+pub(super) fn check_pod(name: &str) -> Result<(), Misfit> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !name.is_empty() && name.len() <= 63 && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-') {
+        return Ok(());
+    }
+    Err(Misfit::value(name, format!("no pod can be called `{name}`"), "lower-case letters, digits and hyphens"))
+}
+
+/// A node is there.
+pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), Misfit> {
+    if node < nodes {
+        Ok(())
+    } else {
+        Err(Misfit::value(&node.to_string(), format!("there is no node {node}"), format!("0 to {}", nodes - 1)))
+    }
+}
+
+/// Every entry of `VM_POOL_IPS` can be read, and there is one.
+pub(super) fn check_pool(pool: &str, max_range: u32) -> Result<(), Misfit> {
+    let ips = PoolIps::parse(pool, max_range, Mapped::AsIpv4);
+    let wrong = match (ips.bad.first(), ips.cut.first()) {
+        (Some(bad), _) => bad.to_string(),
+        (None, Some(cut)) => cut.to_string(),
+        (None, None) if ips.addresses.is_empty() => "it names no address".to_owned(),
+        (None, None) => return Ok(()),
+    };
+    Err(Misfit::value(pool, wrong, "addresses and ranges FIRST-LAST, separated by commas"))
+}
+
+/// An address is one.
+pub(super) fn check_address(address: &str) -> Result<(), Misfit> {
+    if Address::new(address).key().is_address() {
+        Ok(())
+    } else {
+        Err(Misfit::value(address, format!("`{address}` is no address"), "an IP address"))
+    }
+}
+
 impl PodsPlan {
     /// What is wrong with the plan's own values.
     pub(super) fn value_problems(&self, source: Source<'_>) -> Problems {
         let mut problems = at_most(source, "nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
         problems.append(at_most(source, "controllers", "`workload.controllers`", u64::from(self.controllers), 10));
-        let ips = PoolIps::parse(&self.pool, self.max_range, Mapped::AsIpv4);
-        if ips.addresses.is_empty() {
-            problems.push(source.problem("pool", "`workload.pool` names no address", "addresses and ranges, separated by commas"));
+        problems.append(at_least_one(source, "nodes", "`workload.nodes`", self.nodes));
+        if let Err(misfit) = check_pool(&self.pool, self.max_range) {
+            problems.push(source.problem("pool", format!("`workload.pool`: {}", misfit.wrong), misfit.right));
         }
-        for bad in &ips.bad {
-            problems.push(source.problem("pool", format!("`workload.pool`: {bad}"), "addresses and ranges, separated by commas"));
+        if self.reclaim_every.0 == Duration::ZERO {
+            problems.push(source.problem("reclaim_every", "`workload.reclaim_every` is 0", "a time between two comparisons"));
         }
         problems
     }
@@ -293,6 +332,7 @@ impl Draft for PodsDraft {
         ] {
             problems.append(at_most(source, key, what, value, limit));
         }
+        problems.append(at_least_one(source, "nodes", "`workload.nodes`", *self.nodes.bounds().0));
         if *self.addresses.bounds().0 == 0 {
             problems.push(source.problem("addresses", "`workload.addresses` may be 0", "at least 1"));
         }
@@ -361,7 +401,12 @@ impl Draft for PodsDraft {
             add(self.events.draw(draw).0, OpKind::DeleteState);
         }
         for _ in 0..self.edits.draw(draw) {
-            add(self.events.draw(draw).0, OpKind::EditState(EditState { edit: self.edit.draw(draw) }));
+            let (at, edit) = (self.events.draw(draw).0, self.edit.draw(draw));
+            add(at, OpKind::EditState(EditState { edit }));
+            if edit.leaves_nothing_to_read() {
+                // Nothing but people can mend that: they notice, and have the pool made anew.
+                add(at + draw.between(Duration::from_secs(30), Duration::from_secs(120)), OpKind::DeleteState);
+            }
         }
         ops.sort_by_key(|op| op.common.at);
         (plan, ops)

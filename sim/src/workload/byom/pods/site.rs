@@ -75,13 +75,15 @@ pub(super) struct Node {
 struct Serving {
     /// Which of the two adaptors the DaemonSet wants.
     wanted: [bool; 2],
-    /// Where the shims connect.
-    socket: Option<Socket>,
+    /// Where each of the two listens.
+    sockets: [Option<Socket>; 2],
+    /// Which of them listened last.
+    last: usize,
 }
 
 impl Node {
     pub(super) fn new(name: Arc<str>, adaptors: [ProcessId; 2], kubelet: ProcessId) -> Self {
-        let serving = Serving { wanted: [true, false], socket: None };
+        let serving = Serving { wanted: [true, false], sockets: [None, None], last: 0 };
         Self { name, adaptors, kubelet, serving: Mutex::new(serving), sandboxes: Mutex::default() }
     }
 
@@ -96,13 +98,17 @@ impl Node {
     }
 
     /// An adaptor takes the place at which shims connect.
-    pub(super) fn listen(&self, socket: Socket) {
-        self.serving.lock().socket = Some(socket);
+    pub(super) fn listen(&self, slot: usize, socket: Socket) {
+        let mut serving = self.serving.lock();
+        serving.sockets[slot] = Some(socket);
+        serving.last = slot;
     }
 
-    /// A new connection; `None` = nobody listens.
+    /// A new connection: to the one that listened last if it lives, else to the other one; `None` = nobody listens.
     pub(super) fn connect(&self) -> Option<Socket> {
-        self.serving.lock().socket.clone().filter(|socket| !socket.is_closed())
+        let serving = self.serving.lock();
+        let live = |slot: usize| serving.sockets[slot].clone().filter(|socket| !socket.is_closed());
+        live(serving.last).or_else(|| live(1 - serving.last))
     }
 }
 

@@ -55,7 +55,7 @@ impl Edit {
             return object;
         }
         let data = object.data.get_or_insert_default();
-        let text = data.get(STATE_KEY).cloned().unwrap_or_default();
+        let Some(text) = data.get(STATE_KEY).cloned() else { return object };
         let new = match self {
             Edit::Touch => unreachable!("done above"),
             Edit::BadJson => text.chars().take(text.len() / 2).collect(),

@@ -100,7 +100,7 @@
     cursor: T.violations.length ? T.violations[0].to : first,
     text: "", hidden: new Set(), lane: null, object: null, followed: false, chain: null,
   };
-  let rows = [], rowAt = new Int32Array(1), passes = new Uint8Array(1);
+  let rows = [], rowAt = new Int32Array(1), endAt = new Int32Array(1), passes = new Uint8Array(1);
 
   // An event and all it came of.
   function chainOf(number) {
@@ -127,11 +127,12 @@
   function filter() {
     rows = [];
     rowAt = new Int32Array(E.length + 1);
+    endAt = new Int32Array(E.length);
     passes = new Uint8Array(E.length);
     const long = Math.min(Math.max(end / 50, 1e5), 1e6);
     let before = null, shown = 0;
     E.forEach((event, i) => {
-      rowAt[i] = rows.length;
+      rowAt[i] = endAt[i] = rows.length;
       if (!wanted(event, i)) return;
       passes[i] = 1;
       if (before !== null && event.t - before >= long) {
@@ -142,6 +143,7 @@
       before = event.t;
       shown += 1;
       for (const violation of violatedAt.get(first + i) || []) rows.push({ violation, event: i });
+      endAt[i] = rows.length;
     });
     rowAt[E.length] = rows.length;
     count.textContent = shown === E.length ? `${grouped(shown)} events` : `${grouped(shown)} of ${grouped(E.length)} events`;
@@ -151,7 +153,7 @@
   const rowOf = (number) => rowAt[clamp(number - first, 0, E.length)];
   const isShown = (number) => passes[number - first] === 1;
   // The row after the last one that belongs to an event.
-  const endOf = (number) => rowAt[clamp(number - first + 1, 0, E.length)];
+  const endOf = (number) => endAt[clamp(number - first, 0, E.length - 1)];
 
   // --------------------------------------------------------------------------------------------------------------- page
   const count = el("span", { class: "count" });

@@ -76,6 +76,8 @@ pub struct Index<'a> {
     mentions: BTreeMap<Thing, usize>,
     /// Since when processes are down or stand still.
     stopped: BTreeMap<ProcessId, usize>,
+    /// What each process learned or said last.
+    latest: BTreeMap<ProcessId, usize>,
 }
 
 fn because(event: usize, how: impl Into<String>) -> Because {
@@ -109,6 +111,7 @@ impl<'a> Index<'a> {
             commits: BTreeMap::new(),
             mentions: BTreeMap::new(),
             stopped: BTreeMap::new(),
+            latest: BTreeMap::new(),
         };
         for (event, record) in records.iter().enumerate() {
             index.take(event, record);
@@ -160,6 +163,9 @@ impl<'a> Index<'a> {
                 causes
             }
         };
+        if let What::Answer { client: process, .. } | What::Deliver { client: process, .. } | What::Note { process, .. } = &record.what {
+            self.latest.insert(*process, event);
+        }
         for thing in touched.iter().flat_map(|touch| &touch.things) {
             self.mentions.insert(thing.clone(), event);
         }
@@ -335,7 +341,12 @@ impl<'a> Index<'a> {
                 let now = self.records[event].at;
                 let cause = self.faults.iter().rev().take_while(|span| self.records[span.began].at == now);
                 let cause = cause.filter(|span| self.concerns(span.fault, process)).last();
-                cause.map(|span| because(span.began, format!("by {} in", self.narrator.fault(span.fault)))).into_iter().collect()
+                let mut causes: Vec<Because> =
+                    cause.map(|span| because(span.began, format!("by {} in", self.narrator.fault(span.fault)))).into_iter().collect();
+                if change == ProcessChange::Panicked {
+                    causes.extend(self.latest.get(&process).map(|&latest| because(latest, "after")));
+                }
+                causes
             }
             ProcessChange::Started | ProcessChange::Resumed => {
                 self.stopped.remove(&process).map(|stopped| because(stopped, "down since")).into_iter().collect()

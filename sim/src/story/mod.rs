@@ -10,6 +10,7 @@
 //! It works on typed records after the run is over. Nothing here has any influence on a run.
 
 mod follow;
+mod history;
 mod index;
 mod objects;
 mod subject;

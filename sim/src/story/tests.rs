@@ -295,6 +295,21 @@ fn a_picture_has_every_process_every_event_and_the_interval_that_was_violated() 
 }
 
 #[test]
+fn a_panic_is_shown_where_it_happens() {
+    let all = Scenario::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/negative/byom.toml")).unwrap();
+    let scenario = all.each().into_iter().find(|scenario| scenario.name == "byom-null-map").unwrap();
+    let run = (0..20).map(|seed| Recorded::of(&scenario, seed, 120)).find(|run| !run.outcome.violations.is_empty()).unwrap();
+    let wanted = Wanted { followed: None, violations: &run.outcome.violations, heal_at: run.plan.heal_at, ended_at: run.outcome.ended_at };
+    let picture = timeline(&run.index(), &wanted);
+    let violated = &picture.violations[0];
+    let panic = &picture.events[violated.to as usize];
+    assert_eq!((panic.mark, &*violated.violation.claim), (Mark::Panic, "no-process-panics"));
+    assert_eq!(picture.events[violated.from as usize].lane, panic.lane, "it begins with what the process did last");
+    let outage = picture.outages.iter().find(|outage| outage.from == violated.to).unwrap();
+    assert!(Some(outage.lane) == panic.lane && !outage.paused && outage.to.is_some(), "{outage:?}");
+}
+
+#[test]
 fn a_long_run_is_cut_around_its_first_violation() {
     assert_eq!(super::timeline::shown(100, None), 0..100);
     assert_eq!(super::timeline::shown(50_000, None), 0..20_000);

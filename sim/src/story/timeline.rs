@@ -10,9 +10,10 @@ use ipam_reports::finding::{Kind, Violation};
 use ipam_reports::timeline::{Call, Ending, Event, FaultSpan, Lane, Mark, ObjectHistory, Outage, Role, Timeline, Violated};
 use ipam_reports::{Seconds, human};
 
+use super::history::histories;
 use super::index::{Index, key_of};
 use crate::kinds::KindId;
-use crate::object::{Obj, resource_version};
+use crate::object::resource_version;
 use crate::record::{Record, What};
 use crate::rt::ProcessId;
 use crate::time::SimTime;
@@ -104,6 +105,7 @@ fn interval(index: &Index<'_>, violation: &Violation, heal_at: SimTime) -> Optio
     // Claims are broken by what happens to the state or by what an actor says, seldom by anything else of the same moment.
     let moment = (0..=last).rev().take_while(|&event| records[event].at == records[last].at);
     let weight = |event: &usize| match records[*event].what {
+        What::Process { change: ProcessChange::Panicked, .. } => 3,
         What::Commit { .. } => 2,
         What::Note { .. } => 1,
         _ => 0,
@@ -370,51 +372,4 @@ fn watched(index: &Index<'_>) -> FxHashMap<usize, ProcessId> {
         }
     }
     watched
-}
-
-/// The objects that are written, pools first, with their states; what was written before the first event that is shown is one state.
-fn histories(index: &Index<'_>, shown: &Range<usize>) -> (FxHashMap<(KindId, ObjectKey), u32>, Vec<ObjectHistory>) {
-    /// An object and its states: the event that made each, its revision, and what it is then.
-    type States<'a> = Vec<(Option<u64>, u64, Option<&'a Obj>)>;
-    let mut states: BTreeMap<(KindId, &ObjectKey), States<'_>> = BTreeMap::new();
-    let mut pools: BTreeSet<(KindId, &ObjectKey)> = BTreeSet::new();
-    for (event, record) in index.records.iter().enumerate().take(shown.end) {
-        let What::Commit { kind, key, revision, before, after, .. } = &record.what else { continue };
-        let is_pool = |object: &Obj| object.as_any().downcast_ref::<PoolConfigMap>().is_some_and(|object| object.document().is_some());
-        // A pool stays one when its document is lost.
-        if after.as_ref().is_some_and(is_pool) {
-            pools.insert((*kind, key));
-        }
-        let states = states.entry((*kind, key)).or_default();
-        if states.is_empty()
-            && let Some(before) = before
-        {
-            states.push((None, resource_version(&**before).parse().unwrap_or(0), Some(before)));
-        }
-        let position = if event < shown.start {
-            states.clear();
-            None
-        } else {
-            Some(event as u64)
-        };
-        states.push((position, *revision, after.as_ref()));
-    }
-    let mut states: Vec<_> = states.into_iter().collect();
-    states.sort_by_key(|((kind, key), _)| (!pools.contains(&(*kind, *key)), index.narrator.kind(*kind), *key));
-    let mut objects = FxHashMap::default();
-    let mut histories = Vec::new();
-    for ((kind, key), states) in states {
-        let name = index.narrator.kind(kind);
-        let namespace = key.namespace().unwrap_or("").to_owned();
-        let mut history = ObjectHistory { kind: name.to_owned(), namespace, name: key.name().to_owned(), versions: Vec::new() };
-        let mut known = Vec::new();
-        for (event, revision, object) in states {
-            let fields = object.map(super::objects::fields);
-            history.push(event, revision, &known, fields.as_deref());
-            known = fields.unwrap_or_default();
-        }
-        objects.insert((kind, key.clone()), histories.len() as u32);
-        histories.push(history);
-    }
-    (objects, histories)
 }

@@ -9,6 +9,7 @@
 //! * `status.allocatedIPs` and `status.controlledIPPools` are [`JsonText`](crate::JsonText) cells; no record = no field.
 
 mod allocated_ips;
+pub mod auto_pool;
 mod endpoint;
 mod ippool;
 pub mod names;
@@ -17,6 +18,7 @@ pub mod ranges;
 mod reserved_ip;
 mod subnet;
 mod text_map;
+mod wildcard;
 
 pub use allocated_ips::{PoolIPAllocation, PoolIPAllocations, RecordKey};
 pub use endpoint::{EndpointStatus, IPAllocationDetail, PodIPAllocation, SpiderEndpoint};
@@ -25,6 +27,7 @@ pub use policy::{Deviation, Policy};
 pub use reserved_ip::{ReservedIPSpec, SpiderReservedIP};
 pub use subnet::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
 pub use text_map::TextMap;
+pub use wildcard::{BadPattern, wildcard_match};
 
 use serde::{Deserialize, Deserializer};
 
@@ -35,3 +38,5 @@ fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(des
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors_ip_ranges;

@@ -1,6 +1,6 @@
-//! Answers of upstream's functions for ranges, CIDRs, names and numbers, recorded by running them; 1089 lines.
+//! Answers of upstream's functions for ranges, CIDRs, names and numbers, recorded by running them (its commit `a7fbd3b2`).
 //!
-//! They lie in `core/tests/data/ip-ranges.jsonl`, or in the folder that `IPAM_VECTORS` names.
+//! The 1089 lines lie in `core/tests/data/ip-ranges.jsonl`, or in the folder that `IPAM_VECTORS` names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -74,7 +74,7 @@ pub(super) fn full_length(version: IpVersion) -> u128 {
 /// Whether upstream's walk from `first` ends behind `last`: all numbers on the way but the first must have full length.
 fn expands(first: IpAddr, last: IpAddr) -> bool {
     let version = IpVersion::of(first);
-    version == IpVersion::of(last) && number_of(first) + 1 >= full_length(version) && number_of(last) < version.max()
+    version == IpVersion::of(last) && number_of(last) < version.max() && number_of(first) + 1 >= full_length(version)
 }
 
 #[cfg(test)]
@@ -128,6 +128,7 @@ mod tests {
             ("0.0.0.1-0.0.0.1", 4),
             ("0.255.255.254-1.0.0.3", 4),
             ("255.255.255.255-255.255.255.255", 4),
+            ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", 6),
             ("::1-::4", 6),
             ("64:ff9b::1-64:ff9b::3", 6),
             ("ffff::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", 6),

@@ -73,7 +73,7 @@ fn numbers(text: &str, cidr: &Cidr, policy: &Policy) -> Result<(u128, u128), Ran
         return Err(RangeError::Ends(text.to_owned()));
     }
     let number = |end: &str| {
-        let ip = end.parse().map_err(|_| RangeError::Address(end.to_owned()))?;
+        let ip = end.parse().map_err(|_| RangeError::Address(end.to_owned()).of_end(text))?;
         let outside = || RangeError::Outside { text: end.to_owned(), cidr: cidr.to_string() };
         cidr.contains(ip).then(|| number_of(ip)).ok_or_else(outside)
     };
@@ -143,6 +143,9 @@ mod tests {
             assert_eq!(parse(&["10.0.0.1-10.0.0.5", "10.0.0.5"], &[], policy), Err(overlap));
             assert!(matches!(parse(&["10.0.1.1"], &[], policy), Err(RangeError::Outside { .. })));
             assert!(matches!(parse(&[], &["10.0.1.1"], policy), Err(RangeError::Outside { .. })));
+            let end = RangeError::End { text: "10.0.0.1-junk".to_owned(), end: "junk".to_owned() };
+            assert_eq!(parse(&["10.0.0.1-junk"], &[], policy), Err(end));
+            assert_eq!(parse(&["junk"], &[], policy), Err(RangeError::Address("junk".to_owned())));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Spiderpool's resources and names, as they are on the wire (A §1; group `spiderpool.spidernet.io`, version `v2beta1`).
 //!
-//! Only types: no defaulting by webhook, no validation, no allocation. The names of the types are upstream's.
+//! The types at the top are upstream's, and only types: no defaulting by webhook, no validation, no allocation. What
+//! their texts of ranges mean is in [`ranges`].
 //!
 //! * What is absent, `null` or empty on the wire matters upstream (routes are inherited if the field is absent, not if
 //!   it is empty), so an optional list is an `Option<Vec<_>>`. What `kubectl get` prints comes out as it went in.
@@ -11,6 +12,8 @@ mod allocated_ips;
 mod endpoint;
 mod ippool;
 pub mod names;
+mod policy;
+pub mod ranges;
 mod reserved_ip;
 mod subnet;
 mod text_map;
@@ -18,6 +21,7 @@ mod text_map;
 pub use allocated_ips::{PoolIPAllocation, PoolIPAllocations, RecordKey};
 pub use endpoint::{EndpointStatus, IPAllocationDetail, PodIPAllocation, SpiderEndpoint};
 pub use ippool::{IPPoolSpec, IPPoolStatus, Route, SpiderIPPool};
+pub use policy::{Deviation, Policy};
 pub use reserved_ip::{ReservedIPSpec, SpiderReservedIP};
 pub use subnet::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
 pub use text_map::TextMap;

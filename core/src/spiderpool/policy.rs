@@ -1,0 +1,78 @@
+//! Where the hardened Spiderpool and upstream part: one switch per deviation.
+
+/// What Spiderpool does differently from its hardened form. Every switch is off there; the profile `upstream` has on what
+/// upstream does today. (A value of this type is handed to the decision that it changes; nothing else looks at it.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// `upstream-ranges`: texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to 7, 15, 17, 18).
+    pub upstream_ranges: bool,
+}
+
+/// One switch of a [`Policy`].
+#[derive(Clone, Copy, Debug)]
+pub struct Deviation {
+    /// The public name, in kebab-case.
+    pub name: &'static str,
+    /// Whether upstream behaves like this.
+    pub upstream: bool,
+    /// The switch.
+    pub switch: fn(&mut Policy) -> &mut bool,
+}
+
+macro_rules! deviations {
+    ($($name:literal $upstream:literal $field:ident;)*) => {
+        &[$(Deviation { name: $name, upstream: $upstream, switch: |policy| &mut policy.$field }),*]
+    };
+}
+
+impl Policy {
+    /// Every deviation, in the order of the fields.
+    pub const DEVIATIONS: &'static [Deviation] = deviations! {
+        "upstream-ranges" true upstream_ranges;
+    };
+
+    /// The documented behaviour, made safe.
+    pub fn hardened() -> Self {
+        Self::default()
+    }
+
+    /// The code upstream as it is.
+    pub fn upstream() -> Self {
+        let mut policy = Self::default();
+        for deviation in Self::DEVIATIONS {
+            *(deviation.switch)(&mut policy) = deviation.upstream;
+        }
+        policy
+    }
+
+    /// The switch with this public name.
+    pub fn switch(&mut self, name: &str) -> Option<&mut bool> {
+        let deviation = Self::DEVIATIONS.iter().find(|deviation| deviation.name == name)?;
+        Some((deviation.switch)(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_its_own_switch_and_hardened_has_none_on() {
+        let mut seen = Vec::new();
+        for deviation in Policy::DEVIATIONS {
+            let mut policy = Policy::hardened();
+            *policy.switch(deviation.name).unwrap() = true;
+            assert_ne!(policy, Policy::hardened(), "{}", deviation.name);
+            assert!(!seen.contains(&policy), "{}", deviation.name);
+            seen.push(policy);
+        }
+        assert_eq!(Policy::hardened().switch("upstream-nothing"), None);
+    }
+
+    #[test]
+    fn upstream_has_on_what_its_table_says() {
+        for deviation in Policy::DEVIATIONS {
+            assert_eq!(*Policy::upstream().switch(deviation.name).unwrap(), deviation.upstream, "{}", deviation.name);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What can be wrong with a range, a CIDR, or what refers to them.
+
+use thiserror::Error;
+
+use super::IpVersion;
+
+/// Why a text is refused. Where it matters to a user the message says what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RangeError {
+    /// An IP version that is neither 4 nor 6.
+    #[error("IP version {0}: must be 4 or 6")]
+    Version(i64),
+    /// `spec.ipVersion` is absent.
+    #[error("the IP version is not set; it must be 4 or 6")]
+    NoVersion,
+    /// No address at all.
+    #[error("`{0}` is no IP address")]
+    Address(String),
+    /// An address or a CIDR of the other family.
+    #[error("`{text}` is not of {version}")]
+    Family {
+        /// As written.
+        text: String,
+        /// What it must be.
+        version: IpVersion,
+    },
+    /// More than two ends.
+    #[error("range `{0}`: must be one address, or the first and the last with one `-` between them")]
+    Ends(String),
+    /// One end is IPv4, the other IPv6.
+    #[error("range `{0}`: the ends are of different families")]
+    Mixed(String),
+    /// The first address is above the last.
+    #[error("range `{0}`: the first address is above the last; swap them")]
+    Reversed(String),
+    /// Upstream only: its code would expand the range for ever.
+    #[error("range `{0}`: upstream never finishes to expand it")]
+    Endless(String),
+    /// No CIDR at all.
+    #[error("`{0}` is no CIDR")]
+    Cidr(String),
+    /// An IPv4-mapped address with fewer than 96 bits of prefix.
+    #[error("CIDR `{0}`: an IPv4-mapped address with a prefix below 96 is of neither family; write an IPv4 CIDR")]
+    HalfMapped(String),
+    /// An end of a range, a gateway or a next hop outside the CIDR.
+    #[error("`{text}` is outside of {cidr}")]
+    Outside {
+        /// As written.
+        text: String,
+        /// The CIDR.
+        cidr: String,
+    },
+    /// Two entries of one list share addresses.
+    #[error("range `{text}` shares addresses with `{other}`; write each address once")]
+    Overlap {
+        /// As written.
+        text: String,
+        /// The earlier entry.
+        other: String,
+    },
+    /// The gateway is one of the addresses.
+    #[error("gateway `{gateway}` is in the range `{range}`; exclude it")]
+    Gateway {
+        /// As written.
+        gateway: String,
+        /// The entry of `ips`.
+        range: String,
+    },
+}

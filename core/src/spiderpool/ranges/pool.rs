@@ -1,0 +1,169 @@
+//! The choice of a free address in a pool (A §1.6, §5.4).
+
+use std::net::IpAddr;
+
+use super::checked::pieces;
+use super::set::MAPPED;
+use super::{IpRange, IpSet, IpVersion, RangeError, parse_range, parse_ranges, subtract};
+use crate::spiderpool::{IPPoolSpec, Policy, PoolIPAllocations};
+
+/// What a pool can give away: `ips` without `excludeIPs` and without reserved addresses, in the order in which it is tried.
+///
+/// Made once for a generation of a pool and a set of reservations; a choice then costs one look-up among the records for
+/// each stretch of addresses that is full, however long it is.
+#[derive(Clone, Debug)]
+pub struct PoolAddresses {
+    version: IpVersion,
+    policy: Policy,
+    /// Whether `ips` holds anything.
+    listed: bool,
+    included: Vec<IpRange>,
+    usable: Vec<IpRange>,
+}
+
+/// Why a pool has no address to give away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// `ips` holds none.
+    Empty,
+    /// All are in `excludeIPs`.
+    Excluded,
+    /// All others are reserved.
+    Reserved,
+    /// All others have a record.
+    Exhausted,
+}
+
+impl PoolAddresses {
+    /// Reads the ranges of a pool.
+    ///
+    /// Hardened, addresses are tried from the lowest up. With `upstream-ranges` they are tried in the order of `ips`; there
+    /// a bad entry of `ips` is skipped, of `a-b-c` only `a` counts, a range may lead from IPv4 to IPv6 as IPv4-mapped
+    /// addresses are in order, and the range of all IPv6 addresses holds none (A §14.6).
+    ///
+    /// # Errors
+    /// `version` is not 4 or 6, or an entry of `exclude` (hardened: or of `ips`) is no range.
+    pub fn new<T: AsRef<str>>(ips: &[T], exclude: &[T], reserved: &IpSet, version: i64, policy: &Policy) -> Result<Self, RangeError> {
+        let family = IpVersion::try_from(version)?;
+        let excluded: IpSet = parse_ranges(exclude, version, policy)?.into_iter().collect();
+        let listed: Vec<IpRange> = if policy.upstream_ranges {
+            ips.iter().flat_map(|text| scanned(text.as_ref())).collect()
+        } else {
+            parse_ranges(ips, version, policy)?.into_iter().collect::<IpSet>().ranges().collect()
+        };
+        let is_listed = !listed.is_empty();
+        let included = subtract(listed, &excluded);
+        let usable = subtract(included.iter().copied(), reserved);
+        Ok(Self { version: family, policy: *policy, listed: is_listed, included, usable })
+    }
+
+    /// The same, of a spec.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new), or `spec.ipVersion` is absent.
+    pub fn of(spec: &IPPoolSpec, reserved: &IpSet, policy: &Policy) -> Result<Self, RangeError> {
+        let list = |list: &'_ Option<Vec<String>>| list.clone().unwrap_or_default();
+        Self::new(&list(&spec.ips), &list(&spec.exclude_ips), reserved, spec.ip_version.ok_or(RangeError::NoVersion)?, policy)
+    }
+
+    /// The family.
+    pub fn version(&self) -> IpVersion {
+        self.version
+    }
+
+    /// `ips` without `excludeIPs`, in the order in which it is tried.
+    pub fn included(&self) -> &[IpRange] {
+        &self.included
+    }
+
+    /// What can be given away if there is no record, in the order in which it is tried.
+    pub fn usable(&self) -> &[IpRange] {
+        &self.usable
+    }
+
+    /// Whether the pool may give this address away (if nobody has it).
+    pub fn is_usable(&self, ip: IpAddr) -> bool {
+        self.usable.iter().any(|range| range.contains(ip))
+    }
+
+    /// The address to give away next; `None` if there is none.
+    ///
+    /// O(k log n) for n records and k stretches of usable addresses before the free one that are full. Keys of records
+    /// that are not canonical addresses count as what they spell.
+    ///
+    /// # Errors
+    /// With `upstream-ranges`, a key that is no range of the pool's family. (Hardened, such a key holds nothing here.)
+    pub fn first_free(&self, records: &PoolIPAllocations) -> Result<Option<IpAddr>, RangeError> {
+        let spelled = self.spelled(records)?;
+        let free_from = |ip| {
+            let mut free = records.first_free_from(ip)?;
+            // Two sets in turn, until one address is in neither.
+            loop {
+                let next = spelled.first_absent_from(free)?;
+                let again = records.first_free_from(next)?;
+                if again == free {
+                    return Some(free);
+                }
+                free = again;
+            }
+        };
+        Ok(self.lowest(free_from))
+    }
+
+    /// Why there is no address to give away; `None` if there is one.
+    ///
+    /// # Errors
+    /// Those of [`first_free`](Self::first_free).
+    pub fn shortage(&self, records: &PoolIPAllocations) -> Result<Option<Shortage>, RangeError> {
+        Ok(match self.first_free(records)? {
+            Some(_) => None,
+            None if !self.listed => Some(Shortage::Empty),
+            None if self.included.is_empty() => Some(Shortage::Excluded),
+            None if self.usable.is_empty() => Some(Shortage::Reserved),
+            None => Some(Shortage::Exhausted),
+        })
+    }
+
+    /// The first usable address that `free_from` lets pass: it gives the lowest free address from another on.
+    fn lowest(&self, mut free_from: impl FnMut(IpAddr) -> Option<IpAddr>) -> Option<IpAddr> {
+        self.usable.iter().find_map(|range| free_from(range.first()).filter(|ip| range.contains(*ip)))
+    }
+
+    /// The addresses of records whose keys are not canonical addresses.
+    fn spelled(&self, records: &PoolIPAllocations) -> Result<IpSet, RangeError> {
+        if self.policy.upstream_ranges {
+            let ends = [records.iter().next(), records.iter().rev().find(|(key, _)| key.address().is_some())];
+            let foreign = |ip: &IpAddr| IpVersion::of(*ip) != self.version;
+            if let Some(ip) = ends.into_iter().flatten().filter_map(|(key, _)| key.address()).find(foreign) {
+                return Err(RangeError::Family { text: ip.to_string(), version: self.version });
+            }
+        }
+        let mut ranges = Vec::new();
+        for (key, _) in records.others() {
+            match parse_range(&key.to_string(), self.version.number(), &self.policy) {
+                Ok(range) => ranges.push(range),
+                Err(error) if self.policy.upstream_ranges => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(ranges.into_iter().collect())
+    }
+}
+
+/// What upstream's scan for a free address makes of a text: all addresses are sixteen bytes there.
+fn scanned(text: &str) -> Vec<IpRange> {
+    let bytes = |text: &str| match text.parse().ok()? {
+        IpAddr::V4(ip) => Some(MAPPED.0 + u128::from(ip.to_bits())),
+        IpAddr::V6(ip) => Some(ip.to_bits()),
+    };
+    let ends: Vec<&str> = text.split('-').collect();
+    let (first, last) = match *ends {
+        [first, last] => (bytes(first), bytes(last)),
+        _ => (bytes(ends[0]), bytes(ends[0])),
+    };
+    // The walk stops before the address behind the last, which is the first one if the range holds all.
+    match (first, last) {
+        (Some(first), Some(last)) if (first, last) != (0, u128::MAX) => pieces(first, last).collect(),
+        _ => Vec::new(),
+    }
+}

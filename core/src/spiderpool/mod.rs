@@ -15,6 +15,7 @@ pub mod names;
 mod policy;
 pub mod ranges;
 mod reserved_ip;
+pub mod select;
 mod subnet;
 mod text_map;
 

@@ -283,9 +283,9 @@ mod tests {
 
     #[test]
     fn keys_match_without_case_and_the_last_of_equal_ones_counts() {
-        let items = ippools(r#"[{"Interface":"eth0","IPV4":["a"],"x":1,"ipv4":["b",null],"ipv6":null,"CleanGateway":true}, null]"#).unwrap();
-        let expected =
-            PoolItem { interface: "eth0".into(), ipv4: vec!["b".into(), String::new()], ipv6: Vec::new(), clean_gateway: true };
+        let items =
+            ippools(r#"[{"Interface":"eth0","IPV4":["a"],"x":1,"ipv4":["b",null],"ipv6":null,"CleanGateway":true}, null]"#).unwrap();
+        let expected = PoolItem { interface: "eth0".into(), ipv4: vec!["b".into(), String::new()], ipv6: Vec::new(), clean_gateway: true };
         assert_eq!(items, [expected, PoolItem::default()]);
         assert_eq!(ippools("null"), Ok(Vec::new()));
         assert_eq!(ippool(" null "), Ok(PoolItem::default()));

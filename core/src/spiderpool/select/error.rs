@@ -1,7 +1,7 @@
 //! Why no pool was selected.
 
-use crate::spiderpool::ranges::IpVersion;
 use super::reason::Reason;
+use crate::spiderpool::ranges::IpVersion;
 
 /// Why an ADD ends before an address is asked for. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

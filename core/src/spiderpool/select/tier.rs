@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Which rule named the pools. The first whose trigger fires is used alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// The annotations `subnets` or `subnet` of the pod.
     Subnet,
@@ -18,6 +18,7 @@ pub enum Tier {
     /// The pools marked as default.
     ClusterDefault,
     /// No rule fired, or none was reached.
+    #[default]
     None,
 }
 

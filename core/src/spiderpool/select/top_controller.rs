@@ -57,12 +57,12 @@ impl Workload {
     pub fn pods(&self) -> Option<u64> {
         let count = match self {
             Self::Orphan => 1,
-            Self::Deployment(it) => it.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0),
-            Self::ReplicaSet(it) => it.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0),
-            Self::StatefulSet(it) => it.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0),
+            Self::Deployment(it) => it.spec.replicas.unwrap_or(0),
+            Self::ReplicaSet(it) => it.spec.replicas.unwrap_or(0),
+            Self::StatefulSet(it) => it.spec.replicas.unwrap_or(0),
             Self::DaemonSet(it) => it.status.as_ref().map_or(0, |status| status.desired_number_scheduled),
             Self::Job(it) => pods_of_job(it.spec.as_ref()),
-            Self::CronJob(it) => pods_of_job(it.spec.as_ref().and_then(|spec| spec.job_template.spec.as_ref())),
+            Self::CronJob(it) => pods_of_job(it.spec.job_template.spec.as_ref()),
             Self::ThirdParty => return None,
         };
         Some(count.try_into().unwrap_or(0))

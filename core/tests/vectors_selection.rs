@@ -187,3 +187,136 @@ fn vectors_selection_upstream_agrees_with_every_recorded_answer() {
     }
     mismatches.none_in(cases.len());
 }
+
+/// The pools of a family in an answer that the rules rejected, and why.
+fn rejections(answer: &Value) -> BTreeSet<(String, String, String)> {
+    let mut rejections = BTreeSet::new();
+    for (place, family) in families(answer) {
+        for rejected in family["rejected"].as_array().unwrap() {
+            let text = |key: &str| rejected[key].as_str().unwrap().to_owned();
+            rejections.insert((place.clone(), text("pool"), text("reason")));
+        }
+    }
+    rejections
+}
+
+/// The families of all NICs, under a name for NIC and family.
+fn families(answer: &Value) -> Vec<(String, &Value)> {
+    let nics = answer["nics"].as_array().unwrap().iter();
+    let of_nic = |nic: &'_ Value| format!("{}/", nic["nic"]);
+    nics.flat_map(|nic| {
+        let families = nic["families"].as_array().unwrap().iter();
+        families.map(move |family| (format!("{}{}", of_nic(nic), family["ip_version"]), family))
+    })
+    .collect()
+}
+
+/// What is recorded of the address of a pool: absent if the pool is not in the order.
+fn address<'a>(answer: &'a Value, place: &str, pool: &str) -> Option<&'a Value> {
+    let (_, family) = families(answer).into_iter().find(|(name, _)| name == place)?;
+    family.get("addresses")?.get(pool)
+}
+
+/// The answer without what depends on the addresses of pools.
+fn without_addresses(answer: &Value) -> Value {
+    let mut answer = answer.clone();
+    answer["allocate_error"].take();
+    for nic in answer["nics"].as_array_mut().unwrap() {
+        for family in nic["families"].as_array_mut().unwrap() {
+            for key in ["addresses", "unavailable", "first"] {
+                family.as_object_mut().unwrap().remove(key);
+            }
+        }
+    }
+    answer
+}
+
+/// A deviation, the least number of cases that show it, and the only way in which its absence may change a recorded answer.
+type Row = (&'static str, usize, fn(&Value, &Value) -> bool);
+
+/// How the hardened form differs from what was recorded, one deviation at a time.
+const DIFFERENCES: [Row; 7] = [
+    // The order inside a rank, which the comparison does not see.
+    ("ties-in-any-order", 0, |_, _| false),
+    // Records name their NIC, which no recorded one does.
+    ("one-record-per-pod", 0, |_, _| false),
+    // A second naming by a pattern does not count; a NIC or family without any pool is an error.
+    ("wildcard-duplicates-fail", 5, |recorded, answer| {
+        let no_pool = families(recorded).len() < families_named(recorded);
+        match (recorded["error"].as_str(), answer["error"].as_str()) {
+            (Some("duplicate-pool"), now) => now != Some("duplicate-pool"),
+            (_, now) => now == Some("no-candidate") && no_pool,
+        }
+    }),
+    // What could not give an address is rejected, and nothing else.
+    ("capacity-not-filtered", 10, |recorded, answer| {
+        let (before, now) = (rejections(recorded), rejections(answer));
+        let full = |(place, pool, reason): &(String, String, String)| {
+            let capacity = ["excluded", "reserved", "exhausted"].contains(&reason.as_str());
+            capacity && address(recorded, place, pool).is_some_and(Value::is_null) && address(answer, place, pool).is_none()
+        };
+        let addresses_kept = families(answer).iter().all(|(place, family)| {
+            let Some(Value::Object(addresses)) = family.get("addresses") else { return false };
+            addresses.iter().all(|(pool, now)| address(recorded, place, pool) == Some(now))
+        });
+        before.is_subset(&now) && now.difference(&before).all(full) && addresses_kept
+    }),
+    // A pool without `multusName` needs no network.
+    ("multus-always-resolved", 5, |recorded, answer| {
+        let (before, now) = (rejections(recorded), rejections(answer));
+        now.is_subset(&before) && before.difference(&now).all(|(_, _, reason)| reason == "multus-network")
+    }),
+    // No recorded namespace has outdated keys.
+    ("outdated-keys-ignored", 0, |_, _| false),
+    // Another address, or none, of the same pools.
+    ("upstream-ranges", 5, |recorded, answer| without_addresses(recorded) == without_addresses(answer)),
+];
+
+/// The number of (NIC, family) pairs there could be.
+fn families_named(answer: &Value) -> usize {
+    answer["nics"].as_array().unwrap().len() * 2
+}
+
+#[test]
+fn vectors_selection_each_deviation_explains_its_differences() {
+    let Some(cases) = recorded::cases("selection.jsonl") else { return };
+    let names: BTreeSet<_> = DIFFERENCES.iter().map(|(name, ..)| *name).collect();
+    for deviation in Policy::DEVIATIONS {
+        let mut without = Policy::upstream();
+        *without.switch(deviation.name).unwrap() = false;
+        let row = DIFFERENCES.iter().find(|(name, ..)| *name == deviation.name);
+        let mut differ = 0;
+        for case in &cases {
+            let (recorded, answer) = (expected(case), Case::read(case).answer(&without));
+            if recorded != answer {
+                differ += 1;
+                let explained = row.is_some_and(|(_, _, explains)| explains(&recorded, &answer));
+                assert!(explained, "{} {}: recorded {recorded}, answered {answer}", deviation.name, case["id"]);
+            }
+        }
+        println!("without {}: {differ} of {} cases differ", deviation.name, cases.len());
+        assert!(differ >= row.map_or(0, |(_, least, _)| *least), "{} is seen in {differ} cases only", deviation.name);
+    }
+    assert!(names.iter().all(|name| Policy::upstream().switch(name).is_some()), "a row without a deviation");
+}
+
+#[test]
+fn vectors_selection_hardened_keeps_tier_and_order() {
+    let Some(cases) = recorded::cases("selection.jsonl") else { return };
+    let policy = Policy::hardened();
+    let mut ties = 0;
+    for case in &cases {
+        let id = &case["id"];
+        let asked = Case::read(case);
+        let selection = select(&asked.objects, &asked.request(&policy));
+        assert_eq!(selection.tier.name(), case["expect"]["tier"], "{id}");
+        for family in selection.nics.iter().flat_map(|nic| &nic.families) {
+            let place = |pool: &std::sync::Arc<_>| family.candidates.iter().position(|candidate| candidate.name == pool_name(pool));
+            for rank in &family.order {
+                assert!(rank.iter().map(place).is_sorted(), "{id}: the order of the user is lost");
+                ties += usize::from(rank.len() > 1);
+            }
+        }
+    }
+    assert!(ties > 10, "{ties} ties");
+}

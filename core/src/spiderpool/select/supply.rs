@@ -106,21 +106,15 @@ impl Asker<'_> {
         if count >= self.max_records { Err(Unavailable::MaxRecords(count)) } else { Ok(Supply { ip, prefix, recorded: false }) }
     }
 
-    /// Whether all of the pool is excluded or reserved, or nothing of it is left for this pod; what cannot be read is no
-    /// shortage.
+    /// Why the pool has no address for this pod and NIC; nothing if it has one. What cannot be read is no shortage, and a pool
+    /// that holds this pod's record has an address for it whatever happened since.
     pub(super) fn shortage(&self, pool: &SpiderIPPool, reserved: &Result<IpSet, RangeError>) -> Option<Shortage> {
-        let reserved = reserved.as_ref().ok()?;
-        let addresses = PoolAddresses::of(&pool.spec, reserved, self.policy).ok()?;
-        let none = PoolIPAllocations::default();
-        let records = match &pool.status {
-            Some(status) => status.allocated_ips.parse().ok()?,
-            None => &none,
-        };
-        let shortage = match addresses.shortage(records).ok()? {
-            None if records.len() as u64 >= self.max_records => Some(Shortage::Exhausted),
-            shortage => shortage,
-        };
-        shortage.filter(|shortage| *shortage != Shortage::Exhausted || self.own(records).is_none())
+        match self.draw(pool, reserved) {
+            Ok(_) => None,
+            Err(Unavailable::UsedOut(shortage)) => Some(shortage),
+            Err(Unavailable::MaxRecords(_)) => Some(Shortage::Exhausted),
+            Err(Unavailable::BadRanges(_) | Unavailable::BadRecords(_)) => None,
+        }
     }
 
     /// The address that is recorded for this pod and NIC. Upstream asks only for the pod (`one-record-per-pod`).

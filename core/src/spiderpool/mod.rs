@@ -9,6 +9,7 @@
 //! * `status.allocatedIPs` and `status.controlledIPPools` are [`JsonText`](crate::JsonText) cells; no record = no field.
 
 mod allocated_ips;
+pub mod auto_pool;
 mod endpoint;
 mod ippool;
 pub mod names;
@@ -18,6 +19,7 @@ mod reserved_ip;
 pub mod select;
 mod subnet;
 mod text_map;
+mod wildcard;
 
 pub use allocated_ips::{PoolIPAllocation, PoolIPAllocations, RecordKey};
 pub use endpoint::{EndpointStatus, IPAllocationDetail, PodIPAllocation, SpiderEndpoint};
@@ -26,6 +28,7 @@ pub use policy::{Deviation, Policy};
 pub use reserved_ip::{ReservedIPSpec, SpiderReservedIP};
 pub use subnet::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
 pub use text_map::TextMap;
+pub use wildcard::{BadPattern, wildcard_match};
 
 use serde::{Deserialize, Deserializer};
 
@@ -36,3 +39,5 @@ fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(des
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors_ip_ranges;

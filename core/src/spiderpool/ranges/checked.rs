@@ -73,7 +73,7 @@ fn numbers(text: &str, cidr: &Cidr, policy: &Policy) -> Result<(u128, u128), Ran
         return Err(RangeError::Ends(text.to_owned()));
     }
     let number = |end: &str| {
-        let ip = end.parse().map_err(|_| RangeError::Address(end.to_owned()))?;
+        let ip = end.parse().map_err(|_| RangeError::Address(end.to_owned()).of_end(text))?;
         let outside = || RangeError::Outside { text: end.to_owned(), cidr: cidr.to_string() };
         cidr.contains(ip).then(|| number_of(ip)).ok_or_else(outside)
     };
@@ -109,4 +109,61 @@ pub(super) fn pieces(first: u128, last: u128) -> impl Iterator<Item = IpRange> {
     ]
     .into_iter()
     .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(ips: &[&str], exclude: &[&str], policy: Policy) -> Result<Vec<String>, RangeError> {
+        let checked = CheckedRanges::parse("10.0.0.0/24", ips, exclude, &policy)?;
+        Ok(checked.ranges.iter().map(|piece| piece.range.to_string()).collect())
+    }
+
+    #[test]
+    fn only_upstream_takes_reversed_ranges() {
+        let reversed = |text: &str| Err(RangeError::Reversed(text.to_owned()));
+        assert_eq!(parse(&["10.0.0.4-10.0.0.1"], &[], Policy::hardened()), reversed("10.0.0.4-10.0.0.1"));
+        assert_eq!(parse(&["10.0.0.4-10.0.0.1"], &[], Policy::upstream()).unwrap(), ["10.0.0.1-10.0.0.4"]);
+        // A reversed exclusion counts the addresses between its ends twice: fourteen of ten.
+        let (ips, exclude) = (["10.0.0.1-10.0.0.10"], ["10.0.0.8-10.0.0.3"]);
+        assert_eq!(parse(&ips, &exclude, Policy::hardened()), reversed("10.0.0.8-10.0.0.3"));
+        assert_eq!(parse(&ips, &exclude, Policy::upstream()).unwrap(), ["10.0.0.1-10.0.0.7", "10.0.0.4-10.0.0.10"]);
+        assert_eq!(CheckedRanges::parse("10.0.0.0/24", &ips, &exclude, &Policy::upstream()).unwrap().total_ip_count(), 14);
+    }
+
+    #[test]
+    fn entries_are_inside_and_apart() {
+        for policy in [Policy::hardened(), Policy::upstream()] {
+            assert_eq!(
+                parse(&["10.0.0.1-10.0.0.5"], &["10.0.0.2", "10.0.0.5-10.0.0.9"], policy).unwrap(),
+                ["10.0.0.1", "10.0.0.3-10.0.0.4"]
+            );
+            let overlap = RangeError::Overlap { text: "10.0.0.5".to_owned(), other: "10.0.0.1-10.0.0.5".to_owned() };
+            assert_eq!(parse(&["10.0.0.1-10.0.0.5", "10.0.0.5"], &[], policy), Err(overlap));
+            assert!(matches!(parse(&["10.0.1.1"], &[], policy), Err(RangeError::Outside { .. })));
+            assert!(matches!(parse(&[], &["10.0.1.1"], policy), Err(RangeError::Outside { .. })));
+            let end = RangeError::End { text: "10.0.0.1-junk".to_owned(), end: "junk".to_owned() };
+            assert_eq!(parse(&["10.0.0.1-junk"], &[], policy), Err(end));
+            assert_eq!(parse(&["junk"], &[], policy), Err(RangeError::Address("junk".to_owned())));
+        }
+    }
+
+    #[test]
+    fn the_count_is_capped() {
+        let all = |exclude: &[&str]| {
+            CheckedRanges::parse("::/0", &["::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"], exclude, &Policy::hardened()).unwrap()
+        };
+        assert_eq!((all(&[]).total(), all(&[]).total_ip_count()), (u128::MAX, i64::MAX));
+        assert_eq!(all(&["::1-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"]).total_ip_count(), 1);
+    }
+
+    #[test]
+    fn sixteen_bytes_fall_into_families() {
+        let texts = |first, last| pieces(first, last).map(|range| range.to_string()).collect::<Vec<_>>();
+        assert_eq!(texts(MAPPED.0 - 1, MAPPED.0 + 1), ["::fffe:ffff:ffff", "0.0.0.0-0.0.0.1"]);
+        assert_eq!(texts(MAPPED.1, MAPPED.1 + 1), ["255.255.255.255", "::1:0:0:0"]);
+        assert_eq!(texts(5, 6), ["::5-::6"]);
+        assert_eq!(pieces(0, u128::MAX).count(), 3);
+    }
 }

@@ -9,7 +9,7 @@ use super::{IpRange, IpVersion, RangeError};
 use crate::spiderpool::Policy;
 
 /// A network, and how it was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Cidr {
     net: IpNet,
     /// The family of the address before the prefix was applied.
@@ -65,7 +65,11 @@ impl Cidr {
 
     /// All its addresses. Those of an IPv6 network include the numbers of IPv4-mapped addresses if it is that wide.
     pub fn range(&self) -> IpRange {
-        IpRange::new(self.net.network(), self.net.broadcast()).expect("a network begins below its end")
+        let (first, last) = match self.net {
+            IpNet::V4(net) => (net.network().to_bits().into(), net.broadcast().to_bits().into()),
+            IpNet::V6(net) => (net.network().to_bits(), net.broadcast().to_bits()),
+        };
+        IpRange::of_numbers(self.version(), first, last).expect("a network begins below its end")
     }
 
     /// Whether the address is in it.
@@ -75,7 +79,8 @@ impl Cidr {
 
     /// Whether both ends of the range, and so all of it, are in it.
     pub fn contains_range(&self, range: &IpRange) -> bool {
-        self.contains(range.first()) && self.contains(range.last())
+        let ((low, high), (first, last)) = (self.range().numbers(), range.numbers());
+        range.version() == self.version() && low <= first && last <= high
     }
 
     /// Whether every address of `other` is in it. (Prefixes are compared as they were written.)
@@ -120,4 +125,71 @@ pub fn cidr_label(text: &str, version: i64, policy: &Policy) -> Result<String, R
         return Ok(text.replacen('.', "-", 3).replacen(':', "-", 7).replacen('/', "-", 1));
     }
     Ok(text.replace(['.', ':', '/'], "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hardened(text: &str) -> Result<String, RangeError> {
+        Cidr::parse(text, &Policy::hardened()).map(|cidr| cidr.to_string())
+    }
+
+    #[test]
+    fn bits_behind_the_prefix_do_not_count() {
+        for (text, canonical) in [
+            ("10.0.0.7/24", "10.0.0.0/24"),
+            ("10.0.0.0/08", "10.0.0.0/8"),
+            ("FD00:0::1/64", "fd00::/64"),
+            ("::/0", "::/0"),
+            ("::ffff:10.0.0.9/120", "10.0.0.0/24"),
+        ] {
+            assert_eq!(hardened(text).as_deref(), Ok(canonical));
+            assert!(
+                Cidr::is_canonical(canonical, &Policy::hardened()) && (text == canonical) == Cidr::is_canonical(text, &Policy::hardened())
+            );
+        }
+        for text in ["", "10.0.0.0", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/+8", "10.0.0.0/8/8", "fe80::%eth0/64", "::/129"] {
+            assert_eq!(hardened(text), Err(RangeError::Cidr(text.to_owned())));
+        }
+    }
+
+    #[test]
+    fn half_a_mapped_prefix_is_of_both_families_upstream() {
+        let text = "::ffff:10.0.0.0/24";
+        assert_eq!(hardened(text), Err(RangeError::HalfMapped(text.to_owned())));
+        let cidr = Cidr::parse_version(text, 4, &Policy::upstream()).unwrap();
+        assert_eq!((cidr.version(), cidr.to_string().as_str()), (IpVersion::V6, "::/24"));
+    }
+
+    #[test]
+    fn a_wider_prefix_contains_a_narrower_one() {
+        let parse = |text: &str, policy: &Policy| Cidr::parse(text, policy).unwrap();
+        for policy in [Policy::hardened(), Policy::upstream()] {
+            let (wide, narrow) = (parse("10.0.0.0/8", &policy), parse("10.1.0.0/16", &policy));
+            assert!(wide.contains_cidr(&narrow, &policy) && !narrow.contains_cidr(&wide, &policy));
+            assert!(wide.overlaps(&narrow, &policy) && narrow.overlaps(&wide, &policy));
+            assert!(!narrow.overlaps(&parse("10.2.0.0/16", &policy), &policy));
+            assert!(!parse("::/0", &policy).overlaps(&wide, &policy));
+            assert!(narrow.contains_range(&narrow.range()) && !narrow.contains_range(&wide.range()));
+        }
+        // Upstream compares 112, as it is written, with 24, and so misses that one contains the other.
+        let sees = |policy| parse("::ffff:10.0.0.0/112", &policy).overlaps(&parse("10.0.1.0/24", &policy), &policy);
+        assert!(sees(Policy::hardened()) && !sees(Policy::upstream()));
+    }
+
+    #[test]
+    fn a_network_may_end_among_the_mapped_addresses() {
+        let cidr = Cidr::parse("::fffe:0:0/95", &Policy::hardened()).unwrap();
+        assert_eq!(cidr.range().count(), 1 << 33);
+        assert!(cidr.contains_range(&cidr.range()) && !cidr.contains("10.0.0.1".parse().unwrap()));
+        let addresses = super::super::IpSet::from(cidr.range());
+        assert_eq!(addresses.texts(), ["::fffe:0:0-::fffe:ffff:ffff"]);
+    }
+
+    #[test]
+    fn a_label_has_no_colon_left() {
+        let label = |policy| cidr_label("1:2:3:4:5:6:7::/112", 6, &policy).unwrap();
+        assert_eq!((&*label(Policy::hardened()), &*label(Policy::upstream())), ("1-2-3-4-5-6-7---112", "1-2-3-4-5-6-7-:-112"));
+    }
 }

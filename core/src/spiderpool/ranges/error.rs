@@ -16,6 +16,14 @@ pub enum RangeError {
     /// No address at all.
     #[error("`{0}` is no IP address")]
     Address(String),
+    /// An end of a range is no address.
+    #[error("range `{text}`: `{end}` is no IP address")]
+    End {
+        /// As written.
+        text: String,
+        /// The end.
+        end: String,
+    },
     /// An address or a CIDR of the other family.
     #[error("`{text}` is not of {version}")]
     Family {
@@ -66,4 +74,14 @@ pub enum RangeError {
         /// The entry of `ips`.
         range: String,
     },
+}
+
+impl RangeError {
+    /// The same, for an end of the range `text`.
+    pub(super) fn of_end(self, text: &str) -> Self {
+        match self {
+            Self::Address(end) if end != text => Self::End { text: text.to_owned(), end },
+            error => error,
+        }
+    }
 }

@@ -109,3 +109,71 @@ pub fn diff_sorted(source: &[IpAddr], exclude: &[IpAddr]) -> Vec<IpAddr> {
     rest.sort_by_key(|ip| (IpVersion::of(*ip), number_of(*ip)));
     rest
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The bytes of `number + 1`, as many as it needs: what upstream takes for the next address.
+    fn next_of(number: u128) -> Vec<u8> {
+        number.checked_add(1).map(u128::to_be_bytes).unwrap_or_default().into_iter().skip_while(|byte| *byte == 0).collect()
+    }
+
+    proptest! {
+        /// Around the lowest address without a leading zero byte, where upstream begins to see neighbours.
+        #[test]
+        fn upstream_joins_neighbours_that_its_arithmetic_reaches(ipv4: bool, offsets in prop::collection::vec(0u128..12, 1..10)) {
+            let (version, base) = if ipv4 { (IpVersion::V4, (1 << 24) - 6) } else { (IpVersion::V6, (1 << 120) - 6) };
+            let texts: Vec<String> = offsets.iter().map(|offset| version.address(base + offset).to_string()).collect();
+            let bytes = |number: u128| match version.address(number) {
+                IpAddr::V4(ip) => ip.octets().to_vec(),
+                IpAddr::V6(ip) => ip.octets().to_vec(),
+            };
+            let mut expected: Vec<(u128, u128)> = Vec::new();
+            for number in offsets.iter().map(|offset| base + offset).collect::<BTreeSet<_>>() {
+                match expected.last_mut() {
+                    Some((_, last)) if next_of(*last) == bytes(number) => *last = number,
+                    _ => expected.push((number, number)),
+                }
+            }
+            let text = |(first, last)| IpRange::of_numbers(version, first, last).unwrap().to_string();
+            let expected: Vec<String> = expected.into_iter().map(text).collect();
+            prop_assert_eq!(merge_ranges(&texts, version.number(), &Policy::upstream()).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn merged_lists_have_each_address_once() {
+        let texts = ["10.0.0.7", "10.0.0.1-10.0.0.3", "::ffff:10.0.0.4", "10.0.0.2-10.0.0.5"];
+        for policy in [Policy::hardened(), Policy::upstream()] {
+            assert_eq!(merge_ranges(&texts, 4, &policy).unwrap(), ["10.0.0.1-10.0.0.5", "10.0.0.7"]);
+            assert_eq!(merge_ranges::<&str>(&[], 4, &policy).unwrap(), Vec::<String>::new());
+            assert_eq!(merge_ranges::<&str>(&[], 0, &policy), Err(RangeError::Version(0)));
+        }
+        // What has a dot passed for IPv4 until here.
+        let refused = RangeError::Family { text: "fd00::1.2.3.4".to_owned(), version: IpVersion::V4 };
+        assert_eq!(merge_ranges(&["10.0.0.1", "fd00::1.2.3.4"], 4, &Policy::upstream()), Err(refused));
+    }
+
+    #[test]
+    fn a_bad_reservation_fails_all_upstream() {
+        let texts = ["10.0.0.1", "10.0.0.9-10.0.0.1", "10.0.0.4-10.0.0.5"];
+        let reversed = RangeError::Reversed(texts[1].to_owned());
+        let (reserved, bad) = reserved_ips(&texts, 4, &Policy::hardened()).unwrap();
+        assert_eq!((reserved.texts(), bad), (vec!["10.0.0.1".to_owned(), "10.0.0.4-10.0.0.5".to_owned()], vec![reversed.clone()]));
+        assert_eq!(reserved_ips(&texts, 4, &Policy::upstream()), Err(reversed));
+        assert_eq!(reserved_ips(&texts, 7, &Policy::hardened()), Err(RangeError::Version(7)));
+    }
+
+    #[test]
+    fn sorting_goes_by_number() {
+        let ip = |bits: u32| IpAddr::from(Ipv4Addr::from_bits(bits));
+        let v6 = IpAddr::from(Ipv6Addr::LOCALHOST);
+        assert_eq!(diff_sorted(&[v6, ip(10), ip(2), ip(10), ip(3)], &[ip(3)]), [ip(2), ip(10), ip(10), v6]);
+    }
+}

@@ -62,8 +62,8 @@ impl PoolAddresses {
     /// # Errors
     /// Those of [`new`](Self::new), or `spec.ipVersion` is absent.
     pub fn of(spec: &IPPoolSpec, reserved: &IpSet, policy: &Policy) -> Result<Self, RangeError> {
-        let list = |list: &'_ Option<Vec<String>>| list.clone().unwrap_or_default();
-        Self::new(&list(&spec.ips), &list(&spec.exclude_ips), reserved, spec.ip_version.ok_or(RangeError::NoVersion)?, policy)
+        let (ips, exclude) = (spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default());
+        Self::new(ips, exclude, reserved, spec.ip_version.ok_or(RangeError::NoVersion)?, policy)
     }
 
     /// The family.
@@ -167,3 +167,6 @@ fn scanned(text: &str) -> Vec<IpRange> {
         _ => Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,8 @@ use super::IpVersion;
 use super::version::number_of;
 
 /// Consecutive addresses of one family; at least one.
+///
+/// A wide IPv6 range runs over the numbers of the IPv4-mapped addresses; an [`IpSet`](super::IpSet) of it leaves them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IpRange {
     version: IpVersion,

@@ -115,3 +115,76 @@ impl From<IpRange> for IpSet {
         Self::from_iter([range])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Ranges around the ends of both families and of the IPv4-mapped addresses.
+    fn ranges() -> impl Strategy<Value = Vec<IpRange>> {
+        let low = |version: IpVersion, at: u128| (0u128..12).prop_map(move |more| (version, at + more));
+        let first = prop_oneof![
+            low(IpVersion::V4, 0),
+            low(IpVersion::V4, u32::MAX as u128 - 11),
+            low(IpVersion::V6, 0),
+            low(IpVersion::V6, MAPPED.0 - 12),
+            low(IpVersion::V6, MAPPED.1 + 1),
+            low(IpVersion::V6, u128::MAX - 11),
+        ];
+        let range = |((version, first), more): ((IpVersion, u128), u128)| {
+            IpRange::of_numbers(version, first, first.saturating_add(more).min(version.max())).unwrap()
+        };
+        prop::collection::vec((first, 0u128..6).prop_map(range), 0..8)
+    }
+
+    fn plain(ranges: &[IpRange]) -> BTreeSet<IpAddr> {
+        ranges.iter().flat_map(|range| range.iter()).filter(|ip| ip.to_canonical() == *ip).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_plain_set(a in ranges(), b in ranges(), index in 0usize..40) {
+            let (x, y) = (a.iter().copied().collect::<IpSet>(), b.iter().copied().collect::<IpSet>());
+            let (p, q) = (plain(&a), plain(&b));
+            for (set, oracle) in [(&x, &p), (&x.union(&y), &(&p | &q)), (&x.intersection(&y), &(&p & &q)), (&x.difference(&y), &(&p - &q))] {
+                prop_assert!(set.iter().eq(oracle.iter().copied()));
+                prop_assert_eq!(set.count(), oracle.len() as u128);
+                prop_assert_eq!(set.is_empty(), oracle.is_empty());
+                prop_assert_eq!(&oracle.iter().copied().collect::<IpSet>(), set);
+                prop_assert_eq!(set.texts().len(), set.ranges().count());
+            }
+            prop_assert_eq!(x.contains_all(&y), p.is_superset(&q));
+            prop_assert_eq!(x.nth(index as u128), p.iter().nth(index).copied());
+            for ip in &q {
+                prop_assert_eq!(x.contains(*ip), p.contains(ip));
+                let (version, number) = (IpVersion::of(*ip), number_of(*ip));
+                let above = (number..=version.max()).take(40).map(|number| version.address(number));
+                let absent = above.filter(|ip| ip.to_canonical() == *ip).find(|ip| !p.contains(ip));
+                // The oracle does not walk across the mapped ones.
+                if absent.is_some() || number > MAPPED.1 || version == IpVersion::V4 {
+                    prop_assert_eq!(x.first_absent_from(*ip), absent);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_whole_of_both_families_costs_three_runs() {
+        let all: IpSet = IpVersion::ALL.into_iter().filter_map(|version| IpRange::of_numbers(version, 0, version.max())).collect();
+        assert_eq!(all.texts(), ["0.0.0.0-255.255.255.255", "::-::fffe:ffff:ffff", "::1:0:0:0-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"]);
+        assert_eq!(all.of_version(IpVersion::V6).count(), u128::MAX - u128::from(u32::MAX));
+        assert!(all.contains("::ffff:1.2.3.4".parse().unwrap()));
+        assert_eq!(all.first_absent_from("1.2.3.4".parse().unwrap()), None);
+        assert_eq!(all.first_absent_from("::".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn what_comes_after_the_last_below_the_mapped_ones_is_behind_them() {
+        let below = IpRange::of_numbers(IpVersion::V6, 0, MAPPED.0 - 1).map(IpSet::from).unwrap();
+        assert_eq!(below.first_absent_from("::".parse().unwrap()), Some("::1:0:0:0".parse().unwrap()));
+    }
+}

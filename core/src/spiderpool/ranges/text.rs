@@ -59,7 +59,8 @@ pub(super) fn ends(text: &str, version: i64, policy: &Policy) -> Result<(IpAddr,
     {
         return Err(RangeError::Mixed(text.to_owned()));
     }
-    let (first, last) = (parse_ip(first, version, policy)?, parse_ip(last, version, policy)?);
+    let end = |end| parse_ip(end, version, policy).map_err(|error| error.of_end(text));
+    let (first, last) = (end(first)?, end(last)?);
     if number_of(first) > number_of(last) {
         return Err(RangeError::Reversed(text.to_owned()));
     }
@@ -74,7 +75,7 @@ pub(super) fn full_length(version: IpVersion) -> u128 {
 /// Whether upstream's walk from `first` ends behind `last`: all numbers on the way but the first must have full length.
 fn expands(first: IpAddr, last: IpAddr) -> bool {
     let version = IpVersion::of(first);
-    version == IpVersion::of(last) && number_of(first) + 1 >= full_length(version) && number_of(last) < version.max()
+    version == IpVersion::of(last) && number_of(last) < version.max() && number_of(first) + 1 >= full_length(version)
 }
 
 #[cfg(test)]
@@ -109,7 +110,7 @@ mod tests {
             ("", 4, Address(owned(""))),
             (" 10.0.0.1", 4, Address(owned(" 10.0.0.1"))),
             ("10.0.0.01", 4, Address(owned("10.0.0.01"))),
-            ("10.0.0.1-", 4, Address(owned(""))),
+            ("10.0.0.1-", 4, End { text: owned("10.0.0.1-"), end: owned("") }),
             ("fe80::1%eth0", 6, Address(owned("fe80::1%eth0"))),
             ("10.0.0.1-10.0.0.3-10.0.0.5", 4, Ends(owned("10.0.0.1-10.0.0.3-10.0.0.5"))),
             ("10.0.0.1-fd00::1", 4, Mixed(owned("10.0.0.1-fd00::1"))),
@@ -128,6 +129,7 @@ mod tests {
             ("0.0.0.1-0.0.0.1", 4),
             ("0.255.255.254-1.0.0.3", 4),
             ("255.255.255.255-255.255.255.255", 4),
+            ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", 6),
             ("::1-::4", 6),
             ("64:ff9b::1-64:ff9b::3", 6),
             ("ffff::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", 6),

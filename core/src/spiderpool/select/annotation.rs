@@ -151,7 +151,7 @@ pub fn routes(pod: &Pod, policy: &Policy) -> Result<Vec<Route>, SelectError> {
 pub struct NamespaceWish {
     /// Names and patterns.
     pub pools: Vec<String>,
-    /// The outdated key, if that was read.
+    /// The outdated key, if it is there; it is read only without the other one.
     pub outdated: Option<&'static str>,
 }
 
@@ -165,9 +165,11 @@ pub fn of_namespace(namespace: &Namespace, family: IpVersion, with_outdated: boo
         IpVersion::V6 => (names::ANNOTATION_DEFAULT_IPV6_IPPOOL, names::ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED),
     };
     let annotations = namespace.annotations();
-    let (key, text, outdated) = match (annotations.get(key), annotations.get(outdated).filter(|_| with_outdated)) {
-        (Some(text), _) => (key, text, None),
-        (None, Some(text)) => (outdated, text, Some(outdated)),
+    let old = annotations.get(outdated).filter(|_| with_outdated);
+    let outdated = old.map(|_| outdated);
+    let (key, text) = match (annotations.get(key), old.zip(outdated)) {
+        (Some(text), _) => (key, text),
+        (None, Some((text, outdated))) => (outdated, text),
         (None, None) => return Ok(NamespaceWish::default()),
     };
     let value: serde_json::Value = serde_json::from_str(text).map_err(|error| malformed(key)(error.to_string()))?;

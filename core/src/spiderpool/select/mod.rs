@@ -67,3 +67,6 @@ pub struct Request<'a> {
     /// The form of Spiderpool.
     pub policy: &'a Policy,
 }
+
+#[cfg(test)]
+mod tests;

@@ -119,7 +119,7 @@ pub fn named_pools<C: Cluster + ?Sized>(
     result?;
     let mut named = Vec::new();
     for nic in wish.nics {
-        for FamilyWish { family, pools } in nic.families {
+        for FamilyWish { family, pools, .. } in nic.families {
             if !gate || request.settings.enables(family) {
                 named.push((nic.nic.clone(), family, pools.iter().map(|pool| pool.name().to_owned()).collect()));
             }
@@ -189,7 +189,7 @@ fn look_up<C: Cluster + ?Sized>(cluster: &C, nics: &mut [NicSelection], named: &
             let mut of_family = Vec::new();
             for (candidate, pool) in selected.candidates.iter_mut().zip(&wish.pools) {
                 let name = pool.name();
-                if wish.pools.len() > 1 && !seen.insert(name) {
+                if wish.may_repeat && !seen.insert(name) {
                     error.get_or_insert_with(|| SelectError::DuplicatePool { family: wish.family, pool: name.to_owned() });
                 }
                 let found = match pool {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::cluster::Cluster;
-use crate::spiderpool::ranges::{Cidr, IpSet, IpVersion, PoolAddresses, RangeError, Shortage, reserved_ips};
+use crate::spiderpool::ranges::{Cidr, IpSet, IpVersion, PoolAddresses, RangeError, Shortage, parse_range, reserved_ips};
 use crate::spiderpool::{Policy, PoolIPAllocations, SpiderIPPool};
 
 /// Who asks for an address, and under which limits.
@@ -109,12 +109,35 @@ impl Asker<'_> {
     /// Why the pool has no address for this pod and NIC; nothing if it has one. What cannot be read is no shortage, and a pool
     /// that holds this pod's record has an address for it whatever happened since.
     pub(super) fn shortage(&self, pool: &SpiderIPPool, reserved: &Result<IpSet, RangeError>) -> Option<Shortage> {
+        if self.has_plenty(pool, reserved) {
+            return None;
+        }
         match self.draw(pool, reserved) {
             Ok(_) => None,
             Err(Unavailable::UsedOut(shortage)) => Some(shortage),
             Err(Unavailable::MaxRecords(_)) => Some(Shortage::Exhausted),
             Err(Unavailable::BadRanges(_) | Unavailable::BadRecords(_)) => None,
         }
+    }
+
+    /// Whether the first range holds a free address. Almost every pool has plenty, and that is seen without reading all of it.
+    fn has_plenty(&self, pool: &SpiderIPPool, reserved: &Result<IpSet, RangeError>) -> bool {
+        let (Ok(reserved), Some(version), [first, ..]) = (reserved, pool.spec.ip_version, pool.spec.ips.as_deref().unwrap_or_default())
+        else {
+            return false;
+        };
+        let records = match pool.status.as_ref().map(|status| status.allocated_ips.parse()) {
+            None => None,
+            Some(Ok(records)) if records.others().next().is_none() && (records.len() as u64) < self.max_records => Some(records),
+            Some(_) => return false,
+        };
+        let Ok(range) = parse_range(first, version, self.policy) else { return false };
+        let free = records.map_or(Some(range.first()), |records| records.first_free_from(range.first()));
+        let usable = |ip: &IpAddr| {
+            let excludes = |text: &String| parse_range(text, version, self.policy).map_or(true, |excluded| excluded.contains(*ip));
+            range.contains(*ip) && !reserved.contains(*ip) && !pool.spec.exclude_ips.iter().flatten().any(excludes)
+        };
+        self.max_records > 0 && free.as_ref().is_some_and(usable)
     }
 
     /// The address that is recorded for this pod and NIC. Upstream asks only for the pod (`one-record-per-pod`).

@@ -44,6 +44,8 @@ pub(super) struct NicWish {
 pub(super) struct FamilyWish {
     pub(super) family: IpVersion,
     pub(super) pools: Vec<Named>,
+    /// Whether a pool may be there twice.
+    pub(super) may_repeat: bool,
 }
 
 /// What the tiers say.
@@ -120,7 +122,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         for family in IpVersion::ALL.into_iter().filter(|family| settings.enables(*family)) {
             if let Some(found) = request.find(self.cluster, self.controller, nic, family, policy)? {
                 self.wish.unsettled |= !found.settled;
-                families.push(FamilyWish { family, pools: vec![Named::Pool(found.pool)] });
+                families.push(FamilyWish { family, pools: vec![Named::Pool(found.pool)], may_repeat: false });
             }
         }
         self.wish.nics.push(NicWish { nic: nic.to_owned(), clean_gateway: cni.clean_gateway, families });
@@ -182,7 +184,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         for (family, mut pools) in IpVersion::ALL.into_iter().zip(pools) {
             pools.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
             if !pools.is_empty() {
-                families.push(FamilyWish { family, pools: pools.into_iter().map(Named::Pool).collect() });
+                families.push(FamilyWish { family, pools: pools.into_iter().map(Named::Pool).collect(), may_repeat: false });
             }
         }
         self.push_this_nic(families);
@@ -204,7 +206,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         let mut families = Vec::new();
         for (family, elements) in [(IpVersion::V4, ipv4), (IpVersion::V6, ipv6)] {
             if !elements.is_empty() {
-                families.push(FamilyWish { family, pools: self.expand(family, elements)? });
+                families.push(FamilyWish { family, pools: self.expand(family, elements)?, may_repeat: elements.len() > 1 });
             }
         }
         Ok(families)

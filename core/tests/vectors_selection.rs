@@ -280,7 +280,7 @@ fn families_named(answer: &Value) -> usize {
 #[test]
 fn vectors_selection_each_deviation_explains_its_differences() {
     let Some(cases) = recorded::cases("selection.jsonl") else { return };
-    let names: BTreeSet<_> = DIFFERENCES.iter().map(|(name, ..)| *name).collect();
+    let mut unexplained = Vec::new();
     for deviation in Policy::DEVIATIONS {
         let mut without = Policy::upstream();
         *without.switch(deviation.name).unwrap() = false;
@@ -290,14 +290,19 @@ fn vectors_selection_each_deviation_explains_its_differences() {
             let (recorded, answer) = (expected(case), Case::read(case).answer(&without));
             if recorded != answer {
                 differ += 1;
-                let explained = row.is_some_and(|(_, _, explains)| explains(&recorded, &answer));
-                assert!(explained, "{} {}: recorded {recorded}, answered {answer}", deviation.name, case["id"]);
+                if !row.is_some_and(|(_, _, explains)| explains(&recorded, &answer)) {
+                    let id = &case["id"];
+                    unexplained.push(format!("selection.jsonl {id} without {}: recorded {recorded}, answered {answer}", deviation.name));
+                }
             }
         }
         println!("without {}: {differ} of {} cases differ", deviation.name, cases.len());
-        assert!(differ >= row.map_or(0, |(_, least, _)| *least), "{} is seen in {differ} cases only", deviation.name);
+        let least = row.filter(|_| recorded::is_own_copy()).map_or(0, |(_, least, _)| *least);
+        assert!(differ >= least, "{} is seen in {differ} cases only", deviation.name);
     }
-    assert!(names.iter().all(|name| Policy::upstream().switch(name).is_some()), "a row without a deviation");
+    assert!(unexplained.is_empty(), "{} differences have no explanation:\n{}", unexplained.len(), unexplained.join("\n"));
+    let is_deviation = |name: &str| Policy::upstream().switch(name).is_some();
+    assert!(DIFFERENCES.iter().all(|(name, ..)| is_deviation(name)), "a row without a deviation");
 }
 
 #[test]
@@ -318,5 +323,5 @@ fn vectors_selection_hardened_keeps_tier_and_order() {
             }
         }
     }
-    assert!(ties > 10, "{ties} ties");
+    assert!(ties > 10 || !recorded::is_own_copy(), "{ties} ties");
 }

@@ -24,6 +24,11 @@ pub(crate) fn cases(file: &str) -> Option<Vec<Value>> {
     Some(cases)
 }
 
+/// Whether [`cases`] reads the copy in `tests/data`, whose contents a test may count on.
+pub(crate) fn is_own_copy() -> bool {
+    std::env::var_os("IPAM_VECTORS").is_none()
+}
+
 /// What differs, in all cases.
 pub(crate) struct Mismatches {
     file: String,

@@ -171,9 +171,8 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         let (mut pools, mut none) = ([Vec::new(), Vec::new()], true);
         self.cluster.for_each_default_pool(&mut |pool| {
             none = false;
-            match pool.spec.ip_version.map(IpVersion::try_from) {
-                Some(Ok(family)) => pools[slot(family)].push(Arc::clone(pool)),
-                None | Some(Err(_)) => {}
+            if let Some(Ok(family)) = pool.spec.ip_version.map(IpVersion::try_from) {
+                pools[slot(family)].push(Arc::clone(pool));
             }
         });
         if none {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use super::annotation::{self, PoolSize};
+use super::annotation;
 use super::cluster::Cluster;
 use super::error::SelectError;
 use super::top_controller::TopController;
+use crate::spiderpool::auto_pool::application_label_gv;
 use crate::spiderpool::ranges::{IpVersion, total_ips};
 use crate::spiderpool::{Policy, SpiderIPPool, names};
 
@@ -46,9 +47,10 @@ impl SubnetRequest {
         }
         let mut request = Self { ipv4: None, ipv6: None, size: 0, reclaim: true };
         let Some(wish) = wish else { return Ok(request) };
-        request.size = match (wish.size, controller.workload.pods()) {
-            (Some(PoolSize::Fixed(size)), _) => size,
-            (Some(PoolSize::More(more)), pods) => pods.unwrap_or(0) + more,
+        let given = wish.size.map(|size| (size.flexible, size.number.unsigned_abs()));
+        request.size = match (given, controller.workload.pods()) {
+            (Some((false, size)), _) => size,
+            (Some((true, more)), pods) => pods.unwrap_or(0).saturating_add(more),
             (None, Some(pods)) => pods,
             (None, None) => return Err(SelectError::SubnetNeedsFixedNumber { kind: controller.kind.clone() }),
         };
@@ -123,7 +125,7 @@ pub fn pools_of<C: Cluster + ?Sized>(
     nic: &str,
     family: IpVersion,
 ) -> Vec<Arc<SpiderIPPool>> {
-    let group_version = controller.group_version_label();
+    let group_version = application_label_gv(&controller.api_version);
     let version = family.to_string();
     let wanted = [
         (names::LABEL_OWNER_APPLICATION_NAME, controller.name.as_str()),

@@ -25,7 +25,6 @@ mod settings;
 mod supply;
 mod tier;
 mod top_controller;
-mod wildcard;
 mod wish;
 
 use std::net::IpAddr;
@@ -47,7 +46,6 @@ pub use settings::{BadSetting, Settings};
 pub use supply::{Asker, Supply, Unavailable, reserved};
 pub use tier::Tier;
 pub use top_controller::{TopController, Workload, is_alive};
-pub use wildcard::{BadPattern, is_wildcard, matches};
 
 /// Who asks for pools.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use super::cluster::Cluster;
 use super::error::SelectError;
+use crate::spiderpool::auto_pool::job_pod_number;
 
 const APPS: &str = "apps/v1";
 const BATCH: &str = "batch/v1";
@@ -70,8 +71,7 @@ impl Workload {
 }
 
 fn pods_of_job(spec: Option<&JobSpec>) -> i32 {
-    let wanted = spec.and_then(|spec| spec.completions.or(spec.parallelism)).unwrap_or(1);
-    if wanted == 0 { 1 } else { wanted }
+    job_pod_number(spec.and_then(|spec| spec.parallelism), spec.and_then(|spec| spec.completions))
 }
 
 impl TopController {
@@ -145,11 +145,6 @@ impl TopController {
     /// Whether nothing controls the pod.
     pub fn is_orphan(&self) -> bool {
         self.workload == Workload::Orphan
-    }
-
-    /// `group_version`, or `version` for the core group: a label of auto pools.
-    pub fn group_version_label(&self) -> String {
-        self.api_version.replacen('/', "_", 1)
     }
 }
 

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use super::Request;
 use super::annotation::{self, PoolItem};
 use super::auto_pool::SubnetRequest;
 use super::cluster::Cluster;
 use super::error::SelectError;
 use super::tier::Tier;
 use super::top_controller::TopController;
-use super::{Request, wildcard};
 use crate::FxHashMap;
 use crate::spiderpool::ranges::IpVersion;
-use crate::spiderpool::{SpiderIPPool, names};
+use crate::spiderpool::{SpiderIPPool, names, wildcard_match};
 
 /// A pool that was named.
 #[derive(Clone, Debug)]
@@ -214,7 +214,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
     /// Replaces patterns by the pools they match, by name. A pool that a pattern names once more is named once; a name that
     /// is written twice stays twice.
     fn expand(&mut self, family: IpVersion, elements: &[String]) -> Result<Vec<Named>, SelectError> {
-        if !elements.iter().any(|element| wildcard::is_wildcard(element)) {
+        if !elements.iter().any(|element| is_wildcard(element)) {
             return Ok(elements.iter().cloned().map(Named::Name).collect());
         }
         let cluster = self.cluster;
@@ -224,7 +224,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         let keep_all = self.request.policy.wildcard_duplicates_fail;
         let mut pools = Vec::new();
         for element in elements {
-            if !wildcard::is_wildcard(element) {
+            if !is_wildcard(element) {
                 if keep_all || seen.insert(element.clone(), false) != Some(true) {
                     pools.push(Named::Name(element.clone()));
                 }
@@ -232,7 +232,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
             }
             for pool in known.iter() {
                 let name = pool.metadata.name.as_deref().unwrap_or_default();
-                let matches = wildcard::matches(element, name).map_err(|_| SelectError::BadWildcard { pattern: element.clone() })?;
+                let matches = wildcard_match(element, name).map_err(|_| SelectError::BadWildcard { pattern: element.clone() })?;
                 if matches && (keep_all || !seen.contains_key(name)) {
                     if elements.len() > 1 {
                         seen.insert(name.to_owned(), true);
@@ -260,5 +260,21 @@ fn slot(family: IpVersion) -> usize {
     match family {
         IpVersion::V4 => 0,
         IpVersion::V6 => 1,
+    }
+}
+
+/// Whether an element of a list of pools is a pattern (A §2.3): an escape alone makes none.
+fn is_wildcard(element: &str) -> bool {
+    element.contains(['*', '?']) || (element.contains('[') && element.contains(']'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_escape_alone_is_no_wildcard() {
+        assert!(["a*", "?", "[a]", "]["].into_iter().all(is_wildcard));
+        assert!(!["pool", "a\\b", "[a", "a]", ""].into_iter().any(is_wildcard));
     }
 }

@@ -12,6 +12,7 @@ pub mod client;
 pub mod env;
 pub mod informer;
 pub mod json_text;
+pub mod label_selector;
 pub mod latest;
 pub mod leader;
 pub mod race;

@@ -6,6 +6,19 @@
 pub struct Policy {
     /// `upstream-ranges`: texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to 7, 15, 17, 18).
     pub upstream_ranges: bool,
+    /// `ties-in-any-order`: pools of equal rank are tried in random order, not in the order in which the user lists them (A §4).
+    pub ties_in_any_order: bool,
+    /// `one-record-per-pod`: a record with the pod's UID is the pod's address for any NIC (A W14).
+    pub one_record_per_pod: bool,
+    /// `wildcard-duplicates-fail`: a pool that a pattern names a second time fails the request, and a pattern without a match, or
+    /// a NIC without any candidate, succeeds without an address (A §2.3, §2.5).
+    pub wildcard_duplicates_fail: bool,
+    /// `capacity-not-filtered`: pools that are exhausted, wholly excluded or wholly reserved stay candidates (A §3, §12 D3).
+    pub capacity_not_filtered: bool,
+    /// `multus-always-resolved`: a pool without `multusName` is rejected, too, if the network of the NIC cannot be told (A §3 rule 9).
+    pub multus_always_resolved: bool,
+    /// `outdated-keys-ignored`: the annotations `defaultv4ippool` and `defaultv6ippool` of namespaces are not read (A §12 D1).
+    pub outdated_keys_ignored: bool,
 }
 
 /// One switch of a [`Policy`].
@@ -29,6 +42,12 @@ impl Policy {
     /// Every deviation, in the order of the fields.
     pub const DEVIATIONS: &'static [Deviation] = deviations! {
         "upstream-ranges" true upstream_ranges;
+        "ties-in-any-order" true ties_in_any_order;
+        "one-record-per-pod" true one_record_per_pod;
+        "wildcard-duplicates-fail" true wildcard_duplicates_fail;
+        "capacity-not-filtered" true capacity_not_filtered;
+        "multus-always-resolved" true multus_always_resolved;
+        "outdated-keys-ignored" true outdated_keys_ignored;
     };
 
     /// The documented behaviour, made safe.

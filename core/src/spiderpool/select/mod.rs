@@ -1,0 +1,70 @@
+//! Which pools a pod draws from, in which order, and why not from others (A §2 to §4).
+//!
+//! ```text
+//!  annotations, CNI configuration, defaults        pools                              pools
+//!        │                                          │                                  │
+//!      tiers ──► names ──► families that are on ──► look-up ──► rules, one reason each ──► ranks ──► order
+//! ```
+//!
+//! A decision is a pure function of the objects as they are known ([`Cluster`]) and of the [`Request`]: nothing is read
+//! twice, nothing is written, nothing waits. Whoever allocates runs it (A §5.2 step A8), and so does whoever explains.
+//! The hardened form and upstream part where [`Policy`] says so.
+
+pub mod annotation;
+mod auto_pool;
+mod cluster;
+mod cni_config;
+mod error;
+mod filter;
+mod go_object;
+mod network;
+mod rank;
+mod reason;
+mod selection;
+mod settings;
+mod supply;
+mod tier;
+mod top_controller;
+mod wish;
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::Policy;
+
+pub use annotation::is_nameless;
+pub use auto_pool::{AutoPool, SubnetRequest, is_auto_pool, pools_of};
+pub use cluster::{Cluster, Kept, Objects};
+pub use cni_config::{IpamConfig, NetworkConfig};
+pub use error::{Rejections, SelectError};
+pub use network::FIRST_NIC;
+pub use rank::{Rank, by_rank, tries};
+pub use reason::Reason;
+pub use selection::{Candidate, FamilySelection, NicSelection, Selection, named_pools, select, select_for};
+pub use settings::{BadSetting, Settings};
+pub use supply::{Asker, Supply, Unavailable, reserved};
+pub use tier::Tier;
+pub use top_controller::{TopController, Workload, is_alive};
+
+/// Who asks for pools.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// The node that the pod runs on.
+    pub node: &'a str,
+    /// The NIC of the ADD.
+    pub nic: &'a str,
+    /// The CNI configuration of the ADD.
+    pub cni: &'a IpamConfig,
+    /// The addresses of the physical function behind the NIC; they matter if the configuration has `match_master_subnet`.
+    pub master: &'a [IpAddr],
+    /// The settings of the cluster.
+    pub settings: &'a Settings,
+    /// The form of Spiderpool.
+    pub policy: &'a Policy,
+}
+
+#[cfg(test)]
+mod tests;

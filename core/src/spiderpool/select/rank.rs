@@ -1,0 +1,81 @@
+//! In which order pools are tried (A §4).
+
+use std::sync::Arc;
+
+use crate::spiderpool::{IPPoolSpec, Policy, SpiderIPPool};
+
+/// How special a pool is; the more special ones are tried first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank(u8);
+
+impl Rank {
+    /// The rank of a pool: pod affinity, then node name, node affinity, namespace name, namespace affinity, Multus name.
+    pub fn of(spec: &IPPoolSpec) -> Self {
+        let named = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
+        let rules = [
+            spec.pod_affinity.is_some(),
+            named(&spec.node_name),
+            spec.node_affinity.is_some(),
+            named(&spec.namespace_name),
+            spec.namespace_affinity.is_some(),
+            named(&spec.multus_name),
+        ];
+        Self(rules.into_iter().fold(0, |rank, rule| rank << 1 | u8::from(rule)))
+    }
+}
+
+/// Puts pools of equal rank together, the most special ones first; inside a rank the order stays as it is.
+pub fn by_rank(pools: impl IntoIterator<Item = Arc<SpiderIPPool>>) -> Vec<Vec<Arc<SpiderIPPool>>> {
+    let mut ranked: Vec<(Rank, Arc<SpiderIPPool>)> = pools.into_iter().map(|pool| (Rank::of(&pool.spec), pool)).collect();
+    ranked.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+    let mut order: Vec<Vec<_>> = Vec::new();
+    let mut last = None;
+    for (rank, pool) in ranked {
+        match order.last_mut().filter(|_| last == Some(rank)) {
+            Some(equals) => equals.push(pool),
+            None => order.push(vec![pool]),
+        }
+        last = Some(rank);
+    }
+    order
+}
+
+/// The order in which pools are tried. `below` draws a number below its argument, which is at least 1: upstream loses the
+/// order inside a rank (`ties-in-any-order`), and the hardened form draws nothing.
+pub fn tries(order: &[Vec<Arc<SpiderIPPool>>], policy: &Policy, mut below: impl FnMut(usize) -> usize) -> Vec<Arc<SpiderIPPool>> {
+    let mut tries = Vec::new();
+    for equals in order {
+        let first = tries.len();
+        tries.extend(equals.iter().cloned());
+        if policy.ties_in_any_order {
+            for left in (2..=equals.len()).rev() {
+                tries.swap(first + left - 1, first + below(left));
+            }
+        }
+    }
+    tries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(name: &str, multus: &[&str]) -> Arc<SpiderIPPool> {
+        let multus_name = Some(multus.iter().map(|&name| name.to_owned()).collect());
+        Arc::new(SpiderIPPool::new(name, IPPoolSpec { multus_name, ..IPPoolSpec::default() }))
+    }
+
+    fn names<'a>(pools: impl IntoIterator<Item = &'a Arc<SpiderIPPool>>) -> Vec<String> {
+        pools.into_iter().map(|pool| pool.metadata.name.clone().unwrap()).collect()
+    }
+
+    #[test]
+    fn equals_keep_their_order_and_upstream_loses_it() {
+        let order = by_rank([pool("d", &[]), pool("b", &["x"]), pool("c", &[]), pool("a", &["y"])]);
+        assert_eq!(order.iter().map(names).collect::<Vec<_>>(), [["b", "a"], ["d", "c"]]);
+        let nothing_drawn = |_| unreachable!("the hardened form draws nothing");
+        assert_eq!(names(&tries(&order, &Policy::hardened(), nothing_drawn)), ["b", "a", "d", "c"]);
+        assert_eq!(names(&tries(&order, &Policy::upstream(), |_| 0)), ["a", "b", "c", "d"]);
+        assert_eq!(names(&tries(&order, &Policy::upstream(), |below| below - 1)), ["b", "a", "d", "c"]);
+    }
+}

@@ -1,0 +1,241 @@
+//! The answer: per NIC and family the pools that were named, what is wrong with some, and the order of the others.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::annotation;
+use super::cluster::Cluster;
+use super::error::{Rejections, SelectError};
+use super::filter::{Filter, Nic};
+use super::rank::by_rank;
+use super::reason::Reason;
+use super::tier::Tier;
+use super::top_controller::{TopController, is_alive};
+use super::wish::{FamilyWish, Named, Tiers, Wish};
+use super::{Request, is_nameless};
+use crate::spiderpool::ranges::IpVersion;
+use crate::spiderpool::{Route, SpiderIPPool};
+
+/// Which pools a pod draws from.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// The tier that fired, also if it failed.
+    pub tier: Tier,
+    /// Whether the NICs are known by index (A §2.4).
+    pub nameless: bool,
+    /// The routes that the pod wants.
+    pub routes: Vec<Route>,
+    /// The NICs that get addresses, in the order of the annotation. As far as the decision went if there is an error.
+    pub nics: Vec<NicSelection>,
+    /// Outdated annotations that were read; a user should be told.
+    pub outdated: Vec<&'static str>,
+    /// Whether an auto pool has not the size that it is to have: whoever can wait should ask again (A §2.2).
+    pub unsettled: bool,
+    /// Why there is no answer.
+    pub error: Option<SelectError>,
+}
+
+/// The pools of one NIC.
+#[derive(Clone, Debug)]
+pub struct NicSelection {
+    /// The name; in nameless mode the index.
+    pub nic: String,
+    /// Whether the gateway is left out.
+    pub clean_gateway: bool,
+    /// The families that are on and for which pools were named.
+    pub families: Vec<FamilySelection>,
+}
+
+/// The pools of one NIC and family.
+#[derive(Clone, Debug)]
+pub struct FamilySelection {
+    /// The family.
+    pub family: IpVersion,
+    /// The pools that were named, in the order of the user; pools behind a pattern, and default pools, by name.
+    pub candidates: Vec<Candidate>,
+    /// The pools that can serve by rank, the most special ones first; equal ones in the order of the candidates.
+    pub order: Vec<Vec<Arc<SpiderIPPool>>>,
+}
+
+/// A pool that was named.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The name.
+    pub name: String,
+    /// Why it cannot serve; absent, too, if the decision did not come to the rules.
+    pub rejected: Option<Reason>,
+}
+
+impl FamilySelection {
+    /// The pools that cannot serve, and why.
+    pub fn rejected(&self) -> impl Iterator<Item = (&str, Reason)> {
+        self.candidates.iter().filter_map(|candidate| Some((candidate.name.as_str(), candidate.rejected?)))
+    }
+}
+
+impl Selection {
+    /// The selection, if it is one.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn into_result(self) -> Result<Self, SelectError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
+    }
+
+    fn failed(error: SelectError) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+}
+
+/// Decides for a pod of which nothing is known but the object: is it alive, what does it belong to, which pools (A §5.2, steps
+/// A1, A2 and A8).
+pub fn select<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>) -> Selection {
+    let selection = if is_alive(request.pod) {
+        match TopController::of(cluster, request.pod) {
+            Ok(controller) => return select_for(cluster, request, &controller),
+            Err(error) => Selection::failed(error),
+        }
+    } else {
+        Selection::failed(SelectError::DeadPod)
+    };
+    Selection { nameless: is_nameless(request.pod), ..selection }
+}
+
+/// The pools that the tiers name for each NIC and family, without look-up and rules: what a recorded address must be from to
+/// be kept (A §6.3). `gate` leaves out families that are off.
+///
+/// # Errors
+/// The tier that fired failed.
+pub fn named_pools<C: Cluster + ?Sized>(
+    cluster: &C,
+    request: &Request<'_>,
+    controller: &TopController,
+    gate: bool,
+) -> Result<Vec<(String, IpVersion, BTreeSet<String>)>, SelectError> {
+    let (wish, result) = Tiers::ask(cluster, request, controller);
+    result?;
+    let mut named = Vec::new();
+    for nic in wish.nics {
+        for FamilyWish { family, pools, .. } in nic.families {
+            if !gate || request.settings.enables(family) {
+                named.push((nic.nic.clone(), family, pools.iter().map(|pool| pool.name().to_owned()).collect()));
+            }
+        }
+    }
+    Ok(named)
+}
+
+/// Decides for a live pod whose top controller is known (A §5.2, step A8).
+pub fn select_for<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>, controller: &TopController) -> Selection {
+    let nameless = is_nameless(request.pod);
+    let routes = match annotation::routes(request.pod, request.policy) {
+        Ok(routes) => routes,
+        Err(error) => return Selection { nameless, ..Selection::failed(error) },
+    };
+    let (wish, result) = Tiers::ask(cluster, request, controller);
+    let Wish { tier, nics: wishes, outdated, unsettled } = wish;
+    let mut selection = Selection { tier, nameless, routes, nics: Vec::new(), outdated, unsettled, error: result.err() };
+    if selection.error.is_some() {
+        return selection;
+    }
+
+    let mut missed = None;
+    let mut named: Vec<Vec<FamilyWish>> = Vec::new();
+    for wish in wishes {
+        let mut families = wish.families;
+        families.retain(|wish| request.settings.enables(wish.family));
+        if missed.is_none() && !request.policy.wildcard_duplicates_fail {
+            let empty = families.iter().find(|wish| wish.pools.is_empty());
+            let what = match empty.map(|wish| wish.family) {
+                Some(IpVersion::V4) => Some("IPv4"),
+                Some(IpVersion::V6) => Some("IPv6"),
+                None => families.is_empty().then_some("no family"),
+            };
+            missed = what.map(|what| SelectError::NoCandidate { nic: wish.nic.clone(), what });
+        }
+        families.retain(|wish| !wish.pools.is_empty());
+        let candidate = |pool: &Named| Candidate { name: pool.name().to_owned(), rejected: None };
+        let of = |wish: &FamilyWish| FamilySelection {
+            family: wish.family,
+            candidates: wish.pools.iter().map(candidate).collect(),
+            order: Vec::new(),
+        };
+        let families_selected = families.iter().map(of).collect();
+        selection.nics.push(NicSelection { nic: wish.nic, clean_gateway: wish.clean_gateway, families: families_selected });
+        named.push(families);
+    }
+    let checked = look_up(cluster, &mut selection.nics, &named);
+    selection.error = missed.or(checked.as_ref().err().cloned());
+    if let (None, Ok(pools)) = (&selection.error, checked) {
+        selection.error = sift(cluster, request, controller, nameless, &mut selection.nics, pools);
+    }
+    selection
+}
+
+/// The pools of each NIC and family.
+type Pools = Vec<Vec<Vec<Arc<SpiderIPPool>>>>;
+
+/// Looks up what was named. All that is missing is marked; the first thing that is wrong is the error.
+fn look_up<C: Cluster + ?Sized>(cluster: &C, nics: &mut [NicSelection], named: &[Vec<FamilyWish>]) -> Result<Pools, SelectError> {
+    let mut error = None;
+    let mut pools = Vec::new();
+    for (nic, wishes) in nics.iter_mut().zip(named) {
+        let mut of_nic = Vec::new();
+        for (selected, wish) in nic.families.iter_mut().zip(wishes) {
+            let mut seen = crate::FxHashSet::default();
+            let mut of_family = Vec::new();
+            for (candidate, pool) in selected.candidates.iter_mut().zip(&wish.pools) {
+                let name = pool.name();
+                if wish.may_repeat && !seen.insert(name) {
+                    error.get_or_insert_with(|| SelectError::DuplicatePool { family: wish.family, pool: name.to_owned() });
+                }
+                let found = match pool {
+                    Named::Pool(pool) => Some(Arc::clone(pool)),
+                    Named::Name(name) => cluster.pool(name),
+                };
+                if found.is_none() {
+                    candidate.rejected = Some(Reason::Missing);
+                    error.get_or_insert_with(|| SelectError::MissingPool { family: wish.family, pool: name.to_owned() });
+                }
+                of_family.extend(found);
+            }
+            of_nic.push(of_family);
+        }
+        pools.push(of_nic);
+    }
+    error.map_or(Ok(pools), Err)
+}
+
+/// Applies the rules and puts in order what is left; the first NIC and family for which nothing is left is the error.
+fn sift<C: Cluster + ?Sized>(
+    cluster: &C,
+    request: &Request<'_>,
+    controller: &TopController,
+    nameless: bool,
+    nics: &mut [NicSelection],
+    pools: Pools,
+) -> Option<SelectError> {
+    let filter = Filter::new(cluster, request, controller);
+    let mut error = None;
+    for (selection, pools) in nics.iter_mut().zip(pools) {
+        let nic = Nic::new(&selection.nic, nameless);
+        for (selected, pools) in selection.families.iter_mut().zip(pools) {
+            let mut left = Vec::new();
+            for (candidate, pool) in selected.candidates.iter_mut().zip(pools) {
+                match filter.verdict(&pool, selected.family, &nic) {
+                    Ok(()) => left.push(pool),
+                    Err(reason) => candidate.rejected = Some(reason),
+                }
+            }
+            selected.order = by_rank(left);
+            if selected.order.is_empty() && error.is_none() {
+                let reasons = Rejections(selected.rejected().map(|(pool, reason)| (pool.to_owned(), reason)).collect());
+                error = Some(SelectError::AllFiltered { nic: selection.nic.clone(), family: selected.family, reasons });
+            }
+        }
+    }
+    error
+}

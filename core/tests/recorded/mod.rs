@@ -1,0 +1,74 @@
+//! Recorded answers of upstream's code: where they are, and how differences are told.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// The cases of a file: from the folder that `IPAM_VECTORS` names, else from `tests/data`. If the folder lacks the file, this
+/// says so and there is nothing to test.
+pub(crate) fn cases(file: &str) -> Option<Vec<Value>> {
+    let folder = match std::env::var_os("IPAM_VECTORS") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data"),
+    };
+    let path = folder.join(file);
+    if !path.exists() {
+        println!("skipped: there is no {}", path.display());
+        return None;
+    }
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let read = |(at, line)| serde_json::from_str(line).unwrap_or_else(|error| panic!("{}:{}: {error}", path.display(), at + 1));
+    let cases: Vec<Value> = text.lines().enumerate().map(read).collect();
+    assert!(!cases.is_empty(), "{} is empty", path.display());
+    Some(cases)
+}
+
+/// Whether [`cases`] reads the copy in `tests/data`, whose contents a test may count on.
+pub(crate) fn is_own_copy() -> bool {
+    std::env::var_os("IPAM_VECTORS").is_none()
+}
+
+/// What differs, in all cases.
+pub(crate) struct Mismatches {
+    file: String,
+    ids: BTreeSet<String>,
+    texts: Vec<String>,
+}
+
+impl Mismatches {
+    /// Nothing differs yet.
+    pub(crate) fn new(file: &str) -> Self {
+        Self { file: file.to_owned(), ids: BTreeSet::new(), texts: Vec::new() }
+    }
+
+    /// Compares an answer with what was recorded, down to the members.
+    pub(crate) fn compare(&mut self, id: &str, at: &str, expected: &Value, answer: &Value) {
+        match (expected, answer) {
+            (Value::Object(of_expected), Value::Object(of_answer)) => {
+                let keys: BTreeSet<_> = of_expected.keys().chain(of_answer.keys()).collect();
+                for key in keys {
+                    let member = |members: &serde_json::Map<String, Value>| members.get(key).cloned().unwrap_or_default();
+                    self.compare(id, &format!("{at}/{key}"), &member(of_expected), &member(of_answer));
+                }
+            }
+            (Value::Array(of_expected), Value::Array(of_answer)) if of_expected.len() == of_answer.len() => {
+                for (index, (expected, answer)) in of_expected.iter().zip(of_answer).enumerate() {
+                    self.compare(id, &format!("{at}/{index}"), expected, answer);
+                }
+            }
+            _ if expected != answer => {
+                self.ids.insert(id.to_owned());
+                self.texts.push(format!("{} {id}{at}: recorded {expected}, answered {answer}", self.file));
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the test if anything differs.
+    pub(crate) fn none_in(self, cases: usize) {
+        let differ = self.ids.len();
+        println!("{}: {} of {cases} cases agree", self.file, cases - differ);
+        assert!(self.texts.is_empty(), "{differ} of {cases} cases differ:\n{}", self.texts.join("\n"));
+    }
+}

@@ -26,6 +26,7 @@ pub mod recorder;
 pub mod rt;
 pub mod scenario;
 pub mod selector;
+pub mod swarm;
 pub mod testbed;
 pub mod time;
 pub mod trace;

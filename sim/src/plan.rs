@@ -261,6 +261,12 @@ impl Plan {
         (0..self.cluster.api_servers).map(server_name).chain(self.workload.work().process_names()).collect()
     }
 
+    /// The names of the processes and of the hosts that are not called as one of them.
+    pub fn names(&self) -> Vec<String> {
+        let hosts = (0..self.cluster.api_servers).map(host_name).chain(self.workload.work().host_names());
+        self.process_names().into_iter().chain(hosts).collect()
+    }
+
     /// What is wrong with the plan as a whole; single values are checked where they are read.
     pub fn problems(&self, source: Source<'_>) -> Problems {
         let mut problems = self.check.problems(source);
@@ -302,8 +308,7 @@ impl Plan {
             return problems;
         }
         problems.append(problems_of_ops(source, &self.op, work));
-        let hosts = (0..self.cluster.api_servers).map(host_name).chain(work.host_names());
-        let names: Vec<String> = self.process_names().into_iter().chain(hosts).collect();
+        let names = self.names();
         for fault in &self.fault {
             problems.append(fault.kind.problems(source, &names));
         }

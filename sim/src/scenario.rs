@@ -18,6 +18,7 @@ use crate::net::LinkDelays;
 use crate::plan::{
     API_SERVERS_MAX, Checks, ClusterPlan, FAULTS_MAX, Op, Plan, SCHEMA, WorkloadPlan, host_name, problems_of_ops, server_name,
 };
+use crate::swarm::{Setting, Swarm, stream_of};
 use crate::time::{SimTime, Span};
 use crate::workload::Draft;
 use crate::workload::byom::burst::BurstDraft;
@@ -58,6 +59,9 @@ pub struct Scenario {
     /// What goes wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<DraftFault>,
+    /// What may go wrong besides: faults of every kind, a different few of them in each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swarm: Option<Swarm>,
     /// What is claimed.
     pub check: Checks,
     /// Variations: the file then stands for each of them, and not for itself.
@@ -100,6 +104,9 @@ pub struct Variant {
     /// See [`Scenario::fault`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Vec<DraftFault>>,
+    /// See [`Scenario::swarm`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swarm: Option<Swarm>,
     /// See [`Scenario::check`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Checks>,
@@ -283,7 +290,8 @@ impl Scenario {
             return vec![whole];
         }
         let of = |variant: &Variant| {
-            let Variant { name, why, seeds, expect, deviations, excuses, phases, cluster, workload, op, fault, check } = variant.clone();
+            let Variant { name, why, seeds, expect, deviations, excuses, phases, cluster, workload, op, fault, swarm, check } =
+                variant.clone();
             Scenario {
                 name,
                 why,
@@ -296,6 +304,7 @@ impl Scenario {
                 workload: workload.unwrap_or_else(|| whole.workload.clone()),
                 op: op.unwrap_or_else(|| whole.op.clone()),
                 fault: fault.unwrap_or_else(|| whole.fault.clone()),
+                swarm: swarm.or_else(|| whole.swarm.clone()),
                 check: check.unwrap_or_else(|| whole.check.clone()),
                 variant: Vec::new(),
             }
@@ -328,6 +337,9 @@ impl Scenario {
             let names: Vec<String> = most.process_names().into_iter().chain(most.host_names()).chain(of_servers).collect();
             for fault in &self.fault {
                 problems.append(fault.kind.problems(source, &names));
+            }
+            if let Some(swarm) = &self.swarm {
+                problems.append(swarm.problems(source, &names));
             }
         }
         let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
@@ -413,19 +425,20 @@ impl Scenario {
             op,
             fault: Vec::new(),
         };
-        plan.fault = self.draw_faults(seed, Span(safety), &plan.process_names());
+        plan.fault = self.draw_faults(Span(safety), &plan);
         plan
     }
 
     /// Each row of the scenario draws from a stream of its own, by its kind and its number among the rows of that kind, so that removing
     /// one leaves rows of other kinds as they are.
-    fn draw_faults(&self, seed: u64, safety: Span, names: &[String]) -> Vec<Fault> {
+    fn draw_faults(&self, safety: Span, plan: &Plan) -> Vec<Fault> {
+        let (seed, names) = (plan.seed, plan.names());
         let mut faults = Vec::new();
         let mut rows: BTreeMap<&str, u64> = BTreeMap::new();
         for draft in &self.fault {
             let kind = draft.kind.kind();
             let number = rows.entry(kind).or_default();
-            let stream = kind.bytes().fold(*number, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(7));
+            let stream = stream_of(kind, *number);
             *number += 1;
             let mut draw = Draw::new(seed, Concern::Faults, stream);
             if !draw.chance(draft.common.likelihood.get()) {
@@ -437,10 +450,14 @@ impl Scenario {
                     None => draw.between(std::time::Duration::ZERO, safety.0),
                 };
                 let lasts = draft.common.lasts.draw(&mut draw);
-                let kind = draft.kind.draw(&mut draw, names);
+                let kind = draft.kind.draw(&mut draw, &names);
                 let lasts = (!kind.is_instant()).then_some(lasts);
                 faults.push(With { common: Window { at: SimTime::ZERO + at, lasts }, kind });
             }
+        }
+        if let Some(swarm) = &self.swarm {
+            let stake = plan.workload.work().stake(&plan.op);
+            faults.extend(swarm.draw(&Setting { seed, safety, stake: &stake, ops: &plan.op, names: &names }));
         }
         faults.sort_by_key(|fault| fault.common.at);
         faults

@@ -63,6 +63,12 @@ pub trait Work {
         true
     }
 
+    /// What faults can be about, as far as it takes part when its actors do `ops`.
+    fn stake(&self, ops: &[Op]) -> Stake {
+        let _ = ops;
+        Stake { processes: self.actor_names(), hosts: self.actor_names(), ..Stake::default() }
+    }
+
     /// Puts objects into the store before the cluster starts.
     fn preload(&self, fabric: &Arc<Fabric>, plan: &Plan) {
         let _ = (fabric, plan);
@@ -70,6 +76,21 @@ pub trait Work {
 
     /// Adds the processes, and starts those that run from the beginning.
     fn install(&self, fabric: &Arc<Fabric>, plan: &Plan);
+}
+
+/// What of a workload a swarm of faults can be about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stake {
+    /// Processes that do something: the system under test and those it cannot do without.
+    pub processes: Vec<String>,
+    /// Their hosts.
+    pub hosts: Vec<String>,
+    /// What else they talk to, besides API servers.
+    pub peers: Vec<String>,
+    /// The plurals of the types that they read and write.
+    pub resources: Vec<String>,
+    /// Objects that others may write, too, as `PLURAL/NAMESPACE/NAME`.
+    pub objects: Vec<String>,
 }
 
 /// A simpler variant of a workload.

@@ -30,7 +30,7 @@ use crate::input::{Open, Problems, Source};
 use crate::net::Delay;
 use crate::plan::{CLIENTS_MAX, Op, OpKind, Plan, WorkloadPlan};
 use crate::time::Span;
-use crate::workload::{Smaller, Work, at_most, without_idle};
+use crate::workload::{Smaller, Stake, Work, at_most, without_idle};
 
 pub use draft::BurstDraft;
 
@@ -169,6 +169,16 @@ impl Work for BurstPlan {
         problems.append(at_most(source, "addresses", "`workload.addresses`", u64::from(self.addresses), u64::from(ADDRESSES_MAX)));
         problems.append(at_most(source, "taken", "`workload.taken`", u64::from(self.taken), u64::from(self.addresses)));
         problems
+    }
+
+    fn stake(&self, _: &[Op]) -> Stake {
+        Stake {
+            processes: self.actor_names(),
+            hosts: self.actor_names(),
+            resources: vec!["configmaps".to_owned()],
+            objects: vec![format!("configmaps/{}", pool_key())],
+            ..Stake::default()
+        }
     }
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {

@@ -32,7 +32,7 @@ use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan};
 use crate::rt::ProcessId;
-use crate::workload::{Smaller, Work, preload_namespace};
+use crate::workload::{Smaller, Stake, Work, preload_namespace};
 use machines::{Machines, VMS};
 use site::{Node, Site};
 
@@ -71,6 +71,25 @@ impl Work for PodsPlan {
 
     fn problems(&self, source: Source<'_>) -> Problems {
         self.value_problems(source)
+    }
+
+    fn stake(&self, ops: &[Op]) -> Stake {
+        // The second adaptor of a node exists only once the first one was replaced.
+        let replaced = ops.iter().any(|op| matches!(op.kind, OpKind::RollOut(_)));
+        let adaptors = (0..self.nodes).flat_map(|node| {
+            let [first, second] = plan::adaptor_names(node);
+            [Some(first), replaced.then_some(second)].into_iter().flatten()
+        });
+        let kubelets = (0..self.nodes).map(plan::kubelet_name);
+        let controllers = (0..self.controllers).map(plan::controller_name);
+        let [_, vms, garbage_collector] = plan::shared_processes();
+        Stake {
+            processes: adaptors.chain(kubelets).chain(controllers).chain([garbage_collector]).collect(),
+            hosts: self.host_names(),
+            peers: vec![vms],
+            resources: ["configmaps", "peerpods", "pods", "leases"].map(str::to_owned).to_vec(),
+            objects: vec![format!("configmaps/{}", pool_key())],
+        }
     }
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {

@@ -1,6 +1,6 @@
 //! People: they run and delete pods, change the configuration, roll it out, and lay hands on the ConfigMap.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,17 +36,36 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
     let env = site.env(&fabric, process);
     let client = SimClient::new(&fabric, process);
     let people = People { site, fabric, process, env, client };
+    let before = replaced(&ops);
     for (number, op) in ops.iter().enumerate() {
         if done.lock().contains(&number) {
             continue;
         }
         people.fabric.rt.sleep_until(op.common.at).await;
-        let (one, op, done) = (people.clone(), op.kind.clone(), done.clone());
+        let (one, op, done, first) = (people.clone(), op.kind.clone(), done.clone(), before[number]);
         people.env.spawn(async move {
+            // A delete that was not answered is repeated by name: it must not hit the pod that comes next.
+            while first.is_some_and(|first| !done.lock().contains(&first)) {
+                one.env.sleep(AGAIN).await;
+            }
             one.carry_out(&op).await;
             done.lock().insert(number);
         });
     }
+}
+
+/// For each operation that runs a pod the one before it that deletes the pod of that name.
+fn replaced(ops: &[Op]) -> Vec<Option<usize>> {
+    let mut deletes: BTreeMap<&str, usize> = BTreeMap::new();
+    let before = ops.iter().enumerate().map(|(number, op)| match &op.kind {
+        OpKind::DeletePod(delete) => {
+            deletes.insert(&delete.pod, number);
+            None
+        }
+        OpKind::RunPod(run) => deletes.get(&*run.pod).copied(),
+        _ => None,
+    });
+    before.collect()
 }
 
 fn pod_key(name: &str) -> ObjectKey {
@@ -63,7 +82,14 @@ impl People {
                 if let OpKind::DeletePod(delete) = op {
                     self.say(PoolNote::Unwanted { pod: pod_key(&delete.pod).as_str().into() });
                 }
-                while self.ask_api(op).await.is_err() {
+                // Whether an earlier attempt may have been carried out although it failed.
+                let mut unclear = false;
+                while let Err(error) = self.ask_api(op).await {
+                    let exists = error.is_already_exists();
+                    if exists && unclear && self.has_run(op).await {
+                        break;
+                    }
+                    unclear |= !exists;
                     self.env.sleep(AGAIN).await;
                 }
                 if let OpKind::RunPod(run) = op {
@@ -71,6 +97,13 @@ impl People {
                 }
             }
         }
+    }
+
+    /// Whether the pod of the name is the one that was to run: one before it would be on its way out by now.
+    async fn has_run(&self, op: &OpKind) -> bool {
+        let OpKind::RunPod(run) = op else { return false };
+        let found = self.client.get::<Pod>(&pod_key(&run.pod)).await;
+        found.is_ok_and(|pod| pod.metadata.deletion_timestamp.is_none())
     }
 
     fn say(&self, told: PoolNote) {

@@ -75,13 +75,13 @@ pub(super) struct Node {
 struct Serving {
     /// Which of the two adaptors the DaemonSet wants.
     wanted: [bool; 2],
-    /// Where the shims connect.
-    socket: Option<Socket>,
+    /// Where the shims connect: the one that came last, and while nobody listens there the other.
+    sockets: Vec<Socket>,
 }
 
 impl Node {
     pub(super) fn new(name: Arc<str>, adaptors: [ProcessId; 2], kubelet: ProcessId) -> Self {
-        let serving = Serving { wanted: [true, false], socket: None };
+        let serving = Serving { wanted: [true, false], sockets: Vec::new() };
         Self { name, adaptors, kubelet, serving: Mutex::new(serving), sandboxes: Mutex::default() }
     }
 
@@ -97,12 +97,14 @@ impl Node {
 
     /// An adaptor takes the place at which shims connect.
     pub(super) fn listen(&self, socket: Socket) {
-        self.serving.lock().socket = Some(socket);
+        let sockets = &mut self.serving.lock().sockets;
+        sockets.retain(|known| !known.is_closed());
+        sockets.push(socket);
     }
 
     /// A new connection; `None` = nobody listens.
     pub(super) fn connect(&self) -> Option<Socket> {
-        self.serving.lock().socket.clone().filter(|socket| !socket.is_closed())
+        self.serving.lock().sockets.iter().rev().find(|socket| !socket.is_closed()).cloned()
     }
 }
 

@@ -31,6 +31,7 @@ pub mod exit;
 pub mod finding;
 pub mod human;
 pub mod listing;
+pub mod matrix;
 pub mod merge;
 pub mod pool;
 pub mod replay;
@@ -44,6 +45,7 @@ pub mod verdict;
 
 pub use digest::{Digest, fold};
 pub use listing::{CheckReport, ListReport};
+pub use matrix::MatrixReport;
 pub use merge::{MergeError, merge};
 pub use replay::ReplayReport;
 pub use run::{RunReport, ScenarioResult, SeedRecord};

@@ -17,7 +17,7 @@ pub enum Verdict {
     NotFound,
     /// An `eventually` claim was violated.
     NotEventually,
-    /// A `sometimes` or `reachable` claim held in no seed.
+    /// A `sometimes` or `reachable` claim held in no seed, a kind of fault did nothing, or an `always` claim judged nothing.
     Vacuous,
     /// No seed ran, which proves nothing.
     NotRun,
@@ -64,7 +64,8 @@ impl ScenarioResult {
             let late_only = self.violated_claims().all(|(_, kind)| kind == Kind::Eventually) && self.violated_claims().next().is_some();
             return if late_only { Verdict::NotEventually } else { Verdict::Violated };
         }
-        if self.never_held().next().is_some() { Verdict::Vacuous } else { Verdict::Held }
+        let vacuous = self.never_held().next().is_some() || self.never_fired().next().is_some() || self.never_judged().next().is_some();
+        if vacuous { Verdict::Vacuous } else { Verdict::Held }
     }
 
     /// Claims violated without an excuse. The listed failures stand in where a record has no complete count.

@@ -11,9 +11,9 @@ use crate::cluster::Knobs;
 use crate::cluster::server::ServerDelays;
 use crate::deviation::DeviationName;
 use crate::draw::{Concern, Draw};
-use crate::fault::{DraftFault, Fault, Window};
+use crate::fault::{ApiServerCrash, DraftFault, Fault, FaultKind, HostDown, Partition, Target, Window};
 use crate::input::kinds::Kinds;
-use crate::input::{Choice, Problem, Problems, Source, With, kinds, toml as input_toml};
+use crate::input::{Choice, Open, Problem, Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::plan::{
     API_SERVERS_MAX, Checks, ClusterPlan, FAULTS_MAX, Op, Plan, SCHEMA, WorkloadPlan, host_name, problems_of_ops, server_name,
@@ -124,13 +124,28 @@ pub struct Phases {
     pub safety: Choice<Span>,
     /// Faults have healed; what must come true eventually has until then.
     pub liveness: Choice<Span>,
+    /// What heals in between.
+    pub heal: Choice<Heal>,
 }
 
 impl Default for Phases {
     fn default() -> Self {
-        Self { safety: Choice::Is(Span::secs(30)), liveness: Choice::Is(Span::secs(60)) }
+        Self { safety: Choice::Is(Span::secs(30)), liveness: Choice::Is(Span::secs(60)), heal: Choice::Is(Heal::All) }
     }
 }
+
+/// What heals after the safety phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Heal {
+    /// Everything.
+    All,
+    /// A random core: at least one API server and one of the workload's hosts. Each of the others breaks for good in the second half of the
+    /// safety phase with a probability of one half: it goes down, or is cut off.
+    Core,
+}
+
+impl Open for Heal {}
 
 /// A cluster of which values may be open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -459,9 +474,38 @@ impl Scenario {
             let stake = plan.workload.work().stake(&plan.op);
             faults.extend(swarm.draw(&Setting { seed, safety, stake: &stake, ops: &plan.op, names: &names }));
         }
+        let mut draw = Draw::new(seed, Concern::Faults, stream_of("heal", 0));
+        if self.phases.heal.draw(&mut draw) == Heal::Core {
+            let servers: Vec<String> = (0..plan.cluster.api_servers).map(server_name).collect();
+            let hosts = plan.workload.work().stake(&plan.op).hosts;
+            faults.extend(break_for_good(&servers, true, safety, &mut draw));
+            faults.extend(break_for_good(&hosts, false, safety, &mut draw));
+        }
         faults.sort_by_key(|fault| fault.common.at);
         faults
     }
+}
+
+/// Some of these API servers or hosts, but not all, break for good.
+fn break_for_good(names: &[String], servers: bool, safety: Span, draw: &mut Draw) -> Vec<Fault> {
+    let core = crate::draw::below(draw.u64(), names.len().max(1) as u64) as usize;
+    let mut faults = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let (breaks, down, at) = (draw.chance(0.5), draw.chance(0.5), draw.between(safety.0 / 2, safety.0));
+        if number == core || !breaks {
+            continue;
+        }
+        let who = Target::from_text(name);
+        let kind = match (down, servers) {
+            (true, true) => FaultKind::ApiServerCrash(ApiServerCrash { server: who, initializing: Span::secs(1) }),
+            (true, false) => FaultKind::HostDown(HostDown { host: who }),
+            (false, _) => FaultKind::Partition(Partition { from: who, to: Target::any() }),
+        };
+        // What begins when the faults heal does not begin.
+        let at = at.min(safety.0.saturating_sub(std::time::Duration::from_micros(1)));
+        faults.push(With { common: Window { at: SimTime::ZERO + at, lasts: Some(Span::FOREVER) }, kind });
+    }
+    faults
 }
 
 /// The scenario files under `paths`: files as they are, folders with everything in them that ends in `.toml`, by name.

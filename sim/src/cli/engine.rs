@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport, ShrinkReport, exit};
+use ipam_reports::{CheckReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport, exit};
 
-use super::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs, ShrinkArgs};
+use super::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::Progress;
 
 /// Does what the verbs ask for. It prints nothing and never ends the process.
@@ -22,6 +22,9 @@ pub trait Engine: Sync {
 
     /// Makes a failing plan smaller and writes it. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what it has.
     fn shrink(&self, args: &ShrinkArgs, progress: &Progress) -> Result<ShrinkReport, CliError>;
+
+    /// Tries every deviation and the control group. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what it has.
+    fn selftest(&self, args: &SelftestArgs, progress: &Progress) -> Result<MatrixReport, CliError>;
 
     /// Lists what [`ListArgs::wants`].
     fn list(&self, args: &ListArgs) -> Result<ListReport, CliError>;

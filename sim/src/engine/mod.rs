@@ -1,9 +1,11 @@
 //! The verbs of the command line, carried out.
 
 mod check;
+mod crash_points;
 mod list;
 mod load;
 mod replay;
+mod selftest;
 mod shrink;
 mod sweep;
 mod tables;
@@ -11,9 +13,9 @@ mod tables;
 use std::ops::ControlFlow;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport, ShrinkReport};
+use ipam_reports::{CheckReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
 
-use crate::cli::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs, ShrinkArgs};
+use crate::cli::args::{CheckArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 
@@ -34,6 +36,10 @@ impl Engine for Simulator {
 
     fn shrink(&self, args: &ShrinkArgs, progress: &Progress) -> Result<ShrinkReport, CliError> {
         shrink::verb(args, progress)
+    }
+
+    fn selftest(&self, args: &SelftestArgs, progress: &Progress) -> Result<MatrixReport, CliError> {
+        selftest::selftest(args, progress)
     }
 
     fn list(&self, args: &ListArgs) -> Result<ListReport, CliError> {

@@ -6,7 +6,7 @@
 pub mod byom;
 pub mod counter;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
@@ -69,6 +69,12 @@ pub trait Work {
         Stake { processes: self.actor_names(), hosts: self.actor_names(), ..Stake::default() }
     }
 
+    /// The pods, as `NAMESPACE/NAME`, that cannot run when these processes and hosts are gone and the actors have done `ops`.
+    fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
+        let _ = (ops, names);
+        BTreeSet::new()
+    }
+
     /// Puts objects into the store before the cluster starts.
     fn preload(&self, fabric: &Arc<Fabric>, plan: &Plan) {
         let _ = (fabric, plan);
@@ -76,6 +82,15 @@ pub trait Work {
 
     /// Adds the processes, and starts those that run from the beginning.
     fn install(&self, fabric: &Arc<Fabric>, plan: &Plan);
+}
+
+/// What nobody can wait for, because it is on hosts that stay broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutOfReach {
+    /// The processes and hosts that are down or cut off for good.
+    pub names: BTreeSet<String>,
+    /// The pods that run there or would, as `NAMESPACE/NAME`.
+    pub pods: BTreeSet<String>,
 }
 
 /// What of a workload a swarm of faults can be about.

@@ -6,9 +6,17 @@ use crate::cli::args::{Profile, Setting, Shard, What};
 #[test]
 fn help_fits_a_screen_and_shows_examples() {
     let engine = Prepared::default();
-    for (verb, lines_max) in
-        [("", 30), ("run", 45), ("replay", 30), ("shrink", 24), ("list", 24), ("check", 24), ("merge", 24), ("completions", 24)]
-    {
+    for (verb, lines_max) in [
+        ("", 30),
+        ("run", 45),
+        ("replay", 30),
+        ("shrink", 24),
+        ("selftest", 32),
+        ("list", 24),
+        ("check", 24),
+        ("merge", 24),
+        ("completions", 24),
+    ] {
         let help = ran(&engine, &format!("{verb} --help"));
         assert_eq!((help.code, help.err.as_str()), (0, ""));
         assert!(help.out.contains("Examples:\n  ipam-sim "), "{verb}: no examples");
@@ -56,6 +64,7 @@ fn every_flag_of_run_is_plain_data() {
         deviation: vec!["d1".into(), "d2".into()],
         without: vec!["f1".into()],
         profile: Some(Profile::Upstream),
+        every_crash_point: false,
         format: Format::Json,
         out: Some("o".into()),
         no_shrink: true,

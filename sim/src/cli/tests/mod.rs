@@ -8,10 +8,11 @@ mod merge;
 mod records;
 mod replay;
 mod run;
+mod selftest;
 mod shrink;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ListReport, ReplayReport, RunReport, ShrinkReport};
+use ipam_reports::{CheckReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
 
 use super::*;
 
@@ -80,6 +81,7 @@ struct Prepared {
     run: Answer<RunReport>,
     replay: Answer<ReplayReport>,
     shrink: Answer<ShrinkReport>,
+    selftest: Answer<MatrixReport>,
     trace: Vec<TraceLine>,
     list: Answer<ListReport>,
     check: Answer<CheckReport>,
@@ -101,6 +103,10 @@ impl Engine for Prepared {
 
     fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
         answer(&self.shrink)
+    }
+
+    fn selftest(&self, _: &SelftestArgs, _: &Progress) -> Result<MatrixReport, CliError> {
+        answer(&self.selftest)
     }
 
     fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {

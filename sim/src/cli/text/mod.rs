@@ -6,6 +6,7 @@ mod paint;
 mod pool;
 mod replay;
 mod run;
+mod selftest;
 mod shrink;
 mod table;
 
@@ -13,4 +14,5 @@ pub use listing::{check, list};
 pub use paint::Paint;
 pub use replay::{replay, trace_line};
 pub use run::run;
+pub use selftest::selftest;
 pub use shrink::shrink;

@@ -19,6 +19,7 @@ mod plan;
 mod site;
 mod smaller;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
@@ -102,6 +103,22 @@ impl Work for PodsPlan {
 
     fn pool(&self) -> Option<ObjectKey> {
         Some(pool_key())
+    }
+
+    fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
+        let lost = |node: u32| {
+            let gone = |name: &String| names.contains(name);
+            gone(&plan::node_name(node)) || gone(&plan::kubelet_name(node)) || plan::adaptor_names(node).iter().any(gone)
+        };
+        let mut nodes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for op in ops {
+            if let OpKind::RunPod(run) = &op.kind {
+                nodes.entry(&run.pod).or_default().push(run.node);
+            }
+        }
+        // A pod that cannot be stopped on one node cannot be started on another one under the same name.
+        let pods = nodes.into_iter().filter(|(_, nodes)| nodes.iter().any(|&node| lost(node)));
+        pods.map(|(pod, _)| format!("default/{pod}")).collect()
     }
 
     fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {

@@ -126,6 +126,26 @@ pub struct Sometimes {
     pub held_in: u64,
 }
 
+/// A kind of fault that was drawn: how often it did something.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FaultCount {
+    /// The kind.
+    pub fault: String,
+    /// Number of seeds whose plans have it.
+    pub drawn_in: u64,
+    /// Number of those in which it took hold of something: a message, a request, a process.
+    pub fired_in: u64,
+}
+
+/// An `always` claim: how often it looked at something that could have been false.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct JudgedCount {
+    /// The claim's name.
+    pub claim: String,
+    /// Number of seeds in which it did.
+    pub judged_in: u64,
+}
+
 /// What went wrong outside the model, in one seed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Problem {
@@ -181,6 +201,18 @@ macro_rules! counted {
 counted!(ClaimCount, [claim, kind], seeds);
 counted!(ExcuseCount, [excuse, claim], seeds, first_seed);
 counted!(Sometimes, [claim, kind], held_in);
+counted!(JudgedCount, [claim], judged_in);
+
+impl Counted for FaultCount {
+    fn absorb(&mut self, other: Self) -> Result<(), Self> {
+        if self.fault != other.fault {
+            return Err(other);
+        }
+        tally(&mut self.drawn_in, other.drawn_in);
+        tally(&mut self.fired_in, other.fired_in);
+        Ok(())
+    }
+}
 
 /// Adds counts by name; the result is sorted, so that it does not depend on who came first.
 pub(crate) fn join_counts<T: Counted>(into: &mut Vec<T>, entries: impl IntoIterator<Item = T>) {

@@ -83,6 +83,9 @@ pub struct DeviationEntry {
     pub name: String,
     /// What it makes the system do differently, in a sentence.
     pub about: String,
+    /// How it is found: `claim`, `crash`, `figure`, `control` or `test`.
+    #[serde(default)]
+    pub how: String,
 }
 
 /// What `check` found, file by file.

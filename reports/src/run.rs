@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::finding::{ClaimCount, ExcuseCount, Failure, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally};
+use crate::finding::{
+    ClaimCount, ExcuseCount, Failure, FaultCount, JudgedCount, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally,
+};
 use crate::pool::{PoolFigures, PoolRun};
 use crate::schema::{self, ReadError, RunSchema};
 use crate::verdict::Verdict;
@@ -10,6 +12,10 @@ use crate::{Digest, Seconds, SeedRange, Shards, exit, fold, seeds};
 
 /// How many failures, and how many problems, a scenario lists. The counts beside the lists are complete.
 pub const LISTED_MAX: usize = 20;
+
+/// A kind of fault that was in so many plans and did nothing in any of them, and an `always` claim that judged nothing in so many
+/// seeds, make a sweep vacuous. Fewer prove nothing: a rare fault may miss, and whoever runs a handful of seeds wants to look at them.
+pub const ENOUGH: u64 = 20;
 
 /// The result of one `run`, of one shard of it, or of several merged shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,6 +117,15 @@ pub struct ScenarioResult {
     pub excuses: Vec<ExcuseCount>,
     /// Every `sometimes` and `reachable` claim with the number of seeds in which it held; by name.
     pub sometimes: Vec<Sometimes>,
+    /// Every kind of fault that was drawn; by name.
+    #[serde(default)]
+    pub faults: Vec<FaultCount>,
+    /// Every `always` claim with the number of seeds in which it judged something; by name.
+    #[serde(default)]
+    pub always: Vec<JudgedCount>,
+    /// With `--every-crash-point`: where crashes were tried. Then each of them is a run, and `seeds` counts runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash_points: Option<CrashPoints>,
     /// Number of seeds that gave two digests for one plan.
     #[serde(default)]
     pub nondeterministic: u64,
@@ -132,7 +147,7 @@ impl ScenarioResult {
 
     /// Counts one run. The order of seeds does not matter. `wall` and the plans of `failures` are the caller's to fill in.
     pub fn add(&mut self, record: SeedRecord<'_>) {
-        let SeedRecord { seed, digest, simulated, api, allocations, pool, events, mut violations, held, problems } = record;
+        let SeedRecord { seed, digest, simulated, api, allocations, pool, events, mut violations, held, faults, judged, problems } = record;
         self.seeds += 1;
         seeds::insert(&mut self.seed_ranges, seed);
         self.simulated += simulated;
@@ -147,6 +162,21 @@ impl ScenarioResult {
             match self.sometimes.iter_mut().find(|known| known.claim == *claim) {
                 Some(known) => known.held_in += 1,
                 None => panic!("`{claim}` held in seed {seed}, but it is not among the `sometimes` claims of {}", self.name),
+            }
+        }
+
+        for &(fault, fired) in faults {
+            let fired_in = u64::from(fired);
+            match self.faults.iter_mut().find(|known| known.fault == fault) {
+                Some(known) => (known.drawn_in, known.fired_in) = (known.drawn_in + 1, known.fired_in + fired_in),
+                None => join_counts(&mut self.faults, [FaultCount { fault: fault.to_owned(), drawn_in: 1, fired_in }]),
+            }
+        }
+        for &(claim, judged) in judged {
+            let judged_in = u64::from(judged);
+            match self.always.iter_mut().find(|known| known.claim == claim) {
+                Some(known) => known.judged_in += judged_in,
+                None => join_counts(&mut self.always, [JudgedCount { claim: claim.to_owned(), judged_in }]),
             }
         }
 
@@ -196,6 +226,8 @@ impl ScenarioResult {
         join_counts(&mut self.claims, other.claims);
         join_counts(&mut self.excuses, other.excuses);
         join_counts(&mut self.sometimes, other.sometimes);
+        join_counts(&mut self.faults, other.faults);
+        join_counts(&mut self.always, other.always);
         tally(&mut self.nondeterministic, other.nondeterministic);
         tally(&mut self.broken, other.broken);
         self.problems.extend(other.problems);
@@ -218,6 +250,42 @@ impl ScenarioResult {
     pub fn never_held(&self) -> impl Iterator<Item = &Sometimes> {
         self.sometimes.iter().filter(|claim| claim.held_in == 0)
     }
+
+    /// The kinds of faults that were in [`ENOUGH`] plans and did nothing in any of them.
+    pub fn never_fired(&self) -> impl Iterator<Item = &FaultCount> {
+        self.faults.iter().filter(|fault| fault.fired_in == 0 && fault.drawn_in >= ENOUGH)
+    }
+
+    /// The `always` claims that were never evaluated on a state that could break them, in [`ENOUGH`] seeds or more.
+    pub fn never_judged(&self) -> impl Iterator<Item = &JudgedCount> {
+        self.always.iter().filter(|claim| claim.judged_in == 0 && self.seeds >= ENOUGH)
+    }
+}
+
+/// Where crashes were tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrashPoints {
+    /// How many there are: two for each write of each process.
+    pub points: u64,
+    /// How many were tried: fewer when time was up.
+    pub tried: u64,
+    /// In how many runs the crash took place. Writes of the liveness phase, in which nothing crashes any more, are not reached.
+    pub reached: u64,
+    /// Each process.
+    pub processes: Vec<ProcessPoints>,
+}
+
+/// The crash points of one process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessPoints {
+    /// Its name.
+    pub process: String,
+    /// How many writes it sent in the dry run.
+    pub writes: u64,
+    /// How many of its crash points were reached.
+    pub reached: u64,
+    /// In how many of their runs a claim was violated without an excuse.
+    pub failed: u64,
 }
 
 /// What one run tells its scenario's result.
@@ -241,6 +309,10 @@ pub struct SeedRecord<'a> {
     pub violations: Vec<Violation>,
     /// The `sometimes` and `reachable` claims that held, each once.
     pub held: &'a [String],
+    /// The kinds of faults of the plan, each once, and whether one of the kind did something.
+    pub faults: &'a [(&'a str, bool)],
+    /// The `always` claims of the run, and whether each looked at something that could have been false.
+    pub judged: &'a [(&'a str, bool)],
     /// What went wrong outside the model.
     pub problems: Vec<Problem>,
 }
@@ -297,6 +369,7 @@ impl Allocations {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::Verdict;
     use serde_json::{Value, json};
 
     /// A run that violated `claim` (if any), with fixed numbers.
@@ -409,5 +482,27 @@ pub(crate) mod tests {
         }
         assert_eq!(scenario.failures.iter().map(|failure| failure.seed).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
         assert_eq!((scenario.violated, scenario.claims[0].seeds), (50, 50));
+    }
+
+    #[test]
+    fn a_fault_that_never_fires_and_a_claim_that_judges_nothing_make_a_sweep_vacuous() {
+        let sweep = |seeds: u64, fires_in: Option<u64>, judges_in: Option<u64>| {
+            let mut shards = [ScenarioResult::new("s", "f", []), ScenarioResult::new("s", "f", [])];
+            for seed in 0..seeds {
+                let (faults, judged) = ([("hold", fires_in == Some(seed))], [("c", judges_in == Some(seed))]);
+                shards[(seed % 2) as usize].add(SeedRecord { faults: &faults, judged: &judged, ..record(seed, None) });
+            }
+            let [mut whole, other] = shards;
+            whole.join(other);
+            whole
+        };
+        assert_eq!(sweep(ENOUGH, Some(3), Some(4)).verdict(), Verdict::Held);
+        let idle = sweep(ENOUGH, None, Some(4));
+        assert_eq!(idle.verdict(), Verdict::Vacuous);
+        assert_eq!(idle.never_fired().collect::<Vec<_>>(), [&FaultCount { fault: "hold".into(), drawn_in: ENOUGH, fired_in: 0 }]);
+        let blind = sweep(ENOUGH, Some(3), None);
+        assert_eq!(blind.verdict(), Verdict::Vacuous);
+        assert_eq!(blind.never_judged().count(), 1);
+        assert_eq!(sweep(ENOUGH - 1, None, None).verdict(), Verdict::Held, "a handful of seeds proves nothing");
     }
 }

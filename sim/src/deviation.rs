@@ -18,6 +18,42 @@ pub struct Deviation {
     pub about: &'static str,
     /// Whether upstream behaves like this.
     pub upstream: bool,
+    /// How it is found.
+    pub how: How,
+}
+
+/// How a deviation is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// A claim is violated.
+    Claim,
+    /// A process panics.
+    Crash,
+    /// A statistic moves.
+    Figure,
+    /// By itself nothing is wrong with it; it belongs to the control group.
+    Control,
+    /// It does no harm that a claim could see by itself: tests of the code compare both behaviours.
+    Test,
+}
+
+impl How {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            How::Claim => "claim",
+            How::Crash => "crash",
+            How::Figure => "figure",
+            How::Control => "control",
+            How::Test => "test",
+        }
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
 }
 
 /// The counter's clients decide on what they read first and only refresh the version when they retry.
@@ -28,6 +64,7 @@ const OTHERS: [Deviation; 1] = [Deviation {
     name: COUNTER_DECIDES_ONCE,
     about: "clients of the counter decide on their first read; a retry only refreshes the resourceVersion",
     upstream: false,
+    how: How::Claim,
 }];
 
 /// What each switch of [`ipam_core::byom::Policy`] does. Which switches there are is told there, and a switch that has no row
@@ -68,6 +105,21 @@ const POOL_ABOUT: &[(&str, &str)] = &[
     ("byom-controller-configuration-frozen", "the PeerPod controller keeps the configuration of its first release (B P0, W20)"),
 ];
 
+/// The switches of the pool that no claim finds by themselves.
+const FOUND_OTHERWISE: &[(&str, How)] = &[
+    ("byom-null-map", How::Crash),
+    ("byom-four-attempts", How::Figure),
+    ("byom-select-first", How::Control),
+    ("byom-namespace-not-written", How::Test),
+    ("byom-lenient-settings", How::Test),
+    ("byom-owner-by-pod-name", How::Test),
+    ("byom-stop-on-callers-deadline", How::Test),
+    ("byom-stop-overlooks-start", How::Test),
+    ("byom-controller-trusts-cache", How::Test),
+    ("byom-younger-peer-pod-wins", How::Test),
+    ("byom-controller-configuration-frozen", How::Test),
+];
+
 const ALL_LEN: usize = OTHERS.len() + Policy::DEVIATIONS.len();
 
 /// Every deviation.
@@ -76,7 +128,8 @@ pub const ALL: &[Deviation] = &{
     let mut index = 0;
     while index < Policy::DEVIATIONS.len() {
         let switch = &Policy::DEVIATIONS[index];
-        all[OTHERS.len() + index] = Deviation { name: switch.name, about: about(switch.name), upstream: switch.upstream };
+        all[OTHERS.len() + index] =
+            Deviation { name: switch.name, about: about(switch.name), upstream: switch.upstream, how: how(switch.name) };
         index += 1;
     }
     all
@@ -92,6 +145,18 @@ const fn about(name: &str) -> &'static str {
         row += 1;
     }
     panic!("a switch of the pool's policy has no row in POOL_ABOUT")
+}
+
+/// How a switch of the pool is found: by a claim, unless there is a row that says otherwise.
+const fn how(name: &str) -> How {
+    let mut row = 0;
+    while row < FOUND_OTHERWISE.len() {
+        if same(FOUND_OTHERWISE[row].0.as_bytes(), name.as_bytes()) {
+            return FOUND_OTHERWISE[row].1;
+        }
+        row += 1;
+    }
+    How::Claim
 }
 
 const fn same(a: &[u8], b: &[u8]) -> bool {
@@ -166,6 +231,9 @@ mod tests {
         for (name, about) in POOL_ABOUT {
             assert!(Policy::hardened().switch(name).is_some(), "{name} is no switch of the policy");
             assert!(ALL.iter().any(|deviation| deviation.name == *name && deviation.about == *about));
+        }
+        for (name, how) in FOUND_OTHERWISE {
+            assert!(ALL.iter().any(|deviation| deviation.name == *name && deviation.how == *how), "{name} is no deviation");
         }
     }
 }

@@ -39,7 +39,7 @@ impl Env for SimEnv {
     }
 
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send + 'static {
-        self.rt.sleep(self.rt.clock_of(self.process).to_model(duration))
+        self.rt.sleep_by_clock(self.process, duration)
     }
 
     fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) -> TaskHandle {

@@ -27,6 +27,7 @@ pub mod rt;
 pub mod scenario;
 pub mod selector;
 pub mod story;
+pub mod swarm;
 pub mod testbed;
 pub mod time;
 pub mod trace;

@@ -14,7 +14,7 @@ use crate::claim::ClaimName;
 use crate::cluster::Knobs;
 use crate::cluster::server::ServerDelays;
 use crate::deviation::DeviationName;
-use crate::fault::Fault;
+use crate::fault::{self, Fault};
 use crate::input::{Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::time::{SimTime, Span};
@@ -259,6 +259,19 @@ impl Plan {
         (0..self.cluster.api_servers).map(server_name).chain(self.workload.work().process_names()).collect()
     }
 
+    /// The names of the processes and of the hosts that are not called as one of them.
+    pub fn names(&self) -> Vec<String> {
+        let hosts = (0..self.cluster.api_servers).map(host_name).chain(self.workload.work().host_names());
+        self.process_names().into_iter().chain(hosts).collect()
+    }
+
+    /// The processes and hosts that stay down or cut off when the other faults heal.
+    pub fn lost_for_good(&self) -> BTreeSet<String> {
+        let names = self.names();
+        let for_good = self.fault.iter().filter(|fault| fault::is_for_good(fault));
+        for_good.flat_map(|fault| fault::victims(&fault.kind, &names)).cloned().collect()
+    }
+
     /// What is wrong with the plan as a whole; single values are checked where they are read.
     pub fn problems(&self, source: Source<'_>) -> Problems {
         let mut problems = self.check.problems(source);
@@ -300,8 +313,7 @@ impl Plan {
             return problems;
         }
         problems.append(problems_of_ops(source, &self.op, work));
-        let hosts = (0..self.cluster.api_servers).map(host_name).chain(work.host_names());
-        let names: Vec<String> = self.process_names().into_iter().chain(hosts).collect();
+        let names = self.names();
         for fault in &self.fault {
             problems.append(fault.kind.problems(source, &names));
         }

@@ -1,5 +1,7 @@
 //! Who listens to a run: the digest, the counters, the claims, the meters, and a recording if one is wanted.
 
+use std::collections::BTreeSet;
+
 use ipam_core::Reason;
 use ipam_core::api::Verb;
 use ipam_reports::{Digest as DigestText, Seconds};
@@ -9,7 +11,7 @@ use crate::meter::PoolMeter;
 use crate::plan::Checkpoint;
 use crate::record::{Part, Record};
 use crate::time::SimTime;
-use crate::trace::{Digest, Event, EventKind, Outcome};
+use crate::trace::{Digest, Event, EventKind, FaultChange, Outcome};
 use crate::workload::Note;
 
 /// How often each thing happened.
@@ -38,6 +40,8 @@ pub struct Recorder {
     pub claims: Claims,
     /// Takes figures of the run's BYOM pool, if it has one.
     pub pool: Option<PoolMeter>,
+    /// The faults of the plan that took hold of something, by their position.
+    pub fired: BTreeSet<u32>,
     checkpoints: Vec<Checkpoint>,
     checkpoint_every: u64,
     recording: Option<Vec<Record>>,
@@ -50,6 +54,7 @@ impl Default for Recorder {
             counts: ApiCounts::default(),
             claims: Claims::default(),
             pool: None,
+            fired: BTreeSet::new(),
             checkpoints: Vec::new(),
             checkpoint_every: 64,
             recording: None,
@@ -76,6 +81,7 @@ impl Recorder {
             EventKind::Request { verb, .. } => self.counts.requests += u64::from(verb != Verb::Watch),
             EventKind::Commit { .. } => self.counts.writes += 1,
             EventKind::Answer { outcome: Outcome::Http(_, Reason::Conflict), .. } => self.counts.conflicts += 1,
+            EventKind::Fault { index, change: FaultChange::Fired } => drop(self.fired.insert(index)),
             EventKind::Note { note: Note::RetriesExhausted, .. } => self.counts.retries_exhausted += 1,
             _ => {}
         }

@@ -11,13 +11,14 @@ use crate::cluster::Knobs;
 use crate::cluster::server::ServerDelays;
 use crate::deviation::{self, DeviationName, Profile};
 use crate::draw::{Concern, Draw};
-use crate::fault::{DraftFault, Fault, Window};
+use crate::fault::{ApiServerCrash, DraftFault, Fault, FaultKind, HostDown, Partition, Target, Window};
 use crate::input::kinds::Kinds;
-use crate::input::{Choice, Problem, Problems, Source, With, kinds, toml as input_toml};
+use crate::input::{Choice, Open, Problem, Problems, Source, With, kinds, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::plan::{
     API_SERVERS_MAX, Checks, ClusterPlan, FAULTS_MAX, Op, Plan, SCHEMA, WorkloadPlan, host_name, problems_of_ops, server_name,
 };
+use crate::swarm::{Setting, Swarm, stream_of};
 use crate::time::{SimTime, Span};
 use crate::workload::Draft;
 use crate::workload::byom::burst::BurstDraft;
@@ -61,6 +62,9 @@ pub struct Scenario {
     /// What goes wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<DraftFault>,
+    /// What may go wrong besides: faults of every kind, a different few of them in each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swarm: Option<Swarm>,
     /// What is claimed.
     pub check: Checks,
     /// Variations: the file then stands for each of them, and not for itself.
@@ -106,6 +110,9 @@ pub struct Variant {
     /// See [`Scenario::fault`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Vec<DraftFault>>,
+    /// See [`Scenario::swarm`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swarm: Option<Swarm>,
     /// See [`Scenario::check`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Checks>,
@@ -123,13 +130,28 @@ pub struct Phases {
     pub safety: Choice<Span>,
     /// Faults have healed; what must come true eventually has until then.
     pub liveness: Choice<Span>,
+    /// What heals in between.
+    pub heal: Choice<Heal>,
 }
 
 impl Default for Phases {
     fn default() -> Self {
-        Self { safety: Choice::Is(Span::secs(30)), liveness: Choice::Is(Span::secs(60)) }
+        Self { safety: Choice::Is(Span::secs(30)), liveness: Choice::Is(Span::secs(60)), heal: Choice::Is(Heal::All) }
     }
 }
+
+/// What heals after the safety phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Heal {
+    /// Everything.
+    All,
+    /// A random core: at least one API server and one of the workload's hosts. Each of the others breaks for good in the second half of the
+    /// safety phase with a probability of one half: it goes down, or is cut off.
+    Core,
+}
+
+impl Open for Heal {}
 
 /// A cluster of which values may be open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -289,7 +311,7 @@ impl Scenario {
             return vec![whole.with_profile()];
         }
         let of = |variant: &Variant| {
-            let Variant { name, why, seeds, expect, profile, deviations, excuses, phases, cluster, workload, op, fault, check } =
+            let Variant { name, why, seeds, expect, profile, deviations, excuses, phases, cluster, workload, op, fault, swarm, check } =
                 variant.clone();
             Scenario {
                 name,
@@ -304,6 +326,7 @@ impl Scenario {
                 workload: workload.unwrap_or_else(|| whole.workload.clone()),
                 op: op.unwrap_or_else(|| whole.op.clone()),
                 fault: fault.unwrap_or_else(|| whole.fault.clone()),
+                swarm: swarm.or_else(|| whole.swarm.clone()),
                 check: check.unwrap_or_else(|| whole.check.clone()),
                 variant: Vec::new(),
             }
@@ -346,6 +369,9 @@ impl Scenario {
             let names: Vec<String> = most.process_names().into_iter().chain(most.host_names()).chain(of_servers).collect();
             for fault in &self.fault {
                 problems.append(fault.kind.problems(source, &names));
+            }
+            if let Some(swarm) = &self.swarm {
+                problems.append(swarm.problems(source, &names));
             }
         }
         let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
@@ -431,19 +457,20 @@ impl Scenario {
             op,
             fault: Vec::new(),
         };
-        plan.fault = self.draw_faults(seed, Span(safety), &plan.process_names());
+        plan.fault = self.draw_faults(Span(safety), &plan);
         plan
     }
 
     /// Each row of the scenario draws from a stream of its own, by its kind and its number among the rows of that kind, so that removing
     /// one leaves rows of other kinds as they are.
-    fn draw_faults(&self, seed: u64, safety: Span, names: &[String]) -> Vec<Fault> {
+    fn draw_faults(&self, safety: Span, plan: &Plan) -> Vec<Fault> {
+        let (seed, names) = (plan.seed, plan.names());
         let mut faults = Vec::new();
         let mut rows: BTreeMap<&str, u64> = BTreeMap::new();
         for draft in &self.fault {
             let kind = draft.kind.kind();
             let number = rows.entry(kind).or_default();
-            let stream = kind.bytes().fold(*number, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(7));
+            let stream = stream_of(kind, *number);
             *number += 1;
             let mut draw = Draw::new(seed, Concern::Faults, stream);
             if !draw.chance(draft.common.likelihood.get()) {
@@ -455,14 +482,47 @@ impl Scenario {
                     None => draw.between(std::time::Duration::ZERO, safety.0),
                 };
                 let lasts = draft.common.lasts.draw(&mut draw);
-                let kind = draft.kind.draw(&mut draw, names);
+                let kind = draft.kind.draw(&mut draw, &names);
                 let lasts = (!kind.is_instant()).then_some(lasts);
                 faults.push(With { common: Window { at: SimTime::ZERO + at, lasts }, kind });
             }
         }
+        if let Some(swarm) = &self.swarm {
+            let stake = plan.workload.work().stake(&plan.op);
+            faults.extend(swarm.draw(&Setting { seed, safety, stake: &stake, ops: &plan.op, names: &names }));
+        }
+        let mut draw = Draw::new(seed, Concern::Faults, stream_of("heal", 0));
+        if self.phases.heal.draw(&mut draw) == Heal::Core {
+            let servers: Vec<String> = (0..plan.cluster.api_servers).map(server_name).collect();
+            let hosts = plan.workload.work().stake(&plan.op).hosts;
+            faults.extend(break_for_good(&servers, true, safety, &mut draw));
+            faults.extend(break_for_good(&hosts, false, safety, &mut draw));
+        }
         faults.sort_by_key(|fault| fault.common.at);
         faults
     }
+}
+
+/// Some of these API servers or hosts, but not all, break for good.
+fn break_for_good(names: &[String], servers: bool, safety: Span, draw: &mut Draw) -> Vec<Fault> {
+    let core = crate::draw::below(draw.u64(), names.len().max(1) as u64) as usize;
+    let mut faults = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let (breaks, down, at) = (draw.chance(0.5), draw.chance(0.5), draw.between(safety.0 / 2, safety.0));
+        if number == core || !breaks {
+            continue;
+        }
+        let who = Target::from_text(name);
+        let kind = match (down, servers) {
+            (true, true) => FaultKind::ApiServerCrash(ApiServerCrash { server: who, initializing: Span::secs(1) }),
+            (true, false) => FaultKind::HostDown(HostDown { host: who }),
+            (false, _) => FaultKind::Partition(Partition { from: who, to: Target::any() }),
+        };
+        // What begins when the faults heal does not begin.
+        let at = at.min(safety.0.saturating_sub(std::time::Duration::from_micros(1)));
+        faults.push(With { common: Window { at: SimTime::ZERO + at, lasts: Some(Span::FOREVER) }, kind });
+    }
+    faults
 }
 
 /// The scenario files under `paths`: files as they are, folders with everything in them that ends in `.toml`, by name.

@@ -85,6 +85,9 @@ impl fmt::Display for SimTime {
 pub struct Span(pub Duration);
 
 impl Span {
+    /// Longer than any run: a fault that lasts so long is not healed. Written `forever`.
+    pub const FOREVER: Span = Span::micros(SPAN_MAX_MICROS);
+
     /// A span of whole microseconds.
     pub const fn micros(micros: u64) -> Self {
         Self(Duration::from_micros(micros))
@@ -111,6 +114,9 @@ impl FromStr for Span {
 
     /// Exact decimal arithmetic: floating point would make the meaning of a plan depend on rounding.
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == "forever" {
+            return Ok(Span::FOREVER);
+        }
         let bad = || format!("`{text}` is not {SPAN_FORM}");
         let unit_at = text.find(|c: char| c != '.' && !c.is_ascii_digit()).ok_or_else(bad)?;
         let (number, unit) = text.split_at(unit_at);
@@ -150,6 +156,7 @@ impl fmt::Display for Span {
         let total = micros(self.0);
         let (unit, scale) = match total {
             0 => return f.write_str("0s"),
+            SPAN_MAX_MICROS => return f.write_str("forever"),
             t if t % 1_000 == 0 && t >= 1_000_000 => ("s", 1_000_000),
             t if (1_000..1_000_000).contains(&t) => ("ms", 1_000),
             t if t < 1_000 => ("us", 1),
@@ -192,7 +199,7 @@ impl schemars::JsonSchema for Span {
         "Span".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "description": SPAN_FORM, "pattern": r"^[0-9]+(\.[0-9]+)?(us|µs|ms|s|m|min|h)$" })
+        schemars::json_schema!({ "type": "string", "description": SPAN_FORM, "pattern": r"^[0-9]+(\.[0-9]+)?(us|µs|ms|s|m|min|h)$|^forever$" })
     }
 }
 

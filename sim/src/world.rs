@@ -1,5 +1,6 @@
 //! A run: a plan turned into a cluster, its actors and its faults, and what came of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,6 +69,12 @@ pub struct Outcome {
     pub violations: Vec<Violation>,
     /// Which `sometimes` and `reachable` claims held.
     pub held: Vec<String>,
+    /// The `always` claims, and whether each looked at something that could have been false.
+    pub judged: Vec<(&'static str, bool)>,
+    /// The faults of the plan that took hold of something, by their position.
+    pub fired: BTreeSet<u32>,
+    /// How many writes each process sent, by its name.
+    pub writes: Vec<(Arc<str>, u32)>,
     /// How often each thing happened.
     pub counts: ApiCounts,
     /// What the run did with its BYOM pool, if it has one.
@@ -157,6 +164,7 @@ impl<'a> World<'a> {
         let broken = self.rt.panics().into_iter().find(|panic| !panic.in_core);
         let narrator = wish.recording.then(|| Narrator::new(&self.rt, &self.fabric.registry, &self.plan.fault));
         let ended_at = self.rt.now();
+        let writes = self.fabric.writes();
         let outcome = self.fabric.recorder(|recorder| {
             let (violations, held) = recorder.claims.verdict(&self.plan.excuses);
             let pool = recorder.pool.as_mut().map(|meter| meter.finish(wish.calls.then_some(&self.rt)));
@@ -167,6 +175,9 @@ impl<'a> World<'a> {
                 ended_at,
                 violations,
                 held,
+                judged: recorder.claims.judged(),
+                fired: std::mem::take(&mut recorder.fired),
+                writes,
                 counts: recorder.counts,
                 pool,
                 broken: broken.map(|panic| format!("{} at {}", panic.message, panic.at)),

@@ -462,3 +462,48 @@ fn a_replay_follows_one_thing_and_draws_a_page() {
     let (code, _, err) = followed(&["--html", "no-such-folder/story.html"]);
     assert!(code == 2 && err.contains("cannot write no-such-folder/story.html"), "{err}");
 }
+
+#[test]
+fn every_crash_point_of_a_small_scenario_is_tried() {
+    let folder = Folder::new("crash-points");
+    let (file, out_dir) = (folder.file("small.toml", SMALL), folder.0.display().to_string());
+    let (code, report) = json(&["run", &file, "--every-crash-point", "--format", "json", "--out", &out_dir]);
+    let (scenario, points) = (&report["scenarios"][0], &report["scenarios"][0]["crash_points"]);
+    assert_eq!((code, scenario["violated"].as_u64()), (0, Some(0)), "{report}");
+    let writes: u64 = points["processes"].as_array().unwrap().iter().map(|process| process["writes"].as_u64().unwrap()).sum();
+    assert!(writes >= 6, "two clients make three increments each: {report}");
+    assert_eq!((points["points"].as_u64(), points["tried"].as_u64()), (Some(2 * writes), Some(2 * writes)));
+    assert!(points["reached"].as_u64() > Some(writes), "{report}");
+
+    // A client that decides once loses increments whatever crashes; the plan of such a run replays.
+    let deviating = ["--deviation", "counter-decides-once", "--seeds", "10", "--no-shrink", "--out", &out_dir];
+    let args = [&["run", &file, "--every-crash-point"][..], &deviating[..]].concat();
+    let (code, out, _) = run(&args);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("crash points: ") && out.contains(" the commit of its write "), "{out}");
+    let plan = out.split("plan ").nth(1).unwrap().split_whitespace().next().unwrap();
+    assert!(plan.contains("-client-"), "{out}");
+    let (code, replayed, _) = run(&["replay", plan]);
+    assert!(code == 1 && replayed.contains("as recorded"), "{replayed}");
+}
+
+#[test]
+fn a_fault_that_touches_nothing_makes_a_sweep_vacuous() {
+    let folder = Folder::new("idle-fault");
+    let idle = SMALL.replace("[check]", "[[fault]]\nkind = \"forbidden\"\nclient = \"client-0\"\nresource = \"pods\"\n[check]");
+    let file = folder.file("idle.toml", &idle);
+    let (code, out, _) = run(&["run", &file, "--seeds", "20"]);
+    assert_eq!(code, 4, "{out}");
+    assert!(out.contains("forbidden    did nothing in any of 20 plans"), "{out}");
+    let (code, out, _) = run(&["run", &file, "--seeds", "19"]);
+    assert_eq!(code, 0, "who runs a handful of seeds is not bothered: {out}");
+}
+
+#[test]
+fn a_claim_with_nothing_to_judge_makes_a_sweep_vacuous() {
+    let folder = Folder::new("blind-claim");
+    let blind = SMALL.replace("[\"no-increment-is-lost\"]", "[\"no-increment-is-lost\", \"no-address-has-two-holders\"]");
+    let (code, out, _) = run(&["run", &folder.file("blind.toml", &blind), "--seeds", "20"]);
+    assert_eq!(code, 4, "{out}");
+    assert!(out.contains("no-address-has-two-holders    had nothing to judge in 20 seeds"), "{out}");
+}

@@ -10,7 +10,7 @@ use super::decide::{Answer, Command, Found, PodName, Refusal};
 use super::driver::{Budget, Context, Effort, Outcome, VmPool};
 use super::error::{PoolError, ReadError};
 use super::observer::Releaser;
-use super::owners::Owners;
+use super::owners::{NotOwned, Owners};
 use super::vm::{VmAccess, VmError};
 use crate::client::Client;
 use crate::env::Env;
@@ -127,6 +127,10 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
                 let written = self.overwrite(document, &mut budget, effort).await;
                 drop(guard);
                 return written.map_err(PoolError::Allocating).and(answer).map(|address| (address, record));
+            }
+            // The mutex orders this with the release of a StopVM: whoever comes second sees the other.
+            if !self.owners.wants(id) {
+                return Err(PoolError::NotOwned(NotOwned::Unwanted));
             }
             match self.write(&snapshot, document.into(), &budget, effort).await {
                 Ok(()) => return answer.map(|address| (address, record)),

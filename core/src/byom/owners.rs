@@ -34,6 +34,13 @@ pub trait Owners: Clone + Send + Sync + 'static {
         async { Ok(()) }
     }
 
+    /// Whether anybody still wants an address under `id`. Asked before a record is written: once its sandbox was stopped, and what it
+    /// had was released, a call that is still on its way must not bring the record back.
+    fn wants(&self, id: &Arc<str>) -> bool {
+        let _ = id;
+        true
+    }
+
     /// An allocation was rolled back: `released` tells whether its record is gone. If it is not, somebody else has to go
     /// on with it.
     fn disown(&self, id: &Arc<str>, released: bool) -> impl Future<Output = ()> + Send {

@@ -1,14 +1,30 @@
 //! The claims of a run at work.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipam_core::api::Verb;
 use ipam_reports::Seconds;
-use ipam_reports::finding::Violation;
+use ipam_reports::finding::{Kind, Violation};
 
 use super::findings::Findings;
 use super::pool::{PoolClaim, View};
 use super::{ALL, Claim, ClaimDef, ClaimName, Context, Make};
-use crate::rt::Rt;
+use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
-use crate::trace::{Event, Interest};
+use crate::trace::{Event, EventKind, Interest, Outcome};
+use crate::workload::OutOfReach;
+
+/// How many processes tell their last error when something does not come true.
+const REASONS_MAX: usize = 4;
+
+/// How a call ended, in words.
+fn told(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Ok => "ok".to_owned(),
+        Outcome::Http(code, reason) => format!("{code} {reason:?}"),
+        Outcome::Transport(error) => error.to_string(),
+    }
+}
 
 struct Watching {
     def: &'static ClaimDef,
@@ -40,6 +56,12 @@ pub struct Claims {
     pub(super) findings: Findings,
     /// What the claims about a pool know of it, if there are such.
     pool: Option<Box<View>>,
+    /// Who is down or cut off for good.
+    lost: Vec<String>,
+    /// The last error of each process: when, what it had asked, how that ended.
+    errors: BTreeMap<ProcessId, (SimTime, Verb, Outcome)>,
+    /// For names; only where there is something to wait for.
+    rt: Option<Rt>,
 }
 
 impl Claims {
@@ -50,11 +72,14 @@ impl Claims {
         let named = check.always.iter().chain(&check.sometimes).map(ClaimName::def).filter(|def| def.name != "no-process-panics");
         let unbounded = always_on.chain(named).map(|def| (def, None));
         let bounded = check.eventually.iter().map(|eventually| (eventually.claim.def(), Some(context.plan.heal_at + eventually.within.0)));
-        let mut claims = Self::default();
+        let names = context.plan.lost_for_good();
+        let pods = if names.is_empty() { BTreeSet::new() } else { context.plan.workload.work().pods_on(&context.plan.op, &names) };
+        let out_of_reach = OutOfReach { names, pods };
+        let mut claims = Self { lost: out_of_reach.names.iter().cloned().collect(), rt: Some(context.rt.clone()), ..Self::default() };
         for (def, bound) in unbounded.chain(bounded) {
             match def.make {
                 Make::Events(make) => claims.watch_events(def, bound, make(context)),
-                Make::Pool(make) => claims.watch_pool(def, bound, make(), context.rt),
+                Make::Pool(make) => claims.watch_pool(def, bound, make(), context.rt, &out_of_reach),
             }
         }
         claims
@@ -64,15 +89,27 @@ impl Claims {
         self.watch(Watching { def, interest: claim.interest(), bound, judge: Judge::Events(claim) });
     }
 
-    fn watch_pool(&mut self, def: &'static ClaimDef, bound: Option<SimTime>, claim: Box<dyn PoolClaim>, rt: &Rt) {
-        self.pool.get_or_insert_with(|| Box::new(View::new(rt)));
+    fn watch_pool(
+        &mut self,
+        def: &'static ClaimDef,
+        bound: Option<SimTime>,
+        claim: Box<dyn PoolClaim>,
+        rt: &Rt,
+        out_of_reach: &OutOfReach,
+    ) {
+        self.pool.get_or_insert_with(|| Box::new(View::new(rt, out_of_reach.clone())));
         self.watch(Watching { def, interest: View::INTEREST, bound, judge: Judge::Pool(claim) });
     }
 
     fn watch(&mut self, watching: Watching) {
         self.interest = self.interest.and(watching.interest);
+        if watching.bound.is_some() {
+            // For the reasons.
+            self.interest = self.interest.and(Interest::ANSWER);
+        }
         self.watching.push(watching);
         self.findings.held.push(false);
+        self.findings.judged.push(false);
         self.findings.kept.push([0; 2]);
     }
 
@@ -83,6 +120,11 @@ impl Claims {
             return;
         }
         self.findings.at = event.at;
+        if let EventKind::Answer { client, verb, outcome, .. } = event.kind
+            && outcome != Outcome::Ok
+        {
+            self.errors.insert(client, (event.at, verb, outcome));
+        }
         let pool = self.pool.as_deref_mut().and_then(|view| view.see(event).map(|seen| (seen, &*view)));
         for (index, watching) in self.watching.iter_mut().enumerate() {
             self.findings.current = index;
@@ -108,9 +150,26 @@ impl Claims {
         for (index, watching) in self.watching.iter().enumerate().filter(|(_, watching)| watching.bound == Some(now)) {
             if let Some(missing) = watching.pending(self.pool.as_deref()) {
                 self.findings.current = index;
-                self.findings.violated(|| vec![missing]);
+                let reasons = self.reasons();
+                self.findings.violated(|| [vec![missing], reasons].concat());
             }
         }
+    }
+
+    /// What may keep somebody waiting: who is gone for good, and what the processes met last.
+    fn reasons(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.lost.is_empty() {
+            lines.push(format!("down or cut off for good: {}", self.lost.join(", ")));
+        }
+        let mut errors: Vec<_> = self.errors.iter().collect();
+        errors.sort_by_key(|(process, (at, ..))| (std::cmp::Reverse(*at), **process));
+        let name = |process: ProcessId| self.rt.as_ref().map(|rt| rt.process_name(process)).unwrap_or_default();
+        let line = |(process, (at, verb, outcome)): (&ProcessId, &(SimTime, Verb, Outcome))| {
+            format!("the last error of {}: {} -> {} at {at}", name(*process), format!("{verb:?}").to_lowercase(), told(*outcome))
+        };
+        lines.extend(errors.into_iter().take(REASONS_MAX).map(line));
+        lines
     }
 
     /// One claim about a pool, for its tests.
@@ -119,7 +178,7 @@ impl Claims {
         let mut claims = Self::default();
         match def.make {
             Make::Events(_) => panic!("{} is no claim about a pool", def.name),
-            Make::Pool(make) => claims.watch_pool(def, None, make(), rt),
+            Make::Pool(make) => claims.watch_pool(def, None, make(), rt, &OutOfReach::default()),
         }
         claims
     }
@@ -128,6 +187,12 @@ impl Claims {
     #[cfg(test)]
     pub(super) fn pending(&self) -> Vec<String> {
         self.watching.iter().filter_map(|watching| watching.pending(self.pool.as_deref())).collect()
+    }
+
+    /// The `always` claims, and whether each looked at something that could have been false.
+    pub fn judged(&self) -> Vec<(&'static str, bool)> {
+        let always = self.watching.iter().zip(&self.findings.judged).filter(|(watching, _)| watching.def.kind == Kind::Always);
+        always.map(|(watching, &judged)| (watching.def.name, judged)).collect()
     }
 
     /// What was violated, by time, and which `sometimes` and `reachable` claims held.

@@ -1,5 +1,7 @@
 //! Claims about the counter (see [`crate::workload::counter`]).
 
+use std::collections::BTreeSet;
+
 use ipam_core::FxHashMap;
 use ipam_core::byom::PoolConfigMap;
 
@@ -39,6 +41,7 @@ impl Claim for NoIncrementIsLost {
                 self.lowered_outside |= counter(before) > counter(after) && is_outsider(&self.rt, client);
             }
             EventKind::Note { process, note: &Note::Counted { value } } => {
+                findings.judged();
                 let Some((first, since)) = self.acknowledged.insert(value, (process, event.at)) else { return };
                 let rt = &self.rt;
                 let detail = || {
@@ -95,6 +98,7 @@ impl Claim for CounterNeverGoesBack {
             return;
         }
         let value = counter(Some(after));
+        findings.judged();
         if value < self.last {
             let (rt, last) = (&self.rt, self.last);
             let detail = || {
@@ -112,13 +116,18 @@ impl Claim for CounterNeverGoesBack {
 
 /// Every increment of the plan has come to an end.
 pub(super) struct EveryIncrementEnds {
+    rt: Rt,
+    /// Clients that are down or cut off for good: nobody waits for theirs.
+    lost: BTreeSet<String>,
     planned: usize,
     ended: usize,
 }
 
 impl EveryIncrementEnds {
     pub(super) fn new(context: &Context<'_>) -> Self {
-        Self { planned: context.plan.op.len(), ended: 0 }
+        let lost = context.plan.lost_for_good();
+        let planned = context.plan.op.iter().filter(|op| !lost.contains(&op.common.actor)).count();
+        Self { rt: context.rt.clone(), lost, planned, ended: 0 }
     }
 }
 
@@ -128,7 +137,9 @@ impl Claim for EveryIncrementEnds {
     }
 
     fn observe(&mut self, event: &Event<'_>, _: &mut Findings) {
-        if let EventKind::Note { note: Note::Counted { .. } | Note::LeftOpen, .. } = event.kind {
+        if let EventKind::Note { note: Note::Counted { .. } | Note::LeftOpen, process } = event.kind
+            && (self.lost.is_empty() || !self.lost.contains(&*self.rt.process_name(process)))
+        {
             self.ended += 1;
         }
     }

@@ -16,6 +16,8 @@ pub struct Findings {
     pub(super) violations: Vec<(usize, Found)>,
     /// For each claim.
     pub(super) held: Vec<bool>,
+    /// For each claim: whether it looked at something that could have been false.
+    pub(super) judged: Vec<bool>,
     /// For each claim: without and with an excuse.
     pub(super) kept: Vec<[usize; 2]>,
 }
@@ -38,7 +40,14 @@ impl Findings {
         self.found(Some(excuse), detail);
     }
 
+    /// The claim that observes looks at something that could break it. An `always` claim that never says this in a sweep has shown
+    /// nothing by holding.
+    pub fn judged(&mut self) {
+        self.judged[self.current] = true;
+    }
+
     fn found(&mut self, excuse: Option<&'static str>, detail: impl FnOnce() -> Vec<String>) {
+        self.judged();
         let kept = &mut self.kept[self.current][usize::from(excuse.is_some())];
         if *kept < KEPT_PER_CLAIM {
             *kept += 1;
@@ -50,7 +59,7 @@ impl Findings {
     /// For the test of one claim.
     #[cfg(test)]
     pub(super) fn of_one_claim() -> Self {
-        Self { kept: vec![[0; 2]], held: vec![false], ..Self::default() }
+        Self { kept: vec![[0; 2]], held: vec![false], judged: vec![false], ..Self::default() }
     }
 
     /// What the last violation tells.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ipam_reports::SeedRange;
+use ipam_reports::matrix::FOUND_WITHIN;
 
 use crate::deviation::Profile;
 use crate::story::Subject;
@@ -45,6 +46,8 @@ pub enum Verb {
     Replay(ReplayArgs),
     /// Make a failing plan smaller, and say what its failure needs
     Shrink(ShrinkArgs),
+    /// See how soon each known deviation is noticed: the kill matrix
+    Selftest(SelftestArgs),
     /// Show what there is: scenarios, claims, faults, deviations
     List(ListArgs),
     /// Validate scenarios, plans and manifests without running them
@@ -101,6 +104,9 @@ pub struct RunArgs {
     /// The behaviour to run: hardened, or as upstream is
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub profile: Option<Profile>,
+    /// Instead of seeds: a crash at each write of each process, in the plan of one seed
+    #[arg(long, conflicts_with = "shard")]
+    pub every_crash_point: bool,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
@@ -217,6 +223,64 @@ Examples:
   ipam-sim shrink old.toml --claim no-increment-is-lost --out small.toml --budget 5m
 
 The same plan gives the same smaller plan, unless time cuts it off.";
+
+/// Arguments of `selftest`.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(after_help = SELFTEST_EXAMPLES)]
+pub struct SelftestArgs {
+    /// Scenario files, or folders of them: negative ones, swarms and the folder `control`
+    #[arg(value_name = "PATH", default_value = "scenarios")]
+    pub paths: Vec<PathBuf>,
+    /// Only this deviation, and no control group; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub deviation: Vec<String>,
+    /// The most seeds of a range; each ends with its first find
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = FOUND_WITHIN)]
+    pub seeds: u64,
+    /// How many disjoint ranges of seeds
+    #[arg(long, value_name = "R", value_parser = positive, default_value_t = 3)]
+    pub ranges: u64,
+    /// Stop after this much real time; what did not run is not judged
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Span>,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// Where to write kill-matrix.csv [default: target/ipam-sim]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Leave the failures as large as they are
+    #[arg(long)]
+    pub no_shrink: bool,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+impl Default for SelftestArgs {
+    fn default() -> Self {
+        Self {
+            paths: vec![PathBuf::from("scenarios")],
+            deviation: Vec::new(),
+            seeds: FOUND_WITHIN,
+            ranges: 3,
+            budget: None,
+            jobs: None,
+            out: None,
+            no_shrink: false,
+            format: Format::Text,
+        }
+    }
+}
+
+const SELFTEST_EXAMPLES: &str = "\
+Examples:
+  ipam-sim selftest
+  ipam-sim selftest --deviation byom-decide-once --seeds 200 --ranges 10
+  ipam-sim selftest --budget 60s --format json > matrix.json
+
+Fails (1) if a deviation that a claim or a crash must find is not found within 2000 seeds, if fewer than
+two thirds of them are found within 200, or if a claim reports one of the control group.";
 
 /// Arguments of `list`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]

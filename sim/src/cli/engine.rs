@@ -2,11 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, GateReport, ListReport, ReplayReport, RunReport, ShrinkReport, exit};
-
-use super::args::{CheckArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, ShrinkArgs};
+use super::args::{CheckArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::Progress;
+use ipam_reports::replay::TraceLine;
+use ipam_reports::{CheckReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport, exit};
 
 /// Does what the verbs ask for. It prints nothing and never ends the process.
 ///
@@ -26,6 +25,9 @@ pub trait Engine: Sync {
     /// Does everything that CI needs within a budget. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what
     /// it has, marked as interrupted.
     fn gate(&self, args: &GateArgs, progress: &Progress) -> Result<GateReport, CliError>;
+
+    /// Tries every deviation and the control group. Called on a thread of its own; when [`Progress::stop_requested`] it ends with what it has.
+    fn selftest(&self, args: &SelftestArgs, progress: &Progress) -> Result<MatrixReport, CliError>;
 
     /// Lists what [`ListArgs::wants`].
     fn list(&self, args: &ListArgs) -> Result<ListReport, CliError>;

@@ -27,7 +27,7 @@ use serde::Serialize;
 pub use self::engine::{CliError, Engine};
 pub use self::progress::{Progress, SeedCounter};
 
-use self::args::{CheckArgs, Cli, CompletionsArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, ShrinkArgs, Verb};
+use self::args::{CheckArgs, Cli, CompletionsArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb};
 use self::text::Paint;
 
 /// The stack of a thread that runs plans. Without optimisation the futures of a run, polled one inside the other, and the report of a panic
@@ -84,6 +84,7 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, engine: &dyn Engine, c
         Verb::Run(args) => run(args, engine, console),
         Verb::Replay(args) => replay(args, engine, console),
         Verb::Shrink(args) => shrink(args, engine, console),
+        Verb::Selftest(args) => selftest(args, engine, console),
         Verb::List(args) => list(args, engine, console),
         Verb::Check(args) => check(args, engine, console),
         Verb::Gate(args) => gate::gate(args, engine, console),
@@ -235,6 +236,16 @@ fn shrink(args: &ShrinkArgs, engine: &dyn Engine, console: &mut Console<'_>) -> 
     }
     let report = watched(&progress, console, |progress| engine.shrink(args, progress))?;
     print(console, args.format, &report, text::shrink)?;
+    Ok(report.exit_code)
+}
+
+fn selftest(args: &SelftestArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = Progress::default();
+    if console.interrupts {
+        stop_on_interrupt(&progress)?;
+    }
+    let report = watched(&progress, console, |progress| engine.selftest(args, progress))?;
+    print(console, args.format, &report, text::selftest)?;
     Ok(report.exit_code)
 }
 

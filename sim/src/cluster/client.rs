@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ipam_core::api::{Reply, Request, TransportError, Verb, WatchEvent, WatchOptions};
 use ipam_core::{ApiError, Client, Object, Status, WatchStream};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::exchange::{Exchange, Phase, Reply as Answered, Ticket};
@@ -60,6 +61,8 @@ pub(crate) struct Connection {
     attempts: AtomicUsize,
     /// How often it broke. All requests and watches on it break together, and it is replaced once.
     pub(super) breaks: AtomicUsize,
+    /// Since when requests on it end without an answer because nothing gets through.
+    silent: Mutex<Option<SimTime>>,
 }
 
 /// Hands the request over when the caller goes away before the answer.
@@ -165,6 +168,19 @@ impl SimClient {
         self.connect_to(draw.below(servers) as usize);
     }
 
+    /// Whether a connection on which a request that began then got no answer in time is found dead by now: its pings are not answered
+    /// either, however short the requests' own deadlines are (K §2.5, §4.4).
+    fn is_silent(&self, server: usize, began: SimTime) -> bool {
+        let cut = {
+            let mut state = self.fabric.lock();
+            let process = state.servers[server].process;
+            state.net.is_cut(self.process, process) || state.net.is_cut(process, self.process)
+        };
+        let mut silent = self.connection.silent.lock();
+        *silent = if cut { Some(silent.unwrap_or(began)) } else { None };
+        silent.is_some_and(|since| self.fabric.rt.now() >= since + KEEPALIVE)
+    }
+
     /// When the caller gives up, by the clock of its host.
     fn deadline(&self, timeout: Option<Duration>) -> SimTime {
         timeout.map_or(SimTime::NEVER, |timeout| self.fabric.rt.now() + self.fabric.rt.clock_of(self.process).to_model(timeout))
@@ -231,10 +247,18 @@ impl SimClient {
         let verb = request.op.verb();
         let (kind, key, call) = (request.kind, request.op.key().cloned(), request.call);
         let deadline = self.deadline(timeout);
+        let began = fabric.rt.now();
         let result = self.exchange_until(request, server, deadline).await;
-        if let Err(ApiError::Transport(error)) = &result
-            && *error != TransportError::Deadline
-        {
+        let broken = match &result {
+            Err(ApiError::Transport(TransportError::Deadline)) => self.is_silent(server, began),
+            Err(ApiError::Transport(_)) => true,
+            _ => {
+                *self.connection.silent.lock() = None;
+                false
+            }
+        };
+        if broken {
+            *self.connection.silent.lock() = None;
             self.reconnect(breaks);
         }
         let outcome = Outcome::of(&result);

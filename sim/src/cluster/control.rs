@@ -338,6 +338,13 @@ impl Fabric {
         self.lock().write_points.push(point);
     }
 
+    /// How many writes each process has sent, by its name.
+    pub fn writes(&self) -> Vec<(Arc<str>, u32)> {
+        let mut writes: Vec<(ProcessId, u32)> = self.lock().writes.iter().map(|(&process, &count)| (process, count)).collect();
+        writes.sort_unstable();
+        writes.into_iter().map(|(process, count)| (self.rt.process_name(process), count)).collect()
+    }
+
     /// Removes the crash points.
     pub fn clear_write_points(&self) {
         self.lock().write_points.clear();

@@ -9,6 +9,7 @@ use crate::cli::CliError;
 use crate::cli::args::{ListArgs, What};
 use crate::input::Problems;
 use crate::scenario::{self, Scenario};
+use crate::swarm::{PATTERNS, Pattern};
 use crate::{deviation, fault};
 
 /// Lists what was asked for.
@@ -33,11 +34,20 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
             parameters: info.parameters.into_iter().map(|(name, default)| Parameter { name: name.to_owned(), default }).collect(),
             event: info.event.to_owned(),
         };
-        report.faults = Some(fault::vocabulary().into_iter().map(entry).collect());
+        let pattern = |pattern: &Pattern| FaultEntry {
+            name: pattern.name().to_owned(),
+            about: pattern.about().to_owned(),
+            parameters: Vec::new(),
+            event: format!("only in a swarm, as {} (K §9.1)", pattern.faults()),
+        };
+        report.faults = Some(fault::vocabulary().into_iter().map(entry).chain(PATTERNS.iter().map(pattern)).collect());
     }
     if args.wants(What::Deviations) {
-        let entry =
-            |deviation: &deviation::Deviation| DeviationEntry { name: deviation.name.to_owned(), about: deviation.about.to_owned() };
+        let entry = |deviation: &deviation::Deviation| DeviationEntry {
+            name: deviation.name.to_owned(),
+            about: deviation.about.to_owned(),
+            how: deviation.how.to_string(),
+        };
         report.deviations = Some(deviation::ALL.iter().map(entry).collect());
     }
     Ok(report)

@@ -1,22 +1,23 @@
 //! The verbs of the command line, carried out.
 
 mod check;
+mod crash_points;
 mod gate;
 mod list;
 mod load;
 mod replay;
+mod selftest;
 mod shrink;
 mod sweep;
 mod tables;
 
 use std::ops::ControlFlow;
 
-use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, GateReport, ListReport, ReplayReport, RunReport, ShrinkReport};
-
-use crate::cli::args::{CheckArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, ShrinkArgs};
+use crate::cli::args::{CheckArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
+use ipam_reports::replay::TraceLine;
+use ipam_reports::{CheckReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
 
 /// Which build this is: digests are comparable within one build.
 pub const BUILD: &str = env!("IPAM_SIM_BUILD");
@@ -39,6 +40,10 @@ impl Engine for Simulator {
 
     fn gate(&self, args: &GateArgs, progress: &Progress) -> Result<GateReport, CliError> {
         gate::gate(args, progress)
+    }
+
+    fn selftest(&self, args: &SelftestArgs, progress: &Progress) -> Result<MatrixReport, CliError> {
+        selftest::selftest(args, progress)
     }
 
     fn list(&self, args: &ListArgs) -> Result<ListReport, CliError> {

@@ -6,6 +6,7 @@
 //! ```
 //! Workers share a counter of chunks and nothing else. Passing seeds build no text.
 
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +17,14 @@ use ipam_reports::rows::Rows;
 use ipam_reports::run::{Allocations, Api, LISTED_MAX};
 use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord, Shards};
 
-use super::BUILD;
 use super::load::{self, Ready};
 use super::shrink::Explainer;
 use super::tables::{ReleaseOnPanic, Tables};
+use super::{BUILD, crash_points};
 use crate::claim::ClaimName;
 use crate::cli::args::RunArgs;
 use crate::cli::{CliError, Progress, STACK, SeedCounter};
+use crate::input::kinds::Kinds;
 use crate::plan::{Plan, hash_text};
 use crate::world::{Outcome, Stage, Wish, run as run_plan};
 
@@ -61,6 +63,13 @@ pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliE
             let now = Instant::now();
             now + deadline.saturating_duration_since(now) / (total - number)
         });
+        if args.every_crash_point {
+            results.push(every_crash_point(ready, args, jobs, until, progress, &mut explainer)?);
+            if progress.stop_requested() {
+                break;
+            }
+            continue;
+        }
         let mut result = sweep(ready, range, jobs, until, progress, tables.as_ref());
         if let (Some(tables), Some(out)) = (&tables, &args.out) {
             tables.finish_scenario().map_err(|error| unwritable(out, &error))?;
@@ -82,6 +91,32 @@ pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliE
 /// How many workers: those asked for, or one per core.
 pub(super) fn jobs(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Runs every crash point of a scenario, in the plan of its first seed unless the user asks for more.
+fn every_crash_point(
+    ready: &Ready,
+    args: &RunArgs,
+    jobs: usize,
+    until: Option<Instant>,
+    progress: &Progress,
+    explainer: &mut Explainer<'_>,
+) -> Result<ScenarioResult, CliError> {
+    let mut result = empty_result(ready);
+    // `sometimes` claims are about whole sweeps; runs must not name any then.
+    let Some(range) = args.seed_range(1).map_err(CliError::usage)? else { return Ok(result) };
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
+    let mut scenario = ready.scenario.clone();
+    scenario.check.sometimes.clear();
+    let ready = Ready {
+        file: ready.file.clone(),
+        stage: Stage { registry: ready.stage.registry.clone(), objects: ready.stage.objects.clone() },
+        scenario,
+    };
+    result.sometimes.clear();
+    let (mut result, plans) = crash_points::sweep(&ready, result, range, jobs, until, progress);
+    crash_points::write_failures(&mut result, plans, &ready, &out, explainer);
+    Ok(result)
 }
 
 fn unwritable(out: &Path, error: &std::io::Error) -> CliError {
@@ -173,14 +208,28 @@ pub(super) fn sweep(
 }
 
 /// Runs one seed and counts it. Returns whether something was violated.
-fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, rows: Option<&mut Rows>) -> bool {
+fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Option<&mut Rows>) -> bool {
     let plan = ready.scenario.draw(seed);
     let wish = Wish { calls: rows.is_some(), ..Wish::default() };
-    match run_seed(&plan, &ready.stage, wish) {
+    let outcome = run_seed(&plan, &ready.stage, wish);
+    record_of(&plan, seed, outcome, |record| {
+        let violated = record.violations.iter().any(|violation| violation.excuse.is_none()) || !record.problems.is_empty();
+        if let Some(rows) = rows.as_mut().filter(|_| record.problems.is_empty()) {
+            let workload = serde_json::to_string(&plan.workload).unwrap_or_default();
+            rows.add(&ready.scenario.name, &workload, &record);
+        }
+        result.add(record);
+        violated
+    })
+}
+
+/// What a run tells the result of its scenario, under the number `seed`, handed to `keep`.
+pub(super) fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, String>, keep: impl FnOnce(SeedRecord<'_>) -> T) -> T {
+    match outcome {
         Ok(outcome) => {
-            let violated = outcome.violations.iter().any(|violation| violation.excuse.is_none());
+            let faults = fired_kinds(plan, &outcome);
             let pool = outcome.pool.as_ref().map(|pool| pool.counts).unwrap_or_default();
-            let record = SeedRecord {
+            keep(SeedRecord {
                 seed,
                 digest: outcome.digest,
                 simulated: Seconds::from_micros(outcome.ended_at.as_micros()),
@@ -199,21 +248,25 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, rows: Option<
                 events: outcome.events,
                 violations: outcome.violations,
                 held: &outcome.held,
+                faults: &faults,
+                judged: &outcome.judged,
                 ..SeedRecord::default()
-            };
-            if let Some(rows) = rows {
-                let workload = serde_json::to_string(&plan.workload).unwrap_or_default();
-                rows.add(&ready.scenario.name, &workload, &record);
-            }
-            result.add(record);
-            violated
+            })
         }
         Err(message) => {
             let problem = Problem { seed, kind: ProblemKind::Harness, message, plan: None };
-            result.add(SeedRecord { seed, problems: vec![problem], ..SeedRecord::default() });
-            true
+            keep(SeedRecord { seed, problems: vec![problem], ..SeedRecord::default() })
         }
     }
+}
+
+/// The kinds of faults of a plan, each once, and whether one of the kind took hold of something in its run.
+fn fired_kinds(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, bool)> {
+    let mut kinds: BTreeMap<&'static str, bool> = BTreeMap::new();
+    for (index, fault) in (0..).zip(&plan.fault) {
+        *kinds.entry(fault.kind.kind()).or_default() |= outcome.fired.contains(&index);
+    }
+    kinds.into_iter().collect()
 }
 
 /// Runs each listed failure again, writes its plan, and has the first failure of each claim explained.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::hold::{Grip, let_go, seize};
-use super::{Fault, FaultKind};
+use super::{Fault, FaultKind, is_for_good};
 use crate::cluster::{Fabric, WritePoint};
 use crate::rt::ProcessId;
 use crate::time::SimTime;
@@ -44,6 +44,9 @@ impl Faults {
                     fabric.add_write_point(WritePoint { fault: index, client: process, nth: point.nth, after_commit });
                 }
                 continue;
+            }
+            if let FaultKind::ClockDrift(drift) = &fault.kind {
+                drift.host.hosts(&fabric.rt).into_iter().for_each(|host| fabric.rt.follow_clock(host));
             }
             let begin = faults.clone();
             fabric.rt.at(fault.common.at, move || begin.begin(index, None));
@@ -85,6 +88,10 @@ impl Faults {
         let held_down: Vec<ProcessId> =
             self.active.lock().iter().flat_map(|active| &active.grips).filter_map(|grip| grip.holds_down()).collect();
         let grips = seize(&self.fabric, index, &fault.kind, victim, &held_down);
+        let took_hold = grips.iter().any(Grip::is_felt) || fault.kind.is_instant() && grips.is_empty();
+        if took_hold && !matches!(fault.kind, FaultKind::Crash(_) | FaultKind::CrashAtWrite(_) if grips.is_empty()) {
+            self.fabric.recorder(|recorder| recorder.fired.insert(index));
+        }
         let Some(lasts) = self.lasts(fault) else { return };
         self.active.lock().push(Active { index, since, victim, grips });
         if since + lasts < self.heal_at {
@@ -107,16 +114,26 @@ impl Faults {
             (ended, active.iter().flat_map(|active| &active.grips).copied().collect::<Vec<Grip>>())
         };
         for grip in ended.grips {
+            if grip.met_a_message(&self.fabric) {
+                self.fabric.recorder(|recorder| recorder.fired.insert(ended.index));
+            }
             let_go(&self.fabric, grip, &others);
         }
         self.record(ended.index, FaultChange::Ended);
     }
 
-    /// Ends everything that still holds. Crash points that were not reached are void.
+    /// Whether a fault stays when the others heal.
+    fn is_for_good(&self, index: u32) -> bool {
+        is_for_good(&self.plan[index as usize])
+    }
+
+    /// Ends everything that still holds, but for what lasts forever. Crash points that were not reached are void.
     pub fn heal(&self) {
         self.fabric.clear_write_points();
-        while !self.active.lock().is_empty() {
-            self.end(0);
+        loop {
+            let position = self.active.lock().iter().position(|active| !self.is_for_good(active.index));
+            let Some(position) = position else { return };
+            self.end(position);
         }
     }
 }

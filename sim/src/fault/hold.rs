@@ -64,6 +64,16 @@ impl Grip {
         }
     }
 
+    /// Whether having taken hold is all there is to it. What waits for messages or requests has done nothing before one comes.
+    pub(super) fn is_felt(&self) -> bool {
+        !matches!(self, Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_))
+    }
+
+    /// Whether this is a network rule, and somebody used a link that it is about.
+    pub(super) fn met_a_message(&self, fabric: &Fabric) -> bool {
+        matches!(self, Grip::Rule(rule) if fabric.network(|net| net.was_met(*rule)))
+    }
+
     /// Whether both keep the same part of the world, perhaps in different states.
     fn is_on_the_same(&self, other: &Grip) -> bool {
         match (self, other) {

@@ -103,13 +103,37 @@ pub struct Window {
     /// Since the beginning of the run.
     #[schemars(with = "Span")]
     pub at: SimTime,
-    /// How long; unset = until the faults heal. Ignored by faults that are over at once.
+    /// How long; unset = until the faults heal, and `forever` outlasts that. Ignored by faults that are over at once.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
 }
 
 /// A fault of a plan.
 pub type Fault = With<Window, FaultKind>;
+
+/// Whether a fault stays when the others heal: it lasts forever.
+pub fn is_for_good(fault: &Fault) -> bool {
+    match &fault.kind {
+        FaultKind::Crash(crash) => crash.down >= Span::FOREVER,
+        FaultKind::CrashAtWrite(crash) => crash.down >= Span::FOREVER,
+        kind => !kind.is_instant() && fault.common.lasts.is_some_and(|lasts| lasts >= Span::FOREVER),
+    }
+}
+
+/// Who is down or cut off by a fault: processes and hosts, of `names`.
+pub(crate) fn victims<'a>(fault: &FaultKind, names: &'a [String]) -> impl Iterator<Item = &'a String> {
+    let target = match fault {
+        FaultKind::Crash(fault) => Some(&fault.process),
+        FaultKind::CrashAtWrite(fault) => Some(&fault.process),
+        FaultKind::Pause(fault) => Some(&fault.process),
+        FaultKind::HostDown(fault) => Some(&fault.host),
+        FaultKind::ApiServerCrash(fault) => Some(&fault.server),
+        FaultKind::Partition(fault) => Some(&fault.from),
+        _ => None,
+    };
+    let target = target.cloned();
+    names.iter().filter(move |name| target.as_ref().is_some_and(|target| target.matches(name)))
+}
 
 /// How often a scenario's fault occurs in a run, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

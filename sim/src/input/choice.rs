@@ -551,7 +551,7 @@ mod tests {
     #[test]
     fn schemas_show_every_form() {
         let schema = serde_json::to_value(schemars::schema_for!(Choice<Span>)).unwrap();
-        insta::assert_snapshot!(serde_json::to_string(&schema).unwrap(), @r##"{"$defs":{"Span":{"description":"a duration such as 250us, 1.5ms, 30s, 5m or 2h","pattern":"^[0-9]+(\\.[0-9]+)?(us|µs|ms|s|m|min|h)$","type":"string"}},"$schema":"https://json-schema.org/draft/2020-12/schema","anyOf":[{"$ref":"#/$defs/Span"},{"description":"a range, both ends included: 2s..8s","pattern":"^\\s*([0-9]+(\\.[0-9]+)?(us|µs|ms|s|m|min|h))\\s*\\.\\.\\s*([0-9]+(\\.[0-9]+)?(us|µs|ms|s|m|min|h))\\s*$","type":"string"},{"description":"one of these","items":{"$ref":"#/$defs/Span"},"minItems":1,"type":"array"}],"title":"ChoiceOfSpan"}"##);
+        insta::assert_snapshot!(serde_json::to_string(&schema).unwrap(), @r##"{"$defs":{"Span":{"description":"a duration such as 250us, 1.5ms, 30s, 5m or 2h","pattern":"^[0-9]+(\\.[0-9]+)?(us|µs|ms|s|m|min|h)$|^forever$","type":"string"}},"$schema":"https://json-schema.org/draft/2020-12/schema","anyOf":[{"$ref":"#/$defs/Span"},{"description":"a range, both ends included: 2s..8s","pattern":"^\\s*([0-9]+(\\.[0-9]+)?(us|µs|ms|s|m|min|h))\\s*\\.\\.\\s*([0-9]+(\\.[0-9]+)?(us|µs|ms|s|m|min|h))\\s*$","type":"string"},{"description":"one of these","items":{"$ref":"#/$defs/Span"},"minItems":1,"type":"array"}],"title":"ChoiceOfSpan"}"##);
     }
 
     fn round_trip<T: Open + Serialize + DeserializeOwned + fmt::Debug>(value: Choice<T>) -> Result<(), TestCaseError> {

@@ -140,7 +140,8 @@ pub struct Network {
     healthy: Sampler,
     degraded: Sampler,
     links: FxHashMap<(u32, u32), Link>,
-    rules: Vec<(RuleId, Rule)>,
+    /// Each with whether a link that it is about was used since.
+    rules: Vec<(RuleId, Rule, bool)>,
     generation: u64,
     waiting: Vec<Waker>,
     /// How many messages met which fate; for vacuity checks and reports.
@@ -192,15 +193,20 @@ impl Network {
     /// Adds a rule.
     pub fn add(&mut self, rule: Rule) -> RuleId {
         let id = RuleId(self.generation);
-        self.rules.push((id, rule));
+        self.rules.push((id, rule, false));
         self.changed();
         id
     }
 
     /// Removes a rule; nothing happens if it is gone already.
     pub fn remove(&mut self, id: RuleId) {
-        self.rules.retain(|(rule, _)| *rule != id);
+        self.rules.retain(|(rule, ..)| *rule != id);
         self.changed();
+    }
+
+    /// Whether a link that an active rule is about was used since it was added.
+    pub fn was_met(&self, id: RuleId) -> bool {
+        self.rules.iter().any(|(rule, _, met)| *rule == id && *met)
     }
 
     /// Removes every rule.
@@ -234,7 +240,7 @@ impl Network {
             degraded: false,
         });
         if link.generation != self.generation {
-            link.fold(self.generation, &self.rules, from, to);
+            link.fold(self.generation, &mut self.rules, from, to);
         }
         link
     }
@@ -301,12 +307,13 @@ impl Link {
     }
 
     /// Folds the rules that match this link. Of several probabilities of one kind the largest counts; delays add up.
-    fn fold(&mut self, generation: u64, rules: &[(RuleId, Rule)], from: ProcessId, to: ProcessId) {
+    fn fold(&mut self, generation: u64, rules: &mut [(RuleId, Rule, bool)], from: ProcessId, to: ProcessId) {
         self.generation = generation;
         (self.cut, self.held, self.degraded) = (false, false, false);
         (self.loss, self.slower) = (0.0, Duration::ZERO);
         (self.duplicate, self.reorder) = ((0.0, Duration::ZERO), (0.0, Duration::ZERO));
-        for (_, rule) in rules.iter().filter(|(_, rule)| rule.from.contains(from) && rule.to.contains(to)) {
+        for (_, rule, met) in rules.iter_mut().filter(|(_, rule, _)| rule.from.contains(from) && rule.to.contains(to)) {
+            *met = true;
             match rule.effect {
                 Effect::Cut => self.cut = true,
                 Effect::Hold => self.held = true,

@@ -30,7 +30,7 @@ use crate::time::SimTime;
 
 pub use clock::Clock;
 pub use process::{HostId, Main, ProcessId, ProcessState, TaskHandle};
-pub use sleep::Sleep;
+pub use sleep::{ClockSleep, Sleep};
 
 use process::{Host, Process};
 use table::Table;

@@ -75,6 +75,8 @@ impl Process {
 pub(super) struct Host {
     name: Arc<str>,
     clock: Mutex<Clock>,
+    /// Who sleeps by this clock, if its rate may change.
+    sleepers: Mutex<Option<Vec<Waker>>>,
 }
 
 struct TaskCell {
@@ -191,7 +193,7 @@ impl Future for TaskFuture {
 impl Rt {
     /// Adds a host.
     pub fn add_host(&self, name: &str) -> HostId {
-        HostId(self.inner.hosts.push(Host { name: name.into(), clock: Mutex::default() }))
+        HostId(self.inner.hosts.push(Host { name: name.into(), clock: Mutex::default(), sleepers: Mutex::default() }))
     }
 
     /// Adds a process, which is down until [`Rt::start`].
@@ -252,7 +254,31 @@ impl Rt {
 
     /// Changes the clock of `host`.
     pub fn adjust_clock(&self, host: HostId, change: impl FnOnce(&mut Clock, SimTime)) {
-        change(&mut self.inner.hosts[host.0].clock.lock(), self.now());
+        let host = &self.inner.hosts[host.0];
+        change(&mut host.clock.lock(), self.now());
+        // Whoever sleeps by the clock has to look at it again.
+        let sleepers = host.sleepers.lock().as_mut().map(std::mem::take).unwrap_or_default();
+        sleepers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Sleeps by the clock of `host` begin to follow changes of its rate. Costs a little for each of them, so only hosts whose rate
+    /// will change are worth it.
+    pub fn follow_clock(&self, host: HostId) {
+        self.inner.hosts[host.0].sleepers.lock().get_or_insert_default();
+    }
+
+    /// Has `waker` called when the rate of the clock of `host` changes; nothing happens unless it is followed.
+    pub(super) fn on_clock_change(&self, host: HostId, waker: &Waker) {
+        if let Some(sleepers) = self.inner.hosts[host.0].sleepers.lock().as_mut()
+            && !sleepers.iter().any(|known| known.will_wake(waker))
+        {
+            sleepers.push(waker.clone());
+        }
+    }
+
+    /// The clock of `host`.
+    pub(super) fn clock_of_host(&self, host: HostId) -> Clock {
+        *self.inner.hosts[host.0].clock.lock()
     }
 
     fn process(&self, process: ProcessId) -> &Arc<Process> {

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Misfit, Note, Smaller, Work, at_most, note, without_idle};
+use super::{Draft, Misfit, Note, Smaller, Stake, Work, at_most, note, without_idle};
 use crate::cluster::{Fabric, SimClient};
 use crate::deviation::COUNTER_DECIDES_ONCE;
 use crate::draw::Draw;
@@ -142,6 +142,16 @@ impl Work for CounterPlan {
 
     fn problems(&self, source: Source<'_>) -> Problems {
         at_most(source, "clients", "`workload.clients`", u64::from(self.clients), u64::from(CLIENTS_MAX))
+    }
+
+    fn stake(&self, _: &[Op]) -> Stake {
+        Stake {
+            processes: self.actor_names(),
+            hosts: self.actor_names(),
+            resources: vec!["configmaps".to_owned()],
+            objects: vec!["configmaps/default/counter".to_owned()],
+            ..Stake::default()
+        }
     }
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {

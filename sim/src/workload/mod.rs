@@ -6,7 +6,7 @@
 pub mod byom;
 pub mod counter;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
@@ -65,6 +65,18 @@ pub trait Work {
         true
     }
 
+    /// What faults can be about, as far as it takes part when its actors do `ops`.
+    fn stake(&self, ops: &[Op]) -> Stake {
+        let _ = ops;
+        Stake { processes: self.actor_names(), hosts: self.actor_names(), ..Stake::default() }
+    }
+
+    /// The pods, as `NAMESPACE/NAME`, that cannot run when these processes and hosts are gone and the actors have done `ops`.
+    fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
+        let _ = (ops, names);
+        BTreeSet::new()
+    }
+
     /// Puts objects into the store before the cluster starts.
     fn preload(&self, fabric: &Arc<Fabric>, plan: &Plan) {
         let _ = (fabric, plan);
@@ -72,6 +84,30 @@ pub trait Work {
 
     /// Adds the processes, and starts those that run from the beginning.
     fn install(&self, fabric: &Arc<Fabric>, plan: &Plan);
+}
+
+/// What nobody can wait for, because it is on hosts that stay broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutOfReach {
+    /// The processes and hosts that are down or cut off for good.
+    pub names: BTreeSet<String>,
+    /// The pods that run there or would, as `NAMESPACE/NAME`.
+    pub pods: BTreeSet<String>,
+}
+
+/// What of a workload a swarm of faults can be about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stake {
+    /// Processes that do something: the system under test and those it cannot do without.
+    pub processes: Vec<String>,
+    /// Their hosts.
+    pub hosts: Vec<String>,
+    /// What else they talk to, besides API servers.
+    pub peers: Vec<String>,
+    /// The plurals of the types that they read and write.
+    pub resources: Vec<String>,
+    /// Objects that others may write, too, as `PLURAL/NAMESPACE/NAME`.
+    pub objects: Vec<String>,
 }
 
 /// A simpler variant of a workload.

@@ -180,6 +180,10 @@ impl<C: Client, V: Env, B: Observer> Owners for PeerPodOwners<C, V, B> {
         result.map(drop).map_err(NotOwned::Api)
     }
 
+    fn wants(&self, id: &Arc<str>) -> bool {
+        self.policy.stop_overlooks_start || self.sandboxes().of_allocation(id).is_none_or(|entry| !entry.stopped.get())
+    }
+
     async fn disown(&self, id: &Arc<str>, released: bool) {
         let written = match self.sandboxes().of_allocation(id) {
             Some(entry) if released => entry.peer_pod.take(),

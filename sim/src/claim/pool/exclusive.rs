@@ -19,6 +19,7 @@ impl PoolClaim for OneHolder {
         if !ledger.is_live(id) {
             return;
         }
+        findings.judged();
         for other in ledger.holders(address.key()).iter().filter(|other| *other != id) {
             violated(findings, !ledger.is_ours(id) || !ledger.is_ours(other), || {
                 let teller = view.name(*process);

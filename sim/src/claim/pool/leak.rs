@@ -5,6 +5,8 @@ use super::{Findings, PoolClaim};
 
 /// In the end every record belongs to a live sandbox that was not refused, or to a PeerPod that still has its finalizer.
 ///
+/// Records of nodes that are down or cut off for good are not judged: nobody can tell whether their sandboxes live.
+///
 /// Broken by `byom-leaks-kept`, `byom-rollback-on-callers-deadline`, `byom-finalizer-by-pod-name`,
 /// `byom-empty-id-counts-as-deleted`, `byom-textual-addresses` and `byom-decide-once`. It does not see whether whoever looks
 /// after a PeerPod does, and takes a call that nobody has answered yet for a live sandbox.
@@ -21,7 +23,8 @@ impl PoolClaim for EveryRecordIsOwned {
             sandbox.is_live() && !sandbox.refused && (sandbox.open || sandbox.allocated.is_some() || sandbox.told.is_some())
         };
         let records = view.state.document()?.allocated.iter();
-        let leaked = records.filter(|(id, record)| !view.ledger.get(id).is_some_and(owned) && !view.owners.cover(record));
+        let within_reach = records.filter(|(_, record)| !view.out_of_reach.names.contains(&*record.node_name));
+        let leaked = within_reach.filter(|(id, record)| !view.ledger.get(id).is_some_and(owned) && !view.owners.cover(record));
         let leaked: Vec<_> = leaked.map(|(id, record)| format!("{} ({})", record.ip, view.story_of(id))).collect();
         if leaked.is_empty() {
             return None;

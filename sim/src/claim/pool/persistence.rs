@@ -22,6 +22,9 @@ impl PoolClaim for RecordsPersist {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match seen {
             Seen::Commit(change) if change.by_pool => {
+                if change.before.document().is_some_and(|before| before.allocated.iter().next().is_some()) {
+                    findings.judged();
+                }
                 for id in lost(change, view) {
                     findings.violated(|| {
                         vec![format!("the record of {id} is lost", id = short(&id)), view.story_of_write(change), view.story_of(&id)]

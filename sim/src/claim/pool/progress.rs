@@ -9,6 +9,9 @@ use super::{Findings, PoolClaim};
 /// are wanted, if those are fewer. Where no pod was ever wanted, there are only calls: each that was not cut short by a
 /// crash has been given an address, unless the list is empty.
 ///
+/// What is down or cut off for good counts for nothing: the pods of such nodes are not waited for, and the VMs that their records hold
+/// are not counted.
+///
 /// Broken by `byom-create-race-fails`, `byom-four-attempts`, `byom-dead-vm-not-skipped`, `byom-full-pool-restart`,
 /// `byom-null-map` and `byom-reset-after-read-error`. It does not see which pod waits, only how many; and addresses that
 /// somebody outside took from the list count as missing until a process recovers.
@@ -27,15 +30,16 @@ impl PoolClaim for PodsGetVms {
 
 fn pods(view: &View) -> Option<String> {
     let running = |pod: &str| view.ledger.iter().any(|(_, sandbox)| sandbox.running && sandbox.pod.as_deref() == Some(pod));
-    let waiting: Vec<_> = view.wanted.iter().filter(|pod| !running(pod)).collect();
-    let runs = view.wanted.len() - waiting.len();
-    if view.processes.running().next().is_none() && !view.wanted.is_empty() {
-        return Some(format!("{} pods are wanted, and no process of the pool has accepted its configuration", view.wanted.len()));
+    let within_reach = |pod: &&std::sync::Arc<str>| !view.out_of_reach.pods.contains(&***pod);
+    let wanted = view.wanted.iter().filter(within_reach).count();
+    let waiting: Vec<_> = view.wanted.iter().filter(within_reach).filter(|pod| !running(pod)).collect();
+    let runs = wanted - waiting.len();
+    if view.processes.running().next().is_none() && wanted > 0 {
+        return Some(format!("{wanted} pods are wanted, and no process of the pool has accepted its configuration"));
     }
     let vms = healthy(view);
-    (runs < vms.min(view.wanted.len())).then(|| {
+    (runs < vms.min(wanted)).then(|| {
         let first: Vec<&str> = waiting.iter().take(TOLD).map(|pod| &***pod).collect();
-        let wanted = view.wanted.len();
         format!(
             "{runs} of {wanted} wanted pods run although {vms} VMs are configured and answer; among those that wait: {}",
             first.join(", ")
@@ -48,7 +52,11 @@ fn healthy(view: &View) -> usize {
     let configs: Vec<&PoolConfig> = view.processes.running().map(|(_, configuration)| &configuration.config).collect();
     let Some(first) = configs.first() else { return 0 };
     let everywhere = |address: &&ipam_core::byom::Address| configs.iter().all(|config| config.contains(address.key()));
-    first.pool().iter().filter(everywhere).filter(|address| !view.vms.is_broken(address.key())).count()
+    let held = |address: &&ipam_core::byom::Address| {
+        let records = view.state.document().into_iter().flat_map(|document| document.allocated.of_address(address.key()));
+        records.into_iter().any(|(_, record)| view.out_of_reach.names.contains(&*record.node_name))
+    };
+    first.pool().iter().filter(everywhere).filter(|address| !view.vms.is_broken(address.key()) && !held(address)).count()
 }
 
 fn calls(view: &View) -> Option<String> {

@@ -22,6 +22,12 @@ impl PoolClaim for RacesAreRetried {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, note) = seen else { return };
         let (id, effort, failure) = match note {
+            PoolNote::Allocated { effort, .. } | PoolNote::ReleaseEnded { failure: None, effort, .. } => {
+                if effort.conflicts + effort.create_races > 0 {
+                    findings.judged();
+                }
+                return;
+            }
             PoolNote::RecoverEnded { result: Err(Failure::Exhausted | Failure::CreateRace | Failure::Writing), .. } => {
                 return recovery(*process, view, findings);
             }
@@ -30,6 +36,9 @@ impl PoolClaim for RacesAreRetried {
             _ => return,
         };
         let Effort { reads, writes, conflicts, create_races, .. } = *effort;
+        if conflicts + create_races > 0 {
+            findings.judged();
+        }
         if !matches!(failure, Failure::Exhausted | Failure::CreateRace | Failure::Writing)
             || writes == 0
             || writes != conflicts + create_races
@@ -76,6 +85,7 @@ pub(in super::super) struct FreeVmsAreFound;
 impl PoolClaim for FreeVmsAreFound {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, PoolNote::Refused { id, why: Failure::NotReady, effort, .. }) = seen else { return };
+        findings.judged();
         let config = view.processes.configuration(*process).map(|configuration| &configuration.config);
         let (Some(document), Some(config)) = (view.state.document(), config) else { return };
         let answers = |key| view.vms.get(key).is_none_or(|vm| !vm.broken && vm.going_down.is_none());

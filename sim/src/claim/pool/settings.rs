@@ -26,6 +26,9 @@ impl PoolClaim for Drained {
             }
             PoolNote::Allocated { id, address, effort, .. } if effort.writes > 0 => {
                 let key: &AddressKey = address.key();
+                if self.recovered.is_some() {
+                    findings.judged();
+                }
                 if view.processes.running().any(|(_, configuration)| configuration.config.contains(key)) {
                     return;
                 }
@@ -67,8 +70,12 @@ impl PoolClaim for OneMeaning {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, PoolNote::Configured { setting, config }) = seen else { return };
         let mut others = view.processes.running().filter(|(other, known)| other != process && known.setting == *setting);
+        let other = others.next();
+        if other.is_some() {
+            findings.judged();
+        }
         // Whoever came before was compared with the others of its time.
-        if let Some((other, known)) = others.next()
+        if let Some((other, known)) = other
             && !same_set(&known.config, config)
         {
             findings.violated(|| {

@@ -28,6 +28,7 @@ impl PoolClaim for InTime {
             PoolNote::ReleaseEnded { id, effort, took, .. } => (id, effort, *took, "is done with the release"),
             _ => return,
         };
+        findings.judged();
         if took <= BUDGET + SLACK {
             return;
         }

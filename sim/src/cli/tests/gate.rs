@@ -131,6 +131,9 @@ fn the_environment_chooses_the_shard() {
         fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
             unreachable!()
         }
+        fn selftest(&self, _: &SelftestArgs, _: &Progress) -> Result<MatrixReport, CliError> {
+            unreachable!()
+        }
         fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {
             unreachable!()
         }

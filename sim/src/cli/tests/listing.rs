@@ -36,7 +36,11 @@ fn lists_are_tables() {
             parameters: vec![delay],
             event: "an API server falls behind".into(),
         }]),
-        deviations: Some(vec![DeviationEntry { name: "no-reread".into(), about: "writes again what it read first".into() }]),
+        deviations: Some(vec![DeviationEntry {
+            name: "no-reread".into(),
+            about: "writes again what it read first".into(),
+            how: "claim".into(),
+        }]),
         ..ListReport::default()
     };
     let ran = ran(&Prepared { list: Some(Ok(report)), ..Prepared::default() }, "list");

@@ -9,10 +9,11 @@ mod merge;
 mod records;
 mod replay;
 mod run;
+mod selftest;
 mod shrink;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, GateReport, ListReport, ReplayReport, RunReport, ShrinkReport};
+use ipam_reports::{CheckReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
 
 use super::*;
 
@@ -85,6 +86,7 @@ struct Prepared {
     run: Answer<RunReport>,
     replay: Answer<ReplayReport>,
     shrink: Answer<ShrinkReport>,
+    selftest: Answer<MatrixReport>,
     trace: Vec<TraceLine>,
     list: Answer<ListReport>,
     check: Answer<CheckReport>,
@@ -111,6 +113,10 @@ impl Engine for Prepared {
 
     fn gate(&self, _: &GateArgs, _: &Progress) -> Result<GateReport, CliError> {
         answer(&self.gate)
+    }
+
+    fn selftest(&self, _: &SelftestArgs, _: &Progress) -> Result<MatrixReport, CliError> {
+        answer(&self.selftest)
     }
 
     fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {

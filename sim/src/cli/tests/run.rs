@@ -127,6 +127,9 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn replay(&self, _: &ReplayArgs, _: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
             unreachable!()
         }
+        fn selftest(&self, _: &SelftestArgs, _: &Progress) -> Result<MatrixReport, CliError> {
+            unreachable!()
+        }
         fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
             unreachable!()
         }

@@ -42,8 +42,8 @@ pub fn list(report: &ListReport, paint: Paint) -> String {
         sections.push(section("Faults", lines, paint));
     }
     if let Some(deviations) = &report.deviations {
-        let mut table = Table::new([Left, Left]);
-        deviations.iter().for_each(|entry| table.row([format!("  {}", entry.name), entry.about.clone()]));
+        let mut table = Table::new([Left, Left, Left]);
+        deviations.iter().for_each(|entry| table.row([format!("  {}", entry.name), entry.how.clone(), entry.about.clone()]));
         sections.push(section("Deviations", table.lines(), paint));
     }
     sections.join("\n")

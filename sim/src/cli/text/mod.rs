@@ -7,6 +7,7 @@ mod paint;
 mod pool;
 mod replay;
 mod run;
+mod selftest;
 mod shrink;
 mod table;
 
@@ -16,4 +17,5 @@ pub use paint::Paint;
 pub use replay::{replay, trace_line};
 pub(super) use run::findings;
 pub use run::run;
+pub use selftest::selftest;
 pub use shrink::shrink;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use ipam_reports::command::replay_command;
 use ipam_reports::finding::{Failure, Problem, ProblemKind};
+use ipam_reports::run::CrashPoints;
 use ipam_reports::{RunReport, ScenarioResult, Seconds, Verdict, exit, human};
 
 use super::Paint;
@@ -109,6 +110,7 @@ fn note(scenario: &ScenarioResult, verdict: Verdict) -> String {
 /// Everything worth saying about one scenario that ended like this; nothing if it simply held.
 pub(in crate::cli) fn findings(scenario: &ScenarioResult, verdict: Verdict, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
+    lines.extend(scenario.crash_points.iter().flat_map(crash_points));
     scenario.problems.iter().take(BLOCKS_MAX).for_each(|found| lines.extend(problem(scenario, found, paint)));
     let more = (scenario.broken + scenario.nondeterministic).saturating_sub(scenario.problems.len().min(BLOCKS_MAX) as u64);
     if more > 0 {
@@ -129,7 +131,30 @@ pub(in crate::cli) fn findings(scenario: &ScenarioResult, verdict: Verdict, pain
             let seeds = human::plural(scenario.seeds, "seed", "seeds");
             lines.push(format!("{} {:<9}  {}    held in none of {seeds}", paint.warn("○    "), claim.kind, paint.bold(&claim.claim)));
         }
+        for fault in scenario.never_fired() {
+            let plans = human::plural(fault.drawn_in, "plan", "plans");
+            lines.push(format!("{} {:<9}  {}    did nothing in any of {plans}", paint.warn("○    "), "fault", paint.bold(&fault.fault)));
+        }
+        for claim in scenario.never_judged() {
+            let seeds = human::plural(scenario.seeds, "seed", "seeds");
+            lines.push(format!("{} {:<9}  {}    had nothing to judge in {seeds}", paint.warn("○    "), "always", paint.bold(&claim.claim)));
+        }
     }
+    lines
+}
+
+/// Where crashes were tried, process by process.
+fn crash_points(points: &CrashPoints) -> Vec<String> {
+    let CrashPoints { points, tried, reached, processes } = points;
+    let all = if tried == points { "all tried".to_owned() } else { format!("{} tried", human::count(*tried)) };
+    let mut lines = vec![format!("crash points: {}, {all}, {} reached", human::count(*points), human::count(*reached))];
+    let mut table = Table::new([Align::Left, Align::Right, Align::Right, Align::Right]);
+    for process in processes.iter().filter(|process| process.writes > 0) {
+        let failed = if process.failed > 0 { format!("{} failed", human::count(process.failed)) } else { String::new() };
+        let writes = human::plural(process.writes, "write", "writes");
+        table.row([format!("      {}", process.process), writes, format!("{} reached", human::count(process.reached)), failed]);
+    }
+    lines.extend(table.lines());
     lines
 }
 

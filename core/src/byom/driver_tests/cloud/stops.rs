@@ -114,6 +114,36 @@ fn a_stop_overtakes_a_start() {
 }
 
 #[test]
+fn a_start_that_was_stopped_brings_no_released_record_back() {
+    let cloud = Cloud::recovered(Policy::hardened(), &ONE);
+    let adaptor = cloud.adaptor();
+    let web = sandbox("web", "u1", "1");
+    // The record is written and the answer lost; before StartVM tries again StopVM has released what was written.
+    let (stopper, env, id) = (adaptor.clone(), cloud.env.clone(), web.id.clone());
+    let updates = Arc::new(Mutex::new(0));
+    let counted = updates.clone();
+    cloud.world.script(move |what, _| {
+        if what != "update ConfigMap" {
+            return Deed::Serve;
+        }
+        *counted.lock().unwrap() += 1;
+        if *counted.lock().unwrap() > 1 {
+            return Deed::Serve;
+        }
+        let (stopper, id, later) = (stopper.clone(), id.clone(), env.sleep(Duration::from_secs(1)));
+        env.spawn(async move {
+            later.await;
+            stopper.stop_vm(&id, Context::BACKGROUND).await.unwrap();
+        });
+        Deed::LoseReply
+    });
+    assert_eq!(cloud.start(&adaptor, &web), Err(StartError::Stopped));
+    cloud.env.advance(Duration::from_secs(60));
+    assert_eq!((cloud.holders().len(), cloud.peer_pods().len(), adaptor.sandboxes()), (0, 0, 0));
+    assert_eq!(*updates.lock().unwrap(), 2, "it is written once and released once");
+}
+
+#[test]
 fn a_stop_while_the_agent_is_awaited_ends_the_start() {
     let cloud = Cloud::recovered(Policy::hardened(), &ONE);
     let adaptor = cloud.adaptor();

@@ -25,8 +25,8 @@ use crate::object::Obj;
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
-use crate::workload::Note;
 use crate::workload::byom::{PoolNote, pool_key};
+use crate::workload::{Note, OutOfReach};
 
 pub(super) use document::{Change, RecordEdit, State, places};
 pub(super) use ledger::{Grant, Ledger, Sandbox};
@@ -80,6 +80,8 @@ pub(in super::super) struct View {
     pub(super) wanted: BTreeSet<Arc<str>>,
     /// Whether pods were ever wanted.
     pub(super) has_pods: bool,
+    /// What is not waited for.
+    pub(super) out_of_reach: OutOfReach,
 }
 
 impl View {
@@ -87,7 +89,7 @@ impl View {
     pub(in super::super) const INTEREST: Interest =
         Interest::COMMIT.and(Interest::NOTE).and(Interest::REQUEST).and(Interest::ANSWER).and(Interest::PROCESS);
 
-    pub(in super::super) fn new(rt: &Rt) -> Self {
+    pub(in super::super) fn new(rt: &Rt, out_of_reach: OutOfReach) -> Self {
         Self {
             rt: rt.clone(),
             key: pool_key(),
@@ -105,6 +107,7 @@ impl View {
             owners: Owners::default(),
             wanted: BTreeSet::new(),
             has_pods: false,
+            out_of_reach,
         }
     }
 

@@ -30,7 +30,7 @@ use crate::input::{Open, Problems, Source};
 use crate::net::Delay;
 use crate::plan::{CLIENTS_MAX, Op, OpKind, Plan, WorkloadPlan};
 use crate::time::Span;
-use crate::workload::{Misfit, Smaller, Work, at_least_one, at_most, without_idle};
+use crate::workload::{Misfit, Smaller, Stake, Work, at_least_one, at_most, without_idle};
 
 pub use draft::BurstDraft;
 
@@ -175,6 +175,16 @@ impl Work for BurstPlan {
         problems
     }
 
+    fn stake(&self, _: &[Op]) -> Stake {
+        Stake {
+            processes: self.actor_names(),
+            hosts: self.actor_names(),
+            resources: vec!["configmaps".to_owned()],
+            objects: vec![format!("configmaps/{}", pool_key())],
+            ..Stake::default()
+        }
+    }
+
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
         let mut all = without_idle(self.instances, ops, adaptor_name, |instances| BurstPlan { instances, ..self.clone() }.into());
         let wanted = ops.len() as u32;
@@ -226,7 +236,7 @@ mod tests {
     fn a_burst_shrinks_to_its_operations_and_an_address_for_each() {
         let allocate = |actor: &str| {
             let common = Turn { at: SimTime::ZERO, actor: actor.to_owned() };
-            With { common, kind: OpKind::Allocate(Allocate { pod: "a".to_owned() }) }
+            With { common, kind: OpKind::Allocate(Allocate { pod: "a".to_owned(), again: false }) }
         };
         let mut ops = vec![allocate("adaptor-3"), allocate("adaptor-7")];
         let mut plan = BurstPlan {

@@ -58,7 +58,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, slo
     // What comes of it is only logged (B R5).
     let _ = adaptor.start().await;
     let (socket, mut calls) = mpsc::unbounded_channel();
-    node.listen(slot, socket);
+    node.listen(socket);
     while let Some(call) = calls.recv().await {
         let adaptor = adaptor.clone();
         env.spawn(async move {

@@ -19,6 +19,7 @@ mod plan;
 mod site;
 mod smaller;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
@@ -32,7 +33,7 @@ use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan};
 use crate::rt::ProcessId;
-use crate::workload::{Misfit, Smaller, Work, preload_namespace};
+use crate::workload::{Misfit, Smaller, Stake, Work, preload_namespace};
 use machines::{Machines, VMS};
 use site::{Node, Site};
 
@@ -70,6 +71,25 @@ impl Work for PodsPlan {
         self.value_problems(source)
     }
 
+    fn stake(&self, ops: &[Op]) -> Stake {
+        // The second adaptor of a node exists only once the first one was replaced.
+        let replaced = ops.iter().any(|op| matches!(op.kind, OpKind::RollOut(_)));
+        let adaptors = (0..self.nodes).flat_map(|node| {
+            let [first, second] = plan::adaptor_names(node);
+            [Some(first), replaced.then_some(second)].into_iter().flatten()
+        });
+        let kubelets = (0..self.nodes).map(plan::kubelet_name);
+        let controllers = (0..self.controllers).map(plan::controller_name);
+        let [_, vms, garbage_collector] = plan::shared_processes();
+        Stake {
+            processes: adaptors.chain(kubelets).chain(controllers).chain([garbage_collector]).collect(),
+            hosts: self.host_names(),
+            peers: vec![vms],
+            resources: ["configmaps", "peerpods", "pods", "leases"].map(str::to_owned).to_vec(),
+            objects: vec![format!("configmaps/{}", pool_key())],
+        }
+    }
+
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
         smaller::smaller(self, ops)
     }
@@ -80,6 +100,22 @@ impl Work for PodsPlan {
 
     fn pool(&self) -> Option<ObjectKey> {
         Some(pool_key())
+    }
+
+    fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
+        let lost = |node: u32| {
+            let gone = |name: &String| names.contains(name);
+            gone(&plan::node_name(node)) || gone(&plan::kubelet_name(node)) || plan::adaptor_names(node).iter().any(gone)
+        };
+        let mut nodes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for op in ops {
+            if let OpKind::RunPod(run) = &op.kind {
+                nodes.entry(&run.pod).or_default().push(run.node);
+            }
+        }
+        // A pod that cannot be stopped on one node cannot be started on another one under the same name.
+        let pods = nodes.into_iter().filter(|(_, nodes)| nodes.iter().any(|&node| lost(node)));
+        pods.map(|(pod, _)| format!("default/{pod}")).collect()
     }
 
     fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {

@@ -75,15 +75,13 @@ pub(super) struct Node {
 struct Serving {
     /// Which of the two adaptors the DaemonSet wants.
     wanted: [bool; 2],
-    /// Where each of the two listens.
-    sockets: [Option<Socket>; 2],
-    /// Which of them listened last.
-    last: usize,
+    /// Where the shims connect: the one that came last, and while nobody listens there the other.
+    sockets: Vec<Socket>,
 }
 
 impl Node {
     pub(super) fn new(name: Arc<str>, adaptors: [ProcessId; 2], kubelet: ProcessId) -> Self {
-        let serving = Serving { wanted: [true, false], sockets: [None, None], last: 0 };
+        let serving = Serving { wanted: [true, false], sockets: Vec::new() };
         Self { name, adaptors, kubelet, serving: Mutex::new(serving), sandboxes: Mutex::default() }
     }
 
@@ -98,17 +96,15 @@ impl Node {
     }
 
     /// An adaptor takes the place at which shims connect.
-    pub(super) fn listen(&self, slot: usize, socket: Socket) {
-        let mut serving = self.serving.lock();
-        serving.sockets[slot] = Some(socket);
-        serving.last = slot;
+    pub(super) fn listen(&self, socket: Socket) {
+        let sockets = &mut self.serving.lock().sockets;
+        sockets.retain(|known| !known.is_closed());
+        sockets.push(socket);
     }
 
     /// A new connection: to the one that listened last if it lives, else to the other one; `None` = nobody listens.
     pub(super) fn connect(&self) -> Option<Socket> {
-        let serving = self.serving.lock();
-        let live = |slot: usize| serving.sockets[slot].clone().filter(|socket| !socket.is_closed());
-        live(serving.last).or_else(|| live(1 - serving.last))
+        self.serving.lock().sockets.iter().rev().find(|socket| !socket.is_closed()).cloned()
     }
 }
 

@@ -1,0 +1,116 @@
+//! The kill matrix: a line a trial, the control group, one line at the end.
+
+use ipam_reports::matrix::{FOUND_WITHIN, MOSTLY_WITHIN, MatrixRow, Trial};
+use ipam_reports::{MatrixReport, exit, human};
+
+use super::Paint;
+use super::table::{Align, Table};
+
+/// The whole report.
+pub fn selftest(report: &MatrixReport, paint: Paint) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new([Left, Left, Left, Left, Right, Right, Left, Left]);
+    let head = ["", "deviation", "found by", "scenario", "median", "found in", "first claim", "needs at least"];
+    table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
+    for row in &report.deviations {
+        let (word, good) = verdict(row);
+        let paint_word = move |column: usize, text: &str| match (column, good) {
+            (0, Some(true)) => paint.good(text),
+            (0, Some(false)) => paint.bad(text),
+            _ => text.to_owned(),
+        };
+        if row.trials.is_empty() {
+            let cells = [word, &row.deviation, &row.how, "no scenario tries it", "", "", "", ""];
+            table.painted(cells.map(str::to_owned), paint_word);
+        }
+        for (number, trial) in row.trials.iter().enumerate() {
+            let once = |text: &str| if number == 0 { text.to_owned() } else { String::new() };
+            let cells = [
+                once(word),
+                once(&row.deviation),
+                once(&row.how),
+                trial.label(),
+                median(trial),
+                format!("{} of {}", trial.found_in(), trial.found.len()),
+                trial.claim.clone().unwrap_or_default(),
+                needs(row, trial),
+            ];
+            table.painted(cells, paint_word);
+        }
+    }
+    let mut lines = table.lines();
+    if !report.control.is_empty() {
+        lines.extend([String::new(), paint.bold("Control group: must not be reported")]);
+        let mut table = Table::new([Left, Left, Right, Left]);
+        for row in &report.control {
+            let quiet = row.violated.is_empty();
+            let alarms: Vec<String> = row.violated.iter().map(|(claim, seed)| format!("{claim} in seed {seed}")).collect();
+            let seeds = human::plural(row.seeds, "seed", "seeds");
+            table.painted(
+                [if quiet { "ok" } else { "FAIL" }.to_owned(), row.scenario.clone(), seeds, alarms.join(", ")],
+                move |column, text| match column {
+                    0 if quiet => paint.good(text),
+                    0 => paint.bad(text),
+                    _ => text.to_owned(),
+                },
+            );
+        }
+        lines.extend(table.lines());
+    }
+    lines.push(String::new());
+    lines.push(summary(report, paint));
+    lines.join("\n") + "\n"
+}
+
+/// What the line of a deviation begins with, and whether that is good.
+fn verdict(row: &MatrixRow) -> (&'static str, Option<bool>) {
+    let within = row.best().and_then(Trial::median).is_some_and(|median| median <= FOUND_WITHIN);
+    match (row.must_be_found(), row.was_tried(), within) {
+        (_, false, _) => ("-", None),
+        (true, true, true) => ("ok", Some(true)),
+        (true, true, false) => ("MISSED", Some(false)),
+        (false, true, _) => ("·", None),
+    }
+}
+
+fn median(trial: &Trial) -> String {
+    match trial.median() {
+        Some(median) => human::count(median),
+        None if trial.found.is_empty() => String::new(),
+        None => format!("> {}", human::count(trial.seeds)),
+    }
+}
+
+/// How large the failure is that was made small, in the line of the trial that it is from.
+fn needs(row: &MatrixRow, trial: &Trial) -> String {
+    let smallest = row.smallest.as_ref().filter(|smallest| smallest.scenario == trial.label());
+    smallest.map_or_else(String::new, |smallest| {
+        let (ops, faults) = (smallest.size.ops, smallest.size.faults);
+        format!("{}, {}", human::plural(ops, "operation", "operations"), human::plural(faults, "fault", "faults"))
+    })
+}
+
+/// The line at the end.
+fn summary(report: &MatrixReport, paint: Paint) -> String {
+    let (must, soon) = report.soon();
+    let missed = report.missed().count();
+    let alarms = report.control.iter().filter(|row| !row.violated.is_empty()).count();
+    let seeds = human::plural(report.seeds_run, "seed", "seeds");
+    let cut = if report.cut_short { ", cut short" } else { "" };
+    let headline = match report.exit_code {
+        exit::HELD => paint.good("All noticed"),
+        exit::INTERRUPTED => paint.warn("Interrupted"),
+        exit::VACUOUS => paint.warn("Nothing ran"),
+        _ => paint.bad("Not good enough"),
+    };
+    let alarms = match alarms {
+        0 => "no false alarm".to_owned(),
+        alarms => human::plural(alarms as u64, "false alarm", "false alarms"),
+    };
+    format!(
+        "{headline}: {} of {must} found within {} seeds, {soon} within {MOSTLY_WITHIN}, {alarms}; {seeds} in {}{cut}.",
+        must - missed,
+        human::count(FOUND_WITHIN),
+        human::duration(report.wall)
+    )
+}

@@ -320,7 +320,7 @@ mod tests {
                 api: Api { requests: self.requests.into(), ..Api::default() },
                 violations: self.violations.iter().map(violation).collect(),
                 held: &self.held,
-                pool: (self.requests.is_multiple_of(2)).then(|| crate::pool::tests::run(self.seed)),
+                pool: self.requests.is_multiple_of(2).then(|| crate::pool::tests::run(self.seed)),
                 problems: self.problem.iter().map(problem).collect(),
                 ..SeedRecord::default()
             }

@@ -305,7 +305,11 @@ impl GateCase {
             Verdict::NotFound => format!("{} is not violated in {seeds}", result.expect.as_deref().unwrap_or("its claim")),
             Verdict::Vacuous => {
                 let never: Vec<_> = result.never_held().map(|claim| claim.claim.as_str()).collect();
-                format!("vacuous: {} held in none of {seeds}", never.join(", "))
+                if never.is_empty() {
+                    format!("vacuous in {seeds}")
+                } else {
+                    format!("vacuous: {} held in none of {seeds}", never.join(", "))
+                }
             }
             Verdict::Nondeterministic | Verdict::Broken => {
                 let problem = result.problems.iter().min_by_key(|problem| std::cmp::Reverse(problem.kind));

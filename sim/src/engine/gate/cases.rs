@@ -182,7 +182,7 @@ impl Collector<'_> {
         scenario.check.sometimes.clear();
         load::change(&mut scenario.deviations, self.args.profile, deviations, &[]);
         let name = scenario.name.clone();
-        self.sweep(Part::Control, &name, Arc::new(changed(ready, scenario)), 0, CONTROL_SEEDS.saturating_mul(self.args.times));
+        self.sweep(Part::Control, &name, Arc::new(changed(ready, scenario)), 0, CONTROL_SEEDS);
     }
 
     /// Each deviation by the negative scenario that is about it: that of its name, else the one that has the fewest others.

@@ -144,8 +144,11 @@ impl Gate<'_> {
             let (is, sweep) = &mut waiting[0];
             let in_full = seeds == needs[0].seeds;
             self.run_seeds(is, sweep, seeds);
-            if sweep.left.is_none() || !in_full || !sweep.until_found {
+            if sweep.left.is_none() || (!in_full && seeds < FIRST) {
                 waiting.remove(0);
+            } else if !in_full {
+                // Once the others are done there may be time for the rest of it.
+                waiting.rotate_left(1);
             }
         }
     }

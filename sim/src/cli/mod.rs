@@ -152,6 +152,7 @@ fn watched<T: Send>(
         };
         let sweep = thread::Builder::new()
             .name("sweep".to_owned())
+            .stack_size(crate::engine::STACK_BYTES)
             .spawn_scoped(scope, sweep)
             .map_err(|error| CliError::harness(format!("failed to start a thread: {error}")))?;
         if console.progress_bar {

@@ -20,7 +20,7 @@ use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord};
 use super::load::{self, Ready};
 use super::shrink::Explainer;
 use super::tables::{ReleaseOnPanic, Tables};
-use super::{BUILD, crash_points};
+use super::{BUILD, crash_points, spawn_worker};
 use crate::claim::ClaimName;
 use crate::cli::args::RunArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
@@ -182,7 +182,7 @@ fn sweep(
         work(&counters[0])
     } else {
         std::thread::scope(|scope| {
-            let workers: Vec<_> = counters.iter().map(|counter| scope.spawn(|| work(counter))).collect();
+            let workers: Vec<_> = counters.iter().map(|counter| spawn_worker(scope, || work(counter))).collect();
             let mut whole = empty_result(ready);
             for worker in workers {
                 match worker.join() {

@@ -13,9 +13,11 @@ use crate::{Digest, Seconds, SeedRange, Shards, exit, fold, seeds};
 /// How many failures, and how many problems, a scenario lists. The counts beside the lists are complete.
 pub const LISTED_MAX: usize = 20;
 
-/// A kind of fault that was in so many plans and did nothing in any of them, and an `always` claim that judged nothing in so many
-/// seeds, make a sweep vacuous. Fewer prove nothing: a rare fault may miss, and whoever runs a handful of seeds wants to look at them.
+/// An `always` claim that judged nothing in so many seeds makes a sweep vacuous. Fewer prove nothing, and whoever runs a handful of seeds
+/// wants to look at them.
 pub const ENOUGH: u64 = 20;
+/// The same of a kind of fault that was in so many plans and did nothing in any of them: some hit one request in a thousand.
+pub const ENOUGH_PLANS: u64 = 100;
 
 /// The result of one `run`, of one shard of it, or of several merged shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -251,9 +253,9 @@ impl ScenarioResult {
         self.sometimes.iter().filter(|claim| claim.held_in == 0)
     }
 
-    /// The kinds of faults that were in [`ENOUGH`] plans and did nothing in any of them.
+    /// The kinds of faults that were in [`ENOUGH_PLANS`] plans and did nothing in any of them.
     pub fn never_fired(&self) -> impl Iterator<Item = &FaultCount> {
-        self.faults.iter().filter(|fault| fault.fired_in == 0 && fault.drawn_in >= ENOUGH)
+        self.faults.iter().filter(|fault| fault.fired_in == 0 && fault.drawn_in >= ENOUGH_PLANS)
     }
 
     /// The `always` claims that were never evaluated on a state that could break them, in [`ENOUGH`] seeds or more.
@@ -497,9 +499,10 @@ pub(crate) mod tests {
             whole
         };
         assert_eq!(sweep(ENOUGH, Some(3), Some(4)).verdict(), Verdict::Held);
-        let idle = sweep(ENOUGH, None, Some(4));
+        let idle = sweep(ENOUGH_PLANS, None, Some(4));
         assert_eq!(idle.verdict(), Verdict::Vacuous);
-        assert_eq!(idle.never_fired().collect::<Vec<_>>(), [&FaultCount { fault: "hold".into(), drawn_in: ENOUGH, fired_in: 0 }]);
+        assert_eq!(idle.never_fired().collect::<Vec<_>>(), [&FaultCount { fault: "hold".into(), drawn_in: ENOUGH_PLANS, fired_in: 0 }]);
+        assert_eq!(sweep(ENOUGH_PLANS - 1, None, Some(4)).verdict(), Verdict::Held, "a rare fault may miss");
         let blind = sweep(ENOUGH, Some(3), None);
         assert_eq!(blind.verdict(), Verdict::Vacuous);
         assert_eq!(blind.never_judged().count(), 1);

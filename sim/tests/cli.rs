@@ -492,10 +492,10 @@ fn a_fault_that_touches_nothing_makes_a_sweep_vacuous() {
     let folder = Folder::new("idle-fault");
     let idle = SMALL.replace("[check]", "[[fault]]\nkind = \"forbidden\"\nclient = \"client-0\"\nresource = \"pods\"\n[check]");
     let file = folder.file("idle.toml", &idle);
-    let (code, out, _) = run(&["run", &file, "--seeds", "20"]);
+    let (code, out, _) = run(&["run", &file, "--seeds", "100"]);
     assert_eq!(code, 4, "{out}");
-    assert!(out.contains("forbidden    did nothing in any of 20 plans"), "{out}");
-    let (code, out, _) = run(&["run", &file, "--seeds", "19"]);
+    assert!(out.contains("forbidden    did nothing in any of 100 plans"), "{out}");
+    let (code, out, _) = run(&["run", &file, "--seeds", "99"]);
     assert_eq!(code, 0, "who runs a handful of seeds is not bothered: {out}");
 }
 

@@ -30,10 +30,6 @@ pub use self::progress::{Progress, SeedCounter};
 use self::args::{CheckArgs, Cli, CompletionsArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb};
 use self::text::Paint;
 
-/// The stack of a thread that runs plans. Without optimisation the futures of a run, polled one inside the other, and the report of a panic
-/// on top of them, take more than the 2 MiB that threads have by default. Only what is used of it takes memory.
-pub(crate) const STACK: usize = 16 << 20;
-
 /// Runs the program with the arguments, streams and environment of the process.
 pub fn main(engine: &dyn Engine) -> ExitCode {
     let (no_color, term) = (std::env::var_os("NO_COLOR"), std::env::var_os("TERM"));
@@ -183,7 +179,7 @@ fn watched<T: Send>(
         };
         let sweep = thread::Builder::new()
             .name("sweep".to_owned())
-            .stack_size(STACK)
+            .stack_size(crate::engine::STACK_BYTES)
             .spawn_scoped(scope, sweep)
             .map_err(|error| CliError::harness(format!("failed to start a thread: {error}")))?;
         if console.progress_bar {

@@ -13,10 +13,10 @@ use ipam_reports::run::{CrashPoints, ProcessPoints};
 use ipam_reports::{ScenarioResult, Seconds, SeedRange};
 use parking_lot::Mutex;
 
-use super::BUILD;
 use super::load::Ready;
 use super::shrink::Explainer;
 use super::sweep::{record_of, run_seed};
+use super::{BUILD, spawn_worker};
 use crate::cli::Progress;
 use crate::fault::{CrashAtWrite, FaultKind, Target, Window};
 use crate::input::With;
@@ -131,7 +131,7 @@ fn run_all(
     std::thread::scope(|scope| {
         for counter in &counters {
             let (next, outcomes) = (&next, &outcomes);
-            scope.spawn(move || {
+            spawn_worker(scope, move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(point) = points.get(number) else { return };

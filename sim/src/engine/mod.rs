@@ -22,6 +22,19 @@ use ipam_reports::{CheckReport, GateReport, ListReport, MatrixReport, ReplayRepo
 /// Which build this is: digests are comparable within one build.
 pub const BUILD: &str = env!("IPAM_SIM_BUILD");
 
+/// The stack of a thread that runs plans: a process of the system under test is a dozen futures deep, and without optimisation each of
+/// them takes kilobytes.
+pub(crate) const STACK_BYTES: usize = 32 << 20;
+
+/// Starts a thread with room for running plans.
+fn spawn_worker<'scope, T: Send + 'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> std::thread::ScopedJoinHandle<'scope, T> {
+    let started = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+    started.unwrap_or_else(|error| panic!("failed to start a thread: {error}"))
+}
+
 /// The simulator behind the command line.
 pub struct Simulator;
 

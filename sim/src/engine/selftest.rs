@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use super::load::{self, Ready};
 use super::shrink::{Limits, Watch, shrink};
 use super::sweep::run_seed;
-use super::{BUILD, bad_input};
+use super::{BUILD, bad_input, spawn_worker};
 use crate::claim::ClaimName;
 use crate::cli::args::SelftestArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
@@ -220,7 +220,7 @@ impl Run<'_> {
         std::thread::scope(|scope| {
             for counter in &counters {
                 let (next, results, work) = (&next, &results, &work);
-                scope.spawn(move || {
+                spawn_worker(scope, move || {
                     loop {
                         let task = next.fetch_add(1, Ordering::Relaxed);
                         if task >= count || self.is_over() {

@@ -20,10 +20,10 @@ use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord, Sh
 use super::load::{self, Ready};
 use super::shrink::Explainer;
 use super::tables::{ReleaseOnPanic, Tables};
-use super::{BUILD, crash_points};
+use super::{BUILD, crash_points, spawn_worker};
 use crate::claim::ClaimName;
 use crate::cli::args::RunArgs;
-use crate::cli::{CliError, Progress, STACK, SeedCounter};
+use crate::cli::{CliError, Progress, SeedCounter};
 use crate::input::kinds::Kinds;
 use crate::plan::{Plan, hash_text};
 use crate::world::{Outcome, Stage, Wish, run as run_plan};
@@ -190,9 +190,7 @@ pub(super) fn sweep(
         work(&counters[0])
     } else {
         std::thread::scope(|scope| {
-            let spawn = |counter| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || work(counter));
-            let workers = counters.iter().map(|counter| spawn(counter).unwrap_or_else(|error| panic!("failed to start a thread: {error}")));
-            let workers: Vec<_> = workers.collect();
+            let workers: Vec<_> = counters.iter().map(|counter| spawn_worker(scope, || work(counter))).collect();
             let mut whole = empty_result(ready);
             for worker in workers {
                 match worker.join() {

@@ -10,7 +10,7 @@ use super::{Findings, PoolClaim};
 /// crash has been given an address, unless the list is empty.
 ///
 /// What is down or cut off for good counts for nothing: the pods of such nodes are not waited for, and the VMs that their records hold
-/// are not counted.
+/// and those pods hold are not counted.
 ///
 /// Broken by `byom-create-race-fails`, `byom-four-attempts`, `byom-dead-vm-not-skipped`, `byom-full-pool-restart`,
 /// `byom-null-map` and `byom-reset-after-read-error`. It does not see which pod waits, only how many; and addresses that
@@ -54,7 +54,12 @@ fn healthy(view: &View) -> usize {
     let everywhere = |address: &&ipam_core::byom::Address| configs.iter().all(|config| config.contains(address.key()));
     let held = |address: &&ipam_core::byom::Address| {
         let records = view.state.document().into_iter().flat_map(|document| document.allocated.of_address(address.key()));
-        records.into_iter().any(|(_, record)| view.out_of_reach.names.contains(&*record.node_name))
+        // A pod that is not waited for may run all the same, elsewhere.
+        let gone = |record: &ipam_core::byom::IpAllocation| {
+            let pod = format!("{}/{}", record.pod_namespace.as_deref().unwrap_or("default"), record.pod_name);
+            view.out_of_reach.names.contains(&*record.node_name) || view.out_of_reach.pods.contains(&pod)
+        };
+        records.into_iter().any(|(_, record)| gone(record))
     };
     first.pool().iter().filter(everywhere).filter(|address| !view.vms.is_broken(address.key()) && !held(address)).count()
 }

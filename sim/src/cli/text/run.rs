@@ -185,7 +185,13 @@ fn failures(scenario: &ScenarioResult, verdict: Verdict, paint: Paint) -> Vec<St
     for (claim, failures) in claims.iter().take(blocks) {
         lines.extend(block(scenario, failures[0], if expected(claim) { "FOUND" } else { "FAIL" }).lines(paint));
         let seeds = seeds_violating(scenario, claim, failures.len());
-        lines.extend(further(failures, seeds));
+        if scenario.crash_points.is_some() {
+            // They are all in the plan of one seed or of a few.
+            let more = seeds.saturating_sub(1);
+            lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "crash point", "crash points"))));
+        } else {
+            lines.extend(further(failures, seeds));
+        }
     }
     for (claim, failures) in claims.iter().skip(blocks) {
         let seeds = seeds_violating(scenario, claim, failures.len());

@@ -170,8 +170,14 @@ impl Cloud {
         all
     }
 
+    /// The PeerPod of an allocation; upstream's names only its VM.
     fn peer_pod(&self, id: &str) -> PeerPod {
-        self.world.all::<PeerPod>().into_iter().find(|peer_pod| peer_pod.allocation_id() == Some(id)).expect("it is there")
+        let vm = self.document().allocated.get(id).map(|record| record.ip.text().to_owned());
+        let is_it = |peer_pod: &PeerPod| match peer_pod.allocation_id() {
+            Some(known) => known == id,
+            None => Some(&peer_pod.spec.instance_id) == vm.as_ref(),
+        };
+        self.world.all::<PeerPod>().into_iter().find(is_it).expect("it is there")
     }
 
     fn delete_peer_pod(&self, id: &str) {

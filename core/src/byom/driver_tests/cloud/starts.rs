@@ -39,7 +39,7 @@ fn upstream_makes_the_requests_of_the_reference() {
     let mut expected = config_maps(&["get", "get", "get", "update"]);
     expected.extend(["get Pod".to_owned(), "patch PeerPod".to_owned()]);
     assert_eq!(cloud.world.log(), expected);
-    assert_eq!((cloud.peer_pods(), cloud.holders().len()), (vec!["web-1-".to_owned()], 0));
+    assert_eq!((cloud.peer_pods(), cloud.holders().len()), (vec!["?-".to_owned()], 0));
 }
 
 #[test]

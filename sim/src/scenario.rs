@@ -240,7 +240,7 @@ kinds! {
         /// Pods run in the VMs of a BYOM pool.
         "byom" => Byom(Box<PodsDraft>),
         /// Adaptors allocate from one BYOM pool, and nothing else happens.
-        "byom-burst" => ByomBurst(BurstDraft),
+        "byom-burst" => ByomBurst(Box<BurstDraft>),
     }
 }
 

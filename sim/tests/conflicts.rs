@@ -92,7 +92,7 @@ impl Burst {
         scenario.phases.liveness = Choice::Is(Span::secs(60));
         // What upstream's way breaks is counted here, not judged.
         scenario.check = Checks::default();
-        scenario.workload = WorkloadDraft::ByomBurst(BurstDraft {
+        scenario.workload = WorkloadDraft::ByomBurst(Box::new(BurstDraft {
             instances: Choice::Is(instances),
             retry: Choice::Is(self.retry),
             spread: Choice::Is(self.spread),
@@ -100,7 +100,7 @@ impl Burst {
             throttle: Choice::Is(self.throttle),
             probes: Choice::Is(self.as_coded),
             ..BurstDraft::default()
-        });
+        }));
         if self.as_coded {
             scenario.deviations = ["byom-decide-once", "byom-four-attempts"].map(|name| DeviationName::new(name).unwrap()).into();
         }

@@ -16,7 +16,7 @@ static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
 });
 
 fn scenario(draft: BurstDraft) -> Scenario {
-    Scenario { workload: WorkloadDraft::ByomBurst(draft), ..SCENARIO.clone() }
+    Scenario { workload: WorkloadDraft::ByomBurst(Box::new(draft)), ..SCENARIO.clone() }
 }
 
 /// Runs of one kind of burst.

@@ -76,7 +76,7 @@ impl<C: Client, V: Env, B: Observer> PeerPodOwners<C, V, B> {
         // An error is only logged.
         let Ok(Some(pod_uid)) = self.pod_uid(sandbox, context.deadline).await else { return };
         let made = self.peer_pods.made(record, &sandbox.pod, &pod_uid);
-        let peer_pod = if self.policy.release_by_address { made.as_upstream() } else { made };
+        let peer_pod = if self.policy.release_by_address { made.into_upstreams() } else { made };
         let key = ObjectKey::of(&peer_pod);
         let result = self.peer_pods.create(peer_pod, context.deadline).await;
         self.wrote(&record.allocation_id, &pod_uid, &key, &result);

@@ -74,7 +74,7 @@ pub struct PeerPodStatus {
 impl PeerPod {
     /// The PeerPod as upstream writes it: it names the VM, and nothing else.
     #[must_use]
-    pub(super) fn as_upstream(mut self) -> Self {
+    pub(super) fn into_upstreams(mut self) -> Self {
         let PeerPodSpec { cloud_provider, instance_id, .. } = self.spec;
         self.spec = PeerPodSpec { cloud_provider, instance_id, ..PeerPodSpec::default() };
         self

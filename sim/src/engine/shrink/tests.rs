@@ -172,7 +172,7 @@ fn two_faults_of_which_each_is_enough_are_named_together() {
 #[test]
 fn a_crash_in_a_pool_of_pods_shrinks_to_one_node_and_nobody_who_does_not_matter() {
     // As the threads of the program that run plans.
-    let thread = std::thread::Builder::new().stack_size(crate::cli::STACK).spawn(shrink_a_crash_in_a_pool).unwrap();
+    let thread = std::thread::Builder::new().stack_size(crate::engine::STACK_BYTES).spawn(shrink_a_crash_in_a_pool).unwrap();
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 

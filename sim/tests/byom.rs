@@ -101,7 +101,6 @@ fn every_deviation_of_the_reference_has_a_row_that_is_named_after_it() {
     // Without harm of their own: their tests are those of the documents, of the settings and of the controller.
     let elsewhere = [
         "byom-lenient-settings",
-        "byom-namespace-not-written",
         "byom-owner-by-pod-name",
         "byom-stop-on-callers-deadline",
         "byom-stop-overlooks-start",

@@ -1,6 +1,6 @@
 //! People: they run and delete pods, change the configuration, roll it out, and lay hands on the ConfigMap.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, PodSpec};
 use parking_lot::Mutex;
 
 use super::super::{PoolNote, pool_key};
-use super::plan::{RollOut, RunPod, node_name};
+use super::plan::{DeletePod, RollOut, RunPod, node_name};
 use super::site::Site;
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
@@ -33,18 +33,26 @@ struct People {
     client: SimClient,
 }
 
-/// Carries the operations out, each at its time and independently of the others. `done`: those that came to an end.
+/// Carries the operations out, each at its time; those about one pod one after the other. `done`: those that came to an end.
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
     let env = site.env(&fabric, process);
     let client = SimClient::new(&fabric, process);
     let people = People { site, fabric, process, env, client };
+    let mut last: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, op) in ops.iter().enumerate() {
+        let before = match &op.kind {
+            OpKind::RunPod(RunPod { pod, .. }) | OpKind::DeletePod(DeletePod { pod, .. }) => last.insert(pod, number),
+            _ => None,
+        };
         if done.lock().contains(&number) {
             continue;
         }
         people.fabric.rt.sleep_until(op.common.at).await;
         let (one, op, done) = (people.clone(), op.kind.clone(), done.clone());
         people.env.spawn(async move {
+            while before.is_some_and(|before| !done.lock().contains(&before)) {
+                one.env.sleep(AGAIN).await;
+            }
             one.carry_out(number, &op).await;
             done.lock().insert(number);
         });

@@ -55,6 +55,15 @@ struct RunRow<'a> {
     allocate_max_s: Option<Seconds>,
     /// From the first call to the last answer.
     makespan_s: Option<Seconds>,
+    /// The time within which half, 90 % and 99 % of the calls that were told an address were told it.
+    allocate_p50_s: Option<Seconds>,
+    allocate_p90_s: Option<Seconds>,
+    allocate_p99_s: Option<Seconds>,
+    /// Releases that ended.
+    pool_releases: Option<u64>,
+    /// Of releases and recoveries: attempts that met a conflict, and those that gave up.
+    pool_other_conflicts: Option<u64>,
+    pool_other_exhausted: Option<u64>,
 }
 
 /// A row of `calls.csv`.
@@ -125,11 +134,20 @@ impl Rows {
     }
 }
 
+/// The smallest of these `sorted` times that is not exceeded by `percent` of 100 of them.
+fn quantile(sorted: &[Seconds], percent: usize) -> Option<Seconds> {
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.max(1) - 1).copied()
+}
+
 impl<'a> RunRow<'a> {
     fn of(scenario: &'a str, workload: &'a str, record: &SeedRecord<'_>) -> Self {
         let SeedRecord { seed, digest, simulated, api, allocations, events, .. } = *record;
         let pool = record.pool.as_ref();
         let count = |count: fn(&PoolRun) -> u64| pool.map(count);
+        let mut took = pool.map(|run| run.took.clone()).unwrap_or_default();
+        took.sort_unstable();
+        let within = |percent| quantile(&took, percent);
         Self {
             schema: RunsSchema,
             scenario,
@@ -159,8 +177,14 @@ impl<'a> RunRow<'a> {
             leaked: count(|run| run.counts.leaked),
             foreign_reboots: count(|run| run.counts.foreign_reboots),
             mutex_wait_s: pool.map(|run| run.mutex_wait),
-            allocate_max_s: pool.and_then(|run| run.took.iter().max().copied()),
+            allocate_max_s: took.last().copied(),
             makespan_s: pool.map(|run| run.makespan),
+            allocate_p50_s: within(50),
+            allocate_p90_s: within(90),
+            allocate_p99_s: within(99),
+            pool_releases: count(|run| run.counts.releases),
+            pool_other_conflicts: count(|run| run.counts.other_conflicts),
+            pool_other_exhausted: count(|run| run.counts.other_exhausted),
         }
     }
 }
@@ -194,6 +218,23 @@ impl<'a> CallRow<'a> {
 mod tests {
     use super::*;
     use crate::pool::PoolCounts;
+
+    #[test]
+    fn the_times_of_a_run_are_those_of_its_sorted_list() {
+        let times = |count: u64| (1..=count).map(Seconds::from_micros).collect::<Vec<_>>();
+        let all = |count| [50, 90, 99].map(|percent| quantile(&times(count), percent).map(Seconds::as_micros));
+        assert_eq!(all(0), [None; 3]);
+        assert_eq!(all(1), [Some(1); 3]);
+        assert_eq!(all(2), [Some(1), Some(2), Some(2)]);
+        assert_eq!(all(200), [Some(100), Some(180), Some(198)]);
+        let pool = PoolRun { took: times(200).into_iter().rev().collect(), ..PoolRun::default() };
+        let record = SeedRecord { pool: Some(pool), ..SeedRecord::default() };
+        let row = RunRow::of("s", "{}", &record);
+        assert_eq!(
+            [row.allocate_p50_s, row.allocate_p99_s, row.allocate_max_s].map(|time| time.map(Seconds::as_micros)),
+            [Some(100), Some(198), Some(200)]
+        );
+    }
 
     #[test]
     fn every_row_has_the_columns_of_its_head() {

@@ -9,6 +9,7 @@
 pub mod api;
 pub mod byom;
 pub mod client;
+pub mod deviation;
 pub mod env;
 pub mod informer;
 pub mod json_text;

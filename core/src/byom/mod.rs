@@ -62,7 +62,7 @@ pub use instance::Instance;
 pub use observer::{Observer, Releaser, StartStep, Step};
 pub use owners::{NoOwners, NotOwned, Owners, OwnersUnknown};
 pub use places::{DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, NamespaceSources, NoNodeName, NodeSources, config_map_name};
-pub use policy::{Deviation, Policy};
+pub use policy::Policy;
 pub use pool_ips::{BadEntry, BadEntryProblem, LongRange, MAX_RANGE_IPS, Mapped, PoolIps};
 pub use reads::PoolStatus;
 pub use reclaim::Suspects;

@@ -24,7 +24,7 @@ mod wildcard;
 pub use allocated_ips::{PoolIPAllocation, PoolIPAllocations, RecordKey};
 pub use endpoint::{EndpointStatus, IPAllocationDetail, PodIPAllocation, SpiderEndpoint};
 pub use ippool::{IPPoolSpec, IPPoolStatus, Route, SpiderIPPool};
-pub use policy::{Deviation, Policy};
+pub use policy::Policy;
 pub use reserved_ip::{ReservedIPSpec, SpiderReservedIP};
 pub use subnet::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
 pub use text_map::TextMap;

@@ -1,5 +1,7 @@
 //! Where the hardened Spiderpool and upstream part: one switch per deviation.
 
+use crate::deviation::{self, Deviation, deviations};
+
 /// What Spiderpool does differently from its hardened form. Every switch is off there; the profile `upstream` has on what
 /// upstream does today. (A value of this type is handed to the decision that it changes; nothing else looks at it.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,26 +23,9 @@ pub struct Policy {
     pub outdated_keys_ignored: bool,
 }
 
-/// One switch of a [`Policy`].
-#[derive(Clone, Copy, Debug)]
-pub struct Deviation {
-    /// The public name, in kebab-case.
-    pub name: &'static str,
-    /// Whether upstream behaves like this.
-    pub upstream: bool,
-    /// The switch.
-    pub switch: fn(&mut Policy) -> &mut bool,
-}
-
-macro_rules! deviations {
-    ($($name:literal $upstream:literal $field:ident;)*) => {
-        &[$(Deviation { name: $name, upstream: $upstream, switch: |policy| &mut policy.$field }),*]
-    };
-}
-
 impl Policy {
     /// Every deviation, in the order of the fields.
-    pub const DEVIATIONS: &'static [Deviation] = deviations! {
+    pub const DEVIATIONS: &'static [Deviation<Self>] = deviations! {
         "upstream-ranges" true upstream_ranges;
         "ties-in-any-order" true ties_in_any_order;
         "one-record-per-pod" true one_record_per_pod;
@@ -57,17 +42,12 @@ impl Policy {
 
     /// The code upstream as it is.
     pub fn upstream() -> Self {
-        let mut policy = Self::default();
-        for deviation in Self::DEVIATIONS {
-            *(deviation.switch)(&mut policy) = deviation.upstream;
-        }
-        policy
+        deviation::upstream(Self::DEVIATIONS)
     }
 
     /// The switch with this public name.
     pub fn switch(&mut self, name: &str) -> Option<&mut bool> {
-        let deviation = Self::DEVIATIONS.iter().find(|deviation| deviation.name == name)?;
-        Some((deviation.switch)(self))
+        deviation::switch(Self::DEVIATIONS, self, name)
     }
 }
 

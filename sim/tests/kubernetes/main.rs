@@ -13,3 +13,5 @@ mod read;
 mod support;
 mod update;
 mod watch;
+mod watch_end;
+mod watch_history;

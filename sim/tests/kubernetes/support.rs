@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use ipam_core::api::{ListOptions, WatchEvent, WatchOptions};
 use ipam_core::{ApiError, Client, ClientExt, Env, Object, ObjectKey, Status, WatchStream};
-use ipam_sim::cluster::{SimClient, SimWatch};
+use ipam_sim::cluster::{ClusterConfig, Knobs, SimClient, SimWatch};
 use ipam_sim::object::{Obj, resource_version};
-use ipam_sim::testbed::{Testbed, from_json};
+use ipam_sim::testbed::{Testbed, config_map, from_json};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
@@ -268,4 +268,21 @@ pub(crate) async fn churn(bed: Testbed, client: SimClient, steps: u64) {
         }
         bed.rt.sleep(Duration::from_micros(env.random() % 5_000)).await;
     }
+}
+
+/// Updates the ConfigMap `key` to `value` and returns the revision that took.
+pub(crate) async fn set(client: &SimClient, name: &str, value: impl ToString) -> u64 {
+    rv(&*client.update(config_map(name, "v", &value.to_string())).await.unwrap())
+}
+
+pub(crate) fn with_bookmarks(options: WatchOptions) -> WatchOptions {
+    WatchOptions { allow_bookmarks: true, ..options }
+}
+
+pub(crate) fn on(selector: &str, options: WatchOptions) -> WatchOptions {
+    WatchOptions { label_selector: Some(selector.to_owned()), ..options }
+}
+
+pub(crate) fn config(seed: u64, knobs: Knobs) -> ClusterConfig {
+    ClusterConfig { seed, knobs, ..ClusterConfig::default() }
 }

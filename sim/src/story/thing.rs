@@ -1,6 +1,7 @@
 //! What events are about: addresses, allocations, pods, objects.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
@@ -25,6 +26,11 @@ impl Thing {
     /// The address that `address` spells.
     pub fn address(address: &Address) -> Self {
         Thing::Address(address.key().clone())
+    }
+
+    /// This address.
+    pub fn ip(ip: IpAddr) -> Self {
+        Thing::Address(AddressKey::Ip(ip.to_canonical()))
     }
 
     /// The allocation of this ID.

@@ -5,6 +5,7 @@
 
 pub mod byom;
 pub mod counter;
+pub mod spiderpool;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::rt::ProcessId;
 use crate::story::About;
 use crate::trace::EventKind;
 use byom::PoolNote;
+use spiderpool::IpamNote;
 
 /// A workload of a plan: who works on the cluster.
 pub trait Work {
@@ -232,6 +234,8 @@ pub enum Note {
     RetriesExhausted,
     /// Something about a BYOM pool, its adaptors or its VMs.
     Pool(PoolNote),
+    /// Something about a Spiderpool agent.
+    Ipam(IpamNote),
 }
 
 impl Note {
@@ -240,6 +244,7 @@ impl Note {
         match self {
             Note::Counted { .. } | Note::LeftOpen | Note::RetriesExhausted => About::passing([]),
             Note::Pool(note) => note.about(),
+            Note::Ipam(note) => note.about(),
         }
     }
 
@@ -250,6 +255,7 @@ impl Note {
             Note::LeftOpen => 1,
             Note::RetriesExhausted => 2,
             Note::Pool(note) => note.word() << 2 | 3,
+            Note::Ipam(note) => note.word() << 2 | 1,
         }
     }
 }

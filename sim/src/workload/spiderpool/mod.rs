@@ -1,0 +1,5 @@
+//! Spiderpool at work: agents give addresses to the pods of their nodes and take them back.
+
+mod note;
+
+pub use note::{Cause, Given, How, IpamNote, Opinion, Refusal};

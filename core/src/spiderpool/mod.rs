@@ -11,6 +11,7 @@
 mod allocated_ips;
 pub mod auto_pool;
 mod endpoint;
+pub mod ipam;
 mod ippool;
 pub mod names;
 mod policy;

@@ -21,6 +21,79 @@ pub struct Policy {
     pub multus_always_resolved: bool,
     /// `outdated-keys-ignored`: the annotations `defaultv4ippool` and `defaultv6ippool` of namespaces are not read (A §12 D1).
     pub outdated_keys_ignored: bool,
+    /// `nameless-nic-always-changed`: the check for changed pools takes a NIC without a name for one whose pools changed, whatever they
+    /// are (A W13).
+    pub nameless_nic_always_changed: bool,
+    /// `partial-pool-change-recreates`: after a change of some of its pools an endpoint keeps the UID of the last pod, so that the ADD
+    /// creates it once more, and fails (A W12, §14.22).
+    pub partial_pool_change_recreates: bool,
+    /// `reown-missing-record`: re-owning an address whose record is gone succeeds without a record (A W8).
+    pub reown_missing_record: bool,
+    /// `foreign-record-blocks`: an address that is recorded for somebody else by now fails every ADD of the static pod (A W9).
+    pub foreign_record_blocks: bool,
+    /// `del-adopts-current-uid`: a DEL is about the pod that has the name, whatever UID it carries (A W7).
+    pub del_adopts_current_uid: bool,
+    /// `uid-from-cached-pod`: an ADD is about the pod that the cache shows, whatever UID it carries (A W6).
+    pub uid_from_cached_pod: bool,
+    /// `endpoint-delete-by-name`: endpoints are deleted, and lose their finalizer, by name (A W5).
+    pub endpoint_delete_by_name: bool,
+    /// `lost-reply-takes-next-pool`: a write whose answer was lost counts as failed, and the next pool is tried (A W2).
+    pub lost_reply_takes_next_pool: bool,
+    /// `conflict-returns-same-address`: a pod that gave back an address because somebody else answers on it may get it again (A W17).
+    pub conflict_returns_same_address: bool,
+    /// `static-reuse-skips-filter`: addresses of static pods are reused whatever became of their pool; only the tiers are asked, and
+    /// only for StatefulSets (A §6.2).
+    pub static_reuse_skips_filter: bool,
+    /// `limiter-ignores-deadline`: a request waits for its pools, and allocates, after its caller gave up (A W22).
+    pub limiter_ignores_deadline: bool,
+    /// `failure-cache-unchecked`: an address of an earlier ADD that failed is used without a look at its record (A W24).
+    pub failure_cache_unchecked: bool,
+    /// `partial-failure-keeps-records`: an ADD that fails leaves the records of the parts that went well (A W3).
+    pub partial_failure_keeps_records: bool,
+    /// `mark-before-uid-check`: a DEL for a static pod that is no longer valid deletes the endpoint before it compares the UID (A W10,
+    /// §14.27).
+    pub mark_before_uid_check: bool,
+    /// `finalizer-left-behind`: an endpoint whose records are gone may keep its finalizer for ever: the write that removes it is tried
+    /// once (A W26).
+    pub finalizer_left_behind: bool,
+    /// `nameless-entry-lost`: an endpoint stores one NIC without a name and drops the others (A §14.24).
+    pub nameless_entry_lost: bool,
+    /// `reown-foreign-endpoint`: the endpoint of a pod of another owner is taken for that of a static pod's predecessor (A §14.25,
+    /// §14.26).
+    pub reown_foreign_endpoint: bool,
+    /// `answer-not-as-stored`: the answer holds the addresses that were drawn, also where the endpoint keeps older ones (A §14.21).
+    pub answer_not_as_stored: bool,
+    /// `static-reuse-before-gating`: pools of a family that is switched off count when the pools of a static pod are compared (A
+    /// §14.29).
+    pub static_reuse_before_gating: bool,
+    /// `allocate-from-cached-pool`: the records of a pool are those of the cache, written with a fresh resourceVersion. No behaviour of
+    /// upstream.
+    pub allocate_from_cached_pool: bool,
+    /// `reown-ignores-owner`: re-owning looks at the address only, not at who holds it. No behaviour of upstream.
+    pub reown_ignores_owner: bool,
+    /// `adopt-stale-endpoint`: a terminating endpoint, or that of a stateless namesake, is taken over with its addresses. No behaviour
+    /// of upstream.
+    pub adopt_stale_endpoint: bool,
+    /// `waits-without-end`: a request to the API server waits as long as the operation may take, and an operation without a deadline
+    /// has none.
+    pub waits_without_end: bool,
+    /// `terminating-endpoint-reused`: the endpoint of a static pod is re-owned also while it is being deleted (A §6.2, §14.27).
+    pub terminating_endpoint_reused: bool,
+    /// `failure-cache-kept-by-reuse`: an ADD that is answered from an endpoint leaves the failure cache as it is (A §14.23).
+    pub failure_cache_kept_by_reuse: bool,
+    /// `late-endpoint-create-fails`: an endpoint that exists although the cache does not show it fails the ADD (A W4).
+    pub late_endpoint_create_fails: bool,
+    /// `namesake-records-left`: the records of a dead pod whose endpoint its namesake removes are left to reclaim (A W25).
+    pub namesake_records_left: bool,
+    /// `unrecorded-answer`: an answer from an endpoint is given without a look at the records of the pools (A §5.3).
+    pub unrecorded_answer: bool,
+    /// `stateful-conflict-released`: a batch release without the flag is not asked whether conflicting addresses are to be released at
+    /// all (A §7.3).
+    pub stateful_conflict_released: bool,
+    /// `random-clean-gateway`: the gateway is left out or not as the family says that is ready first (A §14.31).
+    pub random_clean_gateway: bool,
+    /// `missing-pool-keeps-endpoint`: a DEL fails for ever once a pool of the endpoint is gone (A W16).
+    pub missing_pool_keeps_endpoint: bool,
 }
 
 impl Policy {
@@ -33,6 +106,37 @@ impl Policy {
         "capacity-not-filtered" true capacity_not_filtered;
         "multus-always-resolved" true multus_always_resolved;
         "outdated-keys-ignored" true outdated_keys_ignored;
+        "nameless-nic-always-changed" true nameless_nic_always_changed;
+        "partial-pool-change-recreates" true partial_pool_change_recreates;
+        "reown-missing-record" true reown_missing_record;
+        "foreign-record-blocks" true foreign_record_blocks;
+        "del-adopts-current-uid" true del_adopts_current_uid;
+        "uid-from-cached-pod" true uid_from_cached_pod;
+        "endpoint-delete-by-name" true endpoint_delete_by_name;
+        "lost-reply-takes-next-pool" true lost_reply_takes_next_pool;
+        "conflict-returns-same-address" true conflict_returns_same_address;
+        "static-reuse-skips-filter" true static_reuse_skips_filter;
+        "limiter-ignores-deadline" true limiter_ignores_deadline;
+        "failure-cache-unchecked" true failure_cache_unchecked;
+        "partial-failure-keeps-records" true partial_failure_keeps_records;
+        "mark-before-uid-check" true mark_before_uid_check;
+        "finalizer-left-behind" true finalizer_left_behind;
+        "nameless-entry-lost" true nameless_entry_lost;
+        "reown-foreign-endpoint" true reown_foreign_endpoint;
+        "answer-not-as-stored" true answer_not_as_stored;
+        "static-reuse-before-gating" true static_reuse_before_gating;
+        "allocate-from-cached-pool" false allocate_from_cached_pool;
+        "reown-ignores-owner" false reown_ignores_owner;
+        "adopt-stale-endpoint" false adopt_stale_endpoint;
+        "waits-without-end" true waits_without_end;
+        "terminating-endpoint-reused" true terminating_endpoint_reused;
+        "failure-cache-kept-by-reuse" true failure_cache_kept_by_reuse;
+        "late-endpoint-create-fails" true late_endpoint_create_fails;
+        "namesake-records-left" true namesake_records_left;
+        "unrecorded-answer" true unrecorded_answer;
+        "stateful-conflict-released" true stateful_conflict_released;
+        "random-clean-gateway" true random_clean_gateway;
+        "missing-pool-keeps-endpoint" true missing_pool_keeps_endpoint;
     };
 
     /// The documented behaviour, made safe.

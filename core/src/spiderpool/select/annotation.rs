@@ -213,7 +213,7 @@ fn check_subnets(items: Vec<SubnetItem>, annotation: &'static str) -> Result<Vec
 }
 
 /// A bool as Go's ParseBool takes it.
-pub(super) fn go_bool(text: &str) -> Option<bool> {
+pub(crate) fn go_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),

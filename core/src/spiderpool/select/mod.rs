@@ -33,6 +33,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::Policy;
 
+pub(crate) use annotation::go_bool as truth;
 pub use annotation::is_nameless;
 pub use auto_pool::{AutoPool, SubnetRequest, is_auto_pool, pools_of};
 pub use cluster::{Cluster, Kept, Objects};

@@ -1,0 +1,94 @@
+//! The agent: one process on each node that gives pods their addresses and takes them back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::answer::{AddAnswer, DelOutcome};
+use super::caches::Caches;
+use super::error::IpamError;
+use super::observer::{Effort, Observer, Step};
+use super::request::{AddRequest, BatchRequest, DelRequest};
+use super::settings::AgentConfig;
+use crate::client::Client;
+use crate::env::Env;
+
+/// The agent of one node. Clones are the same process: they share its limiter and its failure cache.
+///
+/// Every operation may be dropped at any point; what it has sent may still take effect. An operation whose caller gave up is
+/// to be driven on: its deadline is in the request, and a roll-back has time of its own.
+pub struct Agent<C, V, K, O = ()> {
+    pub(super) client: C,
+    pub(super) env: V,
+    pub(super) caches: K,
+    pub(super) observer: O,
+    pub(super) config: Arc<AgentConfig>,
+}
+
+impl<C: Clone, V: Clone, K: Clone, O: Clone> Clone for Agent<C, V, K, O> {
+    fn clone(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            env: self.env.clone(),
+            caches: self.caches.clone(),
+            observer: self.observer.clone(),
+            config: self.config.clone(),
+        }
+    }
+}
+
+impl<C, V, K, O> fmt::Debug for Agent<C, V, K, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
+    /// An agent that has just started and remembers nothing.
+    pub fn new(client: C, env: V, caches: K, observer: O, config: AgentConfig) -> Self {
+        Self { client, env, caches, observer, config: Arc::new(config) }
+    }
+
+    /// What it was told.
+    pub fn config(&self) -> &AgentConfig {
+        &self.config
+    }
+
+    /// Gives a NIC of a pod its addresses (A §5.2).
+    ///
+    /// # Errors
+    /// The NIC has none now. The runtime is to come again.
+    pub async fn add(&self, request: &AddRequest) -> Result<AddAnswer, IpamError> {
+        let began = self.env.monotonic();
+        self.observer.observe(Step::AddBegun { request });
+        let (effort, result) = (Effort::default(), Err(IpamError::MissingPod(request.pod.clone())));
+        let took = self.env.monotonic().saturating_sub(began);
+        self.observer.observe(Step::AddEnded { request, uid: "", result: result.as_ref(), effort: &effort, took });
+        result
+    }
+
+    /// Takes back the addresses of a pod, unless they are kept for a purpose (A §7.1).
+    ///
+    /// # Errors
+    /// Something may be left, for a further DEL or for reclaim. Upstream's plugin tells the runtime that all is well.
+    pub async fn del(&self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
+        let began = self.env.monotonic();
+        self.observer.observe(Step::DelBegun { request });
+        let (effort, result) = (Effort::default(), Ok(DelOutcome::NoEndpoint));
+        let took = self.env.monotonic().saturating_sub(began);
+        self.observer.observe(Step::DelEnded { request, result: result.as_ref().copied(), effort: &effort, took });
+        result
+    }
+
+    /// Takes back all addresses of a pod that runs, because one of them does not work (A §7.3). Its next ADD gets others.
+    ///
+    /// # Errors
+    /// Something may be left.
+    pub async fn release_ips(&self, request: &BatchRequest) -> Result<(), IpamError> {
+        let began = self.env.monotonic();
+        self.observer.observe(Step::BatchBegun { request });
+        let (effort, result) = (Effort::default(), Ok(()));
+        let took = self.env.monotonic().saturating_sub(began);
+        self.observer.observe(Step::BatchEnded { request, result: result.as_ref().copied(), effort: &effort, took });
+        result
+    }
+}

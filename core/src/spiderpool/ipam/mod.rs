@@ -1,0 +1,29 @@
+//! The agent of a node: gives pods their addresses and takes them back (A §5 to §7).
+//!
+//! ```text
+//!   plugin ── ADD, DEL, batch release ──► Agent ──► pools (status, guarded by resourceVersion), endpoints
+//!                                           ▲
+//!                                           └────── Caches: what its watches show
+//! ```
+//!
+//! The order on disk is always: records in pools, endpoint, answer. Whatever happens in between leaves a record that
+//! the next try of the same pod finds, or that reclaim takes back once the pod is gone. Decisions are functions over
+//! what was read; the drivers around them read, write and try again.
+
+mod agent;
+mod answer;
+mod caches;
+mod error;
+mod informer_caches;
+mod observer;
+mod request;
+mod settings;
+
+pub use agent::Agent;
+pub use answer::{AddAnswer, DelOutcome, How, NicAddress, NicRoute};
+pub use caches::Caches;
+pub use error::{Failure, Failures, IpamError, PoolError};
+pub use informer_caches::InformerCaches;
+pub use observer::{Cause, Effort, Observer, Step};
+pub use request::{AddRequest, BatchRequest, DelRequest};
+pub use settings::{AgentConfig, AgentSettings};

@@ -239,6 +239,7 @@ impl Narrator {
                     Note::LeftOpen => "an increment is left open".to_owned(),
                     Note::RetriesExhausted => "retries exhausted".to_owned(),
                     Note::Pool(note) => note.to_string(),
+                    Note::Pod(note) => note.to_string(),
                 };
                 (self.process(*process), text)
             }

@@ -5,6 +5,7 @@
 
 pub mod byom;
 pub mod counter;
+mod pod_note;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use crate::rt::ProcessId;
 use crate::story::About;
 use crate::trace::EventKind;
 use byom::PoolNote;
+
+pub use pod_note::{AddFailure, PodNote};
 
 /// A workload of a plan: who works on the cluster.
 pub trait Work {
@@ -232,6 +235,8 @@ pub enum Note {
     RetriesExhausted,
     /// Something about a BYOM pool, its adaptors or its VMs.
     Pool(PoolNote),
+    /// Something about a pod and its sandboxes on its node.
+    Pod(PodNote),
 }
 
 impl Note {
@@ -240,6 +245,7 @@ impl Note {
         match self {
             Note::Counted { .. } | Note::LeftOpen | Note::RetriesExhausted => About::passing([]),
             Note::Pool(note) => note.about(),
+            Note::Pod(note) => note.about(),
         }
     }
 
@@ -250,6 +256,8 @@ impl Note {
             Note::LeftOpen => 1,
             Note::RetriesExhausted => 2,
             Note::Pool(note) => note.word() << 2 | 3,
+            // Never that of `RetriesExhausted`: the word of a pod's note is not 0.
+            Note::Pod(note) => note.word() << 2 | 2,
         }
     }
 }

@@ -21,6 +21,10 @@ use crate::time::{SimTime, Span};
 use crate::workload::byom::burst::{Allocate, BurstPlan};
 use crate::workload::byom::pods::{BreakVm, DeletePod, EditState, PodsPlan, RollOut, RunPod, SetPool};
 use crate::workload::counter::CounterPlan;
+use crate::workload::spiderpool::{
+    AnnotateNamespace, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, Reserve, RollOutApp, ScaleApp,
+    SpiderPlan, Unreserve,
+};
 use crate::workload::{Misfit, Work};
 
 /// The format of a plan file.
@@ -133,6 +137,8 @@ kinds! {
         "byom" => Byom(PodsPlan),
         /// Adaptors allocate from one BYOM pool, and nothing else happens.
         "byom-burst" => ByomBurst(BurstPlan),
+        /// Pods of a cluster have addresses by Spiderpool.
+        "spiderpool" => Spiderpool(Box<SpiderPlan>),
     }
 }
 
@@ -214,6 +220,30 @@ kinds! {
         "edit-state" => EditState(EditState),
         /// Asks the BYOM pool for an address.
         "allocate" => Allocate(Allocate),
+        /// Creates an application; if there is one of that name, once that is gone.
+        "apply-app" => ApplyApp(ApplyApp),
+        /// Changes how many pods an application has.
+        "scale-app" => ScaleApp(ScaleApp),
+        /// Has all pods of an application replaced.
+        "roll-out-app" => RollOutApp(RollOutApp),
+        /// Deletes an application.
+        "delete-app" => DeleteApp(DeleteApp),
+        /// Deletes a pod of an application.
+        "delete-pod-of" => DeletePodOf(DeletePodOf),
+        /// Moves a VM to another node while it runs.
+        "migrate-vm" => MigrateVm(MigrateVm),
+        /// Creates an IPPool; if there is one of that name, once that is gone.
+        "create-pool" => CreatePool(CreatePool),
+        /// Deletes an IPPool.
+        "delete-pool" => DeletePool(DeletePool),
+        /// Edits an IPPool.
+        "edit-pool" => EditPool(EditPool),
+        /// Reserves addresses.
+        "reserve" => Reserve(Reserve),
+        /// Gives reserved addresses free.
+        "unreserve" => Unreserve(Unreserve),
+        /// Changes the annotations of a namespace.
+        "annotate-namespace" => AnnotateNamespace(AnnotateNamespace),
     }
 }
 
@@ -224,6 +254,7 @@ impl WorkloadPlan {
             WorkloadPlan::Counter(counter) => counter,
             WorkloadPlan::Byom(pods) => pods,
             WorkloadPlan::ByomBurst(burst) => burst,
+            WorkloadPlan::Spiderpool(spiderpool) => &**spiderpool,
         }
     }
 }

@@ -14,7 +14,9 @@ use crate::draw::{Concern, Draw};
 use crate::fault::{ApiServerCrash, DraftFault, Fault, FaultKind, HostDown, Partition, Target, Window};
 use crate::input::kinds::Kinds;
 use crate::input::{Choice, Open, Problem, Problems, Source, With, kinds, toml as input_toml};
+use crate::kinds::KindId;
 use crate::net::LinkDelays;
+use crate::object::Obj;
 use crate::plan::{
     API_SERVERS_MAX, Checks, ClusterPlan, FAULTS_MAX, Op, Plan, SCHEMA, WorkloadPlan, host_name, problems_of_ops, server_name,
 };
@@ -24,6 +26,7 @@ use crate::workload::Draft;
 use crate::workload::byom::burst::BurstDraft;
 use crate::workload::byom::pods::PodsDraft;
 use crate::workload::counter::CounterDraft;
+use crate::workload::spiderpool::SpiderDraft;
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -241,6 +244,8 @@ kinds! {
         "byom" => Byom(Box<PodsDraft>),
         /// Adaptors allocate from one BYOM pool, and nothing else happens.
         "byom-burst" => ByomBurst(Box<BurstDraft>),
+        /// Pods of a cluster have addresses by Spiderpool.
+        "spiderpool" => Spiderpool(Box<SpiderDraft>),
     }
 }
 
@@ -251,6 +256,7 @@ macro_rules! of_draft {
             WorkloadDraft::Counter($draft) => $value,
             WorkloadDraft::Byom($draft) => $value,
             WorkloadDraft::ByomBurst($draft) => $value,
+            WorkloadDraft::Spiderpool($draft) => $value,
         }
     };
 }
@@ -264,6 +270,16 @@ impl WorkloadDraft {
     /// Values with which nothing could be drawn, or far too much.
     fn problems(&self, source: Source<'_>) -> Problems {
         of_draft!(self, draft => draft.problems(source))
+    }
+
+    /// Reads the files that the workload names, relative to `folder`.
+    fn read_files(&mut self, folder: &Path) -> Result<(), Problems> {
+        of_draft!(self, draft => draft.read_files(folder))
+    }
+
+    /// Takes over the cluster that manifests hold, as far as the workload can live in one that it did not make.
+    pub(crate) fn adopt(&mut self, objects: &[(KindId, Obj)]) {
+        of_draft!(self, draft => draft.adopt(objects));
     }
 
     /// A workload and what its actors do.
@@ -301,6 +317,12 @@ impl Scenario {
             }
         }
         scenario.resolve_paths(path);
+        if problems.is_empty() {
+            let of_variants = scenario.variant.iter_mut().filter_map(|variant| variant.workload.as_mut());
+            for workload in of_variants.chain([&mut scenario.workload]) {
+                problems.collect(workload.read_files(path.parent().unwrap_or(Path::new(""))));
+            }
+        }
         problems.or(scenario)
     }
 

@@ -10,6 +10,7 @@
 
 mod allocated_ips;
 pub mod auto_pool;
+pub mod controller;
 mod endpoint;
 pub mod ipam;
 mod ippool;

@@ -33,7 +33,7 @@ pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
                     scenario.cluster.manifests = args.manifests.iter().map(|path| path.display().to_string()).collect();
                 }
                 change_deviations(&mut scenario, args.profile, &deviations, &without);
-                let stage = stage(&scenario.cluster.manifests)?;
+                let stage = move_in(&mut scenario)?;
                 Ok(Ready { file: file.display().to_string(), scenario, stage })
             });
             each.collect::<Result<Vec<Ready>, Problems>>()
@@ -122,6 +122,13 @@ pub(super) fn change(active: &mut Vec<DeviationName>, profile: Option<Profile>, 
     active.retain(|name| !without.contains(name));
     active.sort();
     active.dedup();
+}
+
+/// The objects that exist at the beginning; the workload takes over what is there.
+pub(super) fn move_in(scenario: &mut Scenario) -> Result<Stage, Problems> {
+    let stage = stage(&scenario.cluster.manifests)?;
+    scenario.workload.adopt(&stage.objects);
+    Ok(stage)
 }
 
 /// The objects that exist at the beginning.

@@ -126,8 +126,8 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, Scenario)>, Problems> {
     problems.or(all)
 }
 
-fn ready(file: &str, scenario: Scenario) -> Result<Ready, Problems> {
-    let stage = load::stage(&scenario.cluster.manifests)?;
+fn ready(file: &str, mut scenario: Scenario) -> Result<Ready, Problems> {
+    let stage = load::move_in(&mut scenario)?;
     Ok(Ready { file: file.to_owned(), scenario, stage })
 }
 
@@ -158,6 +158,7 @@ fn is_about(deviation: &Deviation, workload: &WorkloadDraft) -> bool {
         WorkloadDraft::Counter(_) => deviation.name.starts_with("counter-"),
         WorkloadDraft::Byom(_) => deviation.name.starts_with("byom-"),
         WorkloadDraft::ByomBurst(_) => false,
+        WorkloadDraft::Spiderpool(_) => ipam_core::spiderpool::Policy::hardened().switch(deviation.name).is_some(),
     }
 }
 

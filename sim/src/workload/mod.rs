@@ -5,10 +5,12 @@
 
 pub mod byom;
 pub mod counter;
+mod in_turn;
 mod pod_note;
 pub mod spiderpool;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
@@ -18,6 +20,8 @@ use crate::cluster::Fabric;
 use crate::draw::Draw;
 use crate::input::kinds::Kinds;
 use crate::input::{Problems, Source};
+use crate::kinds::KindId;
+use crate::object::Obj;
 use crate::plan::{Op, OpKind, Plan, WorkloadPlan};
 use crate::rt::ProcessId;
 use crate::story::About;
@@ -180,6 +184,20 @@ pub trait Draft {
 
     /// Draws the actors and what they do.
     fn draw(&self, draw: &mut Draw) -> (Self::Plan, Vec<Op>);
+
+    /// Reads the files that the workload names, relative to `folder`; once, before anything is drawn.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn read_files(&mut self, folder: &Path) -> Result<(), Problems> {
+        let _ = folder;
+        Ok(())
+    }
+
+    /// Takes over the cluster that manifests hold: its nodes and applications stand for generated ones.
+    fn adopt(&mut self, objects: &[(KindId, Obj)]) {
+        let _ = objects;
+    }
 }
 
 /// An operation that nobody can carry out.

@@ -16,6 +16,7 @@ mod caches;
 mod error;
 mod informer_caches;
 mod observer;
+mod plugin;
 mod request;
 mod settings;
 
@@ -25,5 +26,6 @@ pub use caches::Caches;
 pub use error::{Failure, Failures, IpamError, PoolError};
 pub use informer_caches::InformerCaches;
 pub use observer::{Cause, Effort, Observer, Step};
+pub use plugin::{Call, Connection, PATIENCE, Plugin, PluginError, Probe, Unanswered};
 pub use request::{AddRequest, BatchRequest, DelRequest};
 pub use settings::{AgentConfig, AgentSettings};

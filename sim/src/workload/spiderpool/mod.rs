@@ -1,5 +1,236 @@
 //! Spiderpool at work: agents give addresses to the pods of their nodes and take them back.
+//!
+//! ```text
+//!   people ─► workloads, pods, pools (API)        controller-manager, scheduler: pods, bound to nodes
+//!                                                        │
+//!   node-N:  kubelet-N ── container runtime ── plugin ──► agent-N ──► pools, endpoints (API)
+//!                              └── sandboxes: data plane             spiderpool-controller-N ──► counts, finalizers
+//! ```
+//! The production logic is that of `ipam_core::spiderpool`; here is what it runs on and who makes it work.
 
+mod adopt;
+mod agent;
+mod apps;
+mod controller;
+mod draft;
+mod eye;
 mod note;
+mod ops;
+mod people;
+mod plan;
+mod preload;
+mod site;
+mod smaller;
+mod trace;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_core::spiderpool::select::IpamConfig;
+use ipam_core::spiderpool::{Policy, SpiderEndpoint};
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::actor::controller_manager::{self, Controller, Set};
+use crate::actor::kubelet::{self, Behaviour, KubeletConfig};
+use crate::cluster::Fabric;
+use crate::input::{Problems, Source};
+use crate::plan::{Op, OpKind, Plan};
+use crate::rt::ProcessId;
+use crate::workload::{Misfit, Smaller, Stake, Work};
+use site::{Node, Site};
+
+pub use adopt::Adopted;
+pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
 pub use note::{Cause, Given, How, IpamNote, Opinion, Refusal};
+pub use ops::{
+    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, PoolPlan, Reserve,
+    RollOutApp, ScaleApp, Unreserve,
+};
+pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
+pub use trace::TraceRows;
+
+/// The policy that the deviations of a plan make of the hardened one. Deviations of other systems are none of its business.
+pub fn policy_of(plan: &Plan) -> Policy {
+    let mut policy = Policy::hardened();
+    for deviation in &plan.deviations {
+        if let Some(switch) = policy.switch(deviation.as_str()) {
+            *switch = true;
+        }
+    }
+    policy
+}
+
+impl SpiderPlan {
+    fn agents(&self) -> impl Iterator<Item = String> {
+        (0..self.nodes).map(plan::agent_name)
+    }
+
+    fn kubelets(&self) -> impl Iterator<Item = String> {
+        (0..self.nodes).map(plan::kubelet_name)
+    }
+
+    /// The controllers of Kubernetes that its applications need.
+    fn controllers_of_kubernetes(&self) -> Vec<Controller> {
+        let of = |kind: &AppKind| match kind {
+            AppKind::Pod => vec![],
+            AppKind::StatefulSet => vec![Controller::StatefulSet],
+            AppKind::Deployment => vec![Controller::ReplicaSet, Controller::Deployment],
+            AppKind::ReplicaSet => vec![Controller::ReplicaSet],
+            AppKind::DaemonSet => vec![Controller::DaemonSet],
+            AppKind::Job => vec![Controller::Job],
+            AppKind::VirtualMachine => vec![Controller::KubeVirt],
+        };
+        self.kinds.iter().flat_map(of).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+impl Work for SpiderPlan {
+    fn actor_names(&self) -> Vec<String> {
+        vec![PEOPLE.to_owned()]
+    }
+
+    fn process_names(&self) -> Vec<String> {
+        let shared = [PEOPLE, controller_manager::NAME].map(str::to_owned);
+        let controllers = (0..self.controllers).map(plan::controller_name);
+        shared.into_iter().chain(self.agents()).chain(self.kubelets()).chain(controllers).collect()
+    }
+
+    fn host_names(&self) -> Vec<String> {
+        (0..self.nodes).map(|number| self.node_name(number)).collect()
+    }
+
+    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
+        match op {
+            OpKind::ApplyApp(op) => {
+                plan::check_name(&op.app)?;
+                op.node.map_or(Ok(()), |node| plan::check_node(node, self.nodes))
+            }
+            OpKind::CreatePool(op) => plan::check_pool(&op.pool),
+            OpKind::EditPool(op) => op.exclude.iter().flatten().try_for_each(|range| plan::check_range(range)),
+            OpKind::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
+            OpKind::ScaleApp(_)
+            | OpKind::RollOutApp(_)
+            | OpKind::DeleteApp(_)
+            | OpKind::DeletePodOf(_)
+            | OpKind::MigrateVm(_)
+            | OpKind::DeletePool(_)
+            | OpKind::Unreserve(_)
+            | OpKind::AnnotateNamespace(_) => Ok(()),
+            _ => Err(Misfit::of(
+                op,
+                "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
+                 `edit-pool`, `delete-pool`, `reserve`, `unreserve`, `annotate-namespace`",
+            )),
+        }
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        self.value_problems(source)
+    }
+
+    fn stake(&self, _: &[Op]) -> Stake {
+        let controllers = (0..self.controllers).map(plan::controller_name);
+        let shared = [controller_manager::NAME].map(str::to_owned);
+        let resources =
+            ["pods", "spiderippools", "spiderendpoints", "spiderreservedips", "namespaces", "nodes", "statefulsets", "replicasets"];
+        Stake {
+            processes: self.agents().chain(self.kubelets()).chain(controllers).chain(shared).collect(),
+            hosts: self.host_names(),
+            peers: Vec::new(),
+            resources: resources.map(str::to_owned).to_vec(),
+            objects: self.pools.iter().map(|pool| format!("spiderippools/{}", pool.name)).collect(),
+        }
+    }
+
+    fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
+        smaller::smaller(self, ops)
+    }
+
+    fn sensible(&self, ops: &[Op]) -> bool {
+        smaller::sensible(self, ops)
+    }
+
+    fn pods_on(&self, _: &[Op], _: &BTreeSet<String>) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
+    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+        preload::preload(self, fabric);
+    }
+
+    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+        let rt = &fabric.rt;
+        let alone = |name: &str| rt.add_process(rt.add_host(name), name);
+        let policy = policy_of(plan);
+        let nodes = (0..self.nodes).map(|number| {
+            let name = self.node_name(number);
+            let host = rt.add_host(&name);
+            let agent = rt.add_process(host, &plan::agent_name(number));
+            let kubelet = rt.add_process(host, &plan::kubelet_name(number));
+            Node::new(name, kubelet, agent)
+        });
+        let names = |names: &[String]| names.to_vec();
+        let cni =
+            IpamConfig { default_ipv4_ippool: names(&self.cni_ipv4), default_ipv6_ippool: names(&self.cni_ipv6), ..IpamConfig::default() };
+        let site = Arc::new(Site {
+            fabric: Arc::downgrade(fabric),
+            seed: plan.seed,
+            plan: self.clone(),
+            policy,
+            settings: self.agent_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked")),
+            cni: Arc::new(cni),
+            nodes: nodes.collect(),
+        });
+        controller_manager::install(fabric, plan.seed, Set::of(self.controllers_of_kubernetes()).collecting::<SpiderEndpoint>());
+        for (number, node) in site.nodes.iter().enumerate() {
+            let process = node.agent;
+            live(&site, fabric, process, move |site, fabric| agent::run(site, fabric, number, process));
+            fabric.start(process);
+            let cni = Arc::new(site.plugin(fabric, number));
+            kubelet::install(fabric, node.kubelet, cni, self.kubelet_config(&node.name, plan.seed));
+            fabric.start(node.kubelet);
+        }
+        for number in 0..self.controllers {
+            let process = alone(&plan::controller_name(number));
+            live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, process));
+            fabric.start(process);
+        }
+        let people = alone(PEOPLE);
+        let (ops, done) = (Arc::new(plan.op.clone()), Arc::default());
+        live(&site, fabric, people, move |site, fabric| people::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
+        fabric.start(people);
+    }
+}
+
+impl SpiderPlan {
+    fn kubelet_config(&self, node: &Arc<str>, seed: u64) -> KubeletConfig {
+        let behave = Arc::new(behaviour);
+        KubeletConfig { delays: self.kubelet, behave, max_pods: u32::MAX, ..KubeletConfig::new(node.clone(), seed) }
+    }
+}
+
+/// What the containers of a pod do: its annotation says whether they end by themselves.
+fn behaviour(pod: &Pod) -> Behaviour {
+    let after = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(apps::COMPLETES));
+    let runs_for = after.and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
+    Behaviour { runs_for, ..Behaviour::default() }
+}
+
+/// Says what a process does in each of its lives.
+fn live<F: Future<Output = ()> + Send + 'static>(
+    site: &Arc<Site>,
+    fabric: &Arc<Fabric>,
+    process: ProcessId,
+    main: impl Fn(Arc<Site>, Arc<Fabric>) -> F + Send + Sync + 'static,
+) {
+    let site = site.clone();
+    fabric.rt.set_main(process, move |_| {
+        let life = site.fabric.upgrade().map(|fabric| main(site.clone(), fabric));
+        async move {
+            if let Some(life) = life {
+                life.await;
+            }
+        }
+    });
+}

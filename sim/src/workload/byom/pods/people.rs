@@ -1,8 +1,7 @@
 //! People: they run and delete pods, change the configuration, roll it out, and lay hands on the ConfigMap.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ipam_core::api::{DeleteOptions, Preconditions};
 use ipam_core::byom::Address;
@@ -17,13 +16,11 @@ use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::plan::{Op, OpKind};
 use crate::rt::ProcessId;
+use crate::workload::in_turn::{self, AGAIN};
 use crate::workload::{Note, note};
 
 /// The label that tells the operation by which a pod was made.
 const MADE_BY: &str = "example.com/operation";
-/// How long people wait before they try again.
-const AGAIN: Duration = Duration::from_secs(2);
-
 #[derive(Clone)]
 struct People {
     site: Arc<Site>,
@@ -38,25 +35,16 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
     let env = site.env(&fabric, process);
     let client = SimClient::new(&fabric, process);
     let people = People { site, fabric, process, env, client };
-    let mut last: BTreeMap<&str, usize> = BTreeMap::new();
-    for (number, op) in ops.iter().enumerate() {
-        let before = match &op.kind {
-            OpKind::RunPod(RunPod { pod, .. }) | OpKind::DeletePod(DeletePod { pod, .. }) => last.insert(pod, number),
-            _ => None,
-        };
-        if done.lock().contains(&number) {
-            continue;
-        }
-        people.fabric.rt.sleep_until(op.common.at).await;
-        let (one, op, done) = (people.clone(), op.kind.clone(), done.clone());
-        people.env.spawn(async move {
-            while before.is_some_and(|before| !done.lock().contains(&before)) {
-                one.env.sleep(AGAIN).await;
-            }
-            one.carry_out(number, &op).await;
-            done.lock().insert(number);
-        });
-    }
+    let subject = |op: &OpKind| match op {
+        OpKind::RunPod(RunPod { pod, .. }) | OpKind::DeletePod(DeletePod { pod, .. }) => Some(pod.clone()),
+        _ => None,
+    };
+    let (fabric, env) = (people.fabric.clone(), people.env.clone());
+    let carry_out = move |number, op: OpKind| {
+        let one = people.clone();
+        async move { one.carry_out(number, &op).await }
+    };
+    in_turn::run(&fabric, &env, &ops, &done, subject, carry_out).await;
 }
 
 fn pod_key(name: &str) -> ObjectKey {

@@ -1,0 +1,62 @@
+//! What the switches of Spiderpool do, and how they are found.
+
+use super::How;
+
+/// What each switch of [`ipam_core::spiderpool::Policy`] does. Which switches there are is told there, and a switch that has no row here does
+/// not compile.
+pub(super) const ABOUT: &[(&str, &str)] = &[
+    ("upstream-ranges", "texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to 7)"),
+    ("ties-in-any-order", "pools of equal rank are tried in random order, not in the order in which the user lists them (A §4)"),
+    ("one-record-per-pod", "a record with the pod's UID is the pod's address for any NIC (A W14)"),
+    (
+        "wildcard-duplicates-fail",
+        "a pool that a pattern names again fails the request; an empty match succeeds without an address (A §2.3)",
+    ),
+    ("capacity-not-filtered", "pools that are exhausted, wholly excluded or wholly reserved stay candidates (A §3)"),
+    ("multus-always-resolved", "a pool without multusName is rejected, too, if the network of the NIC cannot be told (A §3 rule 9)"),
+    ("outdated-keys-ignored", "the older annotations of namespaces are not read (A §12 D1)"),
+    ("nameless-nic-always-changed", "a NIC without a name counts as one whose pools changed, whatever they are (A W13)"),
+    ("partial-pool-change-recreates", "after a change of some of its pools an endpoint keeps the UID of the last pod (A W12)"),
+    ("reown-missing-record", "re-owning an address whose record is gone succeeds without a record (A W8)"),
+    ("foreign-record-blocks", "an address that is recorded for somebody else fails every ADD of the static pod (A W9)"),
+    ("del-adopts-current-uid", "a DEL is about the pod that has the name, whatever UID it carries (A W7)"),
+    ("uid-from-cached-pod", "an ADD is about the pod that the cache shows, whatever UID it carries (A W6)"),
+    ("endpoint-delete-by-name", "endpoints are deleted, and lose their finalizer, by name (A W5)"),
+    ("lost-reply-takes-next-pool", "a write whose answer was lost counts as failed, and the next pool is tried (A W2)"),
+    ("conflict-returns-same-address", "a pod may get the address again on which somebody else answers (A W17)"),
+    ("static-reuse-skips-filter", "addresses of static pods are reused whatever became of their pool (A §6.2)"),
+    ("limiter-ignores-deadline", "a request waits for its pools, and allocates, after its caller gave up (A W22)"),
+    ("failure-cache-unchecked", "an address of an earlier ADD that failed is used without a look at its record (A W24)"),
+    ("partial-failure-keeps-records", "an ADD that fails leaves the records of the parts that went well (A W3)"),
+    ("mark-before-uid-check", "a DEL deletes the endpoint of an invalid static pod before it compares the UID (A W10, §14.27)"),
+    ("finalizer-left-behind", "the finalizer of an endpoint is removed by one try, and the plugin hides that it failed (A W26)"),
+    ("nameless-entry-lost", "an endpoint stores one NIC without a name and drops the others (A §14.24)"),
+    ("reown-foreign-endpoint", "the endpoint of a pod of another owner is taken for a predecessor's (A §14.25, §14.26)"),
+    ("answer-not-as-stored", "the answer holds what was drawn, also where the endpoint keeps older addresses (A §14.21)"),
+    ("static-reuse-before-gating", "pools of a family that is switched off count when the pools of a static pod are compared (A §14.29)"),
+    ("allocate-from-cached-pool", "the records of a pool are those of the cache, written with a fresh resourceVersion"),
+    ("reown-ignores-owner", "re-owning looks at the address only, not at who holds it"),
+    ("adopt-stale-endpoint", "a terminating endpoint, or that of a stateless namesake, is taken over with its addresses"),
+    (
+        "waits-without-end",
+        "a request to the API server waits as long as the operation may take, and an operation without a deadline has none",
+    ),
+    ("terminating-endpoint-reused", "the endpoint of a static pod is re-owned also while it is being deleted (A §6.2, §14.27)"),
+    ("failure-cache-kept-by-reuse", "an ADD that is answered from an endpoint leaves the failure cache as it is (A §14.23)"),
+    ("late-endpoint-create-fails", "an endpoint that exists although the cache does not show it fails the ADD (A W4)"),
+    ("namesake-records-left", "the records of a dead pod whose endpoint its namesake removes are left to reclaim (A W25)"),
+    ("unrecorded-answer", "an answer from an endpoint is given without a look at the records of the pools (A §5.3)"),
+    ("stateful-conflict-released", "a batch release is not asked whether conflicting addresses are to be released at all (A §7.3)"),
+    ("random-clean-gateway", "the gateway is left out or not as the family says that is ready first (A §14.31)"),
+    ("missing-pool-keeps-endpoint", "a DEL fails for ever once a pool of the endpoint is gone (A W16)"),
+];
+
+/// The switches that no claim finds by themselves.
+pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
+    ("upstream-ranges", How::Explain),
+    ("capacity-not-filtered", How::Explain),
+    ("outdated-keys-ignored", How::Explain),
+    ("waits-without-end", How::Test),
+    ("failure-cache-kept-by-reuse", How::Test),
+    ("random-clean-gateway", How::Test),
+];

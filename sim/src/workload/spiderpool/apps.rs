@@ -1,0 +1,118 @@
+//! Applications as objects of the API.
+
+use std::collections::BTreeMap;
+
+use ipam_core::kubevirt::{InstanceTemplate, VirtualMachine, VirtualMachineSpec};
+use k8s_openapi::api::apps::v1::{
+    DaemonSet, DaemonSetSpec, Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec, StatefulSet, StatefulSetSpec,
+};
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+
+use super::ops::{AppKind, ApplyApp};
+use super::plan::SpiderPlan;
+
+/// The label of an application's pods.
+pub(super) const APP: &str = "app";
+/// The label that tells the operation by which an object was made.
+pub(super) const MADE_BY: &str = "example.com/operation";
+/// The annotation of a pod whose containers end by themselves: after how many microseconds.
+pub(super) const COMPLETES: &str = "example.com/completes-after-us";
+/// The label that no node has.
+const NOWHERE: &str = "example.com/nowhere";
+
+/// An object that makes pods, or a pod.
+pub(super) enum App {
+    Pod(Pod),
+    StatefulSet(StatefulSet),
+    Deployment(Deployment),
+    ReplicaSet(ReplicaSet),
+    DaemonSet(DaemonSet),
+    Job(Job),
+    VirtualMachine(VirtualMachine),
+}
+
+/// The object of an application that operation `number` creates.
+pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App {
+    let mut metadata = ObjectMeta { name: Some(apply.app.clone()), namespace: Some(apply.namespace.clone()), ..ObjectMeta::default() };
+    metadata.labels = Some([(APP.to_owned(), apply.app.clone()), (MADE_BY.to_owned(), number.to_string())].into());
+    let selector = LabelSelector { match_labels: Some([(APP.to_owned(), apply.app.clone())].into()), ..LabelSelector::default() };
+    let template = || template(plan, apply);
+    let replicas = Some(apply.replicas.min(i32::MAX as u32) as i32);
+    match apply.kind {
+        AppKind::Pod => {
+            let template = template();
+            let inherited = template.metadata.unwrap_or_default();
+            metadata.annotations = inherited.annotations;
+            metadata.labels.get_or_insert_default().extend(inherited.labels.unwrap_or_default());
+            App::Pod(Pod { metadata, spec: template.spec, status: None })
+        }
+        AppKind::StatefulSet => {
+            let pod_management_policy = apply.parallel.then(|| "Parallel".to_owned());
+            let spec = StatefulSetSpec {
+                replicas,
+                selector,
+                template: template(),
+                pod_management_policy,
+                service_name: Some(apply.app.clone()),
+                ..StatefulSetSpec::default()
+            };
+            App::StatefulSet(StatefulSet { metadata, spec, status: None })
+        }
+        AppKind::Deployment => {
+            let spec = DeploymentSpec { replicas, selector, template: template(), ..DeploymentSpec::default() };
+            App::Deployment(Deployment { metadata, spec, status: None })
+        }
+        AppKind::ReplicaSet => {
+            let spec = ReplicaSetSpec { replicas, selector, template: Some(template()), ..ReplicaSetSpec::default() };
+            App::ReplicaSet(ReplicaSet { metadata, spec, status: None })
+        }
+        AppKind::DaemonSet => {
+            let spec = DaemonSetSpec { selector, template: template(), ..DaemonSetSpec::default() };
+            App::DaemonSet(DaemonSet { metadata, spec, status: None })
+        }
+        AppKind::Job => {
+            let spec = JobSpec {
+                completions: replicas,
+                parallelism: replicas.map(|replicas| replicas.min(4)),
+                template: template(),
+                ..JobSpec::default()
+            };
+            App::Job(Job { metadata, spec: Some(spec), status: None })
+        }
+        AppKind::VirtualMachine => {
+            let annotations = Some(apply.annotations.clone()).filter(|annotations| !annotations.is_empty());
+            let labels = Some([(APP.to_owned(), apply.app.clone())].into());
+            let template = InstanceTemplate {
+                metadata: Some(ObjectMeta { annotations, labels, ..ObjectMeta::default() }),
+                ..InstanceTemplate::default()
+            };
+            let spec = VirtualMachineSpec { running: Some(true), template: Some(template), ..VirtualMachineSpec::default() };
+            App::VirtualMachine(VirtualMachine { metadata, spec, status: None })
+        }
+    }
+}
+
+fn template(plan: &SpiderPlan, apply: &ApplyApp) -> PodTemplateSpec {
+    let mut annotations = apply.annotations.clone();
+    if let Some(completes) = apply.completes {
+        annotations.insert(COMPLETES.to_owned(), crate::time::micros(completes.0).to_string());
+    }
+    let mut labels: BTreeMap<String, String> = apply.labels.clone();
+    labels.insert(APP.to_owned(), apply.app.clone());
+    let main = Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() };
+    let ends = apply.completes.is_some();
+    let spec = PodSpec {
+        containers: vec![main],
+        host_network: apply.host_network.then_some(true),
+        node_name: apply.node.map(|node| plan.node_name(node)),
+        node_selector: apply.unschedulable.then(|| [(NOWHERE.to_owned(), "true".to_owned())].into()),
+        restart_policy: ends.then(|| "Never".to_owned()),
+        termination_grace_period_seconds: apply.grace.map(i64::from),
+        ..PodSpec::default()
+    };
+    let annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
+    let metadata = ObjectMeta { annotations, labels: Some(labels), ..ObjectMeta::default() };
+    PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) }
+}

@@ -1,0 +1,149 @@
+//! Tells the trace what the agents do.
+
+use std::sync::{Arc, Weak};
+
+use ipam_core::spiderpool::ipam::{self, IpamError, Observer, PoolError, Step};
+use ipam_core::spiderpool::select::SelectError;
+
+use super::note::{Cause, Given, How, IpamNote, Opinion, Refusal};
+use crate::cluster::Fabric;
+use crate::rt::ProcessId;
+use crate::workload::{Note, note};
+
+/// The observer of one process.
+#[derive(Clone)]
+pub(super) struct Eye {
+    pub fabric: Weak<Fabric>,
+    pub process: ProcessId,
+}
+
+fn text(key: &ipam_core::ObjectKey) -> Arc<str> {
+    key.as_str().into()
+}
+
+impl Observer for Eye {
+    fn observe(&self, step: Step<'_>) {
+        let Some(fabric) = self.fabric.upgrade() else { return };
+        let told = match step {
+            Step::AddBegun { request } => IpamNote::AddBegun {
+                pod: text(&request.pod),
+                uid: request.pod_uid.clone(),
+                container: request.container_id.clone(),
+                nic: request.nic.clone(),
+            },
+            Step::Selected { request, asked, cluster, controller, selection } => IpamNote::Selected {
+                uid: request.pod_uid.clone(),
+                nic: request.nic.clone(),
+                opinion: {
+                    let _ = (asked, cluster, controller, selection);
+                    Opinion::Agrees
+                },
+            },
+            Step::PoolTried { uid, nic, pool, result, .. } => IpamNote::Tried {
+                uid: uid.into(),
+                nic: nic.into(),
+                pool: pool.into(),
+                outcome: result.map(|address| address.addr()).map_err(refused_by_pool),
+            },
+            Step::AddEnded { request, result, effort, took, .. } => {
+                let how = result.map_or(How::Fresh, |answer| how(answer.how));
+                let given = |answer: &ipam::AddAnswer| -> Arc<[Given]> {
+                    let given =
+                        |ip: &ipam::NicAddress| Given { nic: ip.nic.as_str().into(), pool: ip.pool.clone(), address: ip.address.addr() };
+                    answer.ips.iter().map(given).collect()
+                };
+                IpamNote::AddEnded {
+                    pod: text(&request.pod),
+                    uid: request.pod_uid.clone(),
+                    container: request.container_id.clone(),
+                    nic: request.nic.clone(),
+                    result: result.map(given).map_err(refused),
+                    how,
+                    conflicts: effort.conflicts,
+                    took,
+                }
+            }
+            Step::DelBegun { request } => IpamNote::DelBegun {
+                pod: text(&request.pod),
+                uid: request.pod_uid.clone(),
+                container: request.container_id.clone(),
+                nic: request.nic.clone(),
+            },
+            Step::DelEnded { request, result, .. } => IpamNote::DelEnded {
+                pod: text(&request.pod),
+                uid: request.pod_uid.clone(),
+                container: request.container_id.clone(),
+                nic: request.nic.clone(),
+                ok: result.is_ok(),
+            },
+            Step::ReleaseBegun { pod, uid, cause: why, what } => IpamNote::ReleaseBegun {
+                pod: text(pod),
+                uid: uid.into(),
+                asked: "".into(),
+                cause: cause(why),
+                what: what.iter().cloned().collect(),
+            },
+            Step::ReleaseEnded { pod, uid, cause: why, result } => {
+                IpamNote::ReleaseEnded { pod: text(pod), uid: uid.into(), cause: cause(why), ok: result.is_ok() }
+            }
+            Step::TicketsAsked { turn, .. } => IpamNote::Queued { ticket: turn },
+            Step::TicketsGranted { turn, .. } | Step::TicketsRefused { turn } => IpamNote::Unqueued { ticket: turn },
+            Step::Reowned { .. }
+            | Step::PoolsCompared { .. }
+            | Step::FailureCacheUsed { .. }
+            | Step::BatchBegun { .. }
+            | Step::BatchEnded { .. } => return,
+        };
+        note(&fabric, self.process, &Note::Ipam(told));
+    }
+}
+
+fn how(how: ipam::How) -> How {
+    match how {
+        ipam::How::Fresh => How::Fresh,
+        ipam::How::Existing => How::Existing,
+        ipam::How::Reowned => How::Reowned,
+    }
+}
+
+fn cause(cause: ipam::Cause) -> Cause {
+    match cause {
+        ipam::Cause::Del => Cause::Del,
+        ipam::Cause::PoolChange => Cause::PoolChange,
+        ipam::Cause::Conflict => Cause::Conflict,
+        ipam::Cause::RollBack | ipam::Cause::Superseded => Cause::RollBack,
+        ipam::Cause::ForgottenNamesake => Cause::Predecessor,
+    }
+}
+
+fn refused(error: &IpamError) -> Refusal {
+    match error {
+        IpamError::MissingPod(_) | IpamError::Replaced { .. } | IpamError::Select(SelectError::DeadPod) => Refusal::DeadPod,
+        IpamError::Select(error) if error.class() == "wrong-input" => Refusal::WrongInput,
+        IpamError::Select(_) => Refusal::NoPool,
+        IpamError::NotAllocated(failures) => {
+            let all = || failures.0.iter().flat_map(|failure| &failure.pools).map(|(_, error)| refused_by_pool(error));
+            // What can be waited for counts more than what cannot be helped.
+            all().find(|refusal| *refusal != Refusal::UsedOut).unwrap_or(Refusal::UsedOut)
+        }
+        IpamError::Pool { error, .. } => refused_by_pool(error),
+        IpamError::Endpoint { .. } | IpamError::Reading { .. } => Refusal::Api,
+        IpamError::OutOfTime => Refusal::OutOfTime,
+        IpamError::MissingEndpoint(_)
+        | IpamError::EndpointOfAnother { .. }
+        | IpamError::TerminatingEndpoint(_)
+        | IpamError::ForbiddenStateless
+        | IpamError::ForbiddenStateful
+        | IpamError::QueueFull => Refusal::Blocked,
+    }
+}
+
+fn refused_by_pool(error: &PoolError) -> Refusal {
+    match error {
+        PoolError::Unavailable(_) => Refusal::UsedOut,
+        PoolError::RetriesExhausted { .. } => Refusal::RetriesExhausted,
+        PoolError::OutOfTime => Refusal::OutOfTime,
+        PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } | PoolError::Overlaps(_) => Refusal::Blocked,
+        PoolError::Api(_) => Refusal::Api,
+    }
+}

@@ -1,0 +1,239 @@
+//! People: they run applications, scale and replace them, delete pods, and edit pools.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ipam_core::api::{DeleteOptions, ListOptions, Patch};
+use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec};
+use ipam_core::spiderpool::ranges::{IpSet, IpVersion, parse_ranges, subtract};
+use ipam_core::spiderpool::{Policy, ReservedIPSpec, SpiderIPPool, SpiderReservedIP};
+use ipam_core::{ApiError, ClientExt, Env, Object, ObjectKey};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::apps::{APP, App, MADE_BY, object};
+use super::ops::{AppKind, DeletePodOf, EditPool, Reserve};
+use super::preload::pool_object;
+use super::site::Site;
+use crate::cluster::{Fabric, SimClient};
+use crate::env::SimEnv;
+use crate::plan::{Op, OpKind};
+use crate::rt::ProcessId;
+use crate::workload::in_turn::{self, AGAIN};
+
+#[derive(Clone)]
+struct People {
+    site: Arc<Site>,
+    client: SimClient,
+    env: SimEnv,
+    /// The kind of each application, by namespace and name.
+    kinds: Arc<BTreeMap<ObjectKey, AppKind>>,
+}
+
+/// Carries the operations out, each at its time; those about one application or pool one after the other.
+pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
+    let env = site.env(&fabric, process);
+    let kind = |op: &Op| match &op.kind {
+        OpKind::ApplyApp(apply) => Some((ObjectKey::namespaced(&apply.namespace, &apply.app), apply.kind)),
+        _ => None,
+    };
+    let brought = site.plan.brought.iter().map(|app| (ObjectKey::namespaced(&app.namespace, &app.app), app.kind));
+    let kinds = Arc::new(brought.chain(ops.iter().filter_map(kind)).collect());
+    let people = People { site, client: SimClient::new(&fabric, process), env: env.clone(), kinds };
+    let carry_out = move |number: usize, op: OpKind| {
+        let people = people.clone();
+        async move {
+            while people.ask(number, &op).await.is_err() {
+                people.env.sleep(AGAIN).await;
+            }
+        }
+    };
+    in_turn::run(&fabric, &env, &ops, &done, subject, carry_out).await;
+}
+
+/// What an operation is about: those about the same follow each other.
+fn subject(op: &OpKind) -> Option<String> {
+    let app = |namespace: &str, app: &str| Some(format!("app {namespace}/{app}"));
+    match op {
+        OpKind::ApplyApp(op) => app(&op.namespace, &op.app),
+        OpKind::ScaleApp(op) => app(&op.namespace, &op.app),
+        OpKind::RollOutApp(op) => app(&op.namespace, &op.app),
+        OpKind::DeleteApp(op) => app(&op.namespace, &op.app),
+        OpKind::DeletePodOf(op) => app(&op.namespace, &op.app),
+        OpKind::MigrateVm(op) => app(&op.namespace, &op.app),
+        OpKind::CreatePool(op) => Some(format!("pool {}", op.pool.name)),
+        OpKind::DeletePool(op) => Some(format!("pool {}", op.pool)),
+        OpKind::EditPool(op) => Some(format!("pool {}", op.pool)),
+        OpKind::Reserve(op) => Some(format!("reserved {}", op.name)),
+        OpKind::Unreserve(op) => Some(format!("reserved {}", op.name)),
+        OpKind::AnnotateNamespace(op) => Some(format!("namespace {}", op.namespace)),
+        _ => None,
+    }
+}
+
+/// What is gone cannot be changed and need not be deleted.
+fn gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(()),
+        result => result.map(drop),
+    }
+}
+
+impl People {
+    /// One attempt at an operation.
+    async fn ask(&self, number: usize, op: &OpKind) -> Result<(), ApiError> {
+        match op {
+            OpKind::ApplyApp(apply) => match object(&self.site.plan, apply, number) {
+                App::Pod(object) => self.create(object, number).await,
+                App::StatefulSet(object) => self.create(object, number).await,
+                App::Deployment(object) => self.create(object, number).await,
+                App::ReplicaSet(object) => self.create(object, number).await,
+                App::DaemonSet(object) => self.create(object, number).await,
+                App::Job(object) => self.create(object, number).await,
+                App::VirtualMachine(object) => self.create(object, number).await,
+            },
+            OpKind::ScaleApp(op) => self.patch_app(&op.namespace, &op.app, json!({"spec": {"replicas": op.replicas}})).await,
+            OpKind::RollOutApp(op) => {
+                let mut annotations: BTreeMap<String, String> = op.annotations.clone();
+                annotations.insert("kubectl.kubernetes.io/restartedAt".to_owned(), number.to_string());
+                let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+                self.patch_app(&op.namespace, &op.app, patch).await
+            }
+            OpKind::DeleteApp(op) => self.delete_app(&op.namespace, &op.app, op.force).await,
+            OpKind::DeletePodOf(op) => self.delete_pod_of(op).await,
+            OpKind::MigrateVm(op) => {
+                let spec = VirtualMachineInstanceMigrationSpec { vmi_name: op.app.clone(), ..Default::default() };
+                let mut migration = VirtualMachineInstanceMigration { spec, ..Default::default() };
+                migration.metadata.name = Some(format!("{}-{number}", op.app));
+                migration.metadata.namespace = Some(op.namespace.clone());
+                self.create(migration, number).await
+            }
+            OpKind::CreatePool(op) => self.create(pool_object(&op.pool), number).await,
+            OpKind::DeletePool(op) => {
+                gone(self.client.delete::<SpiderIPPool>(&ObjectKey::cluster(&op.pool), DeleteOptions::default()).await)
+            }
+            OpKind::EditPool(op) => self.edit_pool(op).await,
+            OpKind::Reserve(op) => self.create(reserved_object(op), number).await,
+            OpKind::Unreserve(op) => {
+                gone(self.client.delete::<SpiderReservedIP>(&ObjectKey::cluster(&op.name), DeleteOptions::default()).await)
+            }
+            OpKind::AnnotateNamespace(op) => {
+                let value = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };
+                let annotations: BTreeMap<&String, Value> = op.annotations.iter().map(|(key, text)| (key, value(text))).collect();
+                let patch = Patch::merge(json!({"metadata": {"annotations": annotations}}));
+                gone(self.client.patch::<Namespace>(&ObjectKey::cluster(&op.namespace), patch).await)
+            }
+            // None of this workload; the plan was checked.
+            _ => Ok(()),
+        }
+    }
+
+    /// Creates an object. If one of its name is on its way out, this is the one that follows it.
+    async fn create<K: Object>(&self, mut object: K, number: usize) -> Result<(), ApiError> {
+        object.meta_mut().labels.get_or_insert_default().insert(MADE_BY.to_owned(), number.to_string());
+        let key = ObjectKey::of(&object);
+        match self.client.create::<K>(object).await {
+            Err(error) if error.is_already_exists() => {
+                // An earlier attempt whose answer was lost may have made it.
+                let there = self.client.get::<K>(&key).await?;
+                let own = there.meta().labels.as_ref().and_then(|labels| labels.get(MADE_BY)) == Some(&number.to_string());
+                if own { Ok(()) } else { Err(error) }
+            }
+            created => created.map(drop),
+        }
+    }
+
+    async fn patch_app(&self, namespace: &str, app: &str, patch: Value) -> Result<(), ApiError> {
+        let key = ObjectKey::namespaced(namespace, app);
+        let (client, patch) = (&self.client, Patch::merge(patch));
+        gone(match self.kinds.get(&key) {
+            Some(AppKind::StatefulSet) => client.patch::<StatefulSet>(&key, patch).await.map(drop),
+            Some(AppKind::Deployment) => client.patch::<Deployment>(&key, patch).await.map(drop),
+            Some(AppKind::ReplicaSet) => client.patch::<ReplicaSet>(&key, patch).await.map(drop),
+            Some(AppKind::DaemonSet) => client.patch::<DaemonSet>(&key, patch).await.map(drop),
+            // Pods, Jobs and VMs are not scaled and not rolled out.
+            Some(AppKind::Pod | AppKind::Job | AppKind::VirtualMachine) | None => Ok(()),
+        })
+    }
+
+    async fn delete_app(&self, namespace: &str, app: &str, force: bool) -> Result<(), ApiError> {
+        let key = ObjectKey::namespaced(namespace, app);
+        let (client, options) = (&self.client, DeleteOptions::default());
+        gone(match self.kinds.get(&key) {
+            Some(AppKind::Pod) => {
+                client.delete::<Pod>(&key, DeleteOptions { grace_period_seconds: force.then_some(0), ..options }).await.map(drop)
+            }
+            Some(AppKind::StatefulSet) => client.delete::<StatefulSet>(&key, options).await.map(drop),
+            Some(AppKind::Deployment) => client.delete::<Deployment>(&key, options).await.map(drop),
+            Some(AppKind::ReplicaSet) => client.delete::<ReplicaSet>(&key, options).await.map(drop),
+            Some(AppKind::DaemonSet) => client.delete::<DaemonSet>(&key, options).await.map(drop),
+            Some(AppKind::Job) => client.delete::<Job>(&key, options).await.map(drop),
+            Some(AppKind::VirtualMachine) => client.delete::<VirtualMachine>(&key, options).await.map(drop),
+            None => Ok(()),
+        })
+    }
+
+    /// Deletes one of an application's pods, as they are listed.
+    async fn delete_pod_of(&self, op: &DeletePodOf) -> Result<(), ApiError> {
+        let options = ListOptions { label_selector: Some(format!("{APP}={}", op.app)), ..ListOptions::default() };
+        let pods = self.client.list::<Pod>(Some(&op.namespace), options).await?;
+        let Some(pod) = pods.items.get(op.number as usize % pods.items.len().max(1)) else { return Ok(()) };
+        let options = DeleteOptions { grace_period_seconds: op.force.then_some(0), ..DeleteOptions::default() };
+        gone(self.client.delete::<Pod>(&ObjectKey::of(&**pod), options).await)
+    }
+
+    /// Reads a pool and writes it back, so that what somebody recorded meanwhile makes it be read again: as admission would see
+    /// to it, no address in use leaves the pool.
+    async fn edit_pool(&self, op: &EditPool) -> Result<(), ApiError> {
+        let key = ObjectKey::cluster(&op.pool);
+        let pool = match self.client.get::<SpiderIPPool>(&key).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            pool => pool?,
+        };
+        // A terminating pool is not edited any more (A §9.1).
+        if pool.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let mut pool = SpiderIPPool::clone(&pool);
+        let some = |names: &Vec<String>| Some(names.clone()).filter(|names| !names.is_empty());
+        if let Some(disable) = op.disable {
+            pool.spec.disable = disable;
+        }
+        if let Some(default) = op.default {
+            pool.spec.default = default;
+        }
+        if let Some(nodes) = &op.nodes {
+            pool.spec.node_name = some(nodes);
+        }
+        if let Some(namespaces) = &op.namespaces {
+            pool.spec.namespace_name = some(namespaces);
+        }
+        if let Some(exclude) = &op.exclude {
+            pool.spec.exclude_ips = some(&without_records(&pool, exclude));
+        }
+        gone(self.client.update::<SpiderIPPool>(pool).await)
+    }
+}
+
+/// These ranges without the addresses in use.
+fn without_records(pool: &SpiderIPPool, ranges: &[String]) -> Vec<String> {
+    let version = pool.spec.ip_version.unwrap_or(4);
+    let Ok(parsed) = parse_ranges(ranges, version, &Policy::hardened()) else { return Vec::new() };
+    let recorded = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
+    let used = recorded.into_iter().flat_map(|records| records.iter()).filter_map(|(key, _)| key.address());
+    let used: IpSet = used.filter(|ip| IpVersion::of(*ip).number() == version).collect();
+    subtract(parsed, &used).into_iter().map(|range| range.to_string()).collect()
+}
+
+/// A SpiderReservedIP as people write it.
+pub(super) fn reserved_object(reserve: &Reserve) -> SpiderReservedIP {
+    let version = reserve.ips.first().map(|range| if range.contains(':') { 6 } else { 4 });
+    SpiderReservedIP {
+        metadata: ObjectMeta { name: Some(reserve.name.clone()), ..ObjectMeta::default() },
+        spec: ReservedIPSpec { ip_version: version, ips: Some(reserve.ips.clone()) },
+    }
+}

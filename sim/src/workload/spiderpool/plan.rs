@@ -1,0 +1,184 @@
+//! Who is there, as data.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipam_core::spiderpool::ipam::AgentSettings;
+use ipam_core::spiderpool::ranges::{CheckedRanges, parse_ranges};
+use ipam_core::spiderpool::{IPPoolSpec, Policy};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ops::{AppKind, PoolPlan, Reserve};
+use crate::actor::kubelet::KubeletDelays;
+use crate::input::{Problems, Source};
+use crate::plan::{CLIENTS_MAX, WorkloadPlan};
+use crate::workload::{Misfit, at_least_one, at_most};
+
+/// The process of the people who run applications and edit pools.
+pub const PEOPLE: &str = "people";
+
+/// Nodes with agents and kubelets, the controllers of Kubernetes and of Spiderpool, pools.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpiderPlan {
+    /// How many nodes, each with one agent and one kubelet.
+    pub nodes: u32,
+    /// What they are called; those behind the end are called `node-N`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_names: Vec<String>,
+    /// How many replicas of Spiderpool's controller; they elect a leader.
+    pub controllers: u32,
+    /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
+    pub throttled: bool,
+    /// Settings other than by default, by their names in A §10.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// `default_ipv4_ippool` of the CNI configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cni_ipv4: Vec<String>,
+    /// `default_ipv6_ippool` of the CNI configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cni_ipv6: Vec<String>,
+    /// How long things take on a node.
+    #[serde(default)]
+    pub kubelet: KubeletDelays,
+    /// The namespaces that exist at the beginning, and their annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    /// The pools that exist at the beginning.
+    #[serde(default, rename = "pool", skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolPlan>,
+    /// The addresses that are reserved at the beginning.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserved: Vec<Reserve>,
+    /// The kinds of applications that there may be: only their controllers run.
+    pub kinds: BTreeSet<AppKind>,
+    /// The applications that the user's own cluster holds, so that people know what they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub brought: Vec<BroughtApp>,
+}
+
+/// An application of the user's own cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BroughtApp {
+    /// Its name.
+    pub app: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its kind.
+    pub kind: AppKind,
+}
+
+impl From<SpiderPlan> for WorkloadPlan {
+    fn from(plan: SpiderPlan) -> Self {
+        Self::Spiderpool(Box::new(plan))
+    }
+}
+
+/// The name of the kubelet of a node.
+pub(super) fn kubelet_name(node: u32) -> String {
+    format!("kubelet-{node}")
+}
+
+/// The name of the agent of a node.
+pub(super) fn agent_name(node: u32) -> String {
+    format!("agent-{node}")
+}
+
+/// The name of a replica of Spiderpool's controller.
+pub(super) fn controller_name(number: u32) -> String {
+    format!("spiderpool-controller-{number}")
+}
+
+impl SpiderPlan {
+    /// The name of a node, which is that of its host.
+    pub(super) fn node_name(&self, number: u32) -> String {
+        self.node_names.get(number as usize).cloned().unwrap_or_else(|| format!("node-{number}"))
+    }
+
+    /// The settings of an agent.
+    ///
+    /// # Errors
+    /// The setting that is none.
+    pub(super) fn agent_settings(&self, policy: &Policy) -> Result<AgentSettings, Misfit> {
+        let mut settings = AgentSettings::new(policy);
+        for (name, value) in &self.settings {
+            let known = settings
+                .set(name, value)
+                .map_err(|bad| Misfit::value(value, format!("`{value}` is no value of the setting `{name}`"), bad.wanted))?;
+            if !known && !OTHERS.contains(&name.as_str()) {
+                let right = format!("one of {}", AgentSettings::NAMES.join(", "));
+                return Err(Misfit::value(name, format!("there is no setting `{name}`"), right));
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Whether the plugin asks whether somebody else answers on an address (`enableIPConflictDetection`).
+    pub(super) fn detects_conflicts(&self) -> bool {
+        self.settings.get(DETECTION).is_some_and(|value| value == "true")
+    }
+
+    /// What is wrong with the plan's own values.
+    pub(super) fn value_problems(&self, source: Source<'_>) -> Problems {
+        let mut problems = at_most(source, "nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
+        problems.append(at_most(source, "controllers", "`workload.controllers`", u64::from(self.controllers), 10));
+        problems.append(at_least_one(source, "nodes", "`workload.nodes`", self.nodes));
+        if let Err(misfit) = self.agent_settings(&Policy::hardened()) {
+            problems.push(source.problem_of_text(&misfit.found, format!("`workload.settings`: {}", misfit.wrong), misfit.right));
+        }
+        for pool in &self.pools {
+            if let Err(misfit) = check_pool(pool) {
+                problems.push(source.problem_of_text(&misfit.found, misfit.wrong, misfit.right));
+            }
+        }
+        for (number, name) in self.node_names.iter().enumerate() {
+            if self.node_names[..number].contains(name) {
+                problems.push(source.problem_of_text(name, format!("two nodes are called `{name}`"), "a name of its own"));
+            }
+        }
+        problems
+    }
+}
+
+/// The plugin's probe for conflicts.
+pub(super) const DETECTION: &str = "enableIPConflictDetection";
+
+/// Settings that are not for agents.
+const OTHERS: [&str; 1] = [DETECTION];
+
+/// A name of an object: a DNS subdomain, as far as plans need it.
+pub(super) fn check_name(name: &str) -> Result<(), Misfit> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    if name.len() <= 253 && name.chars().all(inner) && ends(name.chars().next()) && ends(name.chars().last()) {
+        return Ok(());
+    }
+    Err(Misfit::value(name, format!("no object can be called `{name}`"), "lower-case letters, digits, hyphens and dots"))
+}
+
+/// A pool can exist: its subnet and its ranges can be read.
+pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), Misfit> {
+    check_name(&pool.name)?;
+    let IPPoolSpec { subnet, ips, exclude_ips, .. } = &pool.spec;
+    let (ips, exclude) = (ips.as_deref().unwrap_or_default(), exclude_ips.as_deref().unwrap_or_default());
+    CheckedRanges::parse(subnet, ips, exclude, &Policy::hardened()).map(drop).map_err(|error| {
+        Misfit::value(&pool.name, format!("pool {}: {error}", pool.name), "a CIDR, and ranges FIRST-LAST inside it that do not overlap")
+    })
+}
+
+/// A range is an address, or two with a hyphen between them.
+pub(super) fn check_range(range: &str) -> Result<(), Misfit> {
+    let version = if range.contains(':') { 6 } else { 4 };
+    let read = parse_ranges(&[range], version, &Policy::hardened());
+    read.map(drop).map_err(|error| Misfit::value(range, error.to_string(), "an address, or FIRST-LAST"))
+}
+
+/// A node is there.
+pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), Misfit> {
+    if node < nodes {
+        return Ok(());
+    }
+    Err(Misfit::value(&node.to_string(), format!("there is no node {node}"), format!("0 to {}", nodes - 1)))
+}

@@ -1,0 +1,66 @@
+//! The objects of a generated cluster that exist at the beginning, as its control plane and webhooks would have left them.
+
+use std::sync::Arc;
+
+use ipam_core::ObjectKey;
+use ipam_core::spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
+use ipam_core::spiderpool::ranges::cidr_label;
+use ipam_core::spiderpool::{Policy, SpiderIPPool};
+use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, NodeStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::ops::PoolPlan;
+use super::people::reserved_object;
+use super::plan::SpiderPlan;
+use crate::cluster::Fabric;
+
+/// A pool as the defaulting webhook leaves it (A §9.1).
+pub(super) fn pool_object(pool: &PoolPlan) -> SpiderIPPool {
+    let version = pool.spec.ip_version.unwrap_or(4);
+    let label = cidr_label(&pool.spec.subnet, version, &Policy::hardened()).ok();
+    let metadata = ObjectMeta {
+        name: Some(pool.name.clone()),
+        finalizers: Some(vec![FINALIZER.to_owned()]),
+        labels: label.map(|label| [(LABEL_IPPOOL_CIDR.to_owned(), label)].into()),
+        ..ObjectMeta::default()
+    };
+    SpiderIPPool { metadata, spec: pool.spec.clone(), status: None }
+}
+
+/// A Node that is ready.
+fn node_object(name: &str) -> Node {
+    let ready = NodeCondition { type_: "Ready".to_owned(), status: "True".to_owned(), ..NodeCondition::default() };
+    Node {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some([("kubernetes.io/hostname".to_owned(), name.to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        status: Some(NodeStatus { conditions: Some(vec![ready]), ..NodeStatus::default() }),
+        ..Node::default()
+    }
+}
+
+/// Puts into the store what the plan names and the user's manifests do not hold.
+pub(super) fn preload(plan: &SpiderPlan, fabric: &Arc<Fabric>) {
+    for number in 0..plan.nodes {
+        let name = plan.node_name(number);
+        if !fabric.holds::<Node>(&ObjectKey::cluster(&name)) {
+            fabric.preload_typed(node_object(&name));
+        }
+    }
+    for (name, annotations) in &plan.namespaces {
+        // One that every cluster has is replaced.
+        let annotations = Some(annotations.clone()).filter(|annotations| !annotations.is_empty());
+        let metadata = ObjectMeta { name: Some(name.clone()), annotations, ..ObjectMeta::default() };
+        fabric.preload_typed(Namespace { metadata, ..Namespace::default() });
+    }
+    for pool in &plan.pools {
+        if !fabric.holds::<SpiderIPPool>(&ObjectKey::cluster(&pool.name)) {
+            fabric.preload_typed(pool_object(pool));
+        }
+    }
+    for reserve in &plan.reserved {
+        fabric.preload_typed(reserved_object(reserve));
+    }
+}

@@ -1,0 +1,223 @@
+//! Simpler variants of a cluster with Spiderpool, for shrinking what fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::ops::{AppKind, ApplyApp, EditPool};
+use super::plan::{SpiderPlan, agent_name, kubelet_name};
+use crate::plan::{Op, OpKind};
+use crate::time::SimTime;
+use crate::workload::Smaller;
+
+/// See [`Work::smaller`](crate::workload::Work::smaller): fewer nodes, replicas and pools, and people who do simpler things.
+pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
+    let mut all = Vec::new();
+    // The user's own nodes stay.
+    if plan.node_names.is_empty() {
+        all.extend((1..plan.nodes).map(|nodes| on_fewer_nodes(plan, ops, nodes)));
+    }
+    let mut same_ops = |smaller: SpiderPlan| {
+        if smaller != *plan {
+            all.push(Smaller::same_ops(smaller, ops));
+        }
+    };
+    for controllers in 0..plan.controllers.min(2) {
+        same_ops(SpiderPlan { controllers, ..plan.clone() });
+    }
+    for number in 0..plan.pools.len() {
+        if !is_named(plan, ops, &plan.pools[number].name) && !plan.pools[number].spec.default {
+            let mut smaller = plan.clone();
+            smaller.pools.remove(number);
+            same_ops(smaller);
+        }
+    }
+    let kinds = ops.iter().filter_map(|op| if let OpKind::ApplyApp(apply) = &op.kind { Some(apply.kind) } else { None });
+    let kinds: BTreeSet<AppKind> = kinds.chain(plan.brought.iter().map(|app| app.kind)).collect();
+    if plan.brought.is_empty() {
+        same_ops(SpiderPlan { kinds, ..plan.clone() });
+    }
+    same_ops(SpiderPlan { throttled: false, ..plan.clone() });
+    all.extend(simpler_ops(plan, ops));
+    all
+}
+
+/// The pods of the last nodes move to the first one.
+fn on_fewer_nodes(plan: &SpiderPlan, ops: &[Op], nodes: u32) -> Smaller {
+    let moved = ops.iter().cloned().map(|mut op| {
+        match &mut op.kind {
+            OpKind::ApplyApp(ApplyApp { node: Some(node), .. }) if *node >= nodes => *node = 0,
+            OpKind::EditPool(EditPool { nodes: Some(names), .. }) => {
+                for name in names.iter_mut().filter(|name| (nodes..plan.nodes).any(|gone| plan.node_name(gone) == **name)) {
+                    *name = plan.node_name(0);
+                }
+            }
+            _ => {}
+        }
+        op
+    });
+    let names = |node| [agent_name(node), kubelet_name(node), plan.node_name(node)];
+    let renamed: BTreeMap<String, String> = (nodes..plan.nodes).flat_map(|node| names(node).into_iter().zip(names(0))).collect();
+    Smaller { workload: SpiderPlan { nodes, ..plan.clone() }.into(), ops: moved.collect(), renamed }
+}
+
+/// Whether anything but the cluster's defaults names a pool.
+fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
+    let in_texts = |texts: &BTreeMap<String, String>| texts.values().any(|text| text.contains(pool) || text.contains('*'));
+    let configured = plan.cni_ipv4.iter().chain(&plan.cni_ipv6).any(|name| name == pool) || plan.namespaces.values().any(in_texts);
+    configured
+        || ops.iter().any(|op| match &op.kind {
+            OpKind::ApplyApp(op) => in_texts(&op.annotations),
+            OpKind::RollOutApp(op) => in_texts(&op.annotations),
+            OpKind::EditPool(op) => op.pool == pool,
+            OpKind::DeletePool(op) => op.pool == pool,
+            OpKind::CreatePool(op) => op.pool.name == pool,
+            _ => false,
+        })
+}
+
+/// One operation in a simpler form.
+fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
+    let mut all = Vec::new();
+    let mut with = |index: usize, kind: OpKind| {
+        if kind != ops[index].kind {
+            let mut ops = ops.to_vec();
+            ops[index].kind = kind;
+            all.push(Smaller { workload: plan.clone().into(), ops, renamed: BTreeMap::new() });
+        }
+    };
+    for (index, op) in ops.iter().enumerate() {
+        match &op.kind {
+            OpKind::ApplyApp(apply) => {
+                for replicas in [1, apply.replicas / 2].into_iter().filter(|&replicas| replicas > 0 && replicas < apply.replicas) {
+                    with(index, OpKind::ApplyApp(ApplyApp { replicas, ..apply.clone() }));
+                }
+                if apply.annotations.is_empty() {
+                    continue;
+                }
+                for key in apply.annotations.keys() {
+                    let mut simpler = apply.clone();
+                    simpler.annotations.remove(key);
+                    with(index, OpKind::ApplyApp(simpler));
+                }
+            }
+            OpKind::DeletePodOf(delete) if delete.force => {
+                with(index, OpKind::DeletePodOf(super::ops::DeletePodOf { force: false, ..delete.clone() }));
+            }
+            OpKind::DeleteApp(delete) if delete.force => {
+                with(index, OpKind::DeleteApp(super::ops::DeleteApp { force: false, ..delete.clone() }));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// How long an application lives at least: a delete that overtakes its create finds nothing.
+const LIFE_MIN: Duration = Duration::from_secs(1);
+
+/// An application is created once until somebody deletes it, not at once, and nobody does anything to one that was never there.
+/// What is created last is not waited for by a pool that never comes back.
+pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
+    let mut in_order: Vec<&Op> = ops.iter().collect();
+    in_order.sort_by_key(|op| op.common.at);
+    let brought = plan.brought.iter().map(|app| ((app.namespace.as_str(), app.app.as_str()), SimTime::ZERO));
+    let mut there: BTreeMap<(&str, &str), SimTime> = brought.collect();
+    let mut pools: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut reserved: BTreeSet<&str> = BTreeSet::new();
+    let apps = in_order.iter().all(|op| match &op.kind {
+        OpKind::ApplyApp(apply) => there.insert((&apply.namespace, &apply.app), op.common.at).is_none(),
+        OpKind::DeleteApp(delete) => {
+            there.remove(&(delete.namespace.as_str(), delete.app.as_str())).is_some_and(|since| op.common.at >= since + LIFE_MIN)
+        }
+        OpKind::ScaleApp(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
+        OpKind::RollOutApp(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
+        OpKind::DeletePool(op) => {
+            pools.insert(&op.pool, false);
+            true
+        }
+        OpKind::CreatePool(op) => {
+            pools.insert(&op.pool.name, true);
+            true
+        }
+        OpKind::EditPool(EditPool { pool, disable: Some(disable), .. }) => {
+            pools.insert(pool, !disable);
+            true
+        }
+        OpKind::EditPool(EditPool { pool, exclude: Some(exclude), .. }) => {
+            pools.insert(pool, exclude.is_empty());
+            true
+        }
+        OpKind::EditPool(EditPool { pool, nodes: Some(nodes), .. }) => {
+            pools.insert(pool, nodes.is_empty());
+            true
+        }
+        OpKind::Reserve(op) => reserved.insert(&op.name),
+        OpKind::Unreserve(op) => reserved.remove(op.name.as_str()),
+        _ => true,
+    });
+    apps && pools.values().all(|serves| *serves) && reserved.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::draft::SpiderDraft;
+    use super::super::ops::{DeleteApp, DeletePool};
+    use super::super::plan::PEOPLE;
+    use super::*;
+    use crate::draw::{Concern, Draw};
+    use crate::input::With;
+    use crate::plan::{Turn, WorkloadPlan};
+    use crate::workload::{Draft, Work};
+
+    fn op(at: u64, kind: OpKind) -> Op {
+        With { common: Turn { at: SimTime::from_secs(at), actor: PEOPLE.to_owned() }, kind }
+    }
+
+    fn apply(at: u64, app: &str) -> Op {
+        op(at, OpKind::ApplyApp(ApplyApp { app: app.to_owned(), namespace: "default".to_owned(), replicas: 4, ..ApplyApp::default() }))
+    }
+
+    fn delete(at: u64, app: &str) -> Op {
+        op(at, OpKind::DeleteApp(DeleteApp { app: app.to_owned(), namespace: "default".to_owned(), force: true }))
+    }
+
+    fn drawn(seed: u64) -> (SpiderPlan, Vec<Op>) {
+        SpiderDraft::default().draw(&mut Draw::new(seed, Concern::Workload, 0))
+    }
+
+    #[test]
+    fn every_variant_is_valid_and_none_leads_back() {
+        for seed in 0..5 {
+            let (mut plan, mut ops) = drawn(seed);
+            let mut steps = 0;
+            while let Some(next) = plan.smaller(&ops).pop() {
+                let WorkloadPlan::Spiderpool(pods) = next.workload else { panic!("another workload") };
+                assert!((&*pods, &next.ops) != (&plan, &ops));
+                (plan, ops) = (*pods, next.ops);
+                assert!(plan.value_problems(crate::input::Source { file: "", text: "" }).is_empty());
+                assert!(ops.iter().all(|op| plan.takes(&op.kind).is_ok()));
+                steps += 1;
+                assert!(steps < 200, "no end: {plan:?}");
+            }
+            assert_eq!((plan.nodes, plan.throttled), (1, false));
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_makes_sense() {
+        for seed in 0..50 {
+            let (plan, ops) = drawn(seed);
+            assert!(sensible(&plan, &ops), "{seed}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_done_to_what_is_not_there_and_a_pool_comes_back() {
+        let (plan, _) = drawn(0);
+        let gone = op(5, OpKind::DeletePool(DeletePool { pool: "v4-0".to_owned() }));
+        assert!(sensible(&plan, &[apply(1, "a"), delete(9, "a"), apply(10, "a")]));
+        assert!(!sensible(&plan, &[apply(1, "a"), apply(10, "a")]));
+        assert!(!sensible(&plan, &[delete(9, "a")]));
+        assert!(!sensible(&plan, &[apply(1, "a"), gone]));
+    }
+}

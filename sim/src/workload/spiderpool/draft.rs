@@ -1,6 +1,7 @@
 //! A cluster with Spiderpool with values that may be open, and what people do with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -384,13 +385,14 @@ impl Drawn<'_> {
                 self.add(at + Duration::from_millis(1), OpKind::ApplyApp(apply.clone()));
             }
         }
-        self.events(draw, &apply, &app, arrival);
+        self.events(draw, &apply, &app, arrival..deleted.filter(|_| !replaced).unwrap_or(Duration::MAX));
         kind
     }
 
-    /// What happens to an application while it lives: `after` this time.
-    fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, app: &str, after: Duration) {
-        let draft = self.draft;
+    /// What happens to an application while it lives.
+    fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, app: &str, life: Range<Duration>) {
+        let (draft, after) = (self.draft, life.start);
+        let mut events: Vec<(Duration, OpKind)> = Vec::new();
         let scales = matches!(apply.kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet);
         let (app, namespace) = (app.to_owned(), apply.namespace.clone());
         let when = |draw: &mut Draw| after + draft.events.draw(draw).0;
@@ -398,10 +400,10 @@ impl Drawn<'_> {
         let (to, back) = (draft.scaled_to.draw(draw), draw.chance(draft.scaled_back.get()));
         if scaled && scales {
             let scale = |replicas| OpKind::ScaleApp(ScaleApp { app: app.clone(), namespace: namespace.clone(), replicas });
-            self.add(at, scale(to));
+            events.push((at, scale(to)));
             if back {
                 let soon = draw.between(Duration::from_millis(100), Duration::from_secs(20));
-                self.add(at + soon, scale(apply.replicas));
+                events.push((at + soon, scale(apply.replicas)));
             }
         }
         let (at, rolled) = (when(draw), draw.chance(draft.rolled_out.get()));
@@ -409,18 +411,23 @@ impl Drawn<'_> {
             let rewished = draw.chance(draft.rewished.get());
             let (wish, nics) = (draft.wishes.draw(draw), draft.nics.draw(draw).max(1));
             let annotations = if rewished { annotations(wish, nics, &self.wished(draw)) } else { BTreeMap::new() };
-            self.add(at, OpKind::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations }));
+            events.push((at, OpKind::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations })));
         }
         for _ in 0..draft.pods_deleted.draw(draw) {
             let (at, number) = (when(draw), draw.below(u64::from(apply.replicas.max(1))) as u32);
             let force = draw.chance(draft.forced.get());
             if apply.kind != AppKind::Pod {
-                self.add(at, OpKind::DeletePodOf(DeletePodOf { app: app.clone(), namespace: namespace.clone(), number, force }));
+                events.push((at, OpKind::DeletePodOf(DeletePodOf { app: app.clone(), namespace: namespace.clone(), number, force })));
             }
         }
         let (at, migrated) = (when(draw), draw.chance(draft.migrated.get()));
         if migrated && apply.kind == AppKind::VirtualMachine {
-            self.add(at, OpKind::MigrateVm(MigrateVm { app, namespace }));
+            events.push((at, OpKind::MigrateVm(MigrateVm { app, namespace })));
+        }
+        for (at, kind) in events {
+            if life.contains(&at) {
+                self.add(at, kind);
+            }
         }
     }
 
@@ -574,7 +581,7 @@ impl Draft for SpiderDraft {
         let mut drawn = Drawn { draft: self, pools: &pools, versions: &versions, ops: Vec::new() };
         if let Some(adopted) = &self.adopted {
             for app in &adopted.apps {
-                drawn.events(draw, app, &app.app, Duration::ZERO);
+                drawn.events(draw, app, &app.app, Duration::ZERO..Duration::MAX);
             }
         } else if self.trace.is_some() {
             let pods = self.rows.pods(self.trace_compression, self.trace_replication);

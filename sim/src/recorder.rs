@@ -13,6 +13,7 @@ use crate::record::{Part, Record};
 use crate::time::SimTime;
 use crate::trace::{Digest, Event, EventKind, FaultChange, Outcome};
 use crate::workload::Note;
+use crate::workload::spiderpool::{IpamNote, Refusal};
 
 /// How often each thing happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,22 @@ pub struct ApiCounts {
     pub conflicts: u64,
     /// Operations that gave up because their last retry failed, too.
     pub retries_exhausted: u64,
+    /// Requests of Spiderpool's agents for addresses that were answered with addresses.
+    pub adds: u64,
+    /// Those that were answered with an error.
+    pub failed_adds: u64,
+}
+
+impl ApiCounts {
+    fn note(&mut self, note: &Note) {
+        match note {
+            Note::RetriesExhausted => self.retries_exhausted += 1,
+            Note::Ipam(IpamNote::Tried { outcome: Err(Refusal::RetriesExhausted), .. }) => self.retries_exhausted += 1,
+            Note::Ipam(IpamNote::AddEnded { result: Ok(_), .. }) => self.adds += 1,
+            Note::Ipam(IpamNote::AddEnded { result: Err(_), .. }) => self.failed_adds += 1,
+            _ => {}
+        }
+    }
 }
 
 /// How many checkpoints a run keeps; their distance doubles when there are more.
@@ -82,7 +99,7 @@ impl Recorder {
             EventKind::Commit { .. } => self.counts.writes += 1,
             EventKind::Answer { outcome: Outcome::Http(_, Reason::Conflict), .. } => self.counts.conflicts += 1,
             EventKind::Fault { index, change: FaultChange::Fired } => drop(self.fired.insert(index)),
-            EventKind::Note { note: Note::RetriesExhausted, .. } => self.counts.retries_exhausted += 1,
+            EventKind::Note { note, .. } => self.counts.note(note),
             _ => {}
         }
         self.claims.observe(&event);

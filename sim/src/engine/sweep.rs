@@ -238,9 +238,9 @@ pub(super) fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, Stri
                     retries_exhausted: outcome.counts.retries_exhausted + pool.exhausted + pool.other_exhausted,
                 },
                 allocations: Allocations {
-                    attempted: pool.calls,
-                    succeeded: pool.allocated,
-                    failed: pool.calls.saturating_sub(pool.allocated),
+                    attempted: pool.calls + outcome.counts.adds + outcome.counts.failed_adds,
+                    succeeded: pool.allocated + outcome.counts.adds,
+                    failed: pool.calls.saturating_sub(pool.allocated) + outcome.counts.failed_adds,
                 },
                 pool: outcome.pool,
                 events: outcome.events,

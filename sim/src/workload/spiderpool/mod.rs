@@ -140,6 +140,8 @@ impl Work for SpiderPlan {
             peers: Vec::new(),
             resources: resources.map(str::to_owned).to_vec(),
             objects: self.pools.iter().map(|pool| format!("spiderippools/{}", pool.name)).collect(),
+            kubelets: self.kubelets().collect(),
+            addresses: self.pools.iter().filter_map(first_address).collect(),
         }
     }
 
@@ -208,6 +210,12 @@ impl SpiderPlan {
         let behave = Arc::new(behaviour);
         KubeletConfig { delays: self.kubelet, behave, max_pods: u32::MAX, ..KubeletConfig::new(node.clone(), seed) }
     }
+}
+
+/// The address of a pool that is given first.
+fn first_address(pool: &PoolPlan) -> Option<String> {
+    let first = pool.spec.ips.iter().flatten().next()?;
+    Some(first.split_once('-').map_or(first.as_str(), |(first, _)| first).to_owned())
 }
 
 /// What the containers of a pod do: its annotation says whether they end by themselves.

@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 
 use super::null_is_default;
-use super::text_map::{TextMap, read_entries};
+use super::text_map::{Edit, TextMap, read_entries};
 use crate::json_text::{InvalidText, TextForm};
 
 /// Who holds an address: a value in `status.allocatedIPs` (A §1.1).
@@ -99,6 +99,12 @@ impl PoolIPAllocations {
     /// The records in the order of addresses, IPv4 first, other keys last. (In the text they are in byte order.)
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&RecordKey, &PoolIPAllocation)> {
         self.records.iter()
+    }
+
+    /// What differs in `later`, in the order of [`iter`](Self::iter). For two versions of one pool the cost is that of the edits
+    /// between them.
+    pub fn diff<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = Edit<'a, RecordKey, PoolIPAllocation>> {
+        self.records.diff(&later.records)
     }
 
     /// The records whose key is no canonical address, backwards; none, unless by hand.
@@ -298,6 +304,34 @@ mod tests {
                 let from = from.parse().unwrap();
                 let scan = std::iter::successors(Some(from), |ip| successor(*ip)).find(|ip| !model.contains_key(&(*ip).into()));
                 prop_assert_eq!(map.first_free_from(from), scan);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_difference_is_what_plain_maps_differ_in(
+            edits in prop::collection::vec((keys(), prop::option::of(records())), 0..40),
+            at in 0usize..40,
+        ) {
+            let (mut earlier, mut map, mut model) = (PoolIPAllocations::default(), PoolIPAllocations::default(), BTreeMap::new());
+            let mut before = BTreeMap::new();
+            for (index, (key, record)) in edits.into_iter().enumerate() {
+                if index == at {
+                    (earlier, before) = (map.clone(), model.clone());
+                }
+                match record {
+                    Some(record) => (map.insert(key.clone(), record.clone()).is_some(), model.insert(key, record).is_some()),
+                    None => (map.remove(key.clone()).is_some(), model.remove(&key).is_some()),
+                };
+            }
+            let keys: std::collections::BTreeSet<_> = before.keys().chain(model.keys()).collect();
+            let expected: Vec<_> = keys.into_iter().filter(|key| before.get(key) != model.get(key)).collect();
+            let found: Vec<_> = earlier.diff(&map).collect();
+            prop_assert_eq!(found.iter().map(|edit| edit.key).collect::<Vec<_>>(), expected);
+            for edit in found {
+                prop_assert_eq!(edit.before.map(|record| &**record), before.get(edit.key));
+                prop_assert_eq!(edit.after.map(|record| &**record), model.get(edit.key));
             }
         }
     }

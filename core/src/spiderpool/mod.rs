@@ -29,7 +29,7 @@ pub use ippool::{IPPoolSpec, IPPoolStatus, Route, SpiderIPPool};
 pub use policy::Policy;
 pub use reserved_ip::{ReservedIPSpec, SpiderReservedIP};
 pub use subnet::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
-pub use text_map::TextMap;
+pub use text_map::{Edit, TextMap};
 pub use wildcard::{BadPattern, wildcard_match};
 
 use serde::{Deserialize, Deserializer};

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 
@@ -26,6 +27,36 @@ pub struct TextMap<K, V> {
     entries_len: usize,
     /// The sum of the hashes of [`measure`].
     entries_hash: u64,
+}
+
+/// How a later version of a map differs from an earlier one in one key: at least one side is there, and they differ.
+#[derive(Debug)]
+pub struct Edit<'a, K, V> {
+    /// The key.
+    pub key: &'a K,
+    /// The value in the earlier version.
+    pub before: Option<&'a Arc<V>>,
+    /// The value in the later version.
+    pub after: Option<&'a Arc<V>>,
+}
+
+impl<K, V> Clone for Edit<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for Edit<'_, K, V> {}
+
+impl<K: Ord, V: Eq> TextMap<K, V> {
+    /// What differs in `later`, in the order of `K`. For two versions of one map the cost is that of the edits between them.
+    pub fn diff<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = Edit<'a, K, V>> {
+        self.entries.diff(&later.entries).map(|item| match item {
+            DiffItem::Add(key, after) => Edit { key, before: None, after: Some(after) },
+            DiffItem::Update { old: (_, before), new: (key, after) } => Edit { key, before: Some(before), after: Some(after) },
+            DiffItem::Remove(key, before) => Edit { key, before: Some(before), after: None },
+        })
+    }
 }
 
 impl<K: Ord, V> TextMap<K, V> {

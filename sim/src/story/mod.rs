@@ -13,6 +13,7 @@ mod follow;
 mod history;
 mod index;
 mod objects;
+mod spiderpool;
 mod subject;
 #[cfg(test)]
 mod tests;

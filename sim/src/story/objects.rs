@@ -28,6 +28,9 @@ pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Vec<Touch> {
         let empty = PoolDocument::default();
         return pool_touches(document(before).unwrap_or(&empty), document(after).unwrap_or(&empty));
     }
+    if let Some(touches) = super::spiderpool::touches(before, after) {
+        return touches;
+    }
     let change = match (before, after) {
         (None, _) => "",
         (_, None) => "gone: ",
@@ -127,7 +130,7 @@ pub(super) fn fields(object: &Obj) -> Vec<(String, String)> {
         let uid = pod.metadata.uid.clone();
         let known = [("phase", phase), ("node", node), ("uid", uid)];
         fields.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-    } else {
+    } else if !super::spiderpool::fields(object, &mut fields) {
         let value = object.to_value();
         for part in ["spec", "status", "data"] {
             if let Some(value) = value.get(part) {

@@ -5,6 +5,7 @@ mod completion;
 mod deletion;
 mod plugin;
 mod recreation;
+mod scheduling;
 mod survival;
 
 use std::sync::Arc;

@@ -33,7 +33,6 @@
 //! StopPodSandbox: a DEL takes as long as its plugin.
 
 mod config;
-mod crew;
 mod mail;
 mod network;
 mod pod;
@@ -53,13 +52,13 @@ use ipam_core::spiderpool::select::FIRST_NIC;
 use ipam_core::transparent::{Policy, Transparent};
 use k8s_openapi::api::core::v1::Pod;
 
+use crate::actor::crew::{Alarm, Crew, Hiring};
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::net::Sampler;
 use crate::node::{Cni, ContainerRuntime, SandboxNumber};
 use crate::rt::ProcessId;
 use crate::workload::{Note, PodNote, note};
-use crew::{Alarm, Crew, Hiring};
 use mail::Mail;
 use pod::Job;
 

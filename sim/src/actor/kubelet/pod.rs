@@ -21,9 +21,9 @@ use parking_lot::Mutex;
 
 use super::Kubelet;
 use super::config::Behaviour;
-use super::crew::Work;
 use super::mail::Mail;
 use super::status::Report;
+use crate::actor::crew::Work;
 use crate::node::{Cni, CniError, GC_EVERY, Sandbox, SandboxNumber, SandboxState};
 use crate::time::SimTime;
 use crate::workload::PodNote;

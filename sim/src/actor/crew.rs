@@ -1,4 +1,4 @@
-//! The work of a kubelet on its pods, all in the one task of its process: a task for each pod would cost more than the work (and each
+//! The work of an actor on its many objects, all in the one task of its process: a task for each would cost more than the work (and each
 //! leaves something behind in the runtime).
 
 use std::future::Future;
@@ -42,7 +42,7 @@ impl<T> Hiring<T> {
     }
 }
 
-/// All work of one life of a kubelet.
+/// All work of one life of an actor.
 pub(super) struct Crew<T>(FuturesUnordered<Work<T>>);
 
 impl<T> Crew<T> {

@@ -13,6 +13,7 @@ pub mod deviation;
 pub mod env;
 pub mod informer;
 pub mod json_text;
+pub mod kubevirt;
 pub mod label_selector;
 pub mod latest;
 pub mod leader;

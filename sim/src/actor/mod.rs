@@ -2,4 +2,14 @@
 //!
 //! Each is a process that whoever builds the world installs; it lives through its crashes by itself.
 
+pub mod controller_manager;
 pub mod garbage_collector;
+mod informers;
+
+use ipam_core::transparent::Transparent;
+
+use crate::cluster::SimClient;
+use crate::env::SimEnv;
+
+/// The client of these processes: it resends as client-go does.
+type ApiClient = Transparent<SimClient, SimEnv>;

@@ -7,6 +7,7 @@ mod builtin;
 mod byom;
 mod config_map;
 mod content;
+mod kubevirt;
 mod served;
 mod spiderpool;
 
@@ -23,6 +24,7 @@ use crate::object::{AnyObject, Obj, typed_ref};
 
 pub use builtin::builtin;
 pub use byom::byom;
+pub use kubevirt::kubevirt;
 pub use served::Served;
 pub use spiderpool::spiderpool;
 
@@ -30,7 +32,7 @@ use served::View;
 
 /// The registrations of all types that this crate knows.
 pub fn all() -> Vec<TypeDef> {
-    builtin().into_iter().chain(spiderpool()).chain(byom()).collect()
+    builtin().into_iter().chain(spiderpool()).chain(byom()).chain(kubevirt()).collect()
 }
 
 /// The rules of one type. The defaults are those of an ordinary built-in type.

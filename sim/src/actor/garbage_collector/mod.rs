@@ -15,9 +15,6 @@
 mod graph;
 mod types;
 
-use std::any::Any;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use ipam_core::transparent::{Policy, Transparent};
@@ -26,6 +23,8 @@ use ipam_core::{ApiError, Env};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use parking_lot::Mutex;
 
+use super::ApiClient;
+use super::informers::Informers;
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::rt::ProcessId;
@@ -49,15 +48,13 @@ pub fn install(fabric: &Arc<Fabric>, seed: u64, types: impl IntoIterator<Item = 
         let (fabric, types) = (shared.upgrade(), types.clone());
         async move {
             if let Some(fabric) = fabric {
-                run(Collector::new(&fabric, process, seed, types)).await;
+                run_alone(&fabric, process, seed, types).await;
             }
         }
     });
     fabric.start(process);
     process
 }
-
-type ApiClient = Transparent<SimClient, SimEnv>;
 
 /// What an owner reference turns out to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +67,8 @@ enum Owner {
     Absent,
 }
 
-struct Collector {
+/// The collector as a part of a process.
+pub(super) struct Collector {
     types: Arc<[Collected]>,
     client: ApiClient,
     env: SimEnv,
@@ -78,25 +76,15 @@ struct Collector {
     queue: WorkQueue<Item, SimEnv>,
 }
 
-/// Lives until its process ends.
-async fn run(collector: Arc<Collector>) {
-    // Dropping an informer would end it.
-    let mut informers: Vec<Informing> =
-        (0..collector.types.len()).map(|number| (collector.types[number].inform)(&collector, number)).collect();
-    for informing in &mut informers {
-        informing.synced.as_mut().await;
-    }
-    for _ in 1..WORKERS {
-        drop(collector.env.spawn(work(collector.clone())));
-    }
-    work(collector).await;
-}
-
-/// An informer that tells the collector.
-struct Informing {
-    /// Completes when it has its first list.
-    synced: Pin<Box<dyn Future<Output = ()> + Send>>,
-    _informer: Box<dyn Any + Send>,
+/// The life of a process that is nothing else.
+async fn run_alone(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, types: Arc<[Collected]>) {
+    let env = SimEnv::new(&fabric.rt, seed, process);
+    let client = Transparent::new(SimClient::new(fabric, process), env.clone(), Policy::ClientGo);
+    let mut informers = Informers::default();
+    let collector = Collector::new(client.clone(), env.clone(), types, &mut informers);
+    let mut informers = informers.start(&client, &env);
+    informers.synced().await;
+    collector.run().await;
 }
 
 async fn work(collector: Arc<Collector>) {
@@ -109,11 +97,22 @@ async fn work(collector: Arc<Collector>) {
 }
 
 impl Collector {
-    fn new(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, types: Arc<[Collected]>) -> Arc<Self> {
-        let env = SimEnv::new(&fabric.rt, seed, process);
-        let client = Transparent::new(SimClient::new(fabric, process), env.clone(), Policy::ClientGo);
+    /// A collector of objects of these types, which listens to `informers`.
+    pub(super) fn new(client: ApiClient, env: SimEnv, types: Arc<[Collected]>, informers: &mut Informers) -> Arc<Self> {
         let queue = WorkQueue::new(env.clone());
-        Arc::new(Self { types, client, env, graph: Mutex::default(), queue })
+        let collector = Arc::new(Self { types, client, env, graph: Mutex::default(), queue });
+        for (number, def) in collector.types.iter().enumerate() {
+            (def.listen)(informers, &collector, number);
+        }
+        collector
+    }
+
+    /// Does its work until the process ends. To be called when the informers have their first lists.
+    pub(super) async fn run(self: Arc<Self>) {
+        for _ in 1..WORKERS {
+            drop(self.env.spawn(work(self.clone())));
+        }
+        work(self).await;
     }
 
     /// An informer has told of an object's state; `None` = it is gone.
@@ -126,6 +125,14 @@ impl Collector {
             }
         };
         for item in doubtful {
+            self.queue.add(item);
+        }
+    }
+
+    /// An informer has told of a change of an object that leaves its owners as they were.
+    fn observe_change(&self, item: Item) {
+        // Whether the owners are there is told by their own changes; this one is only another reason to look again.
+        if !self.graph.lock().is_owned(&item) {
             self.queue.add(item);
         }
     }

@@ -5,24 +5,27 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ipam_core::api::{DeleteOptions, Patch, Preconditions};
-use ipam_core::informer::{Informer, InformerOptions, Notification};
+use ipam_core::informer::Notification;
 use ipam_core::{ApiError, ClientExt, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::ResourceExt;
 use serde_json::json;
 
+use super::super::informers::Informers;
 use super::graph::Item;
-use super::{ApiClient, Collector, Informing};
+use super::{ApiClient, Collector};
 use crate::kinds::Stored;
 
 type Call<T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>;
 
 /// A type whose objects own others or are owned.
+#[derive(Clone)]
 pub struct Collected {
     pub(super) api_version: String,
     pub(super) kind: String,
     namespaced: bool,
-    /// Starts an informer for the type with this number.
-    pub(super) inform: fn(&Arc<Collector>, usize) -> Informing,
+    /// Has the collector hear of the objects of this type, under the number that it gives the type.
+    pub(super) listen: fn(&mut Informers, &Arc<Collector>, usize),
     /// The metadata of an object, by a quorum read; `None` = there is no such object.
     pub(super) read: fn(&ApiClient, &ObjectKey) -> Call<Option<ObjectMeta>>,
     /// Deletes the object with this UID.
@@ -38,7 +41,7 @@ impl Collected {
             api_version: K::api_version(&()).into_owned(),
             kind: K::kind(&()).into_owned(),
             namespaced: K::NAMESPACED,
-            inform: inform::<K>,
+            listen: listen::<K>,
             read: |client, key| {
                 let (client, key) = (client.clone(), key.clone());
                 Box::pin(async move { found(client.get::<K>(&key).await.map(|object| object.meta().clone())) })
@@ -72,15 +75,19 @@ fn found<T>(result: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
     }
 }
 
-fn inform<K: Stored>(collector: &Arc<Collector>, number: usize) -> Informing {
-    let informer = Informer::<K, _>::start(collector.client.clone(), collector.env.clone(), InformerOptions::default());
+fn listen<K: Stored>(informers: &mut Informers, collector: &Arc<Collector>, number: usize) {
     let told = collector.clone();
-    informer.add_handler(move |notification| {
-        let item = Item { number, key: notification.key() };
-        match &notification {
-            Notification::Added { object, .. } | Notification::Updated { new: object, .. } => told.observe(item, Some(object.meta())),
-            Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => told.observe(item, None),
+    informers.tell::<K>(move |notification| {
+        let item = || Item { number, key: notification.key() };
+        match notification {
+            Notification::Updated { old, new } if old.meta().uid == new.meta().uid && old.owner_references() == new.owner_references() => {
+                // What has no owner cannot lose one.
+                if !new.owner_references().is_empty() {
+                    told.observe_change(item());
+                }
+            }
+            Notification::Added { object, .. } | Notification::Updated { new: object, .. } => told.observe(item(), Some(object.meta())),
+            Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => told.observe(item(), None),
         }
     });
-    Informing { synced: Box::pin(informer.synced()), _informer: Box::new(informer) }
 }

@@ -138,12 +138,18 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.op.policy()
     }
 
+    /// The node of the pod: that of the agent, unless the pod says otherwise.
+    pub(super) fn node(&self) -> &str {
+        let of_pod = self.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).filter(|node| !node.is_empty());
+        of_pod.unwrap_or(&self.op.agent.config.node)
+    }
+
     /// What selection is asked.
     pub(super) fn asked(&self) -> select::Request<'_> {
         let config = &self.op.agent.config;
         select::Request {
             pod: &self.pod,
-            node: &config.node,
+            node: self.node(),
             nic: &self.request.nic,
             cni: &self.request.cni,
             master: &self.request.master,
@@ -156,7 +162,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Holder {
             key: &self.key,
             uid: &self.uid,
-            node: &self.op.agent.config.node,
+            node: self.node(),
             owner_kind: &self.controller.kind,
             owner_name: &self.controller.name,
             pod: (self.keeper == Keeper::Nobody).then_some(&*self.uid),

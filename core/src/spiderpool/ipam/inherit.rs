@@ -137,7 +137,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
             what
         };
-        let (what, left) = if given_up.len() == all.len() {
+        let (what, left) = if self.nameless || given_up.len() == all.len() {
             let mut left = endpoint.clone();
             if !is_terminating(&left) {
                 let marked = self.op.mark(&left).await.map_err(|error| self.of_endpoint(error))?;
@@ -199,8 +199,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             claim(&mut ips, &self.request.nic);
         }
         let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
-        let changed =
-            ips != known || !own || endpoint.status.as_ref().is_some_and(|status| *status.current.node != *self.op.agent.config.node);
+        let changed = ips != known || !own || endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
         let written =
             if changed { self.write(Some(endpoint), ips, policy.late_endpoint_create_fails).await? } else { Arc::new(endpoint.clone()) };
         self.release_given_up(endpoint, inheritance, entries(&written)).await;

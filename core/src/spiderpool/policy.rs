@@ -35,6 +35,8 @@ pub struct Policy {
     pub del_adopts_current_uid: bool,
     /// `uid-from-cached-pod`: an ADD is about the pod that the cache shows, whatever UID it carries (A W6).
     pub uid_from_cached_pod: bool,
+    /// `liveness-from-cache`: whether a pod is alive is asked of the cache only (A A1).
+    pub liveness_from_cache: bool,
     /// `endpoint-delete-by-name`: endpoints are deleted, and lose their finalizer, by name (A W5).
     pub endpoint_delete_by_name: bool,
     /// `lost-reply-takes-next-pool`: a write whose answer was lost counts as failed, and the next pool is tried (A W2).
@@ -46,6 +48,8 @@ pub struct Policy {
     pub static_reuse_skips_filter: bool,
     /// `limiter-ignores-deadline`: a request waits for its pools, and allocates, after its caller gave up (A W22).
     pub limiter_ignores_deadline: bool,
+    /// `limiter-overtakes`: a request that finds its pools free passes those that wait for one of them, who may wait for ever (A §5.6, W23).
+    pub limiter_overtakes: bool,
     /// `failure-cache-unchecked`: an address of an earlier ADD that failed is used without a look at its record (A W24).
     pub failure_cache_unchecked: bool,
     /// `partial-failure-keeps-records`: an ADD that fails leaves the records of the parts that went well (A W3).
@@ -83,8 +87,6 @@ pub struct Policy {
     pub failure_cache_kept_by_reuse: bool,
     /// `late-endpoint-create-fails`: an endpoint that exists although the cache does not show it fails the ADD (A W4).
     pub late_endpoint_create_fails: bool,
-    /// `namesake-records-left`: the records of a dead pod whose endpoint its namesake removes are left to reclaim (A W25).
-    pub namesake_records_left: bool,
     /// `unrecorded-answer`: an answer from an endpoint is given without a look at the records of the pools (A §5.3).
     pub unrecorded_answer: bool,
     /// `stateful-conflict-released`: a batch release without the flag is not asked whether conflicting addresses are to be released at
@@ -112,11 +114,13 @@ impl Policy {
         "foreign-record-blocks" true foreign_record_blocks;
         "del-adopts-current-uid" true del_adopts_current_uid;
         "uid-from-cached-pod" true uid_from_cached_pod;
+        "liveness-from-cache" true liveness_from_cache;
         "endpoint-delete-by-name" true endpoint_delete_by_name;
         "lost-reply-takes-next-pool" true lost_reply_takes_next_pool;
         "conflict-returns-same-address" true conflict_returns_same_address;
         "static-reuse-skips-filter" true static_reuse_skips_filter;
         "limiter-ignores-deadline" true limiter_ignores_deadline;
+        "limiter-overtakes" true limiter_overtakes;
         "failure-cache-unchecked" true failure_cache_unchecked;
         "partial-failure-keeps-records" true partial_failure_keeps_records;
         "mark-before-uid-check" true mark_before_uid_check;
@@ -132,7 +136,6 @@ impl Policy {
         "terminating-endpoint-reused" true terminating_endpoint_reused;
         "failure-cache-kept-by-reuse" true failure_cache_kept_by_reuse;
         "late-endpoint-create-fails" true late_endpoint_create_fails;
-        "namesake-records-left" true namesake_records_left;
         "unrecorded-answer" true unrecorded_answer;
         "stateful-conflict-released" true stateful_conflict_released;
         "random-clean-gateway" true random_clean_gateway;

@@ -65,6 +65,12 @@ impl Mismatches {
         }
     }
 
+    /// Whether a case differs.
+    #[allow(dead_code, reason = "only sequences ask")]
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
     /// Ends the test if anything differs.
     pub(crate) fn none_in(self, cases: usize) {
         let differ = self.ids.len();

@@ -1,12 +1,19 @@
 //! The agent: one process on each node that gives pods their addresses and takes them back.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::answer::{AddAnswer, DelOutcome};
 use super::caches::Caches;
+use super::drawn::Drawn;
 use super::error::IpamError;
-use super::observer::{Effort, Observer, Step};
+use super::failure_cache::FailureCache;
+use super::limiter::Limiter;
+use super::observer::{Observer, Step};
+use super::op::Op;
+use super::pool_addresses::AddressBook;
 use super::request::{AddRequest, BatchRequest, DelRequest};
 use super::settings::AgentConfig;
 use crate::client::Client;
@@ -22,6 +29,9 @@ pub struct Agent<C, V, K, O = ()> {
     pub(super) caches: K,
     pub(super) observer: O,
     pub(super) config: Arc<AgentConfig>,
+    pub(super) limiter: Limiter,
+    pub(super) failures: FailureCache,
+    pub(super) addresses: AddressBook,
 }
 
 impl<C: Clone, V: Clone, K: Clone, O: Clone> Clone for Agent<C, V, K, O> {
@@ -32,6 +42,9 @@ impl<C: Clone, V: Clone, K: Clone, O: Clone> Clone for Agent<C, V, K, O> {
             caches: self.caches.clone(),
             observer: self.observer.clone(),
             config: self.config.clone(),
+            limiter: self.limiter.clone(),
+            failures: self.failures.clone(),
+            addresses: self.addresses.clone(),
         }
     }
 }
@@ -45,7 +58,23 @@ impl<C, V, K, O> fmt::Debug for Agent<C, V, K, O> {
 impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     /// An agent that has just started and remembers nothing.
     pub fn new(client: C, env: V, caches: K, observer: O, config: AgentConfig) -> Self {
-        Self { client, env, caches, observer, config: Arc::new(config) }
+        let limiter = Limiter::new(config.settings.queue_length, config.policy.limiter_overtakes);
+        let (failures, addresses) = (FailureCache::default(), AddressBook::default());
+        Self { client, env, caches, observer, config: Arc::new(config), limiter, failures, addresses }
+    }
+
+    /// When an operation ends whose caller gives up at `deadline`.
+    pub(super) fn end(&self, deadline: Option<Duration>) -> Option<Duration> {
+        let own = self.config.settings.operation_timeout.map(|timeout| self.env.monotonic() + timeout);
+        match (deadline, own) {
+            (Some(deadline), Some(own)) => Some(deadline.min(own)),
+            (deadline, own) => deadline.or(own),
+        }
+    }
+
+    /// What it remembers of ADDs that failed, by the UID of the pod.
+    pub fn remembered(&self) -> BTreeMap<Arc<str>, Vec<Drawn>> {
+        self.failures.all()
     }
 
     /// What it was told.
@@ -60,9 +89,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     pub async fn add(&self, request: &AddRequest) -> Result<AddAnswer, IpamError> {
         let began = self.env.monotonic();
         self.observer.observe(Step::AddBegun { request });
-        let (effort, result) = (Effort::default(), Err(IpamError::MissingPod(request.pod.clone())));
+        let deadline = self.end(request.deadline).filter(|_| !self.config.policy.limiter_ignores_deadline);
+        let op = Op::new(self, deadline);
+        let mut uid: Arc<str> = "".into();
+        let result = op.add(request, &mut uid).await;
         let took = self.env.monotonic().saturating_sub(began);
-        self.observer.observe(Step::AddEnded { request, uid: "", result: result.as_ref(), effort: &effort, took });
+        self.observer.observe(Step::AddEnded { request, uid: &uid, result: result.as_ref(), effort: &op.effort(), took });
         result
     }
 
@@ -73,9 +105,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     pub async fn del(&self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
         let began = self.env.monotonic();
         self.observer.observe(Step::DelBegun { request });
-        let (effort, result) = (Effort::default(), Ok(DelOutcome::NoEndpoint));
+        let mut op = Op::new(self, self.end(request.deadline));
+        let result = op.del(request).await;
         let took = self.env.monotonic().saturating_sub(began);
-        self.observer.observe(Step::DelEnded { request, result: result.as_ref().copied(), effort: &effort, took });
+        self.observer.observe(Step::DelEnded { request, result: result.as_ref().copied(), effort: &op.effort(), took });
         result
     }
 
@@ -86,9 +119,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     pub async fn release_ips(&self, request: &BatchRequest) -> Result<(), IpamError> {
         let began = self.env.monotonic();
         self.observer.observe(Step::BatchBegun { request });
-        let (effort, result) = (Effort::default(), Ok(()));
+        let op = Op::new(self, self.end(request.deadline));
+        let result = op.release_ips(request).await;
         let took = self.env.monotonic().saturating_sub(began);
-        self.observer.observe(Step::BatchEnded { request, result: result.as_ref().copied(), effort: &effort, took });
+        self.observer.observe(Step::BatchEnded { request, result: result.as_ref().copied(), effort: &op.effort(), took });
         result
     }
 }

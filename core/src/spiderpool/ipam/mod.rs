@@ -10,19 +10,36 @@
 //! the next try of the same pod finds, or that reclaim takes back once the pod is gone. Decisions are functions over
 //! what was read; the drivers around them read, write and try again.
 
+mod add;
 mod agent;
 mod answer;
+mod batch;
 mod caches;
+mod del;
+mod drawn;
+mod endpoints;
 mod error;
+mod failure_cache;
+mod fresh;
 mod informer_caches;
+mod inherit;
+mod join;
+mod limiter;
 mod observer;
+mod op;
 mod plugin;
+mod pool_addresses;
+mod pool_decide;
+mod pools;
+mod release;
 mod request;
 mod settings;
+mod validity;
 
 pub use agent::Agent;
 pub use answer::{AddAnswer, DelOutcome, How, NicAddress, NicRoute};
 pub use caches::Caches;
+pub use drawn::Drawn;
 pub use error::{Failure, Failures, IpamError, PoolError};
 pub use informer_caches::InformerCaches;
 pub use observer::{Cause, Effort, Observer, Step};

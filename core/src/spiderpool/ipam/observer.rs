@@ -36,8 +36,8 @@ pub enum Cause {
     Conflict,
     /// An ADD failed, and takes back what it recorded itself.
     RollBack,
-    /// An ADD found the endpoint of a dead pod of the same name, whose records nobody else would come for soon (W25).
-    ForgottenNamesake,
+    /// An ADD found the endpoint of its pod's predecessor marked by a release that was not finished.
+    Marked,
     /// An address was recorded for a NIC that had another one from an earlier try.
     Superseded,
 }

@@ -47,6 +47,12 @@ impl<'a, C: Cluster + ?Sized> Filter<'a, C> {
 
     /// The first rule that the pool fails.
     pub(super) fn verdict(&self, pool: &SpiderIPPool, family: IpVersion, nic: &Nic<'_>) -> Result<(), Reason> {
+        self.permits(pool, family, nic)?;
+        self.capacity_rule(pool, family, nic)
+    }
+
+    /// The same without the rule that asks for a free address.
+    pub(super) fn permits(&self, pool: &SpiderIPPool, family: IpVersion, nic: &Nic<'_>) -> Result<(), Reason> {
         if pool.metadata.deletion_timestamp.is_some() {
             return Err(Reason::Terminating);
         }
@@ -62,7 +68,7 @@ impl<'a, C: Cluster + ?Sized> Filter<'a, C> {
         if !auto {
             self.network_rule(&pool.spec, nic)?;
         }
-        self.capacity_rule(pool, family, nic)
+        Ok(())
     }
 
     fn node_rule(&self, spec: &IPPoolSpec) -> Result<(), Reason> {

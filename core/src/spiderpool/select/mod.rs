@@ -42,7 +42,9 @@ pub use error::{Rejections, SelectError};
 pub use network::{FIRST_NIC, nics};
 pub use rank::{Rank, by_rank, tries};
 pub use reason::Reason;
-pub use selection::{Candidate, FamilySelection, NicSelection, Selection, named_pools, select, select_for};
+pub use selection::{
+    Candidate, FamilySelection, NicSelection, PermittedPools, Selection, named_pools, permitted_pools, select, select_for,
+};
 pub use settings::{BadSetting, Settings};
 pub use supply::{Asker, Supply, Unavailable, reserved};
 pub use tier::Tier;

@@ -128,6 +128,50 @@ pub fn named_pools<C: Cluster + ?Sized>(
     Ok(named)
 }
 
+/// Which pools an address that a pod has already may be from.
+#[derive(Clone, Debug, Default)]
+pub struct PermittedPools {
+    /// Whether the tier speaks about all NICs of the pod; else only about that of the request.
+    pub all_nics: bool,
+    /// The pools, by NIC (in nameless mode its index) and family.
+    pub pools: Vec<(String, IpVersion, BTreeSet<String>)>,
+}
+
+/// The pools that the tiers name for each NIC and family and that pass every rule but that of capacity: what a recorded address
+/// must be from to be used again. What is named and not known is not permitted.
+///
+/// # Errors
+/// The tier that fired failed.
+pub fn permitted_pools<C: Cluster + ?Sized>(
+    cluster: &C,
+    request: &Request<'_>,
+    controller: &TopController,
+    gate: bool,
+) -> Result<PermittedPools, SelectError> {
+    let (wish, result) = Tiers::ask(cluster, request, controller);
+    result?;
+    let nameless = is_nameless(request.pod);
+    let filter = Filter::new(cluster, request, controller);
+    let mut permitted = PermittedPools { all_nics: wish.tier == Tier::PodIPPools, pools: Vec::new() };
+    for wish in wish.nics {
+        let nic = Nic::new(&wish.nic, nameless);
+        for FamilyWish { family, pools, .. } in wish.families {
+            let mut names = BTreeSet::new();
+            for named in pools.into_iter().filter(|_| !gate || request.settings.enables(family)) {
+                let pool = match named {
+                    Named::Pool(pool) => Some(pool),
+                    Named::Name(name) => cluster.pool(&name),
+                };
+                if let Some(pool) = pool.filter(|pool| filter.permits(pool, family, &nic).is_ok()) {
+                    names.extend(pool.metadata.name.clone());
+                }
+            }
+            permitted.pools.push((wish.nic.clone(), family, names));
+        }
+    }
+    Ok(permitted)
+}
+
 /// Decides for a live pod whose top controller is known (A §5.2, step A8).
 pub fn select_for<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>, controller: &TopController) -> Selection {
     let nameless = is_nameless(request.pod);

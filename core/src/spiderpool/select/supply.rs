@@ -140,6 +140,12 @@ impl Asker<'_> {
         self.max_records > 0 && free.as_ref().is_some_and(usable)
     }
 
+    /// Whether the pool is known to hold a record for this pod and NIC.
+    pub fn holds(&self, pool: &SpiderIPPool) -> bool {
+        let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
+        records.is_some_and(|records| self.own(records).is_some())
+    }
+
     /// The address that is recorded for this pod and NIC. Upstream asks only for the pod (`one-record-per-pod`).
     fn own(&self, records: &PoolIPAllocations) -> Option<IpAddr> {
         let of_nic = |interface: &Option<String>| interface.as_deref().is_none_or(|interface| interface == self.nic);

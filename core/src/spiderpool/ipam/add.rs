@@ -1,0 +1,378 @@
+//! ADD (A §5.2).
+//!
+//! ```text
+//!   pod, owner ── endpoint ──► its addresses may be used again? ──► records verified ──► endpoint ──► answer
+//!                     └──────► pools selected ──► addresses drawn ──────────────────────────┘
+//! ```
+//!
+//! Each round looks at one state of the endpoint. When its write shows that the state is another by now, the next round looks at the
+//! API server's; what was drawn meanwhile is found again by its records.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::answer::{AddAnswer, How};
+use super::caches::Caches;
+use super::drawn::{Drawn, stored, told_of_details};
+use super::endpoints::{Holder, entries, goes_with_pod, has_finalizer, is_terminating, may_pass, uid_of};
+use super::error::IpamError;
+use super::inherit::Inheritance;
+use super::observer::{Cause, Observer};
+use super::op::Op;
+use super::request::AddRequest;
+use super::validity::Keeper;
+use crate::api::{ApiError, ObjectKey};
+use crate::client::Client;
+use crate::env::Env;
+use crate::spiderpool::select::{self, SelectError, TopController, is_alive, is_nameless};
+use crate::spiderpool::{IPAllocationDetail, Policy, SpiderEndpoint};
+
+/// One ADD, once it is known for whom.
+pub(super) struct Add<'a, C, V, K, O> {
+    pub(super) op: &'a Op<'a, C, V, K, O>,
+    pub(super) request: &'a AddRequest,
+    pub(super) pod: Arc<Pod>,
+    /// Whether the pod is known from the API server itself.
+    pub(super) pod_is_live: bool,
+    pub(super) uid: Arc<str>,
+    pub(super) controller: TopController,
+    pub(super) keeper: Keeper,
+    /// The name of the endpoint, and what records say.
+    pub(super) key: ObjectKey,
+    pub(super) nameless: bool,
+}
+
+/// Why a round did not end the ADD well.
+pub(super) enum Setback {
+    /// The endpoint is not as it was taken to be: look again.
+    Again(IpamError),
+    /// It is not known whether the endpoint was written: what was drawn must stay.
+    Unknown(IpamError),
+    /// The ADD fails.
+    Failed(IpamError),
+}
+
+impl<E: Into<IpamError>> From<E> for Setback {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// What an ADD has changed so far.
+#[derive(Default)]
+pub(super) struct Ledger {
+    /// Addresses that this ADD recorded.
+    pub(super) recorded: Vec<Drawn>,
+    /// Pools of which it is not known whether they hold a record.
+    pub(super) unsettled: Vec<Arc<str>>,
+}
+
+/// Whose an endpoint is, seen from a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// This very pod's.
+    Own,
+    /// That of the pod's predecessor, whose addresses it inherits.
+    Inherited,
+    /// Somebody else's who had the name.
+    Foreign,
+}
+
+/// Whose an endpoint is.
+pub(super) fn standing(endpoint: &SpiderEndpoint, uid: &str, keeper: Keeper, controller: &TopController, policy: &Policy) -> Standing {
+    if uid_of(endpoint) == uid {
+        return Standing::Own;
+    }
+    if keeper == Keeper::Nobody {
+        return if policy.adopt_stale_endpoint { Standing::Inherited } else { Standing::Foreign };
+    }
+    let ends = is_terminating(endpoint) && !(policy.terminating_endpoint_reused || policy.adopt_stale_endpoint);
+    let owner = endpoint.status.as_ref().map(|status| (status.owner_controller_type.as_str(), status.owner_controller_name.as_str()));
+    let of_another =
+        owner != Some((controller.kind.as_str(), controller.name.as_str())) || goes_with_pod(endpoint) || !has_finalizer(endpoint);
+    if ends || (of_another && !policy.reown_foreign_endpoint) { Standing::Foreign } else { Standing::Inherited }
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
+    /// The pod that an ADD is for (A1), and whether it was read from the API server.
+    pub(super) async fn pod_of(&self, request: &AddRequest) -> Result<(Arc<Pod>, bool), IpamError> {
+        let cached = self.agent.caches.pod(&request.pod);
+        let wanted = &*request.pod_uid;
+        let is_wanted = |pod: &Pod| wanted.is_empty() || pod.metadata.uid.as_deref() == Some(wanted);
+        let (pod, live) = if self.policy().uid_from_cached_pod {
+            (cached, false)
+        } else {
+            match cached.filter(|pod| is_wanted(pod) && is_alive(pod)) {
+                Some(pod) => (Some(pod), false),
+                None => (self.live_pod(&request.pod).await?, true),
+            }
+        };
+        let pod = pod.ok_or_else(|| IpamError::MissingPod(request.pod.clone()))?;
+        if !self.policy().uid_from_cached_pod && !is_wanted(&pod) {
+            let found = pod.metadata.uid.clone().unwrap_or_default();
+            return Err(IpamError::Replaced { pod: request.pod.clone(), wanted: request.pod_uid.clone(), found });
+        }
+        if is_alive(&pod) { Ok((pod, live)) } else { Err(SelectError::DeadPod.into()) }
+    }
+
+    pub(super) async fn live_pod(&self, key: &ObjectKey) -> Result<Option<Arc<Pod>>, IpamError> {
+        self.get::<Pod>(key).await.map_err(|error| IpamError::Reading { what: "pod", error })
+    }
+
+    /// Runs an ADD.
+    pub(super) async fn add(&self, request: &AddRequest, uid: &mut Arc<str>) -> Result<AddAnswer, IpamError> {
+        let (pod, pod_is_live) = self.pod_of(request).await?;
+        *uid = pod.metadata.uid.as_deref().unwrap_or_default().into();
+        let controller = TopController::of(&self.agent.caches, &pod)?;
+        let keeper = Keeper::of(&controller, &self.agent.config.settings);
+        let key = keeper.endpoint_of(&request.pod, &controller);
+        let nameless = is_nameless(&pod);
+        let mut add = Add { op: self, request, pod, pod_is_live, uid: uid.clone(), controller, keeper, key, nameless };
+        add.run().await
+    }
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
+    pub(super) fn policy(&self) -> &Policy {
+        self.op.policy()
+    }
+
+    /// The node of the pod: that of the agent, unless the pod says otherwise.
+    pub(super) fn node(&self) -> &str {
+        let of_pod = self.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).filter(|node| !node.is_empty());
+        of_pod.unwrap_or(&self.op.agent.config.node)
+    }
+
+    /// What selection is asked.
+    pub(super) fn asked(&self) -> select::Request<'_> {
+        let config = &self.op.agent.config;
+        select::Request {
+            pod: &self.pod,
+            node: self.node(),
+            nic: &self.request.nic,
+            cni: &self.request.cni,
+            master: &self.request.master,
+            settings: &config.settings.select,
+            policy: &config.policy,
+        }
+    }
+
+    pub(super) fn holder(&self) -> Holder<'_> {
+        Holder {
+            key: &self.key,
+            uid: &self.uid,
+            node: self.node(),
+            owner_kind: &self.controller.kind,
+            owner_name: &self.controller.name,
+            pod: (self.keeper == Keeper::Nobody).then_some(&*self.uid),
+        }
+    }
+
+    pub(super) fn standing(&self, endpoint: &SpiderEndpoint) -> Standing {
+        standing(endpoint, &self.uid, self.keeper, &self.controller, self.policy())
+    }
+
+    pub(super) fn of_endpoint(&self, error: ApiError) -> IpamError {
+        IpamError::Endpoint { endpoint: self.key.clone(), error }
+    }
+
+    async fn run(&mut self) -> Result<AddAnswer, IpamError> {
+        let mut endpoint = self.op.agent.caches.endpoint(&self.key);
+        let mut ledger = Ledger::default();
+        let mut rounds = 0;
+        loop {
+            let (error, unknown) = match self.round(endpoint, &mut ledger).await {
+                Ok(answer) => {
+                    self.keep_only(&answer, &ledger).await;
+                    return Ok(answer);
+                }
+                Err(Setback::Failed(error)) => return self.fail(error, ledger).await,
+                Err(Setback::Unknown(error)) => (error, true),
+                Err(Setback::Again(error)) => (error, false),
+            };
+            rounds += 1;
+            if rounds > 12 || self.op.is_late() {
+                if unknown {
+                    self.remember(ledger.recorded);
+                    return Err(error);
+                }
+                return self.fail(error, ledger).await;
+            }
+            self.op.pause(rounds).await;
+            endpoint = match self.op.get::<SpiderEndpoint>(&self.key).await {
+                Ok(endpoint) => endpoint,
+                Err(_) if unknown => {
+                    self.remember(ledger.recorded);
+                    return Err(error);
+                }
+                Err(_) => return self.fail(error, ledger).await,
+            };
+        }
+    }
+
+    /// Remembers addresses for the next ADD of the pod.
+    pub(super) fn remember(&self, drawn: Vec<Drawn>) {
+        let failures = &self.op.agent.failures;
+        failures.set(&self.uid, if self.nameless && self.policy().partial_failure_keeps_records { Vec::new() } else { drawn });
+    }
+
+    /// Ends an ADD that failed: what it recorded goes back, with time of its own.
+    async fn fail(&self, error: IpamError, ledger: Ledger) -> Result<AddAnswer, IpamError> {
+        let failures = &self.op.agent.failures;
+        if self.policy().partial_failure_keeps_records {
+            return Err(error);
+        }
+        for pool in ledger.unsettled {
+            failures.suspect(&self.uid, pool);
+        }
+        let what: Vec<_> = ledger.recorded.iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
+        let own_time = self.op.with_time();
+        let back = own_time.take_back(&self.key, &self.uid, Cause::RollBack, &what).await;
+        self.op.add_effort(&own_time);
+        match back {
+            Ok(()) => failures.set(&self.uid, Vec::new()),
+            Err(_) => self.remember(ledger.recorded),
+        }
+        Err(error)
+    }
+
+    /// Takes back what this ADD recorded and does not answer: another ADD of the pod was faster.
+    async fn keep_only(&self, answer: &AddAnswer, ledger: &Ledger) {
+        let answered = |drawn: &Drawn| answer.ips.iter().any(|ip| ip.address == drawn.address && ip.pool == drawn.pool);
+        let what: Vec<_> =
+            ledger.recorded.iter().filter(|drawn| !answered(drawn)).map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
+        if !what.is_empty() && !self.policy().answer_not_as_stored {
+            // What is not taken back now is left to reclaim, which finds it in no endpoint.
+            let _ = self.op.take_back(&self.key, &self.uid, Cause::Superseded, &what).await;
+        }
+    }
+
+    /// One look at the endpoint, and what follows from it.
+    async fn round(&mut self, mut endpoint: Option<Arc<SpiderEndpoint>>, ledger: &mut Ledger) -> Result<AddAnswer, Setback> {
+        let policy = *self.policy();
+        let mut inheritance = Inheritance::default();
+        let mut forgets = policy.late_endpoint_create_fails;
+        // A4.
+        let mut reuses = true;
+        if let Some(known) = endpoint.clone()
+            && self.compares(&known)
+        {
+            inheritance.given_up = self.compare(&known)?;
+            if !inheritance.given_up.is_empty() && policy.partial_pool_change_recreates {
+                let left = self.release_outdated(known, &inheritance.given_up).await?;
+                inheritance.given_up.clear();
+                inheritance.kept = entries(&left).iter().cloned().enumerate().collect();
+                endpoint = Some(left);
+                (reuses, forgets) = (false, true);
+            }
+        }
+        // A5, of a namesake's endpoint.
+        if let Some(known) = endpoint.as_deref().filter(|_| self.keeper == Keeper::Nobody && policy.endpoint_delete_by_name)
+            && self.standing(known) == Standing::Foreign
+        {
+            self.remove_by_name(known).await?;
+            endpoint = None;
+        }
+        // A5 and A6.
+        if let Some(known) = endpoint.as_deref().filter(|_| reuses)
+            && self.standing(known) != Standing::Foreign
+        {
+            if let Some(answer) = self.reuse(known, &mut inheritance).await? {
+                return Ok(answer);
+            }
+        }
+        // A7.
+        let base = match endpoint {
+            Some(known) if self.standing(&known) == Standing::Own => Some(known),
+            Some(_) if forgets => {
+                inheritance.kept.clear();
+                None
+            }
+            other => other,
+        };
+        let base = match base {
+            Some(known) if is_terminating(&known) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint => {
+                self.end(&known).await?;
+                None
+            }
+            base => base,
+        };
+        self.fresh(base.as_deref(), inheritance, forgets, ledger).await
+    }
+
+    /// Makes an endpoint vanish that is being deleted, so that the pod can have a new one.
+    ///
+    /// The mark of this very pod's endpoint came from outside: its records stay, and the new endpoint names the same addresses.
+    /// One that outlives its pod was marked by a release, which is finished here. One that goes with its pod may have been
+    /// marked by Kubernetes' garbage collector while the pod's sandbox still runs, so that its records are left to reclaim,
+    /// which knows for how long.
+    async fn end(&self, endpoint: &SpiderEndpoint) -> Result<(), Setback> {
+        if self.standing(endpoint) != Standing::Own {
+            let what: Vec<_> = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();
+            if !goes_with_pod(endpoint) {
+                self.op.take_back(&self.key, uid_of(endpoint), Cause::Marked, &what).await?;
+            } else if self.op.is_any_recorded(uid_of(endpoint), &what).await? {
+                return Err(Setback::Failed(IpamError::TerminatingEndpoint(self.key.clone())));
+            }
+        }
+        match self.op.let_go(endpoint).await {
+            Ok(None) => Ok(()),
+            Ok(Some(left)) if left.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => Ok(()),
+            Ok(Some(_)) => Err(Setback::Failed(IpamError::TerminatingEndpoint(self.key.clone()))),
+            Err(error) => Err(Setback::Again(self.of_endpoint(error))),
+        }
+    }
+
+    /// Upstream's way with a namesake's endpoint (A §5.3): by name, whatever is there by now.
+    async fn remove_by_name(&self, endpoint: &SpiderEndpoint) -> Result<(), IpamError> {
+        if !is_terminating(endpoint) {
+            self.op.mark(endpoint).await.map_err(|error| self.of_endpoint(error))?;
+        }
+        if has_finalizer(endpoint) {
+            self.op.let_go(endpoint).await.map_err(|error| self.of_endpoint(error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the endpoint and says what became of it. Upstream (`strict`) writes also what has not changed, and once.
+    pub(super) async fn write(
+        &self,
+        base: Option<&SpiderEndpoint>,
+        ips: Vec<IPAllocationDetail>,
+        strict: bool,
+    ) -> Result<Arc<SpiderEndpoint>, Setback> {
+        let written = match base {
+            None => self.op.create(self.holder().endpoint(ips)).await,
+            Some(base) => {
+                let body = match self.standing(base) {
+                    Standing::Foreign => self.holder().taken_over(base, ips),
+                    Standing::Own | Standing::Inherited => self.holder().kept_up(base, ips),
+                };
+                if !strict && body == *base {
+                    return Ok(Arc::new(body));
+                }
+                self.op.update(body).await
+            }
+        };
+        let error = match written {
+            Ok(endpoint) => return Ok(endpoint),
+            Err(error) => error,
+        };
+        let again = error.is_conflict() || error.is_already_exists() || error.is_not_found();
+        let (ambiguous, passes) = (error.is_ambiguous(), may_pass(&error));
+        let error = self.of_endpoint(error);
+        Err(match () {
+            () if strict => Setback::Failed(error),
+            () if ambiguous => Setback::Unknown(error),
+            () if again || passes => Setback::Again(error),
+            () => Setback::Failed(error),
+        })
+    }
+
+    /// The answer that an endpoint gives.
+    pub(super) fn answer_of(&self, endpoint: &SpiderEndpoint, how: How) -> AddAnswer {
+        let (ips, routes) = told_of_details(entries(endpoint));
+        AddAnswer { ips, routes, how }
+    }
+}

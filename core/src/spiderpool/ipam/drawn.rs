@@ -1,0 +1,164 @@
+//! Addresses as pools give them, as endpoints store them, and as answers tell them.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use super::answer::{NicAddress, NicRoute};
+use crate::spiderpool::ranges::IpVersion;
+use crate::spiderpool::select::FIRST_NIC;
+use crate::spiderpool::{IPAllocationDetail, Route, SpiderIPPool};
+
+/// An address that a pool gave to a NIC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawn {
+    /// The NIC; in nameless mode its index.
+    pub nic: String,
+    /// The address, with the prefix of the pool's subnet.
+    pub address: IpNet,
+    /// The pool.
+    pub pool: Arc<str>,
+    /// The gateway of the pool.
+    pub gateway: Option<String>,
+    /// Whether the gateway is left out.
+    pub clean_gateway: bool,
+    /// The routes of the pool, and those of the pod that fit.
+    pub routes: Vec<Route>,
+}
+
+impl Drawn {
+    /// An address of this pool.
+    pub(super) fn new(pool: &SpiderIPPool, name: &Arc<str>, nic: &str, clean_gateway: bool, address: IpNet) -> Self {
+        Self {
+            nic: nic.to_owned(),
+            address,
+            pool: name.clone(),
+            gateway: pool.spec.gateway.clone(),
+            clean_gateway,
+            routes: pool.spec.routes.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The family.
+    pub fn family(&self) -> IpVersion {
+        IpVersion::of(self.address.addr())
+    }
+}
+
+/// Gives each route of the pod to the first address whose subnet holds the gateway; the others have no effect (A14).
+pub(super) fn add_routes(drawn: &mut [Drawn], routes: &[Route]) {
+    for route in routes {
+        let Ok(gateway) = route.gw.parse::<IpAddr>() else { continue };
+        if let Some(drawn) = drawn.iter_mut().find(|drawn| drawn.address.contains(&gateway)) {
+            drawn.routes.push(route.clone());
+        }
+    }
+}
+
+/// The entries of an endpoint for these addresses: one for each NIC, in the order in which NICs first occur. NICs known by index
+/// have no name, but for the first (A §2.4).
+pub(super) fn details(drawn: &[Drawn], nameless: bool, mut keeps_clean: impl FnMut(&str) -> bool) -> Vec<IPAllocationDetail> {
+    let mut nics: Vec<&str> = Vec::new();
+    for one in drawn {
+        if !nics.contains(&one.nic.as_str()) {
+            nics.push(&one.nic);
+        }
+    }
+    if nameless {
+        nics.sort_by_key(|nic| nic.parse::<usize>().unwrap_or(usize::MAX));
+    }
+    nics.into_iter().map(|nic| detail(drawn, nic, nameless, &mut keeps_clean)).collect()
+}
+
+fn detail(drawn: &[Drawn], nic: &str, nameless: bool, keeps_clean: &mut impl FnMut(&str) -> bool) -> IPAllocationDetail {
+    let interface = match nic {
+        "0" if nameless => FIRST_NIC,
+        _ if nameless => "",
+        nic => nic,
+    };
+    let mut detail = IPAllocationDetail { interface: interface.to_owned(), ..IPAllocationDetail::default() };
+    let mut gateways = 0;
+    let mut addresses = 0;
+    for one in drawn.iter().filter(|one| one.nic == nic) {
+        addresses += 1;
+        let (address, pool, gateway) = match one.family() {
+            IpVersion::V4 => (&mut detail.ipv4, &mut detail.ipv4_pool, &mut detail.ipv4_gateway),
+            IpVersion::V6 => (&mut detail.ipv6, &mut detail.ipv6_pool, &mut detail.ipv6_gateway),
+        };
+        *address = Some(one.address.to_string());
+        *pool = Some(one.pool.to_string());
+        *gateway = one.gateway.clone();
+        if one.gateway.is_some() {
+            gateways += 1;
+            detail.clean_gateway = Some(one.clean_gateway);
+        }
+        if !one.routes.is_empty() {
+            detail.routes.get_or_insert_default().extend(one.routes.iter().cloned());
+        }
+    }
+    if gateways < addresses && gateways > 0 && !keeps_clean(nic) {
+        detail.clean_gateway = None;
+    }
+    detail
+}
+
+/// One address of an entry of an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stored<'a> {
+    pub(super) family: IpVersion,
+    pub(super) address: IpNet,
+    pub(super) pool: &'a str,
+    pub(super) gateway: Option<&'a str>,
+}
+
+/// The addresses of an entry of an endpoint that say which pool they are of, IPv4 first.
+pub(super) fn stored(detail: &IPAllocationDetail) -> impl Iterator<Item = Stored<'_>> {
+    let of_v4 = (IpVersion::V4, &detail.ipv4, &detail.ipv4_pool, &detail.ipv4_gateway);
+    let of_v6 = (IpVersion::V6, &detail.ipv6, &detail.ipv6_pool, &detail.ipv6_gateway);
+    [of_v4, of_v6].into_iter().filter_map(|(family, address, pool, gateway)| {
+        let address = address.as_deref()?.parse().ok()?;
+        Some(Stored { family, address, pool: pool.as_deref().unwrap_or_default(), gateway: gateway.as_deref() })
+    })
+}
+
+fn default_route(family: IpVersion, gateway: &str) -> Route {
+    let dst = match family {
+        IpVersion::V4 => "0.0.0.0/0",
+        IpVersion::V6 => "::/0",
+    };
+    Route { dst: dst.to_owned(), gw: gateway.to_owned() }
+}
+
+/// What an answer says of entries of an endpoint.
+pub(super) fn told_of_details(details: &[IPAllocationDetail]) -> (Vec<NicAddress>, Vec<NicRoute>) {
+    let (mut ips, mut routes) = (Vec::new(), Vec::new());
+    for detail in details {
+        let nic = &detail.interface;
+        let mut push = |route| routes.push(NicRoute { nic: nic.clone(), route });
+        for Stored { family, address, pool, gateway } in stored(detail) {
+            if let Some(gateway) = gateway.filter(|_| detail.clean_gateway != Some(true)) {
+                push(default_route(family, gateway));
+            }
+            let gateway = gateway.map(str::to_owned);
+            ips.push(NicAddress { nic: nic.clone(), address, pool: pool.into(), gateway, vlan: detail.vlan });
+        }
+        detail.routes.iter().flatten().cloned().for_each(push);
+    }
+    (ips, routes)
+}
+
+/// What upstream's answer says of addresses that were just drawn (A §14.20): NICs keep their index, but for the first.
+pub(super) fn told_of_drawn(drawn: &[Drawn], nameless: bool) -> (Vec<NicAddress>, Vec<NicRoute>) {
+    let (mut ips, mut routes) = (Vec::new(), Vec::new());
+    for one in drawn {
+        let nic = if nameless && one.nic == "0" { FIRST_NIC } else { &one.nic };
+        let mut push = |route| routes.push(NicRoute { nic: nic.to_owned(), route });
+        if let Some(gateway) = one.gateway.as_deref().filter(|_| !one.clean_gateway) {
+            push(default_route(one.family(), gateway));
+        }
+        one.routes.iter().cloned().for_each(push);
+        ips.push(NicAddress { nic: nic.to_owned(), address: one.address, pool: one.pool.clone(), gateway: one.gateway.clone(), vlan: 0 });
+    }
+    (ips, routes)
+}

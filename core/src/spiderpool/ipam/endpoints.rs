@@ -1,0 +1,175 @@
+//! Writing endpoints (A §1.4, §5.7, §7.1).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::json;
+
+use super::caches::Caches;
+use super::observer::Observer;
+use super::op::Op;
+use crate::api::{ApiError, DeleteOptions, ObjectKey, Patch, Preconditions};
+use crate::client::Client;
+use crate::env::Env;
+use crate::spiderpool::{EndpointStatus, IPAllocationDetail, PodIPAllocation, SpiderEndpoint, names};
+
+/// On an endpoint: the addresses, separated by commas, on which somebody else answered. The pod gets none of them again. Kept
+/// here and not in an agent's memory, it outlives the agent and goes with the pod to another node. Upstream knows no such key.
+const AVOIDED: &str = "ipam.spidernet.io/conflicting-ips";
+
+/// Whose an endpoint is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holder<'a> {
+    pub(super) key: &'a ObjectKey,
+    pub(super) uid: &'a str,
+    pub(super) node: &'a str,
+    pub(super) owner_kind: &'a str,
+    pub(super) owner_name: &'a str,
+    /// The pod that the endpoint goes with; absent if it outlives the pod.
+    pub(super) pod: Option<&'a str>,
+}
+
+pub(super) fn is_terminating(endpoint: &SpiderEndpoint) -> bool {
+    endpoint.metadata.deletion_timestamp.is_some()
+}
+
+pub(super) fn uid_of(endpoint: &SpiderEndpoint) -> &str {
+    endpoint.status.as_ref().map_or("", |status| &status.current.uid)
+}
+
+pub(super) fn entries(endpoint: &SpiderEndpoint) -> &[IPAllocationDetail] {
+    endpoint.status.as_ref().map_or(&[], |status| &status.current.ips)
+}
+
+/// Whether the endpoint goes with a pod object: then Kubernetes' garbage collector may delete it.
+pub(super) fn goes_with_pod(endpoint: &SpiderEndpoint) -> bool {
+    endpoint.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Pod")
+}
+
+pub(super) fn has_finalizer(endpoint: &SpiderEndpoint) -> bool {
+    endpoint.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER)
+}
+
+/// The addresses that the pod is not to get again.
+pub(super) fn avoided(endpoint: &SpiderEndpoint) -> Vec<IpAddr> {
+    let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(AVOIDED));
+    text.map(|text| text.split(',').filter_map(|ip| ip.parse().ok()).collect()).unwrap_or_default()
+}
+
+/// Adds addresses that the pod is not to get again.
+pub(super) fn avoid(endpoint: &mut SpiderEndpoint, more: &[IpAddr]) {
+    let mut all = avoided(endpoint);
+    all.extend(more.iter().map(IpAddr::to_canonical));
+    all.sort();
+    all.dedup();
+    let text = all.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(",");
+    endpoint.metadata.annotations.get_or_insert_default().insert(AVOIDED.to_owned(), text);
+}
+
+impl Holder<'_> {
+    fn owners(&self) -> Option<Vec<OwnerReference>> {
+        let uid = self.pod?.to_owned();
+        let (api_version, kind, name) = ("v1".to_owned(), "Pod".to_owned(), self.key.name().to_owned());
+        Some(vec![OwnerReference { api_version, kind, name, uid, ..OwnerReference::default() }])
+    }
+
+    fn status(&self, ips: Vec<IPAllocationDetail>) -> EndpointStatus {
+        EndpointStatus {
+            current: PodIPAllocation { uid: self.uid.to_owned(), node: self.node.to_owned(), ips },
+            owner_controller_type: self.owner_kind.to_owned(),
+            owner_controller_name: self.owner_name.to_owned(),
+        }
+    }
+
+    /// A new endpoint.
+    pub(super) fn endpoint(&self, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
+        let metadata = ObjectMeta {
+            name: Some(self.key.name().to_owned()),
+            namespace: self.key.namespace().map(str::to_owned),
+            owner_references: self.owners(),
+            finalizers: Some(vec![names::FINALIZER.to_owned()]),
+            ..ObjectMeta::default()
+        };
+        SpiderEndpoint { metadata, status: Some(self.status(ips)) }
+    }
+
+    /// The endpoint of this pod, or of its predecessor: whose owner it is stays.
+    pub(super) fn kept_up(&self, endpoint: &SpiderEndpoint, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
+        let mut kept = endpoint.clone();
+        let mut status = kept.status.take().unwrap_or_default();
+        status.current = self.status(ips).current;
+        kept.status = Some(status);
+        kept
+    }
+
+    /// The endpoint of somebody else, made this holder's.
+    pub(super) fn taken_over(&self, endpoint: &SpiderEndpoint, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
+        let mut taken = endpoint.clone();
+        taken.metadata.owner_references = self.owners();
+        if !has_finalizer(endpoint) {
+            taken.metadata.finalizers.get_or_insert_default().push(names::FINALIZER.to_owned());
+        }
+        // What did not work for another pod may work for this one.
+        taken.metadata.annotations.iter_mut().for_each(|annotations| drop(annotations.remove(AVOIDED)));
+        taken.status = Some(self.status(ips));
+        taken
+    }
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
+    /// Deletes an endpoint, in the very state that was looked at. `None` = it is gone.
+    pub(super) async fn mark(&self, endpoint: &SpiderEndpoint) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        let meta = &endpoint.metadata;
+        let preconditions = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
+        let preconditions = if self.policy().endpoint_delete_by_name { Preconditions::default() } else { preconditions };
+        match self.delete(&ObjectKey::of(endpoint), DeleteOptions { preconditions, ..DeleteOptions::default() }).await {
+            Err(error) if error.is_not_found() => Ok(None),
+            result => result,
+        }
+    }
+
+    /// Patches the finalizer away, in the very state that was looked at. `None` = the endpoint was gone.
+    pub(super) async fn let_go(&self, endpoint: &SpiderEndpoint) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        let finalizers: Vec<&String> = endpoint.metadata.finalizers.iter().flatten().filter(|name| *name != names::FINALIZER).collect();
+        let finalizers = if finalizers.is_empty() { json!(null) } else { json!(finalizers) };
+        let body = if self.policy().endpoint_delete_by_name {
+            json!({"metadata": {"finalizers": finalizers}})
+        } else {
+            json!({"metadata": {"finalizers": finalizers, "resourceVersion": endpoint.metadata.resource_version}})
+        };
+        match self.patch(&ObjectKey::of(endpoint), Patch::merge(body)).await {
+            Ok(left) => Ok(Some(left)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes the finalizer of an endpoint whose records are gone, in whatever state it is by now, as long as it is the endpoint
+    /// of that pod. Upstream tries once (`finalizer-left-behind`).
+    pub(super) async fn finish(&self, endpoint: Arc<SpiderEndpoint>) -> Result<(), ApiError> {
+        let (mut current, mut tries) = (endpoint, 0);
+        while has_finalizer(&current) {
+            let error = match self.let_go(&current).await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            if self.policy().finalizer_left_behind || self.is_late() || !(error.is_conflict() || may_pass(&error)) || tries > 20 {
+                return Err(error);
+            }
+            tries += 1;
+            self.pause(tries).await;
+            match self.get::<SpiderEndpoint>(&ObjectKey::of(&*current)).await {
+                Ok(Some(found)) if found.metadata.uid == current.metadata.uid && uid_of(&found) == uid_of(&current) => current = found,
+                Ok(_) => return Ok(()),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the same request may succeed some time later.
+pub(super) fn may_pass(error: &ApiError) -> bool {
+    error.is_ambiguous() || error.reason().is_none_or(|reason| reason == crate::api::Reason::TooManyRequests)
+}

@@ -1,0 +1,59 @@
+//! What an agent remembers of ADDs that failed (A §5.5).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use super::drawn::Drawn;
+
+/// Addresses that pods got in an ADD that failed afterwards, by the UID of the pod. Lost with the process.
+///
+/// In the hardened form these are the addresses that could not be taken back, or may have been recorded although nobody said
+/// so: the next ADD asks their pools first, and DEL takes them back.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FailureCache(Arc<Mutex<Memory>>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    drawn: BTreeMap<Arc<str>, Vec<Drawn>>,
+    /// Pools that may hold a record of the pod although nobody said so.
+    suspects: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+}
+
+impl FailureCache {
+    /// What is remembered of a pod.
+    pub(super) fn of(&self, uid: &str) -> Vec<Drawn> {
+        self.0.lock().unwrap().drawn.get(uid).cloned().unwrap_or_default()
+    }
+
+    /// Remembers this instead of what was known; nothing if it is empty.
+    pub(super) fn set(&self, uid: &Arc<str>, drawn: Vec<Drawn>) {
+        let entries = &mut self.0.lock().unwrap().drawn;
+        if drawn.is_empty() {
+            entries.remove(uid);
+        } else {
+            entries.insert(uid.clone(), drawn);
+        }
+    }
+
+    /// Forgets a pod.
+    pub(super) fn forget(&self, uid: &str) {
+        let mut memory = self.0.lock().unwrap();
+        memory.drawn.remove(uid);
+        memory.suspects.remove(uid);
+    }
+
+    /// Everything, by UID.
+    pub(super) fn all(&self) -> BTreeMap<Arc<str>, Vec<Drawn>> {
+        self.0.lock().unwrap().drawn.clone()
+    }
+
+    /// Remembers a pool that may hold a record of the pod.
+    pub(super) fn suspect(&self, uid: &Arc<str>, pool: Arc<str>) {
+        self.0.lock().unwrap().suspects.entry(uid.clone()).or_default().insert(pool);
+    }
+
+    /// The pools that may hold a record of the pod.
+    pub(super) fn suspects(&self, uid: &str) -> Vec<Arc<str>> {
+        self.0.lock().unwrap().suspects.get(uid).into_iter().flatten().cloned().collect()
+    }
+}

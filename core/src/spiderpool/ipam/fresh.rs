@@ -1,0 +1,252 @@
+//! Drawing addresses from pools: select, take turns, draw for each NIC and family, write the endpoint (A §5.2, A8 to A16).
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::add::{Add, Ledger, Setback};
+use super::answer::{AddAnswer, How};
+use super::caches::Caches;
+use super::drawn::{Drawn, add_routes, details, told_of_drawn};
+use super::endpoints::{avoided, entries};
+use super::error::{Failure, Failures, IpamError, PoolError};
+use super::inherit::{Inheritance, claim};
+use super::join::join_all;
+use super::observer::{Observer, Step};
+use super::pool_decide::Ask;
+use crate::client::Client;
+use crate::env::Env;
+use crate::spiderpool::ranges::IpVersion;
+use crate::spiderpool::select::{FamilySelection, SelectError, Selection, is_alive, select_for, tries};
+use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint, SpiderIPPool};
+
+/// One NIC and family that is to get an address.
+struct Draw<'a> {
+    nic: &'a str,
+    clean_gateway: bool,
+    family: IpVersion,
+    /// In the order in which they are tried.
+    pools: Vec<(Arc<str>, Arc<SpiderIPPool>)>,
+}
+
+/// How a draw ended.
+enum Drew {
+    Address { drawn: Drawn, recorded: bool },
+    Nothing { failure: Failure, unsettled: Option<Arc<str>> },
+}
+
+fn name_of(pool: &SpiderIPPool) -> Arc<str> {
+    pool.metadata.name.as_deref().unwrap_or_default().into()
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
+    /// A8: the pools. Auto pools that are not there yet, or have not their size, are waited for (A §2.2).
+    async fn selection(&self) -> Result<Selection, IpamError> {
+        let agent = self.op.agent;
+        let mut left = agent.config.settings.subnet_pool_retries;
+        loop {
+            let selection = {
+                let asked = self.asked();
+                let selection = select_for(&agent.caches, &asked, &self.controller);
+                let (request, controller) = (self.request, &self.controller);
+                self.op.observe(Step::Selected { request, asked: &asked, cluster: &agent.caches, controller, selection: &selection });
+                selection
+            };
+            let waits = matches!(selection.error, Some(SelectError::SubnetNoAutoPool { .. } | SelectError::SubnetReconcileFailed { .. }));
+            if !(waits || selection.unsettled) || left <= 1 || self.op.is_late() {
+                return Ok(selection.into_result()?);
+            }
+            left -= 1;
+            agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
+        }
+    }
+
+    /// The pod is alive, at this time of asking.
+    async fn confirm(&mut self) -> Result<(), IpamError> {
+        if self.pod_is_live || self.policy().liveness_from_cache || self.policy().uid_from_cached_pod {
+            return Ok(());
+        }
+        let live = self.op.live_pod(&self.request.pod).await?.ok_or_else(|| IpamError::MissingPod(self.request.pod.clone()))?;
+        if live.metadata.uid.as_deref() != Some(&*self.uid) {
+            let found = live.metadata.uid.clone().unwrap_or_default();
+            return Err(IpamError::Replaced { pod: self.request.pod.clone(), wanted: self.uid.clone(), found });
+        }
+        if !is_alive(&live) {
+            return Err(SelectError::DeadPod.into());
+        }
+        self.pod_is_live = true;
+        Ok(())
+    }
+
+    /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes
+    /// first: whatever became of an earlier try, there is no second record.
+    fn order(&self, nic: &str, family: &FamilySelection) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
+        let (policy, agent) = (self.policy(), self.op.agent);
+        let below = |bound: usize| (agent.env.random() % bound as u64) as usize;
+        let mut order: Vec<_> = tries(&family.order, policy, below).into_iter().map(|pool| (name_of(&pool), pool)).collect();
+        if !policy.one_record_per_pod && order.len() > 1 {
+            let suspects = agent.failures.suspects(&self.uid);
+            let asker = self.asked();
+            let holds = |(name, pool): &(Arc<str>, Arc<SpiderIPPool>)| asker.asker(nic).holds(pool) || suspects.contains(name);
+            order.sort_by_key(|pool| !holds(pool));
+        }
+        order
+    }
+
+    /// One task of A10.
+    async fn draw(&self, draw: &Draw<'_>, avoided: &[IpAddr]) -> Drew {
+        let policy = self.policy();
+        let nic = draw.nic;
+        if policy.failure_cache_unchecked {
+            let known = self.op.agent.failures.of(&self.uid);
+            let is_candidate = |drawn: &Drawn| drawn.nic == nic && draw.pools.iter().any(|(pool, _)| *pool == drawn.pool);
+            if let Some(drawn) = known.into_iter().find(is_candidate) {
+                let (pool, address) = (&*drawn.pool, drawn.address);
+                self.op.observe(Step::FailureCacheUsed { uid: &self.uid, nic, pool, address });
+                return Drew::Address { drawn, recorded: true };
+            }
+        }
+        let max_records = self.op.agent.config.settings.select.max_allocated_ips;
+        let ask = Ask { key: self.key.as_str(), uid: &self.uid, nic, max_records, avoided, policy };
+        let mut failure = Failure { nic: nic.to_owned(), family: draw.family, pools: Vec::new() };
+        for (pool, _) in &draw.pools {
+            let changed = self.op.allocate(pool, draw.family, ask, draw.clean_gateway).await;
+            let (uid, family, attempts) = (&*self.uid, draw.family, changed.attempts);
+            let result = changed.result.as_ref().map(|(drawn, _)| drawn.address);
+            self.op.observe(Step::PoolTried { uid, nic, family, pool, result, attempts });
+            match changed.result {
+                Ok((drawn, recorded)) => return Drew::Address { drawn, recorded },
+                Err(error) => {
+                    let unsettled = matches!(error, PoolError::Unsettled(_)).then(|| pool.clone());
+                    let ends = unsettled.is_some() || error == PoolError::OutOfTime;
+                    failure.pools.push((pool.to_string(), error));
+                    if ends {
+                        return Drew::Nothing { failure, unsettled };
+                    }
+                }
+            }
+        }
+        Drew::Nothing { failure, unsettled: None }
+    }
+
+    /// Standard mode.
+    pub(super) async fn fresh(
+        &mut self,
+        base: Option<&SpiderEndpoint>,
+        inheritance: Inheritance,
+        strict: bool,
+        ledger: &mut Ledger,
+    ) -> Result<AddAnswer, Setback> {
+        let policy = *self.policy();
+        let selection = self.selection().await?;
+        self.confirm().await?;
+        let has = |place: usize, nic: &str| {
+            inheritance.kept.iter().any(|(at, entry)| if self.nameless { *at == place } else { entry.interface == nic })
+        };
+        let mut draws = Vec::new();
+        for (place, nic) in selection.nics.iter().enumerate() {
+            if policy.answer_not_as_stored || !has(place, &nic.nic) {
+                for family in &nic.families {
+                    let pools = self.order(&nic.nic, family);
+                    draws.push(Draw { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
+                }
+            }
+        }
+        let avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
+        let mut drawn = self.draw_all(&draws, &avoided, ledger).await?;
+        add_routes(&mut drawn, &selection.routes);
+
+        let agent = self.op.agent;
+        let clean = |_: &str| !policy.random_clean_gateway || agent.env.random().is_multiple_of(2);
+        let new = details(&drawn, self.nameless, clean);
+        let mut ips = match base {
+            None if inheritance.kept.is_empty() => new,
+            _ if self.nameless && !policy.nameless_entry_lost => by_place(inheritance.kept.clone(), new),
+            _ => by_name(inheritance.kept.clone(), new),
+        };
+        if self.nameless && !policy.answer_not_as_stored {
+            claim(&mut ips, &self.request.nic);
+        }
+        let written = match self.write(base, ips, strict).await {
+            Ok(written) => written,
+            Err(setback) => {
+                if policy.partial_failure_keeps_records {
+                    self.remember(drawn);
+                }
+                return Err(setback);
+            }
+        };
+        if let Some(base) = base {
+            self.release_given_up(base, &inheritance, entries(&written)).await;
+        }
+        agent.failures.forget(&self.uid);
+        if policy.answer_not_as_stored {
+            let (ips, routes) = told_of_drawn(&drawn, self.nameless);
+            return Ok(AddAnswer { ips, routes, how: How::Fresh });
+        }
+        Ok(self.answer_of(&written, How::Fresh))
+    }
+
+    /// A9 to A12.
+    async fn draw_all(&self, draws: &[Draw<'_>], avoided: &[IpAddr], ledger: &mut Ledger) -> Result<Vec<Drawn>, IpamError> {
+        if draws.is_empty() && !self.policy().answer_not_as_stored {
+            return Ok(Vec::new());
+        }
+        let names: Vec<Arc<str>> = draws.iter().flat_map(|draw| draw.pools.iter().map(|(pool, _)| pool.clone())).collect();
+        let tickets = self.op.tickets(&self.uid, &names).await?;
+        if self.op.is_late() {
+            return Err(IpamError::OutOfTime);
+        }
+        let results = join_all(draws.iter().map(|draw| self.draw(draw, avoided)).collect()).await;
+        drop(tickets);
+        let (mut drawn, mut failures) = (Vec::new(), Vec::new());
+        for result in results {
+            match result {
+                Drew::Address { drawn: one, recorded } => {
+                    let known = ledger.recorded.iter().any(|other| (&other.pool, other.address) == (&one.pool, one.address));
+                    if !recorded && !known {
+                        ledger.recorded.push(one.clone());
+                    }
+                    drawn.push(one);
+                }
+                Drew::Nothing { failure, unsettled } => {
+                    ledger.unsettled.extend(unsettled);
+                    failures.push(failure);
+                }
+            }
+        }
+        if failures.is_empty() {
+            return Ok(drawn);
+        }
+        if self.policy().partial_failure_keeps_records {
+            if self.nameless {
+                self.op.agent.failures.forget(&self.uid);
+            } else if !drawn.is_empty() {
+                self.remember(drawn);
+            }
+        }
+        Err(IpamError::NotAllocated(Failures(failures)))
+    }
+}
+
+/// The entries of an endpoint: those that are kept, and the new ones at the places that are free. NICs without a name are known by
+/// their places.
+fn by_place(kept: Vec<(usize, IPAllocationDetail)>, new: Vec<IPAllocationDetail>) -> Vec<IPAllocationDetail> {
+    let taken: BTreeSet<usize> = kept.iter().map(|(place, _)| *place).collect();
+    let free = (0..).filter(|place| !taken.contains(place));
+    let mut all = kept;
+    all.extend(free.zip(new));
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// The entries of an endpoint: those that are kept, and the new ones of NICs that have none. No name counts as a name.
+fn by_name(kept: Vec<(usize, IPAllocationDetail)>, new: Vec<IPAllocationDetail>) -> Vec<IPAllocationDetail> {
+    let mut all: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
+    for entry in new {
+        if !all.iter().any(|other| other.interface == entry.interface) {
+            all.push(entry);
+        }
+    }
+    all
+}

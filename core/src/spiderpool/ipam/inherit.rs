@@ -1,0 +1,268 @@
+//! Using again the addresses that an endpoint names: those of this very pod, and those of its predecessor (A §5.3, §6.2, §6.3).
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::add::{Add, Setback, Standing};
+use super::answer::{AddAnswer, How};
+use super::caches::Caches;
+use super::drawn::{Stored, stored};
+use super::endpoints::{entries, has_finalizer, is_terminating, uid_of};
+use super::error::{IpamError, PoolError};
+use super::join::join_all;
+use super::observer::{Cause, Observer, Step};
+use super::op::of_pool;
+use super::pool_decide::{Heir, Heirloom};
+use super::release::by_pool;
+use super::validity::Keeper;
+use crate::client::Client;
+use crate::env::Env;
+use crate::spiderpool::ranges::IpVersion;
+use crate::spiderpool::select::{PermittedPools, named_pools, permitted_pools};
+use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint};
+
+/// What becomes of the entries of an endpoint, by their places.
+#[derive(Debug, Default)]
+pub(super) struct Inheritance {
+    /// Entries whose addresses the pod cannot have any more.
+    pub(super) given_up: BTreeSet<usize>,
+    /// The others.
+    pub(super) kept: Vec<(usize, IPAllocationDetail)>,
+}
+
+/// Whether an address of an entry may be used again, as far as pools are concerned.
+fn permits(permitted: &PermittedPools, nic: &str, family: IpVersion, pool: &str) -> bool {
+    permitted.pools.iter().any(|(of, version, names)| of == nic && *version == family && names.contains(pool))
+}
+
+/// Gives the NIC of a request its entry (A §2.4): the one with its name, else the first without a name, which gets the name.
+pub(super) fn claim<'e>(entries: impl IntoIterator<Item = &'e mut IPAllocationDetail>, nic: &str) {
+    let mut free = None;
+    for entry in entries {
+        if entry.interface == nic {
+            return;
+        }
+        if free.is_none() && entry.interface.is_empty() {
+            free = Some(entry);
+        }
+    }
+    if let Some(entry) = free {
+        nic.clone_into(&mut entry.interface);
+    }
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
+    /// The name under which the NIC of an entry draws: in nameless mode its place.
+    pub(super) fn nic_of(&self, place: usize, entry: &IPAllocationDetail) -> String {
+        if self.nameless { place.to_string() } else { entry.interface.clone() }
+    }
+
+    /// Whether it is to be checked that the pools of an endpoint are still those that the pod is to draw from. An answer that
+    /// the pod had once stays (S16), so the hardened form looks at a predecessor's only; upstream leaves out VMs.
+    pub(super) fn compares(&self, endpoint: &SpiderEndpoint) -> bool {
+        let policy = self.policy();
+        let kept = match self.keeper {
+            Keeper::Nobody => false,
+            Keeper::StatefulSet => true,
+            Keeper::Vm => !policy.static_reuse_skips_filter,
+        };
+        kept && match self.standing(endpoint) {
+            Standing::Own => policy.partial_pool_change_recreates,
+            Standing::Inherited => true,
+            Standing::Foreign => false,
+        }
+    }
+
+    /// The entries of an endpoint that the pod is to give up (A4).
+    pub(super) fn compare(&self, endpoint: &SpiderEndpoint) -> Result<BTreeSet<usize>, IpamError> {
+        let (policy, caches, asked) = (self.policy(), &self.op.agent.caches, self.asked());
+        let gate = !policy.static_reuse_before_gating;
+        let permitted = if policy.static_reuse_skips_filter {
+            PermittedPools { all_nics: false, pools: named_pools(caches, &asked, &self.controller, gate)? }
+        } else {
+            permitted_pools(caches, &asked, &self.controller, gate)?
+        };
+        let entries = entries(endpoint);
+        let mut given_up = BTreeSet::new();
+        for (place, entry) in entries.iter().enumerate() {
+            let nic = self.nic_of(place, entry);
+            let asked_for = *entry.interface == *self.request.nic;
+            let covered = permitted.all_nics || permitted.pools.iter().any(|(of, ..)| *of == nic);
+            for at in stored(entry) {
+                let outside = !permits(&permitted, &nic, at.family, at.pool);
+                if self.nameless && outside {
+                    given_up.extend(0..entries.len());
+                }
+                let changed = if policy.nameless_nic_always_changed && self.nameless {
+                    asked_for && !permits(&permitted, &entry.interface, at.family, at.pool)
+                } else if policy.static_reuse_skips_filter {
+                    asked_for && outside
+                } else {
+                    (covered && outside) || !self.is_usable(&at)
+                };
+                if changed {
+                    given_up.insert(place);
+                }
+            }
+        }
+        let places: Vec<usize> = given_up.iter().copied().collect();
+        let (request, controller) = (self.request, &self.controller);
+        self.op.observe(Step::PoolsCompared { request, asked: &asked, cluster: caches, controller, endpoint, given_up: &places });
+        Ok(given_up)
+    }
+
+    /// Whether a pool, as the cache shows it, may still give this address away.
+    fn is_usable(&self, at: &Stored<'_>) -> bool {
+        let agent = self.op.agent;
+        let Some(pool) = agent.caches.pool(at.pool) else { return false };
+        if pool.metadata.deletion_timestamp.is_some() || pool.spec.disable {
+            return false;
+        }
+        let addresses = agent.addresses.addresses(&pool, &self.op.reservations(at.family), self.policy());
+        addresses.is_ok_and(|addresses| addresses.is_usable(at.address.addr()))
+    }
+
+    /// Upstream's way after a change of pools (A §6.3): the endpoint first, then the records. What is left of the endpoint.
+    pub(super) async fn release_outdated(
+        &self,
+        endpoint: Arc<SpiderEndpoint>,
+        given_up: &BTreeSet<usize>,
+    ) -> Result<Arc<SpiderEndpoint>, Setback> {
+        let all = entries(&endpoint);
+        let of_places = |places: &mut dyn Iterator<Item = &IPAllocationDetail>| {
+            let mut what: Vec<(Arc<str>, IpAddr)> = Vec::new();
+            for entry in places {
+                what.extend(stored(entry).map(|at| (Arc::from(at.pool), at.address.addr())));
+            }
+            what
+        };
+        let (what, left) = if self.nameless || given_up.len() == all.len() {
+            let mut left = endpoint.clone();
+            if !is_terminating(&left) {
+                let marked = self.op.mark(&left).await.map_err(|error| self.of_endpoint(error))?;
+                left = marked.unwrap_or(left);
+            }
+            if has_finalizer(&left) {
+                let gone = self.op.let_go(&left).await.map_err(|error| self.of_endpoint(error))?;
+                left = gone.unwrap_or(left);
+            }
+            (of_places(&mut all.iter()), left)
+        } else {
+            let mut trimmed = SpiderEndpoint::clone(&endpoint);
+            if let Some(status) = &mut trimmed.status {
+                let mut place = 0..;
+                status.current.ips.retain(|_| place.next().is_some_and(|place| !given_up.contains(&place)));
+            }
+            let left = self.op.update(trimmed).await.map_err(|error| self.of_endpoint(error))?;
+            (of_places(&mut given_up.iter().filter_map(|place| all.get(*place))), left)
+        };
+        self.op.take_back(&self.key, uid_of(&endpoint), Cause::PoolChange, &what).await?;
+        Ok(left)
+    }
+
+    /// Uses the addresses of an endpoint again: the answer, if they serve the NIC; what is kept in any case.
+    pub(super) async fn reuse(&self, endpoint: &SpiderEndpoint, inheritance: &mut Inheritance) -> Result<Option<AddAnswer>, Setback> {
+        let policy = self.policy();
+        let own = self.standing(endpoint) == Standing::Own;
+        let serves = |entry: &IPAllocationDetail| *entry.interface == *self.request.nic || entry.interface.is_empty();
+        let known = entries(endpoint);
+        let keep = |inheritance: &Inheritance| {
+            let kept = known.iter().cloned().enumerate().filter(|(place, _)| !inheritance.given_up.contains(place));
+            kept.collect::<Vec<_>>()
+        };
+        inheritance.kept = keep(inheritance);
+        if !known.iter().any(serves) && (own || policy.late_endpoint_create_fails) {
+            return Ok(None);
+        }
+        let avoided = super::endpoints::avoided(endpoint);
+        if !policy.conflict_returns_same_address && !avoided.is_empty() {
+            for (place, entry) in &inheritance.kept {
+                if stored(entry).any(|at| avoided.contains(&at.address.addr())) {
+                    inheritance.given_up.insert(*place);
+                }
+            }
+            inheritance.kept = keep(inheritance);
+        }
+        if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
+            let lost = self.reown_all(&inheritance.kept).await?;
+            inheritance.given_up.extend(lost);
+            inheritance.kept = keep(inheritance);
+        }
+        let whole = !self.nameless || inheritance.given_up.is_empty();
+        let reborn = is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint;
+        if !whole || reborn && own || !inheritance.kept.iter().any(|(_, entry)| serves(entry)) {
+            return Ok(None);
+        }
+        let mut ips: Vec<IPAllocationDetail> = inheritance.kept.iter().map(|(_, entry)| entry.clone()).collect();
+        if self.nameless {
+            claim(&mut ips, &self.request.nic);
+        }
+        let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
+        let changed = ips != known || !own || endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
+        let written =
+            if changed { self.write(Some(endpoint), ips, policy.late_endpoint_create_fails).await? } else { Arc::new(endpoint.clone()) };
+        self.release_given_up(endpoint, inheritance, entries(&written)).await;
+        if !policy.failure_cache_kept_by_reuse {
+            self.op.agent.failures.forget(&self.uid);
+        }
+        Ok(Some(self.answer_of(&written, how)))
+    }
+
+    /// Takes back what the pod gave up, once its endpoint names what it has instead.
+    pub(super) async fn release_given_up(&self, before: &SpiderEndpoint, inheritance: &Inheritance, now: &[IPAllocationDetail]) {
+        if inheritance.given_up.is_empty() {
+            return;
+        }
+        let is_in_use = |ip: IpAddr| now.iter().flat_map(stored).any(|at| at.address.addr() == ip);
+        let given_up = inheritance.given_up.iter().filter_map(|place| entries(before).get(*place)).flat_map(stored);
+        let what: Vec<_> = given_up.map(|at| (Arc::from(at.pool), at.address.addr())).filter(|(_, ip)| !is_in_use(*ip)).collect();
+        // What is not taken back now is left to reclaim, which finds it in no endpoint.
+        let _ = self.op.take_back(&self.key, uid_of(before), Cause::PoolChange, &what).await;
+        if uid_of(before) != &*self.uid {
+            let _ = self.op.take_back(&self.key, &self.uid, Cause::Superseded, &what).await;
+        }
+    }
+
+    /// Makes the records of entries over to this pod; the places of those of which one could not be had (RO1).
+    async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)]) -> Result<Vec<usize>, IpamError> {
+        let policy = self.policy();
+        let of_entry = |(place, entry): &(usize, IPAllocationDetail)| {
+            let (place, nic) = (*place, self.nic_of(*place, entry));
+            let heirloom = |at: Stored<'_>| (Arc::from(at.pool), (place, Heirloom { ip: at.address.addr(), nic: nic.clone() }));
+            stored(entry).map(heirloom).collect::<Vec<_>>()
+        };
+        let pools = by_pool(kept.iter().flat_map(of_entry));
+        if pools.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<Arc<str>> = pools.iter().map(|(pool, _)| pool.clone()).collect();
+        let _tickets = self.op.tickets(&self.uid, &names).await?;
+        if self.op.is_late() {
+            return Err(IpamError::OutOfTime);
+        }
+        let max_records = self.op.agent.config.settings.select.max_allocated_ips;
+        let heir = Heir { key: self.key.as_str(), uid: &self.uid, max_records, policy };
+        let results = join_all(pools.iter().map(|(pool, heirlooms)| self.reown_of(pool, heir, heirlooms)).collect()).await;
+        let mut lost = Vec::new();
+        let mut failed = None;
+        for ((pool, heirlooms), result) in pools.iter().zip(results) {
+            let places = heirlooms.iter().map(|(place, _)| *place);
+            match result {
+                Ok(kept) => lost.extend(places.zip(kept).filter(|(_, kept)| !kept).map(|(place, _)| place)),
+                Err(PoolError::NotFound) if !policy.foreign_record_blocks => lost.extend(places),
+                Err(error) => failed = failed.or(Some(of_pool(pool)(error))),
+            }
+        }
+        failed.map_or(Ok(lost), Err)
+    }
+
+    async fn reown_of(&self, pool: &Arc<str>, heir: Heir<'_>, heirlooms: &[(usize, Heirloom)]) -> Result<Vec<bool>, PoolError> {
+        let heirlooms: Vec<Heirloom> = heirlooms.iter().map(|(_, heirloom)| heirloom.clone()).collect();
+        let addresses: Vec<IpAddr> = heirlooms.iter().map(|heirloom| heirloom.ip).collect();
+        let result = self.op.reown(pool, heir, &heirlooms).await;
+        let step = result.as_ref().map(drop);
+        self.op.observe(Step::Reowned { pod: &self.key, uid: &self.uid, pool, addresses: &addresses, result: step });
+        result
+    }
+}

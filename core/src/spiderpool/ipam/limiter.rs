@@ -1,0 +1,246 @@
+//! Who may change which pools now: requests of one process take turns (A §5.6).
+//!
+//! ```text
+//!   asked:   A{p,q}  B{p}  C{r}        granted: A, C        when A is done: B
+//! ```
+//!
+//! A request waits until nobody has any of its tickets, then takes all of them at once. In the hardened form nobody overtakes
+//! a request that waits for one of the same tickets, so that everybody's turn comes (L7); upstream lets pass whoever finds
+//! all tickets free.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::env::Env;
+use crate::race::{Either, race};
+
+/// The queue of one process. Clones are the same queue.
+#[derive(Clone, Debug)]
+pub(super) struct Limiter {
+    state: Arc<Mutex<State>>,
+    /// How many may wait.
+    capacity: usize,
+    overtakes: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How often tickets were asked for.
+    turns: u64,
+    granted: BTreeSet<Arc<str>>,
+    /// Those who wait, in the order in which they came.
+    waiting: BTreeMap<u64, Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    tickets: Vec<Arc<str>>,
+    grant: oneshot::Sender<()>,
+}
+
+/// Why there are no tickets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Too many wait.
+    Full,
+    /// The deadline passed.
+    Late,
+}
+
+/// A place in the queue, then the tickets. They are given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Tickets {
+    state: Arc<Mutex<State>>,
+    overtakes: bool,
+    turn: u64,
+    held: Vec<Arc<str>>,
+}
+
+impl Limiter {
+    pub(super) fn new(capacity: usize, overtakes: bool) -> Self {
+        Self { state: Arc::default(), capacity, overtakes }
+    }
+
+    /// The number that the next request gets.
+    pub(super) fn next_turn(&self) -> u64 {
+        self.state.lock().unwrap().turns
+    }
+
+    /// Waits for tickets, no longer than until `deadline`. Requests without any ticket take turns among themselves.
+    pub(super) async fn take(&self, env: &impl Env, tickets: &[Arc<str>], deadline: Option<Duration>) -> Result<Tickets, Refused> {
+        let (mut tickets, granted) = {
+            let mut state = self.state.lock().unwrap();
+            let turn = state.turns;
+            state.turns += 1;
+            if state.waiting.len() >= self.capacity {
+                return Err(Refused::Full);
+            }
+            let mut wanted: Vec<Arc<str>> = tickets.to_vec();
+            if wanted.is_empty() {
+                wanted.push("".into());
+            }
+            wanted.sort();
+            wanted.dedup();
+            let (grant, granted) = oneshot::channel();
+            state.waiting.insert(turn, Waiting { tickets: wanted.clone(), grant });
+            state.grant(self.overtakes);
+            (Tickets { state: Arc::clone(&self.state), overtakes: self.overtakes, turn, held: wanted }, granted)
+        };
+        let end = async {
+            match deadline {
+                Some(deadline) => env.sleep(deadline.saturating_sub(env.monotonic())).await,
+                None => std::future::pending().await,
+            }
+        };
+        match race(granted, end).await {
+            Either::Left(_) => Ok(tickets),
+            Either::Right(()) => {
+                tickets.give_up();
+                Err(Refused::Late)
+            }
+        }
+    }
+}
+
+impl State {
+    /// Gives tickets to everybody whose turn it is.
+    fn grant(&mut self, overtakes: bool) {
+        let mut wanted_earlier: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut turns = Vec::new();
+        for (turn, waiting) in &self.waiting {
+            let free = |ticket: &Arc<str>| !self.granted.contains(ticket) && (overtakes || !wanted_earlier.contains(ticket));
+            if waiting.tickets.iter().all(free) {
+                self.granted.extend(waiting.tickets.iter().cloned());
+                turns.push(*turn);
+            } else {
+                wanted_earlier.extend(waiting.tickets.iter().cloned());
+            }
+        }
+        for turn in turns {
+            let waiting = self.waiting.remove(&turn).expect("it waits");
+            // Whoever does not listen any more has a `Tickets` that is about to be dropped.
+            let _ = waiting.grant.send(());
+        }
+    }
+}
+
+impl Tickets {
+    fn give_up(&mut self) {
+        let mut state = self.state.lock().unwrap();
+        if state.waiting.remove(&self.turn).is_none() {
+            for ticket in self.held.drain(..) {
+                state.granted.remove(&ticket);
+            }
+        }
+        self.held.clear();
+        state.grant(self.overtakes);
+    }
+}
+
+impl Drop for Tickets {
+    fn drop(&mut self) {
+        if !self.held.is_empty() {
+            self.give_up();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestEnv;
+
+    fn names(tickets: &[&str]) -> Vec<Arc<str>> {
+        tickets.iter().map(|name| Arc::from(*name)).collect()
+    }
+
+    /// Requests that come one after the other and hold their tickets for a second each; the order of the grants.
+    fn grants(overtakes: bool, requests: &[&[&str]]) -> Vec<(usize, u64)> {
+        let env = TestEnv::new();
+        let limiter = Limiter::new(1000, overtakes);
+        let order = Arc::new(Mutex::new(Vec::new()));
+        for (at, tickets) in requests.iter().enumerate() {
+            let (limiter, wanted, inner, order) = (limiter.clone(), names(tickets), env.clone(), Arc::clone(&order));
+            env.spawn(async move {
+                let held = limiter.take(&inner, &wanted, None).await.unwrap();
+                order.lock().unwrap().push((at, inner.monotonic().as_secs()));
+                inner.sleep(Duration::from_secs(1)).await;
+                drop(held);
+            });
+            env.settle();
+        }
+        env.advance(Duration::from_secs(60));
+        assert_eq!(env.tasks_alive(), 0);
+        let order = order.lock().unwrap().clone();
+        order
+    }
+
+    #[test]
+    fn nobody_overtakes_who_waits_for_the_same_pool() {
+        let requests: [&[&str]; 4] = [&["p"], &["p", "q"], &["q"], &["r"]];
+        assert_eq!(grants(false, &requests), [(0, 0), (3, 0), (1, 1), (2, 2)]);
+        assert_eq!(grants(true, &requests), [(0, 0), (2, 0), (3, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn requests_without_pools_take_turns_and_a_pool_counts_once() {
+        assert_eq!(grants(false, &[&[], &[], &["p", "p"]]), [(0, 0), (2, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn a_wait_ends_with_its_deadline_and_leaves_nothing_behind() {
+        let env = TestEnv::new();
+        let limiter = Limiter::new(1000, false);
+        env.block_on(async {
+            let held = limiter.take(&env, &names(&["p"]), None).await.unwrap();
+            let late = limiter.take(&env, &names(&["p"]), Some(Duration::from_secs(3))).await;
+            assert_eq!((late.unwrap_err(), env.monotonic()), (Refused::Late, Duration::from_secs(3)));
+            drop(held);
+            drop(limiter.take(&env, &names(&["p"]), None).await.unwrap());
+            assert!(limiter.state.lock().unwrap().granted.is_empty());
+        });
+    }
+
+    #[test]
+    fn a_wait_that_is_dropped_passes_its_turn_on() {
+        let env = TestEnv::new();
+        let limiter = Limiter::new(1000, false);
+        env.block_on(async {
+            let held = limiter.take(&env, &names(&["p"]), None).await.unwrap();
+            {
+                let wanted = names(&["p", "q"]);
+                let waits = limiter.take(&env, &wanted, None);
+                assert_eq!(race(waits, env.sleep(Duration::from_secs(1))).await.left(), None);
+            }
+            drop(limiter.take(&env, &names(&["q"]), None).await.unwrap());
+            drop(held);
+            assert!(limiter.state.lock().unwrap().granted.is_empty());
+        });
+    }
+
+    #[test]
+    fn more_than_the_capacity_are_turned_away() {
+        let env = TestEnv::new();
+        let limiter = Limiter::new(1, false);
+        env.block_on(async {
+            let _held = limiter.take(&env, &names(&["p"]), None).await.unwrap();
+            let (second, wanted) = (limiter.clone(), names(&["p"]));
+            let inner = env.clone();
+            env.spawn(async move { drop(second.take(&inner, &wanted, None).await) });
+            env.sleep(Duration::from_millis(1)).await;
+            assert_eq!(limiter.take(&env, &names(&["q"]), None).await.unwrap_err(), Refused::Full);
+        });
+    }
+
+    impl<A, B> Either<A, B> {
+        fn left(self) -> Option<A> {
+            match self {
+                Self::Left(left) => Some(left),
+                Self::Right(_) => None,
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! One operation of an agent: its end, its effort, and how it talks to the API server.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::agent::Agent;
+use super::caches::Caches;
+use super::error::{IpamError, PoolError};
+use super::limiter::{Refused, Tickets};
+use super::observer::{Effort, Observer, Step};
+use crate::api::{ApiError, Call, DeleteOptions, Dry, Object, ObjectKey, Patch, Reply, Request, Subresource, TransportError};
+use crate::client::Client;
+use crate::env::Env;
+use crate::spiderpool::Policy;
+
+/// One ADD, DEL or batch release.
+pub(super) struct Op<'a, C, V, K, O> {
+    pub(super) agent: &'a Agent<C, V, K, O>,
+    /// By the monotonic clock of the process; `None` = no end.
+    pub(super) deadline: Option<Duration>,
+    effort: Mutex<Effort>,
+}
+
+impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
+    pub(super) fn new(agent: &'a Agent<C, V, K, O>, deadline: Option<Duration>) -> Self {
+        Self { agent, deadline, effort: Mutex::default() }
+    }
+
+    pub(super) fn policy(&self) -> &'a Policy {
+        &self.agent.config.policy
+    }
+
+    pub(super) fn effort(&self) -> Effort {
+        *self.effort.lock().unwrap()
+    }
+
+    pub(super) fn count(&self, count: impl FnOnce(&mut Effort)) {
+        count(&mut self.effort.lock().unwrap());
+    }
+
+    pub(super) fn observe(&self, step: Step<'_>) {
+        self.agent.observer.observe(step);
+    }
+
+    /// Whether the caller gave up.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= self.agent.env.monotonic())
+    }
+
+    /// The same operation with time of its own, for what has to be done although the caller gave up.
+    pub(super) fn with_time(&self) -> Op<'a, C, V, K, O> {
+        let end = self.agent.env.monotonic() + self.agent.config.settings.clean_up_timeout;
+        Op::new(self.agent, Some(self.deadline.map_or(end, |deadline| deadline.max(end))))
+    }
+
+    /// Adds what another part of the operation took.
+    pub(super) fn add_effort(&self, of: &Op<'_, C, V, K, O>) {
+        let more = of.effort();
+        self.count(|effort| {
+            effort.reads += more.reads;
+            effort.writes += more.writes;
+            effort.conflicts += more.conflicts;
+            effort.attempts += more.attempts;
+            effort.exhausted += more.exhausted;
+            effort.ticket_wait += more.ticket_wait;
+        });
+    }
+
+    async fn send<T: Object>(&self, call: Call<T>) -> Result<Reply<T>, ApiError> {
+        let left = self.deadline.map(|deadline| deadline.saturating_sub(self.agent.env.monotonic()));
+        if left == Some(Duration::ZERO) {
+            return Err(TransportError::Refused.into());
+        }
+        let timeout = match (left, self.agent.config.settings.request_timeout) {
+            (Some(left), Some(limit)) => Some(left.min(limit)),
+            (left, limit) => left.or(limit),
+        };
+        let writes = call.verb().is_write();
+        self.count(|effort| if writes { effort.writes += 1 } else { effort.reads += 1 });
+        let result = self.agent.client.send(Request { call, timeout }).await;
+        if writes && result.as_ref().is_err_and(ApiError::is_conflict) {
+            self.count(|effort| effort.conflicts += 1);
+        }
+        result
+    }
+
+    async fn object<T: Object>(&self, call: Call<T>) -> Result<Arc<T>, ApiError> {
+        match self.send(call).await? {
+            Reply::Object(object) => Ok(object),
+            Reply::List(_) | Reply::Deleted { .. } => unreachable!("an API server answers this verb with an object"),
+        }
+    }
+
+    /// The most recent state; `None` = there is none.
+    pub(super) async fn get<T: Object>(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ApiError> {
+        match self.object(Call::Get { key: key.clone(), resource_version: None }).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn create<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
+        let namespace = body.meta().namespace.as_deref().map(Arc::from);
+        self.object(Call::Create { namespace, body: Arc::new(body), dry: Dry::No }).await
+    }
+
+    pub(super) async fn update<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
+        self.object(Call::Update { key: ObjectKey::of(&body), body: Arc::new(body), subresource: None, dry: Dry::No }).await
+    }
+
+    pub(super) async fn update_status<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
+        let subresource = Some(Subresource::Status);
+        self.object(Call::Update { key: ObjectKey::of(&body), body: Arc::new(body), subresource, dry: Dry::No }).await
+    }
+
+    pub(super) async fn patch<T: Object>(&self, key: &ObjectKey, patch: Patch) -> Result<Arc<T>, ApiError> {
+        self.object(Call::Patch { key: key.clone(), patch, subresource: None, dry: Dry::No }).await
+    }
+
+    /// `Some` = it still exists, and is terminating; `None` = it is gone.
+    pub(super) async fn delete<T: Object>(&self, key: &ObjectKey, options: DeleteOptions) -> Result<Option<Arc<T>>, ApiError> {
+        match self.send(Call::<T>::Delete { key: key.clone(), options }).await? {
+            Reply::Object(object) => Ok(Some(object)),
+            Reply::Deleted { .. } => Ok(None),
+            Reply::List(_) => unreachable!("an API server answers a delete with an object or a Status"),
+        }
+    }
+
+    /// Waits for the turn of these pools.
+    pub(super) async fn tickets(&self, uid: &str, pools: &[Arc<str>]) -> Result<Tickets, IpamError> {
+        let agent = self.agent;
+        let turn = agent.limiter.next_turn();
+        let since = agent.env.monotonic();
+        self.observe(Step::TicketsAsked { uid, pools, turn });
+        let deadline = self.deadline.filter(|_| !self.policy().limiter_ignores_deadline);
+        match agent.limiter.take(&agent.env, pools, deadline).await {
+            Ok(tickets) => {
+                let waited = agent.env.monotonic().saturating_sub(since);
+                self.count(|effort| effort.ticket_wait += waited);
+                self.observe(Step::TicketsGranted { turn, waited });
+                Ok(tickets)
+            }
+            Err(refused) => {
+                self.observe(Step::TicketsRefused { turn });
+                Err(match refused {
+                    Refused::Full => IpamError::QueueFull,
+                    Refused::Late => IpamError::OutOfTime,
+                })
+            }
+        }
+    }
+
+    /// How long to sleep before a request is tried again whose outcome is unknown: growing, up to a second.
+    pub(super) async fn pause(&self, tries: u32) {
+        let bound = Duration::from_millis(20u64.saturating_mul(1 << tries.min(6))).min(Duration::from_secs(1));
+        self.agent.env.sleep(bound.mul_f64(0.5 + self.agent.env.random_unit() / 2.0)).await;
+    }
+}
+
+/// A pool's error, with its name.
+pub(super) fn of_pool(pool: &str) -> impl FnOnce(PoolError) -> IpamError {
+    move |error| IpamError::Pool { pool: pool.to_owned(), error }
+}

@@ -1,0 +1,191 @@
+//! Changing pools: read, decide, write, and again after a conflict (A §5.4, §6.2, §7.1).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::caches::Caches;
+use super::drawn::Drawn;
+use super::error::PoolError;
+use super::observer::Observer;
+use super::op::Op;
+use super::pool_addresses::{Reservations, without};
+use super::pool_decide::{Ask, Decision, Given, Heir, Heirloom, allocate, release, reown};
+use crate::api::{ApiError, ObjectKey};
+use crate::client::Client;
+use crate::env::Env;
+use crate::spiderpool::SpiderIPPool;
+use crate::spiderpool::ranges::IpVersion;
+
+/// What an attempt at a pool came to.
+enum Attempt<T> {
+    Done(T),
+    /// Somebody was faster.
+    Conflict,
+    /// The write of this resourceVersion may have been carried out, or may still be.
+    Unknown(String, ApiError),
+    Failed(PoolError),
+}
+
+/// What has to hold for a pool when it was just read, before it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timing {
+    /// The caller still waits.
+    InTime,
+    /// Nothing.
+    Any,
+}
+
+/// How a change of a pool ended.
+pub(super) struct Changed<T> {
+    pub(super) result: Result<T, PoolError>,
+    pub(super) attempts: u32,
+}
+
+fn version(pool: &SpiderIPPool) -> &str {
+    pool.metadata.resource_version.as_deref().unwrap_or_default()
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
+    async fn attempt<T>(
+        &self,
+        key: &ObjectKey,
+        timing: Timing,
+        doubt: &mut Option<(String, ApiError)>,
+        decide: &mut (impl FnMut(&SpiderIPPool) -> Result<Decision<T>, PoolError> + Send),
+    ) -> Attempt<T> {
+        self.count(|effort| effort.attempts += 1);
+        let pool = match self.get::<SpiderIPPool>(key).await {
+            Ok(Some(pool)) => pool,
+            Ok(None) => {
+                *doubt = None;
+                return Attempt::Failed(PoolError::NotFound);
+            }
+            Err(error) => return Attempt::Failed(PoolError::Api(error)),
+        };
+        // After any change a write against the old version can no longer be carried out (K070), and if it was, the records say so.
+        if doubt.as_ref().is_some_and(|(written, _)| written != version(&pool)) {
+            *doubt = None;
+        }
+        let seen = if timing == Timing::InTime && self.policy().allocate_from_cached_pool {
+            self.agent.caches.pool(key.name()).unwrap_or_else(|| pool.clone())
+        } else {
+            pool.clone()
+        };
+        let decision = match decide(&seen) {
+            Ok(decision) => decision,
+            Err(error) => return Attempt::Failed(error),
+        };
+        let Some(status) = decision.write else { return Attempt::Done(decision.outcome) };
+        if timing == Timing::InTime && self.is_late() {
+            return Attempt::Failed(PoolError::OutOfTime);
+        }
+        let written = version(&pool).to_owned();
+        let mut body = SpiderIPPool::clone(&pool);
+        body.status = Some(status);
+        match self.update_status(body).await {
+            Ok(_) => Attempt::Done(decision.outcome),
+            Err(error) if error.is_conflict() => Attempt::Conflict,
+            Err(error) if error.is_ambiguous() => Attempt::Unknown(written, error),
+            Err(error) if error.is_not_found() => Attempt::Failed(PoolError::NotFound),
+            Err(error) => Attempt::Failed(PoolError::Api(error)),
+        }
+    }
+
+    /// Changes a pool, in as many attempts as the settings grant for conflicts.
+    ///
+    /// An attempt whose answer was lost is settled on this pool: either the next read shows its record, or the pool has another
+    /// version, so that it cannot take effect any more, or the next write competes with it for the same version.
+    async fn change<T>(
+        &self,
+        name: &str,
+        timing: Timing,
+        mut decide: impl FnMut(&SpiderIPPool) -> Result<Decision<T>, PoolError> + Send,
+    ) -> Changed<T> {
+        let key = ObjectKey::cluster(name);
+        let settles = !self.policy().lost_reply_takes_next_pool;
+        let env = &self.agent.env;
+        let mut sleeps = self.agent.config.settings.retry.sleeps(|| env.random_unit());
+        let (mut attempts, mut unknown) = (0, 0);
+        let mut doubt: Option<(String, ApiError)> = None;
+        loop {
+            attempts += 1;
+            let failed = match self.attempt(&key, timing, &mut doubt, &mut decide).await {
+                Attempt::Done(outcome) => return Changed { result: Ok(outcome), attempts },
+                Attempt::Conflict => match sleeps.next() {
+                    _ if self.is_late() => PoolError::OutOfTime,
+                    Some(sleep) => {
+                        env.sleep(sleep).await;
+                        continue;
+                    }
+                    None => {
+                        self.count(|effort| effort.exhausted += 1);
+                        PoolError::RetriesExhausted { attempts }
+                    }
+                },
+                Attempt::Unknown(_, error) if !settles => PoolError::Api(error),
+                Attempt::Unknown(written, error) => {
+                    doubt = Some((written, error.clone()));
+                    PoolError::Api(error)
+                }
+                Attempt::Failed(error) => error,
+            };
+            let Some((_, error)) = &doubt else { return Changed { result: Err(failed), attempts } };
+            if self.is_late() || !matches!(failed, PoolError::Api(_)) {
+                return Changed { result: Err(PoolError::Unsettled(error.clone())), attempts };
+            }
+            unknown += 1;
+            if self.deadline.is_none() && unknown > 20 {
+                return Changed { result: Err(PoolError::Unsettled(error.clone())), attempts };
+            }
+            self.pause(unknown).await;
+        }
+    }
+
+    /// The reserved addresses of a family, as the cache shows them.
+    pub(super) fn reservations(&self, family: IpVersion) -> Arc<Reservations> {
+        self.agent.addresses.reservations(&self.agent.caches, family, self.policy())
+    }
+
+    /// Takes an address from a pool; whether it was recorded before this.
+    pub(super) async fn allocate(&self, pool: &Arc<str>, family: IpVersion, ask: Ask<'_>, clean_gateway: bool) -> Changed<(Drawn, bool)> {
+        let policy = self.policy();
+        let decide = |known: &SpiderIPPool| {
+            let reservations = self.reservations(family);
+            // Upstream reads reservations before anything else (A §14.15).
+            if policy.upstream_ranges
+                && let Err(error) = &reservations.set
+            {
+                return Err(PoolError::Unavailable(error.clone().into()));
+            }
+            let decision = allocate(known, &ask, || {
+                if ask.avoided.is_empty() {
+                    self.agent.addresses.addresses(known, &reservations, policy)
+                } else {
+                    without(known, &reservations, ask.avoided, policy).map(Arc::new)
+                }
+            })?;
+            let Given { address, recorded } = decision.outcome;
+            let drawn = Drawn::new(known, pool, ask.nic, clean_gateway, address);
+            Ok(Decision { outcome: (drawn, recorded), write: decision.write })
+        };
+        self.change(pool, Timing::InTime, decide).await
+    }
+
+    /// Takes away the records of `uid` on these addresses. What is not recorded for it is not touched.
+    pub(super) async fn release(&self, pool: &str, uid: &str, ips: &[IpAddr]) -> Result<(), PoolError> {
+        match self.change(pool, Timing::Any, |known| release(known, uid, ips)).await.result {
+            Err(PoolError::NotFound) if !self.policy().missing_pool_keeps_endpoint => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    /// Makes records over to a new pod of the same name; for each address whether it is the pod's then.
+    pub(super) async fn reown(&self, pool: &str, heir: Heir<'_>, heirlooms: &[Heirloom]) -> Result<Vec<bool>, PoolError> {
+        let policy = self.policy();
+        let family = heirlooms.first().map_or(IpVersion::V4, |heirloom| IpVersion::of(heirloom.ip));
+        let decide = |known: &SpiderIPPool| {
+            reown(known, &heir, heirlooms, || self.agent.addresses.addresses(known, &self.reservations(family), policy))
+        };
+        self.change(pool, Timing::Any, decide).await.result
+    }
+}

@@ -1,0 +1,74 @@
+//! Taking records away, from however many pools (A §7.1 D9, §6.3 R3).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::caches::Caches;
+use super::error::IpamError;
+use super::join::join_all;
+use super::observer::{Cause, Observer, Step};
+use super::op::{Op, of_pool};
+use crate::api::ObjectKey;
+use crate::client::Client;
+use crate::env::Env;
+use crate::spiderpool::SpiderIPPool;
+
+/// Things of pools, by pool in the order in which they first occur.
+pub(super) fn by_pool<T>(things: impl IntoIterator<Item = (Arc<str>, T)>) -> Vec<(Arc<str>, Vec<T>)> {
+    let mut pools: Vec<(Arc<str>, Vec<T>)> = Vec::new();
+    for (pool, thing) in things {
+        match pools.iter_mut().find(|(known, _)| *known == pool) {
+            Some((_, known)) => known.push(thing),
+            None => pools.push((pool, vec![thing])),
+        }
+    }
+    pools
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
+    /// Takes away the records of `uid` on these addresses. An error of one pool does not keep the others from being changed.
+    ///
+    /// # Errors
+    /// That of the first pool that has one.
+    pub(super) async fn take_back(&self, key: &ObjectKey, uid: &str, cause: Cause, what: &[(Arc<str>, IpAddr)]) -> Result<(), IpamError> {
+        if what.is_empty() {
+            return Ok(());
+        }
+        self.observe(Step::ReleaseBegun { pod: key, uid, cause, what });
+        let pools = by_pool(what.iter().cloned());
+        let result = self.release_all(uid, &pools).await;
+        self.observe(Step::ReleaseEnded { pod: key, uid, cause, result: result.as_ref().copied() });
+        result
+    }
+
+    async fn release_all(&self, uid: &str, pools: &[(Arc<str>, Vec<IpAddr>)]) -> Result<(), IpamError> {
+        let names: Vec<Arc<str>> = pools.iter().map(|(pool, _)| pool.clone()).collect();
+        let _tickets = self.tickets(uid, &names).await?;
+        let releases = pools.iter().map(|(pool, ips)| async move { self.release(pool, uid, ips).await.map_err(of_pool(pool)) });
+        join_all(releases.collect()).await.into_iter().collect()
+    }
+
+    /// Whether one of these addresses is recorded for `uid`.
+    pub(super) async fn is_any_recorded(&self, uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<bool, IpamError> {
+        for (pool, ips) in by_pool(what.iter().cloned()) {
+            let records = self.records_of(&pool, uid).await?;
+            if ips.iter().any(|ip| records.contains(ip)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The addresses that a pool has recorded for `uid`.
+    pub(super) async fn records_of(&self, pool: &str, uid: &str) -> Result<Vec<IpAddr>, IpamError> {
+        let read = self.get::<SpiderIPPool>(&ObjectKey::cluster(pool)).await;
+        let found = read.map_err(|error| of_pool(pool)(super::error::PoolError::Api(error)))?;
+        Ok(found.map(|found| recorded(&found, uid)).unwrap_or_default())
+    }
+}
+
+/// The addresses that a pool has recorded for `uid`; none if its records cannot be read.
+pub(super) fn recorded(pool: &SpiderIPPool, uid: &str) -> Vec<IpAddr> {
+    let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
+    records.map(|records| records.of_pod_uid(uid).filter_map(|(key, _)| key.address()).collect()).unwrap_or_default()
+}

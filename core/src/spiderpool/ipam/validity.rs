@@ -1,0 +1,109 @@
+//! Whose addresses outlive the pod, and for how long (A §6.1, §6.4).
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+
+use super::settings::AgentSettings;
+use crate::api::ObjectKey;
+use crate::kubevirt::{self, VirtualMachineInstance};
+use crate::spiderpool::SpiderEndpoint;
+use crate::spiderpool::select::TopController;
+
+/// What keeps a pod's addresses for its successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeper {
+    /// Nothing: they go with the pod.
+    Nobody,
+    /// A StatefulSet.
+    StatefulSet,
+    /// A KubeVirt VM; the endpoint has the name of the VMI.
+    Vm,
+}
+
+const VMI: &str = "VirtualMachineInstance";
+const STATEFUL_SET: &str = "StatefulSet";
+
+impl Keeper {
+    /// What keeps the addresses of a pod of this controller.
+    pub(super) fn of(controller: &TopController, settings: &AgentSettings) -> Self {
+        match (controller.api_version.as_str(), controller.kind.as_str()) {
+            ("apps/v1", STATEFUL_SET) if settings.enable_stateful_set => Self::StatefulSet,
+            (kubevirt::API_VERSION, VMI) if settings.enable_kubevirt_static_ip => Self::Vm,
+            _ => Self::Nobody,
+        }
+    }
+
+    /// What keeps the addresses of an endpoint. It knows the kind of its owner only, not the API version (A §6.1).
+    pub(super) fn of_endpoint(endpoint: &SpiderEndpoint, settings: &AgentSettings) -> Self {
+        match endpoint.status.as_ref().map(|status| status.owner_controller_type.as_str()) {
+            Some(STATEFUL_SET) if settings.enable_stateful_set => Self::StatefulSet,
+            Some(VMI) if settings.enable_kubevirt_static_ip => Self::Vm,
+            _ => Self::Nobody,
+        }
+    }
+
+    /// The name of the endpoint of a pod.
+    pub(super) fn endpoint_of(self, pod: &ObjectKey, controller: &TopController) -> ObjectKey {
+        match (self, pod.namespace()) {
+            (Self::Vm, Some(namespace)) => ObjectKey::namespaced(namespace, &controller.name),
+            _ => pod.clone(),
+        }
+    }
+}
+
+/// The StatefulSet and the ordinal that the name of a pod spells: everything before the last dash, and a number behind it.
+pub(super) fn parent_and_ordinal(pod: &str) -> Option<(&str, i32)> {
+    let (parent, ordinal) = pod.rsplit_once('-')?;
+    let digits = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());
+    Some((parent, ordinal.parse().ok()?)).filter(|_| digits)
+}
+
+/// Whether a StatefulSet is to have a pod of this ordinal (A §6.4).
+pub(super) fn is_wanted(set: &StatefulSet, ordinal: i32) -> bool {
+    let start = set.spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0);
+    let replicas = set.spec.replicas.unwrap_or(1);
+    i64::from(ordinal) >= i64::from(start) && i64::from(ordinal) < i64::from(start) + i64::from(replicas)
+}
+
+/// Whether a VM instance keeps its addresses (A §6.5); `None` = that is for the VM of its name to say.
+pub(super) fn vm_keeps(instance: Option<&VirtualMachineInstance>) -> Option<bool> {
+    let meta = &instance?.metadata;
+    let controller = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let of_vm = controller.is_some_and(|owner| owner.kind == "VirtualMachine" && owner.api_version == kubevirt::API_VERSION);
+    match (meta.deletion_timestamp.is_some(), of_vm) {
+        (false, _) => Some(true),
+        (true, false) => Some(false),
+        (true, true) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_last_number_of_a_name_is_the_ordinal() {
+        for (name, expected) in [
+            ("db-0", Some(("db", 0))),
+            ("a-1-12", Some(("a-1", 12))),
+            ("-3", Some(("", 3))),
+            ("db", None),
+            ("db-", None),
+            ("db-+1", None),
+            ("db-99999999999", None),
+        ] {
+            assert_eq!(parent_and_ordinal(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn ordinals_count_from_the_start() {
+        let set = |spec| serde_json::from_value::<StatefulSet>(json!({"metadata": {}, "spec": spec})).unwrap();
+        let wanted = |spec: serde_json::Value| (0..6).filter(|ordinal| is_wanted(&set(spec.clone()), *ordinal)).collect::<Vec<_>>();
+        assert_eq!(wanted(json!({"selector": {}, "serviceName": "", "replicas": 2})), [0, 1]);
+        assert_eq!(wanted(json!({"selector": {}, "serviceName": "", "replicas": 2, "ordinals": {"start": 3}})), [3, 4]);
+        assert_eq!(wanted(json!({"selector": {}, "serviceName": ""})), [0]);
+        assert_eq!(wanted(json!({"selector": {}, "serviceName": "", "replicas": 0})), [0; 0]);
+    }
+}

@@ -15,7 +15,7 @@ mod add;
 mod detail;
 mod ladder;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipam_core::spiderpool::ranges::bad_entries;
@@ -53,6 +53,8 @@ pub struct Question {
     pub profile: Profile,
     /// The form of Spiderpool: that of the profile, or with deviations more or less.
     pub policy: Policy,
+    /// Where the annotations of the pod and of its namespace stand, by their keys: `FILE:LINE:COLUMN`.
+    pub places: BTreeMap<String, String>,
 }
 
 impl Question {
@@ -96,7 +98,7 @@ pub fn explain(question: &Question) -> ExplainReport {
         tiers,
         nameless: selection.nameless,
         nics,
-        error: selection.error.as_ref().map(refusal),
+        error: selection.error.as_ref().map(|error| refusal(question, error)),
         allocate_error,
         remarks,
         warnings: warnings(question, &selection),
@@ -118,8 +120,9 @@ fn deviations(question: &Question) -> Option<Vec<String>> {
     (question.policy != policy_of(question.profile)).then_some(on)
 }
 
-fn refusal(error: &SelectError) -> Refusal {
-    Refusal { class: error.class().to_owned(), message: error.to_string(), place: None }
+fn refusal(question: &Question, error: &SelectError) -> Refusal {
+    let place = error.annotation().and_then(|key| question.places.get(key)).cloned();
+    Refusal { class: error.class().to_owned(), message: error.to_string(), place }
 }
 
 /// What selection says of a NIC; nothing is drawn yet.

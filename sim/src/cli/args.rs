@@ -363,9 +363,9 @@ pub struct ExplainArgs {
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
-  ipam-sim explain --manifests scenarios/manifests --pod shop/web-0
-  kubectl get nodes,ns,sp,sr,ss,deploy,rs,pods -A -o yaml | ipam-sim explain --manifests - --pod shop/web-0
-  ipam-sim explain --manifests cluster.yaml --pod-file new-pod.yaml --node n1 --cni-config 10-macvlan.conflist
+  ipam-sim explain --manifests scenarios/manifests --pod shop/reasons
+  kubectl get ns,no,sp,sr,ss,deploy,rs,po -A -o yaml | ipam-sim explain --manifests - --pod a/b
+  ipam-sim explain --manifests cluster.yaml --pod-file new.yaml --node n1 --format json
 
 Exits 0 with an answer, also if the answer is that the pod gets no address; 2 on bad input.";
 

@@ -262,7 +262,7 @@ fn check(args: &CheckArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Re
 fn explain(args: &ExplainArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
     let report = engine.explain(args)?;
     for warning in &report.warnings {
-        let _ = writeln!(console.err, "{} {warning}", console.paint_err.bad("warning:"));
+        let _ = writeln!(console.err, "{} {warning}", console.paint_err.warn("warning:"));
     }
     print(console, args.format, &report, text::explain)?;
     Ok(exit::HELD)

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipam_core::spiderpool::ranges::{Cidr, IpSet, IpVersion, RangeError};
-use ipam_core::spiderpool::select::{FamilySelection, Rank, Selection, Supply, reserved, tries};
+use ipam_core::spiderpool::select::{FamilySelection, Rank, Selection, Supply, Unavailable, reserved, tries};
 use ipam_core::spiderpool::{PoolIPAllocation, Route, SpiderIPPool};
 use ipam_reports::explain::{FamilyAnswer, NicAnswer, PoolSupply, Refusal, Rejected, RouteAnswer, RouteSource};
 
+use super::detail::counts;
 use super::{Question, name_of};
 
 /// What selection says of a NIC and family, with what each pool would give on the untouched cluster.
@@ -25,7 +26,11 @@ pub(super) fn family_answer(question: &Question, nic: &str, family: &FamilySelec
             address: drawn.as_ref().ok().map(Supply::to_string),
             recorded: drawn.as_ref().is_ok_and(|supply| supply.recorded),
             unavailable: drawn.as_ref().err().map(|error| error.code().to_owned()),
-            detail: drawn.err().map(|error| error.to_string()).unwrap_or_default(),
+            detail: match drawn {
+                Ok(_) => String::new(),
+                Err(error @ Unavailable::UsedOut(_)) => format!("{error}: {}", counts(question, family.family, pool)),
+                Err(error) => error.to_string(),
+            },
         }
     };
     let ranks = (1..).zip(&family.order);

@@ -138,7 +138,7 @@ fn no_network(question: &Question, selection: &Selection, nic: &str) -> String {
 }
 
 /// How many addresses a pool has, and where they went.
-fn counts(question: &Question, family: IpVersion, pool: &SpiderIPPool) -> String {
+pub(super) fn counts(question: &Question, family: IpVersion, pool: &SpiderIPPool) -> String {
     let (policy, version) = (&question.policy, family.number());
     let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()).map_or(0, |records| records.len() as u64);
     if records >= question.settings.max_allocated_ips {

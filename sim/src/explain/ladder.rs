@@ -7,9 +7,6 @@ use ipam_reports::explain::{TierLine, TierState};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-/// The tiers in their order.
-const TIERS: [Tier; 6] = [Tier::Subnet, Tier::PodIPPools, Tier::PodIPPool, Tier::Namespace, Tier::CniConfig, Tier::ClusterDefault];
-
 /// What a tier says, whether or not anybody asks it.
 enum Says {
     /// Nothing.
@@ -27,9 +24,9 @@ pub(super) fn ladder(objects: &Objects, request: &Request<'_>, selection: &Selec
     if !reached {
         return Vec::new();
     }
-    let fired = TIERS.iter().position(|tier| *tier == selection.tier);
-    let line = |(at, tier): (usize, &Tier)| {
-        let (state, why) = match says(objects, request, *tier) {
+    let fired = Tier::ALL.into_iter().position(|tier| tier == selection.tier);
+    let line = |(at, tier): (usize, Tier)| {
+        let (state, why) = match says(objects, request, tier) {
             Says::Nothing(why) => (TierState::Absent, why),
             Says::Ignored(why) => (TierState::Ignored, why),
             Says::Something(why) if Some(at) == fired => (TierState::Fired, why),
@@ -40,7 +37,7 @@ pub(super) fn ladder(objects: &Objects, request: &Request<'_>, selection: &Selec
         let document = tier.documented().unwrap_or_default();
         TierLine { tier: tier.name().to_owned(), document, state, why }
     };
-    TIERS.iter().enumerate().map(line).collect()
+    Tier::ALL.into_iter().enumerate().map(line).collect()
 }
 
 fn says(objects: &Objects, request: &Request<'_>, tier: Tier) -> Says {

@@ -46,7 +46,10 @@ pub fn read(paths: &[PathBuf]) -> Result<ClusterInput, Problems> {
 
 impl ClusterInput {
     /// Takes in an object.
-    fn take(&mut self, manifest: Manifest) -> Result<(), Problems> {
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn take(&mut self, manifest: Manifest) -> Result<(), Problems> {
         let objects = &mut self.objects;
         let again = match (manifest.api_version.as_str(), manifest.kind.as_str()) {
             ("v1", "Pod") => {
@@ -152,24 +155,24 @@ mod tests {
     fn objects_find_their_place_and_strangers_are_left_out() {
         let input = taken(
             "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: x}}\n---\n\
-             {apiVersion: v1, kind: Service, metadata: {name: s}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: n}}\n---\n\
+             {apiVersion: v1, kind: Service, metadata: {name: s}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n\
              {apiVersion: spiderpool.spidernet.io/v2beta1, kind: SpiderIPPool, metadata: {name: p}, spec: {subnet: 10.0.0.0/8}}\n---\n\
              {apiVersion: spiderpool.spidernet.io/v1, kind: SpiderIPPool, metadata: {name: q}}\n---\n\
-             {apiVersion: v1, kind: Node, metadata: {name: n}}",
+             {apiVersion: v1, kind: Node, metadata: {name: n1}}",
         )
         .unwrap();
         assert!(input.pod("default", "a").is_some() && input.pod("x", "a").is_some() && input.pod("y", "a").is_none());
         assert!(input.objects.pools.get("", "p").is_some() && input.objects.pools.get("", "q").is_none());
         insta::assert_snapshot!(input.warnings, @r"
-        x.yaml:11:2: SpiderIPPool of spiderpool.spidernet.io/v1 is left out; known is spiderpool.spidernet.io/v2beta1
-        x.yaml:13:44: another Node was called n, too; this one counts
+        x.yaml:11:14: SpiderIPPool of spiderpool.spidernet.io/v1 is left out; known is spiderpool.spidernet.io/v2beta1
+        x.yaml:13:47: another Node was called n1, too; this one counts
         ");
     }
 
     #[test]
     fn every_bad_object_is_named_with_its_place() {
         let text = "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderIPPool\nmetadata: {name: p}\nspec:\n  subnet: 10.0.0.0/8\n  \
-                    ips: 10.0.0.1\n---\n{apiVersion: v1, kind: Node, metadata: {name: n, labels: [a]}}";
+                    ips: 10.0.0.1\n---\n{apiVersion: v1, kind: Node, metadata: {name: n1, labels: [a]}}";
         let problems = taken(text).unwrap_err();
         assert_eq!(problems.iter().map(|problem| problem.at.unwrap().line).collect::<Vec<_>>(), [6, 8]);
     }

@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn what_is_wrong_has_its_place() {
         let wrong = |text| parse("c.json", text).unwrap_err().to_string();
-        insta::assert_snapshot!(wrong("{\"ipam\": {\n  \"default_ipv4_ippool\": \"a\"}}"), @"");
-        insta::assert_snapshot!(wrong("{\"ipam\": {\n  \"clean_gateway\": true,}}"), @"");
-        insta::assert_snapshot!(wrong("ipam: {}"), @"");
-        insta::assert_snapshot!(wrong("[]"), @"");
+        insta::assert_snapshot!(wrong("{\"ipam\": {\n  \"default_ipv4_ippool\": \"a\"}}"), @r#"c.json:2:26: `ipam.default_ipv4_ippool` is the string "a"; expected a list"#);
+        insta::assert_snapshot!(wrong("{\"ipam\": {\n  \"clean_gateway\": true,}}"), @"c.json:2:25: not JSON: key must be a string");
+        insta::assert_snapshot!(wrong("ipam: {}"), @"c.json:1:1: not JSON: expected value");
+        insta::assert_snapshot!(wrong("[]"), @"c.json:1:1: the document is a list; expected a mapping");
     }
 }

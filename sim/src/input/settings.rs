@@ -100,14 +100,15 @@ impl Reader<'_> {
         // A block of text stands below its key, indented.
         let place = |at: Position| {
             let line = |text: &str, number: u32| text.lines().nth((number as usize).saturating_sub(1)).map(str::to_owned);
-            let below = entry.node.at.line + at.line;
             let indent = |line: &str| line.chars().take_while(|character| *character == ' ').count() as u32;
-            match (line(text, at.line), line(file_text, below)) {
-                (Some(inner), Some(outer)) if inner.trim() == outer.trim() => {
-                    Position { line: below, column: at.column + indent(&outer).saturating_sub(indent(&inner)) }
-                }
-                _ => entry.node.at,
-            }
+            let inner = line(text, at.line).unwrap_or_default();
+            // Of a block its first line is known, or the one above.
+            let first = entry.node.at.line + at.line;
+            let outer = [first.saturating_sub(1), first].into_iter().find_map(|number| {
+                let outer = line(file_text, number).filter(|outer| outer.trim() == inner.trim())?;
+                Some(Position { line: number, column: at.column + indent(&outer).saturating_sub(indent(&inner)) })
+            });
+            outer.unwrap_or(entry.node.at)
         };
         for problem in &problems {
             self.problems.push(Problem { at: problem.at.map(place), ..problem.clone() });
@@ -178,12 +179,18 @@ mod tests {
 
     #[test]
     fn what_is_wrong_has_its_place() {
-        insta::assert_snapshot!(toml("enableIPv4 = true\nenableIPV6 = false\nenableStatefulSet = \"maybe\"\nagentNamespace = [1]\nnonsense = [1]\n"), @r"
+        insta::assert_snapshot!(toml("enableIPv4 = true\nenableIPV6 = false\nenableStatefulSet = \"maybe\"\nagentNamespace = [1]\nnonsense = [1]\n"), @r#"
         s.toml:2:1: unknown setting `enableIPV6`; did you mean `enableIPv6`?
-        ");
+        s.toml:3:21: enableStatefulSet cannot be the string "maybe"; expected true or false
+        s.toml:4:18: agentNamespace is an array; expected one value
+        s.toml:5:1: unknown setting `nonsense`; known settings: `enableIPv4`, `enableIPv6`, `enableSpiderSubnet`, `enableAutoPoolForApplication`, `agentNamespace`, `MULTUS_CLUSTER_NETWORK`, `SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS`
+        "#);
         let chart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  conf.yml: |\n    enableIPv4: true\n    enableSpiderSubnets: 1\n    enableIPv6: often\n";
-        insta::assert_snapshot!(parse("s.yaml", chart, true).unwrap_err(), @"");
-        insta::assert_snapshot!(parse("s.yaml", "kind: Secret\n", true).unwrap_err(), @"");
-        insta::assert_snapshot!(parse("s.yaml", "enableIPv4: true\n---\nenableIPv6: true\n", true).unwrap_err(), @"");
+        insta::assert_snapshot!(parse("s.yaml", chart, true).unwrap_err(), @r#"
+        s.yaml:7:5: unknown setting `enableSpiderSubnets`; did you mean `enableSpiderSubnet`?
+        s.yaml:8:17: enableIPv6 cannot be the string "often"; expected true or false
+        "#);
+        insta::assert_snapshot!(parse("s.yaml", "kind: Secret\n", true).unwrap_err(), @"s.yaml:1:7: the object is a Secret; expected a ConfigMap");
+        insta::assert_snapshot!(parse("s.yaml", "enableIPv4: true\n---\nenableIPv6: true\n", true).unwrap_err(), @"s.yaml: holds 2 documents; expected one ConfigMap, or one mapping of settings");
     }
 }

@@ -9,7 +9,7 @@ use super::table::{Align, Table};
 /// The whole explanation.
 pub fn explain(report: &ExplainReport, paint: Paint) -> String {
     let mut sections = vec![head(report, paint), tiers(report, paint)];
-    sections.extend(report.families().map(|(nic, answer)| family(nic, answer, paint)));
+    sections.extend(report.families().map(|(nic, answer)| family(report, nic, answer, paint)));
     sections.push(verdict(report, paint));
     sections.retain(|section| !section.is_empty());
     sections.join("\n")
@@ -44,9 +44,9 @@ fn tiers(report: &ExplainReport, paint: Paint) -> String {
         let number = if above == Some(line.document) { String::new() } else { line.document.to_string() };
         above = Some(line.document);
         let why = match line.state {
-            TierState::Outranked => format!("does not count, {} fired first: {}", report.tier, line.why),
-            TierState::Ignored => format!("does not count: {}", line.why),
-            TierState::Absent | TierState::Fired => line.why.clone(),
+            TierState::Outranked => format!("does not count, {} fired first: {}", report.tier, cut(&line.why)),
+            TierState::Ignored => format!("does not count: {}", cut(&line.why)),
+            TierState::Absent | TierState::Fired => cut(&line.why),
         };
         let state = line.state;
         table.painted([mark.to_owned(), number, line.tier.clone(), why], move |_, text| match state {
@@ -63,15 +63,25 @@ fn tiers(report: &ExplainReport, paint: Paint) -> String {
     format!("{}\n{}\n", paint.bold(&title), indented(&table))
 }
 
+/// A text as far as a line holds it; JSON has all of it.
+fn cut(text: &str) -> String {
+    const WIDTH: usize = 100;
+    match text.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// The pools of a NIC and family.
-fn family(nic: &NicAnswer, answer: &FamilyAnswer, paint: Paint) -> String {
+fn family(report: &ExplainReport, nic: &NicAnswer, answer: &FamilyAnswer, paint: Paint) -> String {
     let mut table = Table::new([Align::Left, Align::Left, Align::Left, Align::Left, Align::Left]);
     for supply in &answer.supplies {
         let given = answer.pool.as_ref() == Some(&supply.pool);
         let rank = format!("rank {}", supply.rank);
         let rules = if supply.rules.is_empty() { "no rule".to_owned() } else { supply.rules.join(" + ") };
-        // Another NIC may have drawn from it in between.
         let address = match (&supply.address, &supply.unavailable) {
+            // Another NIC may have drawn from the pool before.
+            _ if given && !supply.recorded => answer.address.clone().unwrap_or_default(),
             (Some(address), _) if supply.recorded => format!("{address}, recorded for this pod"),
             (Some(address), _) => address.clone(),
             (None, code) => format!("{}: {}", code.as_deref().unwrap_or("nothing"), supply.detail),
@@ -97,11 +107,16 @@ fn family(nic: &NicAnswer, answer: &FamilyAnswer, paint: Paint) -> String {
     for candidate in answer.candidates.iter().filter(|candidate| !judged.contains(&candidate.as_str())) {
         table.row([String::new(), candidate.clone(), "not judged".to_owned(), String::new(), String::new()]);
     }
-    format!("{}\n{}\n", paint.bold(&format!("{} IPv{}", nic.nic, answer.ip_version)), indented(&table))
+    format!("{}\n{}\n", paint.bold(&format!("{} IPv{}", called(report, nic), answer.ip_version)), indented(&table))
 }
 
 fn indented<const N: usize>(table: &Table<N>) -> String {
     table.lines().iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// A NIC as people call it.
+fn called(report: &ExplainReport, nic: &NicAnswer) -> String {
+    if report.nameless { format!("NIC {}", nic.nic) } else { nic.nic.clone() }
 }
 
 /// What comes of it.
@@ -110,7 +125,7 @@ fn verdict(report: &ExplainReport, paint: Paint) -> String {
     let failed = report.error.as_ref().or(report.allocate_error.as_ref());
     for (nic, answer) in report.families() {
         if let (Some(address), None) = (&answer.address, failed) {
-            text += &given(nic, answer, address, paint);
+            text += &given(&called(report, nic), nic, answer, address, paint);
         }
     }
     if let Some(Refusal { class, message, place }) = failed {
@@ -125,15 +140,20 @@ fn verdict(report: &ExplainReport, paint: Paint) -> String {
     text
 }
 
-fn given(nic: &NicAnswer, answer: &FamilyAnswer, address: &str, paint: Paint) -> String {
-    let recorded = if answer.recorded { ", recorded before" } else { "" };
+fn given(called: &str, nic: &NicAnswer, answer: &FamilyAnswer, address: &str, paint: Paint) -> String {
+    let before = answer.supplies.iter().any(|supply| supply.recorded && Some(&supply.pool) == answer.pool.as_ref());
+    let recorded = match (answer.recorded, before) {
+        (true, true) => ", recorded for this pod before",
+        (true, false) => ", which this ADD recorded for another NIC",
+        (false, _) => "",
+    };
     let gateway = match &answer.gateway {
         Some(gateway) if nic.clean_gateway => format!(", gateway {gateway} left out (clean gateway)"),
         Some(gateway) => format!(", gateway {gateway}"),
         None => String::new(),
     };
     let pool = answer.pool.as_deref().unwrap_or_default();
-    let mut text = format!("{} gets {} from {pool}{recorded}{gateway}\n", nic.nic, paint.good(address));
+    let mut text = format!("{called} gets {} from {pool}{recorded}{gateway}\n", paint.good(address));
     for route in &answer.routes {
         let from = match route.from {
             RouteSource::Gateway => continue,

@@ -10,6 +10,7 @@
 //! | [`replay`] | one [`ReplayReport`] per `replay`: violations, remarks, where two runs part |
 //! | [`shrink`] | one [`ShrinkReport`] per `shrink`: what of a failing plan is left, and what of it is needed |
 //! | [`listing`] | what `list` and `check` answer |
+//! | [`explain`] | one [`ExplainReport`] per `explain`: tier, candidates, reasons, order, address |
 //! | [`mod@merge`] | shards of one sweep into the report that one machine would have given |
 //! | [`timeline`] | one run as a picture, and the HTML page that shows it |
 //! | [`gate`] | one [`GateReport`] per `gate`, and what CI systems read of it: JUnit, Markdown, annotations |
@@ -33,6 +34,7 @@ pub mod command;
 pub mod digest;
 pub mod distribution;
 pub mod exit;
+pub mod explain;
 pub mod finding;
 pub mod gate;
 pub mod human;
@@ -52,6 +54,7 @@ pub mod timeline;
 pub mod verdict;
 
 pub use digest::{Digest, fold};
+pub use explain::ExplainReport;
 pub use gate::{GateCase, GateReport};
 pub use listing::{CheckReport, ListReport};
 pub use matrix::MatrixReport;

@@ -14,6 +14,7 @@ pub mod deviation;
 pub mod draw;
 pub mod engine;
 pub mod env;
+pub mod explain;
 pub mod fault;
 pub mod input;
 pub mod kinds;

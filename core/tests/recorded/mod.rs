@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// The cases of a file: from the folder that `IPAM_VECTORS` names, else from `tests/data`. If the folder lacks the file, this
+/// The cases of a file: from the folder that `IPAM_VECTORS` names, else from `core/tests/data`. If the folder lacks the file, this
 /// says so and there is nothing to test.
 pub(crate) fn cases(file: &str) -> Option<Vec<Value>> {
     let folder = match std::env::var_os("IPAM_VECTORS") {
         Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data"),
+        // Tests of another package read them, too.
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../core/tests/data"),
     };
     let path = folder.join(file);
     if !path.exists() {
@@ -24,7 +25,7 @@ pub(crate) fn cases(file: &str) -> Option<Vec<Value>> {
     Some(cases)
 }
 
-/// Whether [`cases`] reads the copy in `tests/data`, whose contents a test may count on.
+/// Whether [`cases`] reads the copy in `core/tests/data`, whose contents a test may count on.
 pub(crate) fn is_own_copy() -> bool {
     std::env::var_os("IPAM_VECTORS").is_none()
 }

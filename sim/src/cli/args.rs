@@ -9,6 +9,7 @@ use ipam_reports::SeedRange;
 use ipam_reports::matrix::FOUND_WITHIN;
 
 use crate::deviation::Profile;
+use crate::input::cluster::DEFAULT_NAMESPACE;
 use crate::story::Subject;
 use crate::time::Span;
 
@@ -56,6 +57,8 @@ pub enum Verb {
     Gate(GateArgs),
     /// Join the JSON results of shards into one verdict
     Merge(MergeArgs),
+    /// Why a pod gets this pool and this address, or none
+    Explain(ExplainArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -314,6 +317,77 @@ pub struct CheckArgs {
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
+}
+
+/// Arguments of `explain`.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(after_help = EXPLAIN_EXAMPLES, group = clap::ArgGroup::new("which").required(true).args(["pod", "pod_file"]))]
+pub struct ExplainArgs {
+    /// The cluster as kubectl prints it: files or folders; - is standard input
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    pub manifests: Vec<PathBuf>,
+    /// The pod, one of those in the manifests
+    #[arg(long, value_name = "NS/NAME")]
+    pub pod: Option<PodKey>,
+    /// A file with the pod, which need not be in the cluster yet
+    #[arg(long, value_name = "FILE")]
+    pub pod_file: Option<PathBuf>,
+    /// The NIC of the ADD
+    #[arg(long, value_name = "NAME", default_value = ipam_core::spiderpool::select::FIRST_NIC)]
+    pub nic: String,
+    /// The node [default: the one in the pod's spec]
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// The network configuration (.conf or .conflist) of the ADD
+    #[arg(long, value_name = "FILE")]
+    pub cni_config: Option<PathBuf>,
+    /// Spiderpool's settings, in TOML or as its ConfigMap in YAML
+    #[arg(long, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
+    /// An address of the NIC's physical function, for match_master_subnet; repeatable
+    #[arg(long, value_name = "ADDRESS")]
+    pub master: Vec<std::net::IpAddr>,
+    /// The behaviour to explain: hardened, or as upstream is
+    #[arg(long, value_enum, value_name = "PROFILE", default_value_t = Profile::Hardened)]
+    pub profile: Profile,
+    /// Explain with this deviation of Spiderpool's, too; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub deviation: Vec<String>,
+    /// Explain without this deviation of the profile; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub without: Vec<String>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  ipam-sim explain --manifests scenarios/manifests --pod shop/reasons
+  kubectl get ns,no,sp,sr,ss,deploy,rs,po -A -o yaml | ipam-sim explain --manifests - --pod a/b
+  ipam-sim explain --manifests cluster.yaml --pod-file new.yaml --node n1 --format json
+
+Exits 0 with an answer, also if the answer is that the pod gets no address; 2 on bad input.";
+
+/// `namespace/name` of a pod; `default` if only the name is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodKey {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl FromStr for PodKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (namespace, name) = text.split_once('/').unwrap_or((DEFAULT_NAMESPACE, text));
+        if namespace.is_empty() || name.is_empty() || name.contains('/') {
+            return Err("expected NS/NAME, e.g. default/web-0".to_owned());
+        }
+        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
 }
 
 /// Arguments of `gate`.

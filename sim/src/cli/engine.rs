@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use super::args::{CheckArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
+use super::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::Progress;
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport, exit};
+use ipam_reports::{CheckReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport, exit};
 
 /// Does what the verbs ask for. It prints nothing and never ends the process.
 ///
@@ -34,6 +34,9 @@ pub trait Engine: Sync {
 
     /// Checks files; findings are part of the report, not errors.
     fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError>;
+
+    /// Explains a decision. That a pod gets no address is an answer, not an error.
+    fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError>;
 }
 
 /// Why a verb has no result.

@@ -27,7 +27,9 @@ use serde::Serialize;
 pub use self::engine::{CliError, Engine};
 pub use self::progress::{Progress, SeedCounter};
 
-use self::args::{CheckArgs, Cli, CompletionsArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb};
+use self::args::{
+    CheckArgs, Cli, CompletionsArgs, ExplainArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb,
+};
 use self::text::Paint;
 
 /// Runs the program with the arguments, streams and environment of the process.
@@ -83,6 +85,7 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, engine: &dyn Engine, c
         Verb::Selftest(args) => selftest(args, engine, console),
         Verb::List(args) => list(args, engine, console),
         Verb::Check(args) => check(args, engine, console),
+        Verb::Explain(args) => explain(args, engine, console),
         Verb::Gate(args) => gate::gate(args, engine, console),
         Verb::Merge(args) => merge::merge(args, console),
         Verb::Completions(args) => completions(args, console),
@@ -254,6 +257,15 @@ fn check(args: &CheckArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Re
     let report = engine.check(args)?;
     print(console, args.format, &report, text::check)?;
     Ok(report.exit_code())
+}
+
+fn explain(args: &ExplainArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let report = engine.explain(args)?;
+    for warning in &report.warnings {
+        let _ = writeln!(console.err, "{} {warning}", console.paint_err.warn("warning:"));
+    }
+    print(console, args.format, &report, text::explain)?;
+    Ok(exit::HELD)
 }
 
 fn completions(args: &CompletionsArgs, console: &mut Console<'_>) -> Result<u8, CliError> {

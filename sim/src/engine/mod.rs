@@ -2,6 +2,7 @@
 
 mod check;
 mod crash_points;
+mod explain;
 mod gate;
 mod list;
 mod load;
@@ -13,11 +14,11 @@ mod tables;
 
 use std::ops::ControlFlow;
 
-use crate::cli::args::{CheckArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
+use crate::cli::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
+use ipam_reports::{CheckReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
 
 /// Which build this is: digests are comparable within one build.
 pub const BUILD: &str = env!("IPAM_SIM_BUILD");
@@ -65,6 +66,10 @@ impl Engine for Simulator {
 
     fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError> {
         check::check(args)
+    }
+
+    fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError> {
+        explain::explain(args)
     }
 }
 

@@ -5,12 +5,15 @@
 //! The types themselves are ordinary [`serde::Deserialize`] types.
 
 pub mod choice;
+pub mod cluster;
+pub mod cni;
 mod decode;
 mod expected;
 pub mod kinds;
 pub mod manifest;
 mod node;
 pub mod problem;
+pub mod settings;
 mod source;
 pub mod toml;
 mod yaml;

@@ -38,7 +38,7 @@ pub fn from_str<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Proble
 }
 
 /// The tree of a document, or its syntax errors.
-fn parse(file: &str, text: &str) -> Result<Node, Problems> {
+pub(super) fn parse(file: &str, text: &str) -> Result<Node, Problems> {
     let lines = Lines::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut problems = Problems::new();

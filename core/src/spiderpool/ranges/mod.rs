@@ -26,7 +26,7 @@ pub use cidr::{Cidr, cidr_label};
 pub use error::RangeError;
 pub use intervals::Intervals;
 pub use lists::{diff_sorted, merge_ranges, parse_ranges, range_contains, ranges_overlap, reserved_ips, subtract, total_ips};
-pub use pool::{PoolAddresses, Shortage};
+pub use pool::{PoolAddresses, Shortage, bad_entries};
 pub use range::IpRange;
 pub use route::{check_gateway, check_route, check_route_of_any_version};
 pub use set::IpSet;

@@ -37,19 +37,22 @@ pub enum Shortage {
 impl PoolAddresses {
     /// Reads the ranges of a pool.
     ///
-    /// Hardened, addresses are tried from the lowest up. With `upstream-ranges` they are tried in the order of `ips`; there
+    /// Hardened, addresses are tried from the lowest up, and an entry of `ips` that is no range holds nothing
+    /// ([`bad_entries`] names it): admission refuses such an entry, so it was stored some other way, and the rest of the pool
+    /// serves. With `upstream-ranges` they are tried in the order of `ips`; there
     /// a bad entry of `ips` is skipped, of `a-b-c` only `a` counts, a range may lead from IPv4 to IPv6 as IPv4-mapped
     /// addresses are in order, and the range of all IPv6 addresses holds none (A §14.6).
     ///
     /// # Errors
-    /// `version` is not 4 or 6, or an entry of `exclude` (hardened: or of `ips`) is no range.
+    /// `version` is not 4 or 6, or an entry of `exclude` is no range: nobody knows what it was to protect.
     pub fn new<T: AsRef<str>>(ips: &[T], exclude: &[T], reserved: &IpSet, version: i64, policy: &Policy) -> Result<Self, RangeError> {
         let family = IpVersion::try_from(version)?;
         let excluded: IpSet = parse_ranges(exclude, version, policy)?.into_iter().collect();
         let listed: Vec<IpRange> = if policy.upstream_ranges {
             ips.iter().flat_map(|text| scanned(text.as_ref())).collect()
         } else {
-            parse_ranges(ips, version, policy)?.into_iter().collect::<IpSet>().ranges().collect()
+            let readable = ips.iter().filter_map(|text| parse_range(text.as_ref(), version, policy).ok());
+            readable.collect::<IpSet>().ranges().collect()
         };
         let is_listed = !listed.is_empty();
         let included = subtract(listed, &excluded);
@@ -148,6 +151,18 @@ impl PoolAddresses {
         }
         Ok(ranges.into_iter().collect())
     }
+}
+
+/// The entries of `ips` and `excludeIPs` that are no ranges, with the field and what is wrong.
+pub fn bad_entries(spec: &IPPoolSpec, policy: &Policy) -> Vec<(String, RangeError)> {
+    let Some(version) = spec.ip_version else { return vec![("spec.ipVersion".to_owned(), RangeError::NoVersion)] };
+    let mut bad = Vec::new();
+    for (field, texts) in [("spec.ips", &spec.ips), ("spec.excludeIPs", &spec.exclude_ips)] {
+        for (at, text) in texts.iter().flatten().enumerate() {
+            bad.extend(parse_range(text, version, policy).err().map(|error| (format!("{field}[{at}]"), error)));
+        }
+    }
+    bad
 }
 
 /// What upstream's scan for a free address makes of a text: all addresses are sixteen bytes there.

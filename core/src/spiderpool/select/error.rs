@@ -1,6 +1,7 @@
 //! Why no pool was selected.
 
 use super::reason::Reason;
+use crate::spiderpool::names;
 use crate::spiderpool::ranges::IpVersion;
 
 /// Why an ADD ends before an address is asked for. Nothing was written.
@@ -166,6 +167,20 @@ pub enum SelectError {
 }
 
 impl SelectError {
+    /// The annotation, of the pod or its namespace, that is wrong; absent if it is not one.
+    pub fn annotation(&self) -> Option<&'static str> {
+        match self {
+            Self::MalformedAnnotation { annotation, .. } | Self::SubnetInvalid { annotation, .. } => Some(annotation),
+            Self::MalformedRoutes { .. } | Self::InvalidRoute { .. } => Some(names::ANNOTATION_ROUTES),
+            Self::EmptyIPPools | Self::MixedInterfaces | Self::DuplicateInterface { .. } | Self::InterfaceNotListed { .. } => {
+                Some(names::ANNOTATION_IPPOOLS)
+            }
+            Self::SubnetBadIpNumber { .. } => Some(names::ANNOTATION_IPPOOL_IP_NUMBER),
+            Self::SubnetBadReclaim { .. } => Some(names::ANNOTATION_IPPOOL_RECLAIM),
+            _ => None,
+        }
+    }
+
     /// The public name of the class.
     pub fn class(&self) -> &'static str {
         match self {

@@ -21,6 +21,7 @@ mod network;
 mod rank;
 mod reason;
 mod selection;
+mod setting_names;
 mod settings;
 mod supply;
 mod tier;
@@ -39,12 +40,13 @@ pub use auto_pool::{AutoPool, SubnetRequest, is_auto_pool, pools_of};
 pub use cluster::{Cluster, Kept, Objects};
 pub use cni_config::{IpamConfig, NetworkConfig};
 pub use error::{Rejections, SelectError};
-pub use network::{FIRST_NIC, nics};
-pub use rank::{Rank, by_rank, tries};
+pub use network::{FIRST_NIC, network_of_nic, nics};
+pub use rank::{RULES, Rank, by_rank, tries};
 pub use reason::Reason;
 pub use selection::{
     Candidate, FamilySelection, NicSelection, PermittedPools, Selection, named_pools, permitted_pools, select, select_for,
 };
+pub use setting_names::{ELSEWHERE, SettingType, type_elsewhere};
 pub use settings::{BadSetting, Settings};
 pub use supply::{Asker, Supply, Unavailable, reserved};
 pub use tier::Tier;

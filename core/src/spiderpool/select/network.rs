@@ -49,6 +49,12 @@ pub fn nics(pod: &Pod) -> Option<Vec<String>> {
     Some(nics)
 }
 
+/// `namespace/name` of the Multus network that a NIC is attached to, in nameless mode the NIC with this index; none if it cannot
+/// be told.
+pub fn network_of_nic(pod: &Pod, nic: &str, nameless: bool, settings: &Settings) -> Option<String> {
+    Network::of_nic(pod, nic, nameless, settings).map(|network| format!("{}/{}", network.namespace, network.name))
+}
+
 /// One element of a list of networks.
 struct Element {
     network: Network,
@@ -123,7 +129,7 @@ mod tests {
         annotations.extend(networks.map(|text| (names::ANNOTATION_MULTUS_NETWORKS.to_owned(), json!(text))));
         let pod = serde_json::from_value(json!({"metadata": {"namespace": "team-a", "annotations": annotations}})).unwrap();
         let settings = Settings { multus_cluster_network: Some("conf".to_owned()), ..Settings::default() };
-        Network::of_nic(&pod, nic, nameless, &settings).map(|network| format!("{}/{}", network.namespace, network.name))
+        network_of_nic(&pod, nic, nameless, &settings)
     }
 
     #[test]

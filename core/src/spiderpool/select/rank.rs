@@ -8,7 +8,15 @@ use crate::spiderpool::{IPPoolSpec, Policy, SpiderIPPool};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank(u8);
 
+/// The rules that make a pool special, the weightiest first, as the fields of its spec.
+pub const RULES: [&str; 6] = ["podAffinity", "nodeName", "nodeAffinity", "namespaceName", "namespaceAffinity", "multusName"];
+
 impl Rank {
+    /// Those of [`RULES`] that the pool has.
+    pub fn rules(self) -> impl Iterator<Item = &'static str> {
+        (0..).zip(RULES).filter_map(move |(at, rule)| (self.0 >> (RULES.len() - 1 - at) & 1 == 1).then_some(rule))
+    }
+
     /// The rank of a pool: pod affinity, then node name, node affinity, namespace name, namespace affinity, Multus name.
     pub fn of(spec: &IPPoolSpec) -> Self {
         let named = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
@@ -67,6 +75,16 @@ mod tests {
 
     fn names<'a>(pools: impl IntoIterator<Item = &'a Arc<SpiderIPPool>>) -> Vec<String> {
         pools.into_iter().map(|pool| pool.metadata.name.clone().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_rank_is_told_by_its_rules() {
+        let affinity = || Some(Default::default());
+        let spec = IPPoolSpec { pod_affinity: affinity(), namespace_affinity: affinity(), ..IPPoolSpec::default() };
+        assert_eq!(Rank::of(&spec).rules().collect::<Vec<_>>(), ["podAffinity", "namespaceAffinity"]);
+        let names = || Some(vec!["x".to_owned()]);
+        let all = IPPoolSpec { node_affinity: affinity(), node_name: names(), namespace_name: names(), multus_name: names(), ..spec };
+        assert_eq!(Rank::of(&all).rules().collect::<Vec<_>>(), RULES);
     }
 
     #[test]

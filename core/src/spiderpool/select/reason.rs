@@ -38,6 +38,25 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them, in the order of the rules.
+    pub const ALL: [Self; 15] = [
+        Self::Missing,
+        Self::Terminating,
+        Self::Disabled,
+        Self::IpVersion,
+        Self::NodeName,
+        Self::NodeAffinity,
+        Self::NamespaceName,
+        Self::NamespaceAffinity,
+        Self::PodAffinity,
+        Self::MultusNetwork,
+        Self::MultusName,
+        Self::MasterSubnet,
+        Self::Excluded,
+        Self::Reserved,
+        Self::Exhausted,
+    ];
+
     /// The public name.
     pub fn code(self) -> &'static str {
         match self {

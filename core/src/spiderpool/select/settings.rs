@@ -1,6 +1,7 @@
 //! The cluster's settings, as far as selection looks at them (A §10).
 
 use super::annotation::go_bool;
+use super::setting_names::type_elsewhere;
 use crate::spiderpool::ranges::IpVersion;
 
 /// Settings under the names of the ConfigMap `spiderpool-conf` or of the environment; the default is that of A §10.
@@ -60,7 +61,8 @@ impl Settings {
         "SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS",
     ];
 
-    /// Sets one of [`NAMES`](Self::NAMES) from text; whether there is a setting of this name.
+    /// Sets one of [`NAMES`](Self::NAMES) from text, or looks at the value of one that is
+    /// [used elsewhere](super::ELSEWHERE); whether there is a setting of this name.
     ///
     /// # Errors
     /// The value is none for this setting.
@@ -77,7 +79,10 @@ impl Settings {
             "SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS" => {
                 self.max_allocated_ips = value.parse().map_err(|_| bad("a number from 0 on"))?;
             }
-            _ => return Ok(false),
+            _ => {
+                let Some(of) = type_elsewhere(name) else { return Ok(false) };
+                return of.takes(value).then_some(true).ok_or_else(|| bad(of.wanted()));
+            }
         }
         Ok(true)
     }

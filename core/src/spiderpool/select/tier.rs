@@ -23,6 +23,9 @@ pub enum Tier {
 }
 
 impl Tier {
+    /// The rules in the order in which they are asked.
+    pub const ALL: [Self; 6] = [Self::Subnet, Self::PodIPPools, Self::PodIPPool, Self::Namespace, Self::CniConfig, Self::ClusterDefault];
+
     /// The public name.
     pub fn name(self) -> &'static str {
         match self {

@@ -15,6 +15,7 @@ fn help_fits_a_screen_and_shows_examples() {
         ("selftest", 32),
         ("list", 24),
         ("check", 24),
+        ("explain", 36),
         ("gate", 36),
         ("merge", 24),
         ("completions", 24),
@@ -175,7 +176,7 @@ fn completions_know_every_verb() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ran = ran(&Prepared::default(), &format!("completions {shell}"));
         assert_eq!(ran.code, 0);
-        for verb in ["run", "replay", "list", "check", "gate", "merge", "completions"] {
+        for verb in ["run", "replay", "list", "check", "explain", "gate", "merge", "completions"] {
             assert!(ran.out.contains(verb), "{shell}: {verb}");
         }
     }

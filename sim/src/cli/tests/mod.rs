@@ -13,7 +13,7 @@ mod selftest;
 mod shrink;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
+use ipam_reports::{CheckReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
 
 use super::*;
 
@@ -90,6 +90,7 @@ struct Prepared {
     trace: Vec<TraceLine>,
     list: Answer<ListReport>,
     check: Answer<CheckReport>,
+    explain: Answer<ExplainReport>,
     gate: Answer<GateReport>,
 }
 
@@ -125,6 +126,10 @@ impl Engine for Prepared {
 
     fn check(&self, _: &CheckArgs) -> Result<CheckReport, CliError> {
         answer(&self.check)
+    }
+
+    fn explain(&self, _: &ExplainArgs) -> Result<ExplainReport, CliError> {
+        answer(&self.explain)
     }
 }
 

@@ -142,6 +142,9 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn check(&self, _: &CheckArgs) -> Result<CheckReport, CliError> {
             unreachable!()
         }
+        fn explain(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReport, CliError> {
+            unreachable!()
+        }
     }
     assert_eq!(ran(&UntilStopped, "run scenarios").code, 130);
 }

@@ -1,5 +1,6 @@
 //! Records as text for people. Takes records only, prints nothing itself.
 
+mod explain;
 mod failure;
 mod gate;
 mod listing;
@@ -11,6 +12,7 @@ mod selftest;
 mod shrink;
 mod table;
 
+pub use explain::explain;
 pub use gate::gate;
 pub use listing::{check, list};
 pub use paint::Paint;

@@ -36,7 +36,7 @@ impl Paint {
     }
 
     /// News that asks for a look.
-    pub(super) fn warn(self, text: &str) -> String {
+    pub(in crate::cli) fn warn(self, text: &str) -> String {
         self.style(AnsiColor::Yellow.on_default().bold(), text)
     }
 

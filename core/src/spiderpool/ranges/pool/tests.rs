@@ -108,9 +108,20 @@ fn all_of_a_family_is_a_pool() {
 }
 
 #[test]
-fn a_bad_entry_makes_a_pool_unusable_and_upstream_skips_it() {
+fn a_bad_entry_holds_nothing_and_the_rest_of_the_pool_serves() {
     let bad = ["10.0.0.9-10.0.0.1", "nonsense", "10.0.0.5-10.0.0.6-10.0.0.7", "10.0.0.3"];
-    assert_eq!(pool(&bad, &[], &[], Policy::hardened()).unwrap_err(), RangeError::Reversed(bad[0].to_owned()));
+    let readable = pool(&bad, &[], &[], Policy::hardened()).unwrap();
+    assert_eq!(readable.usable().iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.3"]);
+    let spec = IPPoolSpec {
+        ip_version: Some(4),
+        ips: Some(bad.map(str::to_owned).to_vec()),
+        exclude_ips: Some(vec!["10.0.0.1".to_owned(), "fd00::1".to_owned()]),
+        ..IPPoolSpec::default()
+    };
+    let found = bad_entries(&spec, &Policy::hardened());
+    let fields: Vec<&str> = found.iter().map(|(field, _)| field.as_str()).collect();
+    assert_eq!(fields, ["spec.ips[0]", "spec.ips[1]", "spec.ips[2]", "spec.excludeIPs[1]"]);
+    assert_eq!(found[0].1, RangeError::Reversed(bad[0].to_owned()));
     let skipped = pool(&bad, &[], &[], Policy::upstream()).unwrap();
     assert_eq!(skipped.usable().iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.5", "10.0.0.3"]);
     for policy in [Policy::hardened(), Policy::upstream()] {

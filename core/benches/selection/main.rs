@@ -1,0 +1,67 @@
+//! What choosing pools and addresses costs: `cargo bench -p ipam-core`.
+//!
+//! A missed target is reported; nothing here fails. Without `--bench` (as under `cargo test --benches`) everything runs once,
+//! shortly, to show that it still works.
+
+mod cluster;
+mod measure;
+
+use ipam_core::spiderpool::ranges::IpSet;
+use ipam_core::spiderpool::select::{Asker, Objects, select};
+use ipam_core::spiderpool::{Policy, SpiderIPPool};
+
+use cluster::{Case, Fill, POOLS};
+use measure::{Effort, nanos, print, time};
+
+/// The most that a decision among [`POOLS`] pools may cost.
+const DECISION_NS: f64 = 100_000.0;
+/// How much more a choice in a large pool may cost than one in a small pool.
+const LARGE_AGAINST_SMALL: f64 = 2.0;
+
+fn main() {
+    let effort = if std::env::args().any(|argument| argument == "--bench") { Effort::Full } else { Effort::Smoke };
+    let mut rows = decisions(effort);
+    rows.extend(choices(effort));
+    if effort == Effort::Full {
+        print(&rows);
+    }
+}
+
+/// Decisions among many pools, tier by tier.
+fn decisions(effort: Effort) -> Vec<[String; 4]> {
+    let mut rows = Vec::new();
+    for (form, policy) in [("hardened", Policy::hardened()), ("upstream", Policy::upstream())] {
+        for case in Case::all() {
+            let request = case.request(&policy);
+            let selection = select(&case.objects, &request);
+            assert_eq!(selection.error, None, "{}", case.name);
+            assert_eq!(selection.tier, case.tier, "{}", case.name);
+            let candidates = selection.nics[0].families[0].candidates.len();
+            let cost = time(effort, 200, &mut || std::hint::black_box(select::<Objects>(&case.objects, &request)).nics.len());
+            let what = format!("{form}, {}: {candidates} of {POOLS} pools", case.name);
+            let verdict = if cost <= DECISION_NS { "met" } else { "MISSED" };
+            rows.push([what, nanos(cost), format!("<= {}", nanos(DECISION_NS)), verdict.to_owned()]);
+        }
+    }
+    rows
+}
+
+/// Choices of an address in a small and in a large pool.
+fn choices(effort: Effort) -> Vec<[String; 4]> {
+    let (policy, reserved) = (Policy::hardened(), Ok(IpSet::default()));
+    let asker = Asker { pod_uid: "me", nic: "eth0", max_records: u64::MAX, policy: &policy };
+    let mut rows = Vec::new();
+    for fill in Fill::ALL {
+        let cost = |size: u32| {
+            let pool: SpiderIPPool = fill.pool(size);
+            assert!(asker.draw(&pool, &reserved).is_ok());
+            time(effort, 2_000, &mut || usize::from(std::hint::black_box(asker.draw(&pool, &reserved)).is_ok()))
+        };
+        let (small, large) = (cost(256), cost(65_536));
+        let verdict = if large <= small * LARGE_AGAINST_SMALL { "met" } else { "MISSED" };
+        rows.push([format!("an address, {}, pool of 256", fill.name()), nanos(small), String::new(), String::new()]);
+        let target = format!("<= {LARGE_AGAINST_SMALL} times");
+        rows.push([format!("an address, {}, pool of 65536", fill.name()), nanos(large), target, verdict.to_owned()]);
+    }
+    rows
+}

@@ -1,0 +1,46 @@
+//! Taking times, and the table of what came out.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// How much work to spend on a figure.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Effort {
+    /// Enough for a figure.
+    Full,
+    /// Enough to see that it runs.
+    Smoke,
+}
+
+/// What `work` costs, in nanoseconds of the processor: that of an undisturbed round of `count` repetitions, for a tenth of the
+/// rounds were faster. Rounds are short, so that some are undisturbed even on a machine with other work to do.
+pub(crate) fn time(effort: Effort, count: u32, work: &mut dyn FnMut() -> usize) -> f64 {
+    let (rounds, count) = if effort == Effort::Full { (101, count) } else { (1, 1) };
+    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+    let mut times = Vec::with_capacity(rounds);
+    for _ in 0..=rounds {
+        let start = used();
+        for _ in 0..count {
+            std::hint::black_box(work());
+        }
+        times.push(used().saturating_sub(start).as_nanos() as f64 / f64::from(count));
+    }
+    // The first one warms up.
+    times.remove(0);
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 10]
+}
+
+/// A figure of so many nanoseconds, in the unit that suits it.
+pub(crate) fn nanos(value: f64) -> String {
+    if value < 10_000.0 { format!("{value:.0} ns") } else { format!("{:.1} us", value / 1e3) }
+}
+
+/// Prints rows in columns: what, figure, target, verdict.
+pub(crate) fn print(rows: &[[String; 4]]) {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    for [what, figure, target, verdict] in rows {
+        println!("{what:<0$}  {figure:>1$}  {target:>2$}  {verdict}", width(0), width(1), width(2));
+    }
+}

@@ -1,0 +1,252 @@
+//! The result of `explain`: why a pod gets these pools and these addresses. The JSON form is `ipam-sim/explain/1`.
+//!
+//! ## Names in it
+//!
+//! * `tier`: `subnet`, `pod-ippools`, `pod-ippool`, `namespace`, `cni-config`, `cluster-default`, `none`. The documents count
+//!   `pod-ippools` and `pod-ippool` as one; [`TierLine::document`] is their number.
+//! * `reason` of a pool that cannot serve: `missing`, `terminating`, `disabled`, `ip-version`, `node-name`, `node-affinity`,
+//!   `namespace-name`, `namespace-affinity`, `pod-affinity`, `multus-network`, `multus-name`, `master-subnet` (the subnet holds no
+//!   address of the NIC's physical function), `excluded`, `reserved`, `exhausted`.
+//! * `unavailable` of a pool that passed the rules and has no address all the same: `used-out`, `max-records`, `bad-ranges`,
+//!   `bad-records`.
+//! * `class` of `error`, where nothing was asked for an address: `dead-pod`, `missing-owner`, `malformed-routes`, `invalid-route`,
+//!   `malformed-annotation`, `empty-ippools`, `mixed-interfaces`, `duplicate-interface`, `interface-not-listed`, `bad-wildcard`,
+//!   `missing-namespace`, `no-pool`, `no-candidate` (a NIC, or a family that is named only by patterns, is left without any
+//!   candidate), `duplicate-pool`, `missing-pool`, `all-filtered`, `subnet-auto-pool-disabled`, `subnet-invalid`,
+//!   `subnet-bad-ip-number`, `subnet-bad-reclaim`, `subnet-orphan-pod`, `subnet-needs-fixed-number`, `subnet-no-auto-pool`,
+//!   `subnet-many-auto-pools`, `subnet-reconcile-failed`.
+//! * `class` of `allocate_error`, where selection passed: `exhausted`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::schema::{self, ExplainSchema, ReadError};
+
+/// Why a pod gets what it gets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplainReport {
+    /// Always `ipam-sim/explain/1`.
+    pub schema: ExplainSchema,
+    /// `namespace/name` of the pod.
+    pub pod: String,
+    /// The node that the pod runs on; empty if it is not known.
+    #[serde(default)]
+    pub node: String,
+    /// The NIC that the ADD is for.
+    #[serde(default)]
+    pub nic: String,
+    /// `hardened` or `upstream`.
+    pub profile: String,
+    /// The deviations that are on, if they are not exactly those of the profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviations: Option<Vec<String>>,
+    /// The tier that fired, also if it failed; `none` when none was reached.
+    pub tier: String,
+    /// The tiers from the first to the last, and what became of each. Empty when none was reached.
+    #[serde(default)]
+    pub tiers: Vec<TierLine>,
+    /// Whether the NICs are known by index, because `ippools` names no interfaces.
+    #[serde(default)]
+    pub nameless: bool,
+    /// The NICs that this ADD is to give addresses to.
+    pub nics: Vec<NicAnswer>,
+    /// Why no pool was asked for an address: the ADD fails, and nothing is given.
+    pub error: Option<Refusal>,
+    /// Why the ADD fails as a whole although pools were selected: some NIC and family gets no address.
+    #[serde(default)]
+    pub allocate_error: Option<Refusal>,
+    /// What else the reader should know, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// What is wrong with objects that were looked at, a sentence each; also printed on standard error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl ExplainReport {
+    /// Reads the JSON form.
+    ///
+    /// # Errors
+    /// The text is no such record.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        schema::read(text, ExplainSchema::NAME)
+    }
+
+    /// The NICs and families one by one.
+    pub fn families(&self) -> impl Iterator<Item = (&NicAnswer, &FamilyAnswer)> {
+        self.nics.iter().flat_map(|nic| nic.families.iter().map(move |family| (nic, family)))
+    }
+}
+
+/// What became of a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TierState {
+    /// It names nothing.
+    Absent,
+    /// It is there and a setting makes it count for nothing.
+    Ignored,
+    /// It is the one that is used.
+    Fired,
+    /// It names pools, but an upper one fired: nothing is merged.
+    Outranked,
+}
+
+/// A tier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierLine {
+    /// Its name.
+    pub tier: String,
+    /// Its number in the documents, from 1 to 5.
+    pub document: u8,
+    /// What became of it.
+    pub state: TierState,
+    /// What it names, and why it does or does not count.
+    pub why: String,
+}
+
+/// A NIC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NicAnswer {
+    /// Its name; in nameless mode its index.
+    pub nic: String,
+    /// Whether it gets no default route.
+    #[serde(default)]
+    pub clean_gateway: bool,
+    /// The families that are on and for which pools were named.
+    pub families: Vec<FamilyAnswer>,
+}
+
+/// A family of a NIC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FamilyAnswer {
+    /// 4 or 6.
+    pub ip_version: u8,
+    /// The pools that were named, patterns replaced by what they match.
+    pub candidates: Vec<String>,
+    /// Those that cannot serve.
+    pub rejected: Vec<Rejected>,
+    /// The others by rank, equal ones together, in the order in which they are tried.
+    pub order: Vec<Vec<String>>,
+    /// What each pool in the order would give to this NIC on the untouched cluster.
+    #[serde(default)]
+    pub supplies: Vec<PoolSupply>,
+    /// The addresses that may come out: those of the first rank that can serve, where equal pools are tried in any order; else
+    /// just the address.
+    #[serde(default)]
+    pub possible: Vec<String>,
+    /// The address with the length of its prefix; null when nothing can be given. What a NIC and family before this one draws
+    /// from the same pool is gone. If `error` or `allocate_error` is set, the ADD fails as a whole and does not give it.
+    pub address: Option<String>,
+    /// The pool that it is from.
+    #[serde(default)]
+    pub pool: Option<String>,
+    /// Whether the pool holds a record of it for this pod already.
+    #[serde(default)]
+    pub recorded: bool,
+    /// The gateway of that pool.
+    #[serde(default)]
+    pub gateway: Option<String>,
+    /// The routes that come with the address.
+    #[serde(default)]
+    pub routes: Vec<RouteAnswer>,
+}
+
+/// A pool that cannot serve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejected {
+    /// Its name.
+    pub pool: String,
+    /// The code of the first rule that it fails.
+    pub reason: String,
+    /// Which list, selector or number that is, with its values.
+    #[serde(default)]
+    pub detail: String,
+}
+
+/// What a pool would give.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolSupply {
+    /// Its name.
+    pub pool: String,
+    /// Its rank, from 1.
+    pub rank: u32,
+    /// The rules that give it its rank, the weightiest first.
+    #[serde(default)]
+    pub rules: Vec<String>,
+    /// The address with the length of its prefix; null if it has none.
+    pub address: Option<String>,
+    /// Whether that address is recorded for this pod already.
+    #[serde(default)]
+    pub recorded: bool,
+    /// The code for why it has none.
+    #[serde(default)]
+    pub unavailable: Option<String>,
+    /// The same in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+}
+
+/// A route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteAnswer {
+    /// The destination.
+    pub dst: String,
+    /// The next hop.
+    pub gw: String,
+    /// Where it is from.
+    pub from: RouteSource,
+}
+
+/// Where a route is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RouteSource {
+    /// The gateway of the pool.
+    Gateway,
+    /// The routes of the pool.
+    Pool,
+    /// The annotation of the pod.
+    Pod,
+}
+
+/// Why there is no address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The class, one of those above.
+    pub class: String,
+    /// What is wrong.
+    pub message: String,
+    /// `FILE:LINE:COLUMN` of the annotation that is wrong, if it is one in a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_json_has_the_documented_fields_and_reads_without_later_ones() {
+        let text = r#"{"schema":"ipam-sim/explain/1","pod":"ns/name","profile":"hardened","tier":"pod-ippool",
+            "nics":[{"nic":"eth0","families":[{"ip_version":4,"candidates":["p1","p2"],"rejected":[{"pool":"p2","reason":"missing"}],
+            "order":[["p1"],["p3","p4"]],"address":"10.0.0.1/24"}]}],"error":null}"#;
+        let report = ExplainReport::from_json(text).unwrap();
+        let (nic, family) = report.families().next().unwrap();
+        assert_eq!((nic.nic.as_str(), family.address.as_deref(), family.rejected.len()), ("eth0", Some("10.0.0.1/24"), 1));
+        let value = serde_json::to_value(&report).unwrap();
+        let documented: serde_json::Value = serde_json::from_str(text).unwrap();
+        fn holds(value: &serde_json::Value, documented: &serde_json::Value) -> bool {
+            match (value, documented) {
+                (serde_json::Value::Object(value), serde_json::Value::Object(documented)) => {
+                    documented.iter().all(|(key, inner)| value.get(key).is_some_and(|found| holds(found, inner)))
+                }
+                (serde_json::Value::Array(value), serde_json::Value::Array(documented)) => {
+                    value.len() == documented.len() && value.iter().zip(documented).all(|(value, documented)| holds(value, documented))
+                }
+                (value, documented) => value == documented,
+            }
+        }
+        assert!(holds(&value, &documented), "{value}");
+        assert!(ExplainReport::from_json(&text.replace("explain/1", "run/1")).is_err());
+    }
+}

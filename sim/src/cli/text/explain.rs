@@ -1,0 +1,169 @@
+//! Why a pod gets its pools and addresses, from the question down to the answer.
+
+use ipam_reports::ExplainReport;
+use ipam_reports::explain::{FamilyAnswer, NicAnswer, Refusal, RouteSource, TierState};
+
+use super::Paint;
+use super::table::{Align, Table};
+
+/// The whole explanation.
+pub fn explain(report: &ExplainReport, paint: Paint) -> String {
+    let mut sections = vec![head(report, paint), tiers(report, paint)];
+    sections.extend(report.families().map(|(nic, answer)| family(report, nic, answer, paint)));
+    sections.push(verdict(report, paint));
+    sections.retain(|section| !section.is_empty());
+    sections.join("\n")
+}
+
+/// Who asks.
+fn head(report: &ExplainReport, paint: Paint) -> String {
+    let node = if report.node.is_empty() { "no node".to_owned() } else { format!("node {}", report.node) };
+    let mut text = format!("{}  {} on {node}, {}\n", paint.bold(&report.pod), report.nic, report.profile);
+    if let Some(deviations) = &report.deviations {
+        let deviations = if deviations.is_empty() { "none".to_owned() } else { deviations.join(", ") };
+        text += &paint.dim(&format!("deviations: {deviations}"));
+        text.push('\n');
+    }
+    text
+}
+
+/// The ladder of tiers.
+fn tiers(report: &ExplainReport, paint: Paint) -> String {
+    if report.tiers.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new([Align::Left, Align::Left, Align::Left, Align::Left]);
+    let mut above = None;
+    let fired = report.tiers.iter().position(|line| line.state == TierState::Fired);
+    for (at, line) in report.tiers.iter().enumerate() {
+        let mark = match line.state {
+            TierState::Fired => "->",
+            _ => "",
+        };
+        // The documents count two of the tiers as one.
+        let number = if above == Some(line.document) { String::new() } else { line.document.to_string() };
+        above = Some(line.document);
+        let why = match line.state {
+            TierState::Outranked => format!("does not count, {} fired first: {}", report.tier, cut(&line.why)),
+            TierState::Ignored => format!("does not count: {}", cut(&line.why)),
+            TierState::Absent | TierState::Fired => cut(&line.why),
+        };
+        let state = line.state;
+        table.painted([mark.to_owned(), number, line.tier.clone(), why], move |_, text| match state {
+            TierState::Fired => paint.good(text),
+            _ if fired.is_some_and(|fired| at > fired) || state == TierState::Absent => paint.dim(text),
+            _ => text.to_owned(),
+        });
+    }
+    let number = fired.map(|at| report.tiers[at].document);
+    let title = match number {
+        Some(number) => format!("tier {}, rule {number} of the documents; the first that fires is used alone", report.tier),
+        None => "no tier names a pool".to_owned(),
+    };
+    format!("{}\n{}\n", paint.bold(&title), indented(&table))
+}
+
+/// A text as far as a line holds it; JSON has all of it.
+fn cut(text: &str) -> String {
+    const WIDTH: usize = 100;
+    match text.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The pools of a NIC and family.
+fn family(report: &ExplainReport, nic: &NicAnswer, answer: &FamilyAnswer, paint: Paint) -> String {
+    let mut table = Table::new([Align::Left, Align::Left, Align::Left, Align::Left, Align::Left]);
+    for supply in &answer.supplies {
+        let given = answer.pool.as_ref() == Some(&supply.pool);
+        let rank = format!("rank {}", supply.rank);
+        let rules = if supply.rules.is_empty() { "no rule".to_owned() } else { supply.rules.join(" + ") };
+        let address = match (&supply.address, &supply.unavailable) {
+            // Another NIC may have drawn from the pool before.
+            _ if given && !supply.recorded => answer.address.clone().unwrap_or_default(),
+            (Some(address), _) if supply.recorded => format!("{address}, recorded for this pod"),
+            (Some(address), _) => address.clone(),
+            (None, code) => format!("{}: {}", code.as_deref().unwrap_or("nothing"), supply.detail),
+        };
+        let mark = if given { "->" } else { "" };
+        table.painted(
+            [mark.to_owned(), supply.pool.clone(), rank, rules, address],
+            move |_, text| {
+                if given { paint.good(text) } else { text.to_owned() }
+            },
+        );
+    }
+    for rejected in &answer.rejected {
+        let cells = [String::new(), rejected.pool.clone(), "no".to_owned(), rejected.reason.clone(), rejected.detail.clone()];
+        table.painted(cells, move |column, text| if column == 3 { paint.warn(text) } else { paint.dim(text) });
+    }
+    let judged: Vec<&str> = answer
+        .supplies
+        .iter()
+        .map(|supply| supply.pool.as_str())
+        .chain(answer.rejected.iter().map(|rejected| rejected.pool.as_str()))
+        .collect();
+    for candidate in answer.candidates.iter().filter(|candidate| !judged.contains(&candidate.as_str())) {
+        table.row([String::new(), candidate.clone(), "not judged".to_owned(), String::new(), String::new()]);
+    }
+    format!("{}\n{}\n", paint.bold(&format!("{} IPv{}", called(report, nic), answer.ip_version)), indented(&table))
+}
+
+fn indented<const N: usize>(table: &Table<N>) -> String {
+    table.lines().iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// A NIC as people call it.
+fn called(report: &ExplainReport, nic: &NicAnswer) -> String {
+    if report.nameless { format!("NIC {}", nic.nic) } else { nic.nic.clone() }
+}
+
+/// What comes of it.
+fn verdict(report: &ExplainReport, paint: Paint) -> String {
+    let mut text = String::new();
+    let failed = report.error.as_ref().or(report.allocate_error.as_ref());
+    for (nic, answer) in report.families() {
+        if let (Some(address), None) = (&answer.address, failed) {
+            text += &given(&called(report, nic), nic, answer, address, paint);
+        }
+    }
+    if let Some(Refusal { class, message, place }) = failed {
+        let place = place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+        text += &format!("{} {}: {place}{message}\n", paint.bad("no address"), class);
+    } else if text.is_empty() {
+        text += &format!("{} is asked for, and no error is raised\n", paint.warn("no address"));
+    }
+    for remark in &report.remarks {
+        text += &format!("note: {remark}\n");
+    }
+    text
+}
+
+fn given(called: &str, nic: &NicAnswer, answer: &FamilyAnswer, address: &str, paint: Paint) -> String {
+    let before = answer.supplies.iter().any(|supply| supply.recorded && Some(&supply.pool) == answer.pool.as_ref());
+    let recorded = match (answer.recorded, before) {
+        (true, true) => ", recorded for this pod before",
+        (true, false) => ", which this ADD recorded for another NIC",
+        (false, _) => "",
+    };
+    let gateway = match &answer.gateway {
+        Some(gateway) if nic.clean_gateway => format!(", gateway {gateway} left out (clean gateway)"),
+        Some(gateway) => format!(", gateway {gateway}"),
+        None => String::new(),
+    };
+    let pool = answer.pool.as_deref().unwrap_or_default();
+    let mut text = format!("{called} gets {} from {pool}{recorded}{gateway}\n", paint.good(address));
+    for route in &answer.routes {
+        let from = match route.from {
+            RouteSource::Gateway => continue,
+            RouteSource::Pool => "pool",
+            RouteSource::Pod => "annotation of the pod",
+        };
+        text += &format!("  route {} via {} ({from})\n", route.dst, route.gw);
+    }
+    if answer.possible.len() > 1 {
+        text += &format!("  equal pools are tried in any order, so it may be any of {}\n", answer.possible.join(", "));
+    }
+    text
+}

@@ -1,0 +1,95 @@
+//! `explain`: from files and flags to a question and its answer.
+
+use std::collections::BTreeMap;
+
+use ipam_core::spiderpool::select::{NetworkConfig, Settings};
+use ipam_core::spiderpool::{Policy, names};
+use ipam_reports::ExplainReport;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use super::bad_input;
+use crate::cli::CliError;
+use crate::cli::args::{ExplainArgs, PodKey};
+use crate::explain::{self, Question};
+use crate::input::cluster::{self, ClusterInput};
+use crate::input::manifest::Manifest;
+use crate::input::{Problems, cni, settings};
+
+/// Explains what the flags ask for.
+pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
+    let policy = policy(args)?;
+    // Everything that is wrong in any file is said in one go.
+    let mut problems = Problems::new();
+    let cluster = problems.collect(cluster::read(&args.manifests));
+    let network = args.cni_config.as_deref().map(|path| problems.collect(cni::read(path)));
+    let settings = args.settings.as_deref().map(|path| problems.collect(settings::read(path)));
+    let file = args.pod_file.as_ref().map(|path| problems.collect(cluster::read_pod(path)));
+    problems.or(()).map_err(bad_input)?;
+
+    let cluster = cluster.unwrap_or_default();
+    let (pod, manifest) = match (file.flatten(), &args.pod) {
+        (Some(found), _) => found,
+        (None, Some(key)) => find(&cluster, key)?,
+        (None, None) => return Err(CliError::usage("no pod is named; --pod NS/NAME or --pod-file FILE does")),
+    };
+    let node = args.node.clone().or_else(|| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default();
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    let endpoint = cluster.endpoints.get(&namespace, &pod.name_any()).map(|endpoint| (**endpoint).clone());
+    let question = Question {
+        endpoint,
+        places: places(&pod, &manifest, cluster.namespaces.iter().find(|manifest| manifest.name == namespace)),
+        node,
+        nic: args.nic.clone(),
+        cni: network.flatten().unwrap_or_else(NetworkConfig::default).ipam,
+        master: args.master.clone(),
+        settings: settings.flatten().unwrap_or_else(Settings::default),
+        profile: args.profile,
+        policy,
+        objects: cluster.objects,
+        pod,
+    };
+    let mut report = explain::explain(&question);
+    report.warnings.splice(0..0, cluster.warnings.iter().map(ToString::to_string));
+    Ok(report)
+}
+
+fn find(cluster: &ClusterInput, PodKey { namespace, name }: &PodKey) -> Result<(Pod, Manifest), CliError> {
+    cluster.pod(namespace, name).cloned().ok_or_else(|| {
+        let known: Vec<String> =
+            cluster.pods.iter().map(|(pod, _)| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())).collect();
+        let error = CliError::usage(format!("the manifests hold no pod {namespace}/{name}"));
+        match &known[..] {
+            [] => error.hint("they hold no pod at all; --manifests takes files, folders and - for standard input"),
+            _ => error.hint(format!("there {} {}", if known.len() == 1 { "is" } else { "are" }, known.join(", "))),
+        }
+    })
+}
+
+/// The profile with its deviations.
+fn policy(args: &ExplainArgs) -> Result<Policy, CliError> {
+    let mut policy = explain::policy_of(args.profile);
+    for (names, on) in [(&args.deviation, true), (&args.without, false)] {
+        for name in names {
+            let known = || Policy::DEVIATIONS.iter().map(|deviation| deviation.name).collect::<Vec<_>>().join(", ");
+            let switch = policy.switch(name);
+            *switch.ok_or_else(|| CliError::usage(format!("Spiderpool has no deviation `{name}`; there are {}", known())))? = on;
+        }
+    }
+    Ok(policy)
+}
+
+/// Where the annotations stand that a decision reads.
+fn places(pod: &Pod, manifest: &Manifest, namespace: Option<&Manifest>) -> BTreeMap<String, String> {
+    let place =
+        |manifest: &Manifest, key: &str| format!("{}:{}", manifest.file(), manifest.locate(&format!("metadata.annotations[{key}]")));
+    let of_pod = pod.annotations().keys().map(|key| (key.clone(), place(manifest, key)));
+    let of_namespace = [
+        names::ANNOTATION_DEFAULT_IPV4_IPPOOL,
+        names::ANNOTATION_DEFAULT_IPV6_IPPOOL,
+        names::ANNOTATION_DEFAULT_IPV4_IPPOOL_OUTDATED,
+        names::ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED,
+    ];
+    let of_namespace = namespace.into_iter().flat_map(|manifest| of_namespace.map(|key| (key.to_owned(), place(manifest, key))));
+    of_pod.chain(of_namespace).collect()
+}

@@ -1,0 +1,162 @@
+//! What an ADD would draw: one NIC and family after the other, each on what the ones before it left (A §5.2 A10 and A14, §5.4).
+//!
+//! In the hardened form records name their NIC, so that NICs which share a pool get addresses of their own. Upstream a record
+//! with the UID of the pod is the answer for any NIC.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ipam_core::spiderpool::ranges::{Cidr, IpSet, IpVersion, RangeError};
+use ipam_core::spiderpool::select::{FamilySelection, Rank, Selection, Supply, Unavailable, reserved, tries};
+use ipam_core::spiderpool::{PoolIPAllocation, Route, SpiderIPPool};
+use ipam_reports::explain::{FamilyAnswer, NicAnswer, PoolSupply, Refusal, Rejected, RouteAnswer, RouteSource};
+
+use super::detail::counts;
+use super::{Question, name_of};
+
+/// What selection says of a NIC and family, with what each pool would give on the untouched cluster.
+pub(super) fn family_answer(question: &Question, nic: &str, family: &FamilySelection, rejected: Vec<Rejected>) -> FamilyAnswer {
+    let reserved = reserved(&question.objects, family.family, &question.policy);
+    let supply = |rank: u32, pool: &Arc<SpiderIPPool>| {
+        let drawn = question.request().asker(nic).draw(pool, &reserved);
+        PoolSupply {
+            pool: name_of(pool).to_owned(),
+            rank,
+            rules: Rank::of(&pool.spec).rules().map(str::to_owned).collect(),
+            address: drawn.as_ref().ok().map(Supply::to_string),
+            recorded: drawn.as_ref().is_ok_and(|supply| supply.recorded),
+            unavailable: drawn.as_ref().err().map(|error| error.code().to_owned()),
+            detail: match drawn {
+                Ok(_) => String::new(),
+                Err(error @ Unavailable::UsedOut(_)) => format!("{error}: {}", counts(question, family.family, pool)),
+                Err(error) => error.to_string(),
+            },
+        }
+    };
+    let ranks = (1..).zip(&family.order);
+    let supplies: Vec<PoolSupply> =
+        ranks.flat_map(|(rank, pools)| pools.iter().map(move |pool| (rank, pool))).map(|(r, p)| supply(r, p)).collect();
+    FamilyAnswer {
+        ip_version: if family.family == IpVersion::V4 { 4 } else { 6 },
+        candidates: family.candidates.iter().map(|candidate| candidate.name.clone()).collect(),
+        rejected,
+        order: family.order.iter().map(|rank| rank.iter().map(|pool| name_of(pool).to_owned()).collect()).collect(),
+        supplies,
+        possible: Vec::new(),
+        address: None,
+        pool: None,
+        recorded: false,
+        gateway: None,
+        routes: Vec::new(),
+    }
+}
+
+/// Draws for every NIC and family in turn and fills that in. Gives why the ADD fails although pools were selected.
+pub(super) fn give(question: &Question, selection: &Selection, nics: &mut [NicAnswer], remarks: &mut Vec<String>) -> Option<Refusal> {
+    let mut add = Add { question, changed: BTreeMap::new(), subnets: Vec::new() };
+    let mut refusal = None;
+    for (at, (selected, answer)) in selection.nics.iter().zip(nics.iter_mut()).enumerate() {
+        for (family_at, (family, answer)) in selected.families.iter().zip(&mut answer.families).enumerate() {
+            match add.draw(&selected.nic, family, answer) {
+                Some((pool, supply)) => add.fill(&pool, supply, selected.clean_gateway, (at, family_at), answer),
+                None if selection.error.is_none() && refusal.is_none() => {
+                    let version = family.family;
+                    let tried: Vec<String> = answer.supplies.iter().map(|supply| format!("{} ({})", supply.pool, supply.detail)).collect();
+                    let message =
+                        format!("failed to allocate any {version} IP address to NIC {} from IPPools: {}", selected.nic, tried.join(", "));
+                    refusal = Some(Refusal { class: "exhausted".to_owned(), message, place: None });
+                }
+                None => {}
+            }
+        }
+    }
+    if selection.error.is_none() {
+        add.attach_routes(&selection.routes, nics, remarks);
+    }
+    refusal
+}
+
+/// An ADD under way.
+struct Add<'a> {
+    question: &'a Question,
+    /// The pools that this ADD has drawn from, as they are then.
+    changed: BTreeMap<String, Arc<SpiderIPPool>>,
+    /// The subnet of each address that was given, with the places of its NIC and family.
+    subnets: Vec<(Cidr, (usize, usize))>,
+}
+
+impl Add<'_> {
+    /// The first pool that has an address, and its address.
+    fn draw(&mut self, nic: &str, family: &FamilySelection, answer: &mut FamilyAnswer) -> Option<(Arc<SpiderIPPool>, Supply)> {
+        let Question { objects, policy, .. } = self.question;
+        let reserved: Result<IpSet, RangeError> = reserved(objects, family.family, policy);
+        let asker = self.question.request().asker(nic);
+        let of = |pool: &Arc<SpiderIPPool>| Arc::clone(self.changed.get(name_of(pool)).unwrap_or(pool));
+        // Where upstream tries equal pools in any order, the order of the user is one of them; the others are listed.
+        let in_turn = tries(&family.order, policy, |below| below - 1);
+        let (pool, supply) = in_turn.iter().find_map(|pool| {
+            let pool = of(pool);
+            let supply = asker.draw(&pool, &reserved).ok()?;
+            Some((pool, supply))
+        })?;
+        let mut possible = BTreeSet::from([supply.ip]);
+        let mut texts = vec![supply.to_string()];
+        if policy.ties_in_any_order {
+            let rank = family.order.iter().find(|rank| rank.iter().any(|other| name_of(other) == name_of(&pool)));
+            for other in rank.into_iter().flatten() {
+                if let Ok(other) = asker.draw(&of(other), &reserved)
+                    && possible.insert(other.ip)
+                {
+                    texts.push(other.to_string());
+                }
+            }
+        }
+        answer.possible = texts;
+        if !supply.recorded {
+            self.record(&pool, nic, &supply);
+        }
+        Some((pool, supply))
+    }
+
+    /// Remembers that the pod holds the address now.
+    fn record(&mut self, pool: &Arc<SpiderIPPool>, nic: &str, supply: &Supply) {
+        let mut changed = SpiderIPPool::clone(pool);
+        let record = PoolIPAllocation {
+            interface: (!self.question.policy.one_record_per_pod).then(|| nic.to_owned()),
+            pod: self.question.pod_key(),
+            pod_uid: self.question.pod.metadata.uid.clone().unwrap_or_default(),
+        };
+        if let Ok(records) = changed.status.get_or_insert_default().allocated_ips.make_mut() {
+            records.insert(supply.ip, record);
+        }
+        self.changed.insert(name_of(pool).to_owned(), Arc::new(changed));
+    }
+
+    /// Writes down an address with its gateway and the routes of its pool.
+    fn fill(&mut self, pool: &SpiderIPPool, supply: Supply, clean_gateway: bool, place: (usize, usize), answer: &mut FamilyAnswer) {
+        answer.address = Some(supply.to_string());
+        answer.pool = Some(name_of(pool).to_owned());
+        answer.recorded = supply.recorded;
+        answer.gateway.clone_from(&pool.spec.gateway);
+        let everything = if answer.ip_version == 4 { "0.0.0.0/0" } else { "::/0" };
+        let default = pool.spec.gateway.iter().filter(|_| !clean_gateway);
+        answer.routes.extend(default.map(|gw| RouteAnswer { dst: everything.to_owned(), gw: gw.clone(), from: RouteSource::Gateway }));
+        let of_pool = |route: &Route| RouteAnswer { dst: route.dst.clone(), gw: route.gw.clone(), from: RouteSource::Pool };
+        answer.routes.extend(pool.spec.routes.iter().flatten().map(of_pool));
+        self.subnets.extend(Cidr::parse(&pool.spec.subnet, &self.question.policy).ok().map(|subnet| (subnet, place)));
+    }
+
+    /// Gives each route of the pod to the first address whose subnet holds its gateway.
+    fn attach_routes(&self, routes: &[Route], nics: &mut [NicAnswer], remarks: &mut Vec<String>) {
+        for Route { dst, gw } in routes {
+            let holds = |subnet: &Cidr| gw.parse().is_ok_and(|gw| subnet.contains(gw));
+            match self.subnets.iter().find(|(subnet, _)| holds(subnet)) {
+                Some((_, (nic, family))) => {
+                    let route = RouteAnswer { dst: dst.clone(), gw: gw.clone(), from: RouteSource::Pod };
+                    nics[*nic].families[*family].routes.push(route);
+                }
+                None => remarks.push(format!("the route {dst} via {gw} of the pod is left out: no subnet of its addresses holds {gw}")),
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Why a pod gets these pools and these addresses.
+//!
+//! ```text
+//!   manifests, settings, CNI configuration ──► Question ──► the decision of core ──► ExplainReport
+//!                                                            + what an ADD would draw, in turn
+//!                                                            + words for each verdict
+//! ```
+//!
+//! The verb `explain` asks, and so do tests. Every decision is core's ([`select`], [`Asker::draw`]): what is told here in words is
+//! never decided here. Nothing is simulated and nothing is written.
+//!
+//! [`Asker::draw`]: ipam_core::spiderpool::select::Asker::draw
+
+mod add;
+mod detail;
+mod ladder;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipam_core::spiderpool::ranges::bad_entries;
+use ipam_core::spiderpool::select::{
+    Cluster, IpamConfig, NicSelection, Objects, Reason, Request, SelectError, Selection, Settings, select,
+};
+use ipam_core::spiderpool::{IPPoolSpec, Policy, ReservedIPSpec, SpiderEndpoint, SpiderIPPool};
+use ipam_reports::ExplainReport;
+use ipam_reports::explain::{NicAnswer, Refusal, Rejected};
+use ipam_reports::schema::ExplainSchema;
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::deviation::Profile;
+
+/// Everything that the answer depends on.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The objects that are known.
+    pub objects: Objects,
+    /// The SpiderEndpoint of the pod, if there is one.
+    pub endpoint: Option<SpiderEndpoint>,
+    /// The pod.
+    pub pod: Pod,
+    /// The node that it runs on.
+    pub node: String,
+    /// The NIC of the ADD.
+    pub nic: String,
+    /// The CNI configuration of the ADD.
+    pub cni: IpamConfig,
+    /// The addresses of the physical function behind the NIC.
+    pub master: Vec<IpAddr>,
+    /// The settings of the cluster.
+    pub settings: Settings,
+    /// The profile that was asked for.
+    pub profile: Profile,
+    /// The form of Spiderpool: that of the profile, or with deviations more or less.
+    pub policy: Policy,
+    /// Where the annotations of the pod and of its namespace stand, by their keys: `FILE:LINE:COLUMN`.
+    pub places: BTreeMap<String, String>,
+}
+
+impl Question {
+    /// The request as core takes it.
+    pub fn request(&self) -> Request<'_> {
+        let Self { pod, node, nic, cni, master, settings, policy, .. } = self;
+        Request { pod, node, nic, cni, master, settings, policy }
+    }
+
+    /// `namespace/name` of the pod.
+    pub fn pod_key(&self) -> String {
+        let meta = &self.pod.metadata;
+        format!("{}/{}", meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
+    }
+}
+
+/// The form of Spiderpool that a profile names.
+pub fn policy_of(profile: Profile) -> Policy {
+    match profile {
+        Profile::Hardened => Policy::hardened(),
+        Profile::Upstream => Policy::upstream(),
+    }
+}
+
+/// Explains.
+pub fn explain(question: &Question) -> ExplainReport {
+    let request = question.request();
+    let selection = select(&question.objects, &request);
+    let tiers = ladder::ladder(&question.objects, &request, &selection);
+    let mut nics: Vec<NicAnswer> = selection.nics.iter().map(|nic| nic_answer(question, &selection, nic)).collect();
+    let mut remarks = remarks(question, &selection);
+    let allocate_error = add::give(question, &selection, &mut nics, &mut remarks);
+    ExplainReport {
+        schema: ExplainSchema,
+        pod: question.pod_key(),
+        node: question.node.clone(),
+        nic: question.nic.clone(),
+        profile: profile_name(question.profile).to_owned(),
+        deviations: deviations(question),
+        tier: selection.tier.name().to_owned(),
+        tiers,
+        nameless: selection.nameless,
+        nics,
+        error: selection.error.as_ref().map(|error| refusal(question, error)),
+        allocate_error,
+        remarks,
+        warnings: warnings(question, &selection),
+    }
+}
+
+fn profile_name(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Hardened => "hardened",
+        Profile::Upstream => "upstream",
+    }
+}
+
+/// The deviations that are on, if they are not those of the profile.
+fn deviations(question: &Question) -> Option<Vec<String>> {
+    let mut policy = question.policy;
+    let mut is_on = |name| policy.switch(name).is_some_and(|on| *on);
+    let on = Policy::DEVIATIONS.iter().filter(|deviation| is_on(deviation.name)).map(|deviation| deviation.name.to_owned()).collect();
+    (question.policy != policy_of(question.profile)).then_some(on)
+}
+
+fn refusal(question: &Question, error: &SelectError) -> Refusal {
+    let place = error.annotation().and_then(|key| question.places.get(key)).cloned();
+    Refusal { class: error.class().to_owned(), message: error.to_string(), place }
+}
+
+/// What selection says of a NIC; nothing is drawn yet.
+fn nic_answer(question: &Question, selection: &Selection, nic: &NicSelection) -> NicAnswer {
+    let families = nic.families.iter().map(|family| {
+        let rejected = family.rejected().map(|(pool, reason)| Rejected {
+            pool: pool.to_owned(),
+            reason: reason.code().to_owned(),
+            detail: detail::of(question, selection, &nic.nic, family.family, pool, reason),
+        });
+        add::family_answer(question, &nic.nic, family, rejected.collect())
+    });
+    NicAnswer { nic: nic.nic.clone(), clean_gateway: nic.clean_gateway, families: families.collect() }
+}
+
+/// The name of a pool.
+fn name_of(pool: &SpiderIPPool) -> &str {
+    pool.metadata.name.as_deref().unwrap_or_default()
+}
+
+fn remarks(question: &Question, selection: &Selection) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for key in &selection.outdated {
+        remarks.push(format!(
+            "the annotation {key} of the namespace is outdated; write ipam.spidernet.io/default-ipv4-ippool or …-ipv6-ippool"
+        ));
+    }
+    if selection.unsettled {
+        remarks.push("an auto-created pool has not its size yet: an agent would wait for it, and take it as it is in the end".to_owned());
+    }
+    if let Some(endpoint) = &question.endpoint {
+        let status = endpoint.status.as_ref();
+        let current = status.map(|status| &status.current);
+        let same = current.is_some_and(|current| Some(&current.uid) == question.pod.metadata.uid.as_ref());
+        let holds: Vec<String> = current
+            .into_iter()
+            .flat_map(|current| &current.ips)
+            .map(|detail| {
+                let addresses = [&detail.ipv4, &detail.ipv6].into_iter().flatten().cloned().collect::<Vec<_>>();
+                format!("{} {}", detail.interface, addresses.join(" "))
+            })
+            .collect();
+        let whose = if same { "of this pod" } else { "of a predecessor of this pod" };
+        let then = if same { "a repeated ADD of a stateless pod is answered from it" } else { "a stateless pod's ADD deletes it first" };
+        remarks.push(format!("there is a SpiderEndpoint {whose} ({}); {then}, and what is explained is a first ADD", holds.join(", ")));
+    }
+    let rejects = |nic: &NicSelection| {
+        nic.families.iter().any(|family| family.rejected().any(|(_, reason)| matches!(reason, Reason::NodeName | Reason::NodeAffinity)))
+    };
+    if question.node.is_empty() && selection.nics.iter().any(rejects) {
+        remarks.push("the pod is on no node yet; --node NAME asks for one".to_owned());
+    }
+    remarks
+}
+
+/// What is wrong with the objects that were looked at: pools that were named, and reservations.
+fn warnings(question: &Question, selection: &Selection) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let families = selection.nics.iter().flat_map(|nic| &nic.families);
+    let named: BTreeSet<&str> = families.flat_map(|family| &family.candidates).map(|candidate| candidate.name.as_str()).collect();
+    for pool in named.into_iter().filter_map(|name| question.objects.pool(name)) {
+        for (field, error) in bad_entries(&pool.spec, &question.policy) {
+            warnings.push(format!("SpiderIPPool {}: {field}: {error}", name_of(&pool)));
+        }
+        if let Some(Err(error)) = pool.status.as_ref().map(|status| status.allocated_ips.parse()) {
+            warnings.push(format!("SpiderIPPool {}: status.allocatedIPs: {error}", name_of(&pool)));
+        }
+    }
+    for reserved in question.objects.reserved_ips.iter() {
+        let ReservedIPSpec { ip_version, ips } = reserved.spec.clone();
+        let entries = IPPoolSpec { ip_version, ips, ..IPPoolSpec::default() };
+        for (field, error) in bad_entries(&entries, &question.policy) {
+            warnings.push(format!("SpiderReservedIP {}: {field}: {error}", reserved.metadata.name.as_deref().unwrap_or_default()));
+        }
+    }
+    warnings
+}

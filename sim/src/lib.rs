@@ -19,6 +19,7 @@ pub mod input;
 pub mod kinds;
 pub mod meter;
 pub mod net;
+pub mod node;
 pub mod object;
 pub mod plan;
 pub mod record;

@@ -3,3 +3,4 @@
 //! Each is a process that whoever builds the world installs; it lives through its crashes by itself.
 
 pub mod garbage_collector;
+pub mod kubelet;

@@ -31,6 +31,7 @@ use slab::Slab;
 use crate::draw::{Concern, Draw};
 use crate::kinds::{KindId, Registry};
 use crate::net::{LinkDelays, Network};
+use crate::node::Nodes;
 use crate::object::Obj;
 use crate::recorder::Recorder;
 use crate::rt::{ProcessId, Rt};
@@ -113,6 +114,8 @@ pub struct Fabric {
     pub rt: Rt,
     /// The served types.
     pub registry: Arc<Registry>,
+    /// The container runtimes of the nodes, and the data plane.
+    pub nodes: Nodes,
     state: Mutex<State>,
     /// Told when a write point is reached.
     on_fault: Mutex<Option<FaultHook>>,
@@ -192,7 +195,8 @@ impl Fabric {
             backing_off: FxHashMap::default(),
             pending_server_crashes: Vec::new(),
         };
-        Arc::new(Self { rt, registry, state: Mutex::new(state), on_fault: Mutex::default(), calls: AtomicU64::new(0) })
+        let nodes = Nodes::default();
+        Arc::new(Self { rt, registry, nodes, state: Mutex::new(state), on_fault: Mutex::default(), calls: AtomicU64::new(0) })
     }
 
     /// A number for the next call of a client.

@@ -5,6 +5,7 @@
 
 pub mod byom;
 pub mod counter;
+mod pod_note;
 pub mod spiderpool;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,8 @@ use crate::story::About;
 use crate::trace::EventKind;
 use byom::PoolNote;
 use spiderpool::IpamNote;
+
+pub use pod_note::{AddFailure, PodNote};
 
 /// A workload of a plan: who works on the cluster.
 pub trait Work {
@@ -236,6 +239,8 @@ pub enum Note {
     Pool(PoolNote),
     /// Something about a Spiderpool agent.
     Ipam(IpamNote),
+    /// Something about a pod and its sandboxes on its node.
+    Pod(PodNote),
 }
 
 impl Note {
@@ -245,6 +250,7 @@ impl Note {
             Note::Counted { .. } | Note::LeftOpen | Note::RetriesExhausted => About::passing([]),
             Note::Pool(note) => note.about(),
             Note::Ipam(note) => note.about(),
+            Note::Pod(note) => note.about(),
         }
     }
 
@@ -256,6 +262,8 @@ impl Note {
             Note::RetriesExhausted => 2,
             Note::Pool(note) => note.word() << 2 | 3,
             Note::Ipam(note) => note.word() << 2 | 1,
+            // Never that of `RetriesExhausted`: the word of a pod's note is not 0.
+            Note::Pod(note) => note.word() << 2 | 2,
         }
     }
 }

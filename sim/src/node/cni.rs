@@ -1,0 +1,60 @@
+//! The CNI plugin of a node, as the container runtime sees it (K §5.3).
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_core::ObjectKey;
+use thiserror::Error;
+
+/// What a plugin is called for: one interface of one sandbox of a pod.
+///
+/// The identity of an attachment is the container and the interface; the pod's name and UID are arguments only (K §5.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// The sandbox (`CNI_CONTAINERID`): unique in a run.
+    pub container: Arc<str>,
+    /// The interface (`CNI_IFNAME`).
+    pub nic: Arc<str>,
+    /// `K8S_POD_NAMESPACE` and `K8S_POD_NAME`.
+    pub pod: ObjectKey,
+    /// `K8S_POD_UID`.
+    pub pod_uid: Arc<str>,
+    /// Whether there is a network namespace; without one `CNI_NETNS` is empty, as after a reboot.
+    pub netns: bool,
+}
+
+/// Why a call of a plugin failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CniError {
+    /// The plugin says no, or cannot reach its daemon.
+    #[error("{0}")]
+    Refused(Cow<'static, str>),
+    /// The plugin's process was killed before it could print a result. What it had asked for may still come true.
+    #[error("the plugin was killed")]
+    Killed,
+    /// The kubelet waited no longer than the limit of RunPodSandbox (K §5.1).
+    #[error("the sandbox was not ready in time")]
+    TimedOut,
+}
+
+/// A plugin and its daemon.
+///
+/// The runtime promises what K §5.3 does: ADD once for each attachment, no two calls for one container at the same time. DEL may come any
+/// number of times, without an ADD before it, and after the ADD of a successor (K131, K132).
+pub trait Cni: Send + Sync + 'static {
+    /// Sets an interface up. Returns its addresses, on which the sandbox answers from then on.
+    ///
+    /// Dropping the future is the death of the plugin's process: the daemon is not told and goes on with what it was asked for.
+    ///
+    /// # Errors
+    /// The sandbox has no network; the runtime calls DEL to clean up and tries again with another container.
+    fn add(&self, attachment: Attachment) -> impl Future<Output = Result<Vec<IpAddr>, CniError>> + Send;
+
+    /// Gives an interface up. Must end: if the daemon does not answer, with an error. Dropping the future is as in [`Cni::add`].
+    ///
+    /// # Errors
+    /// The runtime calls it again.
+    fn del(&self, attachment: Attachment) -> impl Future<Output = Result<(), CniError>> + Send;
+}

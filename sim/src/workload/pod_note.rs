@@ -1,0 +1,185 @@
+//! What the container runtimes and kubelets of the cluster say they did: the facts about sandboxes and their addresses (K §5).
+//!
+//! ```text
+//!  one sandbox:  SandboxStarted ─► AddAsked ─► Attached ─► DelAsked ─► DelDone ─► SandboxGone
+//!                      per interface └─► AddFailed ┘ answers on its addresses until DelDone or SandboxGone
+//! ```
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_core::ObjectKey;
+use ipam_core::byom::AddressKey;
+
+use crate::story::{About, Thing};
+
+/// What happened around a pod on its node. `sandbox` is a container ID, unique in a run. The process that says it is the node's kubelet,
+/// also for what happens while it is down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodNote {
+    /// The runtime has made a sandbox; it has no network yet.
+    SandboxStarted {
+        /// Its ID.
+        sandbox: Arc<str>,
+        /// Its pod.
+        pod: ObjectKey,
+        /// The pod's UID.
+        uid: Arc<str>,
+    },
+    /// The plugin is called with ADD; at most once for each interface of a sandbox (K132).
+    AddAsked {
+        /// Which sandbox.
+        sandbox: Arc<str>,
+        /// Which interface.
+        nic: Arc<str>,
+    },
+    /// ADD was answered in time and the interface is configured: from here on the sandbox answers on these addresses.
+    Attached {
+        /// Which sandbox.
+        sandbox: Arc<str>,
+        /// Which interface.
+        nic: Arc<str>,
+        /// Its addresses.
+        addresses: Arc<[IpAddr]>,
+    },
+    /// ADD failed, or was answered too late to count.
+    AddFailed {
+        /// Which sandbox.
+        sandbox: Arc<str>,
+        /// Which interface.
+        nic: Arc<str>,
+        /// Why.
+        why: AddFailure,
+    },
+    /// The plugin is called with DEL.
+    DelAsked {
+        /// Which sandbox.
+        sandbox: Arc<str>,
+        /// Which interface.
+        nic: Arc<str>,
+        /// Whether there is still a network namespace.
+        netns: bool,
+    },
+    /// DEL was answered. With success the sandbox does not answer on the interface's addresses any more.
+    DelDone {
+        /// Which sandbox.
+        sandbox: Arc<str>,
+        /// Which interface.
+        nic: Arc<str>,
+        /// Whether the plugin failed, so that it is called again.
+        failed: bool,
+    },
+    /// The network namespace of a sandbox is gone, with its interfaces: it answers on nothing any more. Also said when its host dies.
+    SandboxGone {
+        /// Which sandbox.
+        sandbox: Arc<str>,
+    },
+    /// The containers of a pod run.
+    PodRunning {
+        /// Which pod.
+        pod: ObjectKey,
+        /// Its UID.
+        uid: Arc<str>,
+        /// In which sandbox.
+        sandbox: Arc<str>,
+    },
+    /// The containers of a pod have stopped.
+    PodStopped {
+        /// Which pod.
+        pod: ObjectKey,
+        /// Its UID.
+        uid: Arc<str>,
+        /// In which sandbox.
+        sandbox: Arc<str>,
+    },
+}
+
+/// Why an ADD came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AddFailure {
+    /// The plugin said no.
+    Refused,
+    /// The plugin's process was killed; what it had asked for may still come true.
+    Killed,
+    /// The answer came after the kubelet had given the sandbox up.
+    TooLate,
+}
+
+impl PodNote {
+    /// See [`Note::about`](crate::workload::Note::about). The sandbox counts as the allocation.
+    pub(crate) fn about(&self) -> About {
+        let pod = |pod: &ObjectKey| Thing::Pod(pod.as_str().into());
+        match self {
+            PodNote::SandboxStarted { sandbox, pod: key, .. }
+            | PodNote::PodRunning { sandbox, pod: key, .. }
+            | PodNote::PodStopped { sandbox, pod: key, .. } => About::passing([Thing::allocation(sandbox), pod(key)]),
+            PodNote::AddAsked { sandbox, .. }
+            | PodNote::AddFailed { sandbox, .. }
+            | PodNote::DelAsked { sandbox, .. }
+            | PodNote::DelDone { sandbox, .. }
+            | PodNote::SandboxGone { sandbox } => About::passing([Thing::allocation(sandbox)]),
+            PodNote::Attached { sandbox, addresses, .. } => {
+                let addresses = addresses.iter().map(|&address| Thing::Address(AddressKey::Ip(address)));
+                About::passing([Thing::allocation(sandbox)].into_iter().chain(addresses).collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// What of the note enters the digest; never 0.
+    pub(crate) fn word(&self) -> u64 {
+        let text = |seed: u64, text: &str| text.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let of = |tag: u64, sandbox: &str, nic: &str| tag << 56 | text(text(0xcbf2_9ce4, sandbox), nic) >> 8;
+        match self {
+            PodNote::SandboxStarted { sandbox, uid, .. } => of(1, sandbox, uid),
+            PodNote::AddAsked { sandbox, nic } => of(2, sandbox, nic),
+            PodNote::Attached { sandbox, nic, addresses } => {
+                let address = |hash: u64, address: &IpAddr| match address {
+                    IpAddr::V4(v4) => hash.rotate_left(7) ^ u64::from(v4.to_bits()),
+                    IpAddr::V6(v6) => hash.rotate_left(7) ^ (v6.to_bits() >> 64) as u64 ^ v6.to_bits() as u64,
+                };
+                of(3, sandbox, nic) ^ addresses.iter().fold(0, address) >> 8
+            }
+            PodNote::AddFailed { sandbox, nic, why } => of(4, sandbox, nic) ^ *why as u64,
+            PodNote::DelAsked { sandbox, nic, netns } => of(5, sandbox, nic) ^ u64::from(*netns),
+            PodNote::DelDone { sandbox, nic, failed } => of(6, sandbox, nic) ^ u64::from(*failed),
+            PodNote::SandboxGone { sandbox } => of(7, sandbox, ""),
+            PodNote::PodRunning { sandbox, .. } => of(8, sandbox, ""),
+            PodNote::PodStopped { sandbox, .. } => of(9, sandbox, ""),
+        }
+    }
+}
+
+impl fmt::Display for PodNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PodNote::SandboxStarted { sandbox, pod, uid } => write!(f, "makes sandbox {sandbox} for pod {pod} ({uid})"),
+            PodNote::AddAsked { sandbox, nic } => write!(f, "calls ADD for {nic} of {sandbox}"),
+            PodNote::Attached { sandbox, nic, addresses } => {
+                write!(f, "{nic} of {sandbox} answers on")?;
+                for (position, address) in addresses.iter().enumerate() {
+                    write!(f, "{} {address}", if position == 0 { "" } else { "," })?;
+                }
+                Ok(())
+            }
+            PodNote::AddFailed { sandbox, nic, why } => {
+                let why = match why {
+                    AddFailure::Refused => "fails",
+                    AddFailure::Killed => "is killed",
+                    AddFailure::TooLate => "ends too late",
+                };
+                write!(f, "ADD for {nic} of {sandbox} {why}")
+            }
+            PodNote::DelAsked { sandbox, nic, netns } => {
+                write!(f, "calls DEL for {nic} of {sandbox}{}", if *netns { "" } else { ", which has no network namespace" })
+            }
+            PodNote::DelDone { sandbox, nic, failed } => {
+                write!(f, "DEL for {nic} of {sandbox} {}", if *failed { "fails" } else { "is done" })
+            }
+            PodNote::SandboxGone { sandbox } => write!(f, "sandbox {sandbox} is gone"),
+            PodNote::PodRunning { pod, sandbox, .. } => write!(f, "runs pod {pod} in {sandbox}"),
+            PodNote::PodStopped { pod, sandbox, .. } => write!(f, "has stopped pod {pod} in {sandbox}"),
+        }
+    }
+}

@@ -2,4 +2,4 @@
 
 mod note;
 
-pub use note::{Cause, Given, How, IpamNote, Opinion, Refusal};
+pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};

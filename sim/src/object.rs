@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use ipam_core::Object;
+use ipam_core::{Object, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
@@ -74,6 +74,13 @@ pub fn make_mut(object: &mut Obj) -> &mut dyn AnyObject {
         *object = object.deep_copy();
     }
     Arc::get_mut(object).unwrap_or_else(|| unreachable!("a fresh copy is not shared"))
+}
+
+/// The key under which an object is stored. A missing name counts as empty.
+pub fn key_of(object: &Obj) -> ObjectKey {
+    let meta = object.meta();
+    let name = meta.name.as_deref().unwrap_or("");
+    meta.namespace.as_deref().map_or_else(|| ObjectKey::cluster(name), |namespace| ObjectKey::namespaced(namespace, name))
 }
 
 /// The resourceVersion, or an empty text.

@@ -116,7 +116,7 @@ struct World<'a> {
 
 impl<'a> World<'a> {
     fn build(rt: &Rt, plan: &'a Plan, stage: &Stage, wish: Wish) -> Self {
-        let claims = Claims::new(&Context { rt, plan });
+        let claims = Claims::new(&Context { rt, plan, registry: &stage.registry });
         let mut recorder = Recorder::new(claims, wish.recording);
         recorder.pool = plan.workload.work().pool().map(|key| PoolMeter::new(key, stage.registry.id::<PoolConfigMap>()));
         let config = ClusterConfig { seed: plan.seed, knobs: plan.cluster.knobs, links: plan.cluster.links, delays: plan.cluster.delays };
@@ -131,6 +131,10 @@ impl<'a> World<'a> {
         }
         let work = plan.workload.work();
         work.preload(&fabric, plan);
+        if fabric.recorder(|recorder| recorder.claims.want_beginning()) {
+            let objects = fabric.dump();
+            fabric.recorder(|recorder| recorder.claims.begin(&objects));
+        }
         for number in 0..plan.cluster.api_servers {
             let host = rt.add_host(&host_name(number));
             fabric.add_server(rt.add_process(host, &server_name(number)));

@@ -7,8 +7,11 @@ use ipam_reports::Seconds;
 use ipam_reports::finding::{Kind, Violation};
 
 use super::findings::Findings;
-use super::pool::{PoolClaim, View};
+use super::pool::{self, PoolClaim};
+use super::spiderpool::{self, IpamClaim};
 use super::{ALL, Claim, ClaimDef, ClaimName, Context, Make};
+use crate::kinds::KindId;
+use crate::object::{Obj, key_of};
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest, Outcome};
@@ -36,14 +39,16 @@ struct Watching {
 enum Judge {
     Events(Box<dyn Claim>),
     Pool(Box<dyn PoolClaim>),
+    Ipam(Box<dyn IpamClaim>),
 }
 
 impl Watching {
     /// What is still missing.
-    fn pending(&self, pool: Option<&View>) -> Option<String> {
+    fn pending(&self, pool: Option<&pool::View>, ipam: Option<&spiderpool::View>) -> Option<String> {
         match &self.judge {
             Judge::Events(claim) => claim.pending(),
             Judge::Pool(claim) => claim.pending(pool?),
+            Judge::Ipam(claim) => claim.pending(ipam?),
         }
     }
 }
@@ -55,7 +60,9 @@ pub struct Claims {
     interest: Interest,
     pub(super) findings: Findings,
     /// What the claims about a pool know of it, if there are such.
-    pool: Option<Box<View>>,
+    pool: Option<Box<pool::View>>,
+    /// What the claims about Spiderpool know of it, if there are such.
+    ipam: Option<Box<spiderpool::View>>,
     /// Who is down or cut off for good.
     lost: Vec<String>,
     /// The last error of each process: when, what it had asked, how that ended.
@@ -80,9 +87,26 @@ impl Claims {
             match def.make {
                 Make::Events(make) => claims.watch_events(def, bound, make(context)),
                 Make::Pool(make) => claims.watch_pool(def, bound, make(), context.rt, &out_of_reach),
+                Make::Ipam(make) => {
+                    let view = || Box::new(spiderpool::View::new(context.rt, context.registry, out_of_reach.clone()));
+                    claims.watch_ipam(def, bound, make(), view);
+                }
             }
         }
         claims
+    }
+
+    /// Whether [`begin`](Self::begin) has to be told what there is when the run begins.
+    pub fn want_beginning(&self) -> bool {
+        self.ipam.is_some()
+    }
+
+    /// These objects are there when the run begins.
+    pub fn begin(&mut self, objects: &[(KindId, Obj)]) {
+        let Some(view) = &mut self.ipam else { return };
+        for (kind, object) in objects {
+            view.begin(*kind, &key_of(object), object);
+        }
     }
 
     fn watch_events(&mut self, def: &'static ClaimDef, bound: Option<SimTime>, claim: Box<dyn Claim>) {
@@ -97,8 +121,19 @@ impl Claims {
         rt: &Rt,
         out_of_reach: &OutOfReach,
     ) {
-        self.pool.get_or_insert_with(|| Box::new(View::new(rt, out_of_reach.clone())));
-        self.watch(Watching { def, interest: View::INTEREST, bound, judge: Judge::Pool(claim) });
+        self.pool.get_or_insert_with(|| Box::new(pool::View::new(rt, out_of_reach.clone())));
+        self.watch(Watching { def, interest: pool::View::INTEREST, bound, judge: Judge::Pool(claim) });
+    }
+
+    fn watch_ipam(
+        &mut self,
+        def: &'static ClaimDef,
+        bound: Option<SimTime>,
+        claim: Box<dyn IpamClaim>,
+        view: impl FnOnce() -> Box<spiderpool::View>,
+    ) {
+        self.ipam.get_or_insert_with(view);
+        self.watch(Watching { def, interest: spiderpool::View::INTEREST, bound, judge: Judge::Ipam(claim) });
     }
 
     fn watch(&mut self, watching: Watching) {
@@ -126,13 +161,18 @@ impl Claims {
             self.errors.insert(client, (event.at, verb, outcome));
         }
         let pool = self.pool.as_deref_mut().and_then(|view| view.see(event).map(|seen| (seen, &*view)));
+        let ipam = self.ipam.as_deref_mut().and_then(|view| view.see(event));
         for (index, watching) in self.watching.iter_mut().enumerate() {
             self.findings.current = index;
-            match (&mut watching.judge, &pool) {
-                (Judge::Events(claim), _) if watching.interest.meets(kind) => claim.observe(event, &mut self.findings),
-                (Judge::Pool(claim), Some((seen, view))) => claim.observe(seen, view, &mut self.findings),
+            match (&mut watching.judge, &pool, ipam.as_ref().zip(self.ipam.as_deref())) {
+                (Judge::Events(claim), ..) if watching.interest.meets(kind) => claim.observe(event, &mut self.findings),
+                (Judge::Pool(claim), Some((seen, view)), _) => claim.observe(seen, view, &mut self.findings),
+                (Judge::Ipam(claim), _, Some((seen, view))) => claim.observe(seen, view, &mut self.findings),
                 _ => {}
             }
+        }
+        if let (Some(seen), Some(view)) = (ipam, &mut self.ipam) {
+            view.settle(&seen);
         }
     }
 
@@ -147,8 +187,11 @@ impl Claims {
     /// Judges the `eventually` claims whose bound is `now`.
     pub fn judge_bounds(&mut self, now: SimTime) {
         self.findings.at = now;
+        if let Some(view) = &mut self.ipam {
+            view.tick(now);
+        }
         for (index, watching) in self.watching.iter().enumerate().filter(|(_, watching)| watching.bound == Some(now)) {
-            if let Some(missing) = watching.pending(self.pool.as_deref()) {
+            if let Some(missing) = watching.pending(self.pool.as_deref(), self.ipam.as_deref()) {
                 self.findings.current = index;
                 let reasons = self.reasons();
                 self.findings.violated(|| [vec![missing], reasons].concat());
@@ -177,8 +220,19 @@ impl Claims {
     pub(super) fn of_pool(def: &'static ClaimDef, rt: &Rt) -> Self {
         let mut claims = Self::default();
         match def.make {
-            Make::Events(_) => panic!("{} is no claim about a pool", def.name),
             Make::Pool(make) => claims.watch_pool(def, None, make(), rt, &OutOfReach::default()),
+            Make::Events(_) | Make::Ipam(_) => panic!("{} is no claim about a pool", def.name),
+        }
+        claims
+    }
+
+    /// One claim about Spiderpool, for its tests.
+    #[cfg(test)]
+    pub(super) fn of_spiderpool(def: &'static ClaimDef, view: spiderpool::View) -> Self {
+        let mut claims = Self::default();
+        match def.make {
+            Make::Ipam(make) => claims.watch_ipam(def, None, make(), || Box::new(view)),
+            Make::Events(_) | Make::Pool(_) => panic!("{} is no claim about Spiderpool", def.name),
         }
         claims
     }
@@ -186,7 +240,7 @@ impl Claims {
     /// What claims still miss now, for their tests.
     #[cfg(test)]
     pub(super) fn pending(&self) -> Vec<String> {
-        self.watching.iter().filter_map(|watching| watching.pending(self.pool.as_deref())).collect()
+        self.watching.iter().filter_map(|watching| watching.pending(self.pool.as_deref(), self.ipam.as_deref())).collect()
     }
 
     /// The `always` claims, and whether each looked at something that could have been false.

@@ -1,13 +1,14 @@
 //! Claims: what must be true of a run, checked at the event that could break it.
 //!
 //! A claim observes typed events and never reaches into an actor. To add one: a row in [`ALL`] and a type that
-//! implements [`Claim`] in its own file. Claims about the BYOM pool share a view of it: see `pool`.
+//! implements [`Claim`] in its own file. Claims about the BYOM pool share a view of it: see `pool`; so do those about Spiderpool.
 
 mod basic;
 mod claims;
 mod counter;
 mod findings;
 mod pool;
+mod spiderpool;
 
 use std::fmt;
 
@@ -15,13 +16,16 @@ use ipam_reports::finding::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::kinds::Registry;
 use crate::plan::Plan;
 use crate::rt::Rt;
 use crate::trace::{Event, Interest};
 use pool::PoolClaim;
+use spiderpool::IpamClaim;
 
 pub use claims::Claims;
 pub use findings::Findings;
+pub use spiderpool::oracle;
 
 /// What a claim can do.
 pub trait Claim: Send {
@@ -43,6 +47,8 @@ pub struct Context<'a> {
     pub rt: &'a Rt,
     /// The plan.
     pub plan: &'a Plan,
+    /// The types that the cluster serves.
+    pub registry: &'a Registry,
 }
 
 /// A claim of the catalogue.
@@ -58,7 +64,7 @@ pub struct ClaimDef {
     make: Make,
 }
 
-use Make::{Events, Pool};
+use Make::{Events, Ipam, Pool};
 
 /// How a claim is made.
 enum Make {
@@ -66,6 +72,8 @@ enum Make {
     Events(fn(&Context<'_>) -> Box<dyn Claim>),
     /// One that sees what they mean for a pool.
     Pool(fn() -> Box<dyn PoolClaim>),
+    /// One that sees what they mean for Spiderpool's allocation.
+    Ipam(fn() -> Box<dyn IpamClaim>),
 }
 
 /// The catalogue.
@@ -321,6 +329,223 @@ pub const ALL: &[ClaimDef] = &[
         about: "an address is given after more than one VM was tried while one does not answer",
         reference: Some("B W15"),
         make: Pool(|| Box::new(pool::Sight::DeadVmSkipped)),
+    },
+    ClaimDef {
+        name: "no-address-has-two-live-sandboxes",
+        kind: Kind::Always,
+        about: "no sandbox is attached with an address on which another live sandbox answers",
+        reference: Some("A S1"),
+        make: Ipam(|| Box::new(spiderpool::OneSandbox)),
+    },
+    ClaimDef {
+        name: "no-address-is-recorded-twice",
+        kind: Kind::Always,
+        about: "no pool records an address that another pool has a record of",
+        reference: Some("A S2"),
+        make: Ipam(|| Box::new(spiderpool::RecordedOnce)),
+    },
+    ClaimDef {
+        name: "answered-addresses-are-recorded",
+        kind: Kind::Always,
+        about: "each address of an answer is recorded in its pool under the pod's name and UID",
+        reference: Some("A S3"),
+        make: Ipam(|| Box::new(spiderpool::AnswersAreRecorded)),
+    },
+    ClaimDef {
+        name: "answer-endpoint-and-record-agree",
+        kind: Kind::Always,
+        about: "when a request is answered, sandbox, record and endpoint have the same UID, and the endpoint names the address",
+        reference: Some("A S4"),
+        make: Ipam(|| Box::new(spiderpool::ThreeAgree)),
+    },
+    ClaimDef {
+        name: "addresses-come-from-their-pool",
+        kind: Kind::Always,
+        about: "an address that is recorded is in the pool's ips and not in its excludeIPs",
+        reference: Some("A S5"),
+        make: Ipam(|| Box::new(spiderpool::FromItsPool)),
+    },
+    ClaimDef {
+        name: "reserved-addresses-are-not-given",
+        kind: Kind::Always,
+        about: "no agent records an address that it had been told is reserved before it read the pool",
+        reference: Some("A S6"),
+        make: Ipam(|| Box::new(spiderpool::NotReserved)),
+    },
+    ClaimDef {
+        name: "selection-follows-the-rules",
+        kind: Kind::Always,
+        about: "which pools an agent selects is what an independent reading of the rules says",
+        reference: Some("A S7"),
+        make: Ipam(|| Box::new(spiderpool::AsTheRulesSay)),
+    },
+    ClaimDef {
+        name: "better-pools-come-first",
+        kind: Kind::Always,
+        about: "pools are ranked as the rules say, and nothing is taken from one while a better one has not failed",
+        reference: Some("A S8"),
+        make: Ipam(|| Box::new(spiderpool::BestPoolFirst)),
+    },
+    ClaimDef {
+        name: "records-leave-only-for-their-own-uid",
+        kind: Kind::Always,
+        about: "an agent removes a record only for the UID in it, of a pod that is not alive or lost its claim",
+        reference: Some("A S9"),
+        make: Ipam(|| Box::new(spiderpool::OwnUidOnly)),
+    },
+    ClaimDef {
+        name: "static-pods-keep-their-addresses",
+        kind: Kind::Always,
+        about: "a pod of a StatefulSet or a VM has the addresses of its predecessor while its place and its pools stay",
+        reference: Some("A S10"),
+        make: Ipam(|| Box::new(spiderpool::KeptAddresses)),
+    },
+    ClaimDef {
+        name: "counts-equal-records",
+        kind: Kind::Always,
+        about: "an agent that adds or removes records leaves allocatedIPCount as their number",
+        reference: Some("A S11"),
+        make: Ipam(|| Box::new(spiderpool::CountsAreRight)),
+    },
+    ClaimDef {
+        name: "total-counts-come-right",
+        kind: Kind::Eventually,
+        about: "totalIPCount of every pool is the number of its addresses",
+        reference: Some("A S11"),
+        make: Ipam(|| Box::new(spiderpool::TotalsComeRight)),
+    },
+    ClaimDef {
+        name: "pools-and-endpoints-outlive-their-records",
+        kind: Kind::Always,
+        about: "no pool vanishes while it has records, and no endpoint while its addresses are recorded for it",
+        reference: Some("A S14"),
+        make: Ipam(|| Box::new(spiderpool::RecordsComeFirst)),
+    },
+    ClaimDef {
+        name: "nics-have-distinct-addresses",
+        kind: Kind::Always,
+        about: "no two NICs of a pod are given, or answer on, one address",
+        reference: Some("A S15"),
+        make: Ipam(|| Box::new(spiderpool::DistinctAddresses)),
+    },
+    ClaimDef {
+        name: "asking-again-gives-the-same-address",
+        kind: Kind::Always,
+        about: "whoever asks again for a NIC is given the same addresses unless they were released",
+        reference: Some("A S16"),
+        make: Ipam(|| Box::new(spiderpool::SameAnswer)),
+    },
+    ClaimDef {
+        name: "deletes-touch-nobody-else",
+        kind: Kind::Always,
+        about: "a DEL releases addresses of the UID that it names and of no other",
+        reference: Some("A S17"),
+        make: Ipam(|| Box::new(spiderpool::OwnAddressesOnly)),
+    },
+    ClaimDef {
+        name: "dead-pods-get-no-address",
+        kind: Kind::Always,
+        about: "no agent records an address for a pod that it had been shown to be dead before it was asked",
+        reference: Some("A S18"),
+        make: Ipam(|| Box::new(spiderpool::OnlyTheLiving)),
+    },
+    ClaimDef {
+        name: "pods-get-addresses",
+        kind: Kind::Eventually,
+        about: "every pod that is alive, bound and can be served has a live sandbox with an address",
+        reference: Some("A L1"),
+        make: Ipam(|| Box::new(spiderpool::PodsGetAddresses)),
+    },
+    ClaimDef {
+        name: "records-equal-endpoints",
+        kind: Kind::Eventually,
+        about: "the records of every pod that exists are the addresses of its endpoint",
+        reference: Some("A L3"),
+        make: Ipam(|| Box::new(spiderpool::EndpointsNameAll)),
+    },
+    ClaimDef {
+        name: "empty-terminating-pools-disappear",
+        kind: Kind::Eventually,
+        about: "no pool is terminating that has no record",
+        reference: Some("A L4"),
+        make: Ipam(|| Box::new(spiderpool::EmptyPoolsGo)),
+    },
+    ClaimDef {
+        name: "waiting-requests-get-their-turn",
+        kind: Kind::Eventually,
+        about: "no request waits for its pools for more than 30 s",
+        reference: Some("A L7"),
+        make: Ipam(|| Box::new(spiderpool::EverybodysTurn)),
+    },
+    ClaimDef {
+        name: "an-address-changes-hands",
+        kind: Kind::Sometimes,
+        about: "an address that one pod had is recorded for another",
+        reference: Some("A S9"),
+        make: Ipam(|| Box::new(spiderpool::ChangesHands::default())),
+    },
+    ClaimDef {
+        name: "a-static-address-is-kept",
+        kind: Kind::Sometimes,
+        about: "a pod is given the address of its predecessor of the same place",
+        reference: Some("A S10"),
+        make: Ipam(|| Box::new(spiderpool::Sight::KeptOverRestart)),
+    },
+    ClaimDef {
+        name: "agents-conflict",
+        kind: Kind::Sometimes,
+        about: "an agent writes a pool and is refused because it changed since it was read",
+        reference: Some("A §5.4"),
+        make: Ipam(|| Box::new(spiderpool::Sight::PoolConflict)),
+    },
+    ClaimDef {
+        name: "a-later-pool-serves",
+        kind: Kind::Sometimes,
+        about: "a pool has no address to give, and another one gives one",
+        reference: Some("A §5.4"),
+        make: Ipam(|| Box::new(spiderpool::Sight::LaterPoolServes)),
+    },
+    ClaimDef {
+        name: "a-delete-comes-late",
+        kind: Kind::Reachable,
+        about: "a DEL for a pod comes after its successor of the same name was given an address",
+        reference: Some("A W7"),
+        make: Ipam(|| Box::new(spiderpool::Sight::LateDelete)),
+    },
+    ClaimDef {
+        name: "an-add-is-rolled-back",
+        kind: Kind::Reachable,
+        about: "a request that fails takes back what it recorded",
+        reference: Some("A W3"),
+        make: Ipam(|| Box::new(spiderpool::Sight::RolledBack)),
+    },
+    ClaimDef {
+        name: "an-endpoint-answers",
+        kind: Kind::Reachable,
+        about: "a request is answered with what the pod has already",
+        reference: Some("A §5.3"),
+        make: Ipam(|| Box::new(spiderpool::Sight::Existing)),
+    },
+    ClaimDef {
+        name: "an-answer-has-both-families",
+        kind: Kind::Reachable,
+        about: "a NIC is given an IPv4 and an IPv6 address",
+        reference: Some("A §2.5"),
+        make: Ipam(|| Box::new(spiderpool::Sight::DualStack)),
+    },
+    ClaimDef {
+        name: "an-answer-has-several-nics",
+        kind: Kind::Reachable,
+        about: "a request is answered with the addresses of several NICs",
+        reference: Some("A §2.4"),
+        make: Ipam(|| Box::new(spiderpool::Sight::SeveralNics)),
+    },
+    ClaimDef {
+        name: "an-outside-conflict-is-found",
+        kind: Kind::Reachable,
+        about: "an address is given up because somebody outside uses it",
+        reference: Some("A W17"),
+        make: Ipam(|| Box::new(spiderpool::Sight::OutsideConflict)),
     },
 ];
 

@@ -17,10 +17,11 @@ use ipam_core::ObjectKey;
 use ipam_core::byom::AddressKey;
 use ipam_reports::replay::TraceLine;
 
-use super::index::{Index, key_of};
+use super::index::Index;
 use super::subject::Subject;
 use super::thing::{Spelled, Thing};
 use crate::kinds::KindId;
+use crate::object::key_of;
 use crate::record::What;
 use crate::rt::ProcessId;
 use crate::trace::FaultChange;

@@ -9,7 +9,7 @@ use ipam_reports::replay::Because;
 use super::objects::touches;
 use super::thing::{About, Stage, Thing, Touch};
 use crate::kinds::KindId;
-use crate::object::{Obj, resource_version};
+use crate::object::{Obj, key_of, resource_version};
 use crate::record::{Narrator, Record, What};
 use crate::rt::ProcessId;
 use crate::trace::{FaultChange, Outcome, ProcessChange};
@@ -82,13 +82,6 @@ pub struct Index<'a> {
 
 fn because(event: usize, how: impl Into<String>) -> Because {
     Because { event: event as u64, how: how.into() }
-}
-
-/// The key under which an object is stored.
-pub(super) fn key_of(object: &Obj) -> ObjectKey {
-    let meta = object.meta();
-    let name = meta.name.as_deref().unwrap_or("");
-    meta.namespace.as_deref().map_or_else(|| ObjectKey::cluster(name), |namespace| ObjectKey::namespaced(namespace, name))
 }
 
 fn revision(object: &Obj) -> Option<u64> {

@@ -11,9 +11,9 @@ use ipam_reports::timeline::{Call, Ending, Event, FaultSpan, Lane, Mark, ObjectH
 use ipam_reports::{Seconds, human};
 
 use super::history::histories;
-use super::index::{Index, key_of};
+use super::index::Index;
 use crate::kinds::KindId;
-use crate::object::resource_version;
+use crate::object::{key_of, resource_version};
 use crate::record::{Record, What};
 use crate::rt::ProcessId;
 use crate::time::SimTime;

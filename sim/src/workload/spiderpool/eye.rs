@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 use ipam_core::spiderpool::ipam::{self, IpamError, Observer, PoolError, Step};
 use ipam_core::spiderpool::select::SelectError;
 
-use super::note::{Cause, Given, How, IpamNote, Opinion, Refusal};
+use super::note::{Cause, Given, How, InOrder, IpamNote, Refusal};
+use crate::claim::oracle;
 use crate::cluster::Fabric;
 use crate::rt::ProcessId;
 use crate::workload::{Note, note};
@@ -34,10 +35,8 @@ impl Observer for Eye {
             Step::Selected { request, asked, cluster, controller, selection } => IpamNote::Selected {
                 uid: request.pod_uid.clone(),
                 nic: request.nic.clone(),
-                opinion: {
-                    let _ = (asked, cluster, controller, selection);
-                    Opinion::Agrees
-                },
+                opinion: oracle::opinion(cluster, asked, controller, selection),
+                order: InOrder::of(selection),
             },
             Step::PoolTried { uid, nic, pool, result, .. } => IpamNote::Tried {
                 uid: uid.into(),
@@ -112,7 +111,7 @@ fn cause(cause: ipam::Cause) -> Cause {
         ipam::Cause::PoolChange => Cause::PoolChange,
         ipam::Cause::Conflict => Cause::Conflict,
         ipam::Cause::RollBack | ipam::Cause::Superseded => Cause::RollBack,
-        ipam::Cause::ForgottenNamesake => Cause::Predecessor,
+        ipam::Cause::Marked => Cause::Predecessor,
     }
 }
 
@@ -144,6 +143,6 @@ fn refused_by_pool(error: &PoolError) -> Refusal {
         PoolError::RetriesExhausted { .. } => Refusal::RetriesExhausted,
         PoolError::OutOfTime => Refusal::OutOfTime,
         PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } | PoolError::Overlaps(_) => Refusal::Blocked,
-        PoolError::Api(_) => Refusal::Api,
+        PoolError::Api(_) | PoolError::Unsettled(_) => Refusal::Api,
     }
 }

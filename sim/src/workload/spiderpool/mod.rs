@@ -33,6 +33,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::actor::controller_manager::{self, Controller, Set};
 use crate::actor::kubelet::{self, Behaviour, KubeletConfig};
+use crate::actor::scheduler;
 use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan};
@@ -42,7 +43,7 @@ use site::{Node, Site};
 
 pub use adopt::Adopted;
 pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
-pub use note::{Cause, Given, How, IpamNote, Opinion, Refusal};
+pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
 pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, PoolPlan, Reserve,
     RollOutApp, ScaleApp, Unreserve,
@@ -91,7 +92,7 @@ impl Work for SpiderPlan {
     }
 
     fn process_names(&self) -> Vec<String> {
-        let shared = [PEOPLE, controller_manager::NAME].map(str::to_owned);
+        let shared = [PEOPLE, controller_manager::NAME, scheduler::NAME].map(str::to_owned);
         let controllers = (0..self.controllers).map(plan::controller_name);
         shared.into_iter().chain(self.agents()).chain(self.kubelets()).chain(controllers).collect()
     }
@@ -131,7 +132,7 @@ impl Work for SpiderPlan {
 
     fn stake(&self, _: &[Op]) -> Stake {
         let controllers = (0..self.controllers).map(plan::controller_name);
-        let shared = [controller_manager::NAME].map(str::to_owned);
+        let shared = [controller_manager::NAME, scheduler::NAME].map(str::to_owned);
         let resources =
             ["pods", "spiderippools", "spiderendpoints", "spiderreservedips", "namespaces", "nodes", "statefulsets", "replicasets"];
         Stake {
@@ -185,6 +186,7 @@ impl Work for SpiderPlan {
             nodes: nodes.collect(),
         });
         controller_manager::install(fabric, plan.seed, Set::of(self.controllers_of_kubernetes()).collecting::<SpiderEndpoint>());
+        scheduler::install(fabric, plan.seed);
         for (number, node) in site.nodes.iter().enumerate() {
             let process = node.agent;
             live(&site, fabric, process, move |site, fabric| agent::run(site, fabric, number, process));

@@ -11,6 +11,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_core::spiderpool::SpiderIPPool;
+use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_core::spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
+
 use crate::story::{About, Thing};
 
 /// What happened in an agent. The process that says it is that of the event. `pod` is `NAMESPACE/NAME`, `uid` that of the pod in
@@ -36,6 +40,8 @@ pub enum IpamNote {
         nic: Arc<str>,
         /// What the other reading says.
         opinion: Opinion,
+        /// The pools that can serve each NIC and family, in the order in which they are to be tried; none if nothing was selected.
+        order: Arc<[InOrder]>,
     },
     /// A pool was asked for an address (A §5.4).
     Tried {
@@ -136,6 +142,40 @@ pub struct Given {
     pub pool: Arc<str>,
     /// The address.
     pub address: IpAddr,
+}
+
+/// The pools that can serve one NIC and family.
+#[derive(Clone, Debug)]
+pub struct InOrder {
+    /// The NIC, as selection names it.
+    pub nic: Arc<str>,
+    /// The family.
+    pub family: IpVersion,
+    /// The pools, the one to be tried first in front (A §4; equal ones as the user lists them).
+    pub pools: Vec<Arc<SpiderIPPool>>,
+    /// How many others were named that have no address to give.
+    pub full: usize,
+}
+
+impl InOrder {
+    /// What of a selection says who is to be tried when.
+    pub fn of(selection: &Selection) -> Arc<[Self]> {
+        if selection.error.is_some() {
+            return Arc::new([]);
+        }
+        let full = |reason: Reason| matches!(reason, Reason::Excluded | Reason::Reserved | Reason::Exhausted);
+        let of_nic = |nic: &NicSelection| {
+            let name: Arc<str> = nic.nic.as_str().into();
+            let of = move |family: &FamilySelection| Self {
+                nic: name.clone(),
+                family: family.family,
+                pools: family.order.iter().flatten().cloned().collect(),
+                full: family.rejected().filter(|(_, reason)| full(*reason)).count(),
+            };
+            nic.families.iter().map(of).collect::<Vec<_>>()
+        };
+        selection.nics.iter().flat_map(of_nic).collect()
+    }
 }
 
 /// What an independent reading of the rules says of a choice of pools.

@@ -1,0 +1,51 @@
+//! A S17: a DEL takes what is its own.
+
+use super::view::{Seen, View};
+use super::{Findings, IpamClaim, violated};
+use crate::workload::spiderpool::{Cause, IpamNote};
+
+/// A DEL that names a UID releases addresses of that UID and of no other, and no write of an agent removes the record of a UID while
+/// it has announced only the release of another one for that address.
+///
+/// Broken by `del-adopts-current-uid`. It does not see a DEL without a UID.
+pub(in super::super) struct OwnAddressesOnly;
+
+impl IpamClaim for OwnAddressesOnly {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match *seen {
+            Seen::Ipam(process, IpamNote::ReleaseBegun { uid, asked, cause: Cause::Del, what, .. }) if !asked.is_empty() => {
+                findings.judged();
+                if uid != asked {
+                    findings.violated(|| {
+                        let by = view.name(process);
+                        let mut lines =
+                            vec![format!("{by} is to release what {} has, and releases what {} has", view.pod_of(asked), view.pod_of(uid))];
+                        lines.extend(what.iter().map(|(pool, address)| view.story_of(pool, *address)));
+                        lines
+                    });
+                }
+            }
+            Seen::Pool(ref change) if change.by_agent => {
+                for edit in change.edits.iter().filter(|edit| edit.after.is_none()) {
+                    let Some((address, before)) = edit.taken() else { continue };
+                    findings.judged();
+                    let own = |uid: &str| {
+                        let mut releases = view.ledger.releases(uid).iter();
+                        releases.any(|release| release.said.by == change.said.by && release.covers(&change.pool, address))
+                    };
+                    if own(&before.pod_uid) {
+                        continue;
+                    }
+                    let mut others = view.ledger.releases_of(&change.pool, address);
+                    if let Some((uid, _)) = others.find(|(_, release)| release.said.by == change.said.by && release.ended.is_none()) {
+                        violated(findings, view.changes.touched(address), || {
+                            let line = format!("the release for {} removes {address} of {}", view.pod_of(uid), view.pod_of(&before.pod_uid));
+                            vec![line, view.story_of_write(change), view.story_of(&change.pool, address)]
+                        });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! To which Multus network a NIC is attached (A §3 rule 9).
+
+use ipam_core::spiderpool::names::{ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS};
+
+use super::Asked;
+use super::text::items;
+
+/// A network by namespace and name, and the interface that it asks for.
+type Element = ((String, String), Option<String>);
+
+impl Asked<'_> {
+    /// The namespace and the name of a NIC's network.
+    pub(super) fn network(&self, nic: &str, nameless: bool) -> Option<(String, String)> {
+        let position: Option<usize> = if nameless { nic.parse().ok() } else { None };
+        let settings = self.request.settings;
+        if nic == "eth0" || position == Some(0) {
+            let named = self.annotation(ANNOTATION_MULTUS_DEFAULT_NETWORK).filter(|text| !text.is_empty());
+            let text = named.or(settings.multus_cluster_network.as_deref()).filter(|text| !text.is_empty())?;
+            return elements(text, &settings.agent_namespace)?.into_iter().next().map(|(network, _)| network);
+        }
+        let text = self.annotation(ANNOTATION_MULTUS_NETWORKS).filter(|text| !text.is_empty())?;
+        let elements = elements(text, self.request.pod.metadata.namespace.as_deref().unwrap_or_default())?;
+        let is_it = |(at, (_, interface)): &(usize, Element)| match (position, interface) {
+            (Some(position), _) => at + 1 == position,
+            (None, Some(interface)) => interface == nic,
+            (None, None) => nic == format!("net{}", at + 1),
+        };
+        elements.into_iter().enumerate().find(is_it).map(|(_, (network, _))| network)
+    }
+
+    /// The value of an annotation of the pod.
+    pub(super) fn annotation(&self, key: &str) -> Option<&str> {
+        self.request.pod.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+}
+
+/// A list of networks, as JSON or as `namespace/name@interface` with commas between; one that is wrong makes all wrong.
+fn elements(text: &str, namespace: &str) -> Option<Vec<Element>> {
+    let network = |given: &str, name: &str| (if given.is_empty() { namespace } else { given }.to_owned(), name.to_owned());
+    let some = |interface: &str| Some(interface.to_owned()).filter(|interface| !interface.is_empty());
+    if text.contains(['[', '{', '"']) {
+        let element = |item: super::text::Item| {
+            let interface = [item.text("interface"), item.text("interfaceRequest")].into_iter().collect::<Result<Vec<_>, _>>().ok()?;
+            let interface = interface.iter().find_map(|interface| some(interface));
+            Some((network(&item.text("namespace").ok()?, &item.text("name").ok()?), interface))
+        };
+        return items(text).ok()?.into_iter().map(element).collect();
+    }
+    let element = |text: &str| {
+        let (rest, interface) = text.trim().split_once('@').unwrap_or((text.trim(), ""));
+        let (given, name) = rest.split_once('/').unwrap_or(("", rest));
+        let fine = !name.contains('/') && !interface.contains('@') && interface.len() <= 15;
+        fine.then(|| (network(given.trim(), name.trim()), some(interface.trim())))
+    };
+    text.split(',').map(element).collect()
+}

@@ -1,0 +1,25 @@
+//! A L7: everybody gets a turn.
+
+use std::time::Duration;
+
+use super::view::{Seen, View};
+use super::{Findings, IpamClaim, told};
+
+/// Whoever has waited for so long does not get its turn any more: its caller waits 100 s in all (A §10), and others need a fraction
+/// of a second each.
+const LONG: Duration = Duration::from_secs(30);
+
+/// In the end no request waits for its pools for more than 30 s.
+///
+/// Broken by a limiter that forgets somebody. It does not see a request that others overtake for less than that.
+pub(in super::super) struct EverybodysTurn;
+
+impl IpamClaim for EverybodysTurn {
+    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
+
+    fn pending(&self, view: &View) -> Option<String> {
+        let waiting = view.agents.waiting().filter(|(_, since)| view.at >= *since + LONG);
+        let within_reach = waiting.filter(|(process, _)| !view.out_of_reach.names.contains(&*view.name(*process)));
+        told("requests wait for their turn", within_reach.map(|(process, since)| format!("one of {} since {since}", view.name(process))).collect())
+    }
+}

@@ -1,0 +1,105 @@
+//! What people do to the cluster: that some of it excuses, and some of it changes what pods may have.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_core::spiderpool::names::FINALIZER;
+use ipam_core::{FxHashMap, FxHashSet};
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::endpoints::{EndpointChange, addresses_of};
+use super::pools::PoolChange;
+
+/// What people did.
+#[derive(Debug, Default)]
+pub(in super::super) struct Changes {
+    /// The addresses whose records, or whose endpoint's entries, a person made, changed or removed.
+    addresses: FxHashSet<IpAddr>,
+    /// The pools from which a person took the finalizer.
+    pools: FxHashSet<Arc<str>>,
+    /// The endpoints that a person changed, `NAMESPACE/NAME`.
+    endpoints: FxHashSet<Arc<str>>,
+    /// For each namespace the moment of its last change that matters to selection.
+    namespaces: FxHashMap<Arc<str>, u64>,
+    /// For each node the same.
+    nodes: FxHashMap<Arc<str>, u64>,
+}
+
+/// The names of processes that are part of the cluster begin with one of these.
+const SYSTEM: [&str; 8] =
+    ["kubelet", "scheduler", "controller-manager", "spiderpool-", "apiserver-", "kube-", "node-lifecycle", "garbage-collector"];
+
+/// Whether a process of this name is a part of the cluster, not somebody's hands.
+pub(super) fn is_system(name: &str) -> bool {
+    SYSTEM.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether the finalizer of Spiderpool was there and is not any more.
+fn loses_finalizer(before: Option<&ObjectMeta>, after: Option<&ObjectMeta>) -> bool {
+    let has = |meta: Option<&ObjectMeta>| meta.is_some_and(|meta| meta.finalizers.iter().flatten().any(|name| name == FINALIZER));
+    has(before) && !has(after)
+}
+
+impl Changes {
+    /// Whether the record or the endpoint's entry of an address was ever touched by hand.
+    pub(in super::super) fn touched(&self, address: IpAddr) -> bool {
+        self.addresses.contains(&address)
+    }
+
+    /// Whether a person took the finalizer from a pool.
+    pub(in super::super) fn touched_pool(&self, pool: &str) -> bool {
+        self.pools.contains(pool)
+    }
+
+    /// Whether a person changed an endpoint.
+    pub(in super::super) fn touched_endpoint(&self, key: &str) -> bool {
+        self.endpoints.contains(key)
+    }
+
+    /// Whether a namespace, or a node, changed after `moment` in what selection looks at.
+    pub(in super::super) fn since(&self, moment: u64, namespace: &str, node: Option<&str>) -> bool {
+        let later = |changed: Option<&u64>| changed.is_some_and(|changed| *changed > moment);
+        later(self.namespaces.get(namespace)) || node.is_some_and(|node| later(self.nodes.get(node)))
+    }
+
+    pub(super) fn see_pool(&mut self, change: &PoolChange) {
+        if !change.by_hand {
+            return;
+        }
+        self.addresses.extend(change.edits.iter().filter_map(|edit| edit.key.address()));
+        let [before, after] = [&change.before, &change.after].map(|object| object.as_ref().map(|object| &object.metadata));
+        if loses_finalizer(before, after) {
+            self.pools.insert(change.pool.clone());
+        }
+    }
+
+    pub(super) fn see_endpoint(&mut self, change: &EndpointChange) {
+        if !change.by_hand {
+            return;
+        }
+        let [before, after] = [&change.before, &change.after].map(Option::as_deref);
+        let same_status = before.and_then(|object| object.status.as_ref()) == after.and_then(|object| object.status.as_ref());
+        if same_status && !loses_finalizer(before.map(|object| &object.metadata), after.map(|object| &object.metadata)) {
+            return;
+        }
+        self.endpoints.insert(change.key.clone());
+        for object in [before, after].into_iter().flatten() {
+            self.addresses.extend(addresses_of(object).map(|(.., address)| address));
+        }
+    }
+
+    pub(super) fn see_namespace(&mut self, name: &str, moment: u64, before: Option<&Namespace>, after: Option<&Namespace>) {
+        let [before, after] = [before, after].map(|object| object.map(|object| (&object.metadata.annotations, &object.metadata.labels)));
+        if before != after {
+            self.namespaces.insert(name.into(), moment);
+        }
+    }
+
+    pub(super) fn see_node(&mut self, name: &str, moment: u64, before: Option<&Node>, after: Option<&Node>) {
+        let [before, after] = [before, after].map(|object| object.map(|object| &object.metadata.labels));
+        if before != after {
+            self.nodes.insert(name.into(), moment);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Reserved addresses, now and before: an agent that has not seen the last change reserves what it knows.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_core::FxHashMap;
+use ipam_core::spiderpool::ranges::{IpSet, parse_range};
+use ipam_core::spiderpool::{Policy, SpiderReservedIP};
+
+/// What an object reserved from a revision on.
+#[derive(Debug)]
+struct Era {
+    revision: u64,
+    /// Nothing if it was gone, terminating or unreadable.
+    set: Arc<IpSet>,
+}
+
+/// All reservations.
+#[derive(Debug, Default)]
+pub(in super::super) struct Reservations {
+    by_name: FxHashMap<Arc<str>, Vec<Era>>,
+    /// The moment of the last change; 0 = none in this run.
+    pub(in super::super) changed: u64,
+}
+
+impl Reservations {
+    /// Whether nothing was ever reserved.
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Whether whoever has seen every change up to revision `seen` knows that an address is reserved, however much more it has seen.
+    pub(in super::super) fn is_surely_reserved(&self, address: IpAddr, seen: u64) -> bool {
+        self.by_name.values().any(|eras| {
+            let known = eras.iter().rposition(|era| era.revision <= seen);
+            known.is_some_and(|known| eras[known..].iter().all(|era| era.set.contains(address)))
+        })
+    }
+
+    /// All that is reserved now. Linear: for whoever judges the end of a run.
+    pub(in super::super) fn now(&self) -> IpSet {
+        let sets = self.by_name.values().filter_map(|eras| eras.last());
+        sets.fold(IpSet::default(), |all, era| all.union(&era.set))
+    }
+
+    /// Takes in a version of an object, `None` if it is gone. Revision 0 = it was there when the run began.
+    pub(super) fn see(&mut self, name: &str, revision: u64, moment: u64, object: Option<&SpiderReservedIP>) {
+        let set = Arc::new(object.map(reserved_by).unwrap_or_default());
+        self.changed = moment;
+        match self.by_name.get_mut(name) {
+            Some(eras) => eras.push(Era { revision, set }),
+            None => drop(self.by_name.insert(name.into(), vec![Era { revision, set }])),
+        }
+    }
+}
+
+/// What an object reserves (A §1.2); what cannot be read reserves nothing.
+fn reserved_by(object: &SpiderReservedIP) -> IpSet {
+    let Some(version) = object.spec.ip_version.filter(|_| object.metadata.deletion_timestamp.is_none()) else { return IpSet::default() };
+    let texts = object.spec.ips.iter().flatten();
+    texts.filter_map(|text| parse_range(text, version, &Policy::hardened()).ok()).collect()
+}

@@ -92,6 +92,16 @@ pub struct Policy {
     /// `stateful-conflict-released`: a batch release without the flag is not asked whether conflicting addresses are to be released at
     /// all (A §7.3).
     pub stateful_conflict_released: bool,
+    /// `static-by-kind-only`: a DEL takes any endpoint whose owner is of a kind StatefulSet for that of a pod of an apps/v1 StatefulSet
+    /// (A §6.1, W31).
+    pub static_by_kind_only: bool,
+    /// `pod-operations-overlap`: two requests about one pod run side by side, as when the caller of the first gave up.
+    pub pod_operations_overlap: bool,
+    /// `unfenced-own-record`: a record of the pod that no endpoint names is answered as it is, although a write that takes it away
+    /// may still be under way (K075).
+    pub unfenced_own_record: bool,
+    /// `reads-once`: a read that failed for lack of an answer fails the operation.
+    pub reads_once: bool,
     /// `random-clean-gateway`: the gateway is left out or not as the family says that is ready first (A §14.31).
     pub random_clean_gateway: bool,
     /// `missing-pool-keeps-endpoint`: a DEL fails for ever once a pool of the endpoint is gone (A W16).
@@ -138,6 +148,10 @@ impl Policy {
         "late-endpoint-create-fails" true late_endpoint_create_fails;
         "unrecorded-answer" true unrecorded_answer;
         "stateful-conflict-released" true stateful_conflict_released;
+        "static-by-kind-only" true static_by_kind_only;
+        "pod-operations-overlap" true pod_operations_overlap;
+        "unfenced-own-record" true unfenced_own_record;
+        "reads-once" true reads_once;
         "random-clean-gateway" true random_clean_gateway;
         "missing-pool-keeps-endpoint" true missing_pool_keeps_endpoint;
     };

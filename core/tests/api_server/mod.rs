@@ -59,6 +59,8 @@ pub(crate) struct World {
     script: Arc<Mutex<Option<Script>>>,
     delayed: Arc<Mutex<Vec<Delayed>>>,
     log: Arc<Mutex<Vec<String>>>,
+    /// How many requests had no end.
+    endless: Arc<Mutex<u32>>,
 }
 
 impl fmt::Debug for World {
@@ -231,6 +233,11 @@ impl World {
         std::mem::take(&mut self.log.lock().unwrap())
     }
 
+    /// How many requests had no end.
+    pub(crate) fn endless(&self) -> u32 {
+        *self.endless.lock().unwrap()
+    }
+
     /// A state that no longer changes.
     pub(crate) fn frozen(&self) -> World {
         World { db: Arc::new(Mutex::new(self.db.lock().unwrap().clone())), ..World::default() }
@@ -279,6 +286,7 @@ impl Client for World {
         let status = matches!(call, Call::Update { subresource: Some(_), .. });
         let name = format!("{} {}{}", call.verb(), kind::<K>(), if status { "/status" } else { "" });
         self.log.lock().unwrap().push(name.clone());
+        *self.endless.lock().unwrap() += u32::from(request.timeout.is_none());
         let script = self.script.lock().unwrap().take();
         let deed = match script {
             Some(mut script) => {

@@ -200,6 +200,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 return self.fail(error, ledger).await;
             }
             self.op.pause(rounds).await;
+            // What was seen of the pod is older than what will be seen of the endpoint.
+            self.pod_is_live = false;
             endpoint = match self.op.get::<SpiderEndpoint>(&self.key).await {
                 Ok(endpoint) => endpoint,
                 Err(_) if unknown => {

@@ -29,7 +29,12 @@ pub struct Agent<C, V, K, O = ()> {
     pub(super) caches: K,
     pub(super) observer: O,
     pub(super) config: Arc<AgentConfig>,
+    /// Turns at pools.
     pub(super) limiter: Limiter,
+    /// Turns at pods.
+    pub(super) pods: Limiter,
+    /// When the process started.
+    pub(super) began: Duration,
     pub(super) failures: FailureCache,
     pub(super) addresses: AddressBook,
 }
@@ -43,6 +48,8 @@ impl<C: Clone, V: Clone, K: Clone, O: Clone> Clone for Agent<C, V, K, O> {
             observer: self.observer.clone(),
             config: self.config.clone(),
             limiter: self.limiter.clone(),
+            pods: self.pods.clone(),
+            began: self.began,
             failures: self.failures.clone(),
             addresses: self.addresses.clone(),
         }
@@ -59,8 +66,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     /// An agent that has just started and remembers nothing.
     pub fn new(client: C, env: V, caches: K, observer: O, config: AgentConfig) -> Self {
         let limiter = Limiter::new(config.settings.queue_length, config.policy.limiter_overtakes);
+        let (pods, began) = (Limiter::new(usize::MAX, false), env.monotonic());
         let (failures, addresses) = (FailureCache::default(), AddressBook::default());
-        Self { client, env, caches, observer, config: Arc::new(config), limiter, failures, addresses }
+        Self { client, env, caches, observer, config: Arc::new(config), limiter, pods, began, failures, addresses }
     }
 
     /// When an operation ends whose caller gives up at `deadline`.
@@ -92,7 +100,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
         let deadline = self.end(request.deadline).filter(|_| !self.config.policy.limiter_ignores_deadline);
         let op = Op::new(self, deadline);
         let mut uid: Arc<str> = "".into();
-        let result = op.add(request, &mut uid).await;
+        let result = match op.turn(&request.pod).await {
+            Ok(_turn) => op.add(request, &mut uid).await,
+            Err(error) => Err(error),
+        };
         let took = self.env.monotonic().saturating_sub(began);
         self.observer.observe(Step::AddEnded { request, uid: &uid, result: result.as_ref(), effort: &op.effort(), took });
         result
@@ -106,7 +117,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
         let began = self.env.monotonic();
         self.observer.observe(Step::DelBegun { request });
         let mut op = Op::new(self, self.end(request.deadline));
-        let result = op.del(request).await;
+        let result = match op.turn(&request.pod).await {
+            Ok(_turn) => op.del(request).await,
+            Err(error) => Err(error),
+        };
         let took = self.env.monotonic().saturating_sub(began);
         self.observer.observe(Step::DelEnded { request, result: result.as_ref().copied(), effort: &op.effort(), took });
         result
@@ -120,7 +134,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
         let began = self.env.monotonic();
         self.observer.observe(Step::BatchBegun { request });
         let op = Op::new(self, self.end(request.deadline));
-        let result = op.release_ips(request).await;
+        let result = match op.turn(&request.pod).await {
+            Ok(_turn) => op.release_ips(request).await,
+            Err(error) => Err(error),
+        };
         let took = self.env.monotonic().saturating_sub(began);
         self.observer.observe(Step::BatchEnded { request, result: result.as_ref().copied(), effort: &op.effort(), took });
         result

@@ -20,7 +20,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::answer::DelOutcome;
 use super::caches::Caches;
 use super::drawn::stored;
-use super::endpoints::{entries, is_terminating, may_pass, uid_of};
+use super::endpoints::{entries, goes_with_pod, is_terminating, may_pass, uid_of};
 use super::error::IpamError;
 use super::observer::{Cause, Observer};
 use super::op::Op;
@@ -51,7 +51,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             Some(_) if policy.del_adopts_current_uid || request.pod_uid.is_empty() => pod_uid.into(),
             _ => request.pod_uid.clone(),
         };
-        if let Some(pod) = &pod {
+        if let Some(pod) = pod.as_ref().filter(|_| is_of_pod || policy.del_adopts_current_uid) {
             let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0).saturating_sub(5).max(5);
             let end = self.agent.env.monotonic() + Duration::from_secs(grace.unsigned_abs());
             self.deadline = Some(self.deadline.map_or(end, |deadline| deadline.min(end)));
@@ -80,15 +80,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let failed = |error| IpamError::Endpoint { endpoint: key.clone(), error };
         let endpoint = self.get::<SpiderEndpoint>(&key).await.map_err(failed)?;
         let Some(mut endpoint) = endpoint else {
-            self.release_leftovers(&key, uid, by_pod.unwrap_or(Keeper::Nobody), &[]).await?;
+            self.release_leftovers(&key, uid, by_pod.unwrap_or(Keeper::Nobody)).await?;
             return Ok(DelOutcome::NoEndpoint);
         };
-        let keeper = Keeper::of_endpoint(&endpoint, settings);
+        // An endpoint that goes with its pod keeps nothing for another, whatever the kind of its owner is called.
+        let keeper = match Keeper::of_endpoint(&endpoint, settings) {
+            _ if goes_with_pod(&endpoint) && !policy.static_by_kind_only => Keeper::Nobody,
+            keeper => keeper,
+        };
         let is_ours = uid_of(&endpoint) == &**uid;
         let has_nic = entries(&endpoint).iter().any(|entry| *entry.interface == *request.nic || entry.interface.is_empty());
         // D7 before D5: whatever the endpoint of another pod says, this DEL is not about it.
         if !policy.mark_before_uid_check && !is_ours {
-            self.release_leftovers(&key, uid, keeper, &entries_of(&endpoint)).await?;
+            self.release_leftovers(&key, uid, keeper).await?;
             return Ok(DelOutcome::NotOurs);
         }
         // D5 and D6.
@@ -102,7 +106,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                     Some(marked) => endpoint = marked,
                     None if policy.mark_before_uid_check => {}
                     None => {
-                        self.release_leftovers(&key, uid, Keeper::Nobody, &entries_of(&endpoint)).await?;
+                        self.take_back(&key, uid, Cause::Del, &entries_of(&endpoint)).await?;
+                        self.release_leftovers(&key, uid, Keeper::Nobody).await?;
                         return Ok(DelOutcome::Released);
                     }
                 }
@@ -167,20 +172,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         Ok(what)
     }
 
-    /// Takes back what no endpoint names, unless the pod's place is kept: then the next pod of the name will have it.
-    async fn release_leftovers(
-        &self,
-        key: &ObjectKey,
-        uid: &Arc<str>,
-        keeper: Keeper,
-        named: &[(Arc<str>, IpAddr)],
-    ) -> Result<(), IpamError> {
+    /// Takes back what is recorded for a pod that has no endpoint of its own, unless the pod's place is kept: then the next pod of
+    /// the name will have it.
+    async fn release_leftovers(&self, key: &ObjectKey, uid: &Arc<str>, keeper: Keeper) -> Result<(), IpamError> {
         if self.policy().partial_failure_keeps_records {
             return Ok(());
         }
-        let leftovers = self.leftovers(uid).await?;
-        let known: BTreeSet<_> = named.iter().collect();
-        let what: Vec<_> = distinct(leftovers).into_iter().filter(|one| !known.contains(one)).collect();
+        let what = distinct(self.leftovers(uid).await?);
         if what.is_empty() || (keeper != Keeper::Nobody && self.keeps(keeper, key).await?) {
             return Ok(());
         }

@@ -39,12 +39,12 @@ pub enum PoolError {
     /// The request outlived its deadline.
     #[error("the request is out of time")]
     OutOfTime,
+    /// The pod that asks was gone, or another one, before its predecessor's record was made over to it.
+    #[error("the pod is not what it was: {0}")]
+    Replaced(String),
     /// A write of the pool had an unknown outcome to the end: the pool may hold the record, or hold it soon.
     #[error("it is not known whether the address was recorded: {0}")]
     Unsettled(ApiError),
-    /// Younger than a pool that it shares addresses with: nothing is served from it until one of them is gone (W18).
-    #[error("the pool shares addresses with IPPool {0}, which is older")]
-    Overlaps(String),
     /// The API server said no, or nothing.
     #[error(transparent)]
     Api(ApiError),

@@ -17,7 +17,7 @@ use super::pool_decide::Ask;
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::ranges::IpVersion;
-use crate::spiderpool::select::{FamilySelection, SelectError, Selection, is_alive, select_for, tries};
+use crate::spiderpool::select::{FamilySelection, NicSelection, SelectError, Selection, is_alive, select_for, tries};
 use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint, SpiderIPPool};
 
 /// One NIC and family that is to get an address.
@@ -41,7 +41,9 @@ fn name_of(pool: &SpiderIPPool) -> Arc<str> {
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// A8: the pools. Auto pools that are not there yet, or have not their size, are waited for (A §2.2).
-    async fn selection(&self) -> Result<Selection, IpamError> {
+    ///
+    /// That the pools of a NIC are full does not matter if it `has` its addresses.
+    async fn selection(&self, has: &(impl Fn(usize, &str) -> bool + Sync)) -> Result<Selection, IpamError> {
         let agent = self.op.agent;
         let mut left = agent.config.settings.subnet_pool_retries;
         loop {
@@ -54,7 +56,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             };
             let waits = matches!(selection.error, Some(SelectError::SubnetNoAutoPool { .. } | SelectError::SubnetReconcileFailed { .. }));
             if !(waits || selection.unsettled) || left <= 1 || self.op.is_late() {
-                return Ok(selection.into_result()?);
+                let mut nics = selection.nics.iter().enumerate();
+                let serves = |(place, nic): (usize, &NicSelection)| {
+                    has(place, &nic.nic) || nic.families.iter().all(|family| !family.order.is_empty())
+                };
+                let served = matches!(selection.error, Some(SelectError::AllFiltered { .. })) && nics.all(serves);
+                return if served { Ok(selection) } else { Ok(selection.into_result()?) };
             }
             left -= 1;
             agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
@@ -62,20 +69,23 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// The pod is alive, at this time of asking.
-    async fn confirm(&mut self) -> Result<(), IpamError> {
+    pub(super) async fn confirm(&mut self) -> Result<(), IpamError> {
         if self.pod_is_live || self.policy().liveness_from_cache || self.policy().uid_from_cached_pod {
             return Ok(());
         }
+        self.check_alive().await?;
+        self.pod_is_live = true;
+        Ok(())
+    }
+
+    /// Reads the pod: it is alive, and this one.
+    pub(super) async fn check_alive(&self) -> Result<(), IpamError> {
         let live = self.op.live_pod(&self.request.pod).await?.ok_or_else(|| IpamError::MissingPod(self.request.pod.clone()))?;
         if live.metadata.uid.as_deref() != Some(&*self.uid) {
             let found = live.metadata.uid.clone().unwrap_or_default();
             return Err(IpamError::Replaced { pod: self.request.pod.clone(), wanted: self.uid.clone(), found });
         }
-        if !is_alive(&live) {
-            return Err(SelectError::DeadPod.into());
-        }
-        self.pod_is_live = true;
-        Ok(())
+        if is_alive(&live) { Ok(()) } else { Err(SelectError::DeadPod.into()) }
     }
 
     /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes
@@ -93,8 +103,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         order
     }
 
+    /// Whether a write may be under way that takes records of this pod away: that of a roll-back whose end is not known, or of this
+    /// process before it was restarted.
+    fn may_be_withdrawn(&self, pool: &Arc<str>) -> bool {
+        let agent = self.op.agent;
+        let young = agent.env.monotonic().saturating_sub(agent.began) < agent.config.settings.late_commit;
+        young || agent.failures.of(&self.uid).iter().any(|drawn| drawn.pool == *pool)
+    }
+
     /// One task of A10.
-    async fn draw(&self, draw: &Draw<'_>, avoided: &[IpAddr]) -> Drew {
+    async fn draw(&self, draw: &Draw<'_>, avoided: &[IpAddr], mine: &[IpAddr]) -> Drew {
         let policy = self.policy();
         let nic = draw.nic;
         if policy.failure_cache_unchecked {
@@ -107,9 +125,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
-        let ask = Ask { key: self.key.as_str(), uid: &self.uid, nic, max_records, avoided, policy };
+        let key = self.key.as_str();
         let mut failure = Failure { nic: nic.to_owned(), family: draw.family, pools: Vec::new() };
         for (pool, _) in &draw.pools {
+            let is_sure = policy.unfenced_own_record || policy.one_record_per_pod || !self.may_be_withdrawn(pool);
+            let sure = (!is_sure).then_some(mine);
+            let ask = Ask { key, uid: &self.uid, nic, max_records, avoided, sure, policy };
             let changed = self.op.allocate(pool, draw.family, ask, draw.clean_gateway).await;
             let (uid, family, attempts) = (&*self.uid, draw.family, changed.attempts);
             let result = changed.result.as_ref().map(|(drawn, _)| drawn.address);
@@ -138,14 +159,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         ledger: &mut Ledger,
     ) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
-        let selection = self.selection().await?;
-        self.confirm().await?;
+        let nameless = self.nameless;
         let has = |place: usize, nic: &str| {
-            inheritance.kept.iter().any(|(at, entry)| if self.nameless { *at == place } else { entry.interface == nic })
+            !policy.answer_not_as_stored
+                && inheritance.kept.iter().any(|(at, entry)| if nameless { *at == place } else { entry.interface == nic })
         };
+        let selection = self.selection(&has).await?;
+        self.confirm().await?;
         let mut draws = Vec::new();
         for (place, nic) in selection.nics.iter().enumerate() {
-            if policy.answer_not_as_stored || !has(place, &nic.nic) {
+            if !has(place, &nic.nic) {
                 for family in &nic.families {
                     let pools = self.order(&nic.nic, family);
                     draws.push(Draw { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
@@ -197,7 +220,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if self.op.is_late() {
             return Err(IpamError::OutOfTime);
         }
-        let results = join_all(draws.iter().map(|draw| self.draw(draw, avoided)).collect()).await;
+        let cached = self.op.agent.caches.pod(&self.request.pod);
+        if !self.policy().uid_from_cached_pod
+            && cached.is_some_and(|pod| pod.metadata.uid.as_deref() == Some(&*self.uid) && !is_alive(&pod))
+        {
+            return Err(SelectError::DeadPod.into());
+        }
+        let mine: Vec<IpAddr> = ledger.recorded.iter().map(|drawn| drawn.address.addr()).collect();
+        let results = join_all(draws.iter().map(|draw| self.draw(draw, avoided, &mine)).collect()).await;
         drop(tickets);
         let (mut drawn, mut failures) = (Vec::new(), Vec::new());
         for result in results {

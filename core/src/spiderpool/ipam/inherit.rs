@@ -13,7 +13,7 @@ use super::error::{IpamError, PoolError};
 use super::join::join_all;
 use super::observer::{Cause, Observer, Step};
 use super::op::of_pool;
-use super::pool_decide::{Heir, Heirloom};
+use super::pool_decide::{Fate, Heir, Heirloom};
 use super::release::by_pool;
 use super::validity::Keeper;
 use crate::client::Client;
@@ -162,8 +162,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Uses the addresses of an endpoint again: the answer, if they serve the NIC; what is kept in any case.
-    pub(super) async fn reuse(&self, endpoint: &SpiderEndpoint, inheritance: &mut Inheritance) -> Result<Option<AddAnswer>, Setback> {
-        let policy = self.policy();
+    pub(super) async fn reuse(&mut self, endpoint: &SpiderEndpoint, inheritance: &mut Inheritance) -> Result<Option<AddAnswer>, Setback> {
+        let policy = *self.policy();
         let own = self.standing(endpoint) == Standing::Own;
         let serves = |entry: &IPAllocationDetail| *entry.interface == *self.request.nic || entry.interface.is_empty();
         let known = entries(endpoint);
@@ -185,7 +185,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             inheritance.kept = keep(inheritance);
         }
         if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
-            let lost = self.reown_all(&inheritance.kept).await?;
+            if !own {
+                self.confirm().await?;
+            }
+            let lost = self.reown_all(&inheritance.kept, uid_of(endpoint)).await?;
             inheritance.given_up.extend(lost);
             inheritance.kept = keep(inheritance);
         }
@@ -225,7 +228,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Makes the records of entries over to this pod; the places of those of which one could not be had (RO1).
-    async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)]) -> Result<Vec<usize>, IpamError> {
+    async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)], gone: &str) -> Result<Vec<usize>, IpamError> {
         let policy = self.policy();
         let of_entry = |(place, entry): &(usize, IPAllocationDetail)| {
             let (place, nic) = (*place, self.nic_of(*place, entry));
@@ -242,14 +245,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Err(IpamError::OutOfTime);
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
-        let heir = Heir { key: self.key.as_str(), uid: &self.uid, max_records, policy };
+        let gone = (!policy.uid_from_cached_pod).then_some(gone);
+        let heir = Heir { key: self.key.as_str(), uid: &self.uid, gone, max_records, policy };
         let results = join_all(pools.iter().map(|(pool, heirlooms)| self.reown_of(pool, heir, heirlooms)).collect()).await;
         let mut lost = Vec::new();
         let mut failed = None;
         for ((pool, heirlooms), result) in pools.iter().zip(results) {
             let places = heirlooms.iter().map(|(place, _)| *place);
             match result {
-                Ok(kept) => lost.extend(places.zip(kept).filter(|(_, kept)| !kept).map(|(place, _)| place)),
+                Ok(fates) => lost.extend(places.zip(fates).filter(|(_, fate)| *fate != Fate::Kept).map(|(place, _)| place)),
                 Err(PoolError::NotFound) if !policy.foreign_record_blocks => lost.extend(places),
                 Err(error) => failed = failed.or(Some(of_pool(pool)(error))),
             }
@@ -257,10 +261,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         failed.map_or(Ok(lost), Err)
     }
 
-    async fn reown_of(&self, pool: &Arc<str>, heir: Heir<'_>, heirlooms: &[(usize, Heirloom)]) -> Result<Vec<bool>, PoolError> {
+    async fn reown_of(&self, pool: &Arc<str>, heir: Heir<'_>, heirlooms: &[(usize, Heirloom)]) -> Result<Vec<Fate>, PoolError> {
         let heirlooms: Vec<Heirloom> = heirlooms.iter().map(|(_, heirloom)| heirloom.clone()).collect();
         let addresses: Vec<IpAddr> = heirlooms.iter().map(|heirloom| heirloom.ip).collect();
-        let result = self.op.reown(pool, heir, &heirlooms).await;
+        let mut result = self.op.reown(pool, heir, &heirlooms).await;
+        // A third pod of the name: whichever it was, this one is alive after its record was read, so that one is gone.
+        while let Ok(fates) = &result
+            && let Some(third) = fates.iter().find_map(|fate| if let Fate::Of(uid) = fate { Some(uid.clone()) } else { None })
+        {
+            self.check_alive().await.map_err(|error| PoolError::Replaced(error.to_string()))?;
+            result = self.op.reown(pool, Heir { gone: Some(&third), ..heir }, &heirlooms).await;
+        }
         let step = result.as_ref().map(drop);
         self.op.observe(Step::Reowned { pod: &self.key, uid: &self.uid, pool, addresses: &addresses, result: step });
         result

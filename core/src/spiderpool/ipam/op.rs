@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::agent::Agent;
 use super::caches::Caches;
+use super::endpoints::may_pass;
 use super::error::{IpamError, PoolError};
 use super::limiter::{Refused, Tickets};
 use super::observer::{Effort, Observer, Step};
@@ -93,10 +94,17 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
 
     /// The most recent state; `None` = there is none.
     pub(super) async fn get<T: Object>(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ApiError> {
-        match self.object(Call::Get { key: key.clone(), resource_version: None }).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
+        let mut tries = 0;
+        loop {
+            match self.object(Call::Get { key: key.clone(), resource_version: None }).await {
+                Ok(object) => return Ok(Some(object)),
+                Err(error) if error.is_not_found() => return Ok(None),
+                Err(error) if self.policy().reads_once || tries >= 3 || self.is_late() || !may_pass(&error) => return Err(error),
+                Err(_) => {
+                    tries += 1;
+                    self.pause(tries).await;
+                }
+            }
         }
     }
 
@@ -149,6 +157,15 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
                 })
             }
         }
+    }
+
+    /// Waits for the turn of this pod: an earlier request about it may still be under way although its caller gave up.
+    pub(super) async fn turn(&self, pod: &ObjectKey) -> Result<Option<Tickets>, IpamError> {
+        if self.policy().pod_operations_overlap {
+            return Ok(None);
+        }
+        let turn = self.agent.pods.take(&self.agent.env, &[pod.as_str().into()], self.deadline).await;
+        turn.map(Some).map_err(|_| IpamError::OutOfTime)
     }
 
     /// How long to sleep before a request is tried again whose outcome is unknown: growing, up to a second.

@@ -27,6 +27,8 @@ pub(super) struct Ask<'a> {
     pub(super) max_records: u64,
     /// Addresses that do not work for this pod.
     pub(super) avoided: &'a [IpAddr],
+    /// Own records that are sure to stay, because the asker made them just now; `None` = all are.
+    pub(super) sure: Option<&'a [IpAddr]>,
     pub(super) policy: &'a Policy,
 }
 
@@ -67,8 +69,9 @@ fn record(ask: &Ask<'_>) -> PoolIPAllocation {
 
 /// Gives an address: the one that is recorded for this pod and NIC, else the first free one.
 ///
-/// An own record on an address that does not work for the pod makes way for a new one in the same write. An own record that
-/// names no NIC, as upstream writes them, is made this NIC's.
+/// An own record on an address that does not work for the pod makes way for a new one in the same write, and so does one that a
+/// late write may take away: the pool has another version then, so that the late write comes to nothing (K070, K075). An own
+/// record that names no NIC, as upstream writes them, is made this NIC's.
 pub(super) fn allocate(
     pool: &SpiderIPPool,
     ask: &Ask<'_>,
@@ -87,7 +90,7 @@ pub(super) fn allocate(
             own = own.or(Some((ip, true)));
         } else if is_of_nic(record) {
             let named = record.interface.is_some();
-            if ask.avoided.contains(&ip) {
+            if ask.avoided.contains(&ip) || ask.sure.is_some_and(|sure| !sure.contains(&ip)) {
                 bad.push(ip);
             } else if own.is_none_or(|(_, known)| named && !known) {
                 own = Some((ip, named));
@@ -110,11 +113,11 @@ pub(super) fn allocate(
         return Ok(Decision { outcome: given, write });
     }
     let addresses = addresses().map_err(Unavailable::from)?;
-    bad.iter().for_each(|ip| drop(records.remove(*ip)));
     let Some(ip) = addresses.first_free(&records).map_err(Unavailable::from)? else {
         let shortage = addresses.shortage(&records).map_err(Unavailable::from)?.unwrap_or(Shortage::Exhausted);
         return Err(Unavailable::UsedOut(shortage).into());
     };
+    bad.iter().for_each(|ip| drop(records.remove(*ip)));
     let before = records.len() as u64;
     if before >= ask.max_records {
         return Err(Unavailable::MaxRecords(before).into());
@@ -146,6 +149,8 @@ pub(super) struct Heir<'a> {
     pub(super) key: &'a str,
     /// The UID of the new pod.
     pub(super) uid: &'a str,
+    /// The UID of the pod that is known to be gone; `None` = any pod of the name is.
+    pub(super) gone: Option<&'a str>,
     pub(super) max_records: u64,
     pub(super) policy: &'a Policy,
 }
@@ -157,7 +162,18 @@ pub(super) struct Heirloom {
     pub(super) nic: String,
 }
 
-/// Makes the records of addresses over to a new pod of the same name; for each address whether it is the pod's then.
+/// What becomes of an address that is taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is the heir's.
+    Kept,
+    /// It is not.
+    Lost,
+    /// It is recorded for a third pod of the name, with this UID, and somebody has to see first which of them is gone.
+    Of(String),
+}
+
+/// Makes the records of addresses over to a new pod of the same name; for each address what becomes of it.
 ///
 /// A missing record is made anew if the pool may give the address away. One that is somebody else's stays his.
 ///
@@ -168,7 +184,7 @@ pub(super) fn reown(
     heir: &Heir<'_>,
     heirlooms: &[Heirloom],
     addresses: impl FnOnce() -> Result<std::sync::Arc<PoolAddresses>, RangeError>,
-) -> Result<Decision<Vec<bool>>, PoolError> {
+) -> Result<Decision<Vec<Fate>>, PoolError> {
     let mut records = records(pool)?;
     let policy = heir.policy;
     let mut addresses = Some(addresses);
@@ -182,18 +198,23 @@ pub(super) fn reown(
                 if policy.foreign_record_blocks {
                     return Err(PoolError::DataBroken { ip: *ip, holder: known.pod.clone() });
                 }
-                kept.push(false);
+                kept.push(Fate::Lost);
             }
             // Another NIC of this very pod has it.
-            Some(known) if !policy.one_record_per_pod && known.pod_uid == heir.uid && is_of_another_nic(known, nic) => kept.push(false),
+            Some(known) if !policy.one_record_per_pod && known.pod_uid == heir.uid && is_of_another_nic(known, nic) => {
+                kept.push(Fate::Lost)
+            }
+            Some(known) if heir.gone.is_some_and(|gone| known.pod_uid != gone && known.pod_uid != heir.uid) => {
+                kept.push(Fate::Of(known.pod_uid.clone()));
+            }
             Some(known) => {
                 if known.pod_uid != heir.uid || (!policy.one_record_per_pod && *known != new) {
                     records.insert(*ip, new);
                     changed = true;
                 }
-                kept.push(true);
+                kept.push(Fate::Kept);
             }
-            None if policy.reown_missing_record => kept.push(true),
+            None if policy.reown_missing_record => kept.push(Fate::Kept),
             None => {
                 if usable.is_none()
                     && let Some(addresses) = addresses.take()
@@ -205,7 +226,7 @@ pub(super) fn reown(
                     records.insert(*ip, new);
                     (changed, added) = (true, true);
                 }
-                kept.push(free);
+                kept.push(if free { Fate::Kept } else { Fate::Lost });
             }
         }
     }

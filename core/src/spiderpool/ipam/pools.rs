@@ -9,7 +9,7 @@ use super::error::PoolError;
 use super::observer::Observer;
 use super::op::Op;
 use super::pool_addresses::{Reservations, without};
-use super::pool_decide::{Ask, Decision, Given, Heir, Heirloom, allocate, release, reown};
+use super::pool_decide::{Ask, Decision, Fate, Given, Heir, Heirloom, allocate, release, reown};
 use crate::api::{ApiError, ObjectKey};
 use crate::client::Client;
 use crate::env::Env;
@@ -179,8 +179,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// Makes records over to a new pod of the same name; for each address whether it is the pod's then.
-    pub(super) async fn reown(&self, pool: &str, heir: Heir<'_>, heirlooms: &[Heirloom]) -> Result<Vec<bool>, PoolError> {
+    /// Makes records over to a new pod of the same name; for each address what becomes of it.
+    pub(super) async fn reown(&self, pool: &str, heir: Heir<'_>, heirlooms: &[Heirloom]) -> Result<Vec<Fate>, PoolError> {
         let policy = self.policy();
         let family = heirlooms.first().map_or(IpVersion::V4, |heirloom| IpVersion::of(heirloom.ip));
         let decide = |known: &SpiderIPPool| {

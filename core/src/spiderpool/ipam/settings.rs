@@ -32,6 +32,8 @@ pub struct AgentSettings {
     pub operation_timeout: Option<Duration>,
     /// How long a roll-back, or settling a write whose answer was lost, may take after the caller's end. Default 10 s.
     pub clean_up_timeout: Duration,
+    /// How long after its sender gave up a write may still be carried out. Default 40 s (K §2.13: 34 s).
+    pub late_commit: Duration,
     /// How many requests may wait for pools. Default 1000.
     pub queue_length: usize,
 }
@@ -71,6 +73,7 @@ impl AgentSettings {
             request_timeout: (!upstream).then_some(Duration::from_secs(5)),
             operation_timeout: (!upstream).then_some(Duration::from_secs(100)),
             clean_up_timeout: Duration::from_secs(10),
+            late_commit: Duration::from_secs(40),
             queue_length: 1000,
         }
     }

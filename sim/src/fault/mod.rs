@@ -342,6 +342,16 @@ mod tests {
     }
 
     #[test]
+    fn an_external_host_needs_an_address_and_a_sandbox_is_counted_from_1() {
+        let problems = |kind: FaultKind| kind.problems(Source { file: "", text: "" }, &names()).to_string();
+        for (address, right) in [("10.0.0.1", true), ("fd00::1", true), ("10.0.0", false), ("10.0.0.0/24", false)] {
+            assert_eq!(problems(FaultKind::ExternalHost(ExternalHost { address: address.to_owned() })).is_empty(), right, "{address}");
+        }
+        let lost = |nth| problems(FaultKind::SandboxLost(SandboxLost { process: Target::from_text("client-0"), nth }));
+        assert!(lost(1).is_empty() && lost(0).contains("sandboxes are counted from 1"));
+    }
+
+    #[test]
     fn a_fault_of_many_names_becomes_one_of_one_name() {
         let crash = |process: &str| FaultKind::Crash(Crash { process: Target::from_text(process), down: Span::millis(1) });
         assert_eq!(crash("client-0,client-1").simpler(&names()), [crash("client-0"), crash("client-1")]);

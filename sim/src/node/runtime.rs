@@ -93,6 +93,8 @@ pub(crate) const GC_EVERY: Duration = Duration::from_secs(60);
 struct Disk {
     sandboxes: BTreeMap<SandboxNumber, Sandbox>,
     next: SandboxNumber,
+    /// Pods by UID whose containers ended for good, and whether with an error: their records outlive their sandboxes.
+    ended: BTreeMap<Arc<str>, bool>,
     /// By time; the number tells apart what is due at the same time.
     owed: BTreeMap<(SimTime, u64), Owed>,
 }
@@ -218,6 +220,21 @@ impl ContainerRuntime {
         if std::mem::take(&mut sandbox.netns) {
             self.say(fabric, PodNote::SandboxGone { sandbox: sandbox.id.clone() });
         }
+    }
+
+    /// The containers of a pod have ended for good.
+    pub(crate) fn set_ended(&self, uid: &Arc<str>, failed: bool) {
+        self.disk.lock().ended.insert(uid.clone(), failed);
+    }
+
+    /// Whether the containers of a pod have ended for good, and then whether with an error.
+    pub(crate) fn ended(&self, uid: &str) -> Option<bool> {
+        self.disk.lock().ended.get(uid).copied()
+    }
+
+    /// A pod is of no interest any more.
+    pub(crate) fn forget_ended(&self, uid: &str) {
+        self.disk.lock().ended.remove(uid);
     }
 
     /// Owes a DEL from `at` on.

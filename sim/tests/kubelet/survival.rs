@@ -172,3 +172,18 @@ fn the_same_run_twice_gives_the_same_digest() {
     };
     assert_eq!(digest(), digest());
 }
+
+#[test]
+fn a_completed_pod_does_not_run_again_wherever_the_kubelet_crashes_at_its_end() {
+    for step in 0..30u32 {
+        Stage::run(1, async |stage| {
+            stage.running("job", json!({"metadata": {"annotations": {"runs-for": "2"}}, "spec": {"restartPolicy": "Never"}})).await;
+            stage.bed.wait(1_700 * MS + step * 20 * MS).await;
+            stage.crash(SECOND);
+            stage.until("the phase is terminal", 30, || stage.phase("job") == "Succeeded").await;
+            assert!(stage.plugin.left().is_empty(), "step {step}");
+            let adds = stage.plugin.calls().iter().filter(|call| call.add).count();
+            assert_eq!(adds, 1, "step {step}: {:?}", stage.plugin.story());
+        });
+    }
+}

@@ -29,8 +29,8 @@
 //! It survives crashes, pauses, partitions and the loss of its host at any point: what it has to know is in the API or on the disk of the
 //! node (`ContainerRuntime`). Kubelet, runtime and plugins crash together. A node on which nothing happens has no timer.
 //!
-//! Not modelled: image pulls and probes, heartbeats, restart counts in the status, static pods, and the kubelet's limit for
-//! StopPodSandbox: a DEL takes as long as its plugin.
+//! Not modelled: Node objects and heartbeats, image pulls and probes, restart counts in the status, static pods, and the kubelet's limit for
+//! StopPodSandbox: a DEL takes as long as its plugin. A pod with `restartPolicy: Never` whose sandbox dies gets another one, too (K140).
 
 mod config;
 mod mail;

@@ -42,7 +42,10 @@ enum End {
     /// It is deleted, gone, or somebody else has set a terminal phase.
     Doomed,
     /// Its containers ended and do not start again.
-    Exited,
+    Exited {
+        /// With an error.
+        failed: bool,
+    },
     /// The node does not take it.
     Refused(&'static str),
 }
@@ -89,7 +92,8 @@ impl<C: Cni> Job<C> {
         if !self.sandboxes.is_empty() {
             self.admit();
         }
-        let end = self.keep_up().await;
+        let before = self.kubelet.runtime.ended(&self.uid);
+        let end = if let Some(failed) = before { End::Exited { failed } } else { self.keep_up().await };
         let stopped = self.stop_containers().await;
         self.stop_sandboxes().await;
         if std::mem::take(&mut self.admitted) {
@@ -97,12 +101,16 @@ impl<C: Cni> Job<C> {
         }
         let report = match end {
             End::Refused(reason) => Report::Terminal { failed: true, reason: Some(reason) },
-            End::Exited => Report::Terminal { failed: self.behaviour.fails, reason: None },
+            End::Exited { failed } => Report::Terminal { failed, reason: None },
             End::Doomed => Report::Terminal { failed: stopped != Some(true), reason: None },
         };
         let (kubelet, mail) = (&self.kubelet, &self.mail);
         kubelet.report(mail, &mut self.stored, &report).await;
         mail.deleted().await;
+        // Not before: a stale API server may show a kubelet that has just started a pod that is not over.
+        if matches!(end, End::Exited { .. }) {
+            kubelet.runtime.forget_ended(&self.uid);
+        }
         if !mail.is_gone() {
             kubelet.pause(kubelet.samplers.delete).await;
             kubelet.delete(mail).await;
@@ -128,7 +136,9 @@ impl<C: Cni> Job<C> {
                 gone
             } else if let Some(ready) = ready {
                 if self.run(ready, &pod).await {
-                    return End::Exited;
+                    let failed = self.behaviour.fails;
+                    self.kubelet.runtime.set_ended(&self.uid, failed);
+                    return End::Exited { failed };
                 }
                 true
             } else {

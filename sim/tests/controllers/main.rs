@@ -1,0 +1,4 @@
+//! The workload controllers of the simulated control plane (K §7, K141, K142, A §6), with a kubelet of a few lines.
+
+mod stateful_sets;
+mod support;

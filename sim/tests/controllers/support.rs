@@ -17,11 +17,11 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-pub const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// What happens to pods whose names begin so.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fate {
+pub(crate) enum Fate {
     /// They run and are ready after 2 s.
     Ready,
     /// They run, and are never ready.
@@ -38,35 +38,35 @@ pub enum Fate {
 
 /// Something that happened to a pod.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
-    pub at: Duration,
-    pub what: What,
-    pub pod: String,
-    pub uid: String,
+pub(crate) struct Seen {
+    pub(crate) at: Duration,
+    pub(crate) what: What,
+    pub(crate) pod: String,
+    pub(crate) uid: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub(crate) enum What {
     Created,
     Ready,
     Terminating,
     Gone,
 }
 
-pub struct Cluster {
-    pub bed: Testbed,
+pub(crate) struct Cluster {
+    pub(crate) bed: Testbed,
     /// A user.
-    pub client: SimClient,
-    pub manager: ProcessId,
+    pub(crate) client: SimClient,
+    pub(crate) manager: ProcessId,
     fates: Arc<Mutex<BTreeMap<String, Fate>>>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-pub fn run<T>(seed: u64, controllers: &[Controller], test: impl AsyncFnOnce(Cluster) -> T) -> T {
+pub(crate) fn run<T>(seed: u64, controllers: &[Controller], test: impl AsyncFnOnce(Cluster) -> T) -> T {
     run_with(seed, Set::of(controllers.iter().copied()), test)
 }
 
-pub fn run_with<T>(seed: u64, set: Set, test: impl AsyncFnOnce(Cluster) -> T) -> T {
+pub(crate) fn run_with<T>(seed: u64, set: Set, test: impl AsyncFnOnce(Cluster) -> T) -> T {
     Testbed::run(seed, async |bed| {
         let client = bed.client("user");
         let manager = controller_manager::install(&bed.fabric, bed.seed, set);
@@ -151,84 +151,84 @@ async fn handle(client: SimClient, env: SimEnv, pod: Arc<Pod>, fate: Fate) {
     }
 }
 
-pub fn phase(pod: &Pod) -> &str {
+pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("")
 }
 
-pub fn is_ready(pod: &Pod) -> bool {
+pub(crate) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 impl Cluster {
-    pub async fn wait(&self, seconds: u32) {
+    pub(crate) async fn wait(&self, seconds: u32) {
         self.bed.wait(SECOND * seconds).await;
     }
 
     /// From now on this happens to pods whose names begin so.
-    pub fn fate(&self, prefix: &str, fate: Fate) {
+    pub(crate) fn fate(&self, prefix: &str, fate: Fate) {
         self.fates.lock().insert(prefix.to_owned(), fate);
     }
 
     /// What happened to pods whose names begin so.
-    pub fn seen(&self, prefix: &str) -> Vec<Seen> {
+    pub(crate) fn seen(&self, prefix: &str) -> Vec<Seen> {
         self.seen.lock().iter().filter(|seen| seen.pod.starts_with(prefix)).cloned().collect()
     }
 
     /// The same without times and UIDs.
-    pub fn story(&self, prefix: &str) -> Vec<(What, String)> {
+    pub(crate) fn story(&self, prefix: &str) -> Vec<(What, String)> {
         self.seen(prefix).into_iter().map(|seen| (seen.what, seen.pod)).collect()
     }
 
     /// Every pod.
-    pub async fn pods(&self) -> Vec<Arc<Pod>> {
+    pub(crate) async fn pods(&self) -> Vec<Arc<Pod>> {
         self.client.list::<Pod>(None, ListOptions::default()).await.unwrap().items
     }
 
     /// The names of all pods.
-    pub async fn names(&self) -> Vec<String> {
+    pub(crate) async fn names(&self) -> Vec<String> {
         self.pods().await.iter().map(|pod| pod.metadata.name.clone().unwrap()).collect()
     }
 
     /// The names of the pods that are ready and not terminating.
-    pub async fn ready(&self) -> Vec<String> {
+    pub(crate) async fn ready(&self) -> Vec<String> {
         let stays = |pod: &&Arc<Pod>| is_ready(pod) && pod.metadata.deletion_timestamp.is_none();
         self.pods().await.iter().filter(stays).map(|pod| pod.metadata.name.clone().unwrap()).collect()
     }
 
     /// Creates an object.
-    pub async fn create<K: Object>(&self, object: K) -> Arc<K> {
+    pub(crate) async fn create<K: Object>(&self, object: K) -> Arc<K> {
         self.client.create(object).await.unwrap()
     }
 
     /// Changes an object of namespace `default`.
-    pub async fn patch<K: Object>(&self, name: &str, patch: Value) -> Arc<K> {
+    pub(crate) async fn patch<K: Object>(&self, name: &str, patch: Value) -> Arc<K> {
         self.client.patch::<K>(&ipam_sim::testbed::key(name), Patch::merge(patch)).await.unwrap()
     }
 
     /// Deletes an object of namespace `default`.
-    pub async fn delete<K: Object>(&self, name: &str) {
+    pub(crate) async fn delete<K: Object>(&self, name: &str) {
         self.client.delete::<K>(&ipam_sim::testbed::key(name), DeleteOptions::default()).await.unwrap();
     }
 
     /// An object of namespace `default`.
-    pub async fn get<K: Object>(&self, name: &str) -> Arc<K> {
+    pub(crate) async fn get<K: Object>(&self, name: &str) -> Arc<K> {
         self.client.get::<K>(&ipam_sim::testbed::key(name)).await.unwrap()
     }
 
     /// How many writes the manager has sent.
-    pub fn writes(&self) -> u32 {
+    pub(crate) fn writes(&self) -> u32 {
         let writes = self.bed.fabric.writes();
         writes.iter().find(|(name, _)| **name == *controller_manager::NAME).map_or(0, |(_, count)| *count)
     }
 
-    pub fn digest(&self) -> u128 {
+    pub(crate) fn digest(&self) -> u128 {
         self.bed.fabric.recorder(|recorder| recorder.digest.value())
     }
 }
 
 /// A template whose pods are on a node from the beginning: this cluster has no scheduler.
-pub fn template(image: &str) -> Value {
+pub(crate) fn template(image: &str) -> Value {
     json!({
         "metadata": {"labels": {"app": "web"}, "annotations": {"ipam.spidernet.io/ippool": "{\"ipv4\": [\"p\"]}"}},
         "spec": {"nodeName": "n1", "containers": [{"name": "main", "image": image}]},
@@ -236,7 +236,7 @@ pub fn template(image: &str) -> Value {
 }
 
 /// The manifest of a workload called `web`.
-pub fn workload<K: Object>(replicas: u32, spec: Value) -> K {
+pub(crate) fn workload<K: Object>(replicas: u32, spec: Value) -> K {
     let mut all = json!({"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template("web:1")});
     all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
     ipam_sim::testbed::from_json(json!({"metadata": {"name": "web", "namespace": "default"}, "spec": all}))

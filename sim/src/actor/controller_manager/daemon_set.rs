@@ -58,7 +58,7 @@ impl DaemonSets {
             self.shared.forget(item);
             return Ok(());
         };
-        if set.metadata.deletion_timestamp.is_some() {
+        if set.metadata.deletion_timestamp.is_some() || self.shared.is_behind(item, &set.metadata) {
             return Ok(());
         }
         let wanted = &set.spec.template;
@@ -82,7 +82,7 @@ impl DaemonSets {
         if set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
             let mut set = DaemonSet::clone(&set);
             set.status = Some(status);
-            self.shared.write_status(set).await?;
+            self.shared.write_status(item, set).await?;
         }
         done
     }

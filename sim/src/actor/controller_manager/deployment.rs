@@ -45,9 +45,10 @@ impl Owned {
     fn of(set: &Arc<ReplicaSet>) -> Self {
         let annotations = set.metadata.annotations.as_ref();
         let revision = annotations.and_then(|annotations| annotations.get(ROLL_OUT)?.parse().ok()).unwrap_or(0);
-        let status = set.status.as_ref();
-        let size =
-            Size { wanted: set.spec.replicas.unwrap_or(1), available: status.and_then(|status| status.available_replicas).unwrap_or(0) };
+        let available = set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
+        let wanted = set.spec.replicas.unwrap_or(1);
+        // A status that is late still counts pods that go: nobody counts on those.
+        let size = Size { wanted, available: available.min(wanted) };
         Self { set: set.clone(), revision, size }
     }
 }
@@ -58,7 +59,7 @@ impl Deployments {
             self.shared.forget(item);
             return Ok(());
         };
-        if deployment.metadata.deletion_timestamp.is_some() {
+        if deployment.metadata.deletion_timestamp.is_some() || self.shared.is_behind(item, &deployment.metadata) {
             return Ok(());
         }
         let spec = &deployment.spec;
@@ -179,7 +180,7 @@ impl Deployments {
         }
         let mut deployment = deployment.clone();
         deployment.status = Some(status);
-        self.shared.write_status(deployment).await
+        self.shared.write_status(item, deployment).await
     }
 
     /// Deletes the oldest sets that are over, down to the history that is wanted.

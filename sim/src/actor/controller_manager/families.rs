@@ -20,6 +20,12 @@ pub(super) struct Member {
     pub(super) view: View,
 }
 
+impl Member {
+    pub(super) fn of(pod: Arc<Pod>) -> Self {
+        Self { view: View::of(&pod), pod }
+    }
+}
+
 /// How many pods of a family are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
@@ -110,7 +116,8 @@ impl Families {
     fn put(&mut self, pod: &Arc<Pod>) -> Option<Told> {
         let owner = controller_of(&pod.metadata)?;
         let kind = Kind::of_owner(owner)?;
-        let view = View::of(pod);
+        let member = Member::of(pod.clone());
+        let view = member.view;
         let family = match self.by_owner.get_mut(&*owner.uid) {
             Some(family) => family,
             None => {
@@ -121,7 +128,6 @@ impl Families {
             }
         };
         let before = family.pods.get(name_of(pod)).map(|member| (member.view, node_of(&member.pod) == node_of(pod)));
-        let member = Member { pod: pod.clone(), view };
         match family.pods.get_mut(name_of(pod)) {
             Some(place) => *place = member,
             None => drop(family.pods.insert(name_of(pod).into(), member)),

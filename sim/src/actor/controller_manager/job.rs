@@ -81,7 +81,7 @@ impl Jobs {
             self.failures.lock().remove(item);
             return let_go;
         };
-        if job.metadata.deletion_timestamp.is_some() {
+        if job.metadata.deletion_timestamp.is_some() || self.shared.is_behind(item, &job.metadata) {
             return let_go;
         }
         let (now, clock) = (self.shared.env.monotonic(), self.shared.env.wall());
@@ -148,11 +148,15 @@ impl Jobs {
                 return Ok(());
             }
             let ended = ends(&status);
+            let time_to_live = job.spec.as_ref().and_then(|spec| spec.ttl_seconds_after_finished);
             let mut job = Job::clone(job);
             job.status = Some(status);
-            self.shared.write_status(job).await?;
+            self.shared.write_status(item, job).await?;
             if ended {
                 self.failures.lock().remove(item);
+                if let Some(seconds) = time_to_live {
+                    self.shared.queue.add_after(item.clone(), Duration::from_secs(seconds.max(0) as u64));
+                }
             }
         }
         self.untrack(&untrack).await

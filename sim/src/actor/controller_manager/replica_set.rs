@@ -45,6 +45,9 @@ impl ReplicaSets {
             self.shared.forget(item);
             return Ok(());
         };
+        if self.shared.is_behind(item, &set.metadata) {
+            return Ok(());
+        }
         let acts = set.metadata.deletion_timestamp.is_none() && !self.shared.waits(item);
         let now = self.shared.env.wall();
         let (gone, plan) = self.shared.family(set.metadata.uid.as_deref(), |family| (family.is_none(), plan(&set, family, acts, now)));
@@ -69,7 +72,7 @@ impl ReplicaSets {
         if set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
             let mut set = ReplicaSet::clone(&set);
             set.status = Some(status);
-            self.shared.write_status(set).await?;
+            self.shared.write_status(item, set).await?;
         }
         done
     }

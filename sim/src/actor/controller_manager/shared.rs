@@ -7,8 +7,9 @@ use std::time::Duration;
 use ipam_core::api::DeleteOptions;
 use ipam_core::informer::Notification;
 use ipam_core::workqueue::WorkQueue;
-use ipam_core::{ApiError, ClientExt, Env, ObjectKey};
+use ipam_core::{ApiError, ClientExt, Env, FxHashMap, ObjectKey};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
 use super::expectations::Expectations;
@@ -32,10 +33,25 @@ pub(super) struct Shared {
 struct Memory {
     families: Families,
     expectations: Expectations,
+    /// What this process has written last.
+    written: FxHashMap<Item, Written>,
     /// When the status of an object was written last.
     statuses: BTreeMap<Item, Duration>,
     /// The hash of an object's template, and the generation and UID it is of.
     hashes: BTreeMap<Item, (i64, Box<str>, Arc<str>)>,
+}
+
+/// A status that this process has written and may not have seen.
+struct Written {
+    /// The revision of the write.
+    revision: u64,
+    /// Somebody waits to see it.
+    asked: bool,
+}
+
+/// The revision of an object. Kubernetes has promised that revisions of one type can be compared.
+fn revision_of(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 impl Shared {
@@ -73,12 +89,36 @@ impl Shared {
         informers.tell::<K>(move |notification| {
             if let Notification::Updated { old, new } = notification {
                 let (old, new) = (old.meta(), new.meta());
-                if old.uid == new.uid && old.generation == new.generation && old.deletion_timestamp == new.deletion_timestamp {
+                let is_told = old.uid == new.uid && old.generation == new.generation && old.deletion_timestamp == new.deletion_timestamp;
+                if is_told && !shared.is_awaited(&item(notification.key()), new) {
                     return;
                 }
             }
             shared.queue.add(item(notification.key()));
         });
+    }
+
+    /// Whether somebody waits for this state of `item`, which is what this process has written, or later.
+    fn is_awaited(&self, item: &Item, meta: &ObjectMeta) -> bool {
+        let mut memory = self.memory.lock();
+        let awaited = memory.written.get(item).is_some_and(|written| written.asked && revision_of(meta) >= written.revision);
+        if awaited {
+            memory.written.remove(item);
+        }
+        awaited
+    }
+
+    /// Whether the informer has yet to tell of what this process has written itself. What would be decided now has been
+    /// decided before. The object is looked at again when it has.
+    pub(super) fn is_behind(&self, item: &Item, meta: &ObjectMeta) -> bool {
+        let mut memory = self.memory.lock();
+        let Some(written) = memory.written.get_mut(item) else { return false };
+        if revision_of(meta) < written.revision {
+            written.asked = true;
+            return true;
+        }
+        memory.written.remove(item);
+        false
     }
 
     /// Whether somebody looks at `item`.
@@ -173,10 +213,15 @@ impl Shared {
     }
 
     /// Writes a status: that of `object`, which is based on what an informer knows. Of an object that is gone there is nothing to say.
-    pub(super) async fn write_status<K: Stored>(&self, object: K) -> Result<(), ApiError> {
+    pub(super) async fn write_status<K: Stored>(&self, item: &Item, object: K) -> Result<(), ApiError> {
         match self.client.update_status(object).await {
             Err(error) if error.is_not_found() => Ok(()),
-            result => result.map(drop),
+            Err(error) => Err(error),
+            Ok(object) => {
+                let written = Written { revision: revision_of(object.meta()), asked: false };
+                self.memory.lock().written.insert(item.clone(), written);
+                Ok(())
+            }
         }
     }
 
@@ -200,6 +245,7 @@ impl Shared {
     pub(super) fn forget(&self, item: &Item) {
         let mut memory = self.memory.lock();
         memory.expectations.forget(item);
+        memory.written.remove(item);
         memory.statuses.remove(item);
         memory.hashes.remove(item);
     }

@@ -73,6 +73,9 @@ impl Instances {
             self.shared.forget(item);
             return self.conclude(&migrations, "Failed").await;
         };
+        if self.shared.is_behind(item, &instance.metadata) {
+            return Ok(());
+        }
         let known = instance.status.clone().unwrap_or_default();
         let members = self.shared.family(instance.metadata.uid.as_deref(), |family| {
             family.map_or_else(Vec::new, |family: &Family| family.members().cloned().collect::<Vec<_>>())
@@ -89,7 +92,7 @@ impl Instances {
             None if matches!(known.phase.as_deref(), None | Some("Pending")) => {
                 return self.shared.create_pods(item, pod(&instance, None), 1).await;
             }
-            None if self.has_pod(&instance).await? => return Ok(()),
+            None if !self.is_current(&instance).await? || self.live_pods(&instance).await?.main.is_some() => return Ok(()),
             None => status.phase = Some("Failed".to_owned()),
             Some(main) => status.phase = Some(phase(main).to_owned()),
         }
@@ -108,13 +111,13 @@ impl Instances {
         if status != known {
             let mut instance = VirtualMachineInstance::clone(&instance);
             instance.status = Some(status.clone());
-            self.shared.write_status(instance).await?;
+            self.shared.write_status(item, instance).await?;
         }
         // The instance comes first: what its pods are follows from its status.
         if let (Some(migration), Some(phase)) = (current, said) {
             self.say(migration, phase).await?;
         }
-        self.delete_left_over(item, &pods, current.filter(|_| !status.is_final())).await
+        self.delete_left_over(item, &instance, &pods, current.filter(|_| !status.is_final())).await
     }
 
     /// Takes a migration one step further. Returns its phase, if that is to be written.
@@ -177,6 +180,7 @@ impl Instances {
     async fn delete_left_over(
         &self,
         item: &Item,
+        instance: &VirtualMachineInstance,
         pods: &Pods,
         current: Option<&Arc<VirtualMachineInstanceMigration>>,
     ) -> Result<(), ApiError> {
@@ -184,7 +188,11 @@ impl Instances {
         let is_target = |other: &&Member| name.is_some() && annotated(&other.pod) == name && !other.view.ended();
         let left: Vec<Arc<Pod>> =
             pods.others.iter().filter(|other| !is_target(other) && !other.view.terminating).map(|other| other.pod.clone()).collect();
-        if left.is_empty() { Ok(()) } else { self.shared.delete_pods(item, &left).await }
+        // What an old state of the instance takes for a pod too many may be the one that it has moved to.
+        if left.is_empty() || !self.is_current(instance).await? {
+            return Ok(());
+        }
+        self.shared.delete_pods(item, &left).await
     }
 
     /// An instance that is over: its pods go, and then it may go itself.
@@ -205,7 +213,7 @@ impl Instances {
             return self.shared.delete_pods(item, &going).await;
         }
         let held = instance.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == INSTANCE_FINALIZER);
-        if !terminating || !held || waits || pods.iter().next().is_some() || self.has_pod(instance).await? {
+        if !terminating || !held || waits || pods.iter().next().is_some() || self.live_pods(instance).await?.iter().next().is_some() {
             return Ok(());
         }
         let mut instance = instance.clone();
@@ -213,12 +221,20 @@ impl Instances {
         unless_gone(self.shared.client.update(instance).await)
     }
 
-    /// Whether an instance has a pod that the informer may not have told of: what ends with the last pod cannot be taken back.
-    async fn has_pod(&self, instance: &VirtualMachineInstance) -> Result<bool, ApiError> {
+    /// Whether an instance is as this state of it says, by a quorum read. If not, its next state is about to be told.
+    async fn is_current(&self, instance: &VirtualMachineInstance) -> Result<bool, ApiError> {
+        match self.shared.client.get::<VirtualMachineInstance>(&ObjectKey::of(instance)).await {
+            Err(error) if error.is_not_found() => Ok(false),
+            live => Ok(live?.metadata.resource_version == instance.metadata.resource_version),
+        }
+    }
+
+    /// The pods of an instance by a quorum read: what ends with its last pod cannot be taken back.
+    async fn live_pods(&self, instance: &VirtualMachineInstance) -> Result<Pods, ApiError> {
         let uid = instance.metadata.uid.as_deref().unwrap_or("");
         let options = ListOptions { label_selector: Some(format!("{CREATED_BY_LABEL}={uid}")), ..ListOptions::default() };
         let list = self.shared.client.list::<Pod>(instance.metadata.namespace.as_deref(), options).await?;
-        Ok(!list.items.is_empty())
+        Ok(Pods::sort(instance, list.items.into_iter().map(Member::of).collect()))
     }
 
     /// The migrations of an instance, oldest first.
@@ -240,7 +256,7 @@ impl Instances {
     async fn say(&self, migration: &VirtualMachineInstanceMigration, phase: &str) -> Result<(), ApiError> {
         let mut migration = migration.clone();
         migration.status.get_or_insert_default().phase = Some(phase.to_owned());
-        self.shared.write_status(migration).await
+        unless_gone(self.shared.client.update_status(migration).await)
     }
 }
 

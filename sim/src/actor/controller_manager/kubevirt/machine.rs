@@ -106,7 +106,7 @@ impl Machines {
         }
         let mut machine = machine.clone();
         machine.status = Some(status);
-        self.shared.write_status(machine).await
+        self.shared.write_status(item, machine).await
     }
 }
 

@@ -199,6 +199,9 @@ pub struct MigrationState {
     /// The node it leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_node: Option<String>,
+    /// The name of the pod on that node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_pod: Option<String>,
     /// The node it goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_node: Option<String>,

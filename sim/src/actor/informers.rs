@@ -99,11 +99,6 @@ impl Informers {
         wanted.downcast_mut().unwrap_or_else(|| unreachable!("it was put there under this type"))
     }
 
-    /// Wants a store of `K`.
-    pub(super) fn want<K: Stored>(&mut self) {
-        self.wanted::<K>();
-    }
-
     /// Wants a store of `K` in which objects are found by `index`, too.
     pub(super) fn index<K: Stored>(&mut self, index: Index<K>) {
         self.wanted::<K>().indexes.push(index);

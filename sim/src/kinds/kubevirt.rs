@@ -65,8 +65,9 @@ impl Stored for VirtualMachineInstance {
         let hash = WordHash::new().option(phase.as_deref()).option(node_name.as_deref());
         let hash = hash.texts(active_pods.iter().flat_map(|(uid, node)| [uid.as_str(), node.as_str()]));
         let Some(migration) = migration_state else { return hash.finish() };
-        let texts = [&migration.migration_uid, &migration.source_node, &migration.target_node, &migration.target_pod];
-        let hash = texts.into_iter().fold(hash, |hash, text| hash.option(text.as_deref()));
+        let nodes = [&migration.migration_uid, &migration.source_node, &migration.target_node];
+        let texts = nodes.into_iter().chain([&migration.source_pod, &migration.target_pod]);
+        let hash = texts.fold(hash, |hash, text| hash.option(text.as_deref()));
         [migration.completed, migration.failed].into_iter().fold(hash, |hash, flag| hash.word(flag.map_or(2, u64::from))).finish()
     }
 }

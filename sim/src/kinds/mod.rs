@@ -23,7 +23,7 @@ use crate::input::Problems;
 use crate::input::manifest::{Manifest, decode_value};
 use crate::object::{AnyObject, Obj, typed_ref};
 
-pub use builtin::builtin;
+pub use builtin::{builtin, latecomers};
 pub use byom::byom;
 pub use kubevirt::kubevirt;
 pub use served::Served;
@@ -33,7 +33,7 @@ use served::View;
 
 /// The registrations of all types that this crate knows.
 pub fn all() -> Vec<TypeDef> {
-    builtin().into_iter().chain(spiderpool()).chain(byom()).chain(kubevirt()).collect()
+    builtin().into_iter().chain(spiderpool()).chain(byom()).chain(kubevirt()).chain(latecomers()).collect()
 }
 
 /// The rules of one type. The defaults are those of an ordinary built-in type.

@@ -28,17 +28,44 @@
 //! Everything is decided from the present state (K §4.5), so the process may crash at any point and go on. Nothing is
 //! polled: a cluster in which nothing happens causes no request and no wake-up.
 
+mod batch;
+mod daemon_set;
+mod deployment;
+mod expectations;
+mod families;
+mod job;
+mod kubevirt;
+mod listen;
+pub mod names;
+mod namespace;
+mod replica_set;
+mod shared;
+mod stateful_set;
+mod template;
+mod view;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_core::transparent::{Policy, Transparent};
+use ipam_core::{ApiError, Env, ObjectKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use parking_lot::Mutex;
 
 use super::garbage_collector::{self, Collected, Collector};
-use super::informers::Informers;
+use super::informers::{Informers, Started};
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::kinds::Stored;
 use crate::rt::ProcessId;
+use daemon_set::DaemonSets;
+use deployment::Deployments;
+use job::Jobs;
+use kubevirt::{Instances, Machines};
+use namespace::Namespaces;
+use replica_set::ReplicaSets;
+use shared::Shared;
+use stateful_set::StatefulSets;
 
 /// The name of the host and of the process.
 pub const NAME: &str = garbage_collector::NAME;
@@ -126,13 +153,149 @@ pub fn install(fabric: &Arc<Fabric>, seed: u64, set: Set) -> ProcessId {
     process
 }
 
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Kind {
+    StatefulSet,
+    ReplicaSet,
+    Deployment,
+    DaemonSet,
+    Job,
+    Namespace,
+    Machine,
+    Instance,
+}
+
+impl Kind {
+    /// What an owner of pods is.
+    fn of_owner(owner: &OwnerReference) -> Option<Self> {
+        Some(match (owner.api_version.as_str(), owner.kind.as_str()) {
+            ("apps/v1", "StatefulSet") => Kind::StatefulSet,
+            ("apps/v1", "ReplicaSet") => Kind::ReplicaSet,
+            ("apps/v1", "DaemonSet") => Kind::DaemonSet,
+            ("batch/v1", "Job") => Kind::Job,
+            (ipam_core::kubevirt::API_VERSION, "VirtualMachineInstance") => Kind::Instance,
+            _ => return None,
+        })
+    }
+
+    /// Who looks at it.
+    fn controller(self) -> Controller {
+        match self {
+            Kind::StatefulSet => Controller::StatefulSet,
+            Kind::ReplicaSet => Controller::ReplicaSet,
+            Kind::Deployment => Controller::Deployment,
+            Kind::DaemonSet => Controller::DaemonSet,
+            Kind::Job => Controller::Job,
+            Kind::Namespace => Controller::Namespace,
+            Kind::Machine | Kind::Instance => Controller::KubeVirt,
+        }
+    }
+
+    fn item(self, key: ObjectKey) -> Item {
+        Item { kind: self, key }
+    }
+}
+
+/// An object to look at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Item {
+    kind: Kind,
+    key: ObjectKey,
+}
+
+/// The name of the index of objects by the UID of the owner that controls them.
+const OWNER: &str = "owner";
+
+/// How many objects are looked at at the same time, by all controllers together.
+const WORKERS: usize = 10;
+
+/// The controllers that run.
+struct Controllers {
+    shared: Arc<Shared>,
+    stateful_sets: Option<StatefulSets>,
+    replica_sets: Option<ReplicaSets>,
+    deployments: Option<Deployments>,
+    daemon_sets: Option<DaemonSets>,
+    jobs: Option<Jobs>,
+    namespaces: Option<Namespaces>,
+    machines: Option<Machines>,
+    instances: Option<Instances>,
+}
+
 /// One life of the process.
-async fn run(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, set: &Set) {
+async fn run(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, set: &Arc<Set>) {
     let env = SimEnv::new(&fabric.rt, seed, process);
     let client = Transparent::new(SimClient::new(fabric, process), env.clone(), Policy::ClientGo);
+    let shared = Shared::new(client.clone(), env.clone(), set.clone());
     let mut informers = Informers::default();
-    let collector = Collector::new(client.clone(), env.clone(), set.collected.clone().into(), &mut informers);
+    listen::listen(&shared, &mut informers);
+    let collector = Collector::new(client.clone(), env.clone(), listen::collected(set), &mut informers);
     let mut informers = informers.start(&client, &env);
     informers.told().await;
+    let controllers = Arc::new(Controllers::new(shared, &informers));
+    for _ in 0..WORKERS {
+        let controllers = controllers.clone();
+        drop(env.spawn(async move { controllers.work().await }));
+    }
     collector.run().await;
+}
+
+impl Controllers {
+    fn new(shared: Arc<Shared>, informers: &Started) -> Self {
+        let of = |controller| shared.set.controllers.contains(&controller).then(|| shared.clone());
+        Self {
+            stateful_sets: of(Controller::StatefulSet).map(|shared| StatefulSets {
+                shared,
+                sets: informers.store(),
+                revisions: informers.store(),
+            }),
+            replica_sets: of(Controller::ReplicaSet).map(|shared| ReplicaSets { shared, sets: informers.store() }),
+            deployments: of(Controller::Deployment).map(|shared| Deployments {
+                shared,
+                deployments: informers.store(),
+                sets: informers.store(),
+            }),
+            daemon_sets: of(Controller::DaemonSet).map(|shared| DaemonSets { shared, sets: informers.store(), nodes: informers.store() }),
+            jobs: of(Controller::Job).map(|shared| Jobs { shared, jobs: informers.store(), failures: Mutex::default() }),
+            namespaces: of(Controller::Namespace).map(|shared| Namespaces { shared, namespaces: informers.store() }),
+            machines: of(Controller::KubeVirt).map(|shared| Machines { shared, machines: informers.store(), instances: informers.store() }),
+            instances: of(Controller::KubeVirt).map(|shared| Instances {
+                shared,
+                instances: informers.store(),
+                migrations: informers.store(),
+            }),
+            shared,
+        }
+    }
+
+    async fn work(&self) {
+        while let Some(item) = self.shared.queue.next().await {
+            match self.reconcile(&item).await {
+                Ok(()) => self.shared.queue.forget(&item),
+                Err(_) => self.shared.queue.add_rate_limited(item.clone()),
+            }
+        }
+    }
+
+    async fn reconcile(&self, item: &Item) -> Result<(), ApiError> {
+        macro_rules! with {
+            ($controller:ident) => {
+                match &self.$controller {
+                    Some(controller) => controller.reconcile(item).await,
+                    None => Ok(()),
+                }
+            };
+        }
+        match item.kind {
+            Kind::StatefulSet => with!(stateful_sets),
+            Kind::ReplicaSet => with!(replica_sets),
+            Kind::Deployment => with!(deployments),
+            Kind::DaemonSet => with!(daemon_sets),
+            Kind::Job => with!(jobs),
+            Kind::Namespace => with!(namespaces),
+            Kind::Machine => with!(machines),
+            Kind::Instance => with!(instances),
+        }
+    }
 }

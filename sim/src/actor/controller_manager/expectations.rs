@@ -1,0 +1,71 @@
+//! What a controller waits to see in its informer before it acts again on the same object (K §7.2).
+//!
+//! Without it, an informer that has not yet told of the pods a controller has just made would have it make them once more.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ipam_core::FxHashMap;
+
+use super::Item;
+
+/// After this a controller acts on what it sees, whatever it waits for.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(300);
+
+#[derive(Debug)]
+struct Expectation {
+    creations: usize,
+    deletions: BTreeSet<Box<str>>,
+    since: Duration,
+}
+
+/// The expectations of all controllers.
+#[derive(Debug, Default)]
+pub(super) struct Expectations {
+    of: FxHashMap<Item, Expectation>,
+}
+
+impl Expectations {
+    /// Waits for so many new pods of `item`, and for the end of those with these UIDs.
+    pub(super) fn expect<'u>(&mut self, item: &Item, creations: usize, deletions: impl IntoIterator<Item = &'u str>, now: Duration) {
+        let deletions: BTreeSet<Box<str>> = deletions.into_iter().map(Box::from).collect();
+        if creations > 0 || !deletions.is_empty() {
+            self.of.insert(item.clone(), Expectation { creations, deletions, since: now });
+        }
+    }
+
+    /// So many pods were seen, or were not made after all.
+    pub(super) fn created(&mut self, item: &Item, count: usize) {
+        self.change(item, |expectation| expectation.creations = expectation.creations.saturating_sub(count));
+    }
+
+    /// The pod with this UID is going, or could not be deleted.
+    pub(super) fn deleted(&mut self, item: &Item, uid: &str) {
+        self.change(item, |expectation| {
+            expectation.deletions.remove(uid);
+        });
+    }
+
+    fn change(&mut self, item: &Item, change: impl FnOnce(&mut Expectation)) {
+        if self.of.is_empty() {
+            return;
+        }
+        if let Some(expectation) = self.of.get_mut(item) {
+            change(expectation);
+            if expectation.creations == 0 && expectation.deletions.is_empty() {
+                self.of.remove(item);
+            }
+        }
+    }
+
+    /// How much longer to wait; `None` = everything was seen, or it took too long.
+    pub(super) fn left(&self, item: &Item, now: Duration) -> Option<Duration> {
+        let waited = now.saturating_sub(self.of.get(item)?.since);
+        TIMEOUT.checked_sub(waited).filter(|left| !left.is_zero())
+    }
+
+    /// `item` is gone.
+    pub(super) fn forget(&mut self, item: &Item) {
+        self.of.remove(item);
+    }
+}

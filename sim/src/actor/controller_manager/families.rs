@@ -1,0 +1,164 @@
+//! Pods by the UID of the controller that owns them, with counts, as far as the informer has told.
+//!
+//! Kept up to date change by change, so that a reconcile that finds nothing to do looks at a few counters and at no pod.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ipam_core::informer::Notification;
+use ipam_core::{FxHashMap, ObjectKey};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::view::{View, name_of, node_of, uid_of};
+use super::{Item, Kind};
+
+/// A pod of a family.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) pod: Arc<Pod>,
+    pub(super) view: View,
+}
+
+impl Member {
+    pub(super) fn of(pod: Arc<Pod>) -> Self {
+        Self { view: View::of(&pod), pod }
+    }
+}
+
+/// How many pods of a family are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// Neither ended nor terminating.
+    pub(super) active: i32,
+    /// Active and ready.
+    pub(super) ready: i32,
+}
+
+impl Tally {
+    fn count(&mut self, view: View, by: i32) {
+        if view.active() {
+            self.active += by;
+            self.ready += if view.ready { by } else { 0 };
+        }
+    }
+}
+
+/// The pods of one owner.
+#[derive(Debug)]
+pub(super) struct Family {
+    item: Item,
+    /// By name.
+    pods: BTreeMap<Box<str>, Member>,
+    pub(super) tally: Tally,
+}
+
+impl Family {
+    /// Every pod, by name.
+    pub(super) fn members(&self) -> impl DoubleEndedIterator<Item = &Member> {
+        self.pods.values()
+    }
+
+    /// How many pods there are.
+    pub(super) fn len(&self) -> usize {
+        self.pods.len()
+    }
+}
+
+/// What a change of a pod means for its owner.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// The owner.
+    pub(super) item: Item,
+    /// The pod is new.
+    pub(super) created: bool,
+    /// The pod with this UID is going or gone, and was not before.
+    pub(super) deleted: Option<Box<str>>,
+    /// Something that controllers read is different.
+    pub(super) matters: bool,
+}
+
+/// All families.
+#[derive(Debug, Default)]
+pub(super) struct Families {
+    by_owner: FxHashMap<Box<str>, Family>,
+    /// The UIDs of all owners of one name that pods are known of: several while the pods of a predecessor are there.
+    by_item: BTreeMap<Item, BTreeSet<Box<str>>>,
+}
+
+/// The owner that controls an object.
+pub(super) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+impl Families {
+    /// The pods of the owner with this UID; `None` = none is known.
+    pub(super) fn of(&self, uid: &str) -> Option<&Family> {
+        self.by_owner.get(uid)
+    }
+
+    /// The pods of owners that had the name of `item` and another UID than this.
+    pub(super) fn strangers<'f>(&'f self, item: &Item, uid: Option<&'f str>) -> impl Iterator<Item = &'f Member> {
+        let uids = self.by_item.get(item).into_iter().flatten().filter(move |other| uid != Some(&***other));
+        uids.filter_map(|other| self.by_owner.get(other)).flat_map(Family::members)
+    }
+
+    /// Takes in a change. Returns what it means for whom: twice if another pod has taken the name.
+    pub(super) fn observe(&mut self, notification: &Notification<Pod>) -> [Option<Told>; 2] {
+        match notification {
+            Notification::Added { object, .. } => [None, self.put(object)],
+            Notification::Updated { old, new } if uid_of(old) == uid_of(new) => [None, self.put(new)],
+            Notification::Updated { old, new } => [self.remove(old), self.put(new)],
+            Notification::Deleted { object } | Notification::DeletedFinalStateUnknown { object, .. } => [None, self.remove(object)],
+        }
+    }
+
+    fn put(&mut self, pod: &Arc<Pod>) -> Option<Told> {
+        let owner = controller_of(&pod.metadata)?;
+        let kind = Kind::of_owner(owner)?;
+        let member = Member::of(pod.clone());
+        let view = member.view;
+        let family = match self.by_owner.get_mut(&*owner.uid) {
+            Some(family) => family,
+            None => {
+                let key = ObjectKey::namespaced(pod.metadata.namespace.as_deref().unwrap_or(""), &owner.name);
+                let family = Family { item: Item { kind, key }, pods: BTreeMap::new(), tally: Tally::default() };
+                self.by_item.entry(family.item.clone()).or_default().insert(owner.uid.as_str().into());
+                self.by_owner.entry(owner.uid.as_str().into()).or_insert(family)
+            }
+        };
+        let before = family.pods.get(name_of(pod)).map(|member| (member.view, node_of(&member.pod) == node_of(pod)));
+        match family.pods.get_mut(name_of(pod)) {
+            Some(place) => *place = member,
+            None => drop(family.pods.insert(name_of(pod).into(), member)),
+        }
+        if let Some((before, _)) = before {
+            family.tally.count(before, -1);
+        }
+        family.tally.count(view, 1);
+        Some(Told {
+            item: family.item.clone(),
+            created: before.is_none(),
+            deleted: (view.terminating && before.is_none_or(|(before, _)| !before.terminating)).then(|| uid_of(pod).into()),
+            matters: before != Some((view, true)),
+        })
+    }
+
+    fn remove(&mut self, pod: &Pod) -> Option<Told> {
+        let owner = controller_of(&pod.metadata)?;
+        let family = self.by_owner.get_mut(&*owner.uid)?;
+        let gone = family.pods.remove(name_of(pod))?;
+        family.tally.count(gone.view, -1);
+        let item = family.item.clone();
+        if family.pods.is_empty() {
+            self.by_owner.remove(&*owner.uid);
+            if let Some(uids) = self.by_item.get_mut(&item) {
+                uids.remove(&*owner.uid);
+                if uids.is_empty() {
+                    self.by_item.remove(&item);
+                }
+            }
+        }
+        Some(Told { item, created: false, deleted: Some(uid_of(pod).into()), matters: true })
+    }
+}

@@ -1,0 +1,135 @@
+//! Namespaces: a namespace that is deleted is emptied, and then lets go of its name (K §1.3).
+//!
+//! Pods go first, then everything else. What is still there (pods with a grace period, objects with finalizers) is looked at
+//! again after a while, as Kubernetes does: half of the longest grace period and a second, or after 8 s.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_core::api::{DeleteOptions, ListOptions};
+use ipam_core::byom::{PeerPod, PoolConfigMap};
+use ipam_core::informer::StoreReader;
+use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
+use ipam_core::spiderpool::SpiderEndpoint;
+use ipam_core::{ApiError, ClientExt, ObjectKey};
+use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+
+use parking_lot::Mutex;
+
+use super::Item;
+use super::batch;
+use super::shared::{Shared, unless_gone};
+use crate::actor::ApiClient;
+use crate::kinds::Stored;
+
+/// How long objects with finalizers are taken to need, in seconds.
+const FINALIZERS_TAKE: i64 = 15;
+
+/// Deletes what a namespace holds of one type. Returns how many seconds what is left is taken to need; `None` = nothing is left.
+type Empty = for<'a> fn(&'a ApiClient, &'a str) -> Pin<Box<dyn Future<Output = Result<Option<i64>, ApiError>> + Send + 'a>>;
+
+/// One for each type in namespaces that the cluster serves; that of pods comes first.
+const CONTENT: [(&str, Empty); 15] = [
+    ("pods", |client, namespace| Box::pin(empty::<Pod>(client, namespace))),
+    ("configmaps", |client, namespace| Box::pin(empty::<PoolConfigMap>(client, namespace))),
+    ("leases", |client, namespace| Box::pin(empty::<Lease>(client, namespace))),
+    ("statefulsets", |client, namespace| Box::pin(empty::<StatefulSet>(client, namespace))),
+    ("replicasets", |client, namespace| Box::pin(empty::<ReplicaSet>(client, namespace))),
+    ("deployments", |client, namespace| Box::pin(empty::<Deployment>(client, namespace))),
+    ("daemonsets", |client, namespace| Box::pin(empty::<DaemonSet>(client, namespace))),
+    ("jobs", |client, namespace| Box::pin(empty::<Job>(client, namespace))),
+    ("cronjobs", |client, namespace| Box::pin(empty::<CronJob>(client, namespace))),
+    ("controllerrevisions", |client, namespace| Box::pin(empty::<ControllerRevision>(client, namespace))),
+    ("spiderendpoints", |client, namespace| Box::pin(empty::<SpiderEndpoint>(client, namespace))),
+    ("peerpods", |client, namespace| Box::pin(empty::<PeerPod>(client, namespace))),
+    ("virtualmachines", |client, namespace| Box::pin(empty::<VirtualMachine>(client, namespace))),
+    ("virtualmachineinstances", |client, namespace| Box::pin(empty::<VirtualMachineInstance>(client, namespace))),
+    ("virtualmachineinstancemigrations", |client, namespace| Box::pin(empty::<VirtualMachineInstanceMigration>(client, namespace))),
+];
+
+pub(super) struct Namespaces {
+    pub(super) shared: Arc<Shared>,
+    pub(super) namespaces: StoreReader<Namespace>,
+}
+
+impl Namespaces {
+    pub(super) async fn reconcile(&self, item: &Item) -> Result<(), ApiError> {
+        let Some(namespace) = self.namespaces.get(&item.key) else { return Ok(()) };
+        if namespace.metadata.deletion_timestamp.is_none() {
+            return Ok(());
+        }
+        let mut left = None;
+        for (index, (_, empty)) in CONTENT.iter().enumerate() {
+            left = left.max(empty(&self.shared.client, item.key.name()).await?);
+            // Whatever a pod needs for its end is still there while it ends.
+            if index == 0 && left.is_some() {
+                break;
+            }
+        }
+        if let Some(seconds) = left {
+            let wait = Duration::from_secs(seconds.max(0) as u64 / 2 + 1);
+            self.shared.queue.add_after(item.clone(), wait);
+            return Ok(());
+        }
+        let mut namespace = Namespace::clone(&namespace);
+        if let Some(spec) = &mut namespace.spec {
+            spec.finalizers = None;
+        }
+        unless_gone(self.shared.client.update(namespace).await)
+    }
+}
+
+/// Deletes everything of one type.
+async fn empty<K: Stored>(client: &ApiClient, namespace: &str) -> Result<Option<i64>, ApiError> {
+    let objects = client.list::<K>(Some(namespace), ListOptions::default()).await?.items;
+    let left = Mutex::new(None);
+    let needs = |object: &K| match object.meta().deletion_grace_period_seconds {
+        Some(seconds) if seconds > 0 => seconds,
+        _ => FINALIZERS_TAKE,
+    };
+    let delete = |index: usize| {
+        let object = objects[index].clone();
+        async move {
+            if object.meta().deletion_timestamp.is_some() {
+                return Ok(Some(object));
+            }
+            match client.delete::<K>(&ObjectKey::of(&*object), DeleteOptions::default()).await {
+                Err(error) if error.is_not_found() => Ok(None),
+                result => result,
+            }
+        }
+    };
+    let each = |index: usize| {
+        let (delete, left) = (delete(index), &left);
+        async move {
+            if let Some(object) = delete.await? {
+                let mut left = left.lock();
+                *left = (*left).max(Some(needs(&object)));
+            }
+            Ok(())
+        }
+    };
+    batch::all(objects.len(), each).await.1?;
+    Ok(left.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds;
+
+    #[test]
+    fn every_type_in_namespaces_is_deleted_with_its_namespace() {
+        let mut served: Vec<&str> = kinds::all().iter().filter(|def| def.namespaced).map(|def| def.plural).collect();
+        let mut emptied: Vec<&str> = CONTENT.iter().map(|(plural, _)| *plural).collect();
+        served.sort_unstable();
+        emptied.sort_unstable();
+        assert_eq!(emptied, served);
+        assert_eq!(CONTENT[0].0, "pods");
+    }
+}

@@ -37,7 +37,7 @@ fn decisions(effort: Effort) -> Vec<[String; 4]> {
             assert_eq!(selection.error, None, "{}", case.name);
             assert_eq!(selection.tier, case.tier, "{}", case.name);
             let candidates = selection.nics[0].families[0].candidates.len();
-            let cost = time(effort, 200, &mut || std::hint::black_box(select::<Objects>(&case.objects, &request)).nics.len());
+            let cost = time(effort, &mut || std::hint::black_box(select::<Objects>(&case.objects, &request)).nics.len());
             let what = format!("{form}, {}: {candidates} of {POOLS} pools", case.name);
             let verdict = if cost <= DECISION_NS { "met" } else { "MISSED" };
             rows.push([what, nanos(cost), format!("<= {}", nanos(DECISION_NS)), verdict.to_owned()]);
@@ -55,7 +55,7 @@ fn choices(effort: Effort) -> Vec<[String; 4]> {
         let cost = |size: u32| {
             let pool: SpiderIPPool = fill.pool(size);
             assert!(asker.draw(&pool, &reserved).is_ok());
-            time(effort, 2_000, &mut || usize::from(std::hint::black_box(asker.draw(&pool, &reserved)).is_ok()))
+            time(effort, &mut || usize::from(std::hint::black_box(asker.draw(&pool, &reserved)).is_ok()))
         };
         let (small, large) = (cost(256), cost(65_536));
         let verdict = if large <= small * LARGE_AGAINST_SMALL { "met" } else { "MISSED" };

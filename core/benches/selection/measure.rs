@@ -13,23 +13,26 @@ pub(crate) enum Effort {
     Smoke,
 }
 
-/// What `work` costs, in nanoseconds of the processor: that of an undisturbed round of `count` repetitions, for a tenth of the
+/// What `work` costs, in nanoseconds of the processor: that of an undisturbed round of some milliseconds, for a tenth of the
 /// rounds were faster. Rounds are short, so that some are undisturbed even on a machine with other work to do.
-pub(crate) fn time(effort: Effort, count: u32, work: &mut dyn FnMut() -> usize) -> f64 {
-    let (rounds, count) = if effort == Effort::Full { (101, count) } else { (1, 1) };
-    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
-    let mut times = Vec::with_capacity(rounds);
-    for _ in 0..=rounds {
+pub(crate) fn time(effort: Effort, work: &mut dyn FnMut() -> usize) -> f64 {
+    const ROUNDS: usize = 41;
+    let mut round = |count: u32| {
+        let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
         let start = used();
         for _ in 0..count {
             std::hint::black_box(work());
         }
-        times.push(used().saturating_sub(start).as_nanos() as f64 / f64::from(count));
+        used().saturating_sub(start)
+    };
+    let once = round(1);
+    if effort == Effort::Smoke {
+        return once.as_nanos() as f64;
     }
-    // The first one warms up.
-    times.remove(0);
+    let count = (Duration::from_millis(2).as_nanos() / once.as_nanos().max(1)).clamp(1, 10_000) as u32;
+    let mut times: Vec<f64> = (0..ROUNDS).map(|_| round(count).as_nanos() as f64 / f64::from(count)).collect();
     times.sort_by(f64::total_cmp);
-    times[times.len() / 10]
+    times[ROUNDS / 10]
 }
 
 /// A figure of so many nanoseconds, in the unit that suits it.

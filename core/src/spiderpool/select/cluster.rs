@@ -7,6 +7,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 
+use super::memo::CapacityMemo;
 use crate::api::{Object, ObjectKey};
 use crate::spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 
@@ -38,6 +39,11 @@ pub trait Cluster {
     fn job(&self, namespace: &str, name: &str) -> Option<Arc<Job>>;
     /// A CronJob.
     fn cron_job(&self, namespace: &str, name: &str) -> Option<Arc<CronJob>>;
+
+    /// What is known already about the addresses of pools. Without one, every decision reads the ranges of all candidates.
+    fn capacity_memo(&self) -> Option<&CapacityMemo> {
+        None
+    }
 
     /// The pools marked as default, in any order. Whoever has an index answers faster than this.
     fn for_each_default_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>)) {
@@ -74,6 +80,8 @@ pub struct Objects {
     pub jobs: Kept<Job>,
     /// CronJobs.
     pub cron_jobs: Kept<CronJob>,
+    /// What is known already about the addresses of pools.
+    pub memo: CapacityMemo,
 }
 
 /// Objects of one kind by namespace and name.
@@ -104,6 +112,10 @@ impl<K: Object> Kept<K> {
 }
 
 impl Cluster for Objects {
+    fn capacity_memo(&self) -> Option<&CapacityMemo> {
+        Some(&self.memo)
+    }
+
     fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
         self.namespaces.get("", name).cloned()
     }

@@ -23,7 +23,13 @@ pub(super) struct Filter<'a, C: ?Sized> {
     controller: &'a TopController,
     node: OnceCell<Option<Arc<Node>>>,
     namespace: OnceCell<Option<Arc<Namespace>>>,
-    reserved: [OnceCell<Result<IpSet, RangeError>>; 2],
+    reserved: [OnceCell<Reserved>; 2],
+}
+
+/// The reservations of a family, and under which number a memo knows the circumstances with them.
+struct Reserved {
+    set: Result<IpSet, RangeError>,
+    circumstances: u64,
 }
 
 /// A NIC, and its network once a pool has asked for it.
@@ -46,7 +52,7 @@ impl<'a, C: Cluster + ?Sized> Filter<'a, C> {
     }
 
     /// The first rule that the pool fails.
-    pub(super) fn verdict(&self, pool: &SpiderIPPool, family: IpVersion, nic: &Nic<'_>) -> Result<(), Reason> {
+    pub(super) fn verdict(&self, pool: &Arc<SpiderIPPool>, family: IpVersion, nic: &Nic<'_>) -> Result<(), Reason> {
         self.permits(pool, family, nic)?;
         self.capacity_rule(pool, family, nic)
     }
@@ -126,14 +132,24 @@ impl<'a, C: Cluster + ?Sized> Filter<'a, C> {
         Ok(())
     }
 
-    fn capacity_rule(&self, pool: &SpiderIPPool, family: IpVersion, nic: &Nic<'_>) -> Result<(), Reason> {
+    fn capacity_rule(&self, pool: &Arc<SpiderIPPool>, family: IpVersion, nic: &Nic<'_>) -> Result<(), Reason> {
         let policy = self.request.policy;
         if policy.capacity_not_filtered {
             return Ok(());
         }
+        let (asker, memo) = (self.request.asker(nic.name), self.cluster.capacity_memo());
         let slot = &self.reserved[usize::from(family == IpVersion::V6)];
-        let reserved = slot.get_or_init(|| reserved(self.cluster, family, policy));
-        match self.request.asker(nic.name).shortage(pool, reserved) {
+        let Reserved { set, circumstances } = slot.get_or_init(|| {
+            let set = reserved(self.cluster, family, policy);
+            let circumstances = memo.map_or(0, |memo| memo.circumstances(family, &set, &asker));
+            Reserved { set, circumstances }
+        });
+        let find = || asker.shortage(pool, set);
+        let shortage = match memo {
+            Some(memo) => memo.shortage(pool, *circumstances, find),
+            None => find(),
+        };
+        match shortage.filter(|_| !asker.is_recorded(pool)) {
             None => Ok(()),
             Some(Shortage::Excluded) => Err(Reason::Excluded),
             Some(Shortage::Reserved) => Err(Reason::Reserved),

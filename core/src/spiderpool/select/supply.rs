@@ -97,27 +97,44 @@ impl Asker<'_> {
         if let Some(ip) = self.own(records) {
             return Ok(Supply { ip, prefix, recorded: true });
         }
+        Ok(Supply { ip: self.free(pool, records, reserved)?, prefix, recorded: false })
+    }
+
+    /// The first free address.
+    fn free(&self, pool: &SpiderIPPool, records: &PoolIPAllocations, reserved: &IpSet) -> Result<IpAddr, Unavailable> {
         let addresses = PoolAddresses::of(&pool.spec, reserved, self.policy)?;
         let Some(ip) = addresses.first_free(records)? else {
             let shortage = addresses.shortage(records)?.unwrap_or(Shortage::Exhausted);
             return Err(Unavailable::UsedOut(shortage));
         };
         let count = records.len() as u64;
-        if count >= self.max_records { Err(Unavailable::MaxRecords(count)) } else { Ok(Supply { ip, prefix, recorded: false }) }
+        if count >= self.max_records { Err(Unavailable::MaxRecords(count)) } else { Ok(ip) }
     }
 
-    /// Why the pool has no address for this pod and NIC; nothing if it has one. What cannot be read is no shortage, and a pool
-    /// that holds this pod's record has an address for it whatever happened since.
+    /// Why the pool has no address for somebody who [has none of it yet](Self::is_recorded); nothing if it has one. What cannot
+    /// be read is no shortage.
     pub(super) fn shortage(&self, pool: &SpiderIPPool, reserved: &Result<IpSet, RangeError>) -> Option<Shortage> {
         if self.has_plenty(pool, reserved) {
             return None;
         }
-        match self.draw(pool, reserved) {
+        let none = PoolIPAllocations::default();
+        let records = match &pool.status {
+            Some(status) => status.allocated_ips.parse().ok()?,
+            None => &none,
+        };
+        Cidr::parse(&pool.spec.subnet, self.policy).ok()?;
+        match self.free(pool, records, reserved.as_ref().ok()?) {
             Ok(_) => None,
             Err(Unavailable::UsedOut(shortage)) => Some(shortage),
             Err(Unavailable::MaxRecords(_)) => Some(Shortage::Exhausted),
             Err(Unavailable::BadRanges(_) | Unavailable::BadRecords(_)) => None,
         }
+    }
+
+    /// Whether the pool holds this pod's record: then it has an address for it whatever happened since.
+    pub(super) fn is_recorded(&self, pool: &SpiderIPPool) -> bool {
+        let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
+        records.is_some_and(|records| self.own(records).is_some())
     }
 
     /// Whether the first range holds a free address. Almost every pool has plenty, and that is seen without reading all of it.

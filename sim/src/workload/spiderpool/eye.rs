@@ -142,7 +142,8 @@ fn refused_by_pool(error: &PoolError) -> Refusal {
         PoolError::Unavailable(_) => Refusal::UsedOut,
         PoolError::RetriesExhausted { .. } => Refusal::RetriesExhausted,
         PoolError::OutOfTime => Refusal::OutOfTime,
-        PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } | PoolError::Overlaps(_) => Refusal::Blocked,
+        PoolError::Replaced(_) => Refusal::DeadPod,
+        PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } => Refusal::Blocked,
         PoolError::Api(_) | PoolError::Unsettled(_) => Refusal::Api,
     }
 }

@@ -1,5 +1,6 @@
 //! Pool selection and the oracle that judges it, which was written from the reference alone, on random clusters.
 
+mod recorded;
 mod world;
 
 use std::cell::RefCell;

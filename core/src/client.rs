@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Pod;
+
 use crate::api::{
     ApiError, Call, DeleteOptions, Dry, List, ListOptions, Object, ObjectKey, Patch, Reply, Request, Subresource, WatchEvent, WatchOptions,
 };
@@ -112,6 +114,20 @@ pub trait ClientExt: Client {
     fn update_status<K: Object>(&self, body: impl Into<Arc<K>>) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
         let body = body.into();
         let call = Call::Update { key: ObjectKey::of(&*body), body, subresource: Some(Subresource::Status), dry: Dry::No };
+        async move { self.send(call.into()).await.map(object) }
+    }
+
+    /// Assigns a Pod to a node, unless it is another Pod than the one with this UID.
+    ///
+    /// # Errors
+    /// See [`Client::send`]; a Conflict if the Pod is assigned already or is being deleted (K126).
+    fn bind(&self, key: &ObjectKey, uid: Option<String>, node: &str) -> impl Future<Output = Result<Arc<Pod>, ApiError>> + Send {
+        let mut body = Pod::default();
+        body.metadata.name = Some(key.name().to_owned());
+        body.metadata.namespace = key.namespace().map(str::to_owned);
+        body.metadata.uid = uid;
+        body.spec.get_or_insert_default().node_name = Some(node.to_owned());
+        let call = Call::Update { key: key.clone(), body: Arc::new(body), subresource: Some(Subresource::Binding), dry: Dry::No };
         async move { self.send(call.into()).await.map(object) }
     }
 

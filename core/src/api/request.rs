@@ -60,6 +60,19 @@ impl fmt::Display for Verb {
 pub enum Subresource {
     /// `/status`.
     Status,
+    /// `/binding` of a Pod (K126): of the body only the name, the UID, if it has one, and `spec.nodeName` count. A real API server takes it
+    /// as a POST of a `Binding`.
+    Binding,
+}
+
+impl Subresource {
+    /// The name in URLs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Subresource::Status => "status",
+            Subresource::Binding => "binding",
+        }
+    }
 }
 
 /// Whether a write is carried out or only checked (`dryRun=All`).

@@ -2,5 +2,7 @@
 //!
 //! Each is a process that whoever builds the world installs; it lives through its crashes by itself.
 
+mod crew;
 pub mod garbage_collector;
 pub mod kubelet;
+pub mod scheduler;

@@ -304,9 +304,10 @@ impl State {
                 }
                 Ok(Loaded::Create { namespace, body })
             }
-            Op::Update { subresource: Some(_), .. } | Op::Patch { subresource: Some(_), .. } if !def.has_status => {
-                Err(Box::new(Status::new(Reason::NotFound, "the server could not find the requested resource")))
+            Op::Update { subresource: Some(Subresource::Status), .. } | Op::Patch { subresource: Some(_), .. } if !def.has_status => {
+                Err(write::no_subresource())
             }
+            Op::Patch { subresource: Some(Subresource::Binding), .. } => Err(write::no_subresource()),
             Op::Update { key, mut body, .. } => {
                 let current = table.get(&key);
                 if write::load_update(def, &self.knobs, &key, &body, current)? {
@@ -369,7 +370,12 @@ impl State {
                 Ok((key, Step::Create(body)))
             }
             Loaded::Update { key, body, current } => {
-                let step = write::prepare_update(def, &key, body, intent.subresource, &current)?;
+                let step = if intent.subresource == Some(Subresource::Binding) {
+                    let wall = fabric.wall(self.servers[server].process);
+                    write::prepare_binding(def, &key, &body, &current, wall)?
+                } else {
+                    write::prepare_update(def, &key, body, intent.subresource, &current)?
+                };
                 Ok((key, step))
             }
             Loaded::Delete { key, current, options } => {
@@ -469,7 +475,10 @@ fn forbidden(fabric: &Fabric, asked: &Asked<'_>) -> ApiError {
     let def = fabric.registry.get(asked.kind);
     let user = fabric.rt.process_name(asked.client);
     let verb = asked.verb;
-    let resource = if asked.subresource.is_some() { format!("{}/status", def.plural) } else { def.plural.to_owned() };
+    let resource = match asked.subresource {
+        Some(subresource) => format!("{}/{}", def.plural, subresource.as_str()),
+        None => def.plural.to_owned(),
+    };
     let place = match asked.namespace {
         Some(namespace) => format!("in the namespace \"{namespace}\""),
         None => "at the cluster scope".to_owned(),

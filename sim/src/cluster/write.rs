@@ -419,6 +419,25 @@ pub(super) fn prepare_update(
     if body.same(&**current) { Ok(Step::Keep(current.clone())) } else { Ok(Step::Put(body)) }
 }
 
+/// The pod as a binding makes it: it is bound once, and not while it is being deleted (K126). Without a version the server tries again
+/// until it holds for the present state.
+pub(super) fn prepare_binding(def: &TypeDef, key: &ObjectKey, body: &Obj, current: &Obj, now: Timestamp) -> Answer<Step> {
+    if named_version(body).is_some_and(|version| version != resource_version(&**current)) {
+        return Err(modified(def, key));
+    }
+    let mut bound = current.deep_copy();
+    match (def.bind)(make_mut(&mut bound), &**body, whole_seconds(now)) {
+        Some(Ok(())) => Ok(Step::Put(bound)),
+        Some(Err(text)) => Err(Box::new(Status::about(Reason::Conflict, def.group, "pods/binding", key, text))),
+        None => Err(no_subresource()),
+    }
+}
+
+/// 404 for a path that the type does not have.
+pub(super) fn no_subresource() -> Box<Status> {
+    Box::new(Status::new(Reason::NotFound, "the server could not find the requested resource"))
+}
+
 /// What an update of `/status` stores: the stored object with the body's status; pods and other built-in types also
 /// keep labels, annotations and finalizers of the body, custom resources do not (K078). The UID of a built-in type is
 /// looked at, which makes it a precondition of status patches (K088).

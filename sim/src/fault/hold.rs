@@ -1,5 +1,6 @@
 //! How a fault takes hold of parts of the world, and lets go of them.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,10 @@ use super::{FaultKind, Target};
 use crate::cluster::admission::Forbidden;
 use crate::cluster::server::{ApiFault, Mishap};
 use crate::cluster::{EtcdTrouble, Fabric};
+use crate::input::Probability;
 use crate::kinds::KindId;
 use crate::net::{Effect, Rule, RuleId};
+use crate::node::Trouble;
 use crate::rt::{HostId, ProcessId, ProcessState};
 
 /// Verbs that change something.
@@ -53,6 +56,10 @@ pub(super) enum Grip {
     SlowEtcd,
     /// Clocks that run faster by so many parts per billion.
     Drift(HostId, i64),
+    /// Trouble between the container runtime of a kubelet and its plugins, of the fault with this number.
+    Cni(ProcessId, u32),
+    /// An address that a host outside the cluster uses.
+    ExternalHost(IpAddr),
 }
 
 impl Grip {
@@ -66,7 +73,7 @@ impl Grip {
 
     /// Whether having taken hold is all there is to it. What waits for messages or requests has done nothing before one comes.
     pub(super) fn is_felt(&self) -> bool {
-        !matches!(self, Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_))
+        !matches!(self, Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Cni(..))
     }
 
     /// Whether this is a network rule, and somebody used a link that it is about.
@@ -91,7 +98,8 @@ impl Grip {
     /// Brings about the state in which this grip keeps its part of the world.
     fn tighten(self, fabric: &Arc<Fabric>) {
         match self {
-            Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) => {}
+            Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Cni(..) => {}
+            Grip::ExternalHost(address) => fabric.nodes.data_plane.add_external(address),
             Grip::Writer(process) => {
                 fabric.start(process);
             }
@@ -143,6 +151,12 @@ impl Grip {
             Grip::Etcd(_) => fabric.set_etcd_trouble(None),
             Grip::SlowEtcd => fabric.set_etcd_degraded(false),
             Grip::Drift(host, _) => fabric.rt.adjust_clock(host, |clock, now| clock.set_drift(now, 0)),
+            Grip::Cni(kubelet, fault) => {
+                if let Some(runtime) = fabric.nodes.runtime_of(kubelet) {
+                    runtime.clear_trouble(fault);
+                }
+            }
+            Grip::ExternalHost(address) => fabric.nodes.data_plane.remove_external(address),
         }
     }
 }
@@ -172,6 +186,14 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
             |process: &ProcessId| rt.state(*process) != ProcessState::Down || held_down.contains(process) || fabric.backs_off(*process);
         processes.into_iter().filter(ours).map(|process| Grip::Down(process, initializing)).collect()
     };
+    let cni = |kubelets: &Target, chance: Probability, trouble| {
+        let runtimes = kubelets.processes(rt).into_iter().filter_map(|kubelet| fabric.nodes.runtime_of(kubelet));
+        let troubled = runtimes.map(|runtime| {
+            runtime.add_trouble(fabric, index, chance.get(), trouble);
+            Grip::Cni(runtime.kubelet(), index)
+        });
+        troubled.collect()
+    };
     let servers = |target: &Target| target.servers(fabric);
     let grips: Vec<Grip> = match kind {
         FaultKind::Partition(fault) => rules(&fault.from, &fault.to, Effect::Cut, true),
@@ -189,7 +211,25 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
         FaultKind::Crash(fault) => down(fault.process.processes(rt), INITIALIZING),
         FaultKind::CrashAtWrite(_) => down(victim.into_iter().collect(), INITIALIZING),
         FaultKind::Pause(fault) => fault.process.processes(rt).into_iter().map(Grip::Paused).collect(),
-        FaultKind::HostDown(fault) => down(fault.host.hosts(rt).into_iter().flat_map(|host| rt.processes_of(host)).collect(), INITIALIZING),
+        FaultKind::HostDown(fault) => {
+            let hosts = fault.host.hosts(rt);
+            hosts.iter().for_each(|&host| fabric.nodes.host_lost(fabric, host));
+            down(hosts.into_iter().flat_map(|host| rt.processes_of(host)).collect(), INITIALIZING)
+        }
+        FaultKind::SandboxLost(fault) => {
+            for kubelet in fault.process.processes(rt) {
+                if let Some(runtime) = fabric.nodes.runtime_of(kubelet) {
+                    runtime.lose_sandbox(fabric, fault.nth.saturating_sub(1));
+                }
+            }
+            Vec::new()
+        }
+        FaultKind::CniDelLost(fault) => cni(&fault.process, fault.chance, Trouble::DelLost),
+        FaultKind::CniDelLate(fault) => cni(&fault.process, fault.chance, Trouble::DelLate(fault.by.0)),
+        FaultKind::CniDelRepeated(fault) => cni(&fault.process, fault.chance, Trouble::DelRepeated(fault.times, fault.every.0)),
+        FaultKind::CniAddSlow(fault) => cni(&fault.process, fault.chance, Trouble::AddSlow(fault.by.0)),
+        FaultKind::CniPluginKilled(fault) => cni(&fault.process, fault.chance, Trouble::PluginKilled(fault.after.0)),
+        FaultKind::ExternalHost(fault) => fault.address.parse().map(Grip::ExternalHost).into_iter().collect(),
         FaultKind::ApiServerCrash(fault) => {
             down(servers(&fault.server).into_iter().map(|server| fabric.server_process(server)).collect(), fault.initializing.0)
         }

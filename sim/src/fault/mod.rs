@@ -48,8 +48,16 @@ impl FaultKind {
     /// `names`: its processes and hosts.
     pub fn problems(&self, source: Source<'_>, names: &[String]) -> Problems {
         let (resource, object) = named!(self, FaultKind);
-        let nth = if let FaultKind::CrashAtWrite(crash) = self { crash.nth } else { 1 };
-        problems_of_values(source, self.kind(), resource, object, nth, &self.targets(), names)
+        let nth = match self {
+            FaultKind::CrashAtWrite(crash) => crash.nth,
+            FaultKind::SandboxLost(lost) => lost.nth,
+            _ => 1,
+        };
+        let mut problems = problems_of_values(source, self.kind(), resource, object, nth, &self.targets(), names);
+        if let FaultKind::ExternalHost(host) = self {
+            problems.append(problems_of_addresses(source, [&host.address]));
+        }
+        problems
     }
 }
 
@@ -59,12 +67,30 @@ impl FaultDraft {
         let (resource, object) = named!(self, FaultDraft);
         let written = |choice: Option<&'_ Choice<String>>| choice.map(|choice| choice.written().into_iter().cloned().collect::<Vec<_>>());
         let (resources, objects) = (written(resource).unwrap_or_default(), written(object).unwrap_or_default());
-        let nth = if let FaultDraft::CrashAtWrite(crash) = self { *crash.nth.bounds().0 } else { 1 };
-        problems_of_values(source, self.kind(), &resources, &objects, nth, &self.targets(), names)
+        let nth = match self {
+            FaultDraft::CrashAtWrite(crash) => *crash.nth.bounds().0,
+            FaultDraft::SandboxLost(lost) => *lost.nth.bounds().0,
+            _ => 1,
+        };
+        let mut problems = problems_of_values(source, self.kind(), &resources, &objects, nth, &self.targets(), names);
+        if let FaultDraft::ExternalHost(host) = self {
+            problems.append(problems_of_addresses(source, host.address.written()));
+        }
+        problems
     }
 }
 
-/// `nth`: the write at which a process crashes, or 1.
+/// Addresses that are none.
+fn problems_of_addresses<'a>(source: Source<'_>, addresses: impl IntoIterator<Item = &'a String>) -> Problems {
+    let mut problems = Problems::new();
+    for address in addresses.into_iter().filter(|address| address.parse::<std::net::IpAddr>().is_err()) {
+        let wrong = format!("the fault `external-host` is about `{address}`, which is no address");
+        problems.push(source.problem_of_text(address, wrong, "an IPv4 or IPv6 address such as 10.0.0.1"));
+    }
+    problems
+}
+
+/// `nth`: what is counted from 1 (the write at which a process crashes, the sandbox that dies), or 1.
 fn problems_of_values<'a>(
     source: Source<'_>,
     fault: &str,
@@ -91,7 +117,8 @@ fn problems_of_values<'a>(
         problems.push(source.problem_of_text(target, wrong, format!("a name such as {few}, or a pattern such as client-*")));
     }
     if nth == 0 {
-        problems.push(source.problem("nth", format!("the fault `{fault}` has `nth` 0"), "writes are counted from 1"));
+        let counted = if fault == "sandbox-lost" { "sandboxes are counted from 1" } else { "writes are counted from 1" };
+        problems.push(source.problem("nth", format!("the fault `{fault}` has `nth` 0"), counted));
     }
     problems
 }
@@ -312,6 +339,16 @@ mod tests {
                 assert!(steps < 200, "{} goes on becoming simpler: {kind:?}", info.name);
             }
         }
+    }
+
+    #[test]
+    fn an_external_host_needs_an_address_and_a_sandbox_is_counted_from_1() {
+        let problems = |kind: FaultKind| kind.problems(Source { file: "", text: "" }, &names()).to_string();
+        for (address, right) in [("10.0.0.1", true), ("fd00::1", true), ("10.0.0", false), ("10.0.0.0/24", false)] {
+            assert_eq!(problems(FaultKind::ExternalHost(ExternalHost { address: address.to_owned() })).is_empty(), right, "{address}");
+        }
+        let lost = |nth| problems(FaultKind::SandboxLost(SandboxLost { process: Target::from_text("client-0"), nth }));
+        assert!(lost(1).is_empty() && lost(0).contains("sandboxes are counted from 1"));
     }
 
     #[test]

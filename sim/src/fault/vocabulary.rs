@@ -258,6 +258,71 @@ faults! {
         host: Target = target("one:*"),
     } stands for "a power loss or a reboot (K §9.2 D1)";
 
+    // ------------------------------------------------------------------------------------------------------ nodes
+    /// The sandbox of a running pod dies; the pod gets another one.
+    "sandbox-lost" instant => SandboxLost / SandboxLostDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// Which of its sandboxes, counted from 1 in the order of their age and round again.
+        nth: u32 = Choice::Between(1, 100),
+    } stands for "an OOM kill or a crash of the sandbox's container (K §5.4, K §9.2 D13)";
+
+    /// Some CNI DELs never take place although the runtime believes it.
+    "cni-del-lost" lasting => CniDelLost / CniDelLostDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+    } stands for "a runtime that lost its state or forgets a failed clean-up (K §5.2, K §9.2 D14)";
+
+    /// Some CNI DELs take place later; the runtime goes on as if they were done.
+    "cni-del-late" lasting => CniDelLate / CniDelLateDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+        /// How much later.
+        by: Span = between(Span::secs(1), Span::secs(120)),
+    } stands for "a DEL that was queued or retried and arrives after the ADD of a successor (K §5.3, K §9.2 D11)";
+
+    /// Some CNI DELs are repeated after they succeeded.
+    "cni-del-repeated" lasting => CniDelRepeated / CniDelRepeatedDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+        /// How often.
+        times: u32 = Choice::Between(1, 3),
+        /// Between two of them.
+        every: Span = between(Span::secs(1), Span::secs(60)),
+    } stands for "the garbage collection of sandboxes, which stops again what was stopped (K §5.4, K §9.2 D10)";
+
+    /// The answers to some CNI ADDs reach the runtime late.
+    "cni-add-slow" lasting => CniAddSlow / CniAddSlowDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+        /// How much later.
+        by: Span = between(Span::secs(1), Span::secs(300)),
+    } stands for "a slow plugin, up to and over the limit of the kubelet (K §5.1, K §9.2 D8, D9)";
+
+    /// Some CNI plugins are killed in the middle of an ADD; their daemon goes on with it.
+    "cni-plugin-killed" lasting => CniPluginKilled / CniPluginKilledDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+        /// How long after it was called.
+        after: Span = between(Span::millis(1), Span::secs(1)),
+    } stands for "a plugin that dies after the address was allocated and before the result is printed (K §5.3, K §9.2 D8)";
+
+    /// A host outside the cluster uses an address.
+    "external-host" lasting => ExternalHost / ExternalHostDraft {
+        /// Which address.
+        address: String = Choice::Is("10.0.0.1".to_owned()),
+    } stands for "a machine with a hand-made address, or a second cluster on the same subnet (K §9.2 E14, A §5.1 P6)";
+
     // ------------------------------------------------------------------------------------------------ API servers
     /// An API server crashes: answers are lost, watches break, its caches start again without history.
     "api-server-crash" lasting => ApiServerCrash / ApiServerCrashDraft {

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use ipam_core::WordHash;
 use ipam_core::api::Cause;
 use ipam_core::byom::PoolConfigMap;
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, PodCondition, PodStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Stored, TypeDef, content};
 
@@ -51,6 +53,31 @@ impl Stored for Pod {
 
     fn copy_status(&mut self, other: &Self) {
         self.status.clone_from(&other.status);
+    }
+
+    /// Sets the node once, and the condition with it.
+    fn bind(&mut self, body: &Self, now: Timestamp) -> Option<Result<(), String>> {
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        if self.metadata.deletion_timestamp.is_some() {
+            return Some(Err(format!("pod {name} is being deleted, cannot be assigned to a host")));
+        }
+        let spec = self.spec.get_or_insert_default();
+        if let Some(node) = spec.node_name.as_deref().filter(|node| !node.is_empty()) {
+            return Some(Err(format!("pod {name} is already assigned to node {node:?}")));
+        }
+        if spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()) {
+            return Some(Err(format!("pod {name} has non-empty .spec.schedulingGates")));
+        }
+        spec.node_name = body.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        let conditions = self.status.get_or_insert_default().conditions.get_or_insert_default();
+        conditions.retain(|condition| condition.type_ != "PodScheduled");
+        conditions.push(PodCondition {
+            type_: "PodScheduled".to_owned(),
+            status: "True".to_owned(),
+            last_transition_time: Some(Time(now)),
+            ..PodCondition::default()
+        });
+        Some(Ok(()))
     }
 
     fn reset_status(&mut self) {
@@ -99,7 +126,9 @@ impl Stored for Pod {
 
     fn field(&self, name: &str) -> Cow<'_, str> {
         let (spec, status) = (self.spec.as_ref(), self.status.as_ref());
-        let text = |value: Option<&'_ String>| value.map_or(Cow::Borrowed(""), |value| Cow::Owned(value.clone()));
+        fn text(value: Option<&String>) -> Cow<'_, str> {
+            Cow::Borrowed(value.map_or("", String::as_str))
+        }
         match name {
             "spec.nodeName" => text(spec.and_then(|spec| spec.node_name.as_ref())),
             "spec.restartPolicy" => text(spec.and_then(|spec| spec.restart_policy.as_ref())),

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 
 use ipam_core::api::Cause;
 use ipam_core::{FxHashMap, Object};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::input::Problems;
@@ -59,6 +60,12 @@ pub trait Stored: Object {
     /// Takes the status of `other`; only called with [`Stored::HAS_STATUS`].
     fn copy_status(&mut self, other: &Self) {
         let _ = other;
+    }
+
+    /// Takes what a write to `/binding` says (K126), or says why not; `None` = the type has no such subresource.
+    fn bind(&mut self, body: &Self, now: Timestamp) -> Option<Result<(), String>> {
+        let _ = (body, now);
+        None
     }
 
     /// Sets the status of a new object.
@@ -155,6 +162,7 @@ pub struct TypeDef {
     /// See [`Stored::FIELDS`].
     pub fields: &'static [&'static str],
     pub(crate) copy_status: fn(&mut dyn AnyObject, &dyn AnyObject),
+    pub(crate) bind: fn(&mut dyn AnyObject, &dyn AnyObject, Timestamp) -> Option<Result<(), String>>,
     pub(crate) reset_status: fn(&mut dyn AnyObject),
     pub(crate) spec_differs: fn(&dyn AnyObject, &dyn AnyObject) -> bool,
     pub(crate) validate: fn(&dyn AnyObject) -> Vec<Cause>,
@@ -203,6 +211,7 @@ impl TypeDef {
             keeps_status_on_create: K::KEEPS_STATUS_ON_CREATE,
             fields: K::FIELDS,
             copy_status: |object, other| typed_mut::<K>(object).copy_status(typed_ref(other)),
+            bind: |object, body, now| typed_mut::<K>(object).bind(typed_ref(body), now),
             reset_status: |object| typed_mut::<K>(object).reset_status(),
             spec_differs: |object, other| typed_ref::<K>(object).spec_differs(typed_ref(other)),
             validate: |object| typed_ref::<K>(object).validate(),

@@ -41,8 +41,9 @@ pub enum CniError {
 
 /// A plugin and its daemon.
 ///
-/// The runtime promises what K §5.3 does: ADD once for each attachment, no two calls for one container at the same time. DEL may come any
-/// number of times, without an ADD before it, and after the ADD of a successor (K131, K132).
+/// The runtime promises what K §5.3 does: ADD once for each attachment, no two calls for one container at the same time (only a DEL that a
+/// fault delays or repeats may meet another one). DEL may come any number of times, without an ADD before it, and after the ADD of a successor
+/// (K131, K132).
 pub trait Cni: Send + Sync + 'static {
     /// Sets an interface up. Returns its addresses, on which the sandbox answers from then on.
     ///

@@ -22,7 +22,7 @@ use crate::rt::{HostId, ProcessId};
 pub use cni::{Attachment, Cni, CniError};
 pub use data_plane::DataPlane;
 pub use runtime::{ContainerRuntime, Sandbox, SandboxState};
-pub(crate) use runtime::{Owed, SandboxNumber};
+pub(crate) use runtime::{GC_EVERY, Owed, SandboxNumber};
 pub use trouble::Trouble;
 
 /// The nodes of a cluster.

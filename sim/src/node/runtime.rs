@@ -52,6 +52,8 @@ pub struct Sandbox {
     pub netns: bool,
     /// Whether the runtime has recorded the result of a whole ADD. Without one it does not care whether DEL fails (K §5.3).
     pub added: bool,
+    /// The interface for which ADD is under way.
+    pub(crate) adding: Option<usize>,
     /// The addresses on which it answers, each with the position of its interface.
     pub addresses: Vec<(usize, IpAddr)>,
     /// Whether its containers run.
@@ -76,17 +78,23 @@ impl Sandbox {
 /// A DEL that is still to come although the sandbox is forgotten.
 #[derive(Clone, Debug)]
 pub(crate) struct Owed {
-    pub attachment: Attachment,
+    /// Of one sandbox, one after the other.
+    pub attachments: Vec<Attachment>,
     /// How often.
     pub times: u32,
-    /// Between two of them, and after a failure.
+    /// Between two times.
     pub every: Duration,
 }
+
+/// How often the garbage collection of sandboxes comes round, and tries again what failed (K §5.8).
+pub(crate) const GC_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 struct Disk {
     sandboxes: BTreeMap<SandboxNumber, Sandbox>,
     next: SandboxNumber,
+    /// Pods by UID whose containers ended for good, and whether with an error: their records outlive their sandboxes.
+    ended: BTreeMap<Arc<str>, bool>,
     /// By time; the number tells apart what is due at the same time.
     owed: BTreeMap<(SimTime, u64), Owed>,
 }
@@ -214,6 +222,21 @@ impl ContainerRuntime {
         }
     }
 
+    /// The containers of a pod have ended for good.
+    pub(crate) fn set_ended(&self, uid: &Arc<str>, failed: bool) {
+        self.disk.lock().ended.insert(uid.clone(), failed);
+    }
+
+    /// Whether the containers of a pod have ended for good, and then whether with an error.
+    pub(crate) fn ended(&self, uid: &str) -> Option<bool> {
+        self.disk.lock().ended.get(uid).copied()
+    }
+
+    /// A pod is of no interest any more.
+    pub(crate) fn forget_ended(&self, uid: &str) {
+        self.disk.lock().ended.remove(uid);
+    }
+
     /// Owes a DEL from `at` on.
     pub(crate) fn owe(&self, at: SimTime, owed: Owed) {
         let mut disk = self.disk.lock();
@@ -227,24 +250,25 @@ impl ContainerRuntime {
         self.disk.lock().owed.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    /// The next owed DEL that is due by `now`. It is owed again some time later, until it is settled: its kubelet may crash meanwhile.
+    /// The next owed DEL that is due by `now`. It stays owed until it is settled, for its kubelet may crash meanwhile: it is tried again when
+    /// garbage collection comes round.
     pub(crate) fn take_owed(&self, now: SimTime) -> Option<((SimTime, u64), Owed)> {
         let mut disk = self.disk.lock();
         let entry = disk.owed.first_entry().filter(|entry| entry.key().0 <= now)?;
         let ((_, number), owed) = entry.remove_entry();
-        let key = (now + owed.every, number);
+        let key = (now + GC_EVERY, number);
         disk.owed.insert(key, owed.clone());
         Some((key, owed))
     }
 
     /// An owed DEL succeeded.
-    pub(crate) fn settle(&self, key: (SimTime, u64)) {
+    pub(crate) fn settle(&self, key: (SimTime, u64), now: SimTime) {
         let mut disk = self.disk.lock();
-        if let Some(owed) = disk.owed.get_mut(&key) {
-            owed.times = owed.times.saturating_sub(1);
-            if owed.times == 0 {
-                disk.owed.remove(&key);
-            }
+        if let Some(mut owed) = disk.owed.remove(&key)
+            && owed.times > 1
+        {
+            owed.times -= 1;
+            disk.owed.insert((now + owed.every, key.1), owed);
         }
     }
 

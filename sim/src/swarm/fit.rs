@@ -19,7 +19,7 @@ pub(super) fn fitted(kind: &str, stake: &Stake, draw: &mut Draw) -> Option<Fault
     let resource = if half { None } else { pick(&stake.resources, resource) };
     let resource = Choice::Is(resource.unwrap_or_else(|| "*".to_owned()));
     let one = |names: &[String]| (!names.is_empty()).then(|| target(&format!("one:{}", names.join(","))));
-    let (process, host) = (one(&stake.processes), one(&stake.hosts));
+    let (process, host, kubelet) = (one(&stake.processes), one(&stake.hosts), one(&stake.kubelets));
     match &mut draft {
         FaultDraft::Partition(draft) => (draft.from, draft.to) = link.sides(),
         FaultDraft::OneWayPartition(draft) => (draft.from, draft.to) = link.sides(),
@@ -48,6 +48,13 @@ pub(super) fn fitted(kind: &str, stake: &Stake, draw: &mut Draw) -> Option<Fault
         FaultDraft::WatchLag(draft) => draft.resource = resource,
         FaultDraft::HistoryLost(draft) => draft.resource = resource,
         FaultDraft::ConflictingWriter(draft) => draft.object = Choice::Is(pick(&stake.objects, object)?),
+        FaultDraft::SandboxLost(draft) => draft.process = kubelet?,
+        FaultDraft::CniDelLost(draft) => draft.process = kubelet?,
+        FaultDraft::CniDelLate(draft) => draft.process = kubelet?,
+        FaultDraft::CniDelRepeated(draft) => draft.process = kubelet?,
+        FaultDraft::CniAddSlow(draft) => draft.process = kubelet?,
+        FaultDraft::CniPluginKilled(draft) => draft.process = kubelet?,
+        FaultDraft::ExternalHost(draft) => draft.address = Choice::Is(pick(&stake.addresses, object)?),
         _ => {}
     }
     Some(draft)

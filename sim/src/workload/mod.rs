@@ -113,6 +113,10 @@ pub struct Stake {
     pub resources: Vec<String>,
     /// Objects that others may write, too, as `PLURAL/NAMESPACE/NAME`.
     pub objects: Vec<String>,
+    /// Those of the processes that are kubelets with a container runtime and plugins (`actor::kubelet`).
+    pub kubelets: Vec<String>,
+    /// Addresses that machines outside the cluster may use.
+    pub addresses: Vec<String>,
 }
 
 /// A simpler variant of a workload.

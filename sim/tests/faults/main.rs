@@ -3,6 +3,9 @@
 mod clocks;
 mod etcd;
 mod links;
+mod nodes;
+#[path = "../kubelet/plugin.rs"]
+mod plugin;
 mod processes;
 mod runs;
 mod servers;
@@ -91,7 +94,7 @@ async fn reads(bed: &Testbed, client: &SimClient, n: usize) -> Duration {
 }
 
 /// The faults that have a test here, in the order of the vocabulary.
-const TESTED: [&str; 36] = [
+const TESTED: [&str; 43] = [
     "partition",
     "one-way-partition",
     "loss",
@@ -104,6 +107,13 @@ const TESTED: [&str; 36] = [
     "crash-at-write",
     "pause",
     "host-down",
+    "sandbox-lost",
+    "cni-del-lost",
+    "cni-del-late",
+    "cni-del-repeated",
+    "cni-add-slow",
+    "cni-plugin-killed",
+    "external-host",
     "api-server-crash",
     "api-server-freeze",
     "api-server-slow",

@@ -38,7 +38,7 @@ pub use auto_pool::{AutoPool, SubnetRequest, is_auto_pool, pools_of};
 pub use cluster::{Cluster, Kept, Objects};
 pub use cni_config::{IpamConfig, NetworkConfig};
 pub use error::{Rejections, SelectError};
-pub use network::FIRST_NIC;
+pub use network::{FIRST_NIC, nics};
 pub use rank::{Rank, by_rank, tries};
 pub use reason::Reason;
 pub use selection::{Candidate, FamilySelection, NicSelection, Selection, named_pools, select, select_for};

@@ -37,6 +37,18 @@ impl Network {
     }
 }
 
+/// The interfaces of a pod in the order in which Multus sets them up: the first one, then one for each element of the networks annotation,
+/// `net1`, `net2` and so on by position unless the element names its interface (A §2.4). `None` = the annotation cannot be read: the pod gets
+/// no network at all.
+pub fn nics(pod: &Pod) -> Option<Vec<String>> {
+    let mut nics = vec![FIRST_NIC.to_owned()];
+    if let Some(text) = of_pod(pod, names::ANNOTATION_MULTUS_NETWORKS).filter(|text| !text.is_empty()) {
+        let elements = elements(text, pod.metadata.namespace.as_deref().unwrap_or_default())?;
+        nics.extend(elements.into_iter().zip(1..).map(|(element, position)| element.interface.unwrap_or_else(|| format!("net{position}"))));
+    }
+    Some(nics)
+}
+
 /// One element of a list of networks.
 struct Element {
     network: Network,
@@ -136,6 +148,23 @@ mod tests {
         ] {
             assert_eq!(network(default, None, "eth0", false).as_deref(), expected, "{default:?}");
             assert_eq!(network(default, None, "0", true).as_deref(), expected, "{default:?}");
+        }
+    }
+
+    #[test]
+    fn a_pod_has_the_first_nic_and_one_for_each_network() {
+        for (networks, expected) in [
+            (None, Some("eth0")),
+            (Some(""), Some("eth0")),
+            (Some("a"), Some("eth0 net1")),
+            (Some("a, n/b@x0 ,c"), Some("eth0 net1 x0 net3")),
+            (Some(r#"[{"name":"a"},{"name":"b","interface":"x0"}]"#), Some("eth0 net1 x0")),
+            (Some("a/b/c"), None),
+            (Some("[{"), None),
+        ] {
+            let annotations = networks.map(|text| json!({names::ANNOTATION_MULTUS_NETWORKS: text}));
+            let pod = serde_json::from_value(json!({"metadata": {"namespace": "team-a", "annotations": annotations}})).unwrap();
+            assert_eq!(nics(&pod).map(|nics| nics.join(" ")).as_deref(), expected, "{networks:?}");
         }
     }
 

@@ -87,6 +87,7 @@ impl Work for PodsPlan {
             peers: vec![vms],
             resources: ["configmaps", "peerpods", "pods", "leases"].map(str::to_owned).to_vec(),
             objects: vec![format!("configmaps/{}", pool_key())],
+            ..Stake::default()
         }
     }
 

@@ -1,0 +1,86 @@
+//! The work of an actor on its many objects, all in the one task of its process: a task for each would cost more than the work (and each
+//! leaves something behind in the runtime).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
+
+use crate::time::SimTime;
+
+/// A piece of work. It ends with what the main loop has to know.
+pub(super) type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Pieces of work that others have begun while the crew was at work.
+pub(super) struct Hiring<T>(Mutex<Vec<Work<T>>>);
+
+impl<T> Default for Hiring<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Hiring<T> {
+    /// Begins a piece of work. Whoever calls this is itself work of the crew, or the main loop.
+    pub(super) fn begin(&self, work: impl Future<Output = T> + Send + 'static) {
+        self.0.lock().push(Box::pin(work));
+    }
+
+    /// Forgets what has begun when the guard is dropped. Work has handles on whoever hires, which would keep each other alive.
+    pub(super) fn until_dropped(&self) -> impl Drop + '_ {
+        struct Guard<'a, T>(&'a Hiring<T>);
+        impl<T> Drop for Guard<'_, T> {
+            fn drop(&mut self) {
+                let work = std::mem::take(&mut *self.0.0.lock());
+                drop(work);
+            }
+        }
+        Guard(self)
+    }
+}
+
+/// All work of one life of an actor.
+pub(super) struct Crew<T>(FuturesUnordered<Work<T>>);
+
+impl<T> Crew<T> {
+    pub(super) fn new() -> Self {
+        Self(FuturesUnordered::new())
+    }
+
+    /// The next piece of work that is done.
+    pub(super) fn poll_next(&mut self, hiring: &Hiring<T>, cx: &mut Context<'_>) -> Poll<T> {
+        loop {
+            self.0.extend(hiring.0.lock().drain(..));
+            if let Poll::Ready(Some(done)) = self.0.poll_next_unpin(cx) {
+                return Poll::Ready(done);
+            }
+            if hiring.0.lock().is_empty() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+/// An alarm that is set anew only when its time changes: each setting costs a timer.
+pub(super) struct Alarm {
+    sleep: Option<(SimTime, crate::rt::Sleep)>,
+}
+
+impl Alarm {
+    pub(super) fn new() -> Self {
+        Self { sleep: None }
+    }
+
+    /// Ready when it is `at`.
+    pub(super) fn poll(&mut self, rt: &crate::rt::Rt, at: Option<SimTime>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(at) = at else { return Poll::Pending };
+        if self.sleep.as_ref().is_none_or(|(set, _)| *set != at) {
+            self.sleep = Some((at, rt.sleep_until(at)));
+        }
+        let Some((_, sleep)) = &mut self.sleep else { return Poll::Pending };
+        Pin::new(sleep).poll(cx)
+    }
+}

@@ -141,7 +141,7 @@ fn every_answer_names_its_request_and_every_commit_what_its_writer_had_read() {
                         other => panic!("{other:?} is no read"),
                     };
                     let object = object.unwrap();
-                    assert_eq!((client, key), (reader, &super::index::key_of(object)));
+                    assert_eq!((client, key), (reader, &crate::object::key_of(object)));
                     assert!(cause.how.contains(resource_version(&**object)), "{cause:?}");
                     reads += 1;
                 }

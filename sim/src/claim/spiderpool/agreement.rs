@@ -71,3 +71,105 @@ fn wrong(view: &View, answer: &Answered<'_>, pod: &Pod, given: &Given) -> Option
         format!("the endpoint has {}", entries.collect::<Vec<_>>().join(", "))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use ipam_core::ObjectKey;
+    use ipam_core::spiderpool::SpiderEndpoint;
+    use serde_json::json;
+
+    use super::super::BY_HAND;
+    use super::super::testing::{Stage, on_stage};
+
+    const CLAIM: &str = "answer-endpoint-and-record-agree";
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    fn with_pod(test: impl FnOnce(&mut Stage)) {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.sandbox("a", "ns/a", "a");
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn an_answer_that_its_record_and_endpoint_have_agrees() {
+        with_pod(|stage| {
+            stage.add("ns/a", "a", FIRST);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+        });
+    }
+
+    #[test]
+    fn another_uid_in_the_record_or_the_endpoint_does_not_agree() {
+        with_pod(|stage| {
+            stage.add("ns/a", "a", FIRST);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "old");
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert!(stage.detail()[1].starts_with("it is recorded for"), "{:?}", stage.detail());
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.endpoint(stage.agent, "ns/a", "old", FIRST);
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert!(stage.detail()[1].starts_with("the endpoint is that of"), "{:?}", stage.detail());
+            assert_eq!(stage.excuses(), [None, None]);
+        });
+    }
+
+    #[test]
+    fn an_endpoint_that_is_gone_going_or_other_does_not_agree() {
+        with_pod(|stage| {
+            stage.add("ns/a", "a", FIRST);
+            stage.change::<SpiderEndpoint>(stage.agent, &ObjectKey::namespaced("ns", "a"), |endpoint| {
+                endpoint.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-05T09:00:00Z")).unwrap();
+            });
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.detail()[1], "the endpoint is being deleted");
+            stage.endpoint_gone(stage.agent, "ns/a");
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.detail()[1], "there is no endpoint");
+            stage.endpoint(stage.agent, "ns/a", "a", &[("eth0", "p", "10.0.0.2")]);
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.detail()[1], "the endpoint has eth0 10.0.0.2 (p)");
+            assert_eq!(stage.excuses(), [None; 3]);
+        });
+    }
+
+    #[test]
+    fn a_nic_without_a_name_agrees_with_an_entry_without_one() {
+        with_pod(|stage| {
+            stage.ask("ns/a", "a", "eth0");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "a");
+            stage.endpoint(stage.agent, "ns/a", "a", &[("eth0", "p", "10.0.0.1"), ("", "p", "10.0.0.2")]);
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("1", "p", "10.0.0.2")]);
+            stage.answer("ns/a", "a", "net1", &[("net1", "p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn the_uid_of_the_sandbox_is_that_of_the_request() {
+        with_pod(|stage| {
+            stage.pod_gone("ns/a");
+            stage.pod("ns/a", "b");
+            stage.sandbox("b", "ns/a", "new");
+            stage.add("ns/a", "b", FIRST);
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[1].starts_with("the sandbox is of"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
+    fn a_pod_that_is_not_alive_has_no_endpoint_to_agree_with_and_hands_excuse() {
+        with_pod(|stage| {
+            stage.add("ns/a", "a", FIRST);
+            stage.endpoint(stage.person, "ns/a", "a", &[]);
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+            stage.terminate("ns/a");
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+}

@@ -38,3 +38,71 @@ impl IpamClaim for AnswersAreRecorded {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::on_stage;
+    use crate::workload::spiderpool::Cause;
+
+    const CLAIM: &str = "answered-addresses-are-recorded";
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    #[test]
+    fn an_answer_needs_a_record_of_its_name_and_uid_in_its_pool() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.ask("ns/a", "a", "net1");
+            stage.answer("ns/a", "a", "net1", &[("net1", "p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), [None]);
+            stage.answer("ns/b", "b", "eth0", FIRST);
+            stage.record(stage.agent, "p", "10.0.0.3", "ns/other", "a");
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.3")]);
+            assert_eq!(stage.excuses(), [None; 3]);
+        });
+    }
+
+    #[test]
+    fn the_record_of_a_vm_bears_the_name_of_its_instance() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.vm_pod("ns/virt-1", "a", "vm");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
+            stage.answer("ns/virt-1", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn what_is_being_taken_back_need_not_be_there_and_what_was_taken_before_must() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            stage.ask("ns/a", "a", "eth0");
+            stage.terminate("ns/a");
+            stage.release("ns/a", "a", Cause::Del, &[("p", "10.0.0.1")]);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.released("ns/a", "a", Cause::Del, true);
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), []);
+            stage.ask("ns/a", "a", "eth0");
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_record_removed_by_hand_excuses() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.add("ns/a", "a", FIRST);
+            stage.unrecord(stage.person, "p", "10.0.0.1");
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+}

@@ -38,3 +38,50 @@ impl IpamClaim for TotalsComeRight {
         told("pools do not count their addresses right", wrong.collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+
+    #[test]
+    fn an_agent_that_miscounts_is_a_violation_and_a_person_is_not() {
+        on_stage("counts-equal-records", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            for by in [stage.person, stage.agent] {
+                stage.change_pool(by, "p", |pool| {
+                    let status = pool.status.as_mut().unwrap();
+                    status.allocated_ips.make_mut().unwrap().insert(super::super::testing::ip("10.0.0.3"), Default::default());
+                    status.allocated_ips.make_mut().unwrap().remove(super::super::testing::ip("10.0.0.2"));
+                    status.allocated_ip_count = Some(7);
+                });
+                stage.unrecord(stage.person, "p", "10.0.0.3");
+                stage.record(stage.person, "p", "10.0.0.2", "ns/b", "b");
+            }
+            assert_eq!(stage.excuses(), [None]);
+            assert_eq!(stage.detail()[0], "pool p has 1 records and allocatedIPCount Some(7)");
+        });
+    }
+
+    #[test]
+    fn totals_are_waited_for() {
+        on_stage("total-counts-come-right", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            let count = |count| {
+                move |pool: &mut ipam_core::spiderpool::SpiderIPPool| {
+                    pool.status.get_or_insert_default().total_ip_count = Some(count);
+                }
+            };
+            assert!(stage.pending().unwrap().contains("p has 9 addresses and totalIPCount None"));
+            stage.change_pool(stage.kubelet, "p", count(9));
+            assert_eq!(stage.pending(), None);
+            stage.change_pool(stage.person, "p", |pool| pool.spec.exclude_ips = Some(vec!["10.0.0.3-10.0.0.4".to_owned()]));
+            assert!(stage.pending().is_some());
+            stage.change_pool(stage.kubelet, "p", count(7));
+            assert_eq!(stage.pending(), None);
+        });
+    }
+}

@@ -31,3 +31,46 @@ impl IpamClaim for OnlyTheLiving {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::super::testing::on_stage;
+    use crate::trace::ProcessChange;
+
+    const CLAIM: &str = "dead-pods-get-no-address";
+
+    #[test]
+    fn only_what_an_agent_was_shown_before_it_was_asked_counts() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.ask("ns/a", "a", "eth0");
+            stage.terminate("ns/a");
+            stage.deliver::<Pod>(stage.agent);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.pod("ns/b", "b");
+            stage.pod_gone("ns/b");
+            stage.deliver::<Pod>(stage.agent);
+            stage.ask("ns/b", "b", "eth0");
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_process_that_lost_its_memory_was_shown_nothing() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.terminate("ns/a");
+            stage.deliver::<Pod>(stage.agent);
+            stage.process_changes(stage.agent, ProcessChange::Crashed);
+            stage.ask("ns/a", "a", "eth0");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+}

@@ -39,7 +39,8 @@ impl IpamClaim for OwnAddressesOnly {
                     let mut others = view.ledger.releases_of(&change.pool, address);
                     if let Some((uid, _)) = others.find(|(_, release)| release.said.by == change.said.by && release.ended.is_none()) {
                         violated(findings, view.changes.touched(address), || {
-                            let line = format!("the release for {} removes {address} of {}", view.pod_of(uid), view.pod_of(&before.pod_uid));
+                            let line =
+                                format!("the release for {} removes {address} of {}", view.pod_of(uid), view.pod_of(&before.pod_uid));
                             vec![line, view.story_of_write(change), view.story_of(&change.pool, address)]
                         });
                     }
@@ -47,5 +48,41 @@ impl IpamClaim for OwnAddressesOnly {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+    use crate::workload::spiderpool::Cause;
+
+    const CLAIM: &str = "deletes-touch-nobody-else";
+    const WHAT: &[(&str, &str)] = &[("p", "10.0.0.1")];
+
+    #[test]
+    fn a_delete_that_adopts_another_uid_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            stage.release_for("ns/a", "a", "a", Cause::Del, WHAT);
+            stage.release_for("ns/a", "a", "", Cause::Del, WHAT);
+            stage.release_for("ns/a", "a", "b", Cause::Predecessor, WHAT);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.release_for("ns/a", "b", "a", Cause::Del, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn the_release_for_one_uid_removes_no_record_of_another() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.release("ns/a", "a", Cause::Del, WHAT);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].starts_with("the release for a pod that nobody has seen (uid a)"), "{:?}", stage.detail());
+        });
     }
 }

@@ -35,3 +35,35 @@ impl IpamClaim for DistinctAddresses {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "nics-have-distinct-addresses";
+
+    #[test]
+    fn an_address_twice_in_an_answer_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("eth0", "q", "fd00::1"), ("net1", "p", "10.0.0.2")]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("net1", "p", "10.0.0.1")]);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn an_address_on_two_nics_of_a_sandbox_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            stage.sandbox("a", "ns/a", "a");
+            stage.attach("a", "eth0", &["10.0.0.1", "fd00::1"]);
+            stage.attach("a", "net1", &["10.0.0.2"]);
+            stage.sandbox("b", "ns/a", "a");
+            stage.attach("b", "eth0", &["10.0.0.1"]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.attach("a", "net2", &["10.0.0.3", "fd00::1"]);
+            assert_eq!(stage.excuses(), [None]);
+            assert_eq!(stage.detail()[0], "eth0 and net2 of sandbox a answer on fd00::1");
+        });
+    }
+}

@@ -29,3 +29,38 @@ impl IpamClaim for FromItsPool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "addresses-come-from-their-pool";
+
+    #[test]
+    fn what_is_excluded_or_not_listed_is_not_the_pools_to_give() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.4", "ns/a", "a");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.change_pool(stage.person, "p", |pool| pool.spec.exclude_ips = Some(vec!["10.0.0.5".to_owned()]));
+            stage.record(stage.agent, "p", "10.0.0.5", "ns/b", "b");
+            stage.record(stage.agent, "p", "10.0.0.10", "ns/c", "c");
+            assert_eq!(stage.excuses(), [None, None]);
+            stage.record(stage.person, "p", "10.0.0.11", "ns/d", "d");
+            assert_eq!(stage.excuses(), [None, None, Some(BY_HAND)]);
+        });
+    }
+
+    #[test]
+    fn the_object_that_is_written_counts() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1"]);
+            stage.change_pool(stage.person, "p", |pool| pool.spec.ips = Some(vec!["10.0.0.2".to_owned()]));
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "a");
+            assert_eq!(stage.excuses(), []);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+}

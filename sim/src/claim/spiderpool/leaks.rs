@@ -46,3 +46,53 @@ fn is_settled(view: &View, uid: &str, pod: &Pod) -> bool {
     let on_lost_node = pod.node().is_some_and(|node| view.out_of_reach.names.contains(node));
     !pod.gone && !pod.is_terminating() && !on_lost_node && !view.agents.is_asked(uid)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Stage, on_stage};
+
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    fn with_pod(test: impl FnOnce(&mut Stage)) {
+        on_stage("records-equal-endpoints", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            assert_eq!(stage.pending(), None);
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn a_record_that_is_in_no_endpoint_is_a_leak_while_its_pod_exists() {
+        with_pod(|stage| {
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "a");
+            assert!(stage.pending().unwrap().contains("10.0.0.2 of p is recorded for ns/a and not in its endpoint"));
+            stage.ask("ns/a", "a", "eth0");
+            assert_eq!(stage.pending(), None, "a request is open");
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert!(stage.pending().is_some());
+            stage.pod_gone("ns/a");
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn an_address_of_an_endpoint_that_is_not_recorded_is_missed() {
+        with_pod(|stage| {
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().unwrap().contains("10.0.0.1 of p is in the endpoint of ns/a and not recorded for it"));
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.endpoint_gone(stage.agent, "ns/a");
+            assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn what_a_person_touched_is_not_judged() {
+        with_pod(|stage| {
+            stage.unrecord(stage.person, "p", "10.0.0.1");
+            assert_eq!(stage.pending(), None);
+        });
+    }
+}

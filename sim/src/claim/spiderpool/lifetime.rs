@@ -58,3 +58,67 @@ impl IpamClaim for EmptyPoolsGo {
         told("terminating pools have no record and are still there", empty.map(|(name, _)| name.to_string()).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ipam_core::ObjectKey;
+    use ipam_core::spiderpool::SpiderIPPool;
+    use serde_json::json;
+
+    use super::super::BY_HAND;
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "pools-and-endpoints-outlive-their-records";
+
+    #[test]
+    fn a_pool_goes_without_records() {
+        on_stage(CLAIM, |stage| {
+            for pool in ["p", "q"] {
+                stage.pool(pool, &["10.0.0.1-10.0.0.9"]);
+            }
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
+            stage.put::<SpiderIPPool>(stage.kubelet, &ObjectKey::cluster("p"), None);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.put::<SpiderIPPool>(stage.kubelet, &ObjectKey::cluster("q"), None);
+            assert_eq!(stage.excuses(), [None]);
+            stage.pool("q", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
+            stage.put::<SpiderIPPool>(stage.person, &ObjectKey::cluster("q"), None);
+            assert_eq!(stage.excuses(), [None, Some(BY_HAND)]);
+        });
+    }
+
+    #[test]
+    fn an_endpoint_goes_after_the_records_of_its_uid() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            let first: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+            stage.add("ns/a", "a", first);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "b");
+            stage.endpoint_gone(stage.kubelet, "ns/a");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.endpoint(stage.agent, "ns/a", "b", first);
+            stage.endpoint_gone(stage.kubelet, "ns/a");
+            assert_eq!(stage.excuses(), [None]);
+            stage.endpoint(stage.agent, "ns/a", "b", first);
+            stage.endpoint_gone(stage.person, "ns/a");
+            assert_eq!(stage.excuses(), [None, Some(BY_HAND)]);
+        });
+    }
+
+    #[test]
+    fn an_empty_terminating_pool_is_waited_for() {
+        on_stage("empty-terminating-pools-disappear", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.change_pool(stage.person, "p", |pool| {
+                pool.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-05T09:00:00Z")).unwrap();
+            });
+            assert_eq!(stage.pending(), None);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!(stage.pending().unwrap(), "1 terminating pools have no record and are still there: p");
+            stage.put::<SpiderIPPool>(stage.kubelet, &ObjectKey::cluster("p"), None);
+            assert_eq!(stage.pending(), None);
+        });
+    }
+}

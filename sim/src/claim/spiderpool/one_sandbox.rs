@@ -42,6 +42,90 @@ impl IpamClaim for OneSandbox {
 }
 
 fn may_share(view: &View, one: &Sandbox, other: &Sandbox) -> bool {
-    let vm = |sandbox: &Sandbox| view.pods.get(&sandbox.uid).and_then(|pod| pod.place.clone()).filter(|place| matches!(place, Place::Vm(_)));
+    let vm =
+        |sandbox: &Sandbox| view.pods.get(&sandbox.uid).and_then(|pod| pod.place.clone()).filter(|place| matches!(place, Place::Vm(_)));
     one.uid == other.uid || vm(one).is_some_and(|place| vm(other) == Some(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+    use super::super::{BY_HAND, FORCED_SUCCESSOR};
+    use crate::workload::PodNote;
+
+    const CLAIM: &str = "no-address-has-two-live-sandboxes";
+
+    #[test]
+    fn two_live_sandboxes_on_an_address_are_a_violation_and_one_after_the_other_is_not() {
+        on_stage(CLAIM, |stage| {
+            for (pod, uid) in [("ns/a", "a"), ("ns/b", "b"), ("ns/c", "c")] {
+                stage.pod(pod, uid);
+                stage.sandbox(uid, pod, uid);
+            }
+            stage.attach("a", "eth0", &["10.0.0.1"]);
+            stage.node(PodNote::DelAsked { sandbox: "a".into(), nic: "eth0".into(), netns: true });
+            stage.attach("b", "eth0", &["10.0.0.1"]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.attach("c", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[1].starts_with("so does ns/b (uid b, alive, on node-0), attached by kubelet-0"), "{:?}", stage.detail());
+            for gone in ["b", "c"] {
+                stage.node(PodNote::SandboxGone { sandbox: gone.into() });
+            }
+            stage.attach("a", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_successor_of_a_pod_whose_object_is_gone_is_excused_and_one_of_another_name_is_not() {
+        on_stage(CLAIM, |stage| {
+            stage.static_pod("ns/web-0", "old");
+            stage.sandbox("old", "ns/web-0", "old");
+            stage.attach("old", "eth0", &["10.0.0.1"]);
+            stage.pod_gone("ns/web-0");
+            stage.static_pod("ns/web-0", "new");
+            stage.sandbox("new", "ns/web-0", "new");
+            stage.attach("new", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR)]);
+            stage.node(PodNote::SandboxGone { sandbox: "new".into() });
+            stage.pod("ns/b", "b");
+            stage.sandbox("b", "ns/b", "b");
+            stage.attach("b", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR), None]);
+        });
+    }
+
+    #[test]
+    fn a_live_migration_and_a_second_sandbox_of_a_pod_may_share() {
+        on_stage(CLAIM, |stage| {
+            for (pod, uid) in [("ns/virt-1", "source"), ("ns/virt-2", "target")] {
+                stage.vm_pod(pod, uid, "vm");
+                stage.sandbox(uid, pod, uid);
+                stage.attach(uid, "eth0", &["10.0.0.1"]);
+            }
+            stage.sandbox("again", "ns/virt-2", "target");
+            stage.attach("again", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), []);
+            stage.vm_pod("ns/virt-3", "other", "other-vm");
+            stage.sandbox("other", "ns/virt-3", "other");
+            stage.attach("other", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), [None; 3]);
+        });
+    }
+
+    #[test]
+    fn a_record_removed_by_hand_excuses() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.unrecord(stage.person, "p", "10.0.0.1");
+            for (pod, uid) in [("ns/a", "a"), ("ns/b", "b")] {
+                stage.pod(pod, uid);
+                stage.sandbox(uid, pod, uid);
+                stage.attach(uid, "eth0", &["10.0.0.1"]);
+            }
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
 }

@@ -57,3 +57,81 @@ fn can_be_served(view: &View, uid: &str) -> bool {
         _ => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ipam_core::ObjectKey;
+    use k8s_openapi::api::core::v1::Pod as PodObject;
+
+    use super::super::testing::{Stage, on_stage};
+    use super::*;
+    use crate::workload::PodNote;
+    use crate::workload::spiderpool::Opinion;
+
+    fn with_pod(test: impl FnOnce(&mut Stage)) {
+        on_stage("pods-get-addresses", |stage| {
+            stage.pool("p", &["10.0.0.1"]);
+            stage.pod("ns/a", "a");
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn a_pod_waits_until_a_sandbox_of_it_answers() {
+        with_pod(|stage| {
+            assert_eq!(stage.pending().unwrap(), "1 pods have no address: ns/a (nobody answered a request for it)");
+            stage.sandbox("s", "ns/a", "a");
+            assert!(stage.pending().is_some());
+            stage.attach("s", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.pending(), None);
+            stage.node(PodNote::SandboxGone { sandbox: "s".into() });
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1")]);
+            assert!(stage.pending().unwrap().contains("last answered by agent-0"));
+            stage.terminate("ns/a");
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn a_pod_of_the_host_network_or_without_a_node_needs_none() {
+        with_pod(|stage| {
+            let key = ObjectKey::namespaced("ns", "a");
+            stage.change::<PodObject>(stage.kubelet, &key, |pod| pod.spec.as_mut().unwrap().host_network = Some(true));
+            assert_eq!(stage.pending(), None);
+            stage.change::<PodObject>(stage.kubelet, &key, |pod| {
+                let spec = pod.spec.as_mut().unwrap();
+                (spec.host_network, spec.node_name) = (None, None);
+            });
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn whom_nothing_can_serve_is_not_waited_for() {
+        with_pod(|stage| {
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
+            stage.ask("ns/a", "a", "eth0");
+            stage.try_pool("a", "p", Err(Refusal::UsedOut));
+            stage.refuse("ns/a", "a", "eth0", Refusal::UsedOut);
+            assert_eq!(stage.pending(), None);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().is_some());
+            stage.reserve("r", &["10.0.0.1"]);
+            assert_eq!(stage.pending(), None);
+            stage.refuse("ns/a", "a", "eth0", Refusal::Blocked);
+            assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn whom_the_rules_leave_without_a_pool_is_not_waited_for() {
+        with_pod(|stage| {
+            for (opinion, waits) in [(Opinion::Agrees, false), (Opinion::Differs("why".into()), true)] {
+                stage.ask("ns/a", "a", "eth0");
+                stage.select("a", opinion, &[], 0);
+                stage.refuse("ns/a", "a", "eth0", Refusal::NoPool);
+                assert_eq!(stage.pending().is_some(), waits);
+            }
+        });
+    }
+}

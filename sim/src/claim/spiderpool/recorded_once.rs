@@ -22,3 +22,41 @@ impl IpamClaim for RecordedOnce {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "no-address-is-recorded-twice";
+
+    #[test]
+    fn a_second_record_is_a_violation_until_the_first_is_gone() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.2"]);
+            stage.pool("q", &["10.0.0.1-10.0.0.2"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.record(stage.agent, "q", "10.0.0.2", "ns/b", "b");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a2");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/c", "c");
+            assert_eq!(stage.excuses(), [None]);
+            assert_eq!(stage.detail()[0], "10.0.0.1 is recorded in p and in q");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.unrecord(stage.agent, "q", "10.0.0.1");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_record_made_by_hand_excuses() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1"]);
+            stage.pool("q", &["10.0.0.1"]);
+            stage.record(stage.person, "p", "10.0.0.1", "ns/a", "a");
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/b", "b");
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+}

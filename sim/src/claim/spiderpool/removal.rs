@@ -62,7 +62,8 @@ fn not_announced(view: &View, by: ProcessId, uid: &str, pool: &str, address: std
 /// Why an agent may not release these addresses.
 fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<str>, std::net::IpAddr)]) -> Option<&'static str> {
     let answers = view.ledger.answers(uid).iter();
-    let mut answered = answers.filter(|answer| what.iter().any(|(pool, address)| *pool == answer.given.pool && *address == answer.given.address));
+    let mut answered =
+        answers.filter(|answer| what.iter().any(|(pool, address)| *pool == answer.given.pool && *address == answer.given.address));
     match cause {
         Cause::Del | Cause::Predecessor => view.pods.is_alive(uid).then_some("the pod is alive"),
         Cause::Reown => {
@@ -84,4 +85,122 @@ fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<s
 fn is_migration(view: &View, one: &str, other: &str) -> bool {
     let vm = |uid: &str| view.pods.get(uid).and_then(|pod| pod.place.as_ref()).filter(|place| matches!(place, Place::Vm(_)));
     vm(one).is_some_and(|place| vm(other) == Some(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::{Stage, on_stage};
+    use crate::workload::spiderpool::Cause;
+
+    const CLAIM: &str = "records-leave-only-for-their-own-uid";
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+    const WHAT: &[(&str, &str)] = &[("p", "10.0.0.1")];
+
+    fn with_pod(test: impl FnOnce(&mut Stage)) {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.stateful_set("ns/web", 3);
+            stage.static_pod("ns/web-0", "a");
+            stage.add("ns/web-0", "a", FIRST);
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn a_record_goes_after_its_release_was_said_by_whoever_removes_it() {
+        with_pod(|stage| {
+            stage.terminate("ns/web-0");
+            stage.release("ns/web-0", "a", Cause::Del, WHAT);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/web-0", "a");
+            stage.unrecord(stage.agent, "p", "10.0.0.2");
+            assert_eq!(stage.excuses(), [None]);
+            let other = stage.process("agent-1");
+            stage.say(other, crate::workload::spiderpool::IpamNote::Unqueued { ticket: 0 });
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "a");
+            stage.unrecord(other, "p", "10.0.0.1");
+            assert_eq!(stage.excuses(), [None, None]);
+        });
+    }
+
+    #[test]
+    fn nothing_of_a_pod_that_is_alive_is_released_by_a_delete_or_a_successor() {
+        for cause in [Cause::Del, Cause::Predecessor, Cause::Reown] {
+            with_pod(|stage| {
+                stage.release("ns/web-0", "a", cause, WHAT);
+                assert_eq!(stage.excuses(), [None], "{cause:?}");
+                stage.terminate("ns/web-0");
+                stage.release("ns/web-0", "a", cause, WHAT);
+                assert_eq!(stage.excuses(), [None], "{cause:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_roll_back_spares_what_was_answered() {
+        with_pod(|stage| {
+            stage.release("ns/web-0", "a", Cause::RollBack, &[("p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), []);
+            stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_changed_pool_is_one_that_changed() {
+        with_pod(|stage| {
+            stage.release("ns/web-0", "a", Cause::Conflict, &[("p", "10.0.0.2")]);
+            stage.change_pool(stage.agent, "p", |_| {});
+            stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+        });
+        with_pod(|stage| {
+            stage.change_pool(stage.person, "p", |pool| pool.spec.disable = true);
+            stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
+            assert_eq!(stage.excuses(), []);
+        });
+        with_pod(|stage| {
+            stage.reserve("r", &["10.0.0.1"]);
+            stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn a_record_is_handed_on_under_its_name_from_a_pod_that_is_not_alive() {
+        with_pod(|stage| {
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "b");
+            assert_eq!(stage.excuses(), [None]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "a");
+            stage.pod_gone("ns/web-0");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "b");
+            assert_eq!(stage.excuses(), [None]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-1", "c");
+            assert_eq!(stage.excuses(), [None, None]);
+            assert!(stage.detail()[0].ends_with("it is handed to a pod of another name"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
+    fn the_pods_of_a_migration_hand_their_records_to_each_other() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.vm_pod("ns/virt-1", "source", "vm");
+            stage.vm_pod("ns/virt-2", "target", "vm");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "source");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "target");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+        });
+    }
+
+    #[test]
+    fn a_record_that_a_person_changed_excuses() {
+        with_pod(|stage| {
+            stage.record(stage.person, "p", "10.0.0.1", "ns/web-0", "b");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
 }

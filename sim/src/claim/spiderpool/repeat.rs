@@ -29,3 +29,47 @@ impl IpamClaim for SameAnswer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::on_stage;
+    use crate::workload::spiderpool::Cause;
+
+    const CLAIM: &str = "asking-again-gives-the-same-address";
+
+    #[test]
+    fn another_answer_without_a_release_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("eth0", "q", "fd00::1")]);
+            stage.answer("ns/a", "a", "net1", &[("eth0", "p", "10.0.0.9"), ("net1", "p", "10.0.0.2")]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            stage.answer("ns/b", "b", "eth0", &[("eth0", "p", "10.0.0.3")]);
+            stage.answer("ns/a", "a", "net1", &[("net1", "p", "10.0.0.2")]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "q", "fd00::2")]);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn another_answer_after_a_release_is_none() {
+        on_stage(CLAIM, |stage| {
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1")]);
+            stage.release("ns/a", "a", Cause::Conflict, &[("p", "10.0.0.1")]);
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn a_record_removed_by_hand_excuses() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+            stage.unrecord(stage.person, "p", "10.0.0.1");
+            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+}

@@ -31,3 +31,62 @@ impl IpamClaim for NotReserved {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ipam_core::ObjectKey;
+    use ipam_core::spiderpool::SpiderReservedIP;
+
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "reserved-addresses-are-not-given";
+
+    #[test]
+    fn only_what_an_agent_was_told_before_it_read_the_pool_counts() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.read(stage.agent, "p");
+            stage.reserve("r", &["10.0.0.1-10.0.0.3"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.read(stage.agent, "p");
+            stage.deliver::<SpiderReservedIP>(stage.agent);
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.read(stage.agent, "p");
+            stage.record(stage.agent, "p", "10.0.0.4", "ns/c", "c");
+            assert_eq!(stage.excuses(), []);
+            stage.read(stage.agent, "p");
+            stage.record(stage.agent, "p", "10.0.0.3", "ns/d", "d");
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].starts_with("10.0.0.3 is reserved, and recorded in p"));
+        });
+    }
+
+    #[test]
+    fn what_may_have_been_told_to_be_gone_does_not_count() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.reserve("r", &["10.0.0.1"]);
+            stage.deliver::<SpiderReservedIP>(stage.agent);
+            stage.put::<SpiderReservedIP>(stage.person, &ObjectKey::cluster("r"), None);
+            stage.read(stage.agent, "p");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn handing_a_reserved_address_on_counts_and_what_others_write_does_not() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "old");
+            stage.reserve("r", &["10.0.0.1-10.0.0.2"]);
+            stage.deliver::<SpiderReservedIP>(stage.agent);
+            stage.record(stage.person, "p", "10.0.0.2", "ns/b", "b");
+            assert_eq!(stage.excuses(), []);
+            stage.read(stage.agent, "p");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "new");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+}

@@ -1,5 +1,7 @@
 //! A S7, S8: pools are chosen as the rules say, and the better one first.
 
+use ipam_core::spiderpool::ranges::IpVersion;
+
 use super::view::{Seen, Shown, Tried, View};
 use super::{Findings, IpamClaim};
 use crate::workload::spiderpool::{InOrder, IpamNote, Opinion};
@@ -15,9 +17,7 @@ impl IpamClaim for AsTheRulesSay {
         let Seen::Ipam(process, IpamNote::Selected { uid, nic, opinion, .. }) = *seen else { return };
         findings.judged();
         if let Opinion::Differs(why) = opinion {
-            findings.violated(|| {
-                vec![format!("{} selects pools for {nic} of {}", view.name(process), view.pod_of(uid)), why.to_string()]
-            });
+            findings.violated(|| vec![format!("{} selects pools for {nic} of {}", view.name(process), view.pod_of(uid)), why.to_string()]);
         }
     }
 }
@@ -33,14 +33,13 @@ impl IpamClaim for BestPoolFirst {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Ipam(process, IpamNote::Selected { uid, nic, opinion: Opinion::OtherOrder(why), .. }) => {
-                findings.violated(|| {
-                    vec![format!("{} ranks pools for {nic} of {}", view.name(process), view.pod_of(uid)), why.to_string()]
-                });
+                findings
+                    .violated(|| vec![format!("{} ranks pools for {nic} of {}", view.name(process), view.pod_of(uid)), why.to_string()]);
             }
             Seen::Ipam(process, IpamNote::Tried { uid, nic, pool, outcome: Ok(address) }) => {
                 let mut asked = view.agents.asked(process, uid);
                 let (Some(asked), None) = (asked.next(), asked.next()) else { return };
-                let in_order = |order: &&InOrder| *order.nic == **nic && (order.family == ipam_core::spiderpool::ranges::IpVersion::V4) == address.is_ipv4();
+                let in_order = |order: &&InOrder| *order.nic == **nic && order.family == IpVersion::of(*address);
                 let Some(order) = asked.order.iter().find(in_order) else { return };
                 let name = |at: usize| order.pools[at].metadata.name.as_deref().unwrap_or_default();
                 let Some(position) = (0..order.pools.len()).find(|&at| *name(at) == **pool) else { return };
@@ -65,5 +64,75 @@ impl IpamClaim for BestPoolFirst {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Stage, on_stage};
+    use super::*;
+    use crate::workload::spiderpool::Refusal;
+
+    #[test]
+    fn an_other_choice_is_a_violation_and_an_other_order_is_one_of_the_other_claim() {
+        let opinions = [Opinion::Agrees, Opinion::OtherOrder("why".into()), Opinion::Differs("why".into())];
+        for (claim, wrong) in [("selection-follows-the-rules", 2), ("better-pools-come-first", 1)] {
+            on_stage(claim, |stage| {
+                for (at, opinion) in opinions.iter().enumerate() {
+                    stage.select("a", opinion.clone(), &[], 0);
+                    assert_eq!(stage.excuses().len(), usize::from(at >= wrong), "{claim} {opinion:?}");
+                }
+                assert_eq!(stage.detail()[1], "why");
+                assert!(stage.judged());
+            });
+        }
+    }
+
+    fn with_pools(test: impl FnOnce(&mut Stage)) {
+        on_stage("better-pools-come-first", |stage| {
+            for pool in ["p", "q", "r"] {
+                stage.pool(pool, &["10.0.0.1-10.0.0.9"]);
+            }
+            stage.ask("ns/a", "a", "eth0");
+            stage.select("a", Opinion::Agrees, &["p", "q", "r"], 0);
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn a_pool_serves_after_the_better_ones_failed() {
+        with_pools(|stage| {
+            stage.try_pool("a", "p", Err(Refusal::UsedOut));
+            stage.try_pool("a", "q", Ok("10.0.0.1"));
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.try_pool("a", "r", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[1].starts_with("pool q comes first and was not tried"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
+    fn an_address_that_was_recorded_before_is_no_choice() {
+        on_stage("better-pools-come-first", |stage| {
+            for pool in ["p", "q"] {
+                stage.pool(pool, &["10.0.0.1-10.0.0.9"]);
+            }
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
+            stage.ask("ns/a", "a", "eth0");
+            stage.select("a", Opinion::Agrees, &["p", "q"], 0);
+            stage.try_pool("a", "q", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), []);
+            stage.try_pool("a", "q", Ok("10.0.0.2"));
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn of_two_requests_at_a_time_nobody_knows_which_tries() {
+        with_pools(|stage| {
+            stage.ask("ns/a", "a", "eth0");
+            stage.try_pool("a", "r", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), []);
+        });
     }
 }

@@ -53,3 +53,76 @@ fn had_to_be_kept(view: &View, pod: &Pod, before: &Answer) -> bool {
     });
     place && !given_up && !view.may_have_changed(before, pod)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::{Stage, on_stage};
+    use crate::workload::spiderpool::Cause;
+
+    const CLAIM: &str = "static-pods-keep-their-addresses";
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+    const OTHER: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.2")];
+
+    /// A pod was answered with the first address, `between` happened, and its successor is answered with another one.
+    fn restarted(between: impl FnOnce(&mut Stage), judge: impl FnOnce(&mut Stage)) {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.stateful_set("ns/web", 2);
+            stage.static_pod("ns/web-1", "old");
+            stage.add("ns/web-1", "old", FIRST);
+            between(stage);
+            stage.pod_gone("ns/web-1");
+            stage.static_pod("ns/web-1", "new");
+            stage.add("ns/web-1", "new", OTHER);
+            judge(stage);
+        });
+    }
+
+    #[test]
+    fn another_address_after_a_restart_is_a_violation_and_the_same_one_is_not() {
+        restarted(
+            |stage| {
+                stage.pod_gone("ns/web-1");
+                stage.static_pod("ns/web-1", "same");
+                stage.add("ns/web-1", "same", FIRST);
+                assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            },
+            |stage| assert_eq!(stage.excuses(), [None]),
+        );
+    }
+
+    #[test]
+    fn a_place_that_was_gone_for_a_time_keeps_nothing() {
+        restarted(
+            |stage| {
+                stage.stateful_set("ns/web", 1);
+                stage.stateful_set("ns/web", 2);
+            },
+            |stage| assert_eq!((stage.excuses(), stage.judged()), (vec![], false)),
+        );
+        restarted(|stage| stage.stateful_set("ns/web", 3), |stage| assert_eq!(stage.excuses(), [None]));
+    }
+
+    #[test]
+    fn what_changed_may_lead_to_another_address() {
+        restarted(|stage| stage.change_pool(stage.person, "p", |pool| pool.spec.disable = true), |stage| assert_eq!(stage.excuses(), []));
+        restarted(|stage| stage.reserve("r", &["10.0.0.1"]), |stage| assert_eq!(stage.excuses(), []));
+        restarted(|stage| stage.release("ns/web-1", "old", Cause::Conflict, &[("p", "10.0.0.1")]), |stage| assert_eq!(stage.excuses(), []));
+        restarted(|stage| stage.release("ns/web-1", "old", Cause::Del, &[("p", "10.0.0.1")]), |stage| assert_eq!(stage.excuses(), [None]));
+    }
+
+    #[test]
+    fn a_record_that_a_person_removed_excuses_and_a_bare_pod_keeps_nothing() {
+        restarted(|stage| stage.unrecord(stage.person, "p", "10.0.0.1"), |stage| assert_eq!(stage.excuses(), [Some(BY_HAND)]));
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "old");
+            stage.add("ns/a", "old", FIRST);
+            stage.pod_gone("ns/a");
+            stage.pod("ns/a", "new");
+            stage.add("ns/a", "new", OTHER);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+        });
+    }
+}

@@ -73,7 +73,8 @@ impl Family {
     /// The pools that can serve, with their weights, the heaviest first and equal ones as they were named.
     fn order(&self) -> Vec<(u32, &SpiderIPPool)> {
         let able = self.candidates.iter().filter(|candidate| candidate.reason.is_none());
-        let mut order: Vec<_> = able.filter_map(|candidate| candidate.pool.as_deref().ok()).map(|pool| (weight(&pool.spec), pool)).collect();
+        let mut order: Vec<_> =
+            able.filter_map(|candidate| candidate.pool.as_deref().ok()).map(|pool| (weight(&pool.spec), pool)).collect();
         order.sort_by_key(|(weight, _)| 63 - weight);
         order
     }

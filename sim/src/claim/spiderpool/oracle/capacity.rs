@@ -28,7 +28,7 @@ impl Asked<'_> {
         let version = spec.ip_version?;
         let reserved = self.reserved(version);
         let full = records.len() as u64 >= self.request.settings.max_allocated_ips;
-        if !full && has_plenty(spec, records, version) && reserved.is_empty() {
+        if !full && has_plenty(spec, records, version, reserved) {
             return None;
         }
         let set = |texts: &Option<Vec<String>>| -> Option<IpSet> {
@@ -36,7 +36,7 @@ impl Asked<'_> {
         };
         let (all, excluded) = (set(&spec.ips)?, set(&spec.exclude_ips)?);
         let included = all.difference(&excluded);
-        let usable = included.difference(&reserved);
+        let usable = included.difference(reserved);
         let spelled = |text: String| parse_range(&text, version, &Policy::hardened()).ok();
         let held = records.others().filter_map(|(key, _)| spelled(key.to_string())).collect::<IpSet>();
         let free = usable.difference(&held);
@@ -52,16 +52,17 @@ impl Asked<'_> {
         }
     }
 
-    fn reserved(&self, version: i64) -> IpSet {
-        let mut all = IpSet::default();
-        self.cluster.for_each_reserved_ip(&mut |object| {
-            if object.metadata.deletion_timestamp.is_none() && object.spec.ip_version == Some(version) {
-                let texts = object.spec.ips.iter().flatten();
-                let ranges = texts.filter_map(|text| parse_range(text, version, &Policy::hardened()).ok());
-                all = all.union(&ranges.collect());
-            }
-        });
-        all
+    fn reserved(&self, version: i64) -> &IpSet {
+        self.reserved[usize::from(version == 6)].get_or_init(|| {
+            let mut ranges = Vec::new();
+            self.cluster.for_each_reserved_ip(&mut |object| {
+                if object.metadata.deletion_timestamp.is_none() && object.spec.ip_version == Some(version) {
+                    let texts = object.spec.ips.iter().flatten();
+                    ranges.extend(texts.filter_map(|text| parse_range(text, version, &Policy::hardened()).ok()));
+                }
+            });
+            ranges.into_iter().collect()
+        })
     }
 
     /// Rule 11: the subnet holds an address of the physical function.
@@ -71,13 +72,15 @@ impl Asked<'_> {
     }
 }
 
-/// Whether a pool of one range from which nothing is taken out has a free address: most have, and that is seen at a glance.
-fn has_plenty(spec: &IPPoolSpec, records: &PoolIPAllocations, version: i64) -> bool {
+/// Whether a pool of one range from which nothing is taken out has a free address that is not reserved: most have, and that is seen
+/// at a glance.
+fn has_plenty(spec: &IPPoolSpec, records: &PoolIPAllocations, version: i64, reserved: &IpSet) -> bool {
     let ([text], [], None) =
         (spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default(), records.others().next())
     else {
         return false;
     };
     let Ok(range) = parse_range(text, version, &Policy::hardened()) else { return false };
-    records.first_free_from(range.first()).is_some_and(|address| range.contains(address))
+    let free = records.first_free_from(range.first());
+    free.is_some_and(|address| range.contains(address) && !reserved.contains(address))
 }

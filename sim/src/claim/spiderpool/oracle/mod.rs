@@ -18,9 +18,11 @@ mod subnets;
 mod text;
 mod wishes;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use ipam_core::spiderpool::Policy;
+use ipam_core::spiderpool::ranges::IpSet;
 use ipam_core::spiderpool::select::{Cluster, Request, Selection, TopController};
 
 pub use answer::{Answer, Candidate, Family, Nic};
@@ -42,7 +44,7 @@ pub fn opinion(cluster: &dyn Cluster, request: &Request<'_>, controller: &TopCon
 /// What the rules say for a live pod whose top controller is known. `policy` may have the switches that change the rules themselves:
 /// `wildcard-duplicates-fail`, `capacity-not-filtered`, `multus-always-resolved` and `outdated-keys-ignored`.
 pub fn answer(cluster: &dyn Cluster, request: &Request<'_>, controller: &TopController, policy: &Policy) -> Answer {
-    let asked = Asked { cluster, request, controller, policy };
+    let asked = Asked { cluster, request, controller, policy, reserved: [const { OnceCell::new() }; 2] };
     let mut answer = asked.wishes();
     if answer.early.is_none() {
         asked.judge(&mut answer);
@@ -51,10 +53,11 @@ pub fn answer(cluster: &dyn Cluster, request: &Request<'_>, controller: &TopCont
 }
 
 /// What is asked.
-#[derive(Clone, Copy)]
 struct Asked<'a> {
     cluster: &'a dyn Cluster,
     request: &'a Request<'a>,
     controller: &'a TopController,
     policy: &'a Policy,
+    /// The reserved addresses of both families, once somebody has asked for them.
+    reserved: [OnceCell<IpSet>; 2],
 }

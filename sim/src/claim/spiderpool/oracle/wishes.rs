@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ipam_core::spiderpool::names::{
     ANNOTATION_DEFAULT_IPV4_IPPOOL, ANNOTATION_DEFAULT_IPV4_IPPOOL_OUTDATED, ANNOTATION_DEFAULT_IPV6_IPPOOL,
-    ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED, ANNOTATION_IPPOOL, ANNOTATION_IPPOOLS, ANNOTATION_ROUTES, ANNOTATION_SUBNET, ANNOTATION_SUBNETS,
+    ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED, ANNOTATION_IPPOOL, ANNOTATION_IPPOOLS, ANNOTATION_ROUTES, ANNOTATION_SUBNET,
+    ANNOTATION_SUBNETS,
 };
 use ipam_core::spiderpool::ranges::check_route_of_any_version;
 use ipam_core::spiderpool::{SpiderIPPool, wildcard_match};
@@ -63,7 +64,8 @@ impl Asked<'_> {
         let settings = self.request.settings;
         if settings.enable_spider_subnet && (self.annotation(ANNOTATION_SUBNETS).or(self.annotation(ANNOTATION_SUBNET))).is_some() {
             let of = |pool: Arc<SpiderIPPool>| vec![Candidate { pool: Ok(pool), reason: None }];
-            let wished = self.of_subnets().map(|pools| Wished { nic: self.request.nic.to_owned(), families: pools.map(|pool| pool.map(of)) });
+            let wished =
+                self.of_subnets().map(|pools| Wished { nic: self.request.nic.to_owned(), families: pools.map(|pool| pool.map(of)) });
             return ("subnet", wished.map(|wished| vec![wished]));
         }
         if let Some(text) = self.annotation(ANNOTATION_IPPOOLS) {

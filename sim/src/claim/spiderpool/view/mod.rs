@@ -124,12 +124,8 @@ pub(in super::super) struct View {
 
 impl View {
     /// Which events it has to see.
-    pub(in super::super) const INTEREST: Interest = Interest::COMMIT
-        .and(Interest::NOTE)
-        .and(Interest::REQUEST)
-        .and(Interest::ANSWER)
-        .and(Interest::DELIVER)
-        .and(Interest::PROCESS);
+    pub(in super::super) const INTEREST: Interest =
+        Interest::COMMIT.and(Interest::NOTE).and(Interest::REQUEST).and(Interest::ANSWER).and(Interest::DELIVER).and(Interest::PROCESS);
 
     pub(in super::super) fn new(rt: &Rt, registry: &Registry, out_of_reach: OutOfReach) -> Self {
         let kinds = Kinds {
@@ -178,9 +174,7 @@ impl View {
         self.at = event.at;
         self.moment += 1;
         match event.kind {
-            EventKind::Commit { client, kind, key, revision, before, after, .. } => {
-                self.commit(client, kind, key, revision, before, after)
-            }
+            EventKind::Commit { client, kind, key, revision, before, after, .. } => self.commit(client, kind, key, revision, before, after),
             EventKind::Request { client, verb: Verb::Get, kind, key: Some(key), .. } if kind == self.kinds.pools => {
                 self.agents.gets(client, key);
                 None

@@ -1,17 +1,20 @@
-//! Pool selection against an oracle that was written from the reference alone, on random clusters.
+//! Pool selection and the oracle that judges it, which was written from the reference alone, on random clusters.
 
-mod oracle;
+mod recorded;
+mod world;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use ipam_core::spiderpool::Policy;
-use ipam_core::spiderpool::select::{IpamConfig, Objects, Request, Selection, Settings, select};
+use ipam_core::spiderpool::select::{IpamConfig, Objects, Request, Selection, Settings, TopController, select};
+use ipam_sim::claim::oracle::{self, Answer};
+use ipam_sim::workload::spiderpool::Opinion;
 use proptest::prelude::*;
 use proptest::sample::{select as one_of, subsequence};
 use serde_json::{Value, json};
 
-use oracle::{Answer, Family, Item, Labels, Pool, Term, World};
+use world::{Item, Labels, Pool, Term, World};
 
 const NAMES: [&str; 8] = ["a4", "b4", "ab4", "c4", "a6", "b6", "ab6", "d6"];
 
@@ -248,10 +251,14 @@ impl Made {
         Self { objects, pod: json!({"metadata": meta}), settings, cni, policy }
     }
 
-    fn answer(&self, nic: &str) -> Answer {
+    /// What is selected, what the oracle says under the same switches, and its opinion of the hardened form.
+    fn ask<T>(&self, nic: &str, look: impl FnOnce(&Selection, &Answer, &dyn Fn(&Selection) -> Opinion) -> T) -> T {
         let pod = serde_json::from_value(self.pod.clone()).unwrap();
         let Self { objects, settings, cni, policy, .. } = self;
-        plain(&select(objects, &Request { pod: &pod, node: "node", nic, cni, master: &[], settings, policy }))
+        let request = Request { pod: &pod, node: "node", nic, cni, master: &[], settings, policy };
+        let controller = TopController::of(objects, &pod).unwrap();
+        let answer = oracle::answer(objects, &request, &controller, policy);
+        look(&select(objects, &request), &answer, &|selection| oracle::opinion(objects, &request, &controller, selection))
     }
 }
 
@@ -303,43 +310,31 @@ fn selector(terms: &[Term]) -> Value {
     json!({"matchLabels": equal, "matchExpressions": others})
 }
 
-fn plain(selection: &Selection) -> Answer {
-    let name = |pool: &std::sync::Arc<ipam_core::spiderpool::SpiderIPPool>| pool.metadata.name.clone().unwrap();
-    let nics = selection.nics.iter().map(|nic| {
-        let families = nic.families.iter().map(|family| Family {
-            version: family.family.number(),
-            candidates: family.candidates.iter().map(|candidate| candidate.name.clone()).collect(),
-            rejected: family.rejected().map(|(pool, reason)| (pool.to_owned(), reason.code())).collect(),
-            order: family.order.iter().map(|rank| rank.iter().map(name).collect()).collect(),
-        });
-        (nic.nic.clone(), families.collect())
-    });
-    Answer { tier: selection.tier.name(), error: selection.error.as_ref().map(|error| error.class()), nics: nics.collect() }
-}
-
 #[test]
 fn selection_is_what_the_reference_says() {
     let seen: RefCell<BTreeMap<String, u32>> = RefCell::default();
     let mut runner =
         proptest::test_runner::TestRunner::new(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() });
     let result = runner.run(&world(), |world| {
-        let expected = world.answer();
         let mut seen = seen.borrow_mut();
         let mut count = |what: String| *seen.entry(what).or_default() += 1;
-        count(format!("tier {}", expected.tier));
-        count(format!("error {:?}", expected.error));
-        for family in expected.nics.iter().flat_map(|(_, families)| families) {
-            family.rejected.iter().for_each(|(_, reason)| count(format!("reason {reason}")));
-            if family.order.len() > 1 {
-                count("ranks".to_owned());
+        Made::of(&world).ask(&world.nic, |selection, answer, _| {
+            count(format!("tier {}", answer.tier));
+            count(format!("error {:?}", answer.error()));
+            for family in answer.nics.iter().flat_map(|nic| &nic.families) {
+                let reasons = family.candidates.iter().filter_map(|candidate| candidate.reason);
+                reasons.for_each(|reason| count(format!("reason {reason}")));
+                let ranks = family.ranks();
+                if ranks.len() > 1 {
+                    count("ranks".to_owned());
+                }
+                if ranks.iter().any(|rank| rank.len() > 1) {
+                    count("ties".to_owned());
+                }
             }
-            if family.order.iter().any(|rank| rank.len() > 1) {
-                count("ties".to_owned());
-            }
-        }
-        let made = Made::of(&world);
-        prop_assert_eq!(made.answer(&world.nic), expected);
-        Ok(())
+            prop_assert_eq!(answer.difference(selection), None);
+            Ok(())
+        })
     });
     result.unwrap_or_else(|error| panic!("{error}"));
     let seen = seen.into_inner();
@@ -375,5 +370,46 @@ fn selection_is_what_the_reference_says() {
     let wanted = wanted.chain(tiers.map(|tier| format!("tier {tier}"))).chain(errors.map(|error| format!("error Some({error:?})")));
     for what in wanted.chain(["error None", "ranks", "ties"].map(str::to_owned)) {
         assert!(seen.contains_key(&what), "{what} never happens: {seen:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn another_selection_is_noticed_and_a_full_pool_is_forgiven(world in world(), full in any::<bool>()) {
+        let hardened = World {
+            duplicates_fail: false,
+            capacity_not_filtered: full,
+            network_always: false,
+            outdated_ignored: false,
+            ..world
+        };
+        Made::of(&hardened).ask(&hardened.nic, |selection, _, opinion| {
+            prop_assert_eq!(opinion(selection), Opinion::Agrees);
+            for nic in 0..selection.nics.len() {
+                for family in 0..selection.nics[nic].families.len() {
+                    let mut other = selection.clone();
+                    let order = &mut other.nics[nic].families[family].order;
+                    if order.iter().flatten().count() > 1 && selection.error.is_none() {
+                        // The last one comes first.
+                        let last = order.pop().unwrap();
+                        let (first, rest) = last.split_last().map(|(last, rest)| (last.clone(), rest.to_vec())).unwrap();
+                        order.push(rest);
+                        order.retain(|rank| !rank.is_empty());
+                        order.insert(0, vec![first]);
+                        prop_assert!(matches!(opinion(&other), Opinion::OtherOrder(_)), "{:?}", opinion(&other));
+                        other.nics[nic].families[family].order.pop();
+                        prop_assert!(matches!(opinion(&other), Opinion::Differs(_)), "{:?}", opinion(&other));
+                    }
+                    let mut other = selection.clone();
+                    let dropped = other.nics[nic].families[family].candidates.pop();
+                    prop_assert!(dropped.is_none() || matches!(opinion(&other), Opinion::Differs(_)));
+                }
+            }
+            let other = Selection { tier: Default::default(), ..selection.clone() };
+            prop_assert!(other.tier == selection.tier || matches!(opinion(&other), Opinion::Differs(_)));
+            Ok(())
+        })?;
     }
 }

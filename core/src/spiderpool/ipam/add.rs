@@ -260,10 +260,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if let Some(known) = endpoint.clone()
             && self.compares(&known)
         {
-            inheritance.given_up = self.compare(&known)?;
+            inheritance = self.compare(&known)?;
             if !inheritance.given_up.is_empty() && policy.partial_pool_change_recreates {
                 let left = self.release_outdated(known, &inheritance.given_up).await?;
-                inheritance.given_up.clear();
+                inheritance = Inheritance::default();
                 inheritance.kept = entries(&left).iter().cloned().enumerate().collect();
                 endpoint = Some(left);
                 (reuses, forgets) = (false, true);

@@ -20,7 +20,7 @@ use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::ranges::IpVersion;
 use crate::spiderpool::select::{PermittedPools, named_pools, permitted_pools};
-use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint};
+use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint, names};
 
 /// What becomes of the entries of an endpoint, by their places.
 #[derive(Debug, Default)]
@@ -221,8 +221,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
             inheritance.keep(known);
         }
-        // An entry that needs another address serves nobody yet, and NICs without a name are told by their places.
-        let whole = !self.nameless || inheritance.incomplete.is_empty();
+        // An entry that needs another address serves nobody yet. It gets one now if this ADD is for all NICs (A §2.4).
+        let annotations = self.pod.metadata.annotations.as_ref();
+        let for_all = annotations.is_some_and(|annotations| annotations.contains_key(names::ANNOTATION_IPPOOLS));
+        let whole = !for_all || inheritance.incomplete.is_empty();
         let serving = |(place, entry): &(usize, IPAllocationDetail)| serves(entry) && !inheritance.incomplete.contains(place);
         let reborn = is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint;
         if !whole || reborn && own || !inheritance.kept.iter().any(serving) {

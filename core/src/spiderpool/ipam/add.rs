@@ -279,10 +279,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         // A5 and A6.
         if let Some(known) = endpoint.as_deref().filter(|_| reuses)
             && self.standing(known) != Standing::Foreign
+            && let Some(answer) = self.reuse(known, &mut inheritance).await?
         {
-            if let Some(answer) = self.reuse(known, &mut inheritance).await? {
-                return Ok(answer);
-            }
+            return Ok(answer);
         }
         // A7.
         let base = match endpoint {

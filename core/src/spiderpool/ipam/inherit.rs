@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::add::{Add, Setback, Standing};
+use super::add::{Add, Setback};
 use super::answer::{AddAnswer, How};
 use super::caches::Caches;
 use super::drawn::{Stored, stored, without};
@@ -15,6 +15,7 @@ use super::observer::{Cause, Observer, Step};
 use super::op::of_pool;
 use super::pool_decide::{Fate, Heir, Heirloom};
 use super::release::by_pool;
+use super::standing::Standing;
 use super::validity::Keeper;
 use crate::client::Client;
 use crate::env::Env;

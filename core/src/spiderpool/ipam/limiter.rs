@@ -175,8 +175,7 @@ mod tests {
         }
         env.advance(Duration::from_secs(60));
         assert_eq!(env.tasks_alive(), 0);
-        let order = order.lock().unwrap().clone();
-        order
+        order.lock().unwrap().clone()
     }
 
     #[test]

@@ -40,7 +40,6 @@ pub(crate) enum Owner {
     ThirdParty,
 }
 
-#[allow(dead_code, reason = "each test has its own needs")]
 impl Scene {
     pub(crate) fn new(policy: Policy) -> Self {
         let world = World::default();

@@ -1,14 +1,11 @@
 //! The hardened agent under faults: wherever a process dies or an answer is lost, nothing is given twice and nothing stays behind.
 
-mod api_server;
-mod scene;
-
 use std::collections::BTreeSet;
 
-use api_server::{Deed, World};
+use crate::api_server::{Deed, World};
+use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_core::api::ObjectKey;
 use ipam_core::spiderpool::Policy;
-use scene::{Owner, Scene, addresses, ippools};
 use serde_json::json;
 
 /// What happens to one request.
@@ -184,7 +181,7 @@ fn a_batch_release_that_was_struck_is_made_good_and_never_gives_the_address_agai
     let release = |scene: &Scene| {
         let (pod, conflicting) = (ObjectKey::namespaced("ns", "a"), ["10.0.0.1".parse().unwrap()].into());
         let request = ipam_core::spiderpool::ipam::BatchRequest { pod, pod_uid: "u".into(), conflict: true, conflicting, deadline: None };
-        api_server::run(scene.agent.release_ips(&request))
+        crate::api_server::run(scene.agent.release_ips(&request))
     };
     at_every_request(
         begin,

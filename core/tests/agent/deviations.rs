@@ -1,19 +1,16 @@
 //! Each deviation of the agent: without it a promise holds, with it alone the promise is broken.
 
-mod api_server;
-mod scene;
-
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use api_server::Deed;
+use crate::api_server::Deed;
+use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_core::api::ObjectKey;
 use ipam_core::spiderpool::Policy;
 use ipam_core::spiderpool::ipam::DelOutcome;
-use scene::{Owner, Scene, addresses, ippools};
 use serde_json::json;
 
 /// One NIC and both families.
@@ -217,7 +214,7 @@ promises! {
             }
             Deed::Serve
         });
-        api_server::run(scene.agent.add(&request)).unwrap().is_err() && scene.of("u").is_empty()
+        crate::api_server::run(scene.agent.add(&request)).unwrap().is_err() && scene.of("u").is_empty()
     };
     what_is_remembered_is_looked_up_before_it_is_answered, "failure-cache-unchecked", |scene| {
         fail_and_remember(scene, Owner::Nobody);
@@ -314,7 +311,7 @@ promises! {
         scene.pod("a", "u", Owner::Nobody, ONE);
         let mut request = scene.add_request("a", "u", "eth0");
         request.deadline = None;
-        api_server::run(scene.agent.add(&request)).unwrap().unwrap();
+        crate::api_server::run(scene.agent.add(&request)).unwrap().unwrap();
         scene.world.endless() == 0
     };
     a_marked_endpoint_is_ended_and_not_used, "terminating-endpoint-reused", |scene| {

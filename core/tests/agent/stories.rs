@@ -1,12 +1,9 @@
 //! What the hardened agent does for pods, step by step.
 
-mod api_server;
-mod scene;
-
+use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_core::api::ObjectKey;
 use ipam_core::spiderpool::Policy;
 use ipam_core::spiderpool::ipam::{DelOutcome, How};
-use scene::{Owner, Scene, addresses, ippools};
 use serde_json::json;
 
 const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;

@@ -21,6 +21,7 @@ use super::inherit::Inheritance;
 use super::observer::{Cause, Observer};
 use super::op::Op;
 use super::request::AddRequest;
+use super::standing::{Standing, standing};
 use super::validity::Keeper;
 use crate::api::{ApiError, ObjectKey};
 use crate::client::Client;
@@ -66,32 +67,6 @@ pub(super) struct Ledger {
     pub(super) recorded: Vec<Drawn>,
     /// Pools of which it is not known whether they hold a record.
     pub(super) unsettled: Vec<Arc<str>>,
-}
-
-/// Whose an endpoint is, seen from a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// This very pod's.
-    Own,
-    /// That of the pod's predecessor, whose addresses it inherits.
-    Inherited,
-    /// Somebody else's who had the name.
-    Foreign,
-}
-
-/// Whose an endpoint is.
-pub(super) fn standing(endpoint: &SpiderEndpoint, uid: &str, keeper: Keeper, controller: &TopController, policy: &Policy) -> Standing {
-    if uid_of(endpoint) == uid {
-        return Standing::Own;
-    }
-    if keeper == Keeper::Nobody {
-        return if policy.adopt_stale_endpoint { Standing::Inherited } else { Standing::Foreign };
-    }
-    let ends = is_terminating(endpoint) && !(policy.terminating_endpoint_reused || policy.adopt_stale_endpoint);
-    let owner = endpoint.status.as_ref().map(|status| (status.owner_controller_type.as_str(), status.owner_controller_name.as_str()));
-    let of_another =
-        owner != Some((controller.kind.as_str(), controller.name.as_str())) || goes_with_pod(endpoint) || !has_finalizer(endpoint);
-    if ends || (of_another && !policy.reown_foreign_endpoint) { Standing::Foreign } else { Standing::Inherited }
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
@@ -260,10 +235,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if let Some(known) = endpoint.clone()
             && self.compares(&known)
         {
-            inheritance.given_up = self.compare(&known)?;
+            inheritance = self.compare(&known)?;
             if !inheritance.given_up.is_empty() && policy.partial_pool_change_recreates {
                 let left = self.release_outdated(known, &inheritance.given_up).await?;
-                inheritance.given_up.clear();
+                inheritance = Inheritance::default();
                 inheritance.kept = entries(&left).iter().cloned().enumerate().collect();
                 endpoint = Some(left);
                 (reuses, forgets) = (false, true);
@@ -279,10 +254,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         // A5 and A6.
         if let Some(known) = endpoint.as_deref().filter(|_| reuses)
             && self.standing(known) != Standing::Foreign
+            && let Some(answer) = self.reuse(known, &mut inheritance).await?
         {
-            if let Some(answer) = self.reuse(known, &mut inheritance).await? {
-                return Ok(answer);
-            }
+            return Ok(answer);
         }
         // A7.
         let base = match endpoint {

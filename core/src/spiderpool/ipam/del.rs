@@ -120,7 +120,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         // D9 and D10.
         let mut what = entries_of(&endpoint);
         if !policy.partial_failure_keeps_records {
-            what.extend(self.leftovers(uid).await?);
+            what.extend(self.leftovers(&key, uid).await?);
             what = distinct(what);
         }
         self.take_back(&key, uid, Cause::Del, &what).await?;
@@ -155,17 +155,18 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
-    /// Records of a pod that no endpoint names, as far as they are known here.
-    async fn leftovers(&self, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
+    /// Records of a pod that its endpoint may not name, as far as they are known here. Those of a VM are under the name of its
+    /// instance, and stay if that is not known any more: it may still be valid.
+    async fn leftovers(&self, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
         let mut what = Vec::new();
         self.agent.caches.for_each_pool(&mut |pool| {
-            for ip in recorded(pool, uid) {
+            for ip in recorded(pool, Some(key), uid) {
                 what.push((Arc::from(pool.metadata.name.as_deref().unwrap_or_default()), ip));
             }
         });
         what.extend(self.agent.failures.of(uid).into_iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())));
         for pool in self.agent.failures.suspects(uid) {
-            for ip in self.records_of(&pool, uid).await? {
+            for ip in self.records_of(&pool, Some(key), uid).await? {
                 what.push((pool.clone(), ip));
             }
         }
@@ -178,7 +179,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if self.policy().partial_failure_keeps_records {
             return Ok(());
         }
-        let what = distinct(self.leftovers(uid).await?);
+        let what = distinct(self.leftovers(key, uid).await?);
         if what.is_empty() || (keeper != Keeper::Nobody && self.keeps(keeper, key).await?) {
             return Ok(());
         }

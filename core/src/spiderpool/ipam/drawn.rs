@@ -56,9 +56,9 @@ pub(super) fn add_routes(drawn: &mut [Drawn], routes: &[Route]) {
     }
 }
 
-/// The entries of an endpoint for these addresses: one for each NIC, in the order in which NICs first occur. NICs known by index
+/// The NICs that drew these addresses and their entries of an endpoint: one for each, in the order in which NICs first occur. NICs known by index
 /// have no name, but for the first (A §2.4).
-pub(super) fn details(drawn: &[Drawn], nameless: bool, mut keeps_clean: impl FnMut(&str) -> bool) -> Vec<IPAllocationDetail> {
+pub(super) fn details(drawn: &[Drawn], nameless: bool, mut keeps_clean: impl FnMut(&str) -> bool) -> Vec<(String, IPAllocationDetail)> {
     let mut nics: Vec<&str> = Vec::new();
     for one in drawn {
         if !nics.contains(&one.nic.as_str()) {
@@ -68,7 +68,7 @@ pub(super) fn details(drawn: &[Drawn], nameless: bool, mut keeps_clean: impl FnM
     if nameless {
         nics.sort_by_key(|nic| nic.parse::<usize>().unwrap_or(usize::MAX));
     }
-    nics.into_iter().map(|nic| detail(drawn, nic, nameless, &mut keeps_clean)).collect()
+    nics.into_iter().map(|nic| (nic.to_owned(), detail(drawn, nic, nameless, &mut keeps_clean))).collect()
 }
 
 fn detail(drawn: &[Drawn], nic: &str, nameless: bool, keeps_clean: &mut impl FnMut(&str) -> bool) -> IPAllocationDetail {
@@ -101,6 +101,40 @@ fn detail(drawn: &[Drawn], nic: &str, nameless: bool, keeps_clean: &mut impl FnM
         detail.clean_gateway = None;
     }
     detail
+}
+
+/// An entry without its address of one family, and without what came with it.
+pub(super) fn without(detail: &IPAllocationDetail, family: IpVersion) -> IPAllocationDetail {
+    let mut rest = detail.clone();
+    let (address, pool, gateway) = match family {
+        IpVersion::V4 => (&mut rest.ipv4, &mut rest.ipv4_pool, &mut rest.ipv4_gateway),
+        IpVersion::V6 => (&mut rest.ipv6, &mut rest.ipv6_pool, &mut rest.ipv6_gateway),
+    };
+    (*address, *pool, *gateway) = (None, None, None);
+    let is_of_family = |route: &Route| route.gw.parse().is_ok_and(|gateway: IpAddr| IpVersion::of(gateway) == family);
+    rest.routes.iter_mut().for_each(|routes| routes.retain(|route| !is_of_family(route)));
+    rest.routes = rest.routes.filter(|routes| !routes.is_empty());
+    if rest.ipv4_gateway.is_none() && rest.ipv6_gateway.is_none() {
+        rest.clean_gateway = None;
+    }
+    rest
+}
+
+/// Gives an entry the addresses of the families that it lacks.
+pub(super) fn complete(detail: &mut IPAllocationDetail, with: IPAllocationDetail) {
+    detail.ipv4 = detail.ipv4.take().or(with.ipv4);
+    detail.ipv4_pool = detail.ipv4_pool.take().or(with.ipv4_pool);
+    detail.ipv4_gateway = detail.ipv4_gateway.take().or(with.ipv4_gateway);
+    detail.ipv6 = detail.ipv6.take().or(with.ipv6);
+    detail.ipv6_pool = detail.ipv6_pool.take().or(with.ipv6_pool);
+    detail.ipv6_gateway = detail.ipv6_gateway.take().or(with.ipv6_gateway);
+    detail.clean_gateway = detail.clean_gateway.or(with.clean_gateway);
+    for route in with.routes.into_iter().flatten() {
+        let routes = detail.routes.get_or_insert_default();
+        if !routes.contains(&route) {
+            routes.push(route);
+        }
+    }
 }
 
 /// One address of an entry of an endpoint.

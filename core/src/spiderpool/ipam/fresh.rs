@@ -1,13 +1,13 @@
 //! Drawing addresses from pools: select, take turns, draw for each NIC and family, write the endpoint (A §5.2, A8 to A16).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::add::{Add, Ledger, Setback};
 use super::answer::{AddAnswer, How};
 use super::caches::Caches;
-use super::drawn::{Drawn, add_routes, details, told_of_drawn};
+use super::drawn::{Drawn, add_routes, complete, details, stored, told_of_drawn};
 use super::endpoints::{avoided, entries};
 use super::error::{Failure, Failures, IpamError, PoolError};
 use super::inherit::{Inheritance, claim};
@@ -43,7 +43,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// A8: the pools. Auto pools that are not there yet, or have not their size, are waited for (A §2.2).
     ///
     /// That the pools of a NIC are full does not matter if it `has` its addresses.
-    async fn selection(&self, has: &(impl Fn(usize, &str) -> bool + Sync)) -> Result<Selection, IpamError> {
+    async fn selection(&self, has: &(impl Fn(usize, &str, IpVersion) -> bool + Sync)) -> Result<Selection, IpamError> {
         let agent = self.op.agent;
         let mut left = agent.config.settings.subnet_pool_retries;
         loop {
@@ -58,7 +58,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             if !(waits || selection.unsettled) || left <= 1 || self.op.is_late() {
                 let mut nics = selection.nics.iter().enumerate();
                 let serves = |(place, nic): (usize, &NicSelection)| {
-                    has(place, &nic.nic) || nic.families.iter().all(|family| !family.order.is_empty())
+                    nic.families.iter().all(|family| has(place, &nic.nic, family.family) || !family.order.is_empty())
                 };
                 let served = matches!(selection.error, Some(SelectError::AllFiltered { .. })) && nics.all(serves);
                 return if served { Ok(selection) } else { Ok(selection.into_result()?) };
@@ -160,16 +160,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     ) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
         let nameless = self.nameless;
-        let has = |place: usize, nic: &str| {
-            !policy.answer_not_as_stored
-                && inheritance.kept.iter().any(|(at, entry)| if nameless { *at == place } else { entry.interface == nic })
+        let has = |place: usize, nic: &str, family: IpVersion| {
+            let mut kept = inheritance.kept.iter().filter(|(at, entry)| if nameless { *at == place } else { entry.interface == nic });
+            let given = |(at, entry): &(usize, IPAllocationDetail)| {
+                !inheritance.incomplete.contains(at) || stored(entry).any(|stored| stored.family == family)
+            };
+            !policy.answer_not_as_stored && kept.any(given)
         };
         let selection = self.selection(&has).await?;
         self.confirm().await?;
         let mut draws = Vec::new();
         for (place, nic) in selection.nics.iter().enumerate() {
-            if !has(place, &nic.nic) {
-                for family in &nic.families {
+            for family in &nic.families {
+                if !has(place, &nic.nic, family.family) {
                     let pools = self.order(&nic.nic, family);
                     draws.push(Draw { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
                 }
@@ -181,11 +184,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
         let agent = self.op.agent;
         let clean = |_: &str| !policy.random_clean_gateway || agent.env.random().is_multiple_of(2);
+        let mut kept = inheritance.kept.clone();
+        let is_drawn = |place: usize, entry: &IPAllocationDetail| draws.iter().any(|draw| draw.nic == self.nic_of(place, entry));
+        kept.retain(|(place, entry)| !inheritance.incomplete.contains(place) || is_drawn(*place, entry));
         let new = details(&drawn, self.nameless, clean);
         let mut ips = match base {
-            None if inheritance.kept.is_empty() => new,
-            _ if self.nameless && !policy.nameless_entry_lost => by_place(inheritance.kept.clone(), new),
-            _ => by_name(inheritance.kept.clone(), new),
+            None if kept.is_empty() => new.into_iter().map(|(_, entry)| entry).collect(),
+            _ if self.nameless && !policy.nameless_entry_lost => by_place(kept, new),
+            _ => by_name(kept, new, !policy.answer_not_as_stored),
         };
         if self.nameless && !policy.answer_not_as_stored {
             claim(&mut ips, &self.request.nic);
@@ -259,23 +265,28 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 }
 
-/// The entries of an endpoint: those that are kept, and the new ones at the places that are free. NICs without a name are known by
-/// their places.
-fn by_place(kept: Vec<(usize, IPAllocationDetail)>, new: Vec<IPAllocationDetail>) -> Vec<IPAllocationDetail> {
-    let taken: BTreeSet<usize> = kept.iter().map(|(place, _)| *place).collect();
-    let free = (0..).filter(|place| !taken.contains(place));
-    let mut all = kept;
-    all.extend(free.zip(new));
-    all.sort_by_key(|(place, _)| *place);
-    all.into_iter().map(|(_, entry)| entry).collect()
+/// The entries of an endpoint: those that are kept, completed by the new ones. NICs without a name are known by their places.
+fn by_place(kept: Vec<(usize, IPAllocationDetail)>, new: Vec<(String, IPAllocationDetail)>) -> Vec<IPAllocationDetail> {
+    let mut all: BTreeMap<usize, IPAllocationDetail> = kept.into_iter().collect();
+    for (nic, entry) in new {
+        let place = nic.parse().unwrap_or(usize::MAX);
+        match all.get_mut(&place) {
+            Some(known) => complete(known, entry),
+            None => drop(all.insert(place, entry)),
+        }
+    }
+    all.into_values().collect()
 }
 
-/// The entries of an endpoint: those that are kept, and the new ones of NICs that have none. No name counts as a name.
-fn by_name(kept: Vec<(usize, IPAllocationDetail)>, new: Vec<IPAllocationDetail>) -> Vec<IPAllocationDetail> {
+/// The entries of an endpoint: those that are kept, and the new ones of NICs that have none. Upstream never `completes` an entry, and
+/// no name counts as a name.
+fn by_name(kept: Vec<(usize, IPAllocationDetail)>, new: Vec<(String, IPAllocationDetail)>, completes: bool) -> Vec<IPAllocationDetail> {
     let mut all: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
-    for entry in new {
-        if !all.iter().any(|other| other.interface == entry.interface) {
-            all.push(entry);
+    for (_, entry) in new {
+        match all.iter_mut().find(|other| other.interface == entry.interface) {
+            Some(known) if completes => complete(known, entry),
+            Some(_) => {}
+            None => all.push(entry),
         }
     }
     all

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::add::{Add, Setback, Standing};
+use super::add::{Add, Setback};
 use super::answer::{AddAnswer, How};
 use super::caches::Caches;
-use super::drawn::{Stored, stored};
+use super::drawn::{Stored, stored, without};
 use super::endpoints::{entries, has_finalizer, is_terminating, uid_of};
 use super::error::{IpamError, PoolError};
 use super::join::join_all;
@@ -15,20 +15,45 @@ use super::observer::{Cause, Observer, Step};
 use super::op::of_pool;
 use super::pool_decide::{Fate, Heir, Heirloom};
 use super::release::by_pool;
+use super::standing::Standing;
 use super::validity::Keeper;
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::ranges::IpVersion;
 use crate::spiderpool::select::{PermittedPools, named_pools, permitted_pools};
-use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint};
+use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint, names};
 
 /// What becomes of the entries of an endpoint, by their places.
 #[derive(Debug, Default)]
 pub(super) struct Inheritance {
-    /// Entries whose addresses the pod cannot have any more.
-    pub(super) given_up: BTreeSet<usize>,
-    /// The others.
+    /// Addresses that the pod cannot have any more, by place and family.
+    pub(super) given_up: BTreeSet<(usize, IpVersion)>,
+    /// Places that need another address instead.
+    pub(super) incomplete: BTreeSet<usize>,
+    /// The entries, without the addresses that are given up.
     pub(super) kept: Vec<(usize, IPAllocationDetail)>,
+}
+
+impl Inheritance {
+    /// Gives up an address for another.
+    fn replace(&mut self, place: usize, family: IpVersion) {
+        self.given_up.insert((place, family));
+        self.incomplete.insert(place);
+    }
+
+    /// Takes over the entries of an endpoint, without what is given up.
+    fn keep(&mut self, entries: &[IPAllocationDetail]) {
+        let mut kept = Vec::with_capacity(entries.len());
+        for (place, entry) in entries.iter().enumerate() {
+            let lost = |family: &IpVersion| self.given_up.contains(&(place, *family));
+            let rest = IpVersion::ALL.into_iter().filter(lost).fold(entry.clone(), |rest, family| without(&rest, family));
+            let untouched = !IpVersion::ALL.iter().any(lost);
+            if untouched || stored(&rest).next().is_some() {
+                kept.push((place, rest));
+            }
+        }
+        self.kept = kept;
+    }
 }
 
 /// Whether an address of an entry may be used again, as far as pools are concerned.
@@ -74,8 +99,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// The entries of an endpoint that the pod is to give up (A4).
-    pub(super) fn compare(&self, endpoint: &SpiderEndpoint) -> Result<BTreeSet<usize>, IpamError> {
+    /// What the pod is to give up of an endpoint (A4).
+    pub(super) fn compare(&self, endpoint: &SpiderEndpoint) -> Result<Inheritance, IpamError> {
         let (policy, caches, asked) = (self.policy(), &self.op.agent.caches, self.asked());
         let gate = !policy.static_reuse_before_gating;
         let permitted = if policy.static_reuse_skips_filter {
@@ -84,32 +109,38 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             permitted_pools(caches, &asked, &self.controller, gate)?
         };
         let entries = entries(endpoint);
-        let mut given_up = BTreeSet::new();
+        let mut inheritance = Inheritance::default();
         for (place, entry) in entries.iter().enumerate() {
             let nic = self.nic_of(place, entry);
             let asked_for = *entry.interface == *self.request.nic;
             let covered = permitted.all_nics || permitted.pools.iter().any(|(of, ..)| *of == nic);
             for at in stored(entry) {
                 let outside = !permits(&permitted, &nic, at.family, at.pool);
-                if self.nameless && outside {
-                    given_up.extend(0..entries.len());
-                }
+                // Upstream gives up an entry, not an address.
                 let changed = if policy.nameless_nic_always_changed && self.nameless {
-                    asked_for && !permits(&permitted, &entry.interface, at.family, at.pool)
+                    outside || (asked_for && !permits(&permitted, &entry.interface, at.family, at.pool))
                 } else if policy.static_reuse_skips_filter {
-                    asked_for && outside
+                    (asked_for || self.nameless) && outside
                 } else {
-                    (covered && outside) || !self.is_usable(&at)
+                    if (covered && outside) || !self.is_usable(&at) {
+                        inheritance.given_up.insert((place, at.family));
+                        let wanted = permitted.pools.iter().any(|(of, family, _)| *of == nic && *family == at.family);
+                        if !covered || wanted {
+                            inheritance.incomplete.insert(place);
+                        }
+                    }
+                    continue;
                 };
                 if changed {
-                    given_up.insert(place);
+                    IpVersion::ALL.into_iter().for_each(|family| inheritance.replace(place, family));
                 }
             }
         }
-        let places: Vec<usize> = given_up.iter().copied().collect();
+        let mut places: Vec<usize> = inheritance.given_up.iter().map(|(place, _)| *place).collect();
+        places.dedup();
         let (request, controller) = (self.request, &self.controller);
         self.op.observe(Step::PoolsCompared { request, asked: &asked, cluster: caches, controller, endpoint, given_up: &places });
-        Ok(given_up)
+        Ok(inheritance)
     }
 
     /// Whether a pool, as the cache shows it, may still give this address away.
@@ -127,9 +158,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     pub(super) async fn release_outdated(
         &self,
         endpoint: Arc<SpiderEndpoint>,
-        given_up: &BTreeSet<usize>,
+        given_up: &BTreeSet<(usize, IpVersion)>,
     ) -> Result<Arc<SpiderEndpoint>, Setback> {
         let all = entries(&endpoint);
+        let given_up: BTreeSet<usize> = given_up.iter().map(|(place, _)| *place).collect();
         let of_places = |places: &mut dyn Iterator<Item = &IPAllocationDetail>| {
             let mut what: Vec<(Arc<str>, IpAddr)> = Vec::new();
             for entry in places {
@@ -167,37 +199,41 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let own = self.standing(endpoint) == Standing::Own;
         let serves = |entry: &IPAllocationDetail| *entry.interface == *self.request.nic || entry.interface.is_empty();
         let known = entries(endpoint);
-        let keep = |inheritance: &Inheritance| {
-            let kept = known.iter().cloned().enumerate().filter(|(place, _)| !inheritance.given_up.contains(place));
-            kept.collect::<Vec<_>>()
-        };
-        inheritance.kept = keep(inheritance);
+        inheritance.keep(known);
         if !known.iter().any(serves) && (own || policy.late_endpoint_create_fails) {
             return Ok(None);
         }
         let avoided = super::endpoints::avoided(endpoint);
         if !policy.conflict_returns_same_address && !avoided.is_empty() {
-            for (place, entry) in &inheritance.kept {
-                if stored(entry).any(|at| avoided.contains(&at.address.addr())) {
-                    inheritance.given_up.insert(*place);
+            for (place, entry) in std::mem::take(&mut inheritance.kept) {
+                for at in stored(&entry).filter(|at| avoided.contains(&at.address.addr())) {
+                    inheritance.replace(place, at.family);
                 }
             }
-            inheritance.kept = keep(inheritance);
+            inheritance.keep(known);
         }
         if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
             if !own {
                 self.confirm().await?;
             }
             let lost = self.reown_all(&inheritance.kept, uid_of(endpoint)).await?;
-            inheritance.given_up.extend(lost);
-            inheritance.kept = keep(inheritance);
+            for (place, family) in lost {
+                inheritance.replace(place, family);
+            }
+            inheritance.keep(known);
         }
-        let whole = !self.nameless || inheritance.given_up.is_empty();
+        // An entry that needs another address serves nobody yet. It gets one now if this ADD is for all NICs (A §2.4).
+        let annotations = self.pod.metadata.annotations.as_ref();
+        let for_all = annotations.is_some_and(|annotations| annotations.contains_key(names::ANNOTATION_IPPOOLS));
+        let whole = !for_all || inheritance.incomplete.is_empty();
+        let serving = |(place, entry): &(usize, IPAllocationDetail)| serves(entry) && !inheritance.incomplete.contains(place);
         let reborn = is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint;
-        if !whole || reborn && own || !inheritance.kept.iter().any(|(_, entry)| serves(entry)) {
+        if !whole || reborn && own || !inheritance.kept.iter().any(serving) {
             return Ok(None);
         }
-        let mut ips: Vec<IPAllocationDetail> = inheritance.kept.iter().map(|(_, entry)| entry.clone()).collect();
+        // Another NIC that needs another address gets a new entry in its own ADD, which finds what is recorded for it.
+        let whole = inheritance.kept.iter().filter(|(place, _)| !inheritance.incomplete.contains(place));
+        let mut ips: Vec<IPAllocationDetail> = whole.map(|(_, entry)| entry.clone()).collect();
         if self.nameless {
             claim(&mut ips, &self.request.nic);
         }
@@ -218,8 +254,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return;
         }
         let is_in_use = |ip: IpAddr| now.iter().flat_map(stored).any(|at| at.address.addr() == ip);
-        let given_up = inheritance.given_up.iter().filter_map(|place| entries(before).get(*place)).flat_map(stored);
-        let what: Vec<_> = given_up.map(|at| (Arc::from(at.pool), at.address.addr())).filter(|(_, ip)| !is_in_use(*ip)).collect();
+        let of = |(place, family): &(usize, IpVersion)| {
+            let entry = entries(before).get(*place);
+            entry.into_iter().flat_map(stored).filter(|at| at.family == *family).collect::<Vec<_>>()
+        };
+        let what: Vec<_> = inheritance
+            .given_up
+            .iter()
+            .flat_map(of)
+            .map(|at| (Arc::from(at.pool), at.address.addr()))
+            .filter(|(_, ip)| !is_in_use(*ip))
+            .collect();
         // What is not taken back now is left to reclaim, which finds it in no endpoint.
         let _ = self.op.take_back(&self.key, uid_of(before), Cause::PoolChange, &what).await;
         if uid_of(before) != &*self.uid {
@@ -227,8 +272,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Makes the records of entries over to this pod; the places of those of which one could not be had (RO1).
-    async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)], gone: &str) -> Result<Vec<usize>, IpamError> {
+    /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (RO1).
+    async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)], gone: &str) -> Result<Vec<(usize, IpVersion)>, IpamError> {
         let policy = self.policy();
         let of_entry = |(place, entry): &(usize, IPAllocationDetail)| {
             let (place, nic) = (*place, self.nic_of(*place, entry));
@@ -251,7 +296,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let mut lost = Vec::new();
         let mut failed = None;
         for ((pool, heirlooms), result) in pools.iter().zip(results) {
-            let places = heirlooms.iter().map(|(place, _)| *place);
+            let places = heirlooms.iter().map(|(place, heirloom)| (*place, IpVersion::of(heirloom.ip)));
             match result {
                 Ok(fates) => lost.extend(places.zip(fates).filter(|(_, fate)| *fate != Fate::Kept).map(|(place, _)| place)),
                 Err(PoolError::NotFound) if !policy.foreign_record_blocks => lost.extend(places),

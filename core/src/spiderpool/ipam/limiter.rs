@@ -52,6 +52,7 @@ pub(super) enum Refused {
 
 /// A place in the queue, then the tickets. They are given back when it is dropped.
 #[derive(Debug)]
+#[must_use]
 pub(super) struct Tickets {
     state: Arc<Mutex<State>>,
     overtakes: bool,
@@ -174,8 +175,7 @@ mod tests {
         }
         env.advance(Duration::from_secs(60));
         assert_eq!(env.tasks_alive(), 0);
-        let order = order.lock().unwrap().clone();
-        order
+        order.lock().unwrap().clone()
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
             {
                 let wanted = names(&["p", "q"]);
                 let waits = limiter.take(&env, &wanted, None);
-                assert_eq!(race(waits, env.sleep(Duration::from_secs(1))).await.left(), None);
+                assert!(matches!(race(waits, env.sleep(Duration::from_secs(1))).await, Either::Right(())));
             }
             drop(limiter.take(&env, &names(&["q"]), None).await.unwrap());
             drop(held);
@@ -233,14 +233,5 @@ mod tests {
             env.sleep(Duration::from_millis(1)).await;
             assert_eq!(limiter.take(&env, &names(&["q"]), None).await.unwrap_err(), Refused::Full);
         });
-    }
-
-    impl<A, B> Either<A, B> {
-        fn left(self) -> Option<A> {
-            match self {
-                Self::Left(left) => Some(left),
-                Self::Right(_) => None,
-            }
-        }
     }
 }

@@ -34,6 +34,7 @@ mod pools;
 mod release;
 mod request;
 mod settings;
+mod standing;
 mod validity;
 
 pub use agent::Agent;

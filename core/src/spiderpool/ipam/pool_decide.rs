@@ -238,3 +238,6 @@ pub(super) fn reown(
 fn is_of_another_nic(record: &PoolIPAllocation, nic: &str) -> bool {
     record.interface.as_deref().is_some_and(|interface| interface != nic)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,14 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::caches::Caches;
-use super::error::IpamError;
+use super::error::{IpamError, PoolError};
 use super::join::join_all;
 use super::observer::{Cause, Observer, Step};
 use super::op::{Op, of_pool};
 use crate::api::ObjectKey;
 use crate::client::Client;
 use crate::env::Env;
-use crate::spiderpool::SpiderIPPool;
+use crate::spiderpool::{PoolIPAllocation, SpiderIPPool};
 
 /// Things of pools, by pool in the order in which they first occur.
 pub(super) fn by_pool<T>(things: impl IntoIterator<Item = (Arc<str>, T)>) -> Vec<(Arc<str>, Vec<T>)> {
@@ -51,7 +51,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Whether one of these addresses is recorded for `uid`.
     pub(super) async fn is_any_recorded(&self, uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<bool, IpamError> {
         for (pool, ips) in by_pool(what.iter().cloned()) {
-            let records = self.records_of(&pool, uid).await?;
+            let records = self.records_of(&pool, None, uid).await?;
             if ips.iter().any(|ip| records.contains(ip)) {
                 return Ok(true);
             }
@@ -59,16 +59,18 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         Ok(false)
     }
 
-    /// The addresses that a pool has recorded for `uid`.
-    pub(super) async fn records_of(&self, pool: &str, uid: &str) -> Result<Vec<IpAddr>, IpamError> {
+    /// The addresses that a pool has recorded for `uid`, and under `key` if there is one.
+    pub(super) async fn records_of(&self, pool: &str, key: Option<&ObjectKey>, uid: &str) -> Result<Vec<IpAddr>, IpamError> {
         let read = self.get::<SpiderIPPool>(&ObjectKey::cluster(pool)).await;
-        let found = read.map_err(|error| of_pool(pool)(super::error::PoolError::Api(error)))?;
-        Ok(found.map(|found| recorded(&found, uid)).unwrap_or_default())
+        let found = read.map_err(|error| of_pool(pool)(PoolError::Api(error)))?;
+        Ok(found.map(|found| recorded(&found, key, uid)).unwrap_or_default())
     }
 }
 
-/// The addresses that a pool has recorded for `uid`; none if its records cannot be read.
-pub(super) fn recorded(pool: &SpiderIPPool, uid: &str) -> Vec<IpAddr> {
+/// The addresses that a pool has recorded for `uid`, and under `key` if there is one; none if its records cannot be read.
+pub(super) fn recorded(pool: &SpiderIPPool, key: Option<&ObjectKey>, uid: &str) -> Vec<IpAddr> {
     let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
-    records.map(|records| records.of_pod_uid(uid).filter_map(|(key, _)| key.address()).collect()).unwrap_or_default()
+    let is_under = |record: &PoolIPAllocation| key.is_none_or(|key| key.as_str() == record.pod);
+    let of_uid = records.into_iter().flat_map(|records| records.of_pod_uid(uid));
+    of_uid.filter(|(_, record)| is_under(record)).filter_map(|(ip, _)| ip.address()).collect()
 }

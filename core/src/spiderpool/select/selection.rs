@@ -156,8 +156,11 @@ pub fn permitted_pools<C: Cluster + ?Sized>(
     for wish in wish.nics {
         let nic = Nic::new(&wish.nic, nameless);
         for FamilyWish { family, pools, .. } in wish.families {
+            if gate && !request.settings.enables(family) {
+                continue;
+            }
             let mut names = BTreeSet::new();
-            for named in pools.into_iter().filter(|_| !gate || request.settings.enables(family)) {
+            for named in pools {
                 let pool = match named {
                     Named::Pool(pool) => Some(pool),
                     Named::Name(name) => cluster.pool(&name),

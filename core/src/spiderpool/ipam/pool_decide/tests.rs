@@ -1,0 +1,136 @@
+//! Decisions on a pool against a plain map.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::spiderpool::IPPoolSpec;
+use crate::spiderpool::ranges::IpSet;
+
+const KEY: &str = "ns/a";
+const SIZE: u8 = 6;
+
+fn ip(last: u8) -> IpAddr {
+    Ipv4Addr::new(10, 0, 0, last).into()
+}
+
+/// Address to key, UID and NIC.
+type Plain = BTreeMap<u8, (String, String, Option<String>)>;
+
+fn pool(records: &Plain) -> SpiderIPPool {
+    let spec = IPPoolSpec {
+        ip_version: Some(4),
+        subnet: "10.0.0.0/24".to_owned(),
+        ips: Some(vec![format!("10.0.0.1-10.0.0.{SIZE}")]),
+        ..IPPoolSpec::default()
+    };
+    let record = |(pod, pod_uid, interface): &(String, String, Option<String>)| PoolIPAllocation {
+        interface: interface.clone(),
+        pod: pod.clone(),
+        pod_uid: pod_uid.clone(),
+    };
+    let records: PoolIPAllocations = records.iter().map(|(last, of)| (ip(*last), record(of))).collect();
+    let mut pool = SpiderIPPool::new("p", spec);
+    pool.status = Some(IPPoolStatus { allocated_ip_count: count_of(&records), allocated_ips: records.into(), total_ip_count: Some(6) });
+    pool
+}
+
+fn addresses(pool: &SpiderIPPool, avoided: &[IpAddr]) -> Result<Arc<PoolAddresses>, RangeError> {
+    PoolAddresses::of(&pool.spec, &avoided.iter().copied().collect::<IpSet>(), &Policy::hardened()).map(Arc::new)
+}
+
+/// The records after a decision.
+fn after(pool: &SpiderIPPool, write: Option<&IPPoolStatus>) -> Plain {
+    let status = write.or(pool.status.as_ref()).unwrap();
+    let records = status.allocated_ips.parse().unwrap();
+    assert_eq!(status.allocated_ip_count, count_of(records));
+    assert_eq!(status.total_ip_count, Some(6));
+    let last = |ip: IpAddr| if let IpAddr::V4(ip) = ip { ip.octets()[3] } else { unreachable!("an IPv4 pool") };
+    let plain = |record: &PoolIPAllocation| (record.pod.clone(), record.pod_uid.clone(), record.interface.clone());
+    records.iter().map(|(key, record)| (last(key.address().unwrap()), plain(record))).collect()
+}
+
+fn records() -> impl Strategy<Value = Plain> {
+    let of = (
+        prop_oneof![Just("ns/a"), Just("ns/b")],
+        prop_oneof![Just("u1"), Just("u2")],
+        prop::option::of(prop_oneof![Just("eth0"), Just("net1")]),
+    );
+    let owned = of.prop_map(|(key, uid, nic)| (key.to_owned(), uid.to_owned(), nic.map(str::to_owned)));
+    prop::collection::btree_map(1..=SIZE, owned, 0..=usize::from(SIZE))
+}
+
+proptest! {
+    #[test]
+    fn an_address_is_own_or_free(records in records(), avoided in prop::collection::vec(1..=SIZE, 0..3), max in 1u64..8, fences: bool) {
+        let pool = pool(&records);
+        let policy = Policy::hardened();
+        let avoided: Vec<IpAddr> = avoided.into_iter().map(ip).collect();
+        let sure = fences.then_some(&[][..]);
+        let ask = Ask { key: KEY, uid: "u1", nic: "eth0", max_records: max, avoided: &avoided, sure, policy: &policy };
+        let is_own = |of: &(String, String, Option<String>)| of.1 == "u1" && of.2.as_deref().is_none_or(|nic| nic == "eth0");
+        let own: Vec<u8> = records.iter().filter(|(_, of)| is_own(of)).map(|(last, _)| *last).collect();
+        let mine: Vec<u8> = own.iter().copied().filter(|last| !fences && !avoided.contains(&ip(*last))).collect();
+        match allocate(&pool, &ask, || addresses(&pool, &avoided)) {
+            Ok(decision) => {
+                let IpAddr::V4(given) = decision.outcome.address.addr() else { unreachable!("an IPv4 pool") };
+                let given = given.octets()[3];
+                let now = after(&pool, decision.write.as_ref());
+                let named = (KEY.to_owned(), "u1".to_owned(), Some("eth0".to_owned()));
+                prop_assert_eq!(now.get(&given), if decision.write.is_some() { Some(&named) } else { records.get(&given) });
+                prop_assert_eq!(decision.outcome.recorded, mine.contains(&given));
+                prop_assert!(!mine.is_empty() || !records.contains_key(&given));
+                prop_assert!(!avoided.contains(&ip(given)));
+                // Nobody else's record is touched, and no own one that works is lost.
+                for (last, of) in records.iter().filter(|(last, of)| !is_own(of) || (mine.contains(last) && **last != given)) {
+                    prop_assert_eq!(now.get(last), Some(of));
+                }
+            }
+            Err(PoolError::Unavailable(_)) => {
+                prop_assert!(mine.is_empty());
+                let free = (1..=SIZE).any(|last| !records.contains_key(&last) && !avoided.contains(&ip(last)));
+                prop_assert!(!free || (records.len() - own.len()) as u64 >= max.saturating_sub(own.len() as u64));
+            }
+            Err(error) => prop_assert!(false, "{error}"),
+        }
+    }
+
+    #[test]
+    fn only_the_records_of_the_uid_go(records in records(), what in prop::collection::vec(1..=SIZE, 0..4)) {
+        let pool = pool(&records);
+        let ips: Vec<IpAddr> = what.iter().copied().map(ip).collect();
+        let decision = release(&pool, "u1", &ips).unwrap();
+        let expected: Plain = records.clone().into_iter().filter(|(last, of)| !(what.contains(last) && of.1 == "u1")).collect();
+        prop_assert_eq!(decision.outcome, records.len() - expected.len());
+        prop_assert_eq!(decision.write.is_some(), expected != records);
+        prop_assert_eq!(after(&pool, decision.write.as_ref()), expected);
+    }
+
+    #[test]
+    fn an_heir_gets_what_is_free_or_of_its_name(records in records(), what in prop::collection::btree_set(1..=SIZE, 1..4)) {
+        let pool = pool(&records);
+        let policy = Policy::hardened();
+        let heir = Heir { key: KEY, uid: "u3", gone: Some("u1"), max_records: 100, policy: &policy };
+        let heirlooms: Vec<Heirloom> = what.iter().map(|last| Heirloom { ip: ip(*last), nic: "eth0".to_owned() }).collect();
+        let decision = reown(&pool, &heir, &heirlooms, || addresses(&pool, &[])).unwrap();
+        let now = after(&pool, decision.write.as_ref());
+        for (last, fate) in what.iter().zip(&decision.outcome) {
+            let expected = match records.get(last) {
+                None => Fate::Kept,
+                Some((key, ..)) if key != KEY => Fate::Lost,
+                Some((_, uid, _)) if uid == "u1" => Fate::Kept,
+                Some((_, uid, _)) => Fate::Of(uid.clone()),
+            };
+            prop_assert_eq!(fate, &expected);
+            if expected == Fate::Kept {
+                prop_assert_eq!(now.get(last), Some(&(KEY.to_owned(), "u3".to_owned(), Some("eth0".to_owned()))));
+            }
+        }
+        for (last, of) in records.iter().filter(|(last, of)| !what.contains(last) || of.0 != KEY) {
+            prop_assert_eq!(now.get(last), Some(of));
+        }
+    }
+}

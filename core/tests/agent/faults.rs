@@ -1,0 +1,231 @@
+//! The hardened agent under faults: wherever a process dies or an answer is lost, nothing is given twice and nothing stays behind.
+
+use std::collections::BTreeSet;
+
+use crate::api_server::{Deed, World};
+use crate::scene::{Owner, Scene, addresses, ippools};
+use ipam_core::api::ObjectKey;
+use ipam_core::spiderpool::Policy;
+use serde_json::json;
+
+/// What happens to one request.
+const FAULTS: [Deed; 5] = [Deed::Refuse, Deed::LoseReply, Deed::Later, Deed::Hang, Deed::ServeAndHang];
+
+/// Lets `fault` happen to the request with this number.
+fn strike(world: &World, at: usize, fault: Deed) {
+    let mut number = 0;
+    world.script(move |name, _| {
+        number += 1;
+        let writes = !name.starts_with("get ");
+        match fault {
+            _ if number != at => Deed::Serve,
+            Deed::LoseReply | Deed::Later | Deed::ServeAndHang if !writes => Deed::Refuse,
+            fault => fault,
+        }
+    });
+}
+
+fn two_nics() -> String {
+    ippools(&[("eth0", &["p4", "q4"], &["p6"]), ("net1", &["p4", "q4"], &["q6"])])
+}
+
+/// What is recorded for a pod is what its endpoint names, each address once.
+fn agrees(scene: &Scene, name: &str, uid: &str) {
+    let (mut recorded, mut stored) = (scene.of(uid), scene.stored(name));
+    recorded.sort();
+    stored.sort();
+    assert_eq!(recorded, stored);
+    let keys: BTreeSet<_> = scene.records().into_iter().map(|(pool, ip, _)| (pool, ip)).collect();
+    assert_eq!(keys.len(), scene.records().len());
+}
+
+/// How many requests an operation makes.
+fn requests(scene: &Scene, operation: impl FnOnce(&Scene)) -> usize {
+    scene.world.log();
+    operation(scene);
+    scene.world.log().len()
+}
+
+/// Plays `operation` with each fault at each of its requests; `after` is told whether the process died.
+fn at_every_request(begin: impl Fn() -> Scene, operation: impl Fn(&Scene) -> bool, after: impl Fn(&mut Scene, bool)) {
+    let count = requests(&begin(), |scene| assert!(operation(scene)));
+    assert!(count > 3, "{count} requests");
+    for at in 1..=count {
+        for fault in FAULTS {
+            for late in [false, true] {
+                let mut scene = begin();
+                strike(&scene.world, at, fault);
+                let died = !operation(&scene);
+                scene.world.serve_all();
+                if !late {
+                    scene.world.deliver();
+                }
+                println!("request {at} of {count}: {fault:?}, late {late}, died {died}");
+                if died {
+                    let caches = scene.world.clone();
+                    scene.restart(&caches);
+                }
+                after(&mut scene, died);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_add_that_was_struck_is_made_good_by_the_next() {
+    let begin = || {
+        let scene = Scene::new(Policy::hardened());
+        scene.pod("a", "u", Owner::Nobody, &two_nics());
+        scene
+    };
+    at_every_request(
+        begin,
+        |scene| scene.try_add("a", "u", "eth0").is_some(),
+        |scene, _| {
+            let answer = scene.add("a", "u", "eth0").unwrap();
+            scene.world.deliver();
+            let of = scene.of("u");
+            assert!(addresses(&answer).iter().all(|ip| of.contains(ip)), "{answer:?} of {of:?}");
+            assert_eq!(addresses(&answer).into_iter().collect::<BTreeSet<_>>().len(), 4);
+            agrees(scene, "a", "u");
+            let again = scene.add("a", "u", "net1").unwrap();
+            assert_eq!(addresses(&again), addresses(&answer));
+            scene.terminate("a");
+            scene.del("a", "u", "eth0").unwrap();
+            assert_eq!(scene.records(), []);
+        },
+    );
+}
+
+#[test]
+fn an_add_that_was_struck_and_never_repeated_leaves_nothing_after_del() {
+    let begin = || {
+        let scene = Scene::new(Policy::hardened());
+        scene.pod("a", "u", Owner::Nobody, &two_nics());
+        scene
+    };
+    at_every_request(
+        begin,
+        |scene| scene.try_add("a", "u", "eth0").is_some(),
+        |scene, _| {
+            scene.world.deliver();
+            scene.terminate("a");
+            scene.del("a", "u", "eth0").unwrap();
+            assert_eq!(scene.records(), []);
+        },
+    );
+}
+
+#[test]
+fn an_inheritance_that_was_struck_is_made_good_by_the_next_add() {
+    let begin = || {
+        let scene = Scene::new(Policy::hardened());
+        scene.pod("db-0", "u1", Owner::StatefulSet, &two_nics());
+        scene.add("db-0", "u1", "eth0").unwrap();
+        // An address of the second NIC is no longer to be had.
+        scene.change("SpiderIPPool", "q6", |pool| pool["spec"]["excludeIPs"] = json!(["fd01::1"]));
+        scene.pod("db-0", "u2", Owner::StatefulSet, &two_nics());
+        scene
+    };
+    at_every_request(
+        begin,
+        |scene| scene.try_add("db-0", "u2", "net1").is_some(),
+        |scene, _| {
+            let answer = scene.add("db-0", "u2", "net1").unwrap();
+            scene.world.deliver();
+            let of = scene.of("u2");
+            assert!(addresses(&answer).iter().all(|ip| of.contains(ip)), "{answer:?} of {of:?}");
+            for kept in ["10.0.0.1", "10.0.0.2", "fd00::1"] {
+                assert!(addresses(&answer).contains(&kept.to_owned()), "{answer:?}");
+            }
+            agrees(scene, "db-0", "u2");
+        },
+    );
+}
+
+#[test]
+fn a_del_that_was_struck_is_made_good_by_the_next() {
+    for owner in [Owner::Nobody, Owner::StatefulSet] {
+        let begin = || {
+            let scene = Scene::new(Policy::hardened());
+            scene.pod("db-2", "u", owner, &two_nics());
+            scene.add("db-2", "u", "eth0").unwrap();
+            scene.pod("other", "x", Owner::Nobody, &two_nics());
+            scene.add("other", "x", "eth0").unwrap();
+            scene.change("StatefulSet", "db", |set| set["spec"]["replicas"] = json!(1));
+            scene.terminate("db-2");
+            scene
+        };
+        at_every_request(
+            begin,
+            |scene| scene.try_del("db-2", "u", "eth0").is_some(),
+            |scene, _| {
+                scene.del("db-2", "u", "net1").unwrap();
+                scene.world.deliver();
+                assert_eq!((scene.of("u").len(), scene.of("x").len()), (0, 4));
+                let endpoint = scene.endpoint("db-2");
+                assert!(endpoint.is_none_or(|endpoint| endpoint.metadata.finalizers.as_ref().is_none_or(Vec::is_empty)));
+            },
+        );
+    }
+}
+
+#[test]
+fn a_batch_release_that_was_struck_is_made_good_and_never_gives_the_address_again() {
+    let begin = || {
+        let scene = Scene::new(Policy::hardened());
+        scene.pod("a", "u", Owner::Nobody, &two_nics());
+        scene.add("a", "u", "eth0").unwrap();
+        scene
+    };
+    let release = |scene: &Scene| {
+        let (pod, conflicting) = (ObjectKey::namespaced("ns", "a"), ["10.0.0.1".parse().unwrap()].into());
+        let request = ipam_core::spiderpool::ipam::BatchRequest { pod, pod_uid: "u".into(), conflict: true, conflicting, deadline: None };
+        crate::api_server::run(scene.agent.release_ips(&request))
+    };
+    at_every_request(
+        begin,
+        |scene| release(scene).is_some(),
+        |scene, _| {
+            let _ = release(scene).unwrap();
+            let answer = scene.add("a", "u", "eth0").unwrap();
+            scene.world.deliver();
+            let of = scene.of("u");
+            assert!(!addresses(&answer).contains(&"10.0.0.1".to_owned()));
+            assert!(addresses(&answer).iter().all(|ip| of.contains(ip)), "{answer:?} of {of:?}");
+        },
+    );
+}
+
+#[test]
+fn a_storm_of_conflicts_ends_with_the_next_pool_or_an_error() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    // Before each write of p4 somebody else writes it.
+    let mut others = 0;
+    scene.world.script(move |name, world| {
+        if name == "update SpiderIPPool/status" {
+            others += 1;
+            world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["status"]["totalIPCount"] = json!(others));
+        }
+        Deed::Serve
+    });
+    let answer = scene.add("a", "u", "eth0").unwrap();
+    assert_eq!((addresses(&answer), scene.of("u").len()), (vec!["10.0.1.1".to_owned()], 1));
+}
+
+#[test]
+fn a_pod_of_the_same_name_is_never_robbed_by_a_stale_add() {
+    for owner in [Owner::Nobody, Owner::StatefulSet] {
+        let mut scene = Scene::new(Policy::hardened());
+        scene.pod("db-0", "u1", owner, &two_nics());
+        let old = scene.world.frozen();
+        scene.pod("db-0", "u2", owner, &two_nics());
+        let answer = scene.add("db-0", "u2", "eth0").unwrap();
+        scene.restart_long_ago(&old);
+        assert_eq!(scene.add("db-0", "u1", "eth0").unwrap_err().class(), "replaced-pod");
+        let of = scene.of("u2");
+        assert!(addresses(&answer).iter().all(|ip| of.contains(ip)) && scene.of("u1").is_empty());
+        agrees(&scene, "db-0", "u2");
+    }
+}

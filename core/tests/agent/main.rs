@@ -1,0 +1,8 @@
+//! Spiderpool's agent over an API server in memory: its deviations, its faults, its stories.
+
+#[path = "../api_server/mod.rs"]
+mod api_server;
+mod deviations;
+mod faults;
+mod scene;
+mod stories;

@@ -1,0 +1,158 @@
+//! What the hardened agent does for pods, step by step.
+
+use crate::scene::{Owner, Scene, addresses, ippools};
+use ipam_core::api::ObjectKey;
+use ipam_core::spiderpool::Policy;
+use ipam_core::spiderpool::ipam::{DelOutcome, How};
+use serde_json::json;
+
+const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;
+
+fn instance(scene: &Scene, terminating: bool) {
+    scene.world.vanish("VirtualMachineInstance", &ObjectKey::namespaced("ns", "vm"));
+    let mut instance = json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+        "metadata": {"namespace": "ns", "name": "vm", "finalizers": ["x"], "ownerReferences": [
+            {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "vm", "uid": "v", "controller": true},
+        ]},
+        "spec": {},
+    });
+    if terminating {
+        instance["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    }
+    scene.world.put(instance);
+}
+
+fn launcher(scene: &Scene, name: &str, uid: &str) {
+    scene.pod(name, uid, Owner::Nobody, ONE);
+    scene.change("Pod", name, |pod| {
+        pod["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "vm", "uid": "i", "controller": true}]);
+    });
+}
+
+#[test]
+fn a_vm_keeps_its_address_for_as_long_as_it_is_there() {
+    let scene = Scene::new(Policy::hardened());
+    scene.world.put(json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"namespace": "ns", "name": "vm"}, "spec": {},
+    }));
+    instance(&scene, false);
+    launcher(&scene, "launcher-1", "u1");
+    let first = scene.add("launcher-1", "u1", "eth0").unwrap();
+    assert!(scene.endpoint("vm").unwrap().metadata.owner_references.is_none());
+
+    scene.terminate("launcher-1");
+    assert_eq!(scene.del("launcher-1", "u1", "eth0"), Ok(DelOutcome::StillValid));
+    // A late DEL finds no pod and does not know the instance.
+    scene.world.vanish("Pod", &ObjectKey::namespaced("ns", "launcher-1"));
+    assert_eq!(scene.del("launcher-1", "u1", "eth0"), Ok(DelOutcome::NoEndpoint));
+    assert_eq!(scene.of("u1").len(), 1);
+
+    launcher(&scene, "launcher-2", "u2");
+    let second = scene.add("launcher-2", "u2", "eth0").unwrap();
+    assert_eq!((addresses(&first), second.how), (addresses(&second), How::Reowned));
+
+    // Going down, but the VM may start it again.
+    instance(&scene, true);
+    scene.terminate("launcher-2");
+    assert_eq!(scene.del("launcher-2", "u2", "eth0"), Ok(DelOutcome::StillValid));
+    scene.world.vanish("VirtualMachine", &ObjectKey::namespaced("ns", "vm"));
+    assert_eq!(scene.del("launcher-2", "u2", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!((scene.records(), scene.endpoint("vm")), (vec![], None));
+}
+
+#[test]
+fn a_pod_that_lives_keeps_its_addresses_and_an_unknown_one_is_left_to_reclaim() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    scene.add("a", "u", "eth0").unwrap();
+    for uid in ["u", ""] {
+        assert_eq!(scene.del("a", uid, "eth0"), Ok(DelOutcome::Alive));
+    }
+    scene.world.vanish("Pod", &ObjectKey::namespaced("ns", "a"));
+    assert_eq!(scene.del("a", "", "eth0"), Ok(DelOutcome::NoUid));
+    assert_eq!(scene.of("u").len(), 1);
+    assert_eq!(scene.del("a", "u", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!(scene.del("a", "u", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!(scene.records(), []);
+}
+
+#[test]
+fn the_endpoint_of_a_namesake_is_taken_over_and_its_records_are_left_to_reclaim() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u1", Owner::Nobody, ONE);
+    scene.add("a", "u1", "eth0").unwrap();
+    let before = scene.endpoint("a").unwrap();
+    scene.pod("a", "u2", Owner::Nobody, ONE);
+    scene.add("a", "u2", "eth0").unwrap();
+    let after = scene.endpoint("a").unwrap();
+    assert_eq!(before.metadata.uid, after.metadata.uid, "the endpoint never vanished");
+    assert_eq!(after.metadata.owner_references.as_ref().unwrap()[0].uid, "u2");
+    assert_eq!((scene.of("u1").len(), scene.of("u2").len()), (1, 1));
+    // The DEL that comes late proves that the sandbox of the first pod is gone.
+    assert_eq!(scene.del("a", "u1", "eth0"), Ok(DelOutcome::NotOurs));
+    assert_eq!((scene.of("u1").len(), scene.of("u2").len()), (0, 1));
+}
+
+#[test]
+fn a_marked_endpoint_of_a_namesake_is_waited_for_until_its_records_are_gone() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u1", Owner::Nobody, ONE);
+    scene.add("a", "u1", "eth0").unwrap();
+    // Kubernetes' garbage collector: the first pod is gone, maybe not its sandbox.
+    scene.change("SpiderEndpoint", "a", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    scene.pod("a", "u2", Owner::Nobody, ONE);
+    assert_eq!(scene.add("a", "u2", "eth0").unwrap_err().class(), "terminating-endpoint");
+    assert_eq!((scene.of("u1").len(), scene.of("u2").len()), (1, 0));
+    scene.del("a", "u1", "eth0").unwrap();
+    assert_eq!(scene.of("u1").len(), 0);
+    let answer = scene.add("a", "u2", "eth0").unwrap();
+    assert_eq!((addresses(&answer), scene.stored("a")), (scene.of("u2"), scene.of("u2")));
+}
+
+#[test]
+fn the_mark_of_ones_own_endpoint_changes_no_address() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &["p6"]), ("net1", &["p4"], &[])]));
+    let first = scene.add("a", "u", "eth0").unwrap();
+    scene.change("SpiderEndpoint", "a", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    let second = scene.add("a", "u", "net1").unwrap();
+    assert_eq!(addresses(&first), addresses(&second));
+    assert!(scene.endpoint("a").unwrap().metadata.deletion_timestamp.is_none());
+}
+
+#[test]
+fn nics_without_a_name_get_theirs_one_by_one() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("", &["p4"], &[]), ("", &["q4"], &[]), ("", &["p4"], &[])]));
+    for (nic, address) in [("eth0", "10.0.0.1"), ("net1", "10.0.1.1"), ("net2", "10.0.0.2")] {
+        let answer = scene.add("a", "u", nic).unwrap();
+        let own: Vec<_> = answer.ips.iter().filter(|ip| ip.nic == nic).map(|ip| ip.address.addr().to_string()).collect();
+        assert_eq!(own, [address]);
+    }
+}
+
+#[test]
+fn what_an_allocation_reads_does_not_grow_with_the_pool() {
+    let requests = |ips: &str, taken: u32| {
+        let scene = Scene::new(Policy::hardened());
+        scene.change("SpiderIPPool", "p4", |pool| {
+            pool["spec"]["subnet"] = json!("10.0.0.0/8");
+            pool["spec"]["ips"] = json!([ips]);
+        });
+        if taken > 0 {
+            let record = |at: u32| (std::net::Ipv4Addr::from(0x0a00_0001 + at).to_string(), json!({"pod": "ns/x", "podUid": "x"}));
+            let records: serde_json::Map<_, _> = (0..taken).map(record).collect();
+            scene.change("SpiderIPPool", "p4", |pool| {
+                pool["status"]["allocatedIPs"] = json!(serde_json::Value::Object(records).to_string());
+            });
+        }
+        scene.pod("a", "u", Owner::Nobody, ONE);
+        scene.world.log();
+        let answer = scene.add("a", "u", "eth0").unwrap();
+        (addresses(&answer), scene.world.log().len())
+    };
+    assert_eq!(requests("10.0.0.1-10.0.0.254", 0), (vec!["10.0.0.1".to_owned()], 4));
+    assert_eq!(requests("10.0.0.1-10.1.0.254", 4000), (vec!["10.0.15.161".to_owned()], 4));
+}

@@ -61,7 +61,7 @@ pub trait Stored: Object {
     }
 
     /// Takes what a write to `/binding` says (K126), or says why not; `None` = the type has no such subresource.
-    fn bind(&mut self, body: &Self, now: Timestamp) -> Option<Result<(), String>> {
+    fn bind(&mut self, body: &Self, now: Timestamp) -> Binding {
         let _ = (body, now);
         None
     }
@@ -131,6 +131,9 @@ pub trait Stored: Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KindId(pub u16);
 
+/// What came of a binding: why not, or `None` for a type without that subresource.
+pub type Binding = Option<Result<(), String>>;
+
 /// A registered type: [`Stored`] with its type erased.
 pub struct TypeDef {
     /// The Kind.
@@ -160,7 +163,7 @@ pub struct TypeDef {
     /// See [`Stored::FIELDS`].
     pub fields: &'static [&'static str],
     pub(crate) copy_status: fn(&mut dyn AnyObject, &dyn AnyObject),
-    pub(crate) bind: fn(&mut dyn AnyObject, &dyn AnyObject, Timestamp) -> Option<Result<(), String>>,
+    pub(crate) bind: fn(&mut dyn AnyObject, &dyn AnyObject, Timestamp) -> Binding,
     pub(crate) reset_status: fn(&mut dyn AnyObject),
     pub(crate) spec_differs: fn(&dyn AnyObject, &dyn AnyObject) -> bool,
     pub(crate) validate: fn(&dyn AnyObject) -> Vec<Cause>,

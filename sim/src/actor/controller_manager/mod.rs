@@ -44,6 +44,7 @@ mod stateful_set;
 mod template;
 mod view;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,7 +107,7 @@ impl Controller {
 #[derive(Clone)]
 pub struct Set {
     /// Which controllers run.
-    pub controllers: Vec<Controller>,
+    pub controllers: BTreeSet<Controller>,
     /// What the garbage collector sees besides pods and the types of the controllers.
     pub collected: Vec<Collected>,
     /// The least time between two writes of the status of one object. Kubernetes' limit on the requests of its controllers

@@ -26,7 +26,7 @@
 //! The garbage collector sees pods, the types of the chosen controllers, and what `collecting` adds to them.
 //!
 //! Everything is decided from the present state (K §4.5), so the process may crash at any point and go on. Nothing is
-//! polled: a cluster in which nothing happens causes no request and no wake-up.
+//! polled but namespaces that are being emptied: a cluster in which nothing happens causes no request.
 
 mod batch;
 mod daemon_set;

@@ -72,3 +72,51 @@ where
     .await;
     (succeeded, failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use ipam_core::api::TransportError;
+    use ipam_core::env::Env;
+
+    use super::*;
+    use crate::testbed::Testbed;
+
+    /// Makes requests of 1 s each; those named fail. Returns how many succeeded, whether all did, and how many were made after each
+    /// second.
+    fn made(count: usize, fails: &[usize]) -> (usize, bool, Vec<usize>) {
+        Testbed::run(1, async |bed| {
+            let env = bed.env(&bed.client("client"));
+            let starts = RefCell::new(Vec::new());
+            let begin = env.monotonic();
+            let request = |index: usize| {
+                let second = (env.monotonic() - begin).as_secs() as usize;
+                let mut starts = starts.borrow_mut();
+                let seconds = starts.len().max(second + 1);
+                starts.resize(seconds, 0);
+                starts[second] += 1;
+                let (sleep, fails) = (env.sleep(std::time::Duration::from_secs(1)), fails.contains(&index));
+                async move {
+                    sleep.await;
+                    if fails { Err(TransportError::Reset.into()) } else { Ok(()) }
+                }
+            };
+            let (succeeded, result) = slow_start(count, request).await;
+            (succeeded, result.is_ok(), starts.into_inner())
+        })
+    }
+
+    #[test]
+    fn batches_double_and_at_most_eight_requests_are_on_their_way() {
+        assert_eq!(made(1, &[]), (1, true, vec![1]));
+        assert_eq!(made(9, &[]), (9, true, vec![1, 2, 4, 2]));
+        assert_eq!(made(31, &[]), (31, true, vec![1, 2, 4, 8, 8, 8]));
+    }
+
+    #[test]
+    fn a_batch_with_a_failure_is_finished_and_is_the_last_one() {
+        assert_eq!(made(20, &[0]), (0, false, vec![1]));
+        assert_eq!(made(20, &[3]), (6, false, vec![1, 2, 4]));
+    }
+}

@@ -58,9 +58,10 @@ impl DaemonSets {
             self.shared.forget(item);
             return Ok(());
         };
-        if set.metadata.deletion_timestamp.is_some() || self.shared.is_behind(item, &set.metadata) {
+        if set.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
+        let behind = self.shared.is_behind(item, &set.metadata);
         let wanted = &set.spec.template;
         let hash = self.shared.hash_of(item, &*set, wanted);
         let acts = !self.shared.waits(item);
@@ -79,7 +80,7 @@ impl DaemonSets {
             let of_node = |index: usize| Arc::new(bound_for(pod.clone(), &create[index]));
             done = self.shared.create_each_pod(item, create.len(), of_node).await;
         }
-        if set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
+        if !behind && set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
             let mut set = DaemonSet::clone(&set);
             set.status = Some(status);
             self.shared.write_status(item, set).await?;

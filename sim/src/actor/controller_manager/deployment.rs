@@ -59,7 +59,7 @@ impl Deployments {
             self.shared.forget(item);
             return Ok(());
         };
-        if deployment.metadata.deletion_timestamp.is_some() || self.shared.is_behind(item, &deployment.metadata) {
+        if deployment.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
         let spec = &deployment.spec;
@@ -175,7 +175,8 @@ impl Deployments {
 
     async fn report(&self, item: &Item, deployment: &Deployment, new: Option<&Owned>, old: &[Owned]) -> Result<(), ApiError> {
         let status = plan::status(deployment, new.map(|new| &*new.set), old.iter().map(|old| &*old.set));
-        if deployment.status.as_ref() == Some(&status) || !self.shared.may_write_status(item) {
+        let behind = self.shared.is_behind(item, &deployment.metadata);
+        if behind || deployment.status.as_ref() == Some(&status) || !self.shared.may_write_status(item) {
             return Ok(());
         }
         let mut deployment = deployment.clone();

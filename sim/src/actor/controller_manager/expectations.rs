@@ -69,3 +69,27 @@ impl Expectations {
         self.of.remove(item);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ipam_core::ObjectKey;
+
+    use super::super::Kind;
+    use super::*;
+
+    #[test]
+    fn a_controller_waits_until_everything_was_seen_or_it_took_too_long() {
+        let item = Kind::Job.item(ObjectKey::namespaced("default", "web"));
+        let mut expectations = Expectations::default();
+        let second = Duration::from_secs(1);
+        expectations.expect(&item, 2, ["a"], second);
+        expectations.created(&item, 2);
+        assert_eq!(expectations.left(&item, second * 11), Some(second * 290));
+        expectations.deleted(&item, "b");
+        assert!(expectations.left(&item, second * 11).is_some());
+        expectations.deleted(&item, "a");
+        assert_eq!(expectations.left(&item, second * 11), None);
+        expectations.expect(&item, 1, [], second);
+        assert_eq!(expectations.left(&item, second + TIMEOUT), None);
+    }
+}

@@ -162,3 +162,90 @@ impl Families {
         Some(Told { item, created: false, deleted: Some(uid_of(pod).into()), matters: true })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testbed::from_json;
+
+    /// A pod of the set with this UID, in one of a few states.
+    fn pod(name: u8, uid: u32, owner: u8, state: u8) -> Arc<Pod> {
+        let phase = ["Pending", "Running", "Running", "Succeeded", "Running"][usize::from(state % 5)];
+        let ready = if state % 5 == 2 { "True" } else { "False" };
+        let deleted = (state % 5 == 4).then_some("2026-01-01T00:00:00Z");
+        let owner =
+            json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": format!("set-{owner}"), "controller": true});
+        let meta = json!({
+            "name": format!("web-{name}"), "namespace": "default", "uid": uid.to_string(),
+            "deletionTimestamp": deleted, "ownerReferences": [owner],
+        });
+        let status = json!({"phase": phase, "conditions": [{"type": "Ready", "status": ready}]});
+        Arc::new(from_json(json!({"metadata": meta, "spec": {"containers": []}, "status": status})))
+    }
+
+    proptest! {
+        /// Against a plain list of what is there.
+        #[test]
+        fn counts_are_those_of_the_pods_that_are_there(
+            changes in proptest::collection::vec((0..4u8, 0..3u8, proptest::option::of(0..5u8), any::<bool>()), 0..60),
+        ) {
+            let mut families = Families::default();
+            let mut there: BTreeMap<u8, (Arc<Pod>, u8)> = BTreeMap::new();
+            for (uid, (name, owner, state, again)) in (0u32..).zip(changes) {
+                let before = there.get(&name).cloned();
+                let notification = match (state, before) {
+                    (Some(state), Some((old, owner))) if again => {
+                        let uid = uid_of(&old).parse().unwrap();
+                        let new = pod(name, uid, owner, state);
+                        there.insert(name, (new.clone(), owner));
+                        Notification::Updated { old, new }
+                    }
+                    (Some(state), before) => {
+                        let new = pod(name, uid, owner, state);
+                        there.insert(name, (new.clone(), owner));
+                        match before {
+                            Some((old, _)) => Notification::Updated { old, new },
+                            None => Notification::Added { object: new, initial: false },
+                        }
+                    }
+                    (None, Some((object, _))) => {
+                        there.remove(&name);
+                        Notification::Deleted { object }
+                    }
+                    (None, None) => continue,
+                };
+                families.observe(&notification);
+                for owner in 0..3u8 {
+                    let own: Vec<View> = there.values().filter(|(_, of)| *of == owner).map(|(pod, _)| View::of(pod)).collect();
+                    let family = families.of(&format!("set-{owner}"));
+                    prop_assert_eq!(family.map_or(0, Family::len), own.len());
+                    let tally = family.map(|family| family.tally).unwrap_or_default();
+                    let active = own.iter().filter(|view| view.active()).count() as i32;
+                    let ready = own.iter().filter(|view| view.active() && view.ready).count() as i32;
+                    prop_assert_eq!((tally.active, tally.ready), (active, ready));
+                }
+                let item = Kind::ReplicaSet.item(ObjectKey::namespaced("default", "web"));
+                let strangers = families.strangers(&item, Some("set-0")).count();
+                prop_assert_eq!(strangers, there.values().filter(|(_, owner)| *owner != 0).count());
+            }
+        }
+    }
+
+    #[test]
+    fn an_owner_is_told_once_of_a_deletion_and_of_nothing_that_does_not_matter() {
+        let mut families = Families::default();
+        let mut told = |notification| families.observe(&notification)[1].take().unwrap();
+        let (pending, deleted) = (pod(0, 1, 0, 0), pod(0, 1, 0, 4));
+        let added = told(Notification::Added { object: pending.clone(), initial: true });
+        assert_eq!((added.created, added.deleted, added.matters), (true, None, true));
+        let same = told(Notification::Updated { old: pending.clone(), new: pending.clone() });
+        assert_eq!((same.created, same.deleted, same.matters), (false, None, false));
+        let going = told(Notification::Updated { old: pending, new: deleted.clone() });
+        assert_eq!((going.created, going.deleted.as_deref(), going.matters), (false, Some("1"), true));
+        let still = told(Notification::Updated { old: deleted.clone(), new: deleted });
+        assert_eq!((still.deleted, still.matters), (None, false));
+    }
+}

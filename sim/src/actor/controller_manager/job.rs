@@ -81,6 +81,7 @@ impl Jobs {
             self.failures.lock().remove(item);
             return let_go;
         };
+        // Its counts would be wrong, and so would the number of its pods. Kubernetes does the same (KEP-5647).
         if job.metadata.deletion_timestamp.is_some() || self.shared.is_behind(item, &job.metadata) {
             return let_go;
         }
@@ -176,5 +177,22 @@ impl Jobs {
             }
         };
         batch::all(pods.len(), untrack).await.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_in_a_row_double_the_wait_and_a_success_ends_it() {
+        let second = Duration::from_secs(1);
+        let mut failures = Failures::default();
+        assert_eq!(failures.wait(0, 0, second), Duration::ZERO);
+        assert_eq!(failures.wait(0, 1, second * 10), second * 10);
+        assert_eq!(failures.wait(0, 1, second * 14), second * 6);
+        assert_eq!(failures.wait(0, 3, second * 30), second * 40);
+        assert_eq!(failures.wait(0, 20, second * 30), BACK_OFF_MAX);
+        assert_eq!(failures.wait(1, 20, second * 30), Duration::ZERO);
     }
 }

@@ -37,7 +37,11 @@ pub(super) fn collected(set: &Set) -> Arc<[Collected]> {
             ]),
         }
     }
-    types.extend(set.collected.iter().cloned());
+    for also in &set.collected {
+        if !types.iter().any(|known| known.is(also)) {
+            types.push(also.clone());
+        }
+    }
     types.into()
 }
 

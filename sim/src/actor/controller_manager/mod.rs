@@ -26,7 +26,7 @@
 //! The garbage collector sees pods, the types of the chosen controllers, and what `collecting` adds to them.
 //!
 //! Everything is decided from the present state (K §4.5), so the process may crash at any point and go on. Nothing is
-//! polled: a cluster in which nothing happens causes no request and no wake-up.
+//! polled but namespaces that are being emptied: a cluster in which nothing happens causes no request.
 
 mod batch;
 mod daemon_set;
@@ -44,6 +44,7 @@ mod stateful_set;
 mod template;
 mod view;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,7 +107,7 @@ impl Controller {
 #[derive(Clone)]
 pub struct Set {
     /// Which controllers run.
-    pub controllers: Vec<Controller>,
+    pub controllers: BTreeSet<Controller>,
     /// What the garbage collector sees besides pods and the types of the controllers.
     pub collected: Vec<Collected>,
     /// The least time between two writes of the status of one object. Kubernetes' limit on the requests of its controllers

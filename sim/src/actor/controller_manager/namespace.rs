@@ -88,34 +88,28 @@ impl Namespaces {
 async fn empty<K: Stored>(client: &ApiClient, namespace: &str) -> Result<Option<i64>, ApiError> {
     let objects = client.list::<K>(Some(namespace), ListOptions::default()).await?.items;
     let left = Mutex::new(None);
-    let needs = |object: &K| match object.meta().deletion_grace_period_seconds {
-        Some(seconds) if seconds > 0 => seconds,
-        _ => FINALIZERS_TAKE,
-    };
     let delete = |index: usize| {
-        let object = objects[index].clone();
+        let (object, left) = (&objects[index], &left);
         async move {
-            if object.meta().deletion_timestamp.is_some() {
-                return Ok(Some(object));
-            }
-            match client.delete::<K>(&ObjectKey::of(&*object), DeleteOptions::default()).await {
-                Err(error) if error.is_not_found() => Ok(None),
-                result => result,
-            }
-        }
-    };
-    let each = |index: usize| {
-        let (delete, left) = (delete(index), &left);
-        async move {
-            if let Some(object) = delete.await? {
-                let mut left = left.lock();
-                *left = (*left).max(Some(needs(&object)));
-            }
+            let seconds = match object.meta().deletion_timestamp {
+                Some(_) => Some(seconds_of(&**object)),
+                None => match client.delete::<K>(&ObjectKey::of(&**object), DeleteOptions::default()).await {
+                    Err(error) if error.is_not_found() => None,
+                    result => result?.map(|object| seconds_of(&*object)),
+                },
+            };
+            let mut left = left.lock();
+            *left = (*left).max(seconds);
             Ok(())
         }
     };
-    batch::all(objects.len(), each).await.1?;
+    batch::all(objects.len(), delete).await.1?;
     Ok(left.into_inner())
+}
+
+/// How many seconds a terminating object is taken to need.
+fn seconds_of<K: Stored>(object: &K) -> i64 {
+    object.meta().deletion_grace_period_seconds.filter(|seconds| *seconds > 0).unwrap_or(FINALIZERS_TAKE)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! ReplicaSets: so many pods with random names (K §7.2).
 //!
 //! A pod that terminates or has ended is no replica: its successor is made at once (K142). Pods are found by the UID of
-//! their owner; pods without one are left alone.
+//! their owner; pods without one are left alone: adoption is not modelled.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -45,9 +45,7 @@ impl ReplicaSets {
             self.shared.forget(item);
             return Ok(());
         };
-        if self.shared.is_behind(item, &set.metadata) {
-            return Ok(());
-        }
+        let behind = self.shared.is_behind(item, &set.metadata);
         let acts = set.metadata.deletion_timestamp.is_none() && !self.shared.waits(item);
         let now = self.shared.env.wall();
         let (gone, plan) = self.shared.family(set.metadata.uid.as_deref(), |family| (family.is_none(), plan(&set, family, acts, now)));
@@ -69,7 +67,7 @@ impl ReplicaSets {
         } else if !delete.is_empty() {
             done = self.shared.delete_pods(item, &delete).await;
         }
-        if set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
+        if !behind && set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
             let mut set = ReplicaSet::clone(&set);
             set.status = Some(status);
             self.shared.write_status(item, set).await?;

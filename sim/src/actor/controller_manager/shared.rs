@@ -21,6 +21,7 @@ use crate::actor::informers::Informers;
 use crate::env::SimEnv;
 use crate::kinds::Stored;
 
+/// See the module.
 pub(super) struct Shared {
     pub(super) client: ApiClient,
     pub(super) env: SimEnv,
@@ -108,8 +109,8 @@ impl Shared {
         awaited
     }
 
-    /// Whether the informer has yet to tell of what this process has written itself. What would be decided now has been
-    /// decided before. The object is looked at again when it has.
+    /// Whether the informer has yet to tell of the status that this process has written itself: another one, based on an older
+    /// state, could only be refused. The object is looked at again when it has.
     pub(super) fn is_behind(&self, item: &Item, meta: &ObjectMeta) -> bool {
         let mut memory = self.memory.lock();
         let Some(written) = memory.written.get_mut(item) else { return false };
@@ -257,7 +258,7 @@ fn is_terminating_namespace(error: &ApiError) -> bool {
     causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
 
-/// NotFound, Conflict and the like mean that somebody else was quicker: what is left to do is found out from the next state.
+/// NotFound as success: what was to be changed or deleted is gone.
 pub(super) fn unless_gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
     match result {
         Err(error) if error.is_not_found() => Ok(()),

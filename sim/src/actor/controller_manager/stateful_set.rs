@@ -5,6 +5,8 @@
 //!                (OrderedReady: one step at a time; Parallel: all at once, but for the last)
 //! ```
 //! A pod that is to be replaced is deleted first; its successor is made when the informer has told that it is gone (K141).
+//! Each template is kept as a ControllerRevision for as long as its set is there, whatever revisionHistoryLimit says: pods below
+//! a partition are made from the one before.
 
 mod plan;
 
@@ -20,6 +22,7 @@ use serde_json::json;
 
 use super::Item;
 use super::batch;
+use super::families::controller_of;
 use super::names::{POD_INDEX_LABEL, POD_NAME_LABEL, REVISION_LABEL};
 use super::shared::{Shared, unless_gone};
 use super::template;
@@ -37,9 +40,10 @@ impl StatefulSets {
             self.shared.forget(item);
             return Ok(());
         };
-        if set.metadata.deletion_timestamp.is_some() || self.shared.is_behind(item, &set.metadata) {
+        if set.metadata.deletion_timestamp.is_some() {
             return Ok(());
         }
+        let behind = self.shared.is_behind(item, &set.metadata);
         let wanted = &set.spec.template;
         let update = format!("{}-{}", item.key.name(), self.shared.hash_of(item, &*set, wanted));
         self.keep(&set, &update, wanted).await?;
@@ -62,7 +66,7 @@ impl StatefulSets {
         let mut done = batch::slow_start(create.len(), create_one).await.1;
         let deleted = batch::all(delete.len(), |index| self.delete(&delete[index])).await.1;
         done = done.and(deleted);
-        if set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
+        if !behind && set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
             let mut set = StatefulSet::clone(&set);
             set.status = Some(status);
             self.shared.write_status(item, set).await?;
@@ -81,7 +85,8 @@ impl StatefulSets {
 
     /// Keeps a template, so that pods can be made from it when the set has another one.
     async fn keep(&self, set: &StatefulSet, name: &str, template: &PodTemplateSpec) -> Result<(), ApiError> {
-        if self.revisions.get(&template::beside(set, name)).is_some() {
+        let is_own = |revision: &ControllerRevision| controller_of(&revision.metadata).map(|owner| &owner.uid) == set.metadata.uid.as_ref();
+        if self.revisions.get(&template::beside(set, name)).is_some_and(|revision| is_own(&revision)) {
             return Ok(());
         }
         let mut revision = 1;

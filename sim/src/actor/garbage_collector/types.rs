@@ -61,6 +61,11 @@ impl Collected {
         }
     }
 
+    /// Whether both are the same type.
+    pub(in crate::actor) fn is(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.api_version == other.api_version
+    }
+
     /// The key of an object of this type that one in `namespace` refers to by name.
     pub(super) fn key(&self, namespace: Option<&str>, name: &str) -> Option<ObjectKey> {
         if self.namespaced { Some(ObjectKey::namespaced(namespace?, name)) } else { Some(ObjectKey::cluster(name)) }

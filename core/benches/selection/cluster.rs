@@ -205,7 +205,7 @@ impl Fill {
         let taken = |low: &u32| match self {
             Self::Empty => false,
             Self::Half => *low < size / 2,
-            Self::EveryOther => low % 2 == 0,
+            Self::EveryOther => low.is_multiple_of(2),
             Self::FullButOne | Self::FullButOneInStretches => *low != size - 2 && !excluded(low),
         };
         let spec = IPPoolSpec {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use ipam_core::spiderpool::select::{NetworkConfig, Settings};
 use ipam_core::spiderpool::{Policy, names};
 use ipam_reports::ExplainReport;
 use k8s_openapi::api::core::v1::Pod;
@@ -41,9 +40,9 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
         places: places(&pod, &manifest, cluster.namespaces.iter().find(|manifest| manifest.name == namespace)),
         node,
         nic: args.nic.clone(),
-        cni: network.flatten().unwrap_or_else(NetworkConfig::default).ipam,
+        cni: network.flatten().unwrap_or_default().ipam,
         master: args.master.clone(),
-        settings: settings.flatten().unwrap_or_else(Settings::default),
+        settings: settings.flatten().unwrap_or_default(),
         profile: args.profile,
         policy,
         objects: cluster.objects,

@@ -8,7 +8,7 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 
 use super::memo::CapacityMemo;
-use crate::api::{Object, ObjectKey};
+use crate::api::Object;
 use crate::spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 
 /// What is known of the cluster. All of it may be behind; what is absent here may exist.
@@ -86,7 +86,7 @@ pub struct Objects {
 
 /// Objects of one kind by namespace and name.
 #[derive(Clone, Debug)]
-pub struct Kept<K>(BTreeMap<ObjectKey, Arc<K>>);
+pub struct Kept<K>(BTreeMap<String, BTreeMap<String, Arc<K>>>);
 
 impl<K> Default for Kept<K> {
     fn default() -> Self {
@@ -97,17 +97,19 @@ impl<K> Default for Kept<K> {
 impl<K: Object> Kept<K> {
     /// Adds an object; the one that had its name is returned.
     pub fn insert(&mut self, object: K) -> Option<Arc<K>> {
-        self.0.insert(ObjectKey::of(&object), Arc::new(object))
+        let meta = object.meta();
+        let (namespace, name) = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
+        self.0.entry(namespace).or_default().insert(name, Arc::new(object))
     }
 
     /// The objects by namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
-        self.0.values()
+        self.0.values().flat_map(BTreeMap::values)
     }
 
     /// The object of this name; the namespace of objects that have none is empty.
     pub fn get(&self, namespace: &str, name: &str) -> Option<&Arc<K>> {
-        self.0.get(&if namespace.is_empty() { ObjectKey::cluster(name) } else { ObjectKey::namespaced(namespace, name) })
+        self.0.get(namespace)?.get(name)
     }
 }
 

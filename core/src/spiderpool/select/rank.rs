@@ -34,18 +34,12 @@ impl Rank {
 
 /// Puts pools of equal rank together, the most special ones first; inside a rank the order stays as it is.
 pub fn by_rank(pools: impl IntoIterator<Item = Arc<SpiderIPPool>>) -> Vec<Vec<Arc<SpiderIPPool>>> {
-    let mut ranked: Vec<(Rank, Arc<SpiderIPPool>)> = pools.into_iter().map(|pool| (Rank::of(&pool.spec), pool)).collect();
-    ranked.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
-    let mut order: Vec<Vec<_>> = Vec::new();
-    let mut last = None;
-    for (rank, pool) in ranked {
-        match order.last_mut().filter(|_| last == Some(rank)) {
-            Some(equals) => equals.push(pool),
-            None => order.push(vec![pool]),
-        }
-        last = Some(rank);
+    // There are only so many ranks that sorting would cost more than looking at each of them.
+    let mut ranks: [Vec<Arc<SpiderIPPool>>; 1 << RULES.len()] = std::array::from_fn(|_| Vec::new());
+    for pool in pools {
+        ranks[usize::from(Rank::of(&pool.spec).0)].push(pool);
     }
-    order
+    ranks.into_iter().rev().filter(|equals| !equals.is_empty()).collect()
 }
 
 /// The order in which pools are tried. `below` draws a number below its argument, which is at least 1: upstream loses the

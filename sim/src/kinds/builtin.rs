@@ -12,7 +12,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, PodCondition, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Stored, TypeDef, content};
+use super::{Binding, Stored, TypeDef, content};
 
 /// The registrations of the built-in types.
 pub fn builtin() -> Vec<TypeDef> {
@@ -56,7 +56,7 @@ impl Stored for Pod {
     }
 
     /// Sets the node once, and the condition with it.
-    fn bind(&mut self, body: &Self, now: Timestamp) -> Option<Result<(), String>> {
+    fn bind(&mut self, body: &Self, now: Timestamp) -> Binding {
         let name = self.metadata.name.as_deref().unwrap_or_default();
         if self.metadata.deletion_timestamp.is_some() {
             return Some(Err(format!("pod {name} is being deleted, cannot be assigned to a host")));

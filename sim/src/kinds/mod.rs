@@ -63,7 +63,7 @@ pub trait Stored: Object {
     }
 
     /// Takes what a write to `/binding` says (K126), or says why not; `None` = the type has no such subresource.
-    fn bind(&mut self, body: &Self, now: Timestamp) -> Option<Result<(), String>> {
+    fn bind(&mut self, body: &Self, now: Timestamp) -> Binding {
         let _ = (body, now);
         None
     }
@@ -133,6 +133,9 @@ pub trait Stored: Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KindId(pub u16);
 
+/// What came of a binding: why not, or `None` for a type without that subresource.
+pub type Binding = Option<Result<(), String>>;
+
 /// A registered type: [`Stored`] with its type erased.
 pub struct TypeDef {
     /// The Kind.
@@ -162,7 +165,7 @@ pub struct TypeDef {
     /// See [`Stored::FIELDS`].
     pub fields: &'static [&'static str],
     pub(crate) copy_status: fn(&mut dyn AnyObject, &dyn AnyObject),
-    pub(crate) bind: fn(&mut dyn AnyObject, &dyn AnyObject, Timestamp) -> Option<Result<(), String>>,
+    pub(crate) bind: fn(&mut dyn AnyObject, &dyn AnyObject, Timestamp) -> Binding,
     pub(crate) reset_status: fn(&mut dyn AnyObject),
     pub(crate) spec_differs: fn(&dyn AnyObject, &dyn AnyObject) -> bool,
     pub(crate) validate: fn(&dyn AnyObject) -> Vec<Cause>,

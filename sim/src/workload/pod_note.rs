@@ -135,9 +135,10 @@ impl PodNote {
             PodNote::SandboxStarted { sandbox, uid, .. } => of(1, sandbox, uid),
             PodNote::AddAsked { sandbox, nic } => of(2, sandbox, nic),
             PodNote::Attached { sandbox, nic, addresses } => {
+                let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
                 let address = |hash: u64, address: &IpAddr| match address {
-                    IpAddr::V4(v4) => hash.rotate_left(7) ^ u64::from(v4.to_bits()),
-                    IpAddr::V6(v6) => hash.rotate_left(7) ^ (v6.to_bits() >> 64) as u64 ^ v6.to_bits() as u64,
+                    IpAddr::V4(v4) => mix(hash, u64::from(v4.to_bits())),
+                    IpAddr::V6(v6) => mix(mix(hash, (v6.to_bits() >> 64) as u64), v6.to_bits() as u64),
                 };
                 of(3, sandbox, nic) ^ addresses.iter().fold(0, address) >> 8
             }
@@ -180,6 +181,62 @@ impl fmt::Display for PodNote {
             PodNote::SandboxGone { sandbox } => write!(f, "sandbox {sandbox} is gone"),
             PodNote::PodRunning { pod, sandbox, .. } => write!(f, "runs pod {pod} in {sandbox}"),
             PodNote::PodStopped { pod, sandbox, .. } => write!(f, "has stopped pod {pod} in {sandbox}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::workload::Note;
+
+    fn all() -> Vec<PodNote> {
+        let (sandbox, nic, uid): (Arc<str>, Arc<str>, Arc<str>) = ("0123456789abcdef".into(), "eth0".into(), "uid".into());
+        let pod = ObjectKey::namespaced("default", "web");
+        let mut notes = vec![
+            PodNote::SandboxStarted { sandbox: sandbox.clone(), pod: pod.clone(), uid: uid.clone() },
+            PodNote::SandboxGone { sandbox: sandbox.clone() },
+            PodNote::PodRunning { pod: pod.clone(), uid: uid.clone(), sandbox: sandbox.clone() },
+            PodNote::PodStopped { pod, uid, sandbox: sandbox.clone() },
+        ];
+        notes.push(PodNote::AddAsked { sandbox: sandbox.clone(), nic: nic.clone() });
+        for text in ["10.0.0.1", "10.0.0.2", "fd00::1"] {
+            notes.push(PodNote::Attached { sandbox: sandbox.clone(), nic: nic.clone(), addresses: [text.parse().unwrap()].into() });
+        }
+        for why in [AddFailure::Refused, AddFailure::Killed, AddFailure::TooLate] {
+            notes.push(PodNote::AddFailed { sandbox: sandbox.clone(), nic: nic.clone(), why });
+        }
+        for flag in [false, true] {
+            notes.push(PodNote::DelAsked { sandbox: sandbox.clone(), nic: nic.clone(), netns: flag });
+            notes.push(PodNote::DelDone { sandbox: sandbox.clone(), nic: nic.clone(), failed: flag });
+        }
+        notes
+    }
+
+    #[test]
+    fn every_note_has_a_word_and_a_text_of_its_own() {
+        let words: BTreeSet<u64> = all().into_iter().map(|note| Note::Pod(note).word()).collect();
+        assert_eq!(words.len(), all().len());
+        assert!(!words.contains(&Note::RetriesExhausted.word()) && words.iter().all(|word| word & 3 == 2));
+        let texts: BTreeSet<String> = all().iter().map(PodNote::to_string).collect();
+        assert_eq!(texts.len(), all().len());
+    }
+
+    #[test]
+    fn every_note_is_about_its_sandbox_and_some_about_a_pod_and_addresses() {
+        let sandbox: Arc<str> = "0123456789abcdef".into();
+        for note in all() {
+            let things = note.about().things;
+            assert_eq!(things[0], Thing::allocation(&sandbox), "{note}");
+            match note {
+                PodNote::SandboxStarted { .. } | PodNote::PodRunning { .. } | PodNote::PodStopped { .. } => {
+                    assert_eq!(things[1..], [Thing::pod_of("default", "web")]);
+                }
+                PodNote::Attached { addresses, .. } => assert_eq!(things[1..], [Thing::Address(AddressKey::Ip(addresses[0]))]),
+                _ => assert_eq!(things.len(), 1, "{note}"),
+            }
         }
     }
 }

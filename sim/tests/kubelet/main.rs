@@ -3,6 +3,7 @@
 
 mod completion;
 mod deletion;
+mod notes;
 mod plugin;
 mod recreation;
 mod scheduling;

@@ -39,7 +39,7 @@ impl Cluster {
     fn run<T>(seed: u64, work: impl AsyncFnOnce(&Cluster) -> T) -> T {
         run(seed, async |rt| {
             let config = ClusterConfig { seed, ..ClusterConfig::default() };
-            let recorder = Recorder::new(Claims::new(&Context { rt: &rt, plan: &PLAN }), false);
+            let recorder = Recorder::new(Claims::new(&Context { rt: &rt, plan: &PLAN, registry: &REGISTRY }), false);
             let fabric = Fabric::new(rt.clone(), REGISTRY.clone(), &config, recorder);
             for name in ["apiserver-0", "apiserver-1"] {
                 fabric.add_server(rt.add_process(rt.add_host(name), name));

@@ -1,6 +1,6 @@
 //! A S18: the dead get nothing.
 
-use super::view::{Seen, View};
+use super::view::{Seen, Shown, View};
 use super::{Findings, IpamClaim};
 
 /// No agent records an address for a pod, as a new record or by handing one on, that its watch had shown to be terminating, over or
@@ -18,7 +18,7 @@ impl IpamClaim for OnlyTheLiving {
         for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
             let Some(pod) = view.pods.get(&record.pod_uid) else { continue };
             findings.judged();
-            let shown = view.agents.pods_shown(change.said.by, &record.pod_uid);
+            let shown = view.agents.shown_before_add(change.said.by, &record.pod_uid, Shown::Pods);
             if let Some(dead) = pod.dead.filter(|dead| *dead <= shown) {
                 findings.violated(|| {
                     vec![

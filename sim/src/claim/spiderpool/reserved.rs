@@ -1,11 +1,12 @@
 //! A S6: what is reserved is not given away.
 
-use super::view::{Seen, View};
+use super::view::{Seen, Shown, View};
 use super::{Findings, IpamClaim};
 
-/// No agent records an address for a pod, as a new record or by handing one on, that it had been told is reserved before it read
-/// the pool: by an object that was there from the beginning or that its watch had brought. What it was told later does not count,
-/// nor does what it may have been told to be gone again.
+/// No agent records an address for a pod that it had been told is reserved: by an object that was there from the beginning or that
+/// its watch had brought before it read the pool. For an address that is handed on, before it was asked: whether it may be used again
+/// is decided before the pool is read. What an agent was told later does not count, nor does what it may have been told to be gone
+/// again.
 ///
 /// Broken by `static-reuse-skips-filter` and `failure-cache-unchecked`. It does not see an agent whose watch shows nothing.
 pub(in super::super) struct NotReserved;
@@ -16,8 +17,13 @@ impl IpamClaim for NotReserved {
         if !change.by_agent || view.reservations.is_empty() {
             return;
         }
-        let Some(shown) = view.reservations_shown else { return };
-        for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
+        for edit in &change.edits {
+            let Some((address, record)) = edit.given() else { continue };
+            let shown = match edit.before {
+                None => view.reservations_shown,
+                Some(_) => Some(view.agents.shown_before_add(change.said.by, &record.pod_uid, Shown::Reservations)),
+            };
+            let Some(shown) = shown else { continue };
             findings.judged();
             if view.reservations.is_surely_reserved(address, shown) {
                 findings.violated(|| {
@@ -84,7 +90,9 @@ mod tests {
             stage.deliver::<SpiderReservedIP>(stage.agent);
             stage.record(stage.person, "p", "10.0.0.2", "ns/b", "b");
             assert_eq!(stage.excuses(), []);
-            stage.read(stage.agent, "p");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "not asked for");
+            assert_eq!(stage.excuses(), []);
+            stage.ask("ns/web-0", "new", "eth0");
             stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "new");
             assert_eq!(stage.excuses(), [None]);
         });

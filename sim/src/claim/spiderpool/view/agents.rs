@@ -70,8 +70,8 @@ struct Process {
     shown: [u64; 3],
     gets: FxHashMap<ObjectKey, Vec<Get>>,
     asked: Vec<Asked>,
-    /// For each pod the least that an ADD for it can have been shown of pods: of those that are open and the last that ended.
-    pods_shown: FxHashMap<Arc<str>, u64>,
+    /// For each pod the least that an ADD for it can have been shown, of those that are open and the last that ended.
+    shown_to_adds: FxHashMap<Arc<str>, [u64; 3]>,
     /// The requests that wait for pools, and since when.
     waiting: BTreeMap<u64, SimTime>,
 }
@@ -101,9 +101,9 @@ impl Agents {
         self.0.get(&process).map_or(0, |process| process.shown[what as usize])
     }
 
-    /// The revision up to which a process had been shown all pods before it was asked for addresses of this one.
-    pub(in super::super) fn pods_shown(&self, process: ProcessId, uid: &str) -> u64 {
-        self.0.get(&process).and_then(|process| process.pods_shown.get(uid)).copied().unwrap_or(0)
+    /// The revision up to which a process had been shown everything of a type before it was asked for addresses of a pod.
+    pub(in super::super) fn shown_before_add(&self, process: ProcessId, uid: &str, what: Shown) -> u64 {
+        self.0.get(&process).and_then(|process| process.shown_to_adds.get(uid)).map_or(0, |shown| shown[what as usize])
     }
 
     /// The requests that wait for pools: who, and since when.
@@ -154,8 +154,11 @@ impl Agents {
 
     pub(super) fn add_begun(&mut self, container: &Arc<str>, nic: &Arc<str>, uid: &Arc<str>, began: Said) {
         let process = self.of(began.by);
-        let shown = process.shown[Shown::Pods as usize];
-        process.pods_shown.entry(uid.clone()).and_modify(|least| *least = shown.min(*least)).or_insert(shown);
+        let shown = process.shown;
+        let least = process.shown_to_adds.entry(uid.clone()).or_insert(shown);
+        for (least, shown) in least.iter_mut().zip(shown) {
+            *least = shown.min(*least);
+        }
         process.asked.push(Asked {
             container: container.clone(),
             nic: nic.clone(),
@@ -187,7 +190,7 @@ impl Agents {
         let asked = process.asked.swap_remove(index);
         // Its last write may still be on the way, so the next request inherits what this one was shown, the one after it does not.
         if asked.tried.is_empty() && process.asked.iter().all(|other| other.uid != asked.uid) {
-            process.pods_shown.remove(&asked.uid);
+            process.shown_to_adds.remove(&asked.uid);
         }
         Some(asked)
     }

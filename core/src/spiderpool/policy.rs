@@ -87,7 +87,7 @@ pub struct Policy {
     pub failure_cache_kept_by_reuse: bool,
     /// `late-endpoint-create-fails`: an endpoint that exists although the cache does not show it fails the ADD (A W4).
     pub late_endpoint_create_fails: bool,
-    /// `unrecorded-answer`: an answer from an endpoint is given without a look at the records of the pools (A §5.3).
+    /// `unrecorded-answer`: an answer from an endpoint is given without a look at the records of the pools, or at the endpoint itself (A §5.3).
     pub unrecorded_answer: bool,
     /// `stateful-conflict-released`: a batch release without the flag is not asked whether conflicting addresses are to be released at
     /// all (A §7.3).

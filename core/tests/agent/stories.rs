@@ -123,6 +123,27 @@ fn the_mark_of_ones_own_endpoint_changes_no_address() {
 }
 
 #[test]
+fn an_endpoint_that_was_cleared_answers_nothing_though_the_cache_shows_it() {
+    for (owner, next) in [(Owner::Nobody, "u"), (Owner::StatefulSet, "u2")] {
+        let mut scene = Scene::new(Policy::hardened());
+        scene.pod("db-0", "u", owner, ONE);
+        scene.add("db-0", "u", "eth0").unwrap();
+        let old = scene.world.frozen();
+        scene.change("SpiderEndpoint", "db-0", |endpoint| endpoint["status"]["current"]["ips"] = json!([]));
+        scene.forget_record("p4", "10.0.0.1");
+        scene.pod("db-0", next, owner, &ippools(&[("eth0", &["q4"], &[])]));
+        let pod = scene.world.find::<k8s_openapi::api::core::v1::Pod>(&ObjectKey::namespaced("ns", "db-0")).unwrap();
+        let mut pod = serde_json::to_value(&*pod).unwrap();
+        pod["kind"] = json!("Pod");
+        old.put(pod);
+        scene.restart_long_ago(&old);
+        let answer = scene.add("db-0", next, "eth0").unwrap();
+        assert_eq!((addresses(&answer), scene.records().len()), (vec!["10.0.1.1".to_owned()], 1), "{owner:?}");
+        assert_eq!(scene.stored("db-0"), ["10.0.1.1"]);
+    }
+}
+
+#[test]
 fn nics_without_a_name_get_theirs_one_by_one() {
     let scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, &ippools(&[("", &["p4"], &[]), ("", &["q4"], &[]), ("", &["p4"], &[])]));

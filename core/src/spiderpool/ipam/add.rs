@@ -36,6 +36,8 @@ pub(super) struct Add<'a, C, V, K, O> {
     pub(super) pod: Arc<Pod>,
     /// Whether the pod is known from the API server itself.
     pub(super) pod_is_live: bool,
+    /// Whether the endpoint of this round is.
+    pub(super) endpoint_is_live: bool,
     pub(super) uid: Arc<str>,
     pub(super) controller: TopController,
     pub(super) keeper: Keeper,
@@ -103,7 +105,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let keeper = Keeper::of(&controller, &self.agent.config.settings);
         let key = keeper.endpoint_of(&request.pod, &controller);
         let nameless = is_nameless(&pod);
-        let mut add = Add { op: self, request, pod, pod_is_live, uid: uid.clone(), controller, keeper, key, nameless };
+        let uid = uid.clone();
+        let mut add = Add { op: self, request, pod, pod_is_live, endpoint_is_live: false, uid, controller, keeper, key, nameless };
         add.run().await
     }
 }
@@ -177,6 +180,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             self.op.pause(rounds).await;
             // What was seen of the pod is older than what will be seen of the endpoint.
             self.pod_is_live = false;
+            self.endpoint_is_live = true;
             endpoint = match self.op.get::<SpiderEndpoint>(&self.key).await {
                 Ok(endpoint) => endpoint,
                 Err(_) if unknown => {

@@ -135,6 +135,9 @@ pub enum IpamError {
         /// The UID in the endpoint.
         found: String,
     },
+    /// The endpoint is not as the cache shows it.
+    #[error("endpoint {0} has changed")]
+    StaleEndpoint(ObjectKey),
     /// The endpoint is being deleted and its addresses are not given back yet: come again. The hardened form only.
     #[error("endpoint {0} is terminating")]
     TerminatingEndpoint(ObjectKey),
@@ -181,6 +184,7 @@ impl IpamError {
             Self::Endpoint { .. } => "endpoint",
             Self::MissingEndpoint(_) => "missing-endpoint",
             Self::EndpointOfAnother { .. } => "uid-mismatch",
+            Self::StaleEndpoint(_) => "stale-endpoint",
             Self::TerminatingEndpoint(_) => "terminating-endpoint",
             Self::Reading { .. } => "reading",
             Self::ForbiddenStateless => "forbid-stateless",

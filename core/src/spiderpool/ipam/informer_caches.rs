@@ -203,3 +203,71 @@ impl<C: Client, V: Env> Caches for InformerCaches<C, V> {
         self.0.endpoints.store.get(key)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use serde_json::{Value, json};
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::api::{ApiError, Call, List, Reply, Request, WatchOptions};
+    use crate::testing::{TestEnv, TestWatch};
+
+    /// A server that has one object of each kind that is named, and in which nothing ever happens.
+    #[derive(Clone, Default)]
+    struct Still {
+        objects: Arc<BTreeMap<&'static str, Value>>,
+        /// Kinds that were listed, with the field selector.
+        listed: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Client for Still {
+        type Watch<K: Object> = TestWatch<K>;
+
+        async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
+            let Call::List { options, .. } = request.call else { unreachable!("an informer lists and watches") };
+            let kind = K::kind(&()).into_owned();
+            let object = self.objects.get(&*kind).map(|value| Arc::new(serde_json::from_value(value.clone()).unwrap()));
+            self.listed.lock().unwrap().push(format!("{kind} {}", options.field_selector.unwrap_or_default()).trim().to_owned());
+            let items = object.into_iter().collect();
+            Ok(Reply::List(List { resource_version: "1".to_owned(), items, continue_token: None, remaining: None }))
+        }
+
+        async fn watch<K: Object>(&self, _: Option<Arc<str>>, _: WatchOptions) -> Result<TestWatch<K>, ApiError> {
+            let (feed, events) = mpsc::unbounded_channel();
+            // The watch stays open for as long as the test.
+            std::mem::forget(feed);
+            Ok(TestWatch::new(events))
+        }
+    }
+
+    #[test]
+    fn what_every_add_needs_is_there_from_the_start_and_the_rest_when_asked_for() {
+        let env = TestEnv::new();
+        let pool = json!({"metadata": {"name": "p"}, "spec": {"subnet": "10.0.0.0/24", "default": true}});
+        let objects = BTreeMap::from([
+            ("Pod", json!({"metadata": {"namespace": "ns", "name": "a"}})),
+            ("SpiderIPPool", pool),
+            ("StatefulSet", json!({"metadata": {"namespace": "ns", "name": "db"}, "spec": {"selector": {}, "serviceName": ""}})),
+        ]);
+        let client = Still { objects: Arc::new(objects), ..Still::default() };
+        let caches = InformerCaches::start(client.clone(), env.clone(), Some("n"));
+        env.block_on(caches.synced());
+        let mut defaults = 0;
+        caches.for_each_default_pool(&mut |_| defaults += 1);
+        assert_eq!((caches.pod(&ObjectKey::namespaced("ns", "a")).is_some(), defaults), (true, 1));
+        let listed = std::mem::take(&mut *client.listed.lock().unwrap());
+        assert_eq!(listed, ["Pod spec.nodeName=n", "SpiderEndpoint", "SpiderIPPool", "SpiderReservedIP", "Namespace", "Node"]);
+
+        assert!(caches.stateful_set("ns", "db").is_none());
+        env.block_on(caches.synced());
+        assert!(caches.stateful_set("ns", "db").is_some());
+        assert_eq!(*client.listed.lock().unwrap(), ["StatefulSet"]);
+        caches.warm();
+        env.block_on(caches.synced());
+        assert_eq!(client.listed.lock().unwrap().len(), 7);
+    }
+}

@@ -203,6 +203,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if !known.iter().any(serves) && (own || policy.late_endpoint_create_fails) {
             return Ok(None);
         }
+        if !self.endpoint_is_live && !policy.unrecorded_answer {
+            self.check_endpoint(endpoint).await?;
+        }
         let avoided = super::endpoints::avoided(endpoint);
         if !policy.conflict_returns_same_address && !avoided.is_empty() {
             for (place, entry) in std::mem::take(&mut inheritance.kept) {
@@ -246,6 +249,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             self.op.agent.failures.forget(&self.uid);
         }
         Ok(Some(self.answer_of(&written, how)))
+    }
+
+    /// What the cache shows of the endpoint is so still: its addresses may have been taken back meanwhile.
+    async fn check_endpoint(&self, known: &SpiderEndpoint) -> Result<(), Setback> {
+        let live = self.op.get::<SpiderEndpoint>(&self.key).await.map_err(|error| self.of_endpoint(error))?;
+        let version = live.as_ref().and_then(|live| live.metadata.resource_version.as_deref());
+        if version == known.metadata.resource_version.as_deref() {
+            return Ok(());
+        }
+        Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())))
     }
 
     /// Takes back what the pod gave up, once its endpoint names what it has instead.

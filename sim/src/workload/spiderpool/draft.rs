@@ -248,8 +248,9 @@ fn pool(version: IpVersion, number: u32, addresses: u32, default: bool) -> PoolP
             (format!("v4-{number}"), format!("10.{net}.0.0/16"), range, format!("10.{net}.255.254"))
         }
         IpVersion::V6 => {
-            let range = format!("fd00:{number}::1-fd00:{number}::{last:x}");
-            (format!("v6-{number}"), format!("fd00:{number}::/64"), range, format!("fd00:{number}::ffff:ffff"))
+            let net = 1 + number;
+            let range = format!("fd00:{net:x}::1-fd00:{net:x}::{last:x}");
+            (format!("v6-{number}"), format!("fd00:{net:x}::/64"), range, format!("fd00:{net:x}::ffff:ffff"))
         }
     };
     let spec = IPPoolSpec {

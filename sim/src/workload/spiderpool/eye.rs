@@ -131,6 +131,7 @@ fn refused(error: &IpamError) -> Refusal {
         IpamError::MissingEndpoint(_)
         | IpamError::EndpointOfAnother { .. }
         | IpamError::TerminatingEndpoint(_)
+        | IpamError::StaleEndpoint(_)
         | IpamError::ForbiddenStateless
         | IpamError::ForbiddenStateful
         | IpamError::QueueFull => Refusal::Blocked,

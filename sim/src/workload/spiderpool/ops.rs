@@ -57,6 +57,7 @@ pub struct ApplyApp {
     #[serde(default = "default_namespace")]
     pub namespace: String,
     /// Its kind.
+    #[serde(rename = "type")]
     pub kind: AppKind,
     /// How many pods; of a Job, how many completions. A DaemonSet has one a node, a bare pod and a VM are one.
     #[serde(default = "one")]

@@ -67,6 +67,7 @@ pub struct BroughtApp {
     /// Its namespace.
     pub namespace: String,
     /// Its kind.
+    #[serde(rename = "type")]
     pub kind: AppKind,
 }
 

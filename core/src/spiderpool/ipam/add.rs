@@ -239,7 +239,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if let Some(known) = endpoint.clone()
             && self.compares(&known)
         {
-            inheritance = self.compare(&known)?;
+            inheritance = self.compare_when_settled(&known).await?;
             if !inheritance.given_up.is_empty() && policy.partial_pool_change_recreates {
                 let left = self.release_outdated(known, &inheritance.given_up).await?;
                 inheritance = Inheritance::default();

@@ -20,7 +20,7 @@ use super::validity::Keeper;
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::ranges::IpVersion;
-use crate::spiderpool::select::{PermittedPools, named_pools, permitted_pools};
+use crate::spiderpool::select::{PermittedPools, SelectError, named_pools, permitted_pools};
 use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint, names};
 
 /// What becomes of the entries of an endpoint, by their places.
@@ -99,8 +99,27 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
+    /// What the pod is to give up of an endpoint; auto pools that are not there yet are waited for (A §6.3).
+    pub(super) async fn compare_when_settled(&self, endpoint: &SpiderEndpoint) -> Result<Inheritance, IpamError> {
+        let agent = self.op.agent;
+        let mut left = agent.config.settings.subnet_pool_retries;
+        loop {
+            let error = match self.compare(endpoint) {
+                Ok(inheritance) => return Ok(inheritance),
+                Err(error) => error,
+            };
+            let waits =
+                matches!(error, IpamError::Select(SelectError::SubnetNoAutoPool { .. } | SelectError::SubnetReconcileFailed { .. }));
+            if !waits || left <= 1 || self.op.is_late() {
+                return Err(error);
+            }
+            left -= 1;
+            agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
+        }
+    }
+
     /// What the pod is to give up of an endpoint (A4).
-    pub(super) fn compare(&self, endpoint: &SpiderEndpoint) -> Result<Inheritance, IpamError> {
+    fn compare(&self, endpoint: &SpiderEndpoint) -> Result<Inheritance, IpamError> {
         let (policy, caches, asked) = (self.policy(), &self.op.agent.caches, self.asked());
         let gate = !policy.static_reuse_before_gating;
         let permitted = if policy.static_reuse_skips_filter {

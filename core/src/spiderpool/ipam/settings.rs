@@ -19,6 +19,10 @@ pub struct AgentSettings {
     pub enable_kubevirt_static_ip: bool,
     /// `SPIDERPOOL_ENABLED_RELEASE_CONFLICT_IPS`: conflicting addresses of stateless pods are released.
     pub release_conflict_ips: bool,
+    /// `enableIPConflictDetection`: the plugin looks whether somebody answers on an address before it is used. The agent tells it to.
+    pub enable_ip_conflict_detection: bool,
+    /// `enableGatewayDetection`: the plugin looks whether the gateway answers. The agent tells it to.
+    pub enable_gateway_detection: bool,
     /// `SPIDERPOOL_WAIT_SUBNET_POOL_TIME_IN_SECOND`: how long to sleep before auto pools are looked for again.
     pub subnet_pool_wait: Duration,
     /// `SPIDERPOOL_WAIT_SUBNET_POOL_MAX_RETRIES`: how often they are looked for.
@@ -43,8 +47,8 @@ impl AgentSettings {
     pub const RETRY: Backoff = Backoff { steps: 5, base: Duration::from_millis(10), factor: 1.5, jitter: 0.1 };
 
     /// The names of all settings that have one: selection's, and those of the agent alone.
-    pub const NAMES: [&'static str; Settings::NAMES.len() + 6] = {
-        let mut names = [""; Settings::NAMES.len() + 6];
+    pub const NAMES: [&'static str; Settings::NAMES.len() + 8] = {
+        let mut names = [""; Settings::NAMES.len() + 8];
         let mut at = 0;
         while at < Settings::NAMES.len() {
             names[at] = Settings::NAMES[at];
@@ -56,6 +60,8 @@ impl AgentSettings {
         names[at + 3] = "enableReleaseConflictIPsForStateless";
         names[at + 4] = "SPIDERPOOL_WAIT_SUBNET_POOL_TIME_IN_SECOND";
         names[at + 5] = "SPIDERPOOL_WAIT_SUBNET_POOL_MAX_RETRIES";
+        names[at + 6] = "enableIPConflictDetection";
+        names[at + 7] = "enableGatewayDetection";
         names
     };
 
@@ -67,6 +73,8 @@ impl AgentSettings {
             enable_stateful_set: true,
             enable_kubevirt_static_ip: true,
             release_conflict_ips: true,
+            enable_ip_conflict_detection: false,
+            enable_gateway_detection: false,
             subnet_pool_wait: Duration::from_secs(2),
             subnet_pool_retries: 25,
             retry: Self::RETRY,
@@ -91,6 +99,8 @@ impl AgentSettings {
             "enableKubevirtStaticIP" => self.enable_kubevirt_static_ip = truth()?,
             // The second is the name of upstream's field, under which recorded flows have it.
             "SPIDERPOOL_ENABLED_RELEASE_CONFLICT_IPS" | "enableReleaseConflictIPsForStateless" => self.release_conflict_ips = truth()?,
+            "enableIPConflictDetection" => self.enable_ip_conflict_detection = truth()?,
+            "enableGatewayDetection" => self.enable_gateway_detection = truth()?,
             "SPIDERPOOL_WAIT_SUBNET_POOL_TIME_IN_SECOND" => self.subnet_pool_wait = Duration::from_secs(number()?.into()),
             "SPIDERPOOL_WAIT_SUBNET_POOL_MAX_RETRIES" => self.subnet_pool_retries = number()?,
             _ => return self.select.set(name, value),
@@ -125,7 +135,7 @@ mod tests {
     fn every_name_sets_something_and_nothing_else_is_a_name() {
         let default = AgentSettings::new(&Policy::hardened());
         for name in AgentSettings::NAMES {
-            let changed = ["false", "7", "other"].into_iter().any(|value| {
+            let changed = ["false", "true", "7", "other"].into_iter().any(|value| {
                 let mut settings = default.clone();
                 settings.set(name, value) == Ok(true) && settings != default
             });

@@ -100,6 +100,7 @@ mod tests {
     fn with_pod(test: impl FnOnce(&mut Stage)) {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
             stage.stateful_set("ns/web", 3);
             stage.static_pod("ns/web-0", "a");
             stage.add("ns/web-0", "a", FIRST);

@@ -46,7 +46,7 @@ impl IpamClaim for KeptAddresses {
 }
 
 fn had_to_be_kept(view: &View, pod: &Pod, before: &Answer) -> bool {
-    let place = pod.place.as_ref().is_some_and(|place| view.places.were_there_since(place, before.said.moment));
+    let place = pod.place.as_ref().is_some_and(|place| view.places.were_there_since(place, before.basis.began));
     let mut releases = view.ledger.releases(&before.uid).iter();
     let given_up = releases.any(|release| {
         matches!(release.cause, Cause::Conflict | Cause::PoolChange) && release.covers(&before.given.pool, before.given.address)
@@ -68,6 +68,7 @@ mod tests {
     fn restarted(between: impl FnOnce(&mut Stage), judge: impl FnOnce(&mut Stage)) {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
             stage.stateful_set("ns/web", 2);
             stage.static_pod("ns/web-1", "old");
             stage.add("ns/web-1", "old", FIRST);

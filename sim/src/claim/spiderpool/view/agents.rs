@@ -21,7 +21,14 @@ pub(in super::super) enum Shown {
     Pools,
     /// Reserved IPs.
     Reservations,
+    /// Namespaces.
+    Namespaces,
+    /// Nodes.
+    Nodes,
 }
+
+/// For each type the revision up to which a process was shown everything; 0 = what was there when the run began.
+pub(in super::super) type ShownUpTo = [u64; 5];
 
 /// A live read of a pool.
 #[derive(Clone, Copy, Debug)]
@@ -67,11 +74,11 @@ pub(in super::super) struct Asked {
 struct Process {
     is_agent: bool,
     /// For each type the revision up to which its watches have told it everything; 0 = what was there when the run began.
-    shown: [u64; 3],
+    shown: ShownUpTo,
     gets: FxHashMap<ObjectKey, Vec<Get>>,
     asked: Vec<Asked>,
     /// For each pod the least that an ADD for it can have been shown, of those that are open and the last that ended.
-    shown_to_adds: FxHashMap<Arc<str>, [u64; 3]>,
+    shown_to_adds: FxHashMap<Arc<str>, ShownUpTo>,
     /// The requests that wait for pools, and since when.
     waiting: BTreeMap<u64, SimTime>,
 }
@@ -104,6 +111,11 @@ impl Agents {
     /// The revision up to which a process had been shown everything of a type before it was asked for addresses of a pod.
     pub(in super::super) fn shown_before_add(&self, process: ProcessId, uid: &str, what: Shown) -> u64 {
         self.0.get(&process).and_then(|process| process.shown_to_adds.get(uid)).map_or(0, |shown| shown[what as usize])
+    }
+
+    /// The same for all types.
+    pub(super) fn all_shown_before_add(&self, process: ProcessId, uid: &str) -> ShownUpTo {
+        self.0.get(&process).and_then(|process| process.shown_to_adds.get(uid)).copied().unwrap_or_default()
     }
 
     /// The requests that wait for pools: who, and since when.
@@ -206,7 +218,7 @@ impl Agents {
     /// A process lost its memory. What it has sent is on its way.
     pub(super) fn lost(&mut self, process: ProcessId) {
         if let Some(process) = self.0.get_mut(&process) {
-            process.shown = [0; 3];
+            process.shown = ShownUpTo::default();
             process.asked.clear();
             process.waiting.clear();
             for gets in process.gets.values_mut() {

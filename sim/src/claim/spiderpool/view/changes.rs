@@ -20,7 +20,7 @@ pub(in super::super) struct Changes {
     pools: FxHashSet<Arc<str>>,
     /// The endpoints that a person changed, `NAMESPACE/NAME`.
     endpoints: FxHashSet<Arc<str>>,
-    /// For each namespace the moment of its last change that matters to selection.
+    /// For each namespace the revision of its last change that matters to selection.
     namespaces: FxHashMap<Arc<str>, u64>,
     /// For each node the same.
     nodes: FxHashMap<Arc<str>, u64>,
@@ -57,10 +57,14 @@ impl Changes {
         self.endpoints.contains(key)
     }
 
-    /// Whether a namespace, or a node, changed after `moment` in what selection looks at.
-    pub(in super::super) fn since(&self, moment: u64, namespace: &str, node: Option<&str>) -> bool {
-        let later = |changed: Option<&u64>| changed.is_some_and(|changed| *changed > moment);
-        later(self.namespaces.get(namespace)) || node.is_some_and(|node| later(self.nodes.get(node)))
+    /// The revision at which a namespace last changed in what selection looks at; 0 = not in this run.
+    pub(super) fn of_namespace(&self, name: &str) -> u64 {
+        self.namespaces.get(name).copied().unwrap_or(0)
+    }
+
+    /// The revision at which a node last changed in what selection looks at; 0 = not in this run.
+    pub(super) fn of_node(&self, name: &str) -> u64 {
+        self.nodes.get(name).copied().unwrap_or(0)
     }
 
     pub(super) fn see_pool(&mut self, change: &PoolChange) {
@@ -89,17 +93,17 @@ impl Changes {
         }
     }
 
-    pub(super) fn see_namespace(&mut self, name: &str, moment: u64, before: Option<&Namespace>, after: Option<&Namespace>) {
+    pub(super) fn see_namespace(&mut self, name: &str, revision: u64, before: Option<&Namespace>, after: Option<&Namespace>) {
         let [before, after] = [before, after].map(|object| object.map(|object| (&object.metadata.annotations, &object.metadata.labels)));
         if before != after {
-            self.namespaces.insert(name.into(), moment);
+            self.namespaces.insert(name.into(), revision);
         }
     }
 
-    pub(super) fn see_node(&mut self, name: &str, moment: u64, before: Option<&Node>, after: Option<&Node>) {
+    pub(super) fn see_node(&mut self, name: &str, revision: u64, before: Option<&Node>, after: Option<&Node>) {
         let [before, after] = [before, after].map(|object| object.map(|object| &object.metadata.labels));
         if before != after {
-            self.nodes.insert(name.into(), moment);
+            self.nodes.insert(name.into(), revision);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipam_core::FxHashMap;
 
 use super::Said;
-use super::agents::Tried;
+use super::agents::{ShownUpTo, Tried};
 use super::pods::Pod;
 use crate::workload::spiderpool::{Cause, Given, Refusal};
 
@@ -19,6 +19,17 @@ pub(in super::super) struct Answer {
     pub(in super::super) uid: Arc<str>,
     /// By whom and when.
     pub(in super::super) said: Said,
+    /// What it was decided on.
+    pub(in super::super) basis: Basis,
+}
+
+/// What an answer was decided on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct Basis {
+    /// The moment at which the request began.
+    pub(in super::super) began: u64,
+    /// What the agent had surely been shown then.
+    pub(in super::super) shown: ShownUpTo,
 }
 
 impl Answer {
@@ -100,9 +111,9 @@ impl Ledger {
         self.last.get(uid)
     }
 
-    pub(super) fn answered(&mut self, uid: &Arc<str>, pod: Option<&Pod>, given: &[Given], said: Said) {
+    pub(super) fn answered(&mut self, uid: &Arc<str>, pod: Option<&Pod>, given: &[Given], said: Said, basis: Basis) {
         let put = |answers: &mut Vec<Answer>, given: &Given| {
-            let answer = Answer { given: given.clone(), uid: uid.clone(), said };
+            let answer = Answer { given: given.clone(), uid: uid.clone(), said, basis };
             match answers.iter_mut().find(|answer| answer.is_for_same(given)) {
                 // Whoever asks again for what it has does not begin anew.
                 Some(known) if known.given == *given && known.uid == *uid => {}

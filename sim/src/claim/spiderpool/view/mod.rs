@@ -42,7 +42,7 @@ pub(super) use agents::{Agents, Shown, Tried};
 pub(super) use changes::Changes;
 pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, uid_of};
 pub(super) use ledger::{Answer, Ledger};
-use ledger::{Last, Release};
+use ledger::{Basis, Last, Release};
 pub(super) use places::Places;
 pub(super) use pods::{Place, Pod, Pods};
 pub(super) use pools::{PoolChange, Pools, records_of, total};
@@ -227,6 +227,8 @@ impl View {
             kind if kind == self.kinds.pods => Some(Shown::Pods),
             kind if kind == self.kinds.pools => Some(Shown::Pools),
             kind if kind == self.kinds.reserved_ips => Some(Shown::Reservations),
+            kind if kind == self.kinds.namespaces => Some(Shown::Namespaces),
+            kind if kind == self.kinds.nodes => Some(Shown::Nodes),
             _ => None,
         }
     }
@@ -273,15 +275,15 @@ impl View {
                 self.pods.see(key, revision, as_type!(PodObject, before), after.map(|object| typed(object.clone())));
             }
             kind if kind == self.kinds.reserved_ips => {
-                self.reservations.see(name, revision, moment, as_type!(SpiderReservedIP, after));
+                self.reservations.see(name, revision, as_type!(SpiderReservedIP, after));
             }
             kind if kind == self.kinds.sets => self.places.see_set(name, moment, as_type!(StatefulSet, after)),
             kind if kind == self.kinds.instances => self.places.see_instance(name, moment, as_type!(VirtualMachineInstance, after)),
             kind if kind == self.kinds.machines => self.places.see_machine(name, moment, as_type!(VirtualMachine, after)),
             kind if kind == self.kinds.namespaces => {
-                self.changes.see_namespace(name, moment, as_type!(Namespace, before), as_type!(Namespace, after));
+                self.changes.see_namespace(name, revision, as_type!(Namespace, before), as_type!(Namespace, after));
             }
-            kind if kind == self.kinds.nodes => self.changes.see_node(name, moment, as_type!(Node, before), as_type!(Node, after)),
+            kind if kind == self.kinds.nodes => self.changes.see_node(name, revision, as_type!(Node, before), as_type!(Node, after)),
             _ => {}
         }
     }
@@ -315,9 +317,11 @@ impl View {
                 self.agents.tried(said.by, uid, &Tried { nic: nic.clone(), pool: pool.clone(), outcome: *outcome });
             }
             IpamNote::AddEnded { uid, container, nic, result, .. } => {
+                let shown = self.agents.all_shown_before_add(said.by, uid);
                 let asked = self.agents.add_ended(said.by, container, nic);
                 if let Ok(given) = result {
-                    self.ledger.answered(uid, self.pods.get(uid), given, said);
+                    let basis = Basis { began: asked.as_ref().map_or(said.moment, |asked| asked.began.moment), shown };
+                    self.ledger.answered(uid, self.pods.get(uid), given, said, basis);
                 }
                 let refusal = result.as_ref().err().copied();
                 let (agreed, tried) = asked.map_or((false, Vec::new()), |asked| (asked.agreed, asked.tried));
@@ -339,17 +343,19 @@ impl View {
         found.map(|(name, endpoint)| (endpoint, self.changes.touched_endpoint(name)))
     }
 
-    /// Whether what the pods of a place may have can have changed since one of them was answered: its pool, reservations, its
-    /// namespace, its node, its wishes. Then another address for `pod` may be right.
+    /// Whether what the pods of a place may have can have changed since an answer to one of them was decided, as far as the agent
+    /// had surely been shown it: its pool, reservations, its namespace, its node, its wishes. Then another address for `pod` may
+    /// be right.
     pub(super) fn may_have_changed(&self, answer: &Answer, pod: &Pod) -> bool {
-        let since = answer.said.moment;
+        let shown = |what: Shown| answer.basis.shown[what as usize];
         let Some(pool) = self.pools.get(&answer.given.pool) else { return true };
         let Some(predecessor) = self.pods.get(&answer.uid) else { return true };
         let namespace = pod.key.split_once('/').map_or("", |(namespace, _)| namespace);
         let other_node = pool.looks_at_nodes() && predecessor.node() != pod.node();
-        pool.changed > since
-            || self.reservations.changed > since
-            || self.changes.since(since, namespace, pod.node())
+        pool.changed > shown(Shown::Pools)
+            || self.reservations.changed > shown(Shown::Reservations)
+            || self.changes.of_namespace(namespace) > shown(Shown::Namespaces)
+            || pod.node().is_some_and(|node| self.changes.of_node(node) > shown(Shown::Nodes))
             || other_node
             || !pod.wants_the_same_as(predecessor)
     }

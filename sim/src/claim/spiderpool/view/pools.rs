@@ -17,15 +17,13 @@ pub(in super::super) struct Pool {
     pub(in super::super) object: Arc<SpiderIPPool>,
     /// `ips` without `excludeIPs`, read once for each spec; `None` = cannot be read.
     pub(in super::super) addresses: Option<Arc<IpSet>>,
-    /// The moment at which anything but its records last changed; 0 = not in this run.
+    /// The revision at which anything but its records last changed; 0 = not in this run.
     pub(in super::super) changed: u64,
-    /// The revision of that change.
-    pub(in super::super) changed_revision: u64,
 }
 
 impl Pool {
     fn new(object: Arc<SpiderIPPool>) -> Self {
-        Self { addresses: addresses_of(&object.spec), object, changed: 0, changed_revision: 0 }
+        Self { addresses: addresses_of(&object.spec), object, changed: 0 }
     }
 
     /// Its records; none if they cannot be read.
@@ -200,17 +198,17 @@ impl Pools {
             }
         }
         self.revisions.insert(name.clone(), revision);
-        self.replace(&name, said, revision, after.clone());
+        self.replace(&name, revision, after.clone());
         PoolChange { said, by_agent: false, by_hand: false, revision, pool: name, before, after, edits }
     }
 
-    fn replace(&mut self, name: &Arc<str>, said: Said, revision: u64, after: Option<Arc<SpiderIPPool>>) {
+    fn replace(&mut self, name: &Arc<str>, revision: u64, after: Option<Arc<SpiderIPPool>>) {
         let Some(after) = after else {
             self.by_name.remove(name);
             return;
         };
         let Some(pool) = self.by_name.get_mut(name) else {
-            self.by_name.insert(name.clone(), Pool { changed: said.moment, changed_revision: revision, ..Pool::new(after) });
+            self.by_name.insert(name.clone(), Pool { changed: revision, ..Pool::new(after) });
             return;
         };
         let (old, new) = (&pool.object.spec, &after.spec);
@@ -219,7 +217,7 @@ impl Pools {
             pool.addresses = addresses_of(new);
         }
         if old != new || pool.is_terminating() != after.metadata.deletion_timestamp.is_some() {
-            (pool.changed, pool.changed_revision) = (said.moment, revision);
+            pool.changed = revision;
         }
         pool.object = after;
     }

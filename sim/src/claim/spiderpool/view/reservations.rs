@@ -19,7 +19,7 @@ struct Era {
 #[derive(Debug, Default)]
 pub(in super::super) struct Reservations {
     by_name: FxHashMap<Arc<str>, Vec<Era>>,
-    /// The moment of the last change; 0 = none in this run.
+    /// The revision of the last change; 0 = none in this run.
     pub(in super::super) changed: u64,
 }
 
@@ -44,9 +44,9 @@ impl Reservations {
     }
 
     /// Takes in a version of an object, `None` if it is gone. Revision 0 = it was there when the run began.
-    pub(super) fn see(&mut self, name: &str, revision: u64, moment: u64, object: Option<&SpiderReservedIP>) {
+    pub(super) fn see(&mut self, name: &str, revision: u64, object: Option<&SpiderReservedIP>) {
         let set = Arc::new(object.map(reserved_by).unwrap_or_default());
-        self.changed = moment;
+        self.changed = revision;
         match self.by_name.get_mut(name) {
             Some(eras) => eras.push(Era { revision, set }),
             None => drop(self.by_name.insert(name.into(), vec![Era { revision, set }])),

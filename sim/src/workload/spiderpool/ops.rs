@@ -223,6 +223,14 @@ pub struct Unreserve {
     pub name: String,
 }
 
+/// Somebody deletes a namespace with all that is in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteNamespace {
+    /// Its name.
+    pub namespace: String,
+}
+
 /// Somebody changes the annotations of a namespace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -75,10 +75,10 @@ impl Observer for Eye {
                 nic: request.nic.clone(),
                 ok: result.is_ok(),
             },
-            Step::ReleaseBegun { pod, uid, cause: why, what } => IpamNote::ReleaseBegun {
+            Step::ReleaseBegun { pod, uid, asked, cause: why, what } => IpamNote::ReleaseBegun {
                 pod: text(pod),
                 uid: uid.into(),
-                asked: "".into(),
+                asked: asked.into(),
                 cause: cause(why),
                 what: what.iter().cloned().collect(),
             },

@@ -455,7 +455,7 @@ impl Drawn<'_> {
             }
             PoolChange::Recreate => {
                 self.add(at, OpKind::DeletePool(DeletePool { pool: name }));
-                self.add(back, OpKind::CreatePool(CreatePool { pool }));
+                self.add(back, OpKind::CreatePool(CreatePool { pool: Box::new(pool) }));
             }
             PoolChange::Reserve => {
                 let name = format!("reserved-{number}");
@@ -488,7 +488,9 @@ impl SpiderDraft {
         let families = self.families.draw(draw);
         let (pools, addresses, defaults) = (self.pools.draw(draw), self.addresses.draw(draw), self.default_pools.draw(draw));
         let mut settings = self.settings.clone();
-        let mut set = |name: &str, value: &str| drop(settings.entry(name.to_owned()).or_insert_with(|| value.to_owned()));
+        let mut set = |name: &str, value: &str| {
+            settings.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        };
         set("enableIPv4", if families == Families::Ipv6 { "false" } else { "true" });
         set("enableIPv6", if families == Families::Ipv4 { "false" } else { "true" });
         set("MULTUS_CLUSTER_NETWORK", CLUSTER_NETWORK);

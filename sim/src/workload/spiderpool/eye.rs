@@ -144,7 +144,7 @@ fn refused_by_pool(error: &PoolError) -> Refusal {
         PoolError::RetriesExhausted { .. } => Refusal::RetriesExhausted,
         PoolError::OutOfTime => Refusal::OutOfTime,
         PoolError::Replaced(_) => Refusal::DeadPod,
-        PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } => Refusal::Blocked,
+        PoolError::EndpointUnknown | PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } => Refusal::Blocked,
         PoolError::Api(_) | PoolError::Unsettled(_) => Refusal::Api,
     }
 }

@@ -14,6 +14,7 @@ mod apps;
 mod controller;
 mod draft;
 mod eye;
+mod machines;
 mod note;
 mod ops;
 mod people;
@@ -94,7 +95,8 @@ impl Work for SpiderPlan {
     fn process_names(&self) -> Vec<String> {
         let shared = [PEOPLE, controller_manager::NAME, scheduler::NAME].map(str::to_owned);
         let controllers = (0..self.controllers).map(plan::controller_name);
-        shared.into_iter().chain(self.agents()).chain(self.kubelets()).chain(controllers).collect()
+        let machines = self.on_demand.then(|| machines::NAME.to_owned());
+        shared.into_iter().chain(machines).chain(self.agents()).chain(self.kubelets()).chain(controllers).collect()
     }
 
     fn host_names(&self) -> Vec<String> {
@@ -195,10 +197,17 @@ impl Work for SpiderPlan {
         for (number, node) in site.nodes.iter().enumerate() {
             let process = node.agent;
             live(&site, fabric, process, move |site, fabric| agent::run(site, fabric, number, process));
-            fabric.start(process);
             let cni = Arc::new(site.plugin(fabric, number));
             kubelet::install(fabric, node.kubelet, cni, self.kubelet_config(&node.name, plan.seed));
-            fabric.start(node.kubelet);
+            if !self.on_demand {
+                fabric.start(process);
+                fabric.start(node.kubelet);
+            }
+        }
+        if self.on_demand {
+            let process = alone(machines::NAME);
+            live(&site, fabric, process, move |site, fabric| machines::run(site, fabric, process));
+            fabric.start(process);
         }
         for number in 0..self.controllers {
             let process = alone(&plan::controller_name(number));

@@ -120,7 +120,7 @@ pub struct SpiderDraft {
     pub default_pools: Choice<u32>,
     /// How many applications there are.
     pub apps: Choice<u32>,
-    /// Of which kind each is.
+    /// Of which kind each is; if there are none, of which kinds those of scripted operations are.
     pub kinds: Choice<AppKind>,
     /// How many pods each has.
     pub replicas: Choice<u32>,
@@ -602,7 +602,12 @@ impl Draft for SpiderDraft {
                 }
             }
         } else {
-            for number in 0..self.apps.draw(draw) {
+            let apps = self.apps.draw(draw);
+            if apps == 0 {
+                // Operations that are scripted make applications of the kinds that are named.
+                plan.kinds.extend(self.kinds.written().into_iter().copied());
+            }
+            for number in 0..apps {
                 let kind = drawn.app(draw, number, plan.nodes);
                 plan.kinds.insert(kind);
             }

@@ -350,6 +350,16 @@ promises! {
         scene.del("db-0", "u", "eth0").unwrap();
         scene.of("u").is_empty()
     };
+    an_address_stays_recorded_until_the_del_of_its_own_nic, "first-del-releases-all", |scene| {
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
+        scene.add("a", "u", "eth0").unwrap();
+        scene.terminate("a");
+        scene.del("a", "u", "net1").unwrap();
+        let kept = scene.of("u") == ["10.0.0.1"];
+        scene.del("a", "u", "eth0").unwrap();
+        assert_eq!(scene.records(), []);
+        kept
+    };
     requests_about_one_pod_take_turns, "pod-operations-overlap", |scene| {
         scene.pod("a", "u", Owner::Nobody, ONE);
         let mut hung = false;

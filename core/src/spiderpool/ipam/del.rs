@@ -32,7 +32,7 @@ use crate::client::Client;
 use crate::env::Env;
 use crate::kubevirt::{VirtualMachine, VirtualMachineInstance};
 use crate::spiderpool::SpiderEndpoint;
-use crate::spiderpool::select::{TopController, is_alive};
+use crate::spiderpool::select::{FIRST_NIC, TopController, is_alive};
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Runs a DEL.
@@ -118,6 +118,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             return Ok(DelOutcome::NotOurs);
         }
         // D9 and D10.
+        if !policy.first_del_releases_all
+            && let Some(what) = of_this_nic(&endpoint, &request.nic)
+        {
+            self.take_back(&key, uid, Cause::Del, &what).await?;
+            return Ok(DelOutcome::Released);
+        }
         let mut what = entries_of(&endpoint);
         if !policy.partial_failure_keeps_records {
             what.extend(self.leftovers(&key, uid).await?);
@@ -215,6 +221,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 /// The addresses that an endpoint names, by pool.
 pub(super) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
     entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
+}
+
+/// What the DEL of a further NIC releases: its own addresses, for the others still answer. NICs go in reverse order, so the first one's
+/// DEL is the last, and releases what is left; `None` = that is to be done now.
+fn of_this_nic(endpoint: &SpiderEndpoint, nic: &str) -> Option<Vec<(Arc<str>, IpAddr)>> {
+    let of = |nic: &str| entries(endpoint).iter().find(|entry| entry.interface == nic);
+    let own = of(nic).filter(|_| nic != FIRST_NIC && of(FIRST_NIC).is_some())?;
+    Some(stored(own).map(|at| (Arc::from(at.pool), at.address.addr())).collect())
 }
 
 /// Each once, in the order in which they first occur.

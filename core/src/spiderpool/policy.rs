@@ -59,6 +59,9 @@ pub struct Policy {
     pub mark_before_uid_check: bool,
     /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all, though the others still answer on theirs (A §7.1).
     pub first_del_releases_all: bool,
+    /// `migration-ends-with-one-del`: the DEL of one pod of a VM that is gone releases the address though another pod of it answers still
+    /// (A §6.5, §7.1).
+    pub migration_ends_with_one_del: bool,
     /// `finalizer-left-behind`: an endpoint whose records are gone may keep its finalizer for ever: the write that removes it is tried
     /// once (A W26).
     pub finalizer_left_behind: bool,
@@ -157,6 +160,7 @@ impl Policy {
         "random-clean-gateway" true random_clean_gateway;
         "missing-pool-keeps-endpoint" true missing_pool_keeps_endpoint;
         "first-del-releases-all" true first_del_releases_all;
+        "migration-ends-with-one-del" true migration_ends_with_one_del;
     };
 
     /// The documented behaviour, made safe.

@@ -54,6 +54,7 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
     ("stateful-conflict-released", "a batch release is not asked whether conflicting addresses are to be released at all (A §7.3)"),
     ("random-clean-gateway", "the gateway is left out or not as the family says that is ready first (A §14.31)"),
     ("first-del-releases-all", "the DEL of one NIC releases the addresses of all, though the others still answer (A §7.1)"),
+    ("migration-ends-with-one-del", "the DEL of one pod of a VM that is gone releases the address though another one answers still"),
     ("missing-pool-keeps-endpoint", "a DEL fails for ever once a pool of the endpoint is gone (A W16)"),
 ];
 

@@ -101,6 +101,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             if !decided && self.keeps(keeper, &key).await? {
                 return Ok(DelOutcome::StillValid);
             }
+            // What is left when the last of them is gone is for reclaim: its DEL does not know this pod's UID.
+            if keeper == Keeper::Vm && !policy.migration_ends_with_one_del && self.runs_elsewhere(&key, uid).await? {
+                return Ok(DelOutcome::StillValid);
+            }
             if !is_terminating(&endpoint) {
                 match self.mark_surely(&endpoint).await.map_err(failed)? {
                     Some(marked) => endpoint = marked,
@@ -210,6 +214,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 Ok(vm.is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()))
             }
         }
+    }
+
+    /// Whether another pod of a VM is there, as in a live migration.
+    async fn runs_elsewhere(&self, key: &ObjectKey, uid: &str) -> Result<bool, IpamError> {
+        let instance: Option<Arc<VirtualMachineInstance>> = self.owner("VirtualMachineInstance", key, key.name()).await?;
+        let status = instance.as_ref().and_then(|instance| instance.status.as_ref());
+        Ok(status.is_some_and(|status| status.active_pods.keys().any(|other| other != uid)))
     }
 
     async fn owner<T: Object>(&self, what: &'static str, key: &ObjectKey, name: &str) -> Result<Option<Arc<T>>, IpamError> {

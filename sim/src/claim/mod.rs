@@ -380,6 +380,13 @@ pub const ALL: &[ClaimDef] = &[
         make: Ipam(|| Box::new(spiderpool::AsTheRulesSay)),
     },
     ClaimDef {
+        name: "reused-addresses-are-permitted",
+        kind: Kind::Always,
+        about: "a pod is given its predecessor's address only if the rules would still give it that one",
+        reference: Some("A S7"),
+        make: Ipam(|| Box::new(spiderpool::Permitted::default())),
+    },
+    ClaimDef {
         name: "better-pools-come-first",
         kind: Kind::Always,
         about: "pools are ranked as the rules say, and nothing is taken from one while a better one has not failed",
@@ -476,6 +483,13 @@ pub const ALL: &[ClaimDef] = &[
         about: "no request waits for its pools for more than 30 s",
         reference: Some("A L7"),
         make: Ipam(|| Box::new(spiderpool::EverybodysTurn)),
+    },
+    ClaimDef {
+        name: "endpoints-of-gone-pods-disappear",
+        kind: Kind::Eventually,
+        about: "no endpoint is left of a pod that is gone and was released, unless it waits for the next pod of its place",
+        reference: Some("A L8"),
+        make: Ipam(|| Box::new(spiderpool::EndpointsGo::default())),
     },
     ClaimDef {
         name: "an-address-changes-hands",

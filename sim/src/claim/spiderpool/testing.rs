@@ -279,6 +279,25 @@ impl Stage {
         self.end(pod, uid, nic, Ok(given(addresses)), How::Existing);
     }
 
+    /// The request is answered with the addresses of the pod's predecessor.
+    pub(super) fn answer_reowned(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
+        self.end(pod, uid, nic, Ok(given(addresses)), How::Reowned);
+    }
+
+    /// The addresses of a predecessor are compared with the rules, which refuse some.
+    pub(super) fn compare(&mut self, uid: &str, nic: &str, refused: &[(&str, &str)]) {
+        let refused = refused.iter().map(|(pool, address)| (Arc::from(*pool), ip(address))).collect();
+        self.say(self.agent, IpamNote::Compared { uid: uid.into(), nic: nic.into(), refused });
+    }
+
+    /// A DEL of `eth0`, well or not; the sandbox is called as the UID.
+    pub(super) fn del(&mut self, pod: &str, uid: &str, ok: bool) {
+        let (pod, uid, container, nic): (Arc<str>, Arc<str>, Arc<str>, Arc<str>) = (pod.into(), uid.into(), uid.into(), "eth0".into());
+        self.say(self.agent, IpamNote::DelBegun { pod: pod.clone(), uid: uid.clone(), container: container.clone(), nic: nic.clone() });
+        self.say(self.agent, IpamNote::DelEnded { pod, uid, container: container.clone(), nic: nic.clone(), ok });
+        self.node(PodNote::DelDone { sandbox: container, nic, failed: !ok });
+    }
+
     /// The request is refused.
     pub(super) fn refuse(&mut self, pod: &str, uid: &str, nic: &str, why: Refusal) {
         self.end(pod, uid, nic, Err(why), How::Fresh);

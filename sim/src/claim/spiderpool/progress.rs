@@ -1,6 +1,6 @@
 //! A L1: pods get addresses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipam_core::FxHashSet;
@@ -51,8 +51,14 @@ fn can_be_served(view: &View, uid: &str) -> bool {
         Some(Refusal::NoPool | Refusal::WrongInput) => !last.agreed,
         Some(Refusal::UsedOut) if !last.tried.is_empty() => {
             let reserved = view.reservations.now();
-            let has_free = |pool: &str| view.pools.get(pool).is_some_and(|pool| pool.has_free(&reserved));
-            last.tried.iter().any(|tried| has_free(&tried.pool))
+            // Each NIC needs one address of each family; where one has none to hope for, all others are given back.
+            let mut hopes: BTreeMap<(&str, i64), bool> = BTreeMap::new();
+            for tried in &last.tried {
+                let Some(pool) = view.pools.get(&tried.pool) else { continue };
+                let version = pool.object.spec.ip_version.unwrap_or_default();
+                *hopes.entry((&tried.nic, version)).or_default() |= tried.outcome.is_ok() || pool.has_free(&reserved);
+            }
+            hopes.into_values().all(|hope| hope)
         }
         _ => true,
     }
@@ -119,6 +125,21 @@ mod tests {
             stage.reserve("r", &["10.0.0.1"]);
             assert_eq!(stage.pending(), None);
             stage.refuse("ns/a", "a", "eth0", Refusal::Blocked);
+            assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn a_family_without_a_free_address_is_enough_to_wait_for_nothing() {
+        with_pod(|stage| {
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
+            stage.pool("six", &["fd00::1", "fd00::2"]);
+            stage.ask("ns/a", "a", "eth0");
+            stage.try_pool("a", "six", Ok("fd00::1"));
+            stage.try_pool("a", "p", Err(Refusal::UsedOut));
+            stage.refuse("ns/a", "a", "eth0", Refusal::UsedOut);
+            assert_eq!(stage.pending(), None);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert!(stage.pending().is_some());
         });
     }

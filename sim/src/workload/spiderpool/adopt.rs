@@ -1,13 +1,16 @@
 //! A cluster that the user brings along: its nodes, pools and applications take the place of generated ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ipam_core::spiderpool::SpiderIPPool;
+use ipam_core::byom::PoolConfigMap;
+use ipam_core::spiderpool::ipam::AgentSettings;
 use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_core::spiderpool::{Policy, SpiderIPPool};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 
 use super::ops::{AppKind, ApplyApp, NAMESPACE, PoolPlan};
 use super::plan::{BroughtApp, SpiderPlan};
@@ -23,7 +26,20 @@ pub struct Adopted {
     /// The applications, so that people can scale, roll out and lose pods of them.
     pub(super) apps: Vec<ApplyApp>,
     kinds: BTreeSet<AppKind>,
+    /// The namespaces that something is in and that are not among the manifests.
+    namespaces: BTreeSet<String>,
+    /// What the ConfigMap of Spiderpool says, if it is there.
+    settings: BTreeMap<String, String>,
 }
+
+/// The ConfigMap in which Spiderpool's settings stand (A §10).
+const SETTINGS: &str = "spiderpool-conf";
+/// Its key under which most of them stand, as YAML.
+const CONF: &str = "conf.yml";
+/// Its key for what agents know as [`MULTUS`].
+const CLUSTER_NETWORK: &str = "clusterNetwork";
+/// The Multus network of first NICs.
+pub(super) const MULTUS: &str = "MULTUS_CLUSTER_NETWORK";
 
 impl Adopted {
     /// What `objects` hold; `None` = nothing that could take the place of a generated cluster: no pool.
@@ -31,14 +47,20 @@ impl Adopted {
         let mut adopted = Self::default();
         for (_, object) in objects {
             adopted.take(object);
+            adopted.namespaces.extend(object.meta().namespace.clone());
         }
+        for (_, object) in objects.iter().filter(|(_, object)| object.as_any().is::<Namespace>()) {
+            adopted.namespaces.retain(|namespace| object.meta().name.as_ref() != Some(namespace));
+        }
+        // Each cluster has them.
+        adopted.namespaces.retain(|namespace| !matches!(namespace.as_str(), "default" | "kube-system"));
         (!adopted.pools.is_empty()).then_some(adopted)
     }
 
     fn take(&mut self, object: &Obj) {
         let (any, meta) = (object.as_any(), object.meta());
         if any.is::<Node>() {
-            self.nodes.extend(meta.name.clone());
+            self.node(meta.name.as_ref());
         } else if let Some(pool) = any.downcast_ref::<SpiderIPPool>() {
             let mut spec = pool.spec.clone();
             // Whoever wrote it by hand may leave to the webhook what follows from the subnet.
@@ -57,9 +79,19 @@ impl Adopted {
             self.app(meta, AppKind::Job, None);
         } else if any.is::<ipam_core::kubevirt::VirtualMachine>() {
             self.app(meta, AppKind::VirtualMachine, None);
-        } else if any.is::<Pod>() {
+        } else if let Some(pod) = any.downcast_ref::<Pod>() {
             self.kinds.insert(AppKind::Pod);
+            // Where a pod runs there is a machine, whether its Node is among the manifests or not.
+            self.node(pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()));
+        } else if let Some(map) = any.downcast_ref::<PoolConfigMap>()
+            && meta.name.as_deref() == Some(SETTINGS)
+        {
+            self.settings = settings(map);
         }
+    }
+
+    fn node(&mut self, name: Option<&String>) {
+        self.nodes.extend(name.filter(|name| !name.is_empty() && !self.nodes.contains(name)).cloned());
     }
 
     fn app(&mut self, meta: &ObjectMeta, kind: AppKind, replicas: Option<i32>) {
@@ -78,14 +110,19 @@ impl Adopted {
     }
 
     /// Puts the user's cluster into the place of the generated one.
-    pub(super) fn move_in(&self, plan: &mut SpiderPlan) {
+    ///
+    /// Settings that the scenario states (`stated`) are what it is about; else the user's count, and what they do not say is as if
+    /// nobody had said it.
+    pub(super) fn move_in(&self, plan: &mut SpiderPlan, stated: &BTreeMap<String, String>) {
         if !self.nodes.is_empty() {
             plan.nodes = self.nodes.len() as u32;
             plan.node_names.clone_from(&self.nodes);
         }
         plan.pools.clear();
         plan.reserved.clear();
-        plan.namespaces.clear();
+        plan.cni_ipv4.clear();
+        plan.cni_ipv6.clear();
+        plan.namespaces = self.namespaces.iter().map(|name| (name.clone(), BTreeMap::new())).collect();
         plan.kinds.clone_from(&self.kinds);
         let brought = |app: &ApplyApp| BroughtApp { app: app.app.clone(), namespace: app.namespace.clone(), kind: app.kind };
         plan.brought = self.apps.iter().map(brought).collect();
@@ -97,5 +134,34 @@ impl Adopted {
             let used = self.pools.iter().any(|pool| pool.spec.ip_version == Some(version.number()));
             plan.settings.insert(name.to_owned(), used.to_string());
         }
+        plan.settings.remove(MULTUS);
+        plan.settings.extend(self.settings.clone());
+        plan.settings.extend(stated.clone());
     }
+}
+
+/// The settings for agents that stand in the ConfigMap. What concerns others is left out, and so is what an agent would not take.
+fn settings(map: &PoolConfigMap) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut take = |name: &str, value: String| {
+        let name = if name == CLUSTER_NETWORK { MULTUS } else { name };
+        if AgentSettings::new(&Policy::hardened()).set(name, &value) == Ok(true) {
+            found.insert(name.to_owned(), value);
+        }
+    };
+    for (key, text) in map.data.iter().flat_map(|data| &data.others) {
+        if key != CONF {
+            take(key, text.clone());
+            continue;
+        }
+        let inner: BTreeMap<String, Value> = serde_saphyr::from_str(text).unwrap_or_default();
+        for (name, value) in inner {
+            match value {
+                Value::String(text) => take(&name, text),
+                Value::Bool(_) | Value::Number(_) => take(&name, value.to_string()),
+                Value::Null | Value::Array(_) | Value::Object(_) => {}
+            }
+        }
+    }
+    found
 }

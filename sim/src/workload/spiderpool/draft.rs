@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::adopt::Adopted;
+use super::adopt::{Adopted, MULTUS};
 use super::ops::{
     AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp,
     ScaleApp, Unreserve,
@@ -99,6 +99,8 @@ impl Open for PoolChange {}
 pub struct SpiderDraft {
     /// See [`SpiderPlan::nodes`].
     pub nodes: Choice<u32>,
+    /// See [`SpiderPlan::on_demand`].
+    pub on_demand: bool,
     /// See [`SpiderPlan::controllers`].
     pub controllers: Choice<u32>,
     /// See [`SpiderPlan::throttled`].
@@ -193,6 +195,7 @@ impl Default for SpiderDraft {
         let secs = Span::secs;
         Self {
             nodes: Choice::Between(2, 3),
+            on_demand: false,
             controllers: Choice::Is(1),
             throttled: Choice::Is(true),
             settings: BTreeMap::new(),
@@ -305,9 +308,10 @@ fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTreeMap<String,
         PoolWish::Wildcard => {
             let patterns: Vec<Wished> = wished
                 .iter()
-                .map(|wished| Wished {
-                    version: wished.version,
-                    pools: wished.pools.iter().take(1).cloned().chain([format!("v{}-*", wished.version.number())]).collect(),
+                .map(|wished| {
+                    let first = wished.pools.first();
+                    let pattern = first.map(|pool| pool.rsplit_once('-').map_or("*".to_owned(), |(stem, _)| format!("{stem}-*")));
+                    Wished { version: wished.version, pools: first.cloned().into_iter().chain(pattern).collect() }
                 })
                 .collect();
             (names::ANNOTATION_IPPOOL, serde_json::Value::Object(one_nic(&patterns)).to_string())
@@ -455,7 +459,7 @@ impl Drawn<'_> {
             }
             PoolChange::Recreate => {
                 self.add(at, OpKind::DeletePool(DeletePool { pool: name }));
-                self.add(back, OpKind::CreatePool(CreatePool { pool }));
+                self.add(back, OpKind::CreatePool(CreatePool { pool: Box::new(pool) }));
             }
             PoolChange::Reserve => {
                 let name = format!("reserved-{number}");
@@ -488,14 +492,17 @@ impl SpiderDraft {
         let families = self.families.draw(draw);
         let (pools, addresses, defaults) = (self.pools.draw(draw), self.addresses.draw(draw), self.default_pools.draw(draw));
         let mut settings = self.settings.clone();
-        let mut set = |name: &str, value: &str| drop(settings.entry(name.to_owned()).or_insert_with(|| value.to_owned()));
+        let mut set = |name: &str, value: &str| {
+            settings.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        };
         set("enableIPv4", if families == Families::Ipv6 { "false" } else { "true" });
         set("enableIPv6", if families == Families::Ipv4 { "false" } else { "true" });
-        set("MULTUS_CLUSTER_NETWORK", CLUSTER_NETWORK);
+        set(MULTUS, CLUSTER_NETWORK);
         let all = families.versions().iter().flat_map(|version| (0..pools).map(move |number| (*version, number)));
         let mut plan = SpiderPlan {
             nodes,
             node_names: Vec::new(),
+            on_demand: self.on_demand,
             controllers: self.controllers.draw(draw),
             throttled: self.throttled.draw(draw),
             settings,
@@ -571,7 +578,7 @@ impl Draft for SpiderDraft {
     fn draw(&self, draw: &mut Draw) -> (SpiderPlan, Vec<Op>) {
         let mut plan = self.cluster(draw);
         if let Some(adopted) = &self.adopted {
-            adopted.move_in(&mut plan);
+            adopted.move_in(&mut plan, &self.settings);
         }
         let pools = match &self.adopted {
             Some(adopted) => adopted.pools.clone(),

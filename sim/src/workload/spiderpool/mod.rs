@@ -14,6 +14,7 @@ mod apps;
 mod controller;
 mod draft;
 mod eye;
+mod machines;
 mod note;
 mod ops;
 mod people;
@@ -45,8 +46,8 @@ pub use adopt::Adopted;
 pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
 pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
 pub use ops::{
-    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, PoolPlan, Reserve,
-    RollOutApp, ScaleApp, Unreserve,
+    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, MigrateVm, PoolPlan,
+    Reserve, RollOutApp, ScaleApp, Unreserve,
 };
 pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
 pub use trace::TraceRows;
@@ -94,7 +95,8 @@ impl Work for SpiderPlan {
     fn process_names(&self) -> Vec<String> {
         let shared = [PEOPLE, controller_manager::NAME, scheduler::NAME].map(str::to_owned);
         let controllers = (0..self.controllers).map(plan::controller_name);
-        shared.into_iter().chain(self.agents()).chain(self.kubelets()).chain(controllers).collect()
+        let machines = self.on_demand.then(|| machines::NAME.to_owned());
+        shared.into_iter().chain(machines).chain(self.agents()).chain(self.kubelets()).chain(controllers).collect()
     }
 
     fn host_names(&self) -> Vec<String> {
@@ -117,11 +119,12 @@ impl Work for SpiderPlan {
             | OpKind::MigrateVm(_)
             | OpKind::DeletePool(_)
             | OpKind::Unreserve(_)
-            | OpKind::AnnotateNamespace(_) => Ok(()),
+            | OpKind::AnnotateNamespace(_)
+            | OpKind::DeleteNamespace(_) => Ok(()),
             _ => Err(Misfit::of(
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
-                 `edit-pool`, `delete-pool`, `reserve`, `unreserve`, `annotate-namespace`",
+                 `edit-pool`, `delete-pool`, `reserve`, `unreserve`, `annotate-namespace`, `delete-namespace`",
             )),
         }
     }
@@ -185,15 +188,26 @@ impl Work for SpiderPlan {
             cni: Arc::new(cni),
             nodes: nodes.collect(),
         });
-        controller_manager::install(fabric, plan.seed, Set::of(self.controllers_of_kubernetes()).collecting::<SpiderEndpoint>());
+        let mut controllers = self.controllers_of_kubernetes();
+        if plan.op.iter().any(|op| matches!(op.kind, OpKind::DeleteNamespace(_))) {
+            controllers.push(Controller::Namespace);
+        }
+        controller_manager::install(fabric, plan.seed, Set::of(controllers).collecting::<SpiderEndpoint>());
         scheduler::install(fabric, plan.seed);
         for (number, node) in site.nodes.iter().enumerate() {
             let process = node.agent;
             live(&site, fabric, process, move |site, fabric| agent::run(site, fabric, number, process));
-            fabric.start(process);
             let cni = Arc::new(site.plugin(fabric, number));
             kubelet::install(fabric, node.kubelet, cni, self.kubelet_config(&node.name, plan.seed));
-            fabric.start(node.kubelet);
+            if !self.on_demand {
+                fabric.start(process);
+                fabric.start(node.kubelet);
+            }
+        }
+        if self.on_demand {
+            let process = alone(machines::NAME);
+            live(&site, fabric, process, move |site, fabric| machines::run(site, fabric, process));
+            fabric.start(process);
         }
         for number in 0..self.controllers {
             let process = alone(&plan::controller_name(number));

@@ -26,6 +26,10 @@ pub struct SpiderPlan {
     /// What they are called; those behind the end are called `node-N`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_names: Vec<String>,
+    /// Whether the agent and the kubelet of a node run only while it has pods: what a cluster of thousands of nodes needs.
+    /// Caches are then never older than the node's oldest pod.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_demand: bool,
     /// How many replicas of Spiderpool's controller; they elect a leader.
     pub controllers: u32,
     /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).

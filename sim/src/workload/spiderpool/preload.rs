@@ -51,6 +51,9 @@ pub(super) fn preload(plan: &SpiderPlan, fabric: &Arc<Fabric>) {
     }
     for (name, annotations) in &plan.namespaces {
         // One that every cluster has is replaced.
+        if annotations.is_empty() && fabric.holds::<Namespace>(&ObjectKey::cluster(name)) {
+            continue;
+        }
         let annotations = Some(annotations.clone()).filter(|annotations| !annotations.is_empty());
         let metadata = ObjectMeta { name: Some(name.clone()), annotations, ..ObjectMeta::default() };
         fabric.preload_typed(Namespace { metadata, ..Namespace::default() });

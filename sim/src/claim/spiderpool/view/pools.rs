@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_core::FxHashMap;
-use ipam_core::spiderpool::ranges::{IpRange, IpSet, PoolAddresses};
+use ipam_core::spiderpool::ranges::{CheckedRanges, IpRange, IpSet, PoolAddresses};
 use ipam_core::spiderpool::{IPPoolSpec, Policy, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderIPPool};
 
 use super::Said;
@@ -241,8 +241,11 @@ impl Pools {
     }
 }
 
-/// How many addresses a pool has, as its status counts them (A §1.1).
+/// How many addresses a pool has, as its status counts them (A §1.1). One whose ranges admission would refuse is not counted.
 pub(in super::super) fn total(pool: &Pool) -> Option<i64> {
+    let spec = &pool.object.spec;
+    let (ips, excluded) = (spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default());
+    CheckedRanges::parse(&spec.subnet, ips, excluded, &Policy::hardened()).ok()?;
     let count: u128 = pool.addresses.as_ref()?.ranges().map(|range: IpRange| range.count()).fold(0, u128::saturating_add);
     Some(count.min(i64::MAX as u128) as i64)
 }

@@ -447,7 +447,7 @@ pub const ALL: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "a DEL releases addresses of the UID that it names and of no other",
         reference: Some("A S17"),
-        make: Ipam(|| Box::new(spiderpool::OwnAddressesOnly)),
+        make: Ipam(|| Box::new(spiderpool::OwnAddressesOnly::default())),
     },
     ClaimDef {
         name: "dead-pods-get-no-address",

@@ -290,10 +290,16 @@ impl Stage {
         self.say(self.agent, IpamNote::Compared { uid: uid.into(), nic: nic.into(), refused });
     }
 
+    /// A DEL of `eth0` is taken on; the sandbox is called as the UID.
+    pub(super) fn del_asked(&mut self, pod: &str, uid: &str) {
+        let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
+        self.say(self.agent, IpamNote::DelBegun { pod, uid, container, nic });
+    }
+
     /// A DEL of `eth0`, well or not; the sandbox is called as the UID.
     pub(super) fn del(&mut self, pod: &str, uid: &str, ok: bool) {
         let (pod, uid, container, nic): (Arc<str>, Arc<str>, Arc<str>, Arc<str>) = (pod.into(), uid.into(), uid.into(), "eth0".into());
-        self.say(self.agent, IpamNote::DelBegun { pod: pod.clone(), uid: uid.clone(), container: container.clone(), nic: nic.clone() });
+        self.del_asked(&pod, &uid);
         self.say(self.agent, IpamNote::DelEnded { pod, uid, container: container.clone(), nic: nic.clone(), ok });
         self.node(PodNote::DelDone { sandbox: container, nic, failed: !ok });
     }

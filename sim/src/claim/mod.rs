@@ -457,6 +457,13 @@ pub const ALL: &[ClaimDef] = &[
         make: Ipam(|| Box::new(spiderpool::OnlyTheLiving)),
     },
     ClaimDef {
+        name: "late-requests-get-nothing",
+        kind: Kind::Always,
+        about: "no request is answered with new addresses more than 40 s after its caller gave up",
+        reference: Some("A W22"),
+        make: Ipam(|| Box::new(spiderpool::TooLate)),
+    },
+    ClaimDef {
         name: "pods-get-addresses",
         kind: Kind::Eventually,
         about: "every pod that is alive, bound and can be served has a live sandbox with an address",

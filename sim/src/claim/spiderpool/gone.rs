@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use ipam_core::FxHashSet;
 
-use super::view::{Seen, View, uid_of};
+use super::view::{Seen, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told};
 use crate::workload::PodNote;
 use crate::workload::spiderpool::IpamNote;
 
 /// In the end there is no endpoint of a pod that is gone and whose DEL its node takes for done, unless it waits for the next pod of a place
-/// of a StatefulSet or a VM. One that is being deleted waits for nobody.
+/// of a StatefulSet or a VM. One that is being deleted waits for nobody. One whose addresses are recorded still is found by reclaim,
+/// others are not (A W26).
 ///
 /// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `mark-before-uid-check`. It does not see pods for which no
 /// DEL came through: they are the business of reclaim.
@@ -44,7 +45,9 @@ impl IpamClaim for EndpointsGo {
             let is_gone = view.pods.get(uid).is_none_or(|pod| pod.gone);
             let kind = endpoint.status.as_ref().map_or("", |status| status.owner_controller_type.as_str());
             let waits = matches!(kind, "StatefulSet" | "VirtualMachineInstance") && endpoint.metadata.deletion_timestamp.is_none();
-            if is_gone && !waits && self.released.contains(uid) && !view.changes.touched_endpoint(key) {
+            let is_recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == uid);
+            let leads_back = addresses_of(endpoint).any(|(_, pool, address)| is_recorded(pool, address));
+            if is_gone && !waits && !leads_back && self.released.contains(uid) && !view.changes.touched_endpoint(key) {
                 left.push(format!("{key} of {}", view.pod_of(uid)));
             }
         }
@@ -72,10 +75,14 @@ mod tests {
             stage.sandbox("a", "ns/a", "a");
             stage.del("ns/a", "a", true);
             stage.pod_gone("ns/a");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert_eq!(stage.pending(), None, "that DEL came while the pod was alive");
             stage.del("ns/a", "a", false);
             assert_eq!(stage.pending(), None);
             stage.del("ns/a", "a", true);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            assert_eq!(stage.pending(), None, "a record leads to it");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert!(stage.pending().unwrap().starts_with("1 endpoints are left of pods that are gone: ns/a of"));
             stage.endpoint_gone(stage.agent, "ns/a");
             assert_eq!(stage.pending(), None);
@@ -94,6 +101,7 @@ mod tests {
                 endpoint.status.as_mut().unwrap().owner_controller_type = "StatefulSet".to_owned();
             });
             stage.pod_gone("ns/web-0");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
             stage.del("ns/web-0", "a", true);
             assert_eq!(stage.pending(), None);
             stage.change::<SpiderEndpoint>(stage.agent, &key, |endpoint| {

@@ -269,6 +269,13 @@ impl Stage {
         self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how, conflicts: 0, took });
     }
 
+    /// The request for `eth0` is answered, after so long by the agent's clock.
+    pub(super) fn answer_after(&mut self, took: Duration, pod: &str, uid: &str) {
+        let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
+        let result = Ok(given(&[("eth0", "p", "10.0.0.1")]));
+        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how: How::Fresh, conflicts: 0, took });
+    }
+
     /// The request is answered.
     pub(super) fn answer(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
         self.end(pod, uid, nic, Ok(given(addresses)), How::Fresh);

@@ -1,6 +1,6 @@
 //! A S9: a record goes for the sake of its own pod.
 
-use super::view::{Answer, Place, Seen, View};
+use super::view::{Answer, Place, Pod, Seen, View};
 use super::{Findings, IpamClaim, violated};
 use crate::rt::ProcessId;
 use crate::workload::spiderpool::{Cause, IpamNote};
@@ -11,7 +11,7 @@ use crate::workload::spiderpool::{Cause, IpamNote};
 /// from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
 ///
 /// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It takes an agent's word for a conflict
-/// with somebody outside.
+/// with somebody outside; the addresses of StatefulSets and VMs stay all the same.
 pub(in super::super) struct OwnUidOnly;
 
 impl IpamClaim for OwnUidOnly {
@@ -70,7 +70,8 @@ fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<s
             let is_vm = view.pods.get(uid).is_some_and(|pod| matches!(pod.place, Some(Place::Vm(_))));
             (view.pods.is_alive(uid) && !is_vm).then_some("the pod is alive")
         }
-        Cause::Conflict => None,
+        // The address of a place is its configuration (A §7.3: 522).
+        Cause::Conflict => view.pods.get(uid).and_then(Pod::static_name).map(|_| "a place keeps its address whoever answers on it"),
         Cause::RollBack => answered.next().map(|_| "an earlier request was answered with one of them"),
         Cause::PoolChange => {
             let pod = view.pods.get(uid)?;
@@ -157,9 +158,21 @@ mod tests {
     }
 
     #[test]
+    fn only_pods_without_a_place_give_an_address_up_because_somebody_else_answers() {
+        with_pod(|stage| {
+            stage.pod("ns/b", "b");
+            stage.add("ns/b", "b", &[("eth0", "p", "10.0.0.2")]);
+            stage.release("ns/b", "b", Cause::Conflict, &[("p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), []);
+            stage.release("ns/web-0", "a", Cause::Conflict, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].ends_with("a place keeps its address whoever answers on it"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
     fn a_changed_pool_is_one_that_changed() {
         with_pod(|stage| {
-            stage.release("ns/web-0", "a", Cause::Conflict, &[("p", "10.0.0.2")]);
             stage.change_pool(stage.agent, "p", |_| {});
             stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
             assert_eq!(stage.excuses(), [None]);

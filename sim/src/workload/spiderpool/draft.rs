@@ -473,7 +473,7 @@ impl Drawn<'_> {
                 self.add(back, OpKind::EditPool(EditPool { nodes: Some(Vec::new()), ..edit }));
             }
             PoolChange::Recreate => {
-                self.add(at, OpKind::DeletePool(DeletePool { pool: name }));
+                self.add(at, OpKind::DeletePool(DeletePool { pool: name, force: false }));
                 self.add(back, OpKind::CreatePool(CreatePool { pool: Box::new(pool) }));
             }
             PoolChange::Reserve => {

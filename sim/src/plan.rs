@@ -22,8 +22,8 @@ use crate::workload::byom::burst::{Allocate, BurstPlan};
 use crate::workload::byom::pods::{BreakVm, DeletePod, EditState, PodsPlan, RollOut, RunPod, SetPool};
 use crate::workload::counter::CounterPlan;
 use crate::workload::spiderpool::{
-    AnnotateNamespace, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, Reserve, RollOutApp, ScaleApp,
-    SpiderPlan, Unreserve,
+    AnnotateNamespace, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, MigrateVm, Reserve, RollOutApp,
+    ScaleApp, SpiderPlan, Unreserve,
 };
 use crate::workload::{Misfit, Work};
 
@@ -244,6 +244,8 @@ kinds! {
         "unreserve" => Unreserve(Unreserve),
         /// Changes the annotations of a namespace.
         "annotate-namespace" => AnnotateNamespace(AnnotateNamespace),
+        /// Deletes a namespace with all that is in it.
+        "delete-namespace" => DeleteNamespace(DeleteNamespace),
     }
 }
 

@@ -184,7 +184,7 @@ mod tests {
     fn pool(records: &[&str], terminating: bool, counts: Option<(i64, i64)>) -> SpiderIPPool {
         let mut pool = SpiderIPPool::default();
         pool.metadata.finalizers = Some(vec!["other".to_owned(), FINALIZER.to_owned()]);
-        pool.metadata.deletion_timestamp = terminating.then(|| Time(jiff::Timestamp::UNIX_EPOCH));
+        pool.metadata.deletion_timestamp = terminating.then_some(Time(jiff::Timestamp::UNIX_EPOCH));
         let mut status = IPPoolStatus::default();
         for ip in records {
             let ip: std::net::IpAddr = ip.parse().unwrap();

@@ -229,3 +229,49 @@ fn a_pod_of_the_same_name_is_never_robbed_by_a_stale_add() {
         agrees(&scene, "db-0", "u2");
     }
 }
+
+#[test]
+fn an_agent_that_just_started_leaves_what_an_endpoint_names_that_its_cache_does_not_show() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &two_nics());
+    let old = scene.world.frozen();
+    scene.restart(&old);
+    let first = scene.add("a", "u", "eth0").unwrap();
+    scene.world.log();
+    let second = scene.add("a", "u", "net1").unwrap();
+    assert_eq!(addresses(&second), addresses(&first));
+    agrees(&scene, "a", "u");
+    let writes: Vec<_> = scene.world.log().into_iter().filter(|line| !line.starts_with("get ")).collect();
+    assert_eq!(writes, [""; 0], "nothing was to be written");
+}
+
+#[test]
+fn a_record_without_a_nic_stays_that_of_the_nic_in_the_endpoint() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
+    scene.add("a", "u", "eth0").unwrap();
+    // As upstream writes it.
+    scene.record("p4", "10.0.0.1", "ns/a", "u");
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["p4"], &[])]));
+    let old = scene.world.frozen();
+    old.vanish("SpiderEndpoint", &ObjectKey::namespaced("ns", "a"));
+    scene.restart_long_ago(&old);
+    let answer = scene.add("a", "u", "net1").unwrap();
+    assert_eq!(addresses(&answer), ["10.0.0.1", "10.0.0.2"]);
+    agrees(&scene, "a", "u");
+}
+
+#[test]
+fn what_a_crashed_agent_recorded_in_a_pool_that_was_closed_since_is_taken_back() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    scene.world.script(|name, _| if name.starts_with("update SpiderIPPool") { Deed::ServeAndHang } else { Deed::Serve });
+    assert!(scene.try_add("a", "u", "eth0").is_none());
+    scene.world.serve_all();
+    assert_eq!(scene.of("u"), ["10.0.0.1"]);
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["disable"] = json!(true));
+    let caches = scene.world.clone();
+    scene.restart(&caches);
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1"]);
+    agrees(&scene, "a", "u");
+}

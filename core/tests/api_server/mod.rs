@@ -171,6 +171,7 @@ impl Db {
                         value["status"] = body["status"].clone();
                         value
                     }
+                    Some(Subresource::Binding) => unreachable!("agents bind no pod"),
                     None => {
                         let mut value = body;
                         value["metadata"]["uid"] = before["metadata"]["uid"].clone();

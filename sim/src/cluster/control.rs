@@ -92,6 +92,20 @@ impl State {
     }
 }
 
+/// Changes of one type, or of all, that reach one client late.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheLag {
+    client: ProcessId,
+    kind: Option<KindId>,
+    lag: Duration,
+}
+
+/// How much later a change of `kind` reaches `client`: by the longest of its lags.
+pub(super) fn lag_of(lags: &[CacheLag], client: ProcessId, kind: KindId) -> Duration {
+    let of_watch = |lag: &&CacheLag| lag.client == client && lag.kind.is_none_or(|lagging| lagging == kind);
+    lags.iter().filter(of_watch).map(|lag| lag.lag).max().unwrap_or_default()
+}
+
 impl Fabric {
     /// Completes when requests through `server` reach etcd.
     pub(crate) fn etcd_reached(self: &Arc<Self>, server: usize) -> impl Future<Output = ()> + Send + 'static {
@@ -165,6 +179,20 @@ impl Fabric {
             if kind.is_none_or(|kind| usize::from(kind.0) == id) {
                 cache.extra_lag = lag;
             }
+        }
+    }
+
+    /// Has what the watches of `client` on one type (or on all) carry arrive so much later, also that of watches it opens from now on.
+    /// What a list says is not late. [`Duration::ZERO`] lifts it.
+    pub fn set_cache_lag(&self, client: ProcessId, kind: Option<KindId>, lag: Duration) {
+        let mut state = self.lock();
+        state.cache_lags.retain(|known| (known.client, known.kind) != (client, kind));
+        if !lag.is_zero() {
+            state.cache_lags.push(CacheLag { client, kind, lag });
+        }
+        let State { watchers, cache_lags, .. } = &mut *state;
+        for (_, watcher) in watchers.iter_mut().filter(|(_, watcher)| watcher.client == client) {
+            watcher.lag = lag_of(cache_lags, client, watcher.kind);
         }
     }
 

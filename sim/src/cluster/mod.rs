@@ -158,6 +158,7 @@ pub(crate) struct State {
     pub names: Draw,
     pub choices: Draw,
     pub write_points: Vec<WritePoint>,
+    pub cache_lags: Vec<control::CacheLag>,
     pub writes: FxHashMap<ProcessId, u32>,
     pub namespaces: Option<KindId>,
     /// The present connection of each process.
@@ -189,6 +190,7 @@ impl Fabric {
             names: Draw::new(config.seed, Concern::Names, 0),
             choices: Draw::new(config.seed, Concern::World, 0),
             write_points: Vec::new(),
+            cache_lags: Vec::new(),
             writes: FxHashMap::default(),
             namespaces: registry.find("v1", "Namespace"),
             connections: FxHashMap::default(),

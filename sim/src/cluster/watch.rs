@@ -60,6 +60,8 @@ pub(crate) struct Watcher {
     /// Elements that are on their way, with their arrival; `NEVER` = the link is cut.
     queue: VecDeque<(SimTime, Element)>,
     last_due: SimTime,
+    /// How much later its client hears of everything.
+    pub lag: Duration,
     /// Events up to this revision are not for this stream.
     start: Revision,
     /// Whether elements cannot get through: the link is cut or held, or the server stands still.
@@ -101,7 +103,9 @@ impl Watcher {
             return;
         }
         let due = match net.send_in_stream(server, self.client) {
-            Some((delay, block)) if !self.stalled => (ready + delay + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due),
+            Some((delay, block)) if !self.stalled => {
+                (ready + delay + self.lag + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due)
+            }
             _ => {
                 self.stalled = true;
                 self.silent.get_or_insert(now);
@@ -327,6 +331,7 @@ impl State {
             selector,
             queue: VecDeque::new(),
             last_due: now,
+            lag: super::control::lag_of(&self.cache_lags, client, kind),
             start: 0,
             stalled: false,
             silent: None,

@@ -46,6 +46,8 @@ pub(super) enum Grip {
     Frozen(usize, KindId),
     /// A watch cache that lags by so much more.
     Lag(usize, KindId, Duration),
+    /// The watches of a process on one type, or on all, that lag by so much more.
+    CacheLag(ProcessId, Option<KindId>, Duration),
     /// An API server under overload.
     SlowServer(usize),
     /// An API server that does not reach etcd.
@@ -87,6 +89,7 @@ impl Grip {
             (Grip::Paused(one), Grip::Paused(other)) | (Grip::Down(one, _), Grip::Down(other, _)) => one == other,
             (Grip::Frozen(server, kind), Grip::Frozen(other, other_kind))
             | (Grip::Lag(server, kind, _), Grip::Lag(other, other_kind, _)) => (server, kind) == (other, other_kind),
+            (Grip::CacheLag(one, kind, _), Grip::CacheLag(other, other_kind, _)) => (one, kind) == (other, other_kind),
             (Grip::SlowServer(one), Grip::SlowServer(other)) | (Grip::EtcdCut(one), Grip::EtcdCut(other)) => one == other,
             (Grip::Etcd(_), Grip::Etcd(_)) | (Grip::SlowEtcd, Grip::SlowEtcd) => true,
             (Grip::Drift(one, _), Grip::Drift(other, _)) => one == other,
@@ -115,6 +118,7 @@ impl Grip {
             },
             Grip::Frozen(server, kind) => fabric.set_frozen(server, Some(kind), true),
             Grip::Lag(server, kind, by) => fabric.set_extra_lag(server, Some(kind), by),
+            Grip::CacheLag(process, kind, by) => fabric.set_cache_lag(process, kind, by),
             Grip::SlowServer(server) => fabric.set_server_degraded(server, true),
             Grip::EtcdCut(server) => fabric.set_etcd_cut(server, true),
             Grip::Etcd(trouble) => fabric.set_etcd_trouble(Some(trouble)),
@@ -146,6 +150,7 @@ impl Grip {
             },
             Grip::Frozen(server, kind) => fabric.set_frozen(server, Some(kind), false),
             Grip::Lag(server, kind, _) => fabric.set_extra_lag(server, Some(kind), Duration::ZERO),
+            Grip::CacheLag(process, kind, _) => fabric.set_cache_lag(process, kind, Duration::ZERO),
             Grip::SlowServer(server) => fabric.set_server_degraded(server, false),
             Grip::EtcdCut(server) => fabric.set_etcd_cut(server, false),
             Grip::Etcd(_) => fabric.set_etcd_trouble(None),
@@ -164,7 +169,7 @@ impl Grip {
 /// Lets go of `grip`, unless one of `others` keeps the same part of the world: then the last of them decides its state.
 pub(super) fn let_go(fabric: &Arc<Fabric>, grip: Grip, others: &[Grip]) {
     match others.iter().rev().find(|other| other.is_on_the_same(&grip)) {
-        Some(other @ (Grip::Lag(..) | Grip::Etcd(_) | Grip::Drift(..))) => other.tighten(fabric),
+        Some(other @ (Grip::Lag(..) | Grip::CacheLag(..) | Grip::Etcd(_) | Grip::Drift(..))) => other.tighten(fabric),
         Some(_) => {}
         None => grip.loosen(fabric),
     }
@@ -271,6 +276,10 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
         FaultKind::WatchLag(fault) => {
             caches(fabric, &fault.server, &fault.resource).into_iter().map(|(server, kind)| Grip::Lag(server, kind, fault.by.0)).collect()
         }
+        FaultKind::CacheLag(fault) => match resource(fabric, &fault.resource) {
+            Some(kind) => fault.process.processes(rt).into_iter().map(|process| Grip::CacheLag(process, kind, fault.by.0)).collect(),
+            None => Vec::new(),
+        },
         FaultKind::HistoryLost(fault) => {
             if let Some(kind) = resource(fabric, &fault.resource) {
                 servers(&fault.server).into_iter().for_each(|server| fabric.forget_history(server, kind));

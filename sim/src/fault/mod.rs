@@ -36,6 +36,7 @@ macro_rules! named {
             $Faults::Forbidden(fault) => (Some(&fault.resource), None),
             $Faults::WatchClosed(fault) => (Some(&fault.resource), None),
             $Faults::WatchLag(fault) => (Some(&fault.resource), None),
+            $Faults::CacheLag(fault) => (Some(&fault.resource), None),
             $Faults::HistoryLost(fault) => (Some(&fault.resource), None),
             $Faults::ConflictingWriter(fault) => (None, Some(&fault.object)),
             _ => (None, None),

@@ -445,6 +445,16 @@ faults! {
         by: Span = between(Span::millis(1), Span::secs(30)),
     } stands for "overload or a slow consumer (K §9.2 B2)";
 
+    /// Changes reach the caches of one process late.
+    "cache-lag" lasting => CacheLag / CacheLagDraft {
+        /// Whose caches.
+        process: Target = target("one:*"),
+        /// The plural of the type, or `*`.
+        resource: String = every_resource(),
+        /// How much later.
+        by: Span = between(Span::millis(1), Span::secs(30)),
+    } stands for "an informer that falls behind: a busy process, a slow connection (K §4.2, A §11.4)";
+
     /// A server forgets its history: watches end, older versions get 410.
     "history-lost" instant => HistoryLost / HistoryLostDraft {
         /// On which servers.

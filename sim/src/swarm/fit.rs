@@ -46,6 +46,7 @@ pub(super) fn fitted(kind: &str, stake: &Stake, draw: &mut Draw) -> Option<Fault
         FaultDraft::ApiServerFreeze(draft) => draft.resource = resource,
         FaultDraft::WatchClosed(draft) => draft.resource = resource,
         FaultDraft::WatchLag(draft) => draft.resource = resource,
+        FaultDraft::CacheLag(draft) => (draft.process, draft.resource) = (process?, resource),
         FaultDraft::HistoryLost(draft) => draft.resource = resource,
         FaultDraft::ConflictingWriter(draft) => draft.object = Choice::Is(pick(&stake.objects, object)?),
         FaultDraft::SandboxLost(draft) => draft.process = kubelet?,

@@ -94,7 +94,7 @@ async fn reads(bed: &Testbed, client: &SimClient, n: usize) -> Duration {
 }
 
 /// The faults that have a test here, in the order of the vocabulary.
-const TESTED: [&str; 43] = [
+const TESTED: [&str; 44] = [
     "partition",
     "one-way-partition",
     "loss",
@@ -126,6 +126,7 @@ const TESTED: [&str; 43] = [
     "forbidden",
     "watch-closed",
     "watch-lag",
+    "cache-lag",
     "history-lost",
     "reconnect",
     "etcd-pause",

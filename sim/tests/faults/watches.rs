@@ -3,7 +3,7 @@
 use ipam_core::api::{TransportError, WatchEvent, WatchOptions};
 use ipam_core::{Client, Object, WatchStream};
 use ipam_sim::cluster::SimClient;
-use ipam_sim::fault::{FaultKind, HistoryLost, Reconnect, WatchClosed, WatchLag};
+use ipam_sim::fault::{CacheLag, FaultKind, HistoryLost, Reconnect, WatchClosed, WatchLag};
 use ipam_sim::testbed::Testbed;
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -69,6 +69,27 @@ fn a_lagging_watch_tells_late_and_in_order() {
         create(&other, "c").await.unwrap();
         let (waited, _) = took(&bed, added(&mut watch)).await;
         assert!(waited < SECOND, "{waited:?}");
+    });
+}
+
+#[test]
+fn a_lagging_cache_is_late_for_one_process_and_one_resource() {
+    Testbed::run(1, async |bed| {
+        let (client, other) = (bed.client_on("client", 0), bed.client_on("other", 0));
+        let (mut late, mut pods) = (open::<ConfigMap>(&client, None).await, open::<Pod>(&client, None).await);
+        let mut prompt = open::<ConfigMap>(&other, None).await;
+        let kind = FaultKind::CacheLag(CacheLag { process: target("client"), resource: "configmaps".into(), by: Span::secs(5) });
+        strike(&bed, SECOND, kind).await;
+        create(&other, "a").await.unwrap();
+        other.create_pod().await;
+        for (waited, late) in [(took(&bed, added(&mut prompt)).await.0, false), (took(&bed, added(&mut late)).await.0, true)] {
+            assert_eq!(waited > 4 * SECOND, late, "{waited:?}");
+        }
+        assert!(matches!(pods.next().await, Some(Ok(WatchEvent::Added(_)))));
+        assert_eq!(cached(&client).await.unwrap().len(), 1, "what it asks for itself is not late");
+        bed.wait(SECOND).await;
+        create(&other, "b").await.unwrap();
+        assert!(took(&bed, added(&mut late)).await.0 < SECOND, "the fault is over");
     });
 }
 

@@ -8,14 +8,16 @@
 //! Each round looks at one state of the endpoint. When its write shows that the state is another by now, the next round looks at the
 //! API server's; what was drawn meanwhile is found again by its records.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
 use super::answer::{AddAnswer, How};
 use super::caches::Caches;
+use super::del::distinct;
 use super::drawn::{Drawn, stored, told_of_details};
-use super::endpoints::{Holder, entries, goes_with_pod, has_finalizer, is_terminating, may_pass, uid_of};
+use super::endpoints::{Holder, avoided, entries, goes_with_pod, has_finalizer, is_terminating, may_pass, uid_of};
 use super::error::IpamError;
 use super::inherit::Inheritance;
 use super::observer::{Cause, Observer};
@@ -69,6 +71,8 @@ pub(super) struct Ledger {
     pub(super) recorded: Vec<Drawn>,
     /// Pools of which it is not known whether they hold a record.
     pub(super) unsettled: Vec<Arc<str>>,
+    /// Addresses that do not work for the pod.
+    avoided: Vec<IpAddr>,
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
@@ -162,7 +166,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         loop {
             let (error, unknown) = match self.round(endpoint, &mut ledger).await {
                 Ok(answer) => {
-                    self.keep_only(&answer, &ledger).await;
+                    self.tidy(&answer, &ledger).await;
                     return Ok(answer);
                 }
                 Err(Setback::Failed(error)) => return self.fail(error, ledger).await,
@@ -218,20 +222,36 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Err(error)
     }
 
-    /// Takes back what this ADD recorded and does not answer: another ADD of the pod was faster.
-    async fn keep_only(&self, answer: &AddAnswer, ledger: &Ledger) {
-        let answered = |drawn: &Drawn| answer.ips.iter().any(|ip| ip.address == drawn.address && ip.pool == drawn.pool);
-        let what: Vec<_> =
-            ledger.recorded.iter().filter(|drawn| !answered(drawn)).map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
-        if !what.is_empty() && !self.policy().answer_not_as_stored {
-            // What is not taken back now is left to reclaim, which finds it in no endpoint.
-            let _ = self.op.take_back(&self.key, &self.uid, Cause::Superseded, &what).await;
+    /// Takes back what is recorded for the pod and not answered: this ADD recorded it and saw then that another one was faster, or
+    /// an earlier one did whose agent crashed, and the pool is none of those that the pod draws from by now (W1).
+    async fn tidy(&self, answer: &AddAnswer, ledger: &Ledger) {
+        let policy = self.policy();
+        let forgets = answer.how == How::Fresh || !policy.failure_cache_kept_by_reuse;
+        let mut what: Vec<_> = ledger.recorded.iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
+        let mut complete = true;
+        if !policy.partial_failure_keeps_records && !policy.lost_reply_takes_next_pool {
+            match self.op.leftovers(&self.key, &self.uid).await {
+                Ok(leftovers) => what.extend(leftovers),
+                Err(_) => complete = false,
+            }
+        }
+        what.retain(|(pool, ip)| !answer.ips.iter().any(|answered| answered.address.addr() == *ip && answered.pool == *pool));
+        if !what.is_empty() && !policy.answer_not_as_stored {
+            let (avoided, others): (Vec<_>, Vec<_>) = distinct(what).into_iter().partition(|(_, ip)| ledger.avoided.contains(ip));
+            for (cause, what) in [(Cause::Conflict, avoided), (Cause::Superseded, others)] {
+                // What is not taken back now is left to DEL.
+                complete &= self.op.take_back(&self.key, &self.uid, cause, &what).await.is_ok();
+            }
+        }
+        if forgets && (complete || policy.partial_failure_keeps_records) {
+            self.op.agent.failures.forget(&self.uid);
         }
     }
 
     /// One look at the endpoint, and what follows from it.
     async fn round(&mut self, mut endpoint: Option<Arc<SpiderEndpoint>>, ledger: &mut Ledger) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
+        ledger.avoided = endpoint.as_deref().map(avoided).unwrap_or_default();
         let mut inheritance = Inheritance::default();
         let mut forgets = policy.late_endpoint_create_fails;
         // A4.

@@ -98,7 +98,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
         let began = self.env.monotonic();
         self.observer.observe(Step::AddBegun { request });
         let deadline = self.end(request.deadline).filter(|_| !self.config.policy.limiter_ignores_deadline);
-        let op = Op::new(self, deadline);
+        let op = Op::new(self, &request.pod_uid, deadline);
         let mut uid: Arc<str> = "".into();
         let result = match op.turn(&request.pod).await {
             Ok(_turn) => op.add(request, &mut uid).await,
@@ -116,7 +116,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     pub async fn del(&self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
         let began = self.env.monotonic();
         self.observer.observe(Step::DelBegun { request });
-        let mut op = Op::new(self, self.end(request.deadline));
+        let mut op = Op::new(self, &request.pod_uid, self.end(request.deadline));
         let result = match op.turn(&request.pod).await {
             Ok(_turn) => op.del(request).await,
             Err(error) => Err(error),
@@ -133,7 +133,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     pub async fn release_ips(&self, request: &BatchRequest) -> Result<(), IpamError> {
         let began = self.env.monotonic();
         self.observer.observe(Step::BatchBegun { request });
-        let op = Op::new(self, self.end(request.deadline));
+        let op = Op::new(self, &request.pod_uid, self.end(request.deadline));
         let result = match op.turn(&request.pod).await {
             Ok(_turn) => op.release_ips(request).await,
             Err(error) => Err(error),

@@ -157,7 +157,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 
     /// Records of a pod that its endpoint may not name, as far as they are known here. Those of a VM are under the name of its
     /// instance, and stay if that is not known any more: it may still be valid.
-    async fn leftovers(&self, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
+    pub(super) async fn leftovers(&self, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
         let mut what = Vec::new();
         self.agent.caches.for_each_pool(&mut |pool| {
             for ip in recorded(pool, Some(key), uid) {
@@ -218,7 +218,7 @@ pub(super) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
 }
 
 /// Each once, in the order in which they first occur.
-fn distinct(what: Vec<(Arc<str>, IpAddr)>) -> Vec<(Arc<str>, IpAddr)> {
+pub(super) fn distinct(what: Vec<(Arc<str>, IpAddr)>) -> Vec<(Arc<str>, IpAddr)> {
     let mut seen = BTreeSet::new();
     what.into_iter().filter(|one| seen.insert(one.clone())).collect()
 }

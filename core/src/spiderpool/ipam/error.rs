@@ -39,6 +39,9 @@ pub enum PoolError {
     /// The request outlived its deadline.
     #[error("the request is out of time")]
     OutOfTime,
+    /// The pool has a record of this pod, and its endpoint is to be read first: it may name the address.
+    #[error("a record of the pod is there that its endpoint may name")]
+    EndpointUnknown,
     /// The pod that asks was gone, or another one, before its predecessor's record was made over to it.
     #[error("the pod is not what it was: {0}")]
     Replaced(String),

@@ -112,7 +112,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// One task of A10.
-    async fn draw(&self, draw: &Draw<'_>, avoided: &[IpAddr], mine: &[IpAddr]) -> Drew {
+    async fn draw(&self, draw: &Draw<'_>, avoided: &[IpAddr], mine: &[IpAddr], named: Option<&[IpAddr]>) -> Drew {
         let policy = self.policy();
         let nic = draw.nic;
         if policy.failure_cache_unchecked {
@@ -125,12 +125,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
-        let key = self.key.as_str();
         let mut failure = Failure { nic: nic.to_owned(), family: draw.family, pools: Vec::new() };
         for (pool, _) in &draw.pools {
             let is_sure = policy.unfenced_own_record || policy.one_record_per_pod || !self.may_be_withdrawn(pool);
             let sure = (!is_sure).then_some(mine);
-            let ask = Ask { key, uid: &self.uid, nic, max_records, avoided, sure, policy };
+            let ask = Ask { key: &self.key, uid: &self.uid, nic, max_records, avoided, sure, named, policy };
             let changed = self.op.allocate(pool, draw.family, ask, draw.clean_gateway).await;
             let (uid, family, attempts) = (&*self.uid, draw.family, changed.attempts);
             let result = changed.result.as_ref().map(|(drawn, _)| drawn.address);
@@ -139,7 +138,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 Ok((drawn, recorded)) => return Drew::Address { drawn, recorded },
                 Err(error) => {
                     let unsettled = matches!(error, PoolError::Unsettled(_)).then(|| pool.clone());
-                    let ends = unsettled.is_some() || error == PoolError::OutOfTime;
+                    let ends = unsettled.is_some() || matches!(error, PoolError::OutOfTime | PoolError::EndpointUnknown);
                     failure.pools.push((pool.to_string(), error));
                     if ends {
                         return Drew::Nothing { failure, unsettled };
@@ -179,7 +178,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
         }
         let avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
-        let mut drawn = self.draw_all(&draws, &avoided, ledger).await?;
+        let named: Vec<IpAddr> = inheritance.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr()).collect();
+        let named = self.endpoint_is_live.then_some(&named[..]);
+        let mut drawn = self.draw_all(&draws, &avoided, named, ledger).await?;
         add_routes(&mut drawn, &selection.routes);
 
         let agent = self.op.agent;
@@ -208,7 +209,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if let Some(base) = base {
             self.release_given_up(base, &inheritance, entries(&written)).await;
         }
-        agent.failures.forget(&self.uid);
         if policy.answer_not_as_stored {
             let (ips, routes) = told_of_drawn(&drawn, self.nameless);
             return Ok(AddAnswer { ips, routes, how: How::Fresh });
@@ -217,14 +217,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// A9 to A12.
-    async fn draw_all(&self, draws: &[Draw<'_>], avoided: &[IpAddr], ledger: &mut Ledger) -> Result<Vec<Drawn>, IpamError> {
+    async fn draw_all(
+        &self,
+        draws: &[Draw<'_>],
+        avoided: &[IpAddr],
+        named: Option<&[IpAddr]>,
+        ledger: &mut Ledger,
+    ) -> Result<Vec<Drawn>, Setback> {
         if draws.is_empty() && !self.policy().answer_not_as_stored {
             return Ok(Vec::new());
         }
         let names: Vec<Arc<str>> = draws.iter().flat_map(|draw| draw.pools.iter().map(|(pool, _)| pool.clone())).collect();
         let tickets = self.op.tickets(&self.uid, &names).await?;
         if self.op.is_late() {
-            return Err(IpamError::OutOfTime);
+            return Err(IpamError::OutOfTime.into());
         }
         let cached = self.op.agent.caches.pod(&self.request.pod);
         if !self.policy().uid_from_cached_pod
@@ -233,7 +239,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Err(SelectError::DeadPod.into());
         }
         let mine: Vec<IpAddr> = ledger.recorded.iter().map(|drawn| drawn.address.addr()).collect();
-        let results = join_all(draws.iter().map(|draw| self.draw(draw, avoided, &mine)).collect()).await;
+        let results = join_all(draws.iter().map(|draw| self.draw(draw, avoided, &mine, named)).collect()).await;
         drop(tickets);
         let (mut drawn, mut failures) = (Vec::new(), Vec::new());
         for result in results {
@@ -254,6 +260,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if failures.is_empty() {
             return Ok(drawn);
         }
+        let is_unknown = |failure: &Failure| failure.pools.iter().any(|(_, error)| *error == PoolError::EndpointUnknown);
+        if failures.iter().any(is_unknown) {
+            return Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())));
+        }
         if self.policy().partial_failure_keeps_records {
             if self.nameless {
                 self.op.agent.failures.forget(&self.uid);
@@ -261,7 +271,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 self.remember(drawn);
             }
         }
-        Err(IpamError::NotAllocated(Failures(failures)))
+        Err(IpamError::NotAllocated(Failures(failures)).into())
     }
 }
 

@@ -224,6 +224,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         if !self.endpoint_is_live && !policy.unrecorded_answer {
             self.check_endpoint(endpoint).await?;
+            self.endpoint_is_live = true;
         }
         let avoided = super::endpoints::avoided(endpoint);
         if !policy.conflict_returns_same_address && !avoided.is_empty() {
@@ -264,9 +265,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let written =
             if changed { self.write(Some(endpoint), ips, policy.late_endpoint_create_fails).await? } else { Arc::new(endpoint.clone()) };
         self.release_given_up(endpoint, inheritance, entries(&written)).await;
-        if !policy.failure_cache_kept_by_reuse {
-            self.op.agent.failures.forget(&self.uid);
-        }
         Ok(Some(self.answer_of(&written, how)))
     }
 

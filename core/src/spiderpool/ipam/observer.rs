@@ -177,6 +177,8 @@ pub enum Step<'a> {
         pod: &'a ObjectKey,
         /// The UID of the records.
         uid: &'a str,
+        /// The UID that the request names; empty if it names none.
+        asked: &'a str,
         /// Why.
         cause: Cause,
         /// The records, by pool.

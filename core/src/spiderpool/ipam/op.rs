@@ -1,5 +1,6 @@
 //! One operation of an agent: its end, its effort, and how it talks to the API server.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::caches::Caches;
 use super::endpoints::may_pass;
 use super::error::{IpamError, PoolError};
 use super::limiter::{Refused, Tickets};
-use super::observer::{Effort, Observer, Step};
+use super::observer::{Cause, Effort, Observer, Step};
 use crate::api::{ApiError, Call, DeleteOptions, Dry, Object, ObjectKey, Patch, Reply, Request, Subresource, TransportError};
 use crate::client::Client;
 use crate::env::Env;
@@ -19,12 +20,14 @@ pub(super) struct Op<'a, C, V, K, O> {
     pub(super) agent: &'a Agent<C, V, K, O>,
     /// By the monotonic clock of the process; `None` = no end.
     pub(super) deadline: Option<Duration>,
+    /// The UID that the request names.
+    asked: &'a str,
     effort: Mutex<Effort>,
 }
 
 impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
-    pub(super) fn new(agent: &'a Agent<C, V, K, O>, deadline: Option<Duration>) -> Self {
-        Self { agent, deadline, effort: Mutex::default() }
+    pub(super) fn new(agent: &'a Agent<C, V, K, O>, asked: &'a str, deadline: Option<Duration>) -> Self {
+        Self { agent, deadline, asked, effort: Mutex::default() }
     }
 
     pub(super) fn policy(&self) -> &'a Policy {
@@ -43,6 +46,11 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         self.agent.observer.observe(step);
     }
 
+    /// Says that records are about to be taken away.
+    pub(super) fn announce(&self, pod: &ObjectKey, uid: &str, cause: Cause, what: &[(Arc<str>, IpAddr)]) {
+        self.observe(Step::ReleaseBegun { pod, uid, asked: self.asked, cause, what });
+    }
+
     /// Whether the caller gave up.
     pub(super) fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= self.agent.env.monotonic())
@@ -51,7 +59,7 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
     /// The same operation with time of its own, for what has to be done although the caller gave up.
     pub(super) fn with_time(&self) -> Op<'a, C, V, K, O> {
         let end = self.agent.env.monotonic() + self.agent.config.settings.clean_up_timeout;
-        Op::new(self.agent, Some(self.deadline.map_or(end, |deadline| deadline.max(end))))
+        Op::new(self.agent, self.asked, Some(self.deadline.map_or(end, |deadline| deadline.max(end))))
     }
 
     /// Adds what another part of the operation took.

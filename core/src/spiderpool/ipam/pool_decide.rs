@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::error::PoolError;
+use crate::api::ObjectKey;
 use crate::spiderpool::ranges::{Cidr, PoolAddresses, RangeError, Shortage};
 use crate::spiderpool::select::Unavailable;
 use crate::spiderpool::{IPPoolStatus, Policy, PoolIPAllocation, PoolIPAllocations, SpiderIPPool};
@@ -21,7 +22,7 @@ pub(super) struct Decision<T> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask<'a> {
     /// `namespace/name` for the record.
-    pub(super) key: &'a str,
+    pub(super) key: &'a ObjectKey,
     pub(super) uid: &'a str,
     pub(super) nic: &'a str,
     pub(super) max_records: u64,
@@ -29,15 +30,19 @@ pub(super) struct Ask<'a> {
     pub(super) avoided: &'a [IpAddr],
     /// Own records that are sure to stay, because the asker made them just now; `None` = all are.
     pub(super) sure: Option<&'a [IpAddr]>,
+    /// The addresses that the pod's endpoint names and keeps, as the API server has it; `None` = that is not known.
+    pub(super) named: Option<&'a [IpAddr]>,
     pub(super) policy: &'a Policy,
 }
 
 /// An address that a pool gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) address: IpNet,
     /// Whether it was recorded for this pod and NIC before.
     pub(super) recorded: bool,
+    /// Own records that make way for it.
+    pub(super) dropped: Vec<IpAddr>,
 }
 
 fn records(pool: &SpiderIPPool) -> Result<PoolIPAllocations, PoolError> {
@@ -64,7 +69,7 @@ fn count_of(records: &PoolIPAllocations) -> Option<i64> {
 /// The record of an address that a pod is to have. Only the hardened form names the NIC (W14).
 fn record(ask: &Ask<'_>) -> PoolIPAllocation {
     let interface = (!ask.policy.one_record_per_pod).then(|| ask.nic.to_owned());
-    PoolIPAllocation { interface, pod: ask.key.to_owned(), pod_uid: ask.uid.to_owned() }
+    PoolIPAllocation { interface, pod: ask.key.as_str().to_owned(), pod_uid: ask.uid.to_owned() }
 }
 
 /// Gives an address: the one that is recorded for this pod and NIC, else the first free one.
@@ -72,6 +77,11 @@ fn record(ask: &Ask<'_>) -> PoolIPAllocation {
 /// An own record on an address that does not work for the pod makes way for a new one in the same write, and so does one that a
 /// late write may take away: the pool has another version then, so that the late write comes to nothing (K070, K075). An own
 /// record that names no NIC, as upstream writes them, is made this NIC's.
+///
+/// What the pod's endpoint names is another NIC's, or was given to this one by an ADD that nobody remembers: it stays as it is.
+///
+/// # Errors
+/// [`PoolError::EndpointUnknown`] before an own record is changed although the endpoint may name it.
 pub(super) fn allocate(
     pool: &SpiderIPPool,
     ask: &Ask<'_>,
@@ -90,6 +100,9 @@ pub(super) fn allocate(
             own = own.or(Some((ip, true)));
         } else if is_of_nic(record) {
             let named = record.interface.is_some();
+            if ask.named.is_some_and(|named| named.contains(&ip)) {
+                continue;
+            }
             if ask.avoided.contains(&ip) || ask.sure.is_some_and(|sure| !sure.contains(&ip)) {
                 bad.push(ip);
             } else if own.is_none_or(|(_, known)| named && !known) {
@@ -97,8 +110,11 @@ pub(super) fn allocate(
             }
         }
     }
+    if !ask.policy.one_record_per_pod && ask.named.is_none() && (!bad.is_empty() || own.is_some_and(|(_, named)| !named)) {
+        return Err(PoolError::EndpointUnknown);
+    }
     if let Some((ip, named)) = own {
-        let given = Given { address: network(ip)?, recorded: true };
+        let address = network(ip)?;
         // Upstream writes back what it found, which changes nothing.
         let write = if ask.policy.one_record_per_pod {
             pool.status.clone()
@@ -110,7 +126,7 @@ pub(super) fn allocate(
             let count = count_of(&records);
             Some(status(pool, records, count))
         };
-        return Ok(Decision { outcome: given, write });
+        return Ok(Decision { outcome: Given { address, recorded: true, dropped: bad }, write });
     }
     let addresses = addresses().map_err(Unavailable::from)?;
     let Some(ip) = addresses.first_free(&records).map_err(Unavailable::from)? else {
@@ -125,7 +141,7 @@ pub(super) fn allocate(
     let address = network(ip)?;
     records.insert(ip, record(ask));
     let count = count_of(&records);
-    Ok(Decision { outcome: Given { address, recorded: false }, write: Some(status(pool, records, count)) })
+    Ok(Decision { outcome: Given { address, recorded: false, dropped: bad }, write: Some(status(pool, records, count)) })
 }
 
 /// Takes away the records of these addresses that are this UID's; how many there were.

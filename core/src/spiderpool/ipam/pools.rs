@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::caches::Caches;
 use super::drawn::Drawn;
 use super::error::PoolError;
-use super::observer::Observer;
+use super::observer::{Cause, Observer};
 use super::op::Op;
 use super::pool_addresses::{Reservations, without};
 use super::pool_decide::{Ask, Decision, Fate, Given, Heir, Heirloom, allocate, release, reown};
@@ -164,11 +164,23 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                     without(known, &reservations, ask.avoided, policy).map(Arc::new)
                 }
             })?;
-            let Given { address, recorded } = decision.outcome;
+            let Given { address, recorded, dropped } = decision.outcome;
+            self.announce_dropped(pool, &ask, &dropped);
             let drawn = Drawn::new(known, pool, ask.nic, clean_gateway, address);
             Ok(Decision { outcome: (drawn, recorded), write: decision.write })
         };
         self.change(pool, Timing::InTime, decide).await
+    }
+
+    /// Says that own records make way for another address in the write that follows.
+    fn announce_dropped(&self, pool: &Arc<str>, ask: &Ask<'_>, dropped: &[IpAddr]) {
+        let (avoided, others): (Vec<IpAddr>, Vec<IpAddr>) = dropped.iter().partition(|ip| ask.avoided.contains(ip));
+        for (cause, ips) in [(Cause::Conflict, avoided), (Cause::Superseded, others)] {
+            if !ips.is_empty() {
+                let what: Vec<_> = ips.into_iter().map(|ip| (pool.clone(), ip)).collect();
+                self.announce(ask.key, ask.uid, cause, &what);
+            }
+        }
     }
 
     /// Takes away the records of `uid` on these addresses. What is not recorded for it is not touched.

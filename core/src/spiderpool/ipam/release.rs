@@ -34,7 +34,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if what.is_empty() {
             return Ok(());
         }
-        self.observe(Step::ReleaseBegun { pod: key, uid, cause, what });
+        self.announce(key, uid, cause, what);
         let pools = by_pool(what.iter().cloned());
         let result = self.release_all(uid, &pools).await;
         self.observe(Step::ReleaseEnded { pod: key, uid, cause, result: result.as_ref().copied() });

@@ -24,13 +24,13 @@ const NOWHERE: &str = "example.com/nowhere";
 
 /// An object that makes pods, or a pod.
 pub(super) enum App {
-    Pod(Pod),
-    StatefulSet(StatefulSet),
-    Deployment(Deployment),
-    ReplicaSet(ReplicaSet),
-    DaemonSet(DaemonSet),
-    Job(Job),
-    VirtualMachine(VirtualMachine),
+    Pod(Box<Pod>),
+    StatefulSet(Box<StatefulSet>),
+    Deployment(Box<Deployment>),
+    ReplicaSet(Box<ReplicaSet>),
+    DaemonSet(Box<DaemonSet>),
+    Job(Box<Job>),
+    VirtualMachine(Box<VirtualMachine>),
 }
 
 /// The object of an application that operation `number` creates.
@@ -46,7 +46,7 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
             let inherited = template.metadata.unwrap_or_default();
             metadata.annotations = inherited.annotations;
             metadata.labels.get_or_insert_default().extend(inherited.labels.unwrap_or_default());
-            App::Pod(Pod { metadata, spec: template.spec, status: None })
+            App::Pod(Box::new(Pod { metadata, spec: template.spec, status: None }))
         }
         AppKind::StatefulSet => {
             let pod_management_policy = apply.parallel.then(|| "Parallel".to_owned());
@@ -58,19 +58,19 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
                 service_name: Some(apply.app.clone()),
                 ..StatefulSetSpec::default()
             };
-            App::StatefulSet(StatefulSet { metadata, spec, status: None })
+            App::StatefulSet(Box::new(StatefulSet { metadata, spec, status: None }))
         }
         AppKind::Deployment => {
             let spec = DeploymentSpec { replicas, selector, template: template(), ..DeploymentSpec::default() };
-            App::Deployment(Deployment { metadata, spec, status: None })
+            App::Deployment(Box::new(Deployment { metadata, spec, status: None }))
         }
         AppKind::ReplicaSet => {
             let spec = ReplicaSetSpec { replicas, selector, template: Some(template()), ..ReplicaSetSpec::default() };
-            App::ReplicaSet(ReplicaSet { metadata, spec, status: None })
+            App::ReplicaSet(Box::new(ReplicaSet { metadata, spec, status: None }))
         }
         AppKind::DaemonSet => {
             let spec = DaemonSetSpec { selector, template: template(), ..DaemonSetSpec::default() };
-            App::DaemonSet(DaemonSet { metadata, spec, status: None })
+            App::DaemonSet(Box::new(DaemonSet { metadata, spec, status: None }))
         }
         AppKind::Job => {
             let spec = JobSpec {
@@ -79,7 +79,7 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
                 template: template(),
                 ..JobSpec::default()
             };
-            App::Job(Job { metadata, spec: Some(spec), status: None })
+            App::Job(Box::new(Job { metadata, spec: Some(spec), status: None }))
         }
         AppKind::VirtualMachine => {
             let annotations = Some(apply.annotations.clone()).filter(|annotations| !annotations.is_empty());
@@ -89,7 +89,7 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
                 ..InstanceTemplate::default()
             };
             let spec = VirtualMachineSpec { running: Some(true), template: Some(template), ..VirtualMachineSpec::default() };
-            App::VirtualMachine(VirtualMachine { metadata, spec, status: None })
+            App::VirtualMachine(Box::new(VirtualMachine { metadata, spec, status: None }))
         }
     }
 }

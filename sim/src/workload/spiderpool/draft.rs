@@ -120,7 +120,7 @@ pub struct SpiderDraft {
     pub default_pools: Choice<u32>,
     /// How many applications there are.
     pub apps: Choice<u32>,
-    /// Of which kind each is.
+    /// Of which kind each is; if there are none, of which kinds those of scripted operations are.
     pub kinds: Choice<AppKind>,
     /// How many pods each has.
     pub replicas: Choice<u32>,
@@ -459,7 +459,7 @@ impl Drawn<'_> {
             }
             PoolChange::Recreate => {
                 self.add(at, OpKind::DeletePool(DeletePool { pool: name }));
-                self.add(back, OpKind::CreatePool(CreatePool { pool }));
+                self.add(back, OpKind::CreatePool(CreatePool { pool: Box::new(pool) }));
             }
             PoolChange::Reserve => {
                 let name = format!("reserved-{number}");
@@ -492,7 +492,9 @@ impl SpiderDraft {
         let families = self.families.draw(draw);
         let (pools, addresses, defaults) = (self.pools.draw(draw), self.addresses.draw(draw), self.default_pools.draw(draw));
         let mut settings = self.settings.clone();
-        let mut set = |name: &str, value: &str| drop(settings.entry(name.to_owned()).or_insert_with(|| value.to_owned()));
+        let mut set = |name: &str, value: &str| {
+            settings.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        };
         set("enableIPv4", if families == Families::Ipv6 { "false" } else { "true" });
         set("enableIPv6", if families == Families::Ipv4 { "false" } else { "true" });
         set(MULTUS, CLUSTER_NETWORK);
@@ -600,7 +602,12 @@ impl Draft for SpiderDraft {
                 }
             }
         } else {
-            for number in 0..self.apps.draw(draw) {
+            let apps = self.apps.draw(draw);
+            if apps == 0 {
+                // Operations that are scripted make applications of the kinds that are named.
+                plan.kinds.extend(self.kinds.written().into_iter().copied());
+            }
+            for number in 0..apps {
                 let kind = drawn.app(draw, number, plan.nodes);
                 plan.kinds.insert(kind);
             }

@@ -75,10 +75,10 @@ impl Observer for Eye {
                 nic: request.nic.clone(),
                 ok: result.is_ok(),
             },
-            Step::ReleaseBegun { pod, uid, cause: why, what } => IpamNote::ReleaseBegun {
+            Step::ReleaseBegun { pod, uid, asked, cause: why, what } => IpamNote::ReleaseBegun {
                 pod: text(pod),
                 uid: uid.into(),
-                asked: "".into(),
+                asked: asked.into(),
                 cause: cause(why),
                 what: what.iter().cloned().collect(),
             },
@@ -144,7 +144,7 @@ fn refused_by_pool(error: &PoolError) -> Refusal {
         PoolError::RetriesExhausted { .. } => Refusal::RetriesExhausted,
         PoolError::OutOfTime => Refusal::OutOfTime,
         PoolError::Replaced(_) => Refusal::DeadPod,
-        PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } => Refusal::Blocked,
+        PoolError::EndpointUnknown | PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } => Refusal::Blocked,
         PoolError::Api(_) | PoolError::Unsettled(_) => Refusal::Api,
     }
 }

@@ -46,8 +46,8 @@ pub use adopt::Adopted;
 pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
 pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
 pub use ops::{
-    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, PoolPlan, Reserve,
-    RollOutApp, ScaleApp, Unreserve,
+    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, MigrateVm, PoolPlan,
+    Reserve, RollOutApp, ScaleApp, Unreserve,
 };
 pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
 pub use trace::TraceRows;
@@ -119,11 +119,12 @@ impl Work for SpiderPlan {
             | OpKind::MigrateVm(_)
             | OpKind::DeletePool(_)
             | OpKind::Unreserve(_)
-            | OpKind::AnnotateNamespace(_) => Ok(()),
+            | OpKind::AnnotateNamespace(_)
+            | OpKind::DeleteNamespace(_) => Ok(()),
             _ => Err(Misfit::of(
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
-                 `edit-pool`, `delete-pool`, `reserve`, `unreserve`, `annotate-namespace`",
+                 `edit-pool`, `delete-pool`, `reserve`, `unreserve`, `annotate-namespace`, `delete-namespace`",
             )),
         }
     }
@@ -187,7 +188,11 @@ impl Work for SpiderPlan {
             cni: Arc::new(cni),
             nodes: nodes.collect(),
         });
-        controller_manager::install(fabric, plan.seed, Set::of(self.controllers_of_kubernetes()).collecting::<SpiderEndpoint>());
+        let mut controllers = self.controllers_of_kubernetes();
+        if plan.op.iter().any(|op| matches!(op.kind, OpKind::DeleteNamespace(_))) {
+            controllers.push(Controller::Namespace);
+        }
+        controller_manager::install(fabric, plan.seed, Set::of(controllers).collecting::<SpiderEndpoint>());
         scheduler::install(fabric, plan.seed);
         for (number, node) in site.nodes.iter().enumerate() {
             let process = node.agent;

@@ -10,7 +10,7 @@ use crate::input::Open;
 use crate::time::Span;
 
 /// The namespace of whatever names none.
-pub const NAMESPACE: &str = "default";
+pub(super) const NAMESPACE: &str = "default";
 
 fn default_namespace() -> String {
     NAMESPACE.to_owned()
@@ -171,7 +171,7 @@ pub struct PoolPlan {
 #[serde(deny_unknown_fields)]
 pub struct CreatePool {
     /// The pool.
-    pub pool: PoolPlan,
+    pub pool: Box<PoolPlan>,
 }
 
 /// Somebody deletes a pool. Its finalizer holds it while it has records.
@@ -221,6 +221,14 @@ pub struct Reserve {
 pub struct Unreserve {
     /// The name of the SpiderReservedIP.
     pub name: String,
+}
+
+/// Somebody deletes a namespace with all that is in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteNamespace {
+    /// Its name.
+    pub namespace: String,
 }
 
 /// Somebody changes the annotations of a namespace.

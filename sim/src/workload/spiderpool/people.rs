@@ -71,6 +71,7 @@ fn subject(op: &OpKind) -> Option<String> {
         OpKind::Reserve(op) => Some(format!("reserved {}", op.name)),
         OpKind::Unreserve(op) => Some(format!("reserved {}", op.name)),
         OpKind::AnnotateNamespace(op) => Some(format!("namespace {}", op.namespace)),
+        OpKind::DeleteNamespace(op) => Some(format!("namespace {}", op.namespace)),
         _ => None,
     }
 }
@@ -88,13 +89,13 @@ impl People {
     async fn ask(&self, number: usize, op: &OpKind) -> Result<(), ApiError> {
         match op {
             OpKind::ApplyApp(apply) => match object(&self.site.plan, apply, number) {
-                App::Pod(object) => self.create(object, number).await,
-                App::StatefulSet(object) => self.create(object, number).await,
-                App::Deployment(object) => self.create(object, number).await,
-                App::ReplicaSet(object) => self.create(object, number).await,
-                App::DaemonSet(object) => self.create(object, number).await,
-                App::Job(object) => self.create(object, number).await,
-                App::VirtualMachine(object) => self.create(object, number).await,
+                App::Pod(object) => self.create(*object, number).await,
+                App::StatefulSet(object) => self.create(*object, number).await,
+                App::Deployment(object) => self.create(*object, number).await,
+                App::ReplicaSet(object) => self.create(*object, number).await,
+                App::DaemonSet(object) => self.create(*object, number).await,
+                App::Job(object) => self.create(*object, number).await,
+                App::VirtualMachine(object) => self.create(*object, number).await,
             },
             OpKind::ScaleApp(op) => self.patch_app(&op.namespace, &op.app, json!({"spec": {"replicas": op.replicas}})).await,
             OpKind::RollOutApp(op) => {
@@ -120,6 +121,9 @@ impl People {
             OpKind::Reserve(op) => self.create(reserved_object(op), number).await,
             OpKind::Unreserve(op) => {
                 gone(self.client.delete::<SpiderReservedIP>(&ObjectKey::cluster(&op.name), DeleteOptions::default()).await)
+            }
+            OpKind::DeleteNamespace(op) => {
+                gone(self.client.delete::<Namespace>(&ObjectKey::cluster(&op.namespace), DeleteOptions::default()).await)
             }
             OpKind::AnnotateNamespace(op) => {
                 let value = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };

@@ -26,15 +26,15 @@ struct Row {
 
 /// A pod of a run.
 pub(super) struct TracePod {
-    pub name: String,
-    pub created: Duration,
-    pub deleted: Option<Duration>,
+    pub(super) name: String,
+    pub(super) created: Duration,
+    pub(super) deleted: Option<Duration>,
     scheduled: bool,
 }
 
 impl TracePod {
     /// Its creation.
-    pub fn apply(&self) -> ApplyApp {
+    pub(super) fn apply(&self) -> ApplyApp {
         ApplyApp {
             app: self.name.clone(),
             namespace: NAMESPACE.to_owned(),

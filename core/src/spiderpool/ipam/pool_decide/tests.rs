@@ -11,6 +11,7 @@ use crate::spiderpool::IPPoolSpec;
 use crate::spiderpool::ranges::IpSet;
 
 const KEY: &str = "ns/a";
+const EVERY: std::ops::RangeInclusive<u8> = 1..=SIZE;
 const SIZE: u8 = 6;
 
 fn ip(last: u8) -> IpAddr {
@@ -65,27 +66,40 @@ fn records() -> impl Strategy<Value = Plain> {
 
 proptest! {
     #[test]
-    fn an_address_is_own_or_free(records in records(), avoided in prop::collection::vec(1..=SIZE, 0..3), max in 1u64..8, fences: bool) {
+    fn an_address_is_own_or_free(
+        records in records(),
+        avoided in prop::collection::vec(EVERY, 0..3),
+        named in prop::option::of(prop::collection::vec(EVERY, 0..3)),
+        max in 1u64..8,
+        fences: bool,
+    ) {
         let pool = pool(&records);
         let policy = Policy::hardened();
         let avoided: Vec<IpAddr> = avoided.into_iter().map(ip).collect();
         let sure = fences.then_some(&[][..]);
-        let ask = Ask { key: KEY, uid: "u1", nic: "eth0", max_records: max, avoided: &avoided, sure, policy: &policy };
+        let key = ObjectKey::namespaced("ns", "a");
+        let named: Option<Vec<IpAddr>> = named.map(|named| named.into_iter().map(ip).collect());
+        let ask = Ask { key: &key, uid: "u1", nic: "eth0", max_records: max, avoided: &avoided, sure, named: named.as_deref(), policy: &policy };
         let is_own = |of: &(String, String, Option<String>)| of.1 == "u1" && of.2.as_deref().is_none_or(|nic| nic == "eth0");
-        let own: Vec<u8> = records.iter().filter(|(_, of)| is_own(of)).map(|(last, _)| *last).collect();
+        // What the endpoint names is as good as somebody else's.
+        let is_named = |last: u8| named.as_ref().is_some_and(|named| named.contains(&ip(last)));
+        let own: Vec<u8> = records.iter().filter(|(last, of)| is_own(of) && !is_named(**last)).map(|(last, _)| *last).collect();
         let mine: Vec<u8> = own.iter().copied().filter(|last| !fences && !avoided.contains(&ip(*last))).collect();
         match allocate(&pool, &ask, || addresses(&pool, &avoided)) {
             Ok(decision) => {
                 let IpAddr::V4(given) = decision.outcome.address.addr() else { unreachable!("an IPv4 pool") };
                 let given = given.octets()[3];
                 let now = after(&pool, decision.write.as_ref());
-                let named = (KEY.to_owned(), "u1".to_owned(), Some("eth0".to_owned()));
-                prop_assert_eq!(now.get(&given), if decision.write.is_some() { Some(&named) } else { records.get(&given) });
+                let own = (KEY.to_owned(), "u1".to_owned(), Some("eth0".to_owned()));
+                prop_assert_eq!(now.get(&given), if decision.write.is_some() { Some(&own) } else { records.get(&given) });
                 prop_assert_eq!(decision.outcome.recorded, mine.contains(&given));
                 prop_assert!(!mine.is_empty() || !records.contains_key(&given));
                 prop_assert!(!avoided.contains(&ip(given)));
+                let gone: Vec<IpAddr> = records.keys().filter(|last| !now.contains_key(last)).map(|last| ip(*last)).collect();
+                prop_assert_eq!(decision.outcome.dropped, gone.clone());
+                prop_assert!(named.is_some() || (gone.is_empty() && now.iter().all(|(last, of)| records.get(last).is_none_or(|was| was == of))));
                 // Nobody else's record is touched, and no own one that works is lost.
-                for (last, of) in records.iter().filter(|(last, of)| !is_own(of) || (mine.contains(last) && **last != given)) {
+                for (last, of) in records.iter().filter(|(last, of)| !is_own(of) || is_named(**last) || (mine.contains(last) && **last != given)) {
                     prop_assert_eq!(now.get(last), Some(of));
                 }
             }
@@ -93,6 +107,10 @@ proptest! {
                 prop_assert!(mine.is_empty());
                 let free = (1..=SIZE).any(|last| !records.contains_key(&last) && !avoided.contains(&ip(last)));
                 prop_assert!(!free || (records.len() - own.len()) as u64 >= max.saturating_sub(own.len() as u64));
+            }
+            Err(PoolError::EndpointUnknown) => {
+                let changes = |last: &u8| !mine.contains(last) || records[last].2.is_none();
+                prop_assert!(named.is_none() && own.iter().any(changes));
             }
             Err(error) => prop_assert!(false, "{error}"),
         }

@@ -16,6 +16,8 @@ pub(super) struct Ready {
     pub file: String,
     pub scenario: Scenario,
     pub stage: Stage,
+    /// Whether it runs on the user's own cluster, which need not hold what its claims are about.
+    pub brought: bool,
 }
 
 /// Reads the scenarios of a `run`, with its flags applied.
@@ -34,7 +36,7 @@ pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
                 }
                 change_deviations(&mut scenario, args.profile, &deviations, &without);
                 let stage = move_in(&mut scenario)?;
-                Ok(Ready { file: file.display().to_string(), scenario, stage })
+                Ok(Ready { file: file.display().to_string(), scenario, stage, brought: !args.manifests.is_empty() })
             });
             each.collect::<Result<Vec<Ready>, Problems>>()
         });

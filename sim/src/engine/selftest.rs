@@ -128,7 +128,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, Scenario)>, Problems> {
 
 fn ready(file: &str, mut scenario: Scenario) -> Result<Ready, Problems> {
     let stage = load::move_in(&mut scenario)?;
-    Ok(Ready { file: file.to_owned(), scenario, stage })
+    Ok(Ready { file: file.to_owned(), scenario, stage, brought: false })
 }
 
 /// Where each deviation is tried.

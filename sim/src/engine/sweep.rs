@@ -112,6 +112,7 @@ fn every_crash_point(
         file: ready.file.clone(),
         stage: Stage { registry: ready.stage.registry.clone(), objects: ready.stage.objects.clone() },
         scenario,
+        brought: ready.brought,
     };
     result.sometimes.clear();
     let (mut result, plans) = crash_points::sweep(&ready, result, range, jobs, until, progress);
@@ -211,6 +212,9 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Opt
     let wish = Wish { calls: rows.is_some(), ..Wish::default() };
     let outcome = run_seed(&plan, &ready.stage, wish);
     record_of(&plan, seed, outcome, |record| {
+        // A claim about what the user's cluster does not hold makes no sweep vacuous.
+        let judged: Vec<(&str, bool)> = record.judged.iter().map(|&(claim, judged)| (claim, judged || ready.brought)).collect();
+        let record = SeedRecord { judged: &judged, ..record };
         let violated = record.violations.iter().any(|violation| violation.excuse.is_none()) || !record.problems.is_empty();
         if let Some(rows) = rows.as_mut().filter(|_| record.problems.is_empty()) {
             let workload = serde_json::to_string(&plan.workload).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A S9: a record goes for the sake of its own pod.
 
-use super::view::{Place, Pod, Seen, View};
+use super::view::{Answer, Place, Pod, Seen, View};
 use super::{Findings, IpamClaim, violated};
 use crate::rt::ProcessId;
 use crate::workload::spiderpool::{Cause, IpamNote};
@@ -75,15 +75,22 @@ fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<s
         Cause::RollBack => answered.next().map(|_| "an earlier request was answered with one of them"),
         Cause::PoolChange => {
             let pod = view.pods.get(uid)?;
-            let successor = view.pods.named(&pod.key).map_or(pod, |(_, successor)| successor);
+            let may_have_changed = |answer: &Answer| match &pod.place {
+                // Each pod of a VM has a name of its own.
+                Some(place @ Place::Vm(_)) => {
+                    let mut of_vm = view.pods.present().filter(|(_, other)| other.place.as_ref() == Some(place));
+                    of_vm.any(|(_, other)| view.may_have_changed(answer, other))
+                }
+                _ => view.may_have_changed(answer, view.pods.named(&pod.key).map_or(pod, |(_, successor)| successor)),
+            };
             let mut answered = answered.peekable();
             answered.peek()?;
-            answered.all(|answer| !view.may_have_changed(answer, successor)).then_some("nothing changed since they were given")
+            answered.all(|answer| !may_have_changed(answer)).then_some("nothing changed since they were given")
         }
     }
 }
 
-fn is_migration(view: &View, one: &str, other: &str) -> bool {
+pub(super) fn is_migration(view: &View, one: &str, other: &str) -> bool {
     let vm = |uid: &str| view.pods.get(uid).and_then(|pod| pod.place.as_ref()).filter(|place| matches!(place, Place::Vm(_)));
     vm(one).is_some_and(|place| vm(other) == Some(place))
 }
@@ -180,6 +187,29 @@ mod tests {
             stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
             assert_eq!(stage.excuses(), []);
         });
+    }
+
+    #[test]
+    fn what_changed_for_a_vm_is_asked_of_its_next_pod_whatever_its_name() {
+        for moved in [false, true] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.change_pool(stage.person, "p", |pool| pool.spec.node_name = Some(vec!["node-0".to_owned()]));
+                stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
+                stage.vm_pod("ns/virt-1", "a", "vm");
+                stage.add("ns/virt-1", "a", FIRST);
+                stage.pod_gone("ns/virt-1");
+                stage.vm_pod("ns/virt-2", "b", "vm");
+                if moved {
+                    let key = ipam_core::ObjectKey::namespaced("ns", "virt-2");
+                    stage.change::<k8s_openapi::api::core::v1::Pod>(stage.kubelet, &key, |pod| {
+                        pod.spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
+                    });
+                }
+                stage.release("ns/vm", "a", Cause::PoolChange, WHAT);
+                assert_eq!(stage.excuses().is_empty(), moved);
+            });
+        }
     }
 
     #[test]

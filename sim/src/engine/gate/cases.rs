@@ -214,5 +214,5 @@ fn about(file: &Path, plan: &Plan) -> Result<(String, ScenarioResult, Stage), Cl
 /// The same cluster with another scenario.
 fn changed(ready: &Ready, scenario: Scenario) -> Ready {
     let stage = Stage { registry: Arc::clone(&ready.stage.registry), objects: ready.stage.objects.clone() };
-    Ready { file: ready.file.clone(), scenario, stage }
+    Ready { file: ready.file.clone(), scenario, stage, brought: ready.brought }
 }

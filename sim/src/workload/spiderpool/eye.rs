@@ -129,9 +129,9 @@ fn refused(error: &IpamError) -> Refusal {
         IpamError::Pool { error, .. } => refused_by_pool(error),
         IpamError::Endpoint { .. } | IpamError::Reading { .. } => Refusal::Api,
         IpamError::OutOfTime => Refusal::OutOfTime,
+        IpamError::TerminatingEndpoint(_) => Refusal::Predecessor,
         IpamError::MissingEndpoint(_)
         | IpamError::EndpointOfAnother { .. }
-        | IpamError::TerminatingEndpoint(_)
         | IpamError::StaleEndpoint(_)
         | IpamError::ForbiddenStateless
         | IpamError::ForbiddenStateful

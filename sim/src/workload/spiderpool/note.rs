@@ -248,6 +248,8 @@ pub enum Refusal {
     Blocked,
     /// A request to the API server failed.
     Api,
+    /// Its predecessor's endpoint is being deleted while addresses are recorded for that one.
+    Predecessor,
 }
 
 impl IpamNote {
@@ -391,6 +393,7 @@ impl fmt::Display for Refusal {
             Refusal::OutOfTime => "the time was up",
             Refusal::Blocked => "an object is broken or in the way",
             Refusal::Api => "a request to the API server failed",
+            Refusal::Predecessor => "what its predecessor has is not released",
         })
     }
 }

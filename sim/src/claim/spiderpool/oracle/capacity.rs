@@ -31,10 +31,13 @@ impl Asked<'_> {
         if !full && has_plenty(spec, records, version, reserved) {
             return None;
         }
-        let set = |texts: &Option<Vec<String>>| -> Option<IpSet> {
-            texts.iter().flatten().map(|text| parse_range(text, version, &Policy::hardened()).ok()).collect()
+        let read = |texts: &'_ Option<Vec<String>>| {
+            let read = |text: &String| parse_range(text, version, &Policy::hardened());
+            texts.iter().flatten().map(read).collect::<Vec<_>>()
         };
-        let (all, excluded) = (set(&spec.ips)?, set(&spec.exclude_ips)?);
+        // An entry of `ips` that is no range holds nothing; of one that is to exclude something nobody knows what (D §1.2).
+        let all: IpSet = read(&spec.ips).into_iter().flatten().collect();
+        let excluded: IpSet = read(&spec.exclude_ips).into_iter().collect::<Result<_, _>>().ok()?;
         let included = all.difference(&excluded);
         let usable = included.difference(reserved);
         let spelled = |text: String| parse_range(&text, version, &Policy::hardened()).ok();

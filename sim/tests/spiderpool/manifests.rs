@@ -1,0 +1,127 @@
+//! `run --manifests`: the user's own cluster under the faults of a scenario.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use ipam_reports::{ReplayReport, RunReport};
+use ipam_sim::plan::{Plan, WorkloadPlan};
+use ipam_sim::workload::spiderpool::SpiderPlan;
+
+use super::{ipam_sim, scenarios, scratch};
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// `run SCENARIO --manifests PATH`, as JSON.
+fn swept(scenario: &str, manifests: &Path, more: &[&str]) -> RunReport {
+    let (file, manifests) = (text(&scenarios().join(scenario)), text(manifests));
+    let args = ["run", &file, "--manifests", &manifests, "--format", "json"];
+    let (code, out, err) = ipam_sim(&[&args[..], more].concat());
+    assert!(!out.is_empty(), "{code}: {err}");
+    RunReport::from_json(&out).unwrap()
+}
+
+/// The names of the pools of a cluster, and those that were given from in it.
+fn pools(dump: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
+    let (mut all, mut used) = (BTreeSet::new(), BTreeSet::new());
+    for object in dump.split("---\n").filter(|object| object.contains("\nkind: SpiderIPPool\n")) {
+        let name = object.lines().find_map(|line| line.strip_prefix("  name: ")).unwrap();
+        all.insert(name);
+        if object.contains("podUid") {
+            used.insert(name);
+        }
+    }
+    (all, used)
+}
+
+fn spider(plan: &Plan) -> &SpiderPlan {
+    let WorkloadPlan::Spiderpool(spider) = &plan.workload else { panic!("another workload") };
+    spider
+}
+
+/// A cluster as its owner may have written it: no Node, no Namespace, a pool without what webhooks add.
+const MINE: &str = "
+apiVersion: v1
+kind: List
+items:
+- apiVersion: spiderpool.spidernet.io/v2beta1
+  kind: SpiderIPPool
+  metadata: {name: mine}
+  spec: {subnet: 10.9.0.0/24, ips: [10.9.0.20-10.9.0.60], default: true}
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {name: db, namespace: shop}
+  spec:
+    replicas: 3
+    serviceName: db
+    selector: {matchLabels: {app: db}}
+    template:
+      metadata: {labels: {app: db}}
+      spec: {containers: [{name: db}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: runs, namespace: shop, uid: 0d7b9a51-6d24-4a5a-9d4c-8a4a5a3d8e01}
+  spec: {nodeName: worker-7, containers: [{name: main}]}
+  status: {phase: Running, podIP: 10.9.0.33, podIPs: [{ip: 10.9.0.33}]}
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: spiderpool-conf, namespace: kube-system}
+  data:
+    conf.yml: |
+      enableIPv4: true
+      enableStatefulSet: false
+      enableIPv6: false
+";
+
+#[test]
+fn the_cluster_of_the_manifests_takes_the_place_of_a_generated_one_and_digests_agree() {
+    let manifests = scenarios().join("manifests");
+    let one = swept("smoke/spiderpool-calm.toml", &manifests, &["--seeds", "4", "--jobs", "1"]);
+    let two = swept("smoke/spiderpool-calm.toml", &manifests, &["--seeds", "4", "--jobs", "2"]);
+    let generated = swept_without(&["--seeds", "4"]);
+    let digest = |report: &RunReport| report.scenarios[0].digest;
+    assert_eq!((one.exit_code, digest(&one)), (0, digest(&two)));
+    assert_ne!(digest(&one), digest(&generated));
+    assert!(one.scenarios[0].allocations.succeeded > 0);
+}
+
+fn swept_without(more: &[&str]) -> RunReport {
+    let file = text(&scenarios().join("smoke/spiderpool-calm.toml"));
+    let (_, out, err) = ipam_sim(&[&["run", &file, "--format", "json"][..], more].concat());
+    assert!(err.is_empty() || !out.is_empty(), "{err}");
+    RunReport::from_json(&out).unwrap()
+}
+
+#[test]
+fn what_manifests_do_not_hold_is_there_and_their_settings_count() {
+    let folder = scratch("mine");
+    let file = folder.join("mine.yaml");
+    fs::write(&file, MINE).unwrap();
+    // Only plans of failures are written, so this asks for more than anybody can keep.
+    let out = text(&folder.join("out"));
+    let at_once = "check.eventually=[{claim=\"pods-get-addresses\",within=\"1ms\"}]";
+    let more = ["--seeds", "1", "--set", "phases.safety=1s", "--set", at_once, "--out", &out];
+    let report = swept("smoke/spiderpool-calm.toml", &file, &more);
+    let failure = report.scenarios[0].failures.first().expect("three pods of a StatefulSet do not start within a second");
+    let plan_file = failure.plan.clone().expect("the plan of a failure is written");
+    let plan = Plan::read(Path::new(&plan_file)).unwrap_or_else(|problems| panic!("{problems}"));
+    let spider = spider(&plan);
+    assert_eq!((spider.nodes, spider.node_names.as_slice()), (1, ["worker-7".to_owned()].as_slice()));
+    assert_eq!(spider.settings["enableStatefulSet"], "false");
+    assert!(spider.namespaces.contains_key("shop") && spider.pools.is_empty());
+    // The plan is replayed, shrunk, and its end is a cluster again.
+    let dump = folder.join("dump.yaml");
+    let (code, out, err) = ipam_sim(&["replay", &plan_file, "--dump", &text(&dump), "--format", "json"]);
+    assert_eq!(code, 3, "{err}");
+    assert_eq!(ReplayReport::from_json(&out).unwrap().digest, plan.recorded.as_ref().unwrap().digest);
+    let dumped = fs::read_to_string(&dump).unwrap();
+    let (all, used) = pools(&dumped);
+    assert_eq!((all, used), (BTreeSet::from(["mine"]), BTreeSet::from(["mine"])));
+    assert!(dumped.contains("podIP: \"10.9.0.2"), "{dumped}");
+    let (code, _, err) = ipam_sim(&["shrink", &plan_file, "--out", &text(&folder.join("small.toml"))]);
+    assert_eq!(code, 3, "{err}");
+    let again = swept("smoke/spiderpool-calm.toml", &dump, &["--seeds", "2", "--out", &text(&folder.join("again"))]);
+    assert_eq!((again.exit_code, &again.scenarios[0].failures[..]), (0, &[][..]));
+}

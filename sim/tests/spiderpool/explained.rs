@@ -92,7 +92,7 @@ fn explain_gives_the_address_that_the_run_gives() {
     let clusters = WISHES.map(|wishes| scenario("explained", &CLUSTERS.replace("WISHES", wishes)));
     let folder = scratch("explained");
     let (mut given, mut refused, mut tiers) = (0, 0, BTreeSet::new());
-    for seed in 0..90_u64 {
+    for seed in 0..60_u64 {
         let plan = clusters[seed as usize % WISHES.len()].draw(seed);
         let WorkloadPlan::Spiderpool(spider) = &plan.workload else { panic!("another workload") };
         let outcome = run(&plan, &Stage::new(Vec::new()), Wish { recording: true, ..Wish::default() });

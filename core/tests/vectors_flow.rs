@@ -206,7 +206,7 @@ fn vectors_flow_hardened_keeps_its_promises_and_upstream_breaks_each() {
 
 /// Why answers of the hardened form differ from the recorded ones: the deviation that is absent, in how many sequences at least that
 /// shows, and what happens instead. Deviations that are not here need faults, lag or load, of which the sequences have none.
-const SHOWN: [(&str, usize, &str); 27] = [
+const SHOWN: [(&str, usize, &str); 28] = [
     ("upstream-ranges", 25, "addresses are tried from the lowest up, whatever the order of the ranges (A §14.6)"),
     ("one-record-per-pod", 8, "a record names its NIC, and two NICs get two addresses (W14)"),
     ("wildcard-duplicates-fail", 5, "a NIC without any candidate is an error, not an answer without an address"),
@@ -233,6 +233,7 @@ const SHOWN: [(&str, usize, &str); 27] = [
     ("unrecorded-answer", 3, "the records are looked at before an endpoint answers"),
     ("stateful-conflict-released", 12, "a batch release asks the settings (521, 522)"),
     ("static-by-kind-only", 6, "an endpoint that goes with its pod is not static, whatever its owner's kind is called (W31)"),
+    ("first-del-releases-all", 4, "the DEL of a further NIC releases what that NIC has"),
     ("missing-pool-keeps-endpoint", 3, "what a missing pool held is released (W16)"),
 ];
 

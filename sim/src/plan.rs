@@ -23,7 +23,7 @@ use crate::workload::byom::pods::{BreakVm, DeletePod, EditState, PodsPlan, RollO
 use crate::workload::counter::CounterPlan;
 use crate::workload::spiderpool::{
     AnnotateNamespace, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, MigrateVm, Reserve, RollOutApp,
-    ScaleApp, SpiderPlan, Unreserve,
+    ScaleApp, SetSettings, SpiderPlan, Unreserve,
 };
 use crate::workload::{Misfit, Work};
 
@@ -244,6 +244,8 @@ kinds! {
         "unreserve" => Unreserve(Unreserve),
         /// Changes the annotations of a namespace.
         "annotate-namespace" => AnnotateNamespace(AnnotateNamespace),
+        /// Changes settings of Spiderpool, and restarts its agents.
+        "set-settings" => SetSettings(SetSettings),
         /// Deletes a namespace with all that is in it.
         "delete-namespace" => DeleteNamespace(DeleteNamespace),
     }

@@ -30,11 +30,17 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key of a namespaced object.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
-        let mut path = String::with_capacity(namespace.len() + 1 + name.len());
-        path.push_str(namespace);
-        path.push('/');
-        path.push_str(name);
-        Self { path: path.into() }
+        // Keys are made with every event: most fit onto the stack, and need no second allocation.
+        let (slash, end) = (namespace.len(), namespace.len() + 1 + name.len());
+        let mut buffer = [b'/'; 96];
+        if let Some(path) = buffer.get_mut(..end) {
+            path[..slash].copy_from_slice(namespace.as_bytes());
+            path[slash + 1..].copy_from_slice(name.as_bytes());
+            if let Ok(path) = std::str::from_utf8(path) {
+                return Self { path: path.into() };
+            }
+        }
+        Self { path: [namespace, "/", name].concat().into() }
     }
 
     /// The key of a cluster-scoped object.

@@ -57,6 +57,11 @@ pub struct Policy {
     /// `mark-before-uid-check`: a DEL for a static pod that is no longer valid deletes the endpoint before it compares the UID (A W10,
     /// §14.27).
     pub mark_before_uid_check: bool,
+    /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all, though the others still answer on theirs (A §7.1).
+    pub first_del_releases_all: bool,
+    /// `migration-ends-with-one-del`: the DEL of one pod of a VM that is gone releases the address though another pod of it answers still
+    /// (A §6.5, §7.1).
+    pub migration_ends_with_one_del: bool,
     /// `finalizer-left-behind`: an endpoint whose records are gone may keep its finalizer for ever: the write that removes it is tried
     /// once (A W26).
     pub finalizer_left_behind: bool,
@@ -154,6 +159,8 @@ impl Policy {
         "reads-once" true reads_once;
         "random-clean-gateway" true random_clean_gateway;
         "missing-pool-keeps-endpoint" true missing_pool_keeps_endpoint;
+        "first-del-releases-all" true first_del_releases_all;
+        "migration-ends-with-one-del" true migration_ends_with_one_del;
     };
 
     /// The documented behaviour, made safe.

@@ -350,6 +350,37 @@ promises! {
         scene.del("db-0", "u", "eth0").unwrap();
         scene.of("u").is_empty()
     };
+    an_address_stays_recorded_until_the_del_of_its_own_nic, "first-del-releases-all", |scene| {
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
+        scene.add("a", "u", "eth0").unwrap();
+        scene.terminate("a");
+        scene.del("a", "u", "net1").unwrap();
+        let kept = scene.of("u") == ["10.0.0.1"];
+        scene.del("a", "u", "eth0").unwrap();
+        assert_eq!(scene.records(), []);
+        kept
+    };
+    a_deleted_vm_keeps_its_address_while_a_pod_of_it_runs, "migration-ends-with-one-del", |scene| {
+        scene.vm_pod("virt-1", "a", "vm");
+        scene.vm_pod("virt-2", "b", "vm");
+        scene.add("virt-1", "a", "eth0").unwrap();
+        scene.add("virt-2", "b", "eth0").unwrap();
+        let vmi = |active: serde_json::Value| {
+            scene.world.put(json!({
+                "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+                "metadata": {"name": "vm", "namespace": "ns", "uid": "vm", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["f"]},
+                "spec": {}, "status": {"activePods": active},
+            }));
+        };
+        vmi(json!({"a": "n", "b": "m"}));
+        scene.terminate("virt-2");
+        scene.del("virt-2", "b", "eth0").unwrap();
+        let kept = scene.of("b") == ["10.0.0.1"];
+        vmi(json!({"b": "m"}));
+        scene.del("virt-2", "b", "eth0").unwrap();
+        assert_eq!(scene.records(), []);
+        kept
+    };
     requests_about_one_pod_take_turns, "pod-operations-overlap", |scene| {
         scene.pod("a", "u", Owner::Nobody, ONE);
         let mut hung = false;

@@ -161,6 +161,7 @@ fn a_del_that_was_struck_is_made_good_by_the_next() {
             |scene| scene.try_del("db-2", "u", "eth0").is_some(),
             |scene, _| {
                 scene.del("db-2", "u", "net1").unwrap();
+                scene.del("db-2", "u", "eth0").unwrap();
                 scene.world.deliver();
                 assert_eq!((scene.of("u").len(), scene.of("x").len()), (0, 4));
                 let endpoint = scene.endpoint("db-2");

@@ -106,6 +106,13 @@ impl Scene {
         }));
     }
 
+    /// Creates a pod of a VM that draws from `p4`.
+    pub(crate) fn vm_pod(&self, name: &str, uid: &str, vm: &str) {
+        self.pod(name, uid, Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
+        let owner = json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": vm, "uid": vm, "controller": true});
+        self.change("Pod", name, |pod| pod["metadata"]["ownerReferences"] = json!([owner]));
+    }
+
     pub(crate) fn terminate(&self, name: &str) {
         self.world.change("Pod", &ObjectKey::namespaced("ns", name), |pod| {
             pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");

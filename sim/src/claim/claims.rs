@@ -58,6 +58,8 @@ impl Watching {
 pub struct Claims {
     watching: Vec<Watching>,
     interest: Interest,
+    /// Those that look at events themselves, by their place in `watching`: most events mean nothing to the others.
+    of_events: Vec<usize>,
     pub(super) findings: Findings,
     /// What the claims about a pool know of it, if there are such.
     pool: Option<Box<pool::View>>,
@@ -142,6 +144,9 @@ impl Claims {
             // For the reasons.
             self.interest = self.interest.and(Interest::ANSWER);
         }
+        if let Judge::Events(_) = watching.judge {
+            self.of_events.push(self.watching.len());
+        }
         self.watching.push(watching);
         self.findings.held.push(false);
         self.findings.judged.push(false);
@@ -162,6 +167,18 @@ impl Claims {
         }
         let pool = self.pool.as_deref_mut().and_then(|view| view.see(event).map(|seen| (seen, &*view)));
         let ipam = self.ipam.as_deref_mut().and_then(|view| view.see(event));
+        if pool.is_none() && ipam.is_none() {
+            for &index in &self.of_events {
+                let watching = &mut self.watching[index];
+                if let Judge::Events(claim) = &mut watching.judge
+                    && watching.interest.meets(kind)
+                {
+                    self.findings.current = index;
+                    claim.observe(event, &mut self.findings);
+                }
+            }
+            return;
+        }
         for (index, watching) in self.watching.iter_mut().enumerate() {
             self.findings.current = index;
             match (&mut watching.judge, &pool, ipam.as_ref().zip(self.ipam.as_deref())) {

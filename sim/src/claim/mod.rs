@@ -380,6 +380,13 @@ pub const ALL: &[ClaimDef] = &[
         make: Ipam(|| Box::new(spiderpool::AsTheRulesSay)),
     },
     ClaimDef {
+        name: "reused-addresses-are-permitted",
+        kind: Kind::Always,
+        about: "a pod is given its predecessor's address only if the rules would still give it that one",
+        reference: Some("A S7"),
+        make: Ipam(|| Box::new(spiderpool::Permitted::default())),
+    },
+    ClaimDef {
         name: "better-pools-come-first",
         kind: Kind::Always,
         about: "pools are ranked as the rules say, and nothing is taken from one while a better one has not failed",
@@ -440,7 +447,7 @@ pub const ALL: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "a DEL releases addresses of the UID that it names and of no other",
         reference: Some("A S17"),
-        make: Ipam(|| Box::new(spiderpool::OwnAddressesOnly)),
+        make: Ipam(|| Box::new(spiderpool::OwnAddressesOnly::default())),
     },
     ClaimDef {
         name: "dead-pods-get-no-address",
@@ -448,6 +455,13 @@ pub const ALL: &[ClaimDef] = &[
         about: "no agent records an address for a pod that it had been shown to be dead before it was asked",
         reference: Some("A S18"),
         make: Ipam(|| Box::new(spiderpool::OnlyTheLiving)),
+    },
+    ClaimDef {
+        name: "late-requests-get-nothing",
+        kind: Kind::Always,
+        about: "no request is answered with new addresses more than 40 s after its caller gave up",
+        reference: Some("A W22"),
+        make: Ipam(|| Box::new(spiderpool::TooLate)),
     },
     ClaimDef {
         name: "pods-get-addresses",
@@ -476,6 +490,13 @@ pub const ALL: &[ClaimDef] = &[
         about: "no request waits for its pools for more than 30 s",
         reference: Some("A L7"),
         make: Ipam(|| Box::new(spiderpool::EverybodysTurn)),
+    },
+    ClaimDef {
+        name: "endpoints-of-gone-pods-disappear",
+        kind: Kind::Eventually,
+        about: "no endpoint is left of a pod that is gone and was released, unless it waits for the next pod of its place",
+        reference: Some("A L8"),
+        make: Ipam(|| Box::new(spiderpool::EndpointsGo::default())),
     },
     ClaimDef {
         name: "an-address-changes-hands",

@@ -346,9 +346,29 @@ fn json_size(value: &serde_json::Value) -> usize {
 
 /// Applies a patch to the current object (K §2.9). The result is then treated like the body of an update: it names the
 /// current version unless the patch itself names another.
+/// Applies a merge patch of metadata alone, which most are, without converting the rest of the object. `None` = it is another
+/// patch, or its result is no metadata.
+fn patch_metadata(patch: &Patch, current: &Obj) -> Option<Obj> {
+    if patch.kind == PatchKind::Json {
+        return None;
+    }
+    let body = patch.body.as_object().filter(|body| body.len() == 1)?;
+    let change = body.get("metadata").filter(|change| change.is_object())?;
+    let mut value = serde_json::to_value(current.meta()).ok()?;
+    json_patch::merge(&mut value, change);
+    let meta: ObjectMeta = serde_json::from_value(value).ok()?;
+    let mut patched = current.deep_copy();
+    *make_mut(&mut patched).meta_mut() = meta;
+    Some(patched)
+}
+
 pub(super) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current: &Obj) -> Answer<Obj> {
     /// More operations than this are 413.
     const OPERATIONS_MAX: usize = 10_000;
+    if let Some(patched) = patch_metadata(patch, current) {
+        check_key(key, patched.meta())?;
+        return Ok(patched);
+    }
     let mut value = current.to_value();
     if patch.kind == PatchKind::Json {
         let operations: json_patch::Patch =

@@ -260,6 +260,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             && self.compares(&known)
         {
             inheritance = self.compare_when_settled(&known).await?;
+            if !inheritance.given_up.is_empty() && self.serves_a_running_vm(&known).await? {
+                inheritance = Inheritance::default();
+            }
             if !inheritance.given_up.is_empty() && policy.partial_pool_change_recreates {
                 let left = self.release_outdated(known, &inheritance.given_up).await?;
                 inheritance = Inheritance::default();

@@ -32,7 +32,7 @@ use crate::client::Client;
 use crate::env::Env;
 use crate::kubevirt::{VirtualMachine, VirtualMachineInstance};
 use crate::spiderpool::SpiderEndpoint;
-use crate::spiderpool::select::{TopController, is_alive};
+use crate::spiderpool::select::{FIRST_NIC, TopController, is_alive};
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Runs a DEL.
@@ -101,6 +101,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             if !decided && self.keeps(keeper, &key).await? {
                 return Ok(DelOutcome::StillValid);
             }
+            // What is left when the last of them is gone is for reclaim: its DEL does not know this pod's UID.
+            if keeper == Keeper::Vm && !policy.migration_ends_with_one_del && self.runs_elsewhere(&key, uid).await? {
+                return Ok(DelOutcome::StillValid);
+            }
             if !is_terminating(&endpoint) {
                 match self.mark_surely(&endpoint).await.map_err(failed)? {
                     Some(marked) => endpoint = marked,
@@ -118,6 +122,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             return Ok(DelOutcome::NotOurs);
         }
         // D9 and D10.
+        if !policy.first_del_releases_all
+            && let Some(what) = of_this_nic(&endpoint, &request.nic)
+        {
+            self.take_back(&key, uid, Cause::Del, &what).await?;
+            return Ok(DelOutcome::Released);
+        }
         let mut what = entries_of(&endpoint);
         if !policy.partial_failure_keeps_records {
             what.extend(self.leftovers(&key, uid).await?);
@@ -206,6 +216,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
     }
 
+    /// Whether another pod of a VM is there, as in a live migration.
+    async fn runs_elsewhere(&self, key: &ObjectKey, uid: &str) -> Result<bool, IpamError> {
+        let instance: Option<Arc<VirtualMachineInstance>> = self.owner("VirtualMachineInstance", key, key.name()).await?;
+        let status = instance.as_ref().and_then(|instance| instance.status.as_ref());
+        Ok(status.is_some_and(|status| status.active_pods.keys().any(|other| other != uid)))
+    }
+
     async fn owner<T: Object>(&self, what: &'static str, key: &ObjectKey, name: &str) -> Result<Option<Arc<T>>, IpamError> {
         let key = ObjectKey::namespaced(key.namespace().unwrap_or_default(), name);
         self.get(&key).await.map_err(|error| IpamError::Reading { what, error })
@@ -215,6 +232,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 /// The addresses that an endpoint names, by pool.
 pub(super) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
     entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
+}
+
+/// What the DEL of a further NIC releases: its own addresses, for the others still answer. NICs go in reverse order, so the first one's
+/// DEL is the last, and releases what is left; `None` = that is to be done now.
+fn of_this_nic(endpoint: &SpiderEndpoint, nic: &str) -> Option<Vec<(Arc<str>, IpAddr)>> {
+    let of = |nic: &str| entries(endpoint).iter().find(|entry| entry.interface == nic);
+    let own = of(nic).filter(|_| nic != FIRST_NIC && of(FIRST_NIC).is_some())?;
+    Some(stored(own).map(|at| (Arc::from(at.pool), at.address.addr())).collect())
 }
 
 /// Each once, in the order in which they first occur.

@@ -19,6 +19,7 @@ use super::standing::Standing;
 use super::validity::Keeper;
 use crate::client::Client;
 use crate::env::Env;
+use crate::kubevirt::VirtualMachineInstance;
 use crate::spiderpool::ranges::IpVersion;
 use crate::spiderpool::select::{PermittedPools, SelectError, named_pools, permitted_pools};
 use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint, names};
@@ -116,6 +117,18 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             left -= 1;
             agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
         }
+    }
+
+    /// Whether the pod that an endpoint is for runs the same VM as this one: then they are the two of a live migration, and what
+    /// one of them gave up would be taken from under the other (S10, W28).
+    pub(super) async fn serves_a_running_vm(&self, endpoint: &SpiderEndpoint) -> Result<bool, IpamError> {
+        if self.keeper != Keeper::Vm || self.policy().static_reuse_skips_filter || uid_of(endpoint) == &*self.uid {
+            return Ok(false);
+        }
+        let instance = self.op.get::<VirtualMachineInstance>(&self.key).await;
+        let instance = instance.map_err(|error| IpamError::Reading { what: "VirtualMachineInstance", error })?;
+        let active = instance.as_ref().and_then(|instance| instance.status.as_ref()).map(|status| &status.active_pods);
+        Ok(active.is_some_and(|active| active.contains_key(uid_of(endpoint))))
     }
 
     /// What the pod is to give up of an endpoint (A4).
@@ -298,7 +311,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         // What is not taken back now is left to reclaim, which finds it in no endpoint.
         let _ = self.op.take_back(&self.key, uid_of(before), Cause::PoolChange, &what).await;
         if uid_of(before) != &*self.uid {
-            let _ = self.op.take_back(&self.key, &self.uid, Cause::Superseded, &what).await;
+            let _ = self.op.take_back(&self.key, &self.uid, Cause::PoolChange, &what).await;
         }
     }
 

@@ -37,7 +37,8 @@ impl<C: Cni> Kubelet<C> {
                 Err(error) => error,
             };
             self.add_failed(&sandbox.id, nic, &error);
-            for nic in sandbox.nics[..=position].iter().rev() {
+            for (position, nic) in sandbox.nics[..=position].iter().enumerate().rev() {
+                self.runtime.detach(&self.fabric, number, position);
                 // What Multus is told here is only logged.
                 let _ = self.call_del(sandbox.attachment(nic)).await;
             }
@@ -70,10 +71,9 @@ impl<C: Cni> Kubelet<C> {
         }
         let mut failed = false;
         for (position, nic) in sandbox.nics.iter().enumerate().rev() {
-            match self.call_del(sandbox.attachment(nic)).await {
-                Ok(()) => self.runtime.detach(&self.fabric, number, position),
-                Err(_) => failed = true,
-            }
+            // The main plugins take the interface down before they call that for addresses (containernetworking/plugins #702).
+            self.runtime.detach(&self.fabric, number, position);
+            failed |= self.call_del(sandbox.attachment(nic)).await.is_err();
         }
         // Without the result of an ADD the runtime does not care, and forgets the sandbox (K §5.3).
         if failed && sandbox.added {

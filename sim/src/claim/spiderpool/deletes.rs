@@ -1,25 +1,43 @@
 //! A S17: a DEL takes what is its own.
 
+use std::sync::Arc;
+
+use ipam_core::FxHashMap;
+
 use super::view::{Seen, View};
 use super::{Findings, IpamClaim, violated};
+use crate::rt::ProcessId;
 use crate::workload::spiderpool::{Cause, IpamNote};
 
 /// A DEL that names a UID releases addresses of that UID and of no other, and no write of an agent removes the record of a UID while
 /// it has announced only the release of another one for that address.
 ///
 /// Broken by `del-adopts-current-uid`. It does not see a DEL without a UID.
-pub(in super::super) struct OwnAddressesOnly;
+#[derive(Default)]
+pub(in super::super) struct OwnAddressesOnly {
+    /// The DELs that are under way: the agent, the sandbox and the NIC, with the UID that is named.
+    open: FxHashMap<(ProcessId, Arc<str>, Arc<str>), Arc<str>>,
+}
 
 impl IpamClaim for OwnAddressesOnly {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
-            Seen::Ipam(process, IpamNote::ReleaseBegun { uid, asked, cause: Cause::Del, what, .. }) if !asked.is_empty() => {
+            Seen::Ipam(process, IpamNote::DelBegun { uid, container, nic, .. }) => {
+                self.open.insert((process, container.clone(), nic.clone()), uid.clone());
+            }
+            Seen::Ipam(process, IpamNote::DelEnded { container, nic, .. }) => {
+                self.open.remove(&(process, container.clone(), nic.clone()));
+            }
+            Seen::Ipam(process, IpamNote::ReleaseBegun { uid, cause: Cause::Del, what, .. }) => {
                 findings.judged();
-                if uid != asked {
+                let of_process = self.open.iter().filter(|((by, ..), _)| *by == process);
+                if !of_process.clone().any(|(_, asked)| asked.is_empty() || asked == uid) {
                     findings.violated(|| {
                         let by = view.name(process);
+                        let mut asked: Vec<String> = of_process.map(|(_, asked)| view.pod_of(asked)).collect();
+                        asked.sort_unstable();
                         let mut lines =
-                            vec![format!("{by} is to release what {} has, and releases what {} has", view.pod_of(asked), view.pod_of(uid))];
+                            vec![format!("{by} is to release what {} has, and releases what {} has", asked.join(" or "), view.pod_of(uid))];
                         lines.extend(what.iter().map(|(pool, address)| view.story_of(pool, *address)));
                         lines
                     });
@@ -62,12 +80,18 @@ mod tests {
     #[test]
     fn a_delete_that_adopts_another_uid_is_a_violation() {
         on_stage(CLAIM, |stage| {
-            stage.release_for("ns/a", "a", "a", Cause::Del, WHAT);
-            stage.release_for("ns/a", "a", "", Cause::Del, WHAT);
-            stage.release_for("ns/a", "a", "b", Cause::Predecessor, WHAT);
+            stage.del_asked("ns/a", "a");
+            stage.release("ns/a", "a", Cause::Del, WHAT);
+            stage.release("ns/a", "b", Cause::Predecessor, WHAT);
             assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
-            stage.release_for("ns/a", "b", "a", Cause::Del, WHAT);
+            stage.release("ns/a", "b", Cause::Del, WHAT);
             assert_eq!(stage.excuses(), [None]);
+            stage.del_asked("ns/c", "");
+            stage.release("ns/c", "c", Cause::Del, WHAT);
+            assert_eq!(stage.excuses(), [None], "without a UID it is that of the name");
+            stage.del("ns/c", "", true);
+            stage.release("ns/c", "c", Cause::Del, WHAT);
+            assert_eq!(stage.excuses(), [None, None]);
         });
     }
 

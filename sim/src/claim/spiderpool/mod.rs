@@ -1,4 +1,4 @@
-//! Claims about Spiderpool's allocation: A S1 to S18, L1 to L7, and what keeps scenarios about it honest.
+//! Claims about Spiderpool's allocation: A S1 to S18, L1 to L8, and what keeps scenarios about it honest.
 //!
 //! ```text
 //!  events ──► View: pools, endpoints, pods, sandboxes, agents, ledger ──► Seen ──► each claim ──► Findings
@@ -15,6 +15,8 @@ mod dead;
 mod deletes;
 mod distinct;
 mod from_pool;
+mod gone;
+mod late;
 mod leaks;
 mod lifetime;
 mod one_sandbox;
@@ -24,6 +26,7 @@ mod recorded_once;
 mod removal;
 mod repeat;
 mod reserved;
+mod reuse;
 mod selection;
 mod static_pods;
 mod turns;
@@ -48,6 +51,8 @@ pub(super) use dead::OnlyTheLiving;
 pub(super) use deletes::OwnAddressesOnly;
 pub(super) use distinct::DistinctAddresses;
 pub(super) use from_pool::FromItsPool;
+pub(super) use gone::EndpointsGo;
+pub(super) use late::TooLate;
 pub(super) use leaks::EndpointsNameAll;
 pub(super) use lifetime::{EmptyPoolsGo, RecordsComeFirst};
 pub(super) use one_sandbox::OneSandbox;
@@ -57,6 +62,7 @@ pub(super) use recorded_once::RecordedOnce;
 pub(super) use removal::OwnUidOnly;
 pub(super) use repeat::SameAnswer;
 pub(super) use reserved::NotReserved;
+pub(super) use reuse::Permitted;
 pub(super) use selection::{AsTheRulesSay, BestPoolFirst};
 pub(super) use static_pods::KeptAddresses;
 pub(super) use turns::EverybodysTurn;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use ipam_core::FxHashSet;
 
-use super::view::{Pod, Seen, View};
+use super::view::{Pod, Seen, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told};
 use crate::workload::spiderpool::Refusal;
 
 /// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. Pods of nodes
 /// that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
-/// the rules, or tried only pools without a free address.
+/// the rules, or tried only pools without a free address. Nor is one whose predecessor's endpoint is being deleted while addresses
+/// are recorded for that pod, which is gone: its DEL was lost, and without reclaim nobody knows whether its sandbox is.
 ///
 /// Broken by `foreign-record-blocks`, `partial-pool-change-recreates`, `conflict-returns-same-address`, `wildcard-duplicates-fail`,
 /// `multus-always-resolved` and `late-endpoint-create-fails`. It does not see why a pool is full: leaked records are the business of
@@ -25,7 +26,7 @@ impl IpamClaim for PodsGetAddresses {
         let served: FxHashSet<&Arc<str>> =
             view.sandboxes.iter().filter(|(_, sandbox)| !sandbox.nics.is_empty()).map(|(_, sandbox)| &sandbox.uid).collect();
         let waits = |(uid, pod): &(&Arc<str>, &Pod)| {
-            pod.is_alive() && !pod.is_on_host_network() && is_in_reach(view, pod) && !served.contains(uid) && can_be_served(view, uid)
+            pod.is_alive() && !pod.is_on_host_network() && is_in_reach(view, pod) && !served.contains(uid) && can_be_served(view, uid, pod)
         };
         let waiting = view.pods.present().filter(waits).map(|(uid, pod)| {
             let last = view.ledger.last(uid);
@@ -44,7 +45,7 @@ fn is_in_reach(view: &View, pod: &Pod) -> bool {
     pod.node().is_some_and(|node| !lost.contains(node)) && !view.out_of_reach.pods.contains(&*pod.key)
 }
 
-fn can_be_served(view: &View, uid: &str) -> bool {
+fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
     let Some(last) = view.ledger.last(uid) else { return true };
     match last.refusal {
         // The rules themselves leave it without a pool, as it was a moment ago.
@@ -60,8 +61,18 @@ fn can_be_served(view: &View, uid: &str) -> bool {
             }
             hopes.into_values().all(|hope| hope)
         }
+        Some(Refusal::Predecessor) => !waits_for_reclaim(view, uid, pod),
         _ => true,
     }
+}
+
+/// Whether the endpoint of a pod's name is that of a pod that is gone, and holds what is recorded for that one.
+fn waits_for_reclaim(view: &View, uid: &str, pod: &Pod) -> bool {
+    let Some((endpoint, _)) = view.endpoint_of(pod) else { return false };
+    let predecessor = uid_of(endpoint);
+    let is_gone = predecessor != uid && view.pods.get(predecessor).is_none_or(|pod| pod.gone);
+    let is_recorded = |(_, pool, address)| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == predecessor);
+    is_gone && endpoint.metadata.deletion_timestamp.is_some() && addresses_of(endpoint).any(is_recorded)
 }
 
 #[cfg(test)]

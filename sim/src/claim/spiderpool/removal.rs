@@ -1,6 +1,6 @@
 //! A S9: a record goes for the sake of its own pod.
 
-use super::view::{Place, Seen, View};
+use super::view::{Answer, Place, Pod, Seen, View};
 use super::{Findings, IpamClaim, violated};
 use crate::rt::ProcessId;
 use crate::workload::spiderpool::{Cause, IpamNote};
@@ -11,7 +11,7 @@ use crate::workload::spiderpool::{Cause, IpamNote};
 /// from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
 ///
 /// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It takes an agent's word for a conflict
-/// with somebody outside.
+/// with somebody outside; the addresses of StatefulSets and VMs stay all the same.
 pub(in super::super) struct OwnUidOnly;
 
 impl IpamClaim for OwnUidOnly {
@@ -70,19 +70,27 @@ fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<s
             let is_vm = view.pods.get(uid).is_some_and(|pod| matches!(pod.place, Some(Place::Vm(_))));
             (view.pods.is_alive(uid) && !is_vm).then_some("the pod is alive")
         }
-        Cause::Conflict => None,
+        // The address of a place is its configuration (A §7.3: 522).
+        Cause::Conflict => view.pods.get(uid).and_then(Pod::static_name).map(|_| "a place keeps its address whoever answers on it"),
         Cause::RollBack => answered.next().map(|_| "an earlier request was answered with one of them"),
         Cause::PoolChange => {
             let pod = view.pods.get(uid)?;
-            let successor = view.pods.named(&pod.key).map_or(pod, |(_, successor)| successor);
+            let may_have_changed = |answer: &Answer| match &pod.place {
+                // Each pod of a VM has a name of its own.
+                Some(place @ Place::Vm(_)) => {
+                    let mut of_vm = view.pods.present().filter(|(_, other)| other.place.as_ref() == Some(place));
+                    of_vm.any(|(_, other)| view.may_have_changed(answer, other))
+                }
+                _ => view.may_have_changed(answer, view.pods.named(&pod.key).map_or(pod, |(_, successor)| successor)),
+            };
             let mut answered = answered.peekable();
             answered.peek()?;
-            answered.all(|answer| !view.may_have_changed(answer, successor)).then_some("nothing changed since they were given")
+            answered.all(|answer| !may_have_changed(answer)).then_some("nothing changed since they were given")
         }
     }
 }
 
-fn is_migration(view: &View, one: &str, other: &str) -> bool {
+pub(super) fn is_migration(view: &View, one: &str, other: &str) -> bool {
     let vm = |uid: &str| view.pods.get(uid).and_then(|pod| pod.place.as_ref()).filter(|place| matches!(place, Place::Vm(_)));
     vm(one).is_some_and(|place| vm(other) == Some(place))
 }
@@ -150,9 +158,21 @@ mod tests {
     }
 
     #[test]
+    fn only_pods_without_a_place_give_an_address_up_because_somebody_else_answers() {
+        with_pod(|stage| {
+            stage.pod("ns/b", "b");
+            stage.add("ns/b", "b", &[("eth0", "p", "10.0.0.2")]);
+            stage.release("ns/b", "b", Cause::Conflict, &[("p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), []);
+            stage.release("ns/web-0", "a", Cause::Conflict, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].ends_with("a place keeps its address whoever answers on it"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
     fn a_changed_pool_is_one_that_changed() {
         with_pod(|stage| {
-            stage.release("ns/web-0", "a", Cause::Conflict, &[("p", "10.0.0.2")]);
             stage.change_pool(stage.agent, "p", |_| {});
             stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
             assert_eq!(stage.excuses(), [None]);
@@ -167,6 +187,29 @@ mod tests {
             stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
             assert_eq!(stage.excuses(), []);
         });
+    }
+
+    #[test]
+    fn what_changed_for_a_vm_is_asked_of_its_next_pod_whatever_its_name() {
+        for moved in [false, true] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.change_pool(stage.person, "p", |pool| pool.spec.node_name = Some(vec!["node-0".to_owned()]));
+                stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
+                stage.vm_pod("ns/virt-1", "a", "vm");
+                stage.add("ns/virt-1", "a", FIRST);
+                stage.pod_gone("ns/virt-1");
+                stage.vm_pod("ns/virt-2", "b", "vm");
+                if moved {
+                    let key = ipam_core::ObjectKey::namespaced("ns", "virt-2");
+                    stage.change::<k8s_openapi::api::core::v1::Pod>(stage.kubelet, &key, |pod| {
+                        pod.spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
+                    });
+                }
+                stage.release("ns/vm", "a", Cause::PoolChange, WHAT);
+                assert_eq!(stage.excuses().is_empty(), moved);
+            });
+        }
     }
 
     #[test]

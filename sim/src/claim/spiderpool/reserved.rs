@@ -1,12 +1,13 @@
 //! A S6: what is reserved is not given away.
 
+use super::removal::is_migration;
 use super::view::{Seen, Shown, View};
 use super::{Findings, IpamClaim};
 
 /// No agent records an address for a pod that it had been told is reserved: by an object that was there from the beginning or that
 /// its watch had brought before it read the pool. For an address that is handed on, before it was asked: whether it may be used again
 /// is decided before the pool is read. What an agent was told later does not count, nor does what it may have been told to be gone
-/// again.
+/// again. A VM that moves while it runs keeps its address: nothing is given away.
 ///
 /// Broken by `static-reuse-skips-filter` and `failure-cache-unchecked`. It does not see an agent whose watch shows nothing.
 pub(in super::super) struct NotReserved;
@@ -19,6 +20,10 @@ impl IpamClaim for NotReserved {
         }
         for edit in &change.edits {
             let Some((address, record)) = edit.given() else { continue };
+            let from = edit.before.as_ref().map(|before| &before.pod_uid);
+            if from.is_some_and(|from| view.pods.is_alive(from) && is_migration(view, from, &record.pod_uid)) {
+                continue;
+            }
             let shown = match edit.before {
                 None => view.reservations_shown,
                 Some(_) => Some(view.agents.shown_before_add(change.said.by, &record.pod_uid, Shown::Reservations)),

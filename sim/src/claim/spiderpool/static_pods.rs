@@ -8,7 +8,7 @@ use crate::workload::spiderpool::Cause;
 /// place had.
 ///
 /// It need not be the same if the place was gone for a time (scaled down, deleted), if the pool, a reservation, the namespace, the
-/// node or the pod's wishes changed meanwhile, or if the address was given up because of that or because somebody outside uses it.
+/// node or the pod's wishes changed meanwhile, or if the address was given up because somebody outside uses it.
 ///
 /// Broken by `nameless-nic-always-changed`, `reown-foreign-endpoint` and `stateful-conflict-released`. It does not see an address
 /// that was lost while its place was gone.
@@ -48,9 +48,7 @@ impl IpamClaim for KeptAddresses {
 fn had_to_be_kept(view: &View, pod: &Pod, before: &Answer) -> bool {
     let place = pod.place.as_ref().is_some_and(|place| view.places.were_there_since(place, before.basis.began));
     let mut releases = view.ledger.releases(&before.uid).iter();
-    let given_up = releases.any(|release| {
-        matches!(release.cause, Cause::Conflict | Cause::PoolChange) && release.covers(&before.given.pool, before.given.address)
-    });
+    let given_up = releases.any(|release| release.cause == Cause::Conflict && release.covers(&before.given.pool, before.given.address));
     place && !given_up && !view.may_have_changed(before, pod)
 }
 

@@ -269,6 +269,13 @@ impl Stage {
         self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how, conflicts: 0, took });
     }
 
+    /// The request for `eth0` is answered, after so long by the agent's clock.
+    pub(super) fn answer_after(&mut self, took: Duration, pod: &str, uid: &str) {
+        let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
+        let result = Ok(given(&[("eth0", "p", "10.0.0.1")]));
+        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how: How::Fresh, conflicts: 0, took });
+    }
+
     /// The request is answered.
     pub(super) fn answer(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
         self.end(pod, uid, nic, Ok(given(addresses)), How::Fresh);
@@ -277,6 +284,31 @@ impl Stage {
     /// The request is answered with what is there.
     pub(super) fn answer_existing(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
         self.end(pod, uid, nic, Ok(given(addresses)), How::Existing);
+    }
+
+    /// The request is answered with the addresses of the pod's predecessor.
+    pub(super) fn answer_reowned(&mut self, pod: &str, uid: &str, nic: &str, addresses: Addresses<'_>) {
+        self.end(pod, uid, nic, Ok(given(addresses)), How::Reowned);
+    }
+
+    /// The addresses of a predecessor are compared with the rules, which refuse some.
+    pub(super) fn compare(&mut self, uid: &str, nic: &str, refused: &[(&str, &str)]) {
+        let refused = refused.iter().map(|(pool, address)| (Arc::from(*pool), ip(address))).collect();
+        self.say(self.agent, IpamNote::Compared { uid: uid.into(), nic: nic.into(), refused });
+    }
+
+    /// A DEL of `eth0` is taken on; the sandbox is called as the UID.
+    pub(super) fn del_asked(&mut self, pod: &str, uid: &str) {
+        let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
+        self.say(self.agent, IpamNote::DelBegun { pod, uid, container, nic });
+    }
+
+    /// A DEL of `eth0`, well or not; the sandbox is called as the UID.
+    pub(super) fn del(&mut self, pod: &str, uid: &str, ok: bool) {
+        let (pod, uid, container, nic): (Arc<str>, Arc<str>, Arc<str>, Arc<str>) = (pod.into(), uid.into(), uid.into(), "eth0".into());
+        self.del_asked(&pod, &uid);
+        self.say(self.agent, IpamNote::DelEnded { pod, uid, container: container.clone(), nic: nic.clone(), ok });
+        self.node(PodNote::DelDone { sandbox: container, nic, failed: !ok });
     }
 
     /// The request is refused.

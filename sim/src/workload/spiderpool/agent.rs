@@ -20,7 +20,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
     let caches: InformerCaches<ApiClient, SimEnv> = InformerCaches::start(client.clone(), env.clone(), Some(&node.name));
     caches.warm();
     caches.synced().await;
-    let config = AgentConfig { node: node.name.clone(), settings: site.settings.clone(), policy: site.policy };
+    let config = AgentConfig { node: node.name.clone(), settings: site.settings.lock().clone(), policy: site.policy };
     let eye = Eye { fabric: site.fabric.clone(), process };
     let agent = Agent::new(client, env.clone(), caches, eye, config);
     let (socket, mut calls) = mpsc::unbounded_channel();

@@ -238,6 +238,9 @@ impl Default for SpiderDraft {
     }
 }
 
+/// The annotation that names the networks of further NICs.
+const NETWORKS: &str = "k8s.v1.cni.cncf.io/networks";
+
 /// The Multus network of the first NIC in generated clusters.
 const CLUSTER_NETWORK: &str = "kube-system/macvlan";
 
@@ -284,7 +287,7 @@ fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTreeMap<String,
     let mut annotations = BTreeMap::new();
     if nics > 1 {
         let networks: Vec<String> = (1..nics).map(|number| format!("kube-system/net-{number}")).collect();
-        annotations.insert("k8s.v1.cni.cncf.io/networks".to_owned(), networks.join(","));
+        annotations.insert(NETWORKS.to_owned(), networks.join(","));
     }
     let each_nic = |named: bool| {
         let entry = |nic: u32| {
@@ -321,6 +324,16 @@ fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTreeMap<String,
     };
     annotations.insert(key.to_owned(), text);
     annotations
+}
+
+/// How many NICs the pods of an application have: one, and one for each network they join.
+fn nics_of(app: &ApplyApp) -> u32 {
+    let networks = app.annotations.get(NETWORKS).map_or("", |text| text.trim());
+    let joined = match serde_json::from_str::<Vec<serde_json::Value>>(networks) {
+        Ok(list) => list.len(),
+        Err(_) => networks.split(',').filter(|network| !network.trim().is_empty()).count(),
+    };
+    1 + joined as u32
 }
 
 /// What is drawn for one application.
@@ -390,16 +403,18 @@ impl Drawn<'_> {
                 self.add(at + Duration::from_millis(1), OpKind::ApplyApp(apply.clone()));
             }
         }
-        self.events(draw, &apply, &app, arrival..deleted.filter(|_| !replaced).unwrap_or(Duration::MAX));
+        self.events(draw, &apply, nics, arrival..deleted.filter(|_| !replaced).unwrap_or(Duration::MAX));
         kind
     }
 
     /// What happens to an application while it lives.
-    fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, app: &str, life: Range<Duration>) {
+    ///
+    /// Its pods keep the number of their NICs: whoever joins a network in addition names pools for it.
+    fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, nics: u32, life: Range<Duration>) {
         let (draft, after) = (self.draft, life.start);
         let mut events: Vec<(Duration, OpKind)> = Vec::new();
         let scales = matches!(apply.kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet);
-        let (app, namespace) = (app.to_owned(), apply.namespace.clone());
+        let (app, namespace) = (apply.app.clone(), apply.namespace.clone());
         let when = |draw: &mut Draw| after + draft.events.draw(draw).0;
         let (at, scaled) = (when(draw), draw.chance(draft.scaled.get()));
         let (to, back) = (draft.scaled_to.draw(draw), draw.chance(draft.scaled_back.get()));
@@ -414,7 +429,7 @@ impl Drawn<'_> {
         let (at, rolled) = (when(draw), draw.chance(draft.rolled_out.get()));
         if rolled && (scales || apply.kind == AppKind::DaemonSet) {
             let rewished = draw.chance(draft.rewished.get());
-            let (wish, nics) = (draft.wishes.draw(draw), draft.nics.draw(draw).max(1));
+            let wish = draft.wishes.draw(draw);
             let annotations = if rewished { annotations(wish, nics, &self.wished(draw)) } else { BTreeMap::new() };
             events.push((at, OpKind::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations })));
         }
@@ -458,7 +473,7 @@ impl Drawn<'_> {
                 self.add(back, OpKind::EditPool(EditPool { nodes: Some(Vec::new()), ..edit }));
             }
             PoolChange::Recreate => {
-                self.add(at, OpKind::DeletePool(DeletePool { pool: name }));
+                self.add(at, OpKind::DeletePool(DeletePool { pool: name, force: false }));
                 self.add(back, OpKind::CreatePool(CreatePool { pool: Box::new(pool) }));
             }
             PoolChange::Reserve => {
@@ -589,7 +604,7 @@ impl Draft for SpiderDraft {
         let mut drawn = Drawn { draft: self, pools: &pools, versions: &versions, ops: Vec::new() };
         if let Some(adopted) = &self.adopted {
             for app in &adopted.apps {
-                drawn.events(draw, app, &app.app, Duration::ZERO..Duration::MAX);
+                drawn.events(draw, app, nics_of(app), Duration::ZERO..Duration::MAX);
             }
         } else if self.trace.is_some() {
             let pods = self.rows.pods(self.trace_compression, self.trace_replication);

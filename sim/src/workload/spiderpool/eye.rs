@@ -87,11 +87,12 @@ impl Observer for Eye {
             }
             Step::TicketsAsked { turn, .. } => IpamNote::Queued { ticket: turn },
             Step::TicketsGranted { turn, .. } | Step::TicketsRefused { turn } => IpamNote::Unqueued { ticket: turn },
-            Step::Reowned { .. }
-            | Step::PoolsCompared { .. }
-            | Step::FailureCacheUsed { .. }
-            | Step::BatchBegun { .. }
-            | Step::BatchEnded { .. } => return,
+            Step::PoolsCompared { request, asked, cluster, controller, endpoint, .. } => IpamNote::Compared {
+                uid: request.pod_uid.clone(),
+                nic: request.nic.clone(),
+                refused: oracle::refused(cluster, asked, controller, endpoint).into(),
+            },
+            Step::Reowned { .. } | Step::FailureCacheUsed { .. } | Step::BatchBegun { .. } | Step::BatchEnded { .. } => return,
         };
         note(&fabric, self.process, &Note::Ipam(told));
     }
@@ -128,9 +129,9 @@ fn refused(error: &IpamError) -> Refusal {
         IpamError::Pool { error, .. } => refused_by_pool(error),
         IpamError::Endpoint { .. } | IpamError::Reading { .. } => Refusal::Api,
         IpamError::OutOfTime => Refusal::OutOfTime,
+        IpamError::TerminatingEndpoint(_) => Refusal::Predecessor,
         IpamError::MissingEndpoint(_)
         | IpamError::EndpointOfAnother { .. }
-        | IpamError::TerminatingEndpoint(_)
         | IpamError::StaleEndpoint(_)
         | IpamError::ForbiddenStateless
         | IpamError::ForbiddenStateful

@@ -47,7 +47,7 @@ pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
 pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
 pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, MigrateVm, PoolPlan,
-    Reserve, RollOutApp, ScaleApp, Unreserve,
+    Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
 };
 pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
 pub use trace::TraceRows;
@@ -112,6 +112,7 @@ impl Work for SpiderPlan {
             OpKind::CreatePool(op) => plan::check_pool(&op.pool),
             OpKind::EditPool(op) => op.exclude.iter().flatten().try_for_each(|range| plan::check_range(range)),
             OpKind::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
+            OpKind::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
             OpKind::ScaleApp(_)
             | OpKind::RollOutApp(_)
             | OpKind::DeleteApp(_)
@@ -124,7 +125,7 @@ impl Work for SpiderPlan {
             _ => Err(Misfit::of(
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
-                 `edit-pool`, `delete-pool`, `reserve`, `unreserve`, `annotate-namespace`, `delete-namespace`",
+                 `edit-pool`, `delete-pool`, `reserve`, `unreserve`, `annotate-namespace`, `delete-namespace`, `set-settings`",
             )),
         }
     }
@@ -184,7 +185,7 @@ impl Work for SpiderPlan {
             seed: plan.seed,
             plan: self.clone(),
             policy,
-            settings: self.agent_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked")),
+            settings: self.agent_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked")).into(),
             cni: Arc::new(cni),
             nodes: nodes.collect(),
         });

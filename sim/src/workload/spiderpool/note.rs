@@ -1,7 +1,7 @@
 //! What the Spiderpool agents say they did. Claims and figures are made of it.
 //!
 //! ```text
-//!  one ADD:  AddBegun ─► Selected ─► Tried (each pool) ─► AddEnded
+//!  one ADD:  AddBegun ─► Compared ─► Selected ─► Tried (each pool) ─► AddEnded
 //!  one DEL:  DelBegun ─► ReleaseBegun ─► ReleaseEnded ─► DelEnded        an ADD releases, too: a changed pool, a roll-back
 //! ```
 //! What a sandbox does with an address is told by its kubelet.
@@ -42,6 +42,15 @@ pub enum IpamNote {
         opinion: Opinion,
         /// The pools that can serve each NIC and family, in the order in which they are to be tried; none if nothing was selected.
         order: Arc<[InOrder]>,
+    },
+    /// The addresses of a predecessor were compared with the rules (A §6.3), also by an independent reading of them.
+    Compared {
+        /// For which pod.
+        uid: Arc<str>,
+        /// For which NIC.
+        nic: Arc<str>,
+        /// Which of them, with their pools, the other reading does not permit any more.
+        refused: Arc<[(Arc<str>, IpAddr)]>,
     },
     /// A pool was asked for an address (A §5.4).
     Tried {
@@ -239,6 +248,8 @@ pub enum Refusal {
     Blocked,
     /// A request to the API server failed.
     Api,
+    /// Its predecessor's endpoint is being deleted while addresses are recorded for that one.
+    Predecessor,
 }
 
 impl IpamNote {
@@ -259,7 +270,9 @@ impl IpamNote {
                 About::passing([Thing::pod(pod)].into_iter().chain(what.iter().map(|(_, ip)| Thing::ip(*ip))).collect::<Vec<_>>())
             }
             IpamNote::ReleaseEnded { pod, .. } => About::passing([Thing::pod(pod)]),
-            IpamNote::Selected { .. } | IpamNote::Queued { .. } | IpamNote::Unqueued { .. } => About::passing([]),
+            IpamNote::Selected { .. } | IpamNote::Compared { .. } | IpamNote::Queued { .. } | IpamNote::Unqueued { .. } => {
+                About::passing([])
+            }
         }
     }
 
@@ -286,6 +299,9 @@ impl IpamNote {
                 what.iter().fold(text(7, uid) ^ *cause as u64, |word, (_, ip)| word ^ ip_word(*ip).rotate_left(9))
             }
             IpamNote::ReleaseEnded { uid, cause, ok, .. } => text(8, uid) ^ *cause as u64 ^ u64::from(*ok) << 8,
+            IpamNote::Compared { uid, refused, .. } => {
+                refused.iter().fold(text(11, uid), |word, (_, ip)| word ^ ip_word(*ip).rotate_left(9))
+            }
             IpamNote::Queued { ticket } => 9 << 56 ^ ticket,
             IpamNote::Unqueued { ticket } => 10 << 56 ^ ticket,
         }
@@ -311,6 +327,10 @@ impl fmt::Display for IpamNote {
                     Opinion::OtherOrder(why) => write!(f, " in an order against the rules: {why}"),
                     Opinion::Differs(why) => write!(f, " against the rules: {why}"),
                 }
+            }
+            IpamNote::Compared { nic, refused, .. } => {
+                write!(f, "compares its predecessor's addresses for {nic} with the rules")?;
+                refused.iter().try_for_each(|(pool, ip)| write!(f, ", which do not permit {ip} ({pool})"))
             }
             IpamNote::Tried { pool, outcome: Ok(ip), nic, .. } => write!(f, "takes {ip} from pool {pool} for {nic}"),
             IpamNote::Tried { pool, outcome: Err(refusal), nic, .. } => write!(f, "gets nothing from pool {pool} for {nic}: {refusal}"),
@@ -373,6 +393,7 @@ impl fmt::Display for Refusal {
             Refusal::OutOfTime => "the time was up",
             Refusal::Blocked => "an object is broken or in the way",
             Refusal::Api => "a request to the API server failed",
+            Refusal::Predecessor => "what its predecessor has is not released",
         })
     }
 }

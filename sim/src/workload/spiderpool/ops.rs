@@ -175,11 +175,22 @@ pub struct CreatePool {
 }
 
 /// Somebody deletes a pool. Its finalizer holds it while it has records.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeletePool {
     /// Its name.
     pub pool: String,
+    /// Whether the finalizer is taken away by hand, so that the pool is gone at once with its records.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub force: bool,
+}
+
+/// Somebody changes settings of Spiderpool, and restarts its agents, which read them when they start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetSettings {
+    /// The settings that change, by their names in A §10.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// Somebody edits a pool. Addresses that are in use stay in it, as admission asks for (A §9.1).

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::apps::{APP, App, MADE_BY, object};
-use super::ops::{AppKind, DeletePodOf, EditPool, Reserve};
+use super::ops::{AppKind, DeletePodOf, DeletePool, EditPool, Reserve, SetSettings};
 use super::preload::pool_object;
 use super::site::Site;
 use crate::cluster::{Fabric, SimClient};
@@ -70,6 +70,7 @@ fn subject(op: &OpKind) -> Option<String> {
         OpKind::EditPool(op) => Some(format!("pool {}", op.pool)),
         OpKind::Reserve(op) => Some(format!("reserved {}", op.name)),
         OpKind::Unreserve(op) => Some(format!("reserved {}", op.name)),
+        OpKind::SetSettings(_) => Some("settings".to_owned()),
         OpKind::AnnotateNamespace(op) => Some(format!("namespace {}", op.namespace)),
         OpKind::DeleteNamespace(op) => Some(format!("namespace {}", op.namespace)),
         _ => None,
@@ -114,8 +115,10 @@ impl People {
                 self.create(migration, number).await
             }
             OpKind::CreatePool(op) => self.create(pool_object(&op.pool), number).await,
-            OpKind::DeletePool(op) => {
-                gone(self.client.delete::<SpiderIPPool>(&ObjectKey::cluster(&op.pool), DeleteOptions::default()).await)
+            OpKind::DeletePool(op) => self.delete_pool(op).await,
+            OpKind::SetSettings(op) => {
+                self.set_settings(op);
+                Ok(())
             }
             OpKind::EditPool(op) => self.edit_pool(op).await,
             OpKind::Reserve(op) => self.create(reserved_object(op), number).await,
@@ -188,6 +191,30 @@ impl People {
         let Some(pod) = pods.items.get(op.number as usize % pods.items.len().max(1)) else { return Ok(()) };
         let options = DeleteOptions { grace_period_seconds: op.force.then_some(0), ..DeleteOptions::default() };
         gone(self.client.delete::<Pod>(&ObjectKey::of(&**pod), options).await)
+    }
+
+    async fn delete_pool(&self, op: &DeletePool) -> Result<(), ApiError> {
+        let key = ObjectKey::cluster(&op.pool);
+        gone(self.client.delete::<SpiderIPPool>(&key, DeleteOptions::default()).await)?;
+        if !op.force {
+            return Ok(());
+        }
+        let patch = Patch::merge(json!({"metadata": {"finalizers": null}}));
+        gone(self.client.patch::<SpiderIPPool>(&key, patch).await)
+    }
+
+    fn set_settings(&self, op: &SetSettings) {
+        let mut settings = self.site.settings.lock();
+        for (name, value) in &op.settings {
+            // The plan was checked.
+            let _ = settings.set(name, value);
+        }
+        drop(settings);
+        let Some(fabric) = self.site.fabric.upgrade() else { return };
+        for node in &self.site.nodes {
+            fabric.crash(node.agent);
+            fabric.start(node.agent);
+        }
     }
 
     /// Reads a pool and writes it back, so that what somebody recorded meanwhile makes it be read again: as admission would see

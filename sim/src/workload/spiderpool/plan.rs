@@ -107,17 +107,7 @@ impl SpiderPlan {
     /// # Errors
     /// The setting that is none.
     pub(super) fn agent_settings(&self, policy: &Policy) -> Result<AgentSettings, Misfit> {
-        let mut settings = AgentSettings::new(policy);
-        for (name, value) in &self.settings {
-            let known = settings
-                .set(name, value)
-                .map_err(|bad| Misfit::value(value, format!("`{value}` is no value of the setting `{name}`"), bad.wanted))?;
-            if !known && !OTHERS.contains(&name.as_str()) {
-                let right = format!("one of {}", AgentSettings::NAMES.join(", "));
-                return Err(Misfit::value(name, format!("there is no setting `{name}`"), right));
-            }
-        }
-        Ok(settings)
+        settings_of(&self.settings, policy)
     }
 
     /// Whether the plugin asks whether somebody else answers on an address (`enableIPConflictDetection`).
@@ -145,6 +135,24 @@ impl SpiderPlan {
         }
         problems
     }
+}
+
+/// What an agent takes these settings for; those that are not named are as by default.
+///
+/// # Errors
+/// The setting that is none.
+pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, Misfit> {
+    let mut settings = AgentSettings::new(policy);
+    for (name, value) in stated {
+        let known = settings
+            .set(name, value)
+            .map_err(|bad| Misfit::value(value, format!("`{value}` is no value of the setting `{name}`"), bad.wanted))?;
+        if !known && !OTHERS.contains(&name.as_str()) {
+            let right = format!("one of {}", AgentSettings::NAMES.join(", "));
+            return Err(Misfit::value(name, format!("there is no setting `{name}`"), right));
+        }
+    }
+    Ok(settings)
 }
 
 /// The plugin's probe for conflicts.

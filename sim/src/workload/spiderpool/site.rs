@@ -76,7 +76,8 @@ pub(super) struct Site {
     pub seed: u64,
     pub plan: SpiderPlan,
     pub policy: Policy,
-    pub settings: AgentSettings,
+    /// The settings as they stand in Spiderpool's ConfigMap by now.
+    pub settings: Mutex<AgentSettings>,
     pub cni: Arc<IpamConfig>,
     pub nodes: Vec<Node>,
 }

@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn nothing_is_done_to_what_is_not_there_and_a_pool_comes_back() {
         let (plan, _) = drawn(0);
-        let gone = op(5, OpKind::DeletePool(DeletePool { pool: "v4-0".to_owned() }));
+        let gone = op(5, OpKind::DeletePool(DeletePool { pool: "v4-0".to_owned(), force: false }));
         assert!(sensible(&plan, &[apply(1, "a"), delete(9, "a"), apply(10, "a")]));
         assert!(!sensible(&plan, &[apply(1, "a"), apply(10, "a")]));
         assert!(!sensible(&plan, &[delete(9, "a")]));

@@ -55,7 +55,7 @@ impl Asked<'_> {
         }
     }
 
-    fn reserved(&self, version: i64) -> &IpSet {
+    pub(super) fn reserved(&self, version: i64) -> &IpSet {
         self.reserved[usize::from(version == 6)].get_or_init(|| {
             let mut ranges = Vec::new();
             self.cluster.for_each_reserved_ip(&mut |object| {

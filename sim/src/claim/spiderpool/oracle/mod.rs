@@ -12,6 +12,7 @@
 
 mod answer;
 mod capacity;
+mod heirlooms;
 mod labels;
 mod network;
 mod subnets;
@@ -26,6 +27,7 @@ use ipam_core::spiderpool::ranges::IpSet;
 use ipam_core::spiderpool::select::{Cluster, Request, Selection, TopController};
 
 pub use answer::{Answer, Candidate, Family, Nic};
+pub use heirlooms::refused;
 
 use crate::workload::spiderpool::Opinion;
 

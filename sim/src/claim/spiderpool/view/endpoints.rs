@@ -33,6 +33,11 @@ impl Endpoints {
         self.0.get(key)
     }
 
+    /// All of them, in no order.
+    pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<SpiderEndpoint>)> {
+        self.0.iter()
+    }
+
     /// Takes in a version of an object, `None` if it is gone.
     pub(super) fn see(&mut self, key: &str, said: Said, after: Option<Arc<SpiderEndpoint>>) -> EndpointChange {
         let key: Arc<str> = self.0.get_key_value(key).map_or_else(|| key.into(), |(key, _)| key.clone());

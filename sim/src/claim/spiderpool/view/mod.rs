@@ -333,7 +333,7 @@ impl View {
             IpamNote::ReleaseEnded { uid, cause, .. } => self.ledger.release_ended(uid, *cause, said),
             IpamNote::Queued { ticket } => self.agents.queued(said.by, *ticket, said.at),
             IpamNote::Unqueued { ticket } => self.agents.unqueued(said.by, *ticket),
-            IpamNote::DelBegun { .. } | IpamNote::DelEnded { .. } => {}
+            IpamNote::Compared { .. } | IpamNote::DelBegun { .. } | IpamNote::DelEnded { .. } => {}
         }
     }
 

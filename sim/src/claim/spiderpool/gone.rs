@@ -1,0 +1,113 @@
+//! A L8: endpoints go with their pods.
+
+use std::sync::Arc;
+
+use ipam_core::FxHashSet;
+
+use super::view::{Seen, View, addresses_of, uid_of};
+use super::{Findings, IpamClaim, told};
+use crate::workload::PodNote;
+use crate::workload::spiderpool::IpamNote;
+
+/// In the end there is no endpoint of a pod that is gone and whose DEL its node takes for done, unless it waits for the next pod of a place
+/// of a StatefulSet or a VM. One that is being deleted waits for nobody. One whose addresses are recorded still is found by reclaim,
+/// others are not (A W26).
+///
+/// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `mark-before-uid-check`. It does not see pods for which no
+/// DEL came through: they are the business of reclaim.
+#[derive(Default)]
+pub(in super::super) struct EndpointsGo {
+    /// The UIDs of pods that were not alive when an agent was asked to release them.
+    asked: FxHashSet<Arc<str>>,
+    /// Those of which a node believes that it was done.
+    released: FxHashSet<Arc<str>>,
+}
+
+impl IpamClaim for EndpointsGo {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {
+        if let Seen::Pod(_, PodNote::DelDone { sandbox, failed: false, .. }) = *seen
+            && let Some(sandbox) = view.sandboxes.get(sandbox)
+            && self.asked.contains(&sandbox.uid)
+        {
+            self.released.insert(sandbox.uid.clone());
+        }
+        if let Seen::Ipam(_, IpamNote::DelBegun { uid, .. }) = *seen
+            && !view.pods.is_alive(uid)
+        {
+            self.asked.insert(uid.clone());
+        }
+    }
+
+    fn pending(&self, view: &View) -> Option<String> {
+        let mut left = Vec::new();
+        for (key, endpoint) in view.endpoints.iter() {
+            let uid = uid_of(endpoint);
+            let is_gone = view.pods.get(uid).is_none_or(|pod| pod.gone);
+            let kind = endpoint.status.as_ref().map_or("", |status| status.owner_controller_type.as_str());
+            let waits = matches!(kind, "StatefulSet" | "VirtualMachineInstance") && endpoint.metadata.deletion_timestamp.is_none();
+            let is_recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == uid);
+            let leads_back = addresses_of(endpoint).any(|(_, pool, address)| is_recorded(pool, address));
+            if is_gone && !waits && !leads_back && self.released.contains(uid) && !view.changes.touched_endpoint(key) {
+                left.push(format!("{key} of {}", view.pod_of(uid)));
+            }
+        }
+        told("endpoints are left of pods that are gone", left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_core::ObjectKey;
+    use ipam_core::spiderpool::SpiderEndpoint;
+    use serde_json::json;
+
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "endpoints-of-gone-pods-disappear";
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    #[test]
+    fn an_endpoint_is_left_once_its_pod_is_released_and_gone() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            stage.sandbox("a", "ns/a", "a");
+            stage.del("ns/a", "a", true);
+            stage.pod_gone("ns/a");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!(stage.pending(), None, "that DEL came while the pod was alive");
+            stage.del("ns/a", "a", false);
+            assert_eq!(stage.pending(), None);
+            stage.del("ns/a", "a", true);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            assert_eq!(stage.pending(), None, "a record leads to it");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().unwrap().starts_with("1 endpoints are left of pods that are gone: ns/a of"));
+            stage.endpoint_gone(stage.agent, "ns/a");
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn an_endpoint_of_a_place_waits_for_the_next_pod_until_it_is_being_deleted() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.static_pod("ns/web-0", "a");
+            stage.add("ns/web-0", "a", FIRST);
+            stage.sandbox("a", "ns/web-0", "a");
+            let key = ObjectKey::namespaced("ns", "web-0");
+            stage.change::<SpiderEndpoint>(stage.agent, &key, |endpoint| {
+                endpoint.status.as_mut().unwrap().owner_controller_type = "StatefulSet".to_owned();
+            });
+            stage.pod_gone("ns/web-0");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.del("ns/web-0", "a", true);
+            assert_eq!(stage.pending(), None);
+            stage.change::<SpiderEndpoint>(stage.agent, &key, |endpoint| {
+                endpoint.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-05T09:00:00Z")).unwrap();
+            });
+            assert!(stage.pending().is_some());
+        });
+    }
+}

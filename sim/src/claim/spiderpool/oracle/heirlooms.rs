@@ -1,0 +1,60 @@
+//! Which addresses of its predecessor a pod may use again (A §6.2, §6.3; D §0: only what the rules would still give it).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_core::spiderpool::ranges::{IpSet, parse_range};
+use ipam_core::spiderpool::select::{Cluster, Request, TopController};
+use ipam_core::spiderpool::{Policy, SpiderEndpoint};
+
+use super::{Asked, answer};
+
+/// An address of a pool.
+type Heirloom = (Arc<str>, IpAddr);
+
+/// The addresses in a predecessor's endpoint that a pod may not use again: their pool is not among those that serve the NIC by the
+/// rules, or does not hold them any more, or they are reserved. A NIC that the pod's wishes say nothing about keeps what it has; if
+/// there is nothing to compare with, nothing is refused.
+pub fn refused(cluster: &dyn Cluster, request: &Request<'_>, controller: &TopController, endpoint: &SpiderEndpoint) -> Vec<Heirloom> {
+    // What the pod has already, it need not find free.
+    let policy = Policy { capacity_not_filtered: true, ..Policy::hardened() };
+    let answer = answer(cluster, request, controller, &policy);
+    if answer.early.is_some() {
+        return Vec::new();
+    }
+    let asked = Asked { cluster, request, controller, policy: &policy, reserved: Default::default() };
+    let for_all = answer.tier == "pod-ippools";
+    let nameless = super::wishes::is_nameless(request.pod);
+    let entries = endpoint.status.iter().flat_map(|status| &status.current.ips);
+    let mut refused = Vec::new();
+    for (place, entry) in entries.enumerate() {
+        let name = if nameless { place.to_string() } else { entry.interface.clone() };
+        let nic = answer.nics.iter().find(|nic| nic.name == name);
+        if nic.is_none() && !for_all {
+            continue;
+        }
+        for (version, address, pool) in [(4, &entry.ipv4, &entry.ipv4_pool), (6, &entry.ipv6, &entry.ipv6_pool)] {
+            let (Some(address), Some(pool)) = (address, pool) else { continue };
+            let Some(address) = address.split('/').next().and_then(|address| address.parse::<IpAddr>().ok()) else { continue };
+            let families = nic.into_iter().flat_map(|nic| &nic.families).filter(|family| family.version == version);
+            let mut candidates = families.flat_map(|family| &family.candidates);
+            let serves = candidates.any(|candidate| candidate.name() == pool && candidate.reason.is_none());
+            if !serves || !asked.has(pool, version, address) {
+                refused.push((pool.as_str().into(), address));
+            }
+        }
+    }
+    refused
+}
+
+impl Asked<'_> {
+    /// Whether a pool holds an address that is not reserved; also if that cannot be read.
+    fn has(&self, pool: &str, version: i64, address: IpAddr) -> bool {
+        let Some(pool) = self.cluster.pool(pool) else { return false };
+        let set = |texts: &Option<Vec<String>>| -> Option<IpSet> {
+            texts.iter().flatten().map(|text| parse_range(text, version, self.policy).ok()).collect()
+        };
+        let (Some(all), Some(excluded)) = (set(&pool.spec.ips), set(&pool.spec.exclude_ips)) else { return true };
+        all.contains(address) && !excluded.contains(address) && !self.reserved(version).contains(address)
+    }
+}

@@ -55,14 +55,15 @@ struct First {
     given: BTreeSet<IpAddr>,
 }
 
-/// `None` if there is none, or if another ADD began before it had ended: that one may have been faster.
+/// `None` if there is none, or if another ADD began before it had ended: that one may have been faster. Neither counts one whose own
+/// NICs or families got in each other's way: they are served at once, and `explain` serves them in turn.
 fn first_add(records: &[Record]) -> Option<First> {
     let mut adds = records.iter().filter_map(|record| match &record.what {
         What::Note { note: Note::Ipam(note @ (IpamNote::AddBegun { .. } | IpamNote::AddEnded { .. })), .. } => Some((record.at, note)),
         _ => None,
     });
     let (begun, IpamNote::AddBegun { .. }) = adds.next()? else { return None };
-    let (_, IpamNote::AddEnded { pod, nic, result, .. }) = adds.next()? else { return None };
+    let (_, IpamNote::AddEnded { pod, nic, result, conflicts: 0, .. }) = adds.next()? else { return None };
     let given = result.iter().flat_map(|given| given.iter()).map(|given| given.address).collect();
     Some(First { pod: pod.to_string(), nic: nic.to_string(), begun, given })
 }

@@ -119,6 +119,8 @@ fn plan(args: &ReplayArgs) -> Result<Plan, CliError> {
             if let Some(wanted) = &args.variant {
                 each.retain(|scenario| scenario.name == *wanted);
             }
+            // The same cluster as a sweep has.
+            each.iter_mut().try_for_each(|scenario| load::move_in(scenario).map(drop)).map_err(bad_input)?;
             match each.as_slice() {
                 [scenario] => Ok(scenario.draw(seed)),
                 [] => Err(CliError::usage(format!("{} has no variant of that name", args.file.display()))),

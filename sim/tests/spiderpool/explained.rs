@@ -55,14 +55,15 @@ struct First {
     given: BTreeSet<IpAddr>,
 }
 
-/// `None` if there is none, or if another ADD began before it had ended: that one may have been faster.
+/// `None` if there is none, or if another ADD began before it had ended: that one may have been faster. Neither counts one whose own
+/// NICs or families got in each other's way: they are served at once, and `explain` serves them in turn.
 fn first_add(records: &[Record]) -> Option<First> {
     let mut adds = records.iter().filter_map(|record| match &record.what {
         What::Note { note: Note::Ipam(note @ (IpamNote::AddBegun { .. } | IpamNote::AddEnded { .. })), .. } => Some((record.at, note)),
         _ => None,
     });
     let (begun, IpamNote::AddBegun { .. }) = adds.next()? else { return None };
-    let (_, IpamNote::AddEnded { pod, nic, result, .. }) = adds.next()? else { return None };
+    let (_, IpamNote::AddEnded { pod, nic, result, conflicts: 0, .. }) = adds.next()? else { return None };
     let given = result.iter().flat_map(|given| given.iter()).map(|given| given.address).collect();
     Some(First { pod: pod.to_string(), nic: nic.to_string(), begun, given })
 }
@@ -92,7 +93,7 @@ fn explain_gives_the_address_that_the_run_gives() {
     let clusters = WISHES.map(|wishes| scenario("explained", &CLUSTERS.replace("WISHES", wishes)));
     let folder = scratch("explained");
     let (mut given, mut refused, mut tiers) = (0, 0, BTreeSet::new());
-    for seed in 0..90_u64 {
+    for seed in 0..60_u64 {
         let plan = clusters[seed as usize % WISHES.len()].draw(seed);
         let WorkloadPlan::Spiderpool(spider) = &plan.workload else { panic!("another workload") };
         let outcome = run(&plan, &Stage::new(Vec::new()), Wish { recording: true, ..Wish::default() });

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use ipam_core::ObjectKey;
 use ipam_core::spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
 use ipam_core::spiderpool::ranges::cidr_label;
-use ipam_core::spiderpool::{Policy, SpiderIPPool};
+use ipam_core::spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderReservedIP};
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::ops::PoolPlan;
+use super::ops::{PoolPlan, Reserve};
 use super::people::reserved_object;
 use super::plan::SpiderPlan;
 use crate::cluster::Fabric;
@@ -65,5 +65,30 @@ pub(super) fn preload(plan: &SpiderPlan, fabric: &Arc<Fabric>) {
     }
     for reserve in &plan.reserved {
         fabric.preload_typed(reserved_object(reserve));
+    }
+    if plan.pools.is_empty() {
+        default_brought(fabric);
+    }
+}
+
+/// What the user wrote by hand and no webhook has seen becomes what one would have made of it (A §9.1). What a cluster printed has a
+/// version and stays as it is.
+fn default_brought(fabric: &Arc<Fabric>) {
+    for (_, object) in fabric.dump() {
+        let any = object.as_any();
+        if let Some(pool) = any.downcast_ref::<SpiderIPPool>().filter(|pool| pool.spec.ip_version.is_none()) {
+            let version = if pool.spec.subnet.contains(':') { 6 } else { 4 };
+            let spec = IPPoolSpec { ip_version: Some(version), ..pool.spec.clone() };
+            let plan = PoolPlan { name: pool.metadata.name.clone().unwrap_or_default(), spec };
+            let SpiderIPPool { metadata, spec, .. } = pool_object(&plan);
+            let mut defaulted = SpiderIPPool { spec, ..pool.clone() };
+            defaulted.metadata.finalizers = metadata.finalizers;
+            defaulted.metadata.labels.get_or_insert_default().extend(metadata.labels.into_iter().flatten());
+            fabric.preload_typed(defaulted);
+        } else if let Some(reserved) = any.downcast_ref::<SpiderReservedIP>().filter(|reserved| reserved.spec.ip_version.is_none()) {
+            let ips = reserved.spec.ips.clone().unwrap_or_default();
+            let reserve = Reserve { name: String::new(), ips };
+            fabric.preload_typed(SpiderReservedIP { spec: reserved_object(&reserve).spec, ..reserved.clone() });
+        }
     }
 }

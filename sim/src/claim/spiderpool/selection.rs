@@ -47,12 +47,18 @@ impl IpamClaim for BestPoolFirst {
                     let since = view.pools.holder(pool, *address).map(|holder| holder.since.map_or(0, |said| said.moment));
                     since.is_some_and(|since| since < asked.began.moment)
                 };
+                // A record of the pod that may be withdrawn is exchanged for another address of the same pool.
+                let exchanged = || {
+                    let mut releases = view.ledger.releases(uid).iter().filter(|release| release.said.moment >= asked.began.moment);
+                    releases.any(|release| release.what.iter().any(|(of, _)| *of == *pool))
+                };
                 findings.judged();
                 let has_failed = |name: &str| {
                     let of = |tried: &&Tried| *tried.nic == **nic && *tried.pool == *name;
                     asked.tried.iter().any(|tried| of(&tried) && tried.outcome.is_err())
                 };
-                if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !recorded_before()) {
+                if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !recorded_before() && !exchanged())
+                {
                     findings.violated(|| {
                         let shown = view.agents.shown(process, Shown::Pools);
                         vec![

@@ -32,9 +32,12 @@ fn sweep(jobs: &str, scenario: &str) -> String {
 
 #[test]
 fn one_job_two_jobs_and_another_process_give_the_same_digest() {
-    for scenario in
-        ["scenarios/smoke/counter-faults.toml", "scenarios/negative/counter-decides-once.toml", "scenarios/chaos/byom-faults.toml"]
-    {
+    for scenario in [
+        "scenarios/smoke/counter-faults.toml",
+        "scenarios/negative/counter-decides-once.toml",
+        "scenarios/chaos/byom-faults.toml",
+        "scenarios/chaos/spiderpool-swarm.toml",
+    ] {
         let one = sweep("1", scenario);
         assert_eq!(one, sweep("2", scenario), "{scenario}: two jobs differ from one");
         assert_eq!(one, sweep("1", scenario), "{scenario}: a second process differs from the first");
@@ -43,7 +46,12 @@ fn one_job_two_jobs_and_another_process_give_the_same_digest() {
 
 #[test]
 fn a_seed_alone_gives_the_digest_that_it_gives_after_others() {
-    for file in ["scenarios/smoke/counter-faults.toml", "scenarios/chaos/byom-faults.toml", "scenarios/chaos/byom-roll-out.toml"] {
+    for file in [
+        "scenarios/smoke/counter-faults.toml",
+        "scenarios/chaos/byom-faults.toml",
+        "scenarios/chaos/byom-roll-out.toml",
+        "scenarios/chaos/spiderpool-swarm.toml",
+    ] {
         let read = move || Scenario::read(&root().join(file)).unwrap();
         let scenario = read();
         let stage = Stage::new(Vec::new());
@@ -70,7 +78,7 @@ fn recording_does_not_change_the_run() {
 }
 
 /// Where the kept plans come from.
-const KEPT: [(&str, u64); 10] = [
+const KEPT: [(&str, u64); 14] = [
     ("smoke/counter-calm.toml", 1),
     ("smoke/counter-faults.toml", 3),
     ("smoke/counter-faults.toml", 11),
@@ -81,6 +89,10 @@ const KEPT: [(&str, u64); 10] = [
     ("chaos/byom-faults.toml", 10),
     ("chaos/byom-roll-out.toml", 2),
     ("chaos/byom-state.toml", 5),
+    ("smoke/spiderpool-calm.toml", 1),
+    ("smoke/spiderpool-dual.toml", 2),
+    ("smoke/spiderpool-static.toml", 3),
+    ("chaos/spiderpool-swarm.toml", 4),
 ];
 
 /// Plans kept with their digests. A change that is meant to change behaviour re-records them with `UPDATE_PLANS=1`; any other

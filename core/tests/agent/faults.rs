@@ -276,3 +276,25 @@ fn what_a_crashed_agent_recorded_in_a_pool_that_was_closed_since_is_taken_back()
     assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1"]);
     agrees(&scene, "a", "u");
 }
+
+#[test]
+fn an_add_leaves_what_is_recorded_for_a_nic_whose_own_add_is_still_to_come() {
+    let scene = Scene::new(Policy::hardened());
+    let pod = |uid| {
+        scene.pod("db-0", uid, Owner::StatefulSet, "");
+        scene.change("Pod", "db-0", |pod| {
+            let annotations = pod["metadata"]["annotations"].as_object_mut().unwrap();
+            annotations.remove("ipam.spidernet.io/ippools");
+            annotations.insert("ipam.spidernet.io/ippool".to_owned(), json!(r#"{"ipv4":["p4"],"ipv6":["p6"]}"#));
+        });
+    };
+    pod("u1");
+    scene.add("db-0", "u1", "eth0").unwrap();
+    scene.add("db-0", "u1", "net1").unwrap();
+    scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["excludeIPs"] = json!(["fd00::2"]));
+    pod("u2");
+    scene.add("db-0", "u2", "eth0").unwrap();
+    let answer = scene.add("db-0", "u2", "net1").unwrap();
+    assert_eq!(addresses(&answer), ["10.0.0.1", "fd00::1", "10.0.0.2", "fd00::3"]);
+    agrees(&scene, "db-0", "u2");
+}

@@ -65,5 +65,7 @@ pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("outdated-keys-ignored", How::Explain),
     ("waits-without-end", How::Test),
     ("failure-cache-kept-by-reuse", How::Test),
+    // Whoever is refused because of it asks again a moment later: the runtime calls its plugin, the kubelet makes another sandbox.
+    ("reads-once", How::Test),
     ("random-clean-gateway", How::Test),
 ];

@@ -8,6 +8,7 @@
 //! Each round looks at one state of the endpoint. When its write shows that the state is another by now, the next round looks at the
 //! API server's; what was drawn meanwhile is found again by its records.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -230,8 +231,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let mut what: Vec<_> = ledger.recorded.iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
         let mut complete = true;
         if !policy.partial_failure_keeps_records && !policy.lost_reply_takes_next_pool {
-            match self.op.leftovers(&self.key, &self.uid).await {
-                Ok(leftovers) => what.extend(leftovers),
+            let nics: BTreeSet<&str> = answer.ips.iter().map(|answered| &*answered.nic).collect();
+            // What is recorded for a NIC that is not answered yet is found by its own ADD.
+            let is_stray = |nic: Option<&str>| self.nameless || nic.is_some_and(|nic| nics.contains(nic));
+            match self.op.strays(&self.key, &self.uid, is_stray).await {
+                Ok(strays) => what.extend(strays),
                 Err(_) => complete = false,
             }
         }

@@ -167,18 +167,29 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 
     /// Records of a pod that its endpoint may not name, as far as they are known here. Those of a VM are under the name of its
     /// instance, and stay if that is not known any more: it may still be valid.
-    pub(super) async fn leftovers(&self, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
+    async fn leftovers(&self, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
+        self.strays(key, uid, |_| true).await
+    }
+
+    /// The same of the NICs that are asked for; `None` = the record names none.
+    pub(super) async fn strays(
+        &self,
+        key: &ObjectKey,
+        uid: &Arc<str>,
+        of: impl Fn(Option<&str>) -> bool + Sync,
+    ) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
         let mut what = Vec::new();
         self.agent.caches.for_each_pool(&mut |pool| {
-            for ip in recorded(pool, Some(key), uid) {
+            for (ip, _) in recorded(pool, Some(key), uid).filter(|(_, record)| of(record.interface.as_deref())) {
                 what.push((Arc::from(pool.metadata.name.as_deref().unwrap_or_default()), ip));
             }
         });
-        what.extend(self.agent.failures.of(uid).into_iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())));
+        let drawn = self.agent.failures.of(uid).into_iter().filter(|drawn| of(Some(&drawn.nic)));
+        what.extend(drawn.map(|drawn| (drawn.pool.clone(), drawn.address.addr())));
         for pool in self.agent.failures.suspects(uid) {
-            for ip in self.records_of(&pool, Some(key), uid).await? {
-                what.push((pool.clone(), ip));
-            }
+            let Some(found) = self.pool(&pool).await? else { continue };
+            let found = recorded(&found, Some(key), uid).filter(|(_, record)| of(record.interface.as_deref()));
+            what.extend(found.map(|(ip, _)| (pool.clone(), ip)));
         }
         Ok(what)
     }

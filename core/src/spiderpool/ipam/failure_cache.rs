@@ -17,6 +17,8 @@ struct Memory {
     drawn: BTreeMap<Arc<str>, Vec<Drawn>>,
     /// Pools that may hold a record of the pod although nobody said so.
     suspects: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Pools that this process has changed.
+    fenced: BTreeSet<Arc<str>>,
 }
 
 impl FailureCache {
@@ -50,6 +52,20 @@ impl FailureCache {
     /// Remembers a pool that may hold a record of the pod.
     pub(super) fn suspect(&self, uid: &Arc<str>, pool: Arc<str>) {
         self.0.lock().unwrap().suspects.entry(uid.clone()).or_default().insert(pool);
+    }
+
+    /// Remembers that this process has changed a pool: what an earlier one sent to it was sent against an older version, and comes
+    /// to nothing (K070).
+    pub(super) fn fence(&self, pool: &str) {
+        let fenced = &mut self.0.lock().unwrap().fenced;
+        if !fenced.contains(pool) {
+            fenced.insert(pool.into());
+        }
+    }
+
+    /// Whether this process has changed a pool.
+    pub(super) fn is_fenced(&self, pool: &str) -> bool {
+        self.0.lock().unwrap().fenced.contains(pool)
     }
 
     /// The pools that may hold a record of the pod.

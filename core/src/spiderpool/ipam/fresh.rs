@@ -108,7 +108,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     fn may_be_withdrawn(&self, pool: &Arc<str>) -> bool {
         let agent = self.op.agent;
         let young = agent.env.monotonic().saturating_sub(agent.began) < agent.config.settings.late_commit;
-        young || agent.failures.of(&self.uid).iter().any(|drawn| drawn.pool == *pool)
+        (young && !agent.failures.is_fenced(pool)) || agent.failures.of(&self.uid).iter().any(|drawn| drawn.pool == *pool)
     }
 
     /// One task of A10.

@@ -83,7 +83,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let mut body = SpiderIPPool::clone(&pool);
         body.status = Some(status);
         match self.update_status(body).await {
-            Ok(_) => Attempt::Done(decision.outcome),
+            Ok(written) => {
+                // A write that changes nothing fences nothing (K075).
+                if written.metadata.resource_version != pool.metadata.resource_version {
+                    self.agent.failures.fence(key.name());
+                }
+                Attempt::Done(decision.outcome)
+            }
             Err(error) if error.is_conflict() => Attempt::Conflict,
             Err(error) if error.is_ambiguous() => Attempt::Unknown(written, error),
             Err(error) if error.is_not_found() => Attempt::Failed(PoolError::NotFound),

@@ -51,26 +51,29 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Whether one of these addresses is recorded for `uid`.
     pub(super) async fn is_any_recorded(&self, uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<bool, IpamError> {
         for (pool, ips) in by_pool(what.iter().cloned()) {
-            let records = self.records_of(&pool, None, uid).await?;
-            if ips.iter().any(|ip| records.contains(ip)) {
+            let Some(found) = self.pool(&pool).await? else { continue };
+            if recorded(&found, None, uid).any(|(ip, _)| ips.contains(&ip)) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// The addresses that a pool has recorded for `uid`, and under `key` if there is one.
-    pub(super) async fn records_of(&self, pool: &str, key: Option<&ObjectKey>, uid: &str) -> Result<Vec<IpAddr>, IpamError> {
-        let read = self.get::<SpiderIPPool>(&ObjectKey::cluster(pool)).await;
-        let found = read.map_err(|error| of_pool(pool)(PoolError::Api(error)))?;
-        Ok(found.map(|found| recorded(&found, key, uid)).unwrap_or_default())
+    /// A pool as the API server has it.
+    pub(super) async fn pool(&self, name: &str) -> Result<Option<Arc<SpiderIPPool>>, IpamError> {
+        let read = self.get::<SpiderIPPool>(&ObjectKey::cluster(name)).await;
+        read.map_err(|error| of_pool(name)(PoolError::Api(error)))
     }
 }
 
-/// The addresses that a pool has recorded for `uid`, and under `key` if there is one; none if its records cannot be read.
-pub(super) fn recorded(pool: &SpiderIPPool, key: Option<&ObjectKey>, uid: &str) -> Vec<IpAddr> {
+/// What a pool has recorded for `uid`, and under `key` if there is one; nothing if its records cannot be read.
+pub(super) fn recorded<'p>(
+    pool: &'p SpiderIPPool,
+    key: Option<&'p ObjectKey>,
+    uid: &'p str,
+) -> impl Iterator<Item = (IpAddr, &'p PoolIPAllocation)> {
     let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
-    let is_under = |record: &PoolIPAllocation| key.is_none_or(|key| key.as_str() == record.pod);
-    let of_uid = records.into_iter().flat_map(|records| records.of_pod_uid(uid));
-    of_uid.filter(|(_, record)| is_under(record)).filter_map(|(ip, _)| ip.address()).collect()
+    let is_under = move |record: &PoolIPAllocation| key.is_none_or(|key| key.as_str() == record.pod);
+    let of_uid = records.into_iter().flat_map(move |records| records.of_pod_uid(uid));
+    of_uid.filter(move |(_, record)| is_under(record)).filter_map(|(ip, record)| Some((ip.address()?, record)))
 }

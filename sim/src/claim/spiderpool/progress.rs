@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ipam_core::FxHashSet;
 
-use super::view::{Pod, Seen, View, addresses_of, uid_of};
+use super::view::{Pod, Seen, Tried, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told};
 use crate::workload::spiderpool::Refusal;
 
 /// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. Pods of nodes
 /// that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
-/// the rules, or tried only pools without a free address. Nor is one whose predecessor's endpoint is being deleted while addresses
+/// the rules, or tried pools that have too few free addresses for its NICs. Nor is one whose predecessor's endpoint is being deleted while addresses
 /// are recorded for that pod, which is gone: its DEL was lost, and without reclaim nobody knows whether its sandbox is.
 ///
 /// Broken by `foreign-record-blocks`, `partial-pool-change-recreates`, `conflict-returns-same-address`, `wildcard-duplicates-fail`,
@@ -57,13 +57,24 @@ fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
             for tried in &last.tried {
                 let Some(pool) = view.pools.get(&tried.pool) else { continue };
                 let version = pool.object.spec.ip_version.unwrap_or_default();
-                *hopes.entry((&tried.nic, version)).or_default() |= tried.outcome.is_ok() || pool.has_free(&reserved);
+                *hopes.entry((&tried.nic, version)).or_default() |= tried.outcome.is_ok() || pool.free(&reserved, 1) > 0;
             }
-            hopes.into_values().all(|hope| hope)
+            hopes.into_values().all(|hope| hope) && [4, 6].into_iter().all(|version| has_enough(view, &last.tried, version))
         }
         Some(Refusal::Predecessor) => !waits_for_reclaim(view, uid, pod),
         _ => true,
     }
+}
+
+/// Whether the pools of a family that a request tried have an address for each NIC that it tried them for. What it got for some of
+/// them it gave back.
+fn has_enough(view: &View, tried: &[Tried], version: i64) -> bool {
+    let of_family = |tried: &&Tried| view.pools.get(&tried.pool).is_some_and(|pool| pool.object.spec.ip_version == Some(version));
+    let nics: BTreeSet<&str> = tried.iter().filter(of_family).map(|tried| &*tried.nic).collect();
+    let pools: BTreeSet<&str> = tried.iter().filter(of_family).map(|tried| &*tried.pool).collect();
+    let reserved = view.reservations.now();
+    let free = |pool: &str| view.pools.get(pool).map_or(0, |pool| pool.free(&reserved, nics.len()));
+    pools.into_iter().map(free).sum::<usize>() >= nics.len()
 }
 
 /// Whether the endpoint of a pod's name is that of a pod that is gone, and holds what is recorded for that one.
@@ -78,12 +89,15 @@ fn waits_for_reclaim(view: &View, uid: &str, pod: &Pod) -> bool {
 #[cfg(test)]
 mod tests {
     use ipam_core::ObjectKey;
+    use ipam_core::spiderpool::SpiderEndpoint;
+    use jiff::Timestamp;
     use k8s_openapi::api::core::v1::Pod as PodObject;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::super::testing::{Stage, on_stage};
     use super::*;
     use crate::workload::PodNote;
-    use crate::workload::spiderpool::Opinion;
+    use crate::workload::spiderpool::{IpamNote, Opinion};
 
     fn with_pod(test: impl FnOnce(&mut Stage)) {
         on_stage("pods-get-addresses", |stage| {
@@ -152,6 +166,44 @@ mod tests {
             assert_eq!(stage.pending(), None);
             stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn a_pod_needs_an_address_for_each_of_its_nics() {
+        for (last, waits) in [(1, false), (2, true)] {
+            on_stage("pods-get-addresses", |stage| {
+                stage.pool("p", &[&format!("10.0.0.1-10.0.0.{last}")]);
+                stage.pod("ns/a", "a");
+                stage.ask("ns/a", "a", "eth0");
+                stage.try_pool("a", "p", Ok("10.0.0.1"));
+                let tried =
+                    |nic: &str| IpamNote::Tried { uid: "a".into(), nic: nic.into(), pool: "p".into(), outcome: Err(Refusal::UsedOut) };
+                stage.say(stage.agent, tried("net1"));
+                stage.refuse("ns/a", "a", "eth0", Refusal::UsedOut);
+                assert_eq!(stage.pending().is_some(), waits, "{last}");
+            });
+        }
+    }
+
+    #[test]
+    fn who_waits_for_what_its_predecessor_has_waits_for_reclaim() {
+        on_stage("pods-get-addresses", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+            stage.pod_gone("ns/a");
+            stage.pod("ns/a", "b");
+            stage.refuse("ns/a", "b", "eth0", Refusal::Predecessor);
+            assert!(stage.pending().is_some(), "the endpoint is not being deleted");
+            let key = ObjectKey::namespaced("ns", "a");
+            stage.change::<SpiderEndpoint>(stage.kubelet, &key, |endpoint| {
+                endpoint.metadata.finalizers = Some(vec!["f".to_owned()]);
+                endpoint.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+            });
+            assert_eq!(stage.pending(), None);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().is_some(), "nothing is left to release");
         });
     }
 

@@ -42,10 +42,16 @@ impl Pool {
         self.object.metadata.deletion_timestamp.is_some()
     }
 
-    /// Whether it has an address that nobody holds and that is not in `reserved`.
-    pub(in super::super) fn has_free(&self, reserved: &IpSet) -> bool {
-        let addresses = PoolAddresses::of(&self.object.spec, reserved, &Policy::hardened());
-        addresses.and_then(|addresses| addresses.first_free(&self.records())).is_ok_and(|free| free.is_some())
+    /// How many addresses it has that nobody holds and that are not in `reserved`, counted up to `most`.
+    pub(in super::super) fn free(&self, reserved: &IpSet, most: usize) -> usize {
+        let Ok(addresses) = PoolAddresses::of(&self.object.spec, reserved, &Policy::hardened()) else { return 0 };
+        let mut taken = self.records();
+        let mut next = || {
+            let free = addresses.first_free(&taken).ok().flatten()?;
+            taken.insert(free, PoolIPAllocation::default());
+            Some(free)
+        };
+        (0..most).take_while(|_| next().is_some()).count()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSu
 ///
 /// The informers of pods, endpoints, pools, reserved IPs, namespaces and nodes start at once, because every ADD needs them.
 /// Those of workloads and subnets start when the first pod needs them: that ADD finds nothing and comes again, as after
-/// the start of a process. [`warm`](Self::warm) starts all.
+/// the start of a process. [`warm`](Self::warm) starts those that will be needed.
 pub struct InformerCaches<C, V: Env>(Arc<Informers<C, V>>);
 
 impl<C, V: Env> Clone for InformerCaches<C, V> {
@@ -31,6 +31,38 @@ impl<C, V: Env> std::fmt::Debug for InformerCaches<C, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("InformerCaches").finish_non_exhaustive()
     }
+}
+
+/// A kind that not every ADD needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LateKind {
+    /// SpiderSubnets.
+    Subnets,
+    /// ReplicaSets.
+    ReplicaSets,
+    /// Deployments.
+    Deployments,
+    /// StatefulSets.
+    StatefulSets,
+    /// DaemonSets.
+    DaemonSets,
+    /// Jobs.
+    Jobs,
+    /// CronJobs.
+    CronJobs,
+}
+
+impl LateKind {
+    /// Every such kind.
+    pub const ALL: [LateKind; 7] = [
+        LateKind::Subnets,
+        LateKind::ReplicaSets,
+        LateKind::Deployments,
+        LateKind::StatefulSets,
+        LateKind::DaemonSets,
+        LateKind::Jobs,
+        LateKind::CronJobs,
+    ];
 }
 
 struct Running<K: Object, V: Env> {
@@ -90,16 +122,20 @@ impl<C: Client, V: Env> InformerCaches<C, V> {
         }))
     }
 
-    /// Starts the informers of workloads and subnets, too.
-    pub fn warm(&self) {
+    /// Starts informers that start late otherwise.
+    pub fn warm(&self, kinds: impl IntoIterator<Item = LateKind>) {
         let it = &*self.0;
-        it.late(&it.subnets);
-        it.late(&it.replica_sets);
-        it.late(&it.deployments);
-        it.late(&it.stateful_sets);
-        it.late(&it.daemon_sets);
-        it.late(&it.jobs);
-        it.late(&it.cron_jobs);
+        for kind in kinds {
+            match kind {
+                LateKind::Subnets => it.begin(&it.subnets),
+                LateKind::ReplicaSets => it.begin(&it.replica_sets),
+                LateKind::Deployments => it.begin(&it.deployments),
+                LateKind::StatefulSets => it.begin(&it.stateful_sets),
+                LateKind::DaemonSets => it.begin(&it.daemon_sets),
+                LateKind::Jobs => it.begin(&it.jobs),
+                LateKind::CronJobs => it.begin(&it.cron_jobs),
+            }
+        }
     }
 
     /// Completes when what was started has its first list. An agent serves nobody before that.
@@ -135,6 +171,10 @@ impl<K: Object, V: Env> Running<K, V> {
 }
 
 impl<C: Client, V: Env> Informers<C, V> {
+    fn begin<K: Object>(&self, late: &Late<K, V>) {
+        self.late(late);
+    }
+
     fn late<'a, K: Object>(&self, late: &'a Late<K, V>) -> &'a StoreReader<K> {
         &late.get_or_init(|| Running::start(&self.client, &self.env, InformerOptions::default())).store
     }
@@ -266,7 +306,7 @@ mod tests {
         env.block_on(caches.synced());
         assert!(caches.stateful_set("ns", "db").is_some());
         assert_eq!(*client.listed.lock().unwrap(), ["StatefulSet"]);
-        caches.warm();
+        caches.warm(LateKind::ALL);
         env.block_on(caches.synced());
         assert_eq!(client.listed.lock().unwrap().len(), 7);
     }

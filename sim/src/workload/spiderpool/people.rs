@@ -46,11 +46,12 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
     let people = People { site, client: SimClient::new(&fabric, process), env: env.clone(), kinds };
     let carry_out = move |number: usize, op: OpKind| {
         let people = people.clone();
-        async move {
+        // In a box: it holds an object of whichever type is the largest, and is handed on several times.
+        Box::pin(async move {
             while people.ask(number, &op).await.is_err() {
                 people.env.sleep(AGAIN).await;
             }
-        }
+        })
     };
     in_turn::run(&fabric, &env, &ops, &done, subject, carry_out).await;
 }

@@ -100,6 +100,7 @@ mod tests {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.del_asked("ns/a", "a");
             stage.release("ns/a", "a", Cause::Del, WHAT);
             stage.unrecord(stage.agent, "p", "10.0.0.1");
             stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");

@@ -12,8 +12,9 @@ use crate::workload::spiderpool::{How, IpamNote};
 
 /// Who compares for whom: the agent, the UID and the NIC of the request.
 type Request = (ProcessId, Arc<str>, Arc<str>);
-/// Addresses, each with its pool.
-type Addresses = Arc<[(Arc<str>, IpAddr)]>;
+
+/// Addresses that may not be used again, with their pools.
+type Refused = Arc<[(Arc<str>, IpAddr)]>;
 
 /// A pod of a StatefulSet, or of a VM, is answered with an address of its predecessor only if the rules would still give it that one:
 /// from a pool that serves its NIC, that still holds the address, and not a reserved one (D §0). What the agent's caches showed when
@@ -24,7 +25,7 @@ type Addresses = Arc<[(Arc<str>, IpAddr)]>;
 #[derive(Default)]
 pub(in super::super) struct Permitted {
     /// What the rules refuse, of what was compared last.
-    refused: FxHashMap<Request, Addresses>,
+    refused: FxHashMap<Request, Refused>,
 }
 
 impl IpamClaim for Permitted {

@@ -59,6 +59,8 @@ pub struct Policy {
     pub mark_before_uid_check: bool,
     /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all, though the others still answer on theirs (A §7.1).
     pub first_del_releases_all: bool,
+    /// `sandbox-not-asked`: a DEL of any sandbox of a pod releases, also of one that another has replaced since (K §5.4).
+    pub sandbox_not_asked: bool,
     /// `migration-ends-with-one-del`: the DEL of one pod of a VM that is gone releases the address though another pod of it answers still
     /// (A §6.5, §7.1).
     pub migration_ends_with_one_del: bool,
@@ -160,6 +162,7 @@ impl Policy {
         "random-clean-gateway" true random_clean_gateway;
         "missing-pool-keeps-endpoint" true missing_pool_keeps_endpoint;
         "first-del-releases-all" true first_del_releases_all;
+        "sandbox-not-asked" true sandbox_not_asked;
         "migration-ends-with-one-del" true migration_ends_with_one_del;
     };
 

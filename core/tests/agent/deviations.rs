@@ -360,6 +360,18 @@ promises! {
         assert_eq!(scene.records(), []);
         kept
     };
+    a_repeated_del_of_an_older_sandbox_leaves_what_the_newer_one_has, "sandbox-not-asked", |scene| {
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
+        scene.in_sandbox("first").add("a", "u", "eth0").unwrap();
+        scene.del("a", "u", "eth0").unwrap();
+        scene.in_sandbox("second").add("a", "u", "eth0").unwrap();
+        scene.terminate("a");
+        scene.in_sandbox("first").del("a", "u", "eth0").unwrap();
+        let kept = scene.of("u") == ["10.0.0.1"];
+        scene.in_sandbox("second").del("a", "u", "eth0").unwrap();
+        assert_eq!(scene.records(), []);
+        kept
+    };
     a_deleted_vm_keeps_its_address_while_a_pod_of_it_runs, "migration-ends-with-one-del", |scene| {
         scene.vm_pod("virt-1", "a", "vm");
         scene.vm_pod("virt-2", "b", "vm");

@@ -1,5 +1,6 @@
 //! A small cluster, its agent, and what its pods do.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub(crate) struct Scene {
     pub(crate) env: Hurry,
     pub(crate) config: AgentConfig,
     pub(crate) agent: Agent<World, Hurry, World>,
+    /// The sandbox of the requests to come.
+    sandbox: RefCell<String>,
 }
 
 /// Names pools by NIC, for the annotation `ippools`.
@@ -69,7 +72,7 @@ impl Scene {
         config.settings.set("MULTUS_CLUSTER_NETWORK", "kube-system/net").unwrap();
         let agent = Agent::new(world.clone(), env.clone(), world.clone(), (), config.clone());
         env.pass(Duration::from_secs(3600));
-        Self { world, env, config, agent }
+        Self { world, env, config, agent, sandbox: RefCell::new("c".to_owned()) }
     }
 
     /// Another process of the same agent, with this as its caches.
@@ -124,9 +127,15 @@ impl Scene {
         assert!(self.world.change(kind, &key, change), "{kind} {name}");
     }
 
+    /// Requests are about this sandbox from now on.
+    pub(crate) fn in_sandbox(&self, container: &str) -> &Self {
+        container.clone_into(&mut self.sandbox.borrow_mut());
+        self
+    }
+
     pub(crate) fn add_request(&self, name: &str, uid: &str, nic: &str) -> AddRequest {
         AddRequest {
-            container_id: "c".into(),
+            container_id: self.sandbox.borrow().as_str().into(),
             nic: nic.into(),
             pod: ObjectKey::namespaced("ns", name),
             pod_uid: uid.into(),
@@ -147,8 +156,13 @@ impl Scene {
 
     pub(crate) fn try_del(&self, name: &str, uid: &str, nic: &str) -> Option<Result<DelOutcome, IpamError>> {
         let deadline = Some(self.env.monotonic() + Duration::from_secs(100));
-        let request =
-            DelRequest { container_id: "c".into(), nic: nic.into(), pod: ObjectKey::namespaced("ns", name), pod_uid: uid.into(), deadline };
+        let request = DelRequest {
+            container_id: self.sandbox.borrow().as_str().into(),
+            nic: nic.into(),
+            pod: ObjectKey::namespaced("ns", name),
+            pod_uid: uid.into(),
+            deadline,
+        };
         run(self.agent.del(&request))
     }
 

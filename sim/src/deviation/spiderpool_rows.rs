@@ -53,6 +53,7 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
     ("unrecorded-answer", "an answer from an endpoint is given without a look at the records of the pools (A §5.3)"),
     ("stateful-conflict-released", "a batch release is not asked whether conflicting addresses are to be released at all (A §7.3)"),
     ("random-clean-gateway", "the gateway is left out or not as the family says that is ready first (A §14.31)"),
+    ("sandbox-not-asked", "a DEL of a sandbox that another has replaced releases what the pod answers on (K §5.4)"),
     ("first-del-releases-all", "the DEL of one NIC releases the addresses of all, though the others still answer (A §7.1)"),
     ("migration-ends-with-one-del", "the DEL of one pod of a VM that is gone releases the address though another one answers still"),
     ("missing-pool-keeps-endpoint", "a DEL fails for ever once a pool of the endpoint is gone (A W16)"),

@@ -149,6 +149,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             owner_kind: &self.controller.kind,
             owner_name: &self.controller.name,
             pod: (self.keeper == Keeper::Nobody).then_some(&*self.uid),
+            sandbox: (!self.policy().sandbox_not_asked).then_some(&*self.request.container_id),
         }
     }
 

@@ -20,7 +20,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::answer::DelOutcome;
 use super::caches::Caches;
 use super::drawn::stored;
-use super::endpoints::{entries, goes_with_pod, is_terminating, may_pass, uid_of};
+use super::endpoints::{entries, goes_with_pod, is_terminating, may_pass, sandbox_of, uid_of, without_sandbox};
 use super::error::IpamError;
 use super::observer::{Cause, Observer};
 use super::op::Op;
@@ -43,7 +43,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let pod_uid = pod.as_ref().and_then(|pod| pod.metadata.uid.as_deref()).unwrap_or_default();
         let is_of_pod = request.pod_uid.is_empty() || *request.pod_uid == *pod_uid;
         // D2.
-        if pod.as_ref().is_some_and(|pod| is_alive(pod)) && (is_of_pod || policy.del_adopts_current_uid) {
+        if let Some(pod) = pod.as_ref().filter(|pod| is_alive(pod) && (is_of_pod || policy.del_adopts_current_uid)) {
+            if !policy.sandbox_not_asked && *request.nic == *FIRST_NIC {
+                self.leave_sandbox(request, pod).await;
+            }
             return Ok(DelOutcome::Alive);
         }
         // D3.
@@ -67,16 +70,32 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         result
     }
 
+    /// The name of a pod's endpoint, and what keeps its addresses, as far as the pod is known.
+    fn endpoint_key(&self, request: &DelRequest, pod: Option<&Pod>) -> (ObjectKey, Option<Keeper>) {
+        let controller = pod.and_then(|pod| TopController::of(&self.agent.caches, pod).ok());
+        let keeper = controller.as_ref().map(|controller| Keeper::of(controller, &self.agent.config.settings));
+        match (&controller, keeper) {
+            (Some(controller), Some(keeper)) => (keeper.endpoint_of(&request.pod, controller), Some(keeper)),
+            _ => (request.pod.clone(), keeper),
+        }
+    }
+
+    /// The sandbox of a pod that lives on is torn down: if the endpoint names it, it names none from now on. Should that fail, the ADD of
+    /// the next sandbox makes it good, and without one reclaim.
+    async fn leave_sandbox(&self, request: &DelRequest, pod: &Pod) {
+        let (key, _) = self.endpoint_key(request, Some(pod));
+        if let Ok(Some(endpoint)) = self.get::<SpiderEndpoint>(&key).await
+            && sandbox_of(&endpoint).is_some_and(|sandbox| *sandbox == *request.container_id)
+        {
+            let _ = self.update(without_sandbox(&endpoint)).await;
+        }
+    }
+
     async fn release_pod(&self, request: &DelRequest, uid: &Arc<str>, pod: Option<&Pod>) -> Result<DelOutcome, IpamError> {
         let policy = *self.policy();
         let settings = &self.agent.config.settings;
         // D4.
-        let controller = pod.and_then(|pod| TopController::of(&self.agent.caches, pod).ok());
-        let by_pod = controller.as_ref().map(|controller| Keeper::of(controller, settings));
-        let key = match (&controller, by_pod) {
-            (Some(controller), Some(keeper)) => keeper.endpoint_of(&request.pod, controller),
-            _ => request.pod.clone(),
-        };
+        let (key, by_pod) = self.endpoint_key(request, pod);
         let failed = |error| IpamError::Endpoint { endpoint: key.clone(), error };
         let endpoint = self.get::<SpiderEndpoint>(&key).await.map_err(failed)?;
         let Some(mut endpoint) = endpoint else {
@@ -93,6 +112,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         // D7 before D5: whatever the endpoint of another pod says, this DEL is not about it.
         if !policy.mark_before_uid_check && !is_ours {
             self.release_leftovers(&key, uid, keeper).await?;
+            return Ok(DelOutcome::NotOurs);
+        }
+        // A sandbox that another one of the pod has replaced holds nothing any more.
+        if !policy.sandbox_not_asked && is_ours && sandbox_of(&endpoint).is_some_and(|sandbox| *sandbox != *request.container_id) {
             return Ok(DelOutcome::NotOurs);
         }
         // D5 and D6.

@@ -18,6 +18,10 @@ use crate::spiderpool::{EndpointStatus, IPAllocationDetail, PodIPAllocation, Spi
 /// here and not in an agent's memory, it outlives the agent and goes with the pod to another node. Upstream knows no such key.
 const AVOIDED: &str = "ipam.spidernet.io/conflicting-ips";
 
+/// On an endpoint: the sandbox that was answered last, as long as it is not torn down. A DEL of another one, which may come any
+/// number of times and also after the ADD of its successor, then releases nothing (K §5.4, K131). Upstream knows no such key.
+const SANDBOX: &str = "ipam.spidernet.io/sandbox";
+
 /// Whose an endpoint is to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder<'a> {
@@ -28,6 +32,8 @@ pub(super) struct Holder<'a> {
     pub(super) owner_name: &'a str,
     /// The pod that the endpoint goes with; absent if it outlives the pod.
     pub(super) pod: Option<&'a str>,
+    /// The sandbox that is answered; absent if endpoints name none.
+    pub(super) sandbox: Option<&'a str>,
 }
 
 pub(super) fn is_terminating(endpoint: &SpiderEndpoint) -> bool {
@@ -55,6 +61,19 @@ pub(super) fn has_finalizer(endpoint: &SpiderEndpoint) -> bool {
 pub(super) fn avoided(endpoint: &SpiderEndpoint) -> Vec<IpAddr> {
     let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(AVOIDED));
     text.map(|text| text.split(',').filter_map(|ip| ip.parse().ok()).collect()).unwrap_or_default()
+}
+
+/// The sandbox that answers on the addresses, as far as the endpoint says.
+pub(super) fn sandbox_of(endpoint: &SpiderEndpoint) -> Option<&str> {
+    Some(endpoint.metadata.annotations.as_ref()?.get(SANDBOX)?.as_str())
+}
+
+/// The endpoint once its sandbox is torn down.
+pub(super) fn without_sandbox(endpoint: &SpiderEndpoint) -> SpiderEndpoint {
+    let mut without = endpoint.clone();
+    without.metadata.annotations.iter_mut().for_each(|annotations| drop(annotations.remove(SANDBOX)));
+    without.metadata.annotations = without.metadata.annotations.filter(|annotations| !annotations.is_empty());
+    without
 }
 
 /// Adds addresses that the pod is not to get again.
@@ -91,7 +110,20 @@ impl Holder<'_> {
             finalizers: Some(vec![names::FINALIZER.to_owned()]),
             ..ObjectMeta::default()
         };
-        SpiderEndpoint { metadata, status: Some(self.status(ips)) }
+        self.named(SpiderEndpoint { metadata, status: Some(self.status(ips)) })
+    }
+
+    /// The endpoint with the sandbox that is answered.
+    fn named(&self, mut endpoint: SpiderEndpoint) -> SpiderEndpoint {
+        if let Some(sandbox) = self.sandbox {
+            endpoint.metadata.annotations.get_or_insert_default().insert(SANDBOX.to_owned(), sandbox.to_owned());
+        }
+        endpoint
+    }
+
+    /// Whether the endpoint names another sandbox than the one that is answered, or none.
+    pub(super) fn is_in_another_sandbox(&self, endpoint: &SpiderEndpoint) -> bool {
+        self.sandbox.is_some() && sandbox_of(endpoint) != self.sandbox
     }
 
     /// The endpoint of this pod, or of its predecessor: whose owner it is stays.
@@ -100,7 +132,7 @@ impl Holder<'_> {
         let mut status = kept.status.take().unwrap_or_default();
         status.current = self.status(ips).current;
         kept.status = Some(status);
-        kept
+        self.named(kept)
     }
 
     /// The endpoint of somebody else, made this holder's.
@@ -113,7 +145,7 @@ impl Holder<'_> {
         // What did not work for another pod may work for this one.
         taken.metadata.annotations.iter_mut().for_each(|annotations| drop(annotations.remove(AVOIDED)));
         taken.status = Some(self.status(ips));
-        taken
+        self.named(taken)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::client::Client;
 use crate::env::Env;
 use crate::kubevirt::VirtualMachineInstance;
 use crate::spiderpool::ranges::IpVersion;
-use crate::spiderpool::select::{PermittedPools, SelectError, named_pools, permitted_pools};
+use crate::spiderpool::select::{self, PermittedPools, SelectError, named_pools, permitted_pools};
 use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint, names};
 
 /// What becomes of the entries of an endpoint, by their places.
@@ -138,7 +138,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let permitted = if policy.static_reuse_skips_filter {
             PermittedPools { all_nics: false, pools: named_pools(caches, &asked, &self.controller, gate)? }
         } else {
-            permitted_pools(caches, &asked, &self.controller, gate)?
+            let mut permitted = permitted_pools(caches, &asked, &self.controller, gate)?;
+            let mut more = Vec::new();
+            // Most tiers are asked for one NIC at a time. Once this ADD has made the endpoint the pod's own nobody compares the others.
+            let others = entries(endpoint).iter().map(|entry| entry.interface.as_str());
+            for nic in others.filter(|nic| !permitted.all_nics && !nic.is_empty() && *nic != &*self.request.nic) {
+                if let Ok(of_nic) = permitted_pools(caches, &select::Request { nic, ..asked }, &self.controller, gate) {
+                    more.extend(of_nic.pools);
+                }
+            }
+            permitted.pools.extend(more);
+            permitted
         };
         let entries = entries(endpoint);
         let mut inheritance = Inheritance::default();
@@ -274,7 +284,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             claim(&mut ips, &self.request.nic);
         }
         let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
-        let changed = ips != known || !own || endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
+        let elsewhere = endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
+        let changed = ips != known || !own || elsewhere || self.holder().is_in_another_sandbox(endpoint);
         let written =
             if changed { self.write(Some(endpoint), ips, policy.late_endpoint_create_fails).await? } else { Arc::new(endpoint.clone()) };
         self.release_given_up(endpoint, inheritance, entries(&written)).await;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  one sandbox:  SandboxStarted ─► AddAsked ─► Attached ─► DelAsked ─► DelDone ─► SandboxGone
-//!                      per interface └─► AddFailed ┘ answers on its addresses until DelDone or SandboxGone
+//!                      per interface └─► AddFailed ┘ answers on its addresses until DelAsked or SandboxGone
 //! ```
 
 use std::fmt;
@@ -52,7 +52,8 @@ pub enum PodNote {
         /// Why.
         why: AddFailure,
     },
-    /// The plugin is called with DEL.
+    /// The plugin is called with DEL: it has taken the interface down, and lets its addresses go. From here on the sandbox does not answer
+    /// on them any more.
     DelAsked {
         /// Which sandbox.
         sandbox: Arc<str>,
@@ -61,7 +62,7 @@ pub enum PodNote {
         /// Whether there is still a network namespace.
         netns: bool,
     },
-    /// DEL was answered. With success the sandbox does not answer on the interface's addresses any more.
+    /// DEL was answered.
     DelDone {
         /// Which sandbox.
         sandbox: Arc<str>,

@@ -49,16 +49,14 @@ impl Listener {
                 assert!(self.sandboxes.get(&sandbox).is_none_or(|nics| !nics.contains_key(&nic)), "it failed after it had succeeded");
                 "failed"
             }
-            PodNote::DelAsked { sandbox, netns, .. } => {
+            PodNote::DelAsked { sandbox, nic, netns } => {
                 assert_eq!(netns, self.sandboxes.contains_key(&sandbox), "a DEL says whether there is a network namespace");
-                "del"
-            }
-            PodNote::DelDone { sandbox, nic, failed } => {
-                if let Some(nics) = self.sandboxes.get_mut(&sandbox).filter(|_| !failed) {
+                if let Some(nics) = self.sandboxes.get_mut(&sandbox) {
                     nics.remove(&nic);
                 }
-                "done"
+                "del"
             }
+            PodNote::DelDone { .. } => "done",
             PodNote::SandboxGone { sandbox } => {
                 assert!(self.sandboxes.remove(&sandbox).is_some(), "a sandbox goes once");
                 "gone"

@@ -296,6 +296,24 @@ pub(crate) fn note(fabric: &Fabric, process: ProcessId, note: &Note) {
     fabric.recorder(|recorder| recorder.observe(at, EventKind::Note { process, note }));
 }
 
+/// Says what a process does in each of its lives, with `site`, which its neighbours share.
+fn live<S: Send + Sync + 'static, F: Future<Output = ()> + Send + 'static>(
+    site: &Arc<S>,
+    fabric: &Arc<Fabric>,
+    process: ProcessId,
+    main: impl Fn(Arc<S>, Arc<Fabric>) -> F + Send + Sync + 'static,
+) {
+    let (site, shared) = (site.clone(), Arc::downgrade(fabric));
+    fabric.rt.set_main(process, move |_| {
+        let life = shared.upgrade().map(|fabric| main(site.clone(), fabric));
+        async move {
+            if let Some(life) = life {
+                life.await;
+            }
+        }
+    });
+}
+
 /// Puts a namespace into the store unless it is there.
 fn preload_namespace(fabric: &Fabric, name: &str) {
     if !fabric.holds::<Namespace>(&ObjectKey::cluster(name)) {

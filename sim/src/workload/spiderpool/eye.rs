@@ -119,7 +119,20 @@ fn cause(cause: ipam::Cause) -> Cause {
 fn refused(error: &IpamError) -> Refusal {
     match error {
         IpamError::MissingPod(_) | IpamError::Replaced { .. } | IpamError::Select(SelectError::DeadPod) => Refusal::DeadPod,
-        IpamError::Select(error) if error.class() == "wrong-input" => Refusal::WrongInput,
+        IpamError::Select(
+            SelectError::MalformedRoutes { .. }
+            | SelectError::InvalidRoute { .. }
+            | SelectError::MalformedAnnotation { .. }
+            | SelectError::EmptyIPPools
+            | SelectError::MixedInterfaces
+            | SelectError::DuplicateInterface { .. }
+            | SelectError::InterfaceNotListed { .. }
+            | SelectError::BadWildcard { .. }
+            | SelectError::DuplicatePool { .. }
+            | SelectError::SubnetInvalid { .. }
+            | SelectError::SubnetBadIpNumber { .. }
+            | SelectError::SubnetBadReclaim { .. },
+        ) => Refusal::WrongInput,
         IpamError::Select(_) => Refusal::NoPool,
         IpamError::NotAllocated(failures) => {
             let all = || failures.0.iter().flat_map(|failure| &failure.pools).map(|(_, error)| refused_by_pool(error));
@@ -147,5 +160,17 @@ fn refused_by_pool(error: &PoolError) -> Refusal {
         PoolError::Replaced(_) => Refusal::DeadPod,
         PoolError::EndpointUnknown | PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } => Refusal::Blocked,
         PoolError::Api(_) | PoolError::Unsettled(_) => Refusal::Api,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_pod_asks_for_in_vain_is_told_from_what_the_rules_leave_it_without() {
+        assert_eq!(refused(&SelectError::EmptyIPPools.into()), Refusal::WrongInput);
+        assert_eq!(refused(&SelectError::NoPool.into()), Refusal::NoPool);
+        assert_eq!(refused(&SelectError::DeadPod.into()), Refusal::DeadPod);
     }
 }

@@ -38,8 +38,7 @@ use crate::actor::scheduler;
 use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan};
-use crate::rt::ProcessId;
-use crate::workload::{Misfit, Smaller, Stake, Work};
+use crate::workload::{Misfit, Smaller, Stake, Work, live};
 use site::{Node, Site};
 
 pub use adopt::Adopted;
@@ -240,22 +239,4 @@ fn behaviour(pod: &Pod) -> Behaviour {
     let after = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(apps::COMPLETES));
     let runs_for = after.and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
     Behaviour { runs_for, ..Behaviour::default() }
-}
-
-/// Says what a process does in each of its lives.
-fn live<F: Future<Output = ()> + Send + 'static>(
-    site: &Arc<Site>,
-    fabric: &Arc<Fabric>,
-    process: ProcessId,
-    main: impl Fn(Arc<Site>, Arc<Fabric>) -> F + Send + Sync + 'static,
-) {
-    let site = site.clone();
-    fabric.rt.set_main(process, move |_| {
-        let life = site.fabric.upgrade().map(|fabric| main(site.clone(), fabric));
-        async move {
-            if let Some(life) = life {
-                life.await;
-            }
-        }
-    });
 }

@@ -33,7 +33,7 @@ use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan};
 use crate::rt::ProcessId;
-use crate::workload::{Misfit, Smaller, Stake, Work, preload_namespace};
+use crate::workload::{Misfit, Smaller, Stake, Work, live, preload_namespace};
 use machines::{Machines, VMS};
 use site::{Node, Site};
 
@@ -168,22 +168,4 @@ impl Work for PodsPlan {
         live(&site, fabric, people, move |site, fabric| people::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
         fabric.start(people);
     }
-}
-
-/// Says what a process does in each of its lives.
-fn live<F: Future<Output = ()> + Send + 'static>(
-    site: &Arc<Site>,
-    fabric: &Arc<Fabric>,
-    process: ProcessId,
-    main: impl Fn(Arc<Site>, Arc<Fabric>) -> F + Send + Sync + 'static,
-) {
-    let site = site.clone();
-    fabric.rt.set_main(process, move |_| {
-        let life = site.fabric.upgrade().map(|fabric| main(site.clone(), fabric));
-        async move {
-            if let Some(life) = life {
-                life.await;
-            }
-        }
-    });
 }

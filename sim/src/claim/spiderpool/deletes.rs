@@ -9,32 +9,41 @@ use super::{Findings, IpamClaim, violated};
 use crate::rt::ProcessId;
 use crate::workload::spiderpool::{Cause, IpamNote};
 
+/// The agent, the sandbox and the NIC of a DEL.
+type Attachment = (ProcessId, Arc<str>, Arc<str>);
+
 /// A DEL that names a UID releases addresses of that UID and of no other, and no write of an agent removes the record of a UID while
 /// it has announced only the release of another one for that address.
 ///
 /// Broken by `del-adopts-current-uid`. It does not see a DEL without a UID.
 #[derive(Default)]
 pub(in super::super) struct OwnAddressesOnly {
-    /// The DELs that are under way: the agent, the sandbox and the NIC, with the UID that is named.
-    open: FxHashMap<(ProcessId, Arc<str>, Arc<str>), Arc<str>>,
+    /// The DELs that are under way, with the UID that is named and how many there are: one that is repeated or late may overlap another.
+    open: FxHashMap<Attachment, (Arc<str>, u32)>,
 }
 
 impl IpamClaim for OwnAddressesOnly {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Ipam(process, IpamNote::DelBegun { uid, container, nic, .. }) => {
-                self.open.insert((process, container.clone(), nic.clone()), uid.clone());
+                self.open.entry((process, container.clone(), nic.clone())).or_insert_with(|| (uid.clone(), 0)).1 += 1;
             }
             Seen::Ipam(process, IpamNote::DelEnded { container, nic, .. }) => {
-                self.open.remove(&(process, container.clone(), nic.clone()));
+                let key = (process, container.clone(), nic.clone());
+                if let Some((_, count)) = self.open.get_mut(&key) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.open.remove(&key);
+                    }
+                }
             }
             Seen::Ipam(process, IpamNote::ReleaseBegun { uid, cause: Cause::Del, what, .. }) => {
                 findings.judged();
                 let of_process = self.open.iter().filter(|((by, ..), _)| *by == process);
-                if !of_process.clone().any(|(_, asked)| asked.is_empty() || asked == uid) {
+                if !of_process.clone().any(|(_, (asked, _))| asked.is_empty() || asked == uid) {
                     findings.violated(|| {
                         let by = view.name(process);
-                        let mut asked: Vec<String> = of_process.map(|(_, asked)| view.pod_of(asked)).collect();
+                        let mut asked: Vec<String> = of_process.map(|(_, (asked, _))| view.pod_of(asked)).collect();
                         asked.sort_unstable();
                         let mut lines =
                             vec![format!("{by} is to release what {} has, and releases what {} has", asked.join(" or "), view.pod_of(uid))];
@@ -72,7 +81,7 @@ impl IpamClaim for OwnAddressesOnly {
 #[cfg(test)]
 mod tests {
     use super::super::testing::on_stage;
-    use crate::workload::spiderpool::Cause;
+    use crate::workload::spiderpool::{Cause, IpamNote};
 
     const CLAIM: &str = "deletes-touch-nobody-else";
     const WHAT: &[(&str, &str)] = &[("p", "10.0.0.1")];
@@ -89,9 +98,22 @@ mod tests {
             stage.del_asked("ns/c", "");
             stage.release("ns/c", "c", Cause::Del, WHAT);
             assert_eq!(stage.excuses(), [None], "without a UID it is that of the name");
-            stage.del("ns/c", "", true);
+            let (pod, container, nic) = ("ns/c".into(), "".into(), "eth0".into());
+            stage.say(stage.agent, IpamNote::DelEnded { pod, uid: "".into(), container, nic, ok: true });
             stage.release("ns/c", "c", Cause::Del, WHAT);
             assert_eq!(stage.excuses(), [None, None]);
+        });
+    }
+
+    #[test]
+    fn a_delete_that_overlaps_another_of_its_sandbox_is_still_under_way_when_that_ends() {
+        on_stage(CLAIM, |stage| {
+            stage.del_asked("ns/a", "a");
+            stage.del("ns/a", "a", true);
+            stage.release("ns/a", "a", Cause::Del, WHAT);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.release("ns/b", "b", Cause::Del, WHAT);
+            assert_eq!(stage.excuses(), [None]);
         });
     }
 

@@ -1,5 +1,6 @@
 //! What an API object is, and how it is named.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -70,6 +71,13 @@ impl ObjectKey {
 
     /// `namespace/name`, or `name` for a cluster-scoped object.
     pub fn as_str(&self) -> &str {
+        &self.path
+    }
+}
+
+/// Order, equality and hash are those of the text.
+impl Borrow<str> for ObjectKey {
+    fn borrow(&self) -> &str {
         &self.path
     }
 }

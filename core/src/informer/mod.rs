@@ -210,6 +210,11 @@ impl<K: Object> StoreReader<K> {
         self.read(|contents| contents.store.get(key).cloned())
     }
 
+    /// The object with this key in text form, as last known.
+    pub fn find(&self, key: &str) -> Option<Arc<K>> {
+        self.read(|contents| contents.store.find(key).cloned())
+    }
+
     /// How many objects are known.
     pub fn len(&self) -> usize {
         self.read(|contents| contents.store.iter().len())

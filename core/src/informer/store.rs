@@ -195,6 +195,11 @@ impl<K: Object> Store<K> {
         self.objects.get(key)
     }
 
+    /// The object with this key in text form, if it is known.
+    pub fn find(&self, key: &str) -> Option<&Arc<K>> {
+        self.objects.get(key)
+    }
+
     /// All objects, by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<K>> {
         self.objects.values()

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::names::FINALIZER;
 use super::ranges::CheckedRanges;
+use super::reclaim::Leadership;
 use super::{Policy, SpiderIPPool};
 use crate::FxHashMap;
 use crate::api::{ApiError, ObjectKey};
@@ -18,6 +19,7 @@ use crate::client::{Client, ClientExt};
 use crate::env::Env;
 use crate::informer::{Informer, InformerOptions, Notification, StoreReader};
 use crate::leader::{Election, ElectionConfig, ElectionConfigError, Phase};
+use crate::race::race;
 use crate::workqueue::WorkQueue;
 
 /// What a controller is told.
@@ -105,27 +107,13 @@ impl<C: Client, V: Env> PoolController<C, V> {
     /// # Errors
     /// The election is configured in a way that cannot work.
     pub async fn run(&self) -> Result<Phase, ElectionConfigError> {
-        let options = InformerOptions { resync: self.settings.resync, ..InformerOptions::default() };
-        let informer = Informer::<SpiderIPPool, V>::start(self.client.clone(), self.env.clone(), options);
+        let informer = self.informer();
         let queue = WorkQueue::new(self.env.clone());
         informer.add_handler({
             let queue = queue.clone();
             move |notification: Notification<SpiderIPPool>| queue.add(notification.key())
         });
-        let store = informer.store();
-        let work = async {
-            informer.synced().await;
-            while let Some(key) = queue.next().await {
-                match self.reconcile(&key, &store).await {
-                    Ok(()) => queue.forget(&key),
-                    Err(error) if error.is_conflict() => queue.add_rate_limited(ObjectKey::clone(&key)),
-                    Err(_) if queue.failures(&key) < self.settings.max_retries => {
-                        queue.add_after(ObjectKey::clone(&key), self.settings.retry_delay);
-                    }
-                    Err(_) => queue.forget(&key),
-                }
-            }
-        };
+        let work = self.work(&informer, &queue);
         let Some(config) = self.settings.election.clone() else {
             work.await;
             unreachable!("nobody shuts the queue down");
@@ -133,6 +121,43 @@ impl<C: Client, V: Env> PoolController<C, V> {
         let election = Election::start(self.client.clone(), self.env.clone(), config)?;
         let end = election.lead(work).await;
         Ok(end.expect_err("nobody shuts the queue down"))
+    }
+
+    /// Works whenever `leadership` says so, as one part of a process that has an election of its own. It never ends.
+    pub async fn serve(&self, leadership: &Leadership) {
+        let informer = self.informer();
+        loop {
+            let term = leadership.gained().await;
+            // A new term looks at every pool: what the last one had in hand may be half done.
+            let queue = WorkQueue::new(self.env.clone());
+            let mut notifications = informer.subscribe();
+            let feed = async {
+                while let Some(notification) = notifications.next().await {
+                    queue.add(notification.key());
+                }
+            };
+            race(leadership.lost(term), race(feed, self.work(&informer, &queue))).await;
+        }
+    }
+
+    fn informer(&self) -> Informer<SpiderIPPool, V> {
+        let options = InformerOptions { resync: self.settings.resync, ..InformerOptions::default() };
+        Informer::start(self.client.clone(), self.env.clone(), options)
+    }
+
+    async fn work(&self, informer: &Informer<SpiderIPPool, V>, queue: &WorkQueue<ObjectKey, V>) {
+        let store = informer.store();
+        informer.synced().await;
+        while let Some(key) = queue.next().await {
+            match self.reconcile(&key, &store).await {
+                Ok(()) => queue.forget(&key),
+                Err(error) if error.is_conflict() => queue.add_rate_limited(ObjectKey::clone(&key)),
+                Err(_) if queue.failures(&key) < self.settings.max_retries => {
+                    queue.add_after(ObjectKey::clone(&key), self.settings.retry_delay);
+                }
+                Err(_) => queue.forget(&key),
+            }
+        }
     }
 
     async fn reconcile(&self, key: &ObjectKey, store: &StoreReader<SpiderIPPool>) -> Result<(), ApiError> {

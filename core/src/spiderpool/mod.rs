@@ -1,7 +1,8 @@
 //! Spiderpool's resources and names, as they are on the wire (A §1; group `spiderpool.spidernet.io`, version `v2beta1`).
 //!
 //! The types at the top are upstream's, and only types: no defaulting by webhook, no validation, no allocation. What
-//! their texts of ranges mean is in [`ranges`], which pools a pod draws from in [`select`], the agent that draws in [`ipam`].
+//! their texts of ranges mean is in [`ranges`], which pools a pod draws from in [`select`], the agent that draws in
+//! [`ipam`], and what takes back addresses that leaked in [`reclaim`].
 //!
 //! * What is absent, `null` or empty on the wire matters upstream (routes are inherited if the field is absent, not if
 //!   it is empty), so an optional list is an `Option<Vec<_>>`. What `kubectl get` prints comes out as it went in.
@@ -14,22 +15,29 @@ pub mod controller;
 mod endpoint;
 pub mod ipam;
 mod ippool;
+mod join;
+mod limiter;
 pub mod names;
 mod policy;
 pub mod ranges;
+pub mod reclaim;
+mod replica;
 mod reserved_ip;
 pub mod select;
 mod subnet;
 mod text_map;
+mod validity;
 mod wildcard;
 
 pub use allocated_ips::{PoolIPAllocation, PoolIPAllocations, RecordKey};
 pub use endpoint::{EndpointStatus, IPAllocationDetail, PodIPAllocation, SpiderEndpoint};
 pub use ippool::{IPPoolSpec, IPPoolStatus, Route, SpiderIPPool};
 pub use policy::Policy;
+pub use replica::SpiderpoolController;
 pub use reserved_ip::{ReservedIPSpec, SpiderReservedIP};
 pub use subnet::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
 pub use text_map::{Edit, TextMap};
+pub use validity::Keeper;
 pub use wildcard::{BadPattern, wildcard_match};
 
 use serde::{Deserialize, Deserializer};

@@ -1,5 +1,6 @@
 //! Where the hardened Spiderpool and upstream part: one switch per deviation.
 
+use super::reclaim::ReclaimPolicy;
 use crate::deviation::{self, Deviation, deviations};
 
 /// What Spiderpool does differently from its hardened form. Every switch is off there; the profile `upstream` has on what
@@ -99,7 +100,7 @@ pub struct Policy {
     /// `stateful-conflict-released`: a batch release without the flag is not asked whether conflicting addresses are to be released at
     /// all (A §7.3).
     pub stateful_conflict_released: bool,
-    /// `static-by-kind-only`: a DEL takes any endpoint whose owner is of a kind StatefulSet for that of a pod of an apps/v1 StatefulSet
+    /// `static-by-kind-only`: a DEL, or a scan, takes any endpoint whose owner is of a kind StatefulSet for that of a pod of an apps/v1 StatefulSet
     /// (A §6.1, W31).
     pub static_by_kind_only: bool,
     /// `pod-operations-overlap`: two requests about one pod run side by side, as when the caller of the first gave up.
@@ -113,10 +114,12 @@ pub struct Policy {
     pub random_clean_gateway: bool,
     /// `missing-pool-keeps-endpoint`: a DEL fails for ever once a pool of the endpoint is gone (A W16).
     pub missing_pool_keeps_endpoint: bool,
+    /// What reclaim does differently: its deviations have a table of their own.
+    pub reclaim: ReclaimPolicy,
 }
 
 impl Policy {
-    /// Every deviation, in the order of the fields.
+    /// Every deviation of allocation, in the order of the fields. Those of reclaim are in [`ReclaimPolicy::DEVIATIONS`].
     pub const DEVIATIONS: &'static [Deviation<Self>] = deviations! {
         "upstream-ranges" true upstream_ranges;
         "ties-in-any-order" true ties_in_any_order;
@@ -173,12 +176,15 @@ impl Policy {
 
     /// The code upstream as it is.
     pub fn upstream() -> Self {
-        deviation::upstream(Self::DEVIATIONS)
+        Self { reclaim: deviation::upstream(ReclaimPolicy::DEVIATIONS), ..deviation::upstream(Self::DEVIATIONS) }
     }
 
     /// The switch with this public name.
     pub fn switch(&mut self, name: &str) -> Option<&mut bool> {
-        deviation::switch(Self::DEVIATIONS, self, name)
+        if Self::DEVIATIONS.iter().any(|deviation| deviation.name == name) {
+            return deviation::switch(Self::DEVIATIONS, self, name);
+        }
+        deviation::switch(ReclaimPolicy::DEVIATIONS, &mut self.reclaim, name)
     }
 }
 

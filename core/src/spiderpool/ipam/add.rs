@@ -25,11 +25,11 @@ use super::observer::{Cause, Observer};
 use super::op::Op;
 use super::request::AddRequest;
 use super::standing::{Standing, standing};
-use super::validity::Keeper;
 use crate::api::{ApiError, ObjectKey};
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::select::{self, SelectError, TopController, is_alive, is_nameless};
+use crate::spiderpool::validity::Keeper;
 use crate::spiderpool::{IPAllocationDetail, Policy, SpiderEndpoint};
 
 /// One ADD, once it is known for whom.
@@ -107,7 +107,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let (pod, pod_is_live) = self.pod_of(request).await?;
         *uid = pod.metadata.uid.as_deref().unwrap_or_default().into();
         let controller = TopController::of(&self.agent.caches, &pod)?;
-        let keeper = Keeper::of(&controller, &self.agent.config.settings);
+        let keeper = Keeper::of(&controller, self.agent.config.settings.kept());
         let key = keeper.endpoint_of(&request.pod, &controller);
         let nameless = is_nameless(&pod);
         let uid = uid.clone();

@@ -10,7 +10,6 @@ use super::caches::Caches;
 use super::drawn::Drawn;
 use super::error::IpamError;
 use super::failure_cache::FailureCache;
-use super::limiter::Limiter;
 use super::observer::{Observer, Step};
 use super::op::Op;
 use super::pool_addresses::AddressBook;
@@ -18,6 +17,7 @@ use super::request::{AddRequest, BatchRequest, DelRequest};
 use super::settings::AgentConfig;
 use crate::client::Client;
 use crate::env::Env;
+use crate::spiderpool::limiter::Limiter;
 
 /// The agent of one node. Clones are the same process: they share its limiter and its failure cache.
 ///

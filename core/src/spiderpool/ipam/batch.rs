@@ -7,11 +7,11 @@ use super::error::IpamError;
 use super::observer::{Cause, Observer};
 use super::op::Op;
 use super::request::BatchRequest;
-use super::validity::Keeper;
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::SpiderEndpoint;
 use crate::spiderpool::select::TopController;
+use crate::spiderpool::validity::Keeper;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Runs a batch release.
@@ -71,7 +71,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
         let pod = self.live_pod(&request.pod).await?.ok_or_else(|| IpamError::MissingPod(request.pod.clone()))?;
         let controller = TopController::of(&self.agent.caches, &pod)?;
-        match Keeper::of(&controller, &self.agent.config.settings) {
+        match Keeper::of(&controller, self.agent.config.settings.kept()) {
             Keeper::Nobody => Ok(()),
             Keeper::StatefulSet | Keeper::Vm => Err(IpamError::ForbiddenStateful),
         }

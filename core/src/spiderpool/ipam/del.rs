@@ -26,13 +26,13 @@ use super::observer::{Cause, Observer};
 use super::op::Op;
 use super::release::recorded;
 use super::request::DelRequest;
-use super::validity::{Keeper, is_wanted, parent_and_ordinal, vm_keeps};
 use crate::api::{ApiError, Object, ObjectKey};
 use crate::client::Client;
 use crate::env::Env;
 use crate::kubevirt::{VirtualMachine, VirtualMachineInstance};
 use crate::spiderpool::SpiderEndpoint;
 use crate::spiderpool::select::{FIRST_NIC, TopController, is_alive};
+use crate::spiderpool::validity::{Keeper, is_wanted, parent_and_ordinal, vm_keeps};
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Runs a DEL.
@@ -73,7 +73,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// The name of a pod's endpoint, and what keeps its addresses, as far as the pod is known.
     fn endpoint_key(&self, request: &DelRequest, pod: Option<&Pod>) -> (ObjectKey, Option<Keeper>) {
         let controller = pod.and_then(|pod| TopController::of(&self.agent.caches, pod).ok());
-        let keeper = controller.as_ref().map(|controller| Keeper::of(controller, &self.agent.config.settings));
+        let keeper = controller.as_ref().map(|controller| Keeper::of(controller, self.agent.config.settings.kept()));
         match (&controller, keeper) {
             (Some(controller), Some(keeper)) => (keeper.endpoint_of(&request.pod, controller), Some(keeper)),
             _ => (request.pod.clone(), keeper),
@@ -103,7 +103,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             return Ok(DelOutcome::NoEndpoint);
         };
         // An endpoint that goes with its pod keeps nothing for another, whatever the kind of its owner is called.
-        let keeper = match Keeper::of_endpoint(&endpoint, settings) {
+        let keeper = match Keeper::of_endpoint(&endpoint, settings.kept()) {
             _ if goes_with_pod(&endpoint) && !policy.static_by_kind_only => Keeper::Nobody,
             keeper => keeper,
         };
@@ -264,7 +264,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 }
 
 /// The addresses that an endpoint names, by pool.
-pub(super) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
+pub(in crate::spiderpool) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
     entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
 }
 
@@ -277,7 +277,7 @@ fn of_this_nic(endpoint: &SpiderEndpoint, nic: &str) -> Option<Vec<(Arc<str>, Ip
 }
 
 /// Each once, in the order in which they first occur.
-pub(super) fn distinct(what: Vec<(Arc<str>, IpAddr)>) -> Vec<(Arc<str>, IpAddr)> {
+pub(in crate::spiderpool) fn distinct(what: Vec<(Arc<str>, IpAddr)>) -> Vec<(Arc<str>, IpAddr)> {
     let mut seen = BTreeSet::new();
     what.into_iter().filter(|one| seen.insert(one.clone())).collect()
 }

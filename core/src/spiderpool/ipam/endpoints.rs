@@ -36,11 +36,11 @@ pub(super) struct Holder<'a> {
     pub(super) sandbox: Option<&'a str>,
 }
 
-pub(super) fn is_terminating(endpoint: &SpiderEndpoint) -> bool {
+pub(in crate::spiderpool) fn is_terminating(endpoint: &SpiderEndpoint) -> bool {
     endpoint.metadata.deletion_timestamp.is_some()
 }
 
-pub(super) fn uid_of(endpoint: &SpiderEndpoint) -> &str {
+pub(in crate::spiderpool) fn uid_of(endpoint: &SpiderEndpoint) -> &str {
     endpoint.status.as_ref().map_or("", |status| &status.current.uid)
 }
 
@@ -49,11 +49,11 @@ pub(super) fn entries(endpoint: &SpiderEndpoint) -> &[IPAllocationDetail] {
 }
 
 /// Whether the endpoint goes with a pod object: then Kubernetes' garbage collector may delete it.
-pub(super) fn goes_with_pod(endpoint: &SpiderEndpoint) -> bool {
+pub(in crate::spiderpool) fn goes_with_pod(endpoint: &SpiderEndpoint) -> bool {
     endpoint.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Pod")
 }
 
-pub(super) fn has_finalizer(endpoint: &SpiderEndpoint) -> bool {
+pub(in crate::spiderpool) fn has_finalizer(endpoint: &SpiderEndpoint) -> bool {
     endpoint.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER)
 }
 
@@ -202,6 +202,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 }
 
 /// Whether the same request may succeed some time later.
-pub(super) fn may_pass(error: &ApiError) -> bool {
+pub(in crate::spiderpool) fn may_pass(error: &ApiError) -> bool {
     error.is_ambiguous() || error.reason().is_none_or(|reason| reason == crate::api::Reason::TooManyRequests)
 }

@@ -10,18 +10,18 @@ use super::caches::Caches;
 use super::drawn::{Stored, stored, without};
 use super::endpoints::{entries, has_finalizer, is_terminating, uid_of};
 use super::error::{IpamError, PoolError};
-use super::join::join_all;
 use super::observer::{Cause, Observer, Step};
 use super::op::of_pool;
 use super::pool_decide::{Fate, Heir, Heirloom};
 use super::release::by_pool;
 use super::standing::Standing;
-use super::validity::Keeper;
 use crate::client::Client;
 use crate::env::Env;
 use crate::kubevirt::VirtualMachineInstance;
+use crate::spiderpool::join::join_all;
 use crate::spiderpool::ranges::IpVersion;
 use crate::spiderpool::select::{self, PermittedPools, SelectError, named_pools, permitted_pools};
+use crate::spiderpool::validity::Keeper;
 use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint, names};
 
 /// What becomes of the entries of an endpoint, by their places.

@@ -23,8 +23,6 @@ mod failure_cache;
 mod fresh;
 mod informer_caches;
 mod inherit;
-mod join;
-mod limiter;
 mod observer;
 mod op;
 mod plugin;
@@ -35,7 +33,6 @@ mod release;
 mod request;
 mod settings;
 mod standing;
-mod validity;
 
 pub use agent::Agent;
 pub use answer::{AddAnswer, DelOutcome, How, NicAddress, NicRoute};
@@ -47,3 +44,9 @@ pub use observer::{Cause, Effort, Observer, Step};
 pub use plugin::{Call, Connection, PATIENCE, Plugin, PluginError, Probe, Unanswered};
 pub use request::{AddRequest, BatchRequest, DelRequest};
 pub use settings::{AgentConfig, AgentSettings};
+
+// What reclaim does with endpoints and records, too.
+pub(super) use del::{distinct, entries_of};
+pub(super) use endpoints::{goes_with_pod, has_finalizer, is_terminating, may_pass, uid_of};
+pub(super) use pool_decide::release as release_records;
+pub(super) use release::{by_pool, recorded};

@@ -8,12 +8,12 @@ use super::agent::Agent;
 use super::caches::Caches;
 use super::endpoints::may_pass;
 use super::error::{IpamError, PoolError};
-use super::limiter::{Refused, Tickets};
 use super::observer::{Cause, Effort, Observer, Step};
 use crate::api::{ApiError, Call, DeleteOptions, Dry, Object, ObjectKey, Patch, Reply, Request, Subresource, TransportError};
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::Policy;
+use crate::spiderpool::limiter::{Refused, Tickets};
 
 /// One ADD, DEL or batch release.
 pub(super) struct Op<'a, C, V, K, O> {

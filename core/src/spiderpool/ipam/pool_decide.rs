@@ -12,10 +12,10 @@ use crate::spiderpool::{IPPoolStatus, Policy, PoolIPAllocation, PoolIPAllocation
 
 /// What to write, if anything, and what is then true.
 #[derive(Debug)]
-pub(super) struct Decision<T> {
-    pub(super) outcome: T,
+pub(in crate::spiderpool) struct Decision<T> {
+    pub(in crate::spiderpool) outcome: T,
     /// The status to write; `None` = nothing needs to change.
-    pub(super) write: Option<IPPoolStatus>,
+    pub(in crate::spiderpool) write: Option<IPPoolStatus>,
 }
 
 /// Who asks for an address.
@@ -145,7 +145,7 @@ pub(super) fn allocate(
 }
 
 /// Takes away the records of these addresses that are this UID's; how many there were.
-pub(super) fn release(pool: &SpiderIPPool, uid: &str, ips: &[IpAddr]) -> Result<Decision<usize>, PoolError> {
+pub(in crate::spiderpool) fn release(pool: &SpiderIPPool, uid: &str, ips: &[IpAddr]) -> Result<Decision<usize>, PoolError> {
     let mut records = records(pool)?;
     let before = records.len();
     for ip in ips {

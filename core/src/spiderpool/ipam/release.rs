@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::caches::Caches;
 use super::error::{IpamError, PoolError};
-use super::join::join_all;
 use super::observer::{Cause, Observer, Step};
 use super::op::{Op, of_pool};
 use crate::api::ObjectKey;
 use crate::client::Client;
 use crate::env::Env;
+use crate::spiderpool::join::join_all;
 use crate::spiderpool::{PoolIPAllocation, SpiderIPPool};
 
 /// Things of pools, by pool in the order in which they first occur.
-pub(super) fn by_pool<T>(things: impl IntoIterator<Item = (Arc<str>, T)>) -> Vec<(Arc<str>, Vec<T>)> {
+pub(in crate::spiderpool) fn by_pool<T>(things: impl IntoIterator<Item = (Arc<str>, T)>) -> Vec<(Arc<str>, Vec<T>)> {
     let mut pools: Vec<(Arc<str>, Vec<T>)> = Vec::new();
     for (pool, thing) in things {
         match pools.iter_mut().find(|(known, _)| *known == pool) {
@@ -67,7 +67,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 }
 
 /// What a pool has recorded for `uid`, and under `key` if there is one; nothing if its records cannot be read.
-pub(super) fn recorded<'p>(
+pub(in crate::spiderpool) fn recorded<'p>(
     pool: &'p SpiderIPPool,
     key: Option<&'p ObjectKey>,
     uid: &'p str,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::retry::Backoff;
 use crate::spiderpool::Policy;
 use crate::spiderpool::select::{BadSetting, Settings};
+use crate::spiderpool::validity::Kept;
 
 /// The settings of an agent: those that it reads from the ConfigMap `spiderpool-conf` and its environment, and what is fixed
 /// in upstream's code. The defaults are those of A §10.
@@ -84,6 +85,11 @@ impl AgentSettings {
             late_commit: Duration::from_secs(40),
             queue_length: 1000,
         }
+    }
+
+    /// Whose addresses outlive the pod.
+    pub(super) fn kept(&self) -> Kept {
+        Kept { stateful_sets: self.enable_stateful_set, vms: self.enable_kubevirt_static_ip }
     }
 
     /// Sets one of [`NAMES`](Self::NAMES) from text; whether there is a setting of this name.

@@ -1,8 +1,8 @@
 //! Whose an endpoint is that has the name of a pod: a decision on its state alone (A §5.3, §6.2).
 
 use super::endpoints::{goes_with_pod, has_finalizer, is_terminating, uid_of};
-use super::validity::Keeper;
 use crate::spiderpool::select::TopController;
+use crate::spiderpool::validity::Keeper;
 use crate::spiderpool::{Policy, SpiderEndpoint};
 
 /// Whose an endpoint is, seen from a pod.

@@ -2,15 +2,23 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 
-use super::settings::AgentSettings;
 use crate::api::ObjectKey;
 use crate::kubevirt::{self, VirtualMachineInstance};
 use crate::spiderpool::SpiderEndpoint;
 use crate::spiderpool::select::TopController;
 
-/// What keeps a pod's addresses for its successor.
+/// Whose addresses outlive the pod, as the settings say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeper {
+pub(super) struct Kept {
+    /// `enableStatefulSet`.
+    pub(super) stateful_sets: bool,
+    /// `enableKubevirtStaticIP`.
+    pub(super) vms: bool,
+}
+
+/// What keeps a pod's addresses for its successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Keeper {
     /// Nothing: they go with the pod.
     Nobody,
     /// A StatefulSet.
@@ -24,19 +32,29 @@ const STATEFUL_SET: &str = "StatefulSet";
 
 impl Keeper {
     /// What keeps the addresses of a pod of this controller.
-    pub(super) fn of(controller: &TopController, settings: &AgentSettings) -> Self {
-        match (controller.api_version.as_str(), controller.kind.as_str()) {
-            ("apps/v1", STATEFUL_SET) if settings.enable_stateful_set => Self::StatefulSet,
-            (kubevirt::API_VERSION, VMI) if settings.enable_kubevirt_static_ip => Self::Vm,
+    pub(super) fn of(controller: &TopController, kept: Kept) -> Self {
+        Self::of_kind(&controller.api_version, &controller.kind, kept)
+    }
+
+    /// What keeps the addresses of a pod of a controller of this kind.
+    pub(super) fn of_kind(api_version: &str, kind: &str, kept: Kept) -> Self {
+        match (api_version, kind) {
+            ("apps/v1", STATEFUL_SET) if kept.stateful_sets => Self::StatefulSet,
+            (kubevirt::API_VERSION, VMI) if kept.vms => Self::Vm,
             _ => Self::Nobody,
         }
     }
 
     /// What keeps the addresses of an endpoint. It knows the kind of its owner only, not the API version (A §6.1).
-    pub(super) fn of_endpoint(endpoint: &SpiderEndpoint, settings: &AgentSettings) -> Self {
-        match endpoint.status.as_ref().map(|status| status.owner_controller_type.as_str()) {
-            Some(STATEFUL_SET) if settings.enable_stateful_set => Self::StatefulSet,
-            Some(VMI) if settings.enable_kubevirt_static_ip => Self::Vm,
+    pub(super) fn of_endpoint(endpoint: &SpiderEndpoint, kept: Kept) -> Self {
+        endpoint.status.as_ref().map_or(Self::Nobody, |status| Self::of_kind_alone(&status.owner_controller_type, kept))
+    }
+
+    /// The same by the kind alone, whatever its API version.
+    pub(super) fn of_kind_alone(kind: &str, kept: Kept) -> Self {
+        match kind {
+            STATEFUL_SET if kept.stateful_sets => Self::StatefulSet,
+            VMI if kept.vms => Self::Vm,
             _ => Self::Nobody,
         }
     }

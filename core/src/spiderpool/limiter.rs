@@ -30,7 +30,8 @@ pub(super) struct Limiter {
 struct State {
     /// How often tickets were asked for.
     turns: u64,
-    granted: BTreeSet<Arc<str>>,
+    /// How often each is granted: once, or less than never if one was given back that nobody had. Any count blocks the others.
+    granted: BTreeMap<Arc<str>, i32>,
     /// Those who wait, in the order in which they came.
     waiting: BTreeMap<u64, Waiting>,
 }
@@ -65,6 +66,14 @@ impl Limiter {
         Self { state: Arc::default(), capacity, overtakes }
     }
 
+    /// Gives back tickets that were never granted, as upstream does after a refusal: whoever has one loses it to the next, and one that
+    /// nobody has is nobody's from now on (G §1.4).
+    pub(super) fn give_back_ungranted(&self, tickets: &[Arc<str>]) {
+        let mut state = self.state.lock().unwrap();
+        tickets.iter().for_each(|ticket| state.count(ticket, -1));
+        state.grant(self.overtakes);
+    }
+
     /// The number that the next request gets.
     pub(super) fn next_turn(&self) -> u64 {
         self.state.lock().unwrap().turns
@@ -86,8 +95,8 @@ impl Limiter {
             wanted.sort();
             wanted.dedup();
             // The common case: nobody waits, so nobody is overtaken.
-            if state.waiting.is_empty() && wanted.iter().all(|ticket| !state.granted.contains(ticket)) {
-                state.granted.extend(wanted.iter().cloned());
+            if state.waiting.is_empty() && wanted.iter().all(|ticket| !state.granted.contains_key(ticket)) {
+                wanted.iter().for_each(|ticket| state.count(ticket, 1));
                 return Ok(Tickets { state: Arc::clone(&self.state), overtakes: self.overtakes, turn, held: wanted });
             }
             let (grant, granted) = oneshot::channel();
@@ -112,14 +121,22 @@ impl Limiter {
 }
 
 impl State {
+    fn count(&mut self, ticket: &Arc<str>, by: i32) {
+        let count = self.granted.entry(ticket.clone()).or_default();
+        *count += by;
+        if *count == 0 {
+            self.granted.remove(ticket);
+        }
+    }
+
     /// Gives tickets to everybody whose turn it is.
     fn grant(&mut self, overtakes: bool) {
         let mut wanted_earlier: BTreeSet<Arc<str>> = BTreeSet::new();
         let mut turns = Vec::new();
         for (turn, waiting) in &self.waiting {
-            let free = |ticket: &Arc<str>| !self.granted.contains(ticket) && (overtakes || !wanted_earlier.contains(ticket));
+            let free = |ticket: &Arc<str>| !self.granted.contains_key(ticket) && (overtakes || !wanted_earlier.contains(ticket));
             if waiting.tickets.iter().all(free) {
-                self.granted.extend(waiting.tickets.iter().cloned());
+                self.granted.extend(waiting.tickets.iter().map(|ticket| (ticket.clone(), 1)));
                 turns.push(*turn);
             } else {
                 wanted_earlier.extend(waiting.tickets.iter().cloned());
@@ -137,9 +154,7 @@ impl Tickets {
     fn give_up(&mut self) {
         let mut state = self.state.lock().unwrap();
         if state.waiting.remove(&self.turn).is_none() {
-            for ticket in self.held.drain(..) {
-                state.granted.remove(&ticket);
-            }
+            self.held.drain(..).for_each(|ticket| state.count(&ticket, -1));
         }
         self.held.clear();
         state.grant(self.overtakes);

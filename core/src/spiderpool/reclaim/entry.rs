@@ -1,0 +1,133 @@
+//! A pod that is traced until its deadline, and how deadlines are counted (G §1.3, §3.1).
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::settings::ReclaimSettings;
+use crate::api::ObjectKey;
+use crate::spiderpool::Keeper;
+use crate::spiderpool::Policy;
+
+/// Why a pod is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tracing {
+    /// It has a deletionTimestamp.
+    Terminating,
+    /// Its phase is Succeeded.
+    Succeeded,
+    /// Its phase is Failed.
+    Failed,
+    /// Its object is gone.
+    Deleted,
+}
+
+impl Tracing {
+    /// The public name, as upstream has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Terminating => "Terminating",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Deleted => "Deleted",
+        }
+    }
+}
+
+/// From when to when a pod is left its addresses; on the wall clock, as the API server's times are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// deletionTimestamp, the latest end of a container, or the time of the event.
+    pub start: Timestamp,
+    /// The grace from there on, with the additional delay.
+    pub grace: SignedDuration,
+    /// The deadline: reclaim acts strictly after it.
+    pub stop: Timestamp,
+}
+
+impl Term {
+    /// `grace` and the additional delay after `start`; what lies beyond the calendar is its end.
+    pub(super) fn new(start: Timestamp, grace: SignedDuration, settings: &ReclaimSettings) -> Self {
+        let grace = grace.saturating_add(settings.grace_delay);
+        let stop = start.checked_add(grace).unwrap_or(if grace.is_negative() { Timestamp::MIN } else { Timestamp::MAX });
+        Self { start, grace, stop }
+    }
+
+    /// Of a terminating pod; `None` = it does not say with which grace, and that is not Kubernetes' default here.
+    pub(super) fn of_terminating(pod: &Pod, settings: &ReclaimSettings, policy: &Policy) -> Option<Self> {
+        let start = pod.metadata.deletion_timestamp.as_ref()?.0;
+        let grace = pod.metadata.deletion_grace_period_seconds.or((!policy.reclaim.nil_fields_crash).then_some(DEFAULT_GRACE))?;
+        // deletionTimestamp has the grace in it already; the documents' second one is the margin.
+        let grace = if policy.reclaim.grace_counted_once { 0 } else { grace };
+        Some(Self::new(start, SignedDuration::from_secs(grace), settings))
+    }
+
+    /// Of a pod that has ended, from the latest end of a container; `Err(true)` = it names none, `Err(false)` = no grace.
+    pub(super) fn of_ended(pod: &Pod, settings: &ReclaimSettings, policy: &Policy) -> Result<Self, bool> {
+        let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+        let ended = statuses.into_iter().flatten().filter_map(|status| {
+            let terminated = status.state.as_ref()?.terminated.as_ref()?;
+            Some(terminated.finished_at.as_ref()?.0)
+        });
+        let start = ended.max().ok_or(true)?;
+        Ok(Self::new(start, termination_grace(pod, policy).ok_or(false)?, settings))
+    }
+
+    /// Of a pod that has ended and was first seen so at `now`; without a grace Kubernetes' default.
+    pub(super) fn of_ended_unseen(pod: &Pod, now: Timestamp, settings: &ReclaimSettings, policy: &Policy) -> Self {
+        let grace = termination_grace(pod, policy).unwrap_or(SignedDuration::from_secs(DEFAULT_GRACE));
+        Self::new(now, grace, settings)
+    }
+
+    /// Whether reclaim may act.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        now > self.stop
+    }
+}
+
+/// Kubernetes' default of a pod's grace.
+const DEFAULT_GRACE: i64 = 30;
+
+fn termination_grace(pod: &Pod, policy: &Policy) -> Option<SignedDuration> {
+    let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+    grace.or((!policy.reclaim.nil_fields_crash).then_some(DEFAULT_GRACE)).map(SignedDuration::from_secs)
+}
+
+/// When the containers of a pod, whose object was gone at `now`, have ended at the latest; `None` = they had ended, or never began.
+///
+/// That it is gone tells that they have ended only if the pod said so itself: since Kubernetes 1.27 the kubelet reports a final phase
+/// before it lets the object go. Else somebody forced the deletion, and containers may have their whole grace (R9).
+pub(super) fn end_of_grace(pod: &Pod, now: Timestamp, settings: &ReclaimSettings, policy: &Policy) -> Option<Term> {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    if matches!(phase, Some("Succeeded" | "Failed")) || node.is_none_or(str::is_empty) {
+        return None;
+    }
+    let term = Term::of_terminating(pod, settings, policy)
+        .unwrap_or_else(|| Term::new(now, termination_grace(pod, policy).unwrap_or(SignedDuration::from_secs(DEFAULT_GRACE)), settings));
+    (term.stop > now).then_some(term)
+}
+
+/// One pod that is traced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodEntry {
+    /// The pod.
+    pub pod: ObjectKey,
+    /// Its UID.
+    pub uid: Arc<str>,
+    /// Its node; empty if it has none.
+    pub node: Arc<str>,
+    /// Under which name its endpoint and its records are: the pod's, or that of its VM.
+    pub key: ObjectKey,
+    /// What could have kept its addresses.
+    pub keeper: Keeper,
+    /// Why it is traced.
+    pub tracing: Tracing,
+    /// Until when.
+    pub term: Term,
+    /// When the entry was made or last changed.
+    pub entered: Timestamp,
+    /// How often its release was tried and failed.
+    pub requeues: u32,
+}

@@ -1,0 +1,46 @@
+//! Reclaim: takes back addresses whose pods are gone although no DEL did it (G).
+//!
+//! ```text
+//!   pods (informer, leader) ──► event ──► database ──deadline──► channel ──► executors ─┐
+//!   interval, signals ────────► scan of all records ──────────────────────────────────► release
+//! ```
+//! [`Reclaim`] runs in each replica of Spiderpool's controller. Decisions are functions of what is seen
+//! ([`judge_event`], [`judge_record`]); each names the [`Row`] of the table that decided. What they need from the API server they ask
+//! for ([`Question`]).
+//!
+//! The hardened form confirms what its caches say before it writes: record, then pod, then owner. It marks an endpoint first, in the
+//! very version that was judged, then removes the records, then the finalizer; whoever finds a marked endpoint goes on from there. A
+//! replica that dies or pauses at any point leaves nothing that the next scan of any replica does not finish.
+//!
+//! The provider of addresses outside the cluster (IaaS, X6 and C6) is off by default upstream and has no place here.
+
+mod caches;
+mod database;
+mod entry;
+mod error;
+mod event;
+mod explain;
+mod leadership;
+mod node;
+mod observer;
+mod policy;
+mod process;
+mod question;
+mod record;
+mod row;
+mod settings;
+
+pub use caches::{Caches, InformerCaches};
+pub use entry::{PodEntry, Term, Tracing};
+pub use error::ReclaimError;
+pub use event::{Circumstances, Event, Meaning, judge_event};
+pub use explain::{Action, Explanation, explain};
+pub use leadership::{Leadership, LeadershipTeller};
+pub use node::NodeState;
+pub use observer::{Dropped, Observer, Releaser, ScanCause, ScanCounts, Sight, Step, Target};
+pub use policy::ReclaimPolicy;
+pub use process::{Reclaim, ReclaimConfig};
+pub use question::{Answer, Question};
+pub use record::{Judgement, RecordView, Seen, Verdict, judge_record};
+pub use row::Row;
+pub use settings::ReclaimSettings;

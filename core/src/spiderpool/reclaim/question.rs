@@ -1,0 +1,73 @@
+//! What a decision has to know that only the API server can tell, and whom a pod belongs to.
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use crate::api::ObjectKey;
+use crate::spiderpool::Keeper;
+use crate::spiderpool::validity::{Kept, parent_and_ordinal};
+
+/// A read that a decision needs before it can be made: whether the addresses under a name are kept for the next pod of it (G §5).
+///
+/// Decisions are functions of what was answered so far: whoever makes one asks, adds the answer and decides again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Who is asked: a StatefulSet or a VM.
+    pub keeper: Keeper,
+    /// The name of the pod, or of the VM.
+    pub key: ObjectKey,
+}
+
+/// The answer to a [`Question`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The addresses are kept.
+    Valid,
+    /// They are not.
+    Invalid,
+    /// It could not be read.
+    Failed,
+}
+
+/// The answers that a decision has, in the order in which it asks.
+#[derive(Debug)]
+pub(super) struct Answers<'a> {
+    given: std::slice::Iter<'a, Answer>,
+}
+
+impl<'a> Answers<'a> {
+    pub(super) fn new(given: &'a [Answer]) -> Self {
+        Self { given: given.iter() }
+    }
+
+    /// The next answer.
+    ///
+    /// # Errors
+    /// There is none yet: this is to be asked. What needs no read is answered at once.
+    pub(super) fn ask(&mut self, keeper: Keeper, key: &ObjectKey) -> Result<Answer, Question> {
+        match keeper {
+            Keeper::Nobody => return Ok(Answer::Invalid),
+            Keeper::StatefulSet if parent_and_ordinal(key.name()).is_none() => return Ok(Answer::Invalid),
+            Keeper::StatefulSet | Keeper::Vm => {}
+        }
+        self.given.next().copied().ok_or_else(|| Question { keeper, key: key.clone() })
+    }
+}
+
+/// The owner that controls a pod.
+pub(super) fn controller_of(pod: &Pod) -> Option<&OwnerReference> {
+    pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// What keeps the addresses of a pod, by its controller (`static`, G §3).
+pub(super) fn keeper_of(pod: &Pod, kept: Kept) -> Keeper {
+    controller_of(pod).map_or(Keeper::Nobody, |owner| Keeper::of_kind(&owner.api_version, &owner.kind, kept))
+}
+
+/// Under which name the endpoint and the records of a pod are: its own, or that of its VM.
+pub(super) fn key_of(pod: &Pod, keeper: Keeper) -> ObjectKey {
+    match (keeper, controller_of(pod)) {
+        (Keeper::Vm, Some(owner)) => ObjectKey::namespaced(pod.metadata.namespace.as_deref().unwrap_or_default(), &owner.name),
+        _ => ObjectKey::of(pod),
+    }
+}

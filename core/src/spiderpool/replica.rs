@@ -1,0 +1,92 @@
+//! One replica of Spiderpool's controller: an election, and what depends on it.
+//!
+//! ```text
+//!   election ──► leadership ──┬─► PoolController   counts and finalizers of pools, leader only
+//!                             └─► Reclaim          scans everywhere, traces as leader
+//! ```
+//! Unlike [`PoolController::run`], which ends with its leadership, a replica runs for leader again in the same process, as upstream's
+//! does (G §8).
+
+use super::controller::{ControllerSettings, PoolController};
+use super::reclaim::{InformerCaches, Leadership, LeadershipTeller, Observer, Reclaim, ReclaimConfig};
+use crate::client::Client;
+use crate::env::Env;
+use crate::leader::{Election, ElectionConfig, ElectionConfigError};
+use crate::race::{Either, race};
+
+/// One replica of the controller, with its caches.
+#[derive(Debug)]
+pub struct SpiderpoolController<C, V: Env, O = ()> {
+    raw: C,
+    env: V,
+    election: Option<ElectionConfig>,
+    pools: PoolController<C, V>,
+    caches: InformerCaches<V>,
+    reclaim: Reclaim<C, V, InformerCaches<V>, O>,
+}
+
+impl<C: Client, V: Env, O: Observer> SpiderpoolController<C, V, O> {
+    /// A replica that has just started: its caches fill from now on.
+    ///
+    /// `client` is that of the caches, pools and endpoints, `raw` that of the lease and of the informer whose events are traced; upstream
+    /// gives them 100 requests a second (burst 200) and 20 (burst 30). The election is that of `pools`; how fast it goes is in there, too
+    /// ([`ReclaimConfig::election`] makes one of the settings of reclaim).
+    pub fn new(client: C, raw: C, env: V, observer: O, pools: ControllerSettings, reclaim: ReclaimConfig) -> Self {
+        let election = pools.election.clone();
+        let caches = InformerCaches::start(client.clone(), env.clone(), &reclaim.settings, &reclaim.policy);
+        Self {
+            pools: PoolController::new(client.clone(), env.clone(), pools),
+            reclaim: Reclaim::new(client, env.clone(), caches.clone(), observer, reclaim).with_raw_client(raw.clone()),
+            raw,
+            env,
+            election,
+            caches,
+        }
+    }
+
+    /// Its reclaim, to look into.
+    pub fn reclaim(&self) -> &Reclaim<C, V, InformerCaches<V>, O> {
+        &self.reclaim
+    }
+
+    /// Runs for ever. Dropping it ends everything.
+    ///
+    /// # Errors
+    /// The election is configured in a way that cannot work.
+    pub async fn run(&self) -> Result<(), ElectionConfigError> {
+        let Some(config) = &self.election else {
+            self.serve(Leadership::always()).await;
+            return Ok(());
+        };
+        config.validate()?;
+        let (teller, leadership) = LeadershipTeller::new();
+        match race(self.elect(config, &teller), self.serve(leadership)).await {
+            Either::Left(error) => Err(error),
+            Either::Right(()) => Ok(()),
+        }
+    }
+
+    async fn serve(&self, leadership: Leadership) {
+        let reclaim = async {
+            self.caches.synced().await;
+            self.reclaim.run(leadership.clone()).await;
+        };
+        race(self.pools.serve(&leadership), reclaim).await;
+    }
+
+    /// Runs for leader again and again.
+    async fn elect(&self, config: &ElectionConfig, teller: &LeadershipTeller) -> ElectionConfigError {
+        loop {
+            let election = match Election::start(self.raw.clone(), self.env.clone(), config.clone()) {
+                Ok(election) => election,
+                Err(error) => return error,
+            };
+            if election.acquired().await {
+                teller.gained();
+            }
+            election.ended().await;
+            teller.lost();
+            self.env.sleep(self.reclaim.config().settings.leader_poll).await;
+        }
+    }
+}

@@ -290,6 +290,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         {
             return Ok(answer);
         }
+        let for_good = |known: Arc<SpiderEndpoint>| {
+            let what = self.given_up_for_good(&known, &inheritance);
+            (!what.is_empty()).then_some((known, what))
+        };
+        let for_good = endpoint.clone().and_then(for_good);
         // A7.
         let base = match endpoint {
             Some(known) if self.standing(&known) == Standing::Own => Some(known),
@@ -306,7 +311,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
             base => base,
         };
-        self.fresh(base.as_deref(), inheritance, forgets, ledger).await
+        let result = self.fresh(base.as_deref(), inheritance, forgets, ledger).await;
+        if let (Err(Setback::Failed(_)), Some((known, what))) = (&result, for_good) {
+            // What stays now goes with the next ADD that fails.
+            let _ = self.leave_pools(uid_of(&known), &what).await;
+        }
+        result
     }
 
     /// Makes an endpoint vanish that is being deleted, so that the pod can have a new one.

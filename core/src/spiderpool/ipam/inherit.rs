@@ -302,30 +302,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())))
     }
 
-    /// Takes back what the pod gave up, once its endpoint names what it has instead.
-    pub(super) async fn release_given_up(&self, before: &SpiderEndpoint, inheritance: &Inheritance, now: &[IPAllocationDetail]) {
-        if inheritance.given_up.is_empty() {
-            return;
-        }
-        let is_in_use = |ip: IpAddr| now.iter().flat_map(stored).any(|at| at.address.addr() == ip);
-        let of = |(place, family): &(usize, IpVersion)| {
-            let entry = entries(before).get(*place);
-            entry.into_iter().flat_map(stored).filter(|at| at.family == *family).collect::<Vec<_>>()
-        };
-        let what: Vec<_> = inheritance
-            .given_up
-            .iter()
-            .flat_map(of)
-            .map(|at| (Arc::from(at.pool), at.address.addr()))
-            .filter(|(_, ip)| !is_in_use(*ip))
-            .collect();
-        // What is not taken back now is left to reclaim, which finds it in no endpoint.
-        let _ = self.op.take_back(&self.key, uid_of(before), Cause::PoolChange, &what).await;
-        if uid_of(before) != &*self.uid {
-            let _ = self.op.take_back(&self.key, &self.uid, Cause::PoolChange, &what).await;
-        }
-    }
-
     /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (RO1).
     async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)], gone: &str) -> Result<Vec<(usize, IpVersion)>, IpamError> {
         let policy = self.policy();

@@ -21,6 +21,7 @@ mod endpoints;
 mod error;
 mod failure_cache;
 mod fresh;
+mod give_up;
 mod informer_caches;
 mod inherit;
 mod observer;

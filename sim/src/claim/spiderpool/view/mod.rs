@@ -311,7 +311,7 @@ impl View {
         match note {
             IpamNote::AddBegun { container, nic, uid, .. } => self.agents.add_begun(container, nic, uid, said),
             IpamNote::Selected { uid, nic, opinion, order } => {
-                self.agents.selected(said.by, uid, nic, *opinion == Opinion::Agrees, order);
+                self.agents.selected(said, uid, nic, *opinion == Opinion::Agrees, order);
             }
             IpamNote::Tried { uid, nic, pool, outcome } => {
                 self.agents.tried(said.by, uid, &Tried { nic: nic.clone(), pool: pool.clone(), outcome: *outcome });

@@ -161,6 +161,8 @@ pub(crate) struct State {
     pub cache_lags: Vec<control::CacheLag>,
     pub writes: FxHashMap<ProcessId, u32>,
     pub namespaces: Option<KindId>,
+    /// The type of pods, and how many seconds new ones bear lost nodes if they do not say it themselves (K §6.2).
+    pub default_toleration: Option<(KindId, i64)>,
     /// The present connection of each process.
     pub connections: FxHashMap<ProcessId, Arc<client::Connection>>,
     /// Processes that panicked in the life with this number, and that nobody but their back-off keeps down.
@@ -193,6 +195,7 @@ impl Fabric {
             cache_lags: Vec::new(),
             writes: FxHashMap::default(),
             namespaces: registry.find("v1", "Namespace"),
+            default_toleration: None,
             connections: FxHashMap::default(),
             backing_off: FxHashMap::default(),
             pending_server_crashes: Vec::new(),

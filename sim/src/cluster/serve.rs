@@ -363,6 +363,7 @@ impl State {
         match loaded {
             Loaded::Create { namespace, mut body } => {
                 let wall = fabric.wall(self.servers[server].process);
+                self.default_tolerations(intent.kind, &mut body);
                 let State { store, names, knobs, .. } = self;
                 let table = store.table(intent.kind);
                 let exists = |key: &ObjectKey| table.get(key).is_some();

@@ -10,6 +10,7 @@
 mod cni;
 mod data_plane;
 mod runtime;
+pub mod taints;
 mod trouble;
 
 use std::sync::Arc;

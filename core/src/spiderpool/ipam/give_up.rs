@@ -15,10 +15,9 @@ use super::error::IpamError;
 use super::inherit::Inheritance;
 use super::observer::{Cause, Observer};
 use super::release::by_pool;
-use super::validity::Keeper;
 use crate::client::Client;
 use crate::env::Env;
-use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint};
+use crate::spiderpool::{IPAllocationDetail, Keeper, SpiderEndpoint};
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// Takes back what the pod gave up, once its endpoint names what it has instead.

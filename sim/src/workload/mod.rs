@@ -27,7 +27,7 @@ use crate::rt::ProcessId;
 use crate::story::About;
 use crate::trace::EventKind;
 use byom::PoolNote;
-use spiderpool::IpamNote;
+use spiderpool::{IpamNote, ReclaimNote};
 
 pub use pod_note::{AddFailure, PodNote};
 
@@ -261,6 +261,8 @@ pub enum Note {
     Pool(PoolNote),
     /// Something about a Spiderpool agent.
     Ipam(IpamNote),
+    /// Something about what Spiderpool's controller reclaims.
+    Reclaim(ReclaimNote),
     /// Something about a pod and its sandboxes on its node.
     Pod(PodNote),
 }
@@ -272,6 +274,7 @@ impl Note {
             Note::Counted { .. } | Note::LeftOpen | Note::RetriesExhausted => About::passing([]),
             Note::Pool(note) => note.about(),
             Note::Ipam(note) => note.about(),
+            Note::Reclaim(note) => note.about(),
             Note::Pod(note) => note.about(),
         }
     }
@@ -283,7 +286,9 @@ impl Note {
             Note::LeftOpen => 1,
             Note::RetriesExhausted => 2,
             Note::Pool(note) => note.word() << 2 | 3,
+            // The tags of both are distinct.
             Note::Ipam(note) => note.word() << 2 | 1,
+            Note::Reclaim(note) => note.word() << 2 | 1,
             // Never that of `RetriesExhausted`: the word of a pod's note is not 0.
             Note::Pod(note) => note.word() << 2 | 2,
         }

@@ -103,6 +103,8 @@ pub struct SpiderDraft {
     pub on_demand: bool,
     /// See [`SpiderPlan::controllers`].
     pub controllers: Choice<u32>,
+    /// See [`SpiderPlan::reclaim`].
+    pub reclaim: bool,
     /// See [`SpiderPlan::throttled`].
     pub throttled: Choice<bool>,
     /// See [`SpiderPlan::settings`].
@@ -197,6 +199,7 @@ impl Default for SpiderDraft {
             nodes: Choice::Between(2, 3),
             on_demand: false,
             controllers: Choice::Is(1),
+            reclaim: false,
             throttled: Choice::Is(true),
             settings: BTreeMap::new(),
             kubelet: KubeletDelays::default(),
@@ -519,6 +522,7 @@ impl SpiderDraft {
             node_names: Vec::new(),
             on_demand: self.on_demand,
             controllers: self.controllers.draw(draw),
+            reclaim: self.reclaim,
             throttled: self.throttled.draw(draw),
             settings,
             cni_ipv4: Vec::new(),

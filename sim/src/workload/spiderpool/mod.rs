@@ -20,6 +20,8 @@ mod ops;
 mod people;
 mod plan;
 mod preload;
+mod reclaim_eye;
+mod reclaim_note;
 mod site;
 mod smaller;
 mod trace;
@@ -49,6 +51,7 @@ pub use ops::{
     Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
 };
 pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
+pub use reclaim_note::ReclaimNote;
 pub use trace::TraceRows;
 
 /// The policy that the deviations of a plan make of the hardened one. Deviations of other systems are none of its business.

@@ -230,7 +230,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     ///
     /// # Panics
     /// Where upstream's process crashes, with the deviation that says so.
-    pub(super) async fn take_event(&self, leadership: &Leadership, event: &Event<'_>) -> Result<(), Row> {
+    pub async fn take_event(&self, leadership: &Leadership, event: &Event<'_>) -> Result<(), Row> {
         let mut answers = Vec::new();
         let meaning = loop {
             match self.under(leadership.is_leading(), None, |it| judge_event(event, it, &answers)) {

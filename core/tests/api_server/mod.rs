@@ -18,11 +18,13 @@ use ipam_core::api::{
 use ipam_core::client::{Client, WatchStream};
 use ipam_core::env::{Env, Task};
 use ipam_core::spiderpool::ipam::Caches;
+use ipam_core::spiderpool::reclaim;
 use ipam_core::spiderpool::select::Cluster;
 use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// What the server does with one request.
@@ -43,6 +45,16 @@ pub(crate) enum Deed {
     ServeAndHang,
 }
 
+/// Calls that fail, as recorded answers have them: the operation, whether the read is of a cache, kind, key or `*`, and the error.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    pub(crate) op: String,
+    pub(crate) cached: bool,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) reason: Reason,
+}
+
 type Script = Box<dyn FnMut(&str, &World) -> Deed + Send>;
 type Delayed = Box<dyn FnOnce(&World) + Send>;
 
@@ -59,6 +71,7 @@ pub(crate) struct World {
     script: Arc<Mutex<Option<Script>>>,
     delayed: Arc<Mutex<Vec<Delayed>>>,
     log: Arc<Mutex<Vec<String>>>,
+    faults: Arc<Mutex<Vec<Fault>>>,
     /// How many requests had no end.
     endless: Arc<Mutex<u32>>,
 }
@@ -223,6 +236,19 @@ impl World {
         *self.script.lock().unwrap() = None;
     }
 
+    /// From now on these calls fail.
+    pub(crate) fn fail(&self, faults: Vec<Fault>) {
+        *self.faults.lock().unwrap() = faults;
+    }
+
+    fn failure(&self, op: &str, cached: bool, kind: &str, name: &str) -> Result<(), ApiError> {
+        let faults = self.faults.lock().unwrap();
+        let hit = faults.iter().find(|fault| {
+            (fault.op.as_str(), fault.cached, fault.kind.as_str()) == (op, cached, kind) && ["*", name].contains(&&*fault.name)
+        });
+        hit.map_or(Ok(()), |fault| Err(error(fault.reason)))
+    }
+
     /// Carries out what was put off, in the order in which it came.
     pub(crate) fn deliver(&self) {
         let delayed = std::mem::take(&mut *self.delayed.lock().unwrap());
@@ -300,6 +326,12 @@ impl Client for World {
             }
             None => Deed::Serve,
         };
+        let about = match &call {
+            Call::Get { key, .. } | Call::Update { key, .. } | Call::Patch { key, .. } | Call::Delete { key, .. } => key.to_string(),
+            Call::List { .. } | Call::Create { .. } => "*".to_owned(),
+        };
+        let op = if status { "update-status" } else { call.verb().as_str() };
+        self.failure(op, false, &kind::<K>(), &about)?;
         match deed {
             Deed::Serve => self.call(&call),
             Deed::Refuse => Err(TransportError::Refused.into()),
@@ -376,15 +408,54 @@ impl Caches for World {
     }
 }
 
+/// Caches of a replica that are the server's state.
+impl reclaim::Caches for World {
+    fn pod(&self, key: &str) -> Result<Option<Arc<Pod>>, ApiError> {
+        self.failure("get", true, "Pod", key)?;
+        Ok(key.split_once('/').and_then(|(namespace, name)| self.find(&ObjectKey::namespaced(namespace, name))))
+    }
+
+    fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {
+        self.failure("get", true, "Node", name)?;
+        Ok(self.find(&ObjectKey::cluster(name)))
+    }
+
+    fn endpoint(&self, key: &str) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        self.failure("get", true, "SpiderEndpoint", key)?;
+        Ok(key.split_once('/').and_then(|(namespace, name)| self.find(&ObjectKey::namespaced(namespace, name))))
+    }
+
+    fn endpoints(&self) -> Result<Vec<Arc<SpiderEndpoint>>, ApiError> {
+        self.failure("list", true, "SpiderEndpoint", "*")?;
+        Ok(self.all().into_iter().map(Arc::new).collect())
+    }
+
+    fn pools(&self) -> Result<Vec<Arc<SpiderIPPool>>, ApiError> {
+        self.failure("list", true, "SpiderIPPool", "*")?;
+        Ok(self.all().into_iter().map(Arc::new).collect())
+    }
+
+    fn runs_until(&self, _: &str) -> Option<Timestamp> {
+        None
+    }
+}
+
 /// A clock that moves only when somebody sleeps, and then at once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hurry {
     now: Arc<Mutex<Duration>>,
+    /// What the clock on the wall showed at the beginning.
+    began: Arc<Mutex<Timestamp>>,
     random: Arc<Mutex<u64>>,
 }
 
 #[allow(dead_code, reason = "each test has its own needs")]
 impl Hurry {
+    /// A clock that begins at this time.
+    pub(crate) fn at(began: Timestamp) -> Self {
+        Self { began: Arc::new(Mutex::new(began)), ..Self::default() }
+    }
+
     /// Lets time pass.
     pub(crate) fn pass(&self, duration: Duration) {
         *self.now.lock().unwrap() += duration;
@@ -407,7 +478,7 @@ impl Env for Hurry {
     }
 
     fn wall(&self) -> jiff::Timestamp {
-        jiff::Timestamp::UNIX_EPOCH
+        *self.began.lock().unwrap() + jiff::SignedDuration::try_from(*self.now.lock().unwrap()).unwrap()
     }
 
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send + 'static {

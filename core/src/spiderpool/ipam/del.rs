@@ -277,7 +277,7 @@ fn of_this_nic(endpoint: &SpiderEndpoint, nic: &str) -> Option<Vec<(Arc<str>, Ip
 }
 
 /// Each once, in the order in which they first occur.
-pub(in crate::spiderpool) fn distinct(what: Vec<(Arc<str>, IpAddr)>) -> Vec<(Arc<str>, IpAddr)> {
+pub(super) fn distinct(what: Vec<(Arc<str>, IpAddr)>) -> Vec<(Arc<str>, IpAddr)> {
     let mut seen = BTreeSet::new();
     what.into_iter().filter(|one| seen.insert(one.clone())).collect()
 }

@@ -202,6 +202,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 }
 
 /// Whether the same request may succeed some time later.
-pub(in crate::spiderpool) fn may_pass(error: &ApiError) -> bool {
+pub(super) fn may_pass(error: &ApiError) -> bool {
     error.is_ambiguous() || error.reason().is_none_or(|reason| reason == crate::api::Reason::TooManyRequests)
 }

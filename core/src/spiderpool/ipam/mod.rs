@@ -47,7 +47,7 @@ pub use request::{AddRequest, BatchRequest, DelRequest};
 pub use settings::{AgentConfig, AgentSettings};
 
 // What reclaim does with endpoints and records, too.
-pub(super) use del::{distinct, entries_of};
-pub(super) use endpoints::{goes_with_pod, has_finalizer, is_terminating, may_pass, uid_of};
+pub(super) use del::entries_of;
+pub(super) use endpoints::{goes_with_pod, has_finalizer, is_terminating, uid_of};
 pub(super) use pool_decide::release as release_records;
-pub(super) use release::{by_pool, recorded};
+pub(super) use release::recorded;

@@ -14,7 +14,7 @@ use crate::spiderpool::join::join_all;
 use crate::spiderpool::{PoolIPAllocation, SpiderIPPool};
 
 /// Things of pools, by pool in the order in which they first occur.
-pub(in crate::spiderpool) fn by_pool<T>(things: impl IntoIterator<Item = (Arc<str>, T)>) -> Vec<(Arc<str>, Vec<T>)> {
+pub(super) fn by_pool<T>(things: impl IntoIterator<Item = (Arc<str>, T)>) -> Vec<(Arc<str>, Vec<T>)> {
     let mut pools: Vec<(Arc<str>, Vec<T>)> = Vec::new();
     for (pool, thing) in things {
         match pools.iter_mut().find(|(known, _)| *known == pool) {

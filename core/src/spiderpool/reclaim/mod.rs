@@ -14,6 +14,7 @@
 //!
 //! The provider of addresses outside the cluster (IaaS, X6 and C6) is off by default upstream and has no place here.
 
+mod api;
 mod caches;
 mod database;
 mod entry;
@@ -23,12 +24,18 @@ mod explain;
 mod leadership;
 mod node;
 mod observer;
+mod outdated;
+mod pod_events;
 mod policy;
 mod process;
 mod question;
 mod record;
+mod release;
 mod row;
+mod scan;
 mod settings;
+mod settle;
+mod trace;
 
 pub use caches::{Caches, InformerCaches};
 pub use entry::{PodEntry, Term, Tracing};

@@ -194,20 +194,28 @@ type Answered = fn(&Value, Policy) -> Value;
 
 #[test]
 fn experiment() {
-    for (file, answered) in [("reclaim-scan.jsonl", (|case: &Value, policy| normalized(&scanned(case, policy))) as Answered), ("reclaim-trace.jsonl", judged)] {
+    for (file, answered) in
+        [("reclaim-scan.jsonl", (|case: &Value, policy| normalized(&scanned(case, policy))) as Answered), ("reclaim-trace.jsonl", judged)]
+    {
         let cases = recorded::cases(file).unwrap();
         let base: Vec<Value> = cases.iter().map(|case| answered(case, Policy::upstream())).collect();
         let hard: Vec<Value> = cases.iter().map(|case| answered(case, Policy::hardened())).collect();
         let mut explained = vec![0; cases.len()];
-        let names: Vec<&str> = ipam_core::spiderpool::reclaim::ReclaimPolicy::DEVIATIONS.iter().map(|d| d.name).chain(["static-by-kind-only"]).collect();
+        let names: Vec<&str> =
+            ipam_core::spiderpool::reclaim::ReclaimPolicy::DEVIATIONS.iter().map(|d| d.name).chain(["static-by-kind-only"]).collect();
         for name in names {
             let mut without = Policy::upstream();
             let switch = without.switch(name).unwrap();
-            if !*switch { continue }
+            if !*switch {
+                continue;
+            }
             *switch = false;
             let mut n = 0;
             for (i, case) in cases.iter().enumerate() {
-                if answered(case, without) != base[i] { explained[i] += 1; n += 1; }
+                if answered(case, without) != base[i] {
+                    explained[i] += 1;
+                    n += 1;
+                }
             }
             let mut with = Policy::hardened();
             *with.switch(name).unwrap() = true;

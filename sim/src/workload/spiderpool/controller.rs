@@ -3,29 +3,74 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::leader::ElectionConfig;
+use futures_util::future::join3;
+use ipam_core::leader::{Election, ElectionConfig};
 use ipam_core::spiderpool::controller::{ControllerSettings, PoolController};
+use ipam_core::spiderpool::reclaim::{InformerCaches, Leadership, LeadershipTeller, Reclaim, ReclaimConfig};
 use ipam_core::{Env, ObjectKey};
 
-use super::site::Site;
+use super::reclaim_eye::ReclaimEye;
+use super::site::{ApiClient, Site};
 use crate::cluster::Fabric;
+use crate::env::SimEnv;
 use crate::rt::ProcessId;
 
 /// How long a replica waits before it starts again: the first back-off of a kubelet.
 const BACK_OFF: Duration = Duration::from_secs(10);
 
-/// One life of a replica. One that loses its leadership ends and is started anew, as upstream's does.
+/// One life of a replica.
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId) {
     let name = fabric.rt.process_name(process);
+    let env = site.env(&fabric, process);
+    let client = site.controller_client(&fabric, process, &env);
+    let lease = ObjectKey::namespaced("kube-system", "spiderpool-controller-leader");
+    if site.plan.reclaim {
+        return reclaiming(&site, &fabric, process, client, env, lease).await;
+    }
+    // One that loses its leadership ends and is started anew.
     loop {
-        let env = site.env(&fabric, process);
-        let client = site.controller_client(&fabric, process, &env);
-        let lease = || ObjectKey::namespaced("kube-system", "spiderpool-controller-leader");
-        let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease(), &*name));
+        let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease.clone(), &*name));
         let settings = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
-        let controller = PoolController::new(client, env.clone(), settings);
+        let controller = PoolController::new(client.clone(), env.clone(), settings);
         // A configuration that cannot work would say so at each turn.
         let _ = controller.run().await;
         env.sleep(BACK_OFF).await;
     }
+}
+
+/// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
+async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, client: ApiClient, env: SimEnv, lease: ObjectKey) {
+    let settings = site.plan.reclaim_settings(&site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
+    let config = ReclaimConfig { settings, policy: site.policy };
+    let election = config.election(lease, &*fabric.rt.process_name(process));
+    let gap = config.settings.leader_poll;
+    let caches = InformerCaches::start(client.clone(), env.clone(), &config.settings, &config.policy);
+    let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
+    let reclaim = Reclaim::new(client.clone(), env.clone(), caches.clone(), eye, config);
+    let controller = PoolController::new(client.clone(), env.clone(), ControllerSettings::new(site.policy));
+    let (teller, leadership) = match site.plan.controllers {
+        1 => (None, Leadership::always()),
+        _ => {
+            let (teller, leadership) = LeadershipTeller::new();
+            (Some(teller), leadership)
+        }
+    };
+    let elect = async {
+        let Some(teller) = teller else { return };
+        loop {
+            if let Ok(election) = Election::start(client.clone(), env.clone(), election.clone())
+                && election.acquired().await
+            {
+                teller.gained();
+                election.ended().await;
+                teller.lost();
+            }
+            env.sleep(gap).await;
+        }
+    };
+    let reclaim = async {
+        caches.synced().await;
+        reclaim.run(leadership.clone()).await;
+    };
+    join3(elect, controller.serve(&leadership), reclaim).await;
 }

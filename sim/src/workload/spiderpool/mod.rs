@@ -145,7 +145,7 @@ impl Work for SpiderPlan {
             processes: self.agents().chain(self.kubelets()).chain(controllers).chain(shared).collect(),
             hosts: self.host_names(),
             peers: Vec::new(),
-            resources: resources.map(str::to_owned).to_vec(),
+            resources: resources.into_iter().chain(self.reclaim.then_some("leases")).map(str::to_owned).collect(),
             objects: self.pools.iter().map(|pool| format!("spiderippools/{}", pool.name)).collect(),
             kubelets: self.kubelets().collect(),
             addresses: self.pools.iter().filter_map(first_address).collect(),

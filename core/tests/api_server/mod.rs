@@ -21,10 +21,10 @@ use ipam_core::spiderpool::ipam::Caches;
 use ipam_core::spiderpool::reclaim;
 use ipam_core::spiderpool::select::Cluster;
 use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// What the server does with one request.

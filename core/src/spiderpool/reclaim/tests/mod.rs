@@ -5,5 +5,6 @@ mod api_server;
 mod crashes;
 mod promises;
 mod replica;
+mod scale;
 mod scene;
 mod tables;

@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use rustc_hash::FxBuildHasher;
+
+use crate::FxHashMap;
 use crate::api::{Object, ObjectKey, WatchEvent};
 
 /// What a handler is told about one object.
@@ -87,6 +91,35 @@ impl<K> fmt::Debug for Index<K> {
     }
 }
 
+/// A number for each object, for those who look at very many of them: found by a hash of the key, without touching the object.
+///
+/// Two keys with one hash share a place, and one of them may have no number then.
+pub struct Digest<K>(Arc<dyn Fn(&K) -> u64 + Send + Sync>);
+
+impl<K> Digest<K> {
+    /// The number of an object.
+    pub fn new(of: impl Fn(&K) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(of))
+    }
+
+    /// The hash by which a key is found.
+    pub fn hash_of(key: &str) -> u64 {
+        FxBuildHasher.hash_one(key)
+    }
+}
+
+impl<K> Clone for Digest<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K> fmt::Debug for Digest<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Digest")
+    }
+}
+
 #[derive(Debug)]
 struct Indexed<K> {
     index: Index<K>,
@@ -120,13 +153,26 @@ impl<K> Indexed<K> {
 pub struct Store<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
     indexes: Vec<Indexed<K>>,
+    digest: Option<Digest<K>>,
+    digests: FxHashMap<u64, u64>,
 }
 
 impl<K: Object> Store<K> {
     /// An empty store with these indexes.
     pub fn new(indexes: Vec<Index<K>>) -> Self {
         let indexes = indexes.into_iter().map(|index| Indexed { index, keys: BTreeMap::new() }).collect();
-        Self { objects: BTreeMap::new(), indexes }
+        Self { objects: BTreeMap::new(), indexes, digest: None, digests: FxHashMap::default() }
+    }
+
+    /// The same with a number for each object.
+    #[must_use]
+    pub fn with_digest(self, digest: Option<Digest<K>>) -> Self {
+        Self { digest, ..self }
+    }
+
+    /// The number of the object whose key has this hash, if there is one.
+    pub fn digest(&self, key_hash: u64) -> Option<u64> {
+        self.digests.get(&key_hash).copied()
     }
 
     fn insert(&mut self, key: ObjectKey, object: Arc<K>) -> Option<Arc<K>> {
@@ -136,6 +182,9 @@ impl<K: Object> Store<K> {
             }
             indexed.insert(&key, &object);
         }
+        if let Some(digest) = &self.digest {
+            self.digests.insert(Digest::<K>::hash_of(key.as_str()), (digest.0)(&object));
+        }
         self.objects.insert(key, object)
     }
 
@@ -143,6 +192,9 @@ impl<K: Object> Store<K> {
         let old = self.objects.remove(key)?;
         for indexed in &mut self.indexes {
             indexed.remove(key, &old);
+        }
+        if self.digest.is_some() {
+            self.digests.remove(&Digest::<K>::hash_of(key.as_str()));
         }
         Some(old)
     }
@@ -176,6 +228,7 @@ impl<K: Object> Store<K> {
     fn exchange(&mut self, list: Vec<Arc<K>>, initial: bool) -> (Vec<Notification<K>>, BTreeMap<ObjectKey, Arc<K>>) {
         let mut previous = std::mem::take(&mut self.objects);
         self.indexes.iter_mut().for_each(|indexed| indexed.keys.clear());
+        self.digests.clear();
         let mut told = Vec::with_capacity(list.len());
         for object in list {
             let key = ObjectKey::of(&*object);
@@ -334,6 +387,21 @@ mod tests {
             1 => list().prop_map(Change::Swap),
         ];
         prop::collection::vec(change, 0..40)
+    }
+
+    #[test]
+    fn a_digest_follows_its_object_through_changes_and_lists() {
+        let digest = Digest::new(|object: &ConfigMap| uid(object).parse().unwrap());
+        let mut store = Store::new(vec![]).with_digest(Some(digest));
+        let hash = |name: &str| Digest::<ConfigMap>::hash_of(&format!("ns/{name}"));
+        store.replace(vec![object("a", 1, 1), object("b", 2, 2)], true);
+        assert_eq!((store.digest(hash("a")), store.digest(hash("b"))), (Some(1), Some(2)));
+        store.apply(WatchEvent::Modified(object("a", 3, 3)));
+        store.apply(WatchEvent::Deleted(object("b", 2, 4)));
+        assert_eq!((store.digest(hash("a")), store.digest(hash("b"))), (Some(3), None));
+        store.swap(vec![object("c", 5, 5)], false);
+        assert_eq!((store.digest(hash("a")), store.digest(hash("c"))), (None, Some(5)));
+        assert_eq!(Store::<ConfigMap>::new(vec![]).digest(hash("a")), None);
     }
 
     proptest! {

@@ -51,3 +51,6 @@ pub use question::{Answer, Owners, Question};
 pub use record::{Judgement, RecordView, Seen, Verdict, judge_record};
 pub use row::Row;
 pub use settings::ReclaimSettings;
+
+#[cfg(test)]
+mod tests;

@@ -291,7 +291,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Ok(None);
         }
         if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
-            if !own {
+            // Its own endpoint without the finalizer is what a DEL of this very pod has left.
+            if !own || self.is_let_go(endpoint) {
                 self.confirm().await?;
             }
             let lost = self.reown_all(&inheritance.kept, uid_of(endpoint)).await?;
@@ -308,7 +309,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
         let elsewhere = endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
-        let changed = ips != known || !own || elsewhere || self.holder().is_in_another_sandbox(endpoint);
+        let changed = ips != known || !own || elsewhere || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint);
         let written =
             if changed { self.write(Some(endpoint), ips, policy.late_endpoint_create_fails).await? } else { Arc::new(endpoint.clone()) };
         self.release_given_up(endpoint, inheritance, entries(&written)).await;

@@ -177,3 +177,44 @@ fn what_an_allocation_reads_does_not_grow_with_the_pool() {
     assert_eq!(requests("10.0.0.1-10.0.0.254", 0), (vec!["10.0.0.1".to_owned()], 4));
     assert_eq!(requests("10.0.0.1-10.1.0.254", 4000), (vec!["10.0.15.161".to_owned()], 4));
 }
+
+#[test]
+fn what_a_del_has_released_is_not_given_again_to_a_pod_that_only_the_cache_shows() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    scene.add("a", "u", "eth0").unwrap();
+    let old = scene.world.frozen();
+    scene.world.vanish("Pod", &ObjectKey::namespaced("ns", "a"));
+    assert_eq!(scene.del("a", "u", "eth0"), Ok(DelOutcome::Released));
+    assert!(scene.endpoint("a").is_some(), "nobody has collected it yet");
+    scene.restart_long_ago(&old);
+    let error = scene.in_sandbox("next").add("a", "u", "eth0").unwrap_err();
+    assert_eq!((error.class(), scene.records()), ("missing-pod", vec![]));
+}
+
+#[test]
+fn an_endpoint_without_its_finalizer_is_given_it_back() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    let first = scene.add("a", "u", "eth0").unwrap();
+    let before = scene.endpoint("a").unwrap().metadata.finalizers.clone();
+    scene.change("SpiderEndpoint", "a", |endpoint| drop(endpoint["metadata"].as_object_mut().unwrap().remove("finalizers")));
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), addresses(&first));
+    assert_eq!(scene.endpoint("a").unwrap().metadata.finalizers, before);
+    assert!(before.is_some());
+}
+
+#[test]
+fn the_marked_endpoint_of_a_pod_that_is_gone_stays_until_its_records_are_taken_back() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    let first = scene.add("a", "u", "eth0").unwrap();
+    let old = scene.world.frozen();
+    scene.world.vanish("Pod", &ObjectKey::namespaced("ns", "a"));
+    scene.change("SpiderEndpoint", "a", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    scene.restart_long_ago(&old);
+    assert_eq!(scene.in_sandbox("next").add("a", "u", "eth0").unwrap_err().class(), "missing-pod");
+    assert_eq!((scene.of("u"), scene.stored("a")), (addresses(&first), addresses(&first)));
+    assert_eq!(scene.in_sandbox("c").del("a", "u", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!((scene.records(), scene.endpoint("a")), (vec![], None));
+}

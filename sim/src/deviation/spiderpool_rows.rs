@@ -64,14 +64,8 @@ pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("upstream-ranges", How::Explain),
     ("capacity-not-filtered", How::Explain),
     ("outdated-keys-ignored", How::Explain),
-    ("waits-without-end", How::Test),
     ("failure-cache-kept-by-reuse", How::Test),
     // The endpoint and its records stay until reclaim comes, which is what the hardened form waits for, too.
     ("static-by-kind-only", How::Test),
-    // Whoever is refused because of it asks again a moment later: the runtime calls its plugin, the kubelet makes another sandbox.
-    ("reads-once", How::Test),
     ("random-clean-gateway", How::Test),
-    // They need a slow API server between the DELs of a pod, and a VM that is deleted while it migrates.
-    ("first-del-releases-all", How::Test),
-    ("migration-ends-with-one-del", How::Test),
 ];

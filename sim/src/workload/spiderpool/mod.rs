@@ -20,6 +20,7 @@ mod ops;
 mod people;
 mod plan;
 mod preload;
+mod reach;
 mod reclaim_eye;
 mod reclaim_note;
 mod site;
@@ -160,8 +161,12 @@ impl Work for SpiderPlan {
         smaller::sensible(self, ops)
     }
 
-    fn pods_on(&self, _: &[Op], _: &BTreeSet<String>) -> BTreeSet<String> {
-        BTreeSet::new()
+    fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
+        reach::pods_on(self, ops, names)
+    }
+
+    fn lost_with(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
+        reach::lost_with(self, names)
     }
 
     fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {

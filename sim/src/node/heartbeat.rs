@@ -1,9 +1,9 @@
 //! Heartbeats of nodes that cost nothing while nobody could tell whether they were sent (K §6.1).
 //!
 //! ```text
-//!             start ──► awake: real requests ── lease and status written, nothing in the way ──► resting: nothing is sent
-//!                         ▲                                                                          │
-//!                         └── a fault touches the way, or the Node is not what its kubelet says ─────┘
+//!             start ──► awake: real requests ── lease and status written and seen, nothing in the way ──► resting: nothing is sent
+//!                         ▲                                                                                   │
+//!                         └── a fault touches the way, or the Node is not what its kubelet says ──────────────┘
 //! ```
 //! While a kubelet rests, its lease counts as renewed at each beat of its [`Rhythm`], a pure function of time. It rests only while nothing
 //! is in the way between it and the API servers, and between these and every observer of nodes (`cluster::clear`). A fault that begins
@@ -11,15 +11,16 @@
 //!
 //! Kubelets (`actor::kubelet`) send and rest; the node lifecycle controller is the observer; `Fabric` tells of what changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use ipam_core::ObjectKey;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 use parking_lot::Mutex;
 
 use super::taints;
@@ -27,7 +28,7 @@ use crate::cluster::{EPOCH, Fabric, later};
 use crate::draw::{Concern, Draw};
 use crate::kinds::KindId;
 use crate::object::{Obj, make_mut};
-use crate::rt::ProcessId;
+use crate::rt::{ProcessId, ProcessState};
 use crate::time::SimTime;
 use crate::trace::ProcessChange;
 
@@ -88,8 +89,8 @@ fn before(phase: SimTime, now: SimTime) -> Option<SimTime> {
 /// What a kubelet has to have done before it rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Renewed its lease.
-    Lease,
+    /// Renewed its lease, which has this revision since.
+    Lease(u64),
     /// Seen that its Node says what it would write.
     Status,
 }
@@ -98,8 +99,12 @@ pub(crate) enum Part {
 struct Beat {
     node: Arc<str>,
     rhythm: Rhythm,
-    /// What of [`Part`] is done since it woke.
-    done: [bool; 2],
+    /// The revision of its first renewal since it woke.
+    renewed: Option<u64>,
+    /// Whether its Node has been as it should be since.
+    posted: bool,
+    /// The observers that have seen that renewal.
+    seen_by: BTreeSet<ProcessId>,
     /// Since when it rests.
     rests: Option<SimTime>,
     /// When it rested last, from and until.
@@ -122,7 +127,8 @@ struct Beats {
 impl Beats {
     fn wake(&mut self, kubelet: ProcessId, now: SimTime) {
         let Some(beat) = self.beats.get_mut(&kubelet) else { return };
-        beat.done = [false; 2];
+        (beat.renewed, beat.posted) = (None, false);
+        beat.seen_by.clear();
         let Some(since) = beat.rests.take() else { return };
         beat.rested = Some((since, now));
         beat.waiting.drain(..).for_each(Waker::wake);
@@ -165,32 +171,43 @@ impl Heartbeats {
         beats.beats.entry(kubelet).or_insert_with(|| Beat {
             node: node.clone(),
             rhythm,
-            done: [false; 2],
+            renewed: None,
+            posted: false,
+            seen_by: BTreeSet::new(),
             rests: None,
             rested: None,
             waiting: Vec::new(),
         });
     }
 
-    /// A kubelet has done one of the things that let it rest. When both are done, its Node is there and ready, and nothing is in the way, it
-    /// rests.
+    /// A kubelet has done one of the things that let it rest.
     pub(crate) fn done(&self, fabric: &Fabric, kubelet: ProcessId, part: Part) {
+        if let Some(beat) = self.0.lock().beats.get_mut(&kubelet) {
+            match part {
+                Part::Lease(revision) => drop(beat.renewed.get_or_insert(revision)),
+                Part::Status => beat.posted = true,
+            }
+        }
+        self.try_to_rest(fabric, kubelet);
+    }
+
+    /// Lets a kubelet rest if everything is done, observers that are there have seen it, its Node is ready, and nothing is in the way.
+    fn try_to_rest(&self, fabric: &Fabric, kubelet: ProcessId) {
         let (node, observers) = {
-            let mut beats = self.0.lock();
-            let observers = beats.observers.clone();
-            let always = beats.always;
-            let Some(beat) = beats.beats.get_mut(&kubelet) else { return };
-            beat.done[part as usize] = true;
-            if always || beat.rests.is_some() || beat.done != [true; 2] {
+            let beats = self.0.lock();
+            let Some(beat) = beats.beats.get(&kubelet) else { return };
+            if beats.always || beat.rests.is_some() || beat.renewed.is_none() || !beat.posted {
                 return;
             }
-            (beat.node.clone(), observers)
+            let is_there = |observer: &ProcessId| fabric.rt.state(*observer) != ProcessState::Down;
+            if !beats.observers.iter().filter(|observer| is_there(observer)).all(|observer| beat.seen_by.contains(observer)) {
+                return;
+            }
+            (beat.node.clone(), beats.observers.clone())
         };
-        let ready = || {
-            let (key, kind) = (ipam_core::ObjectKey::cluster(&node), fabric.registry.id::<Node>());
-            fabric.store(|store| store.table(kind).get(&key).and_then(|node| node.as_any().downcast_ref().and_then(taints::is_ready)))
-        };
-        if ready() == Some(true) && is_clear(fabric, kubelet, &observers) {
+        let (key, kinds) = (ObjectKey::cluster(&node), kinds(fabric));
+        let ready = fabric.store(|store| store.table(kinds[0]).get(&key).and_then(|node| taints::is_ready(node.as_any().downcast_ref()?)));
+        if ready == Some(true) && observers_see(fabric, &observers) && fabric.is_clear(kubelet, &kinds) {
             let mut beats = self.0.lock();
             if let Some(beat) = beats.beats.get_mut(&kubelet) {
                 beat.rests = Some(fabric.rt.now());
@@ -226,6 +243,20 @@ impl Heartbeats {
         if !beats.observers.contains(&observer) {
             beats.observers.push(observer);
         }
+    }
+
+    /// `observer` has seen a lease of `node` with this revision.
+    pub(crate) fn seen(&self, fabric: &Fabric, observer: ProcessId, node: &str, revision: u64) {
+        let kubelet = {
+            let mut beats = self.0.lock();
+            let Some(kubelet) = beats.by_node.get(node).copied() else { return };
+            let Some(beat) = beats.beats.get_mut(&kubelet) else { return };
+            if beat.rests.is_some() || beat.renewed.is_none_or(|renewed| revision < renewed) || !beat.seen_by.insert(observer) {
+                return;
+            }
+            kubelet
+        };
+        self.try_to_rest(fabric, kubelet);
     }
 
     /// Whether the kubelet of `node` rests: it is as healthy as can be.
@@ -268,13 +299,13 @@ impl Heartbeats {
         if self.is_idle() {
             return;
         }
-        let (resting, observers) = {
+        let (all, observers) = {
             let beats = self.0.lock();
-            let resting = beats.beats.iter().filter(|(_, beat)| beat.rests.is_some()).map(|(&kubelet, _)| kubelet);
-            (resting.collect::<Vec<_>>(), beats.observers.clone())
+            (beats.beats.keys().copied().collect::<Vec<_>>(), beats.observers.clone())
         };
+        // Those that are awake begin anew, too: what they had done before is not what lets them rest.
         let (now, seen) = (fabric.rt.now(), observers_see(fabric, &observers));
-        for kubelet in resting {
+        for kubelet in all {
             if !seen || !fabric.is_clear(kubelet, &kinds(fabric)) {
                 self.0.lock().wake(kubelet, now);
             }
@@ -338,19 +369,19 @@ impl Heartbeats {
     }
 }
 
+/// The revision of an object.
+pub(crate) fn revision_of(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
 fn kinds(fabric: &Fabric) -> [KindId; 2] {
     [fabric.registry.id::<Node>(), fabric.registry.id::<Lease>()]
 }
 
 /// Whether every observer that is there sees what is written.
 fn observers_see(fabric: &Fabric, observers: &[ProcessId]) -> bool {
-    let sees =
-        |&observer: &ProcessId| fabric.rt.state(observer) == crate::rt::ProcessState::Down || fabric.is_clear(observer, &kinds(fabric));
+    let sees = |&observer: &ProcessId| fabric.rt.state(observer) == ProcessState::Down || fabric.is_clear(observer, &kinds(fabric));
     observers.iter().all(sees)
-}
-
-fn is_clear(fabric: &Fabric, kubelet: ProcessId, observers: &[ProcessId]) -> bool {
-    fabric.is_clear(kubelet, &kinds(fabric)) && observers_see(fabric, observers)
 }
 
 #[cfg(test)]

@@ -130,6 +130,6 @@ fn k141_a_stateful_set_replaces_a_pod_only_after_the_object_is_gone() {
         stage.wait(400).await;
         assert_eq!(stage.pod("web-0").unwrap().metadata.uid, first.metadata.uid, "its place is taken until it is gone");
         let is_new = || stage.pod("web-0").is_some_and(|pod| pod.metadata.uid != first.metadata.uid);
-        stage.until("the node returns and ends it", 200, is_new).await;
+        stage.until("the node returns and ends it", 400, is_new).await;
     });
 }

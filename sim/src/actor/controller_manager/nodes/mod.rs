@@ -30,7 +30,7 @@ use crate::actor::ApiClient;
 use crate::actor::informers::{Informers, Started};
 use crate::cluster::Fabric;
 use crate::env::SimEnv;
-use crate::node::heartbeat::LEASES;
+use crate::node::heartbeat::{LEASES, revision_of};
 use crate::node::taints::{NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, taints_of};
 use crate::rt::ProcessId;
 use crate::time::SimTime;
@@ -75,6 +75,7 @@ impl Ears {
         fabric.nodes.heartbeats.look_around(fabric);
         let lifecycle = NodeLifecycle {
             fabric: fabric.clone(),
+            process,
             writer,
             bell: self.bell,
             grace: at.grace,
@@ -106,6 +107,7 @@ struct Memory {
 
 struct NodeLifecycle {
     fabric: Arc<Fabric>,
+    process: ProcessId,
     writer: Writer,
     bell: Arc<Notify>,
     grace: Duration,
@@ -234,10 +236,13 @@ impl NodeLifecycle {
         let there: BTreeSet<&str> = nodes.iter().map(|node| name_of(node)).collect();
         memory.health.retain(|name, _| there.contains(name.as_str()));
         memory.queue.retain(|name, _| there.contains(name.as_str()));
-        let mut silent = Vec::new();
+        let (mut silent, mut seen) = (Vec::new(), Vec::new());
         for (place, node) in nodes.iter().enumerate() {
             let name = name_of(node);
             let lease = self.leases.get(&ObjectKey::namespaced(LEASES, name));
+            if let Some(lease) = &lease {
+                seen.push((name, revision_of(&lease.metadata)));
+            }
             let signs = Signs {
                 renewed: lease.and_then(|lease| lease.spec.as_ref()?.renew_time.clone()),
                 posted: ready_condition(node).and_then(|ready| ready.last_heartbeat_time.clone()),
@@ -254,6 +259,10 @@ impl NodeLifecycle {
                 }
                 None => drop(memory.health.insert(name.to_owned(), Health::first(now, signs))),
             }
+        }
+        drop(memory);
+        for (name, revision) in seen {
+            self.fabric.nodes.heartbeats.seen(&self.fabric, self.process, name, revision);
         }
         silent
     }

@@ -49,6 +49,13 @@ impl Etcd {
     }
 }
 
+impl CacheLag {
+    /// Whether it delays what `client` is told of one of `kinds`.
+    pub(super) fn concerns(&self, client: ProcessId, kinds: &[KindId]) -> bool {
+        self.client == client && self.kind.is_none_or(|kind| kinds.contains(&kind))
+    }
+}
+
 impl State {
     /// Takes changes into the caches of one server that could not be taken before.
     fn catch_up(&mut self, fabric: &Fabric, server: usize) {
@@ -389,7 +396,12 @@ impl Fabric {
 
     fn process_event(&self, process: ProcessId, change: ProcessChange) {
         let at = self.rt.now();
-        self.lock().recorder.observe(at, EventKind::Process { process, change });
+        let is_server = {
+            let mut state = self.lock();
+            state.recorder.observe(at, EventKind::Process { process, change });
+            state.servers.iter().any(|server| server.process == process)
+        };
+        self.nodes.heartbeats.process_changed(process, change, is_server, at);
     }
 
     /// Starts a process and records it.

@@ -139,6 +139,10 @@ pub struct Stake {
     pub kubelets: Vec<String>,
     /// Addresses that machines outside the cluster may use.
     pub addresses: Vec<String>,
+    /// Those of the hosts whose Nodes may be lost, where somebody looks after such Nodes.
+    pub nodes: Vec<String>,
+    /// The leases of leaders, as `leases/NAMESPACE/NAME`.
+    pub leases: Vec<String>,
 }
 
 /// A simpler variant of a workload.

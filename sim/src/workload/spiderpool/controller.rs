@@ -18,18 +18,22 @@ use crate::rt::ProcessId;
 /// How long a replica waits before it starts again: the first back-off of a kubelet.
 const BACK_OFF: Duration = Duration::from_secs(10);
 
+/// The lease of the leader.
+pub(super) fn lease() -> ObjectKey {
+    ObjectKey::namespaced("kube-system", "spiderpool-controller-leader")
+}
+
 /// One life of a replica.
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId) {
     let name = fabric.rt.process_name(process);
     let env = site.env(&fabric, process);
     let client = site.controller_client(&fabric, process, &env);
-    let lease = ObjectKey::namespaced("kube-system", "spiderpool-controller-leader");
     if site.plan.reclaim {
-        return reclaiming(&site, &fabric, process, client, env, lease).await;
+        return reclaiming(&site, &fabric, process, client, env).await;
     }
     // One that loses its leadership ends and is started anew.
     loop {
-        let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease.clone(), &*name));
+        let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease(), &*name));
         let settings = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
         let controller = PoolController::new(client.clone(), env.clone(), settings);
         // A configuration that cannot work would say so at each turn.
@@ -39,10 +43,10 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
 }
 
 /// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
-async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, client: ApiClient, env: SimEnv, lease: ObjectKey) {
+async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, client: ApiClient, env: SimEnv) {
     let settings = site.plan.reclaim_settings(&site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
     let config = ReclaimConfig { settings, policy: site.policy };
-    let election = config.election(lease, &*fabric.rt.process_name(process));
+    let election = config.election(lease(), &*fabric.rt.process_name(process));
     let gap = config.settings.leader_poll;
     let caches = InformerCaches::start(client.clone(), env.clone(), &config.settings, &config.policy);
     let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };

@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::adopt::{Adopted, MULTUS};
+use super::lifecycle::NodeLifecycle;
 use super::ops::{
     AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp,
     ScaleApp, Unreserve,
 };
-use super::plan::{PEOPLE, SpiderPlan};
+use super::plan::{PEOPLE, SpiderPlan, both};
 use super::trace::TraceRows;
 use crate::actor::kubelet::KubeletDelays;
 use crate::draw::{Concern, Draw};
@@ -101,6 +102,12 @@ pub struct SpiderDraft {
     pub nodes: Choice<u32>,
     /// See [`SpiderPlan::on_demand`].
     pub on_demand: bool,
+    /// Whether nodes that fall silent are noticed and their pods evicted; kubelets then say that they are alive (K §6).
+    pub node_lifecycle: bool,
+    /// See [`NodeLifecycle::monitor_grace`].
+    pub monitor_grace: Choice<Span>,
+    /// See [`NodeLifecycle::toleration`].
+    pub toleration: Choice<Span>,
     /// See [`SpiderPlan::controllers`].
     pub controllers: Choice<u32>,
     /// See [`SpiderPlan::reclaim`].
@@ -198,6 +205,9 @@ impl Default for SpiderDraft {
         Self {
             nodes: Choice::Between(2, 3),
             on_demand: false,
+            node_lifecycle: false,
+            monitor_grace: Choice::Is(secs(50)),
+            toleration: Choice::Is(secs(300)),
             controllers: Choice::Is(1),
             reclaim: false,
             throttled: Choice::Is(true),
@@ -521,6 +531,7 @@ impl SpiderDraft {
             nodes,
             node_names: Vec::new(),
             on_demand: self.on_demand,
+            node_lifecycle: None,
             controllers: self.controllers.draw(draw),
             reclaim: self.reclaim,
             throttled: self.throttled.draw(draw),
@@ -589,6 +600,9 @@ impl Draft for SpiderDraft {
             problems.append(at_most(source, key, what, value, limit));
         }
         problems.append(at_least_one(source, "nodes", "`workload.nodes`", *self.nodes.bounds().0));
+        if self.on_demand && self.node_lifecycle {
+            problems.push(both(source));
+        }
         problems.append(at_least_one(source, "trace_compression", "`workload.trace_compression`", self.trace_compression));
         problems.append(at_least_one(source, "trace_replication", "`workload.trace_replication`", self.trace_replication));
         problems
@@ -636,6 +650,9 @@ impl Draft for SpiderDraft {
             drawn.pool_change(draw, number, &names, plan.nodes);
         }
         let mut ops = drawn.ops;
+        plan.node_lifecycle = self
+            .node_lifecycle
+            .then(|| NodeLifecycle { monitor_grace: self.monitor_grace.draw(draw), toleration: self.toleration.draw(draw) });
         ops.sort_by_key(|op| op.common.at);
         (plan, ops)
     }

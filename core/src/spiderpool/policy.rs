@@ -113,6 +113,18 @@ pub struct Policy {
     pub random_clean_gateway: bool,
     /// `missing-pool-keeps-endpoint`: a DEL fails for ever once a pool of the endpoint is gone (A W16).
     pub missing_pool_keeps_endpoint: bool,
+    /// `subnet-shrinks-lowest`: a pre-allocation shrinks from its lowest address, and before its pool does; admission demands that the two are
+    /// equal (A §8.4, W19).
+    pub subnet_shrinks_lowest: bool,
+    /// `overlap-admitted-forever`: pools that overlap because they were admitted at the same time both serve (A W18).
+    pub overlap_admitted_forever: bool,
+    /// `update-judged-whole`: an update is refused for what was wrong before it, too, so that pools that overlap block each other's repair
+    /// (A W18).
+    pub update_judged_whole: bool,
+    /// `terminating-update-refused`: an object that is being deleted cannot lose the finalizer of anybody else before Spiderpool's (A §9.1 to 3).
+    pub terminating_update_refused: bool,
+    /// `delete-trusts-count`: whether a pool is in use is asked of its count, not of its records (A §9.1).
+    pub delete_trusts_count: bool,
 }
 
 impl Policy {
@@ -164,6 +176,11 @@ impl Policy {
         "first-del-releases-all" true first_del_releases_all;
         "sandbox-not-asked" true sandbox_not_asked;
         "migration-ends-with-one-del" true migration_ends_with_one_del;
+        "subnet-shrinks-lowest" true subnet_shrinks_lowest;
+        "overlap-admitted-forever" true overlap_admitted_forever;
+        "update-judged-whole" true update_judged_whole;
+        "terminating-update-refused" true terminating_update_refused;
+        "delete-trusts-count" true delete_trusts_count;
     };
 
     /// The documented behaviour, made safe.

@@ -20,7 +20,7 @@ mod policy;
 pub mod ranges;
 mod reserved_ip;
 pub mod select;
-mod subnet;
+pub mod subnet;
 mod text_map;
 mod wildcard;
 

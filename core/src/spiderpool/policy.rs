@@ -125,6 +125,35 @@ pub struct Policy {
     pub terminating_update_refused: bool,
     /// `delete-trusts-count`: whether a pool is in use is asked of its count, not of its records (A §9.1).
     pub delete_trusts_count: bool,
+    /// `refused-pool-keeps-addresses`: addresses stay set aside for a pool that admission refuses for good (A W20).
+    pub refused_pool_keeps_addresses: bool,
+    /// `interrupted-shrink-takes-back`: a shrink that was interrupted is mended with addresses that another pool may have by now; it shows only with
+    /// `subnet-shrinks-lowest` (A §8.4, W19).
+    pub interrupted_shrink_takes_back: bool,
+    /// `lost-preallocation-not-restored`: an auto pool that its subnet does not mention is not added back, and its addresses are given away (A §8.7).
+    pub lost_preallocation_not_restored: bool,
+    /// `unreadable-preallocation-dropped`: a pre-allocation that cannot be read is dropped though its pool is there (A §8.7).
+    pub unreadable_preallocation_dropped: bool,
+    /// `preallocation-by-name-only`: what is set aside for a pool of the same name is taken for one's own, whichever workload it is for (A §8.4).
+    pub preallocation_by_name_only: bool,
+    /// `namesake-keeps-preallocation`: the addresses of a pool that is gone stay set aside while any workload of the same name exists (A §8.7).
+    pub namesake_keeps_preallocation: bool,
+    /// `manual-pool-ignores-preallocation`: a pool that a user makes may take addresses that are set aside for another, and the other way round (A §8.4,
+    /// §9.1).
+    pub manual_pool_ignores_preallocation: bool,
+    /// `auto-pool-reclaim-trusts-cache`: an auto pool is deleted when caches show neither its workload nor a record (A §8.6).
+    pub auto_pool_reclaim_trusts_cache: bool,
+    /// `auto-pool-annotations-replaced`: all annotations of an auto pool are replaced when its size changes (A §8.2).
+    pub auto_pool_annotations_replaced: bool,
+    /// `removed-annotation-keeps-pool`: an auto pool stays when its workload no longer asks for it (A §8.5).
+    pub removed_annotation_keeps_pool: bool,
+    /// `application-given-up`: a workload whose pools cannot be made is given up after 500 tries, or at once if the subnet is not as it should be
+    /// (A §8.4).
+    pub application_given_up: bool,
+    /// `full-queue-drops-event`: changes of workloads are dropped while 10,000 are waiting (A §8.5).
+    pub full_queue_drops_event: bool,
+    /// `subnet-finalizer-trusts-status`: a subnet that is being deleted goes when its status names no pool, whether or not there is one (A §8.1).
+    pub subnet_finalizer_trusts_status: bool,
 }
 
 impl Policy {
@@ -181,6 +210,19 @@ impl Policy {
         "update-judged-whole" true update_judged_whole;
         "terminating-update-refused" true terminating_update_refused;
         "delete-trusts-count" true delete_trusts_count;
+        "refused-pool-keeps-addresses" true refused_pool_keeps_addresses;
+        "interrupted-shrink-takes-back" true interrupted_shrink_takes_back;
+        "lost-preallocation-not-restored" true lost_preallocation_not_restored;
+        "unreadable-preallocation-dropped" true unreadable_preallocation_dropped;
+        "preallocation-by-name-only" true preallocation_by_name_only;
+        "namesake-keeps-preallocation" true namesake_keeps_preallocation;
+        "manual-pool-ignores-preallocation" true manual_pool_ignores_preallocation;
+        "auto-pool-reclaim-trusts-cache" true auto_pool_reclaim_trusts_cache;
+        "auto-pool-annotations-replaced" true auto_pool_annotations_replaced;
+        "removed-annotation-keeps-pool" true removed_annotation_keeps_pool;
+        "application-given-up" true application_given_up;
+        "full-queue-drops-event" true full_queue_drops_event;
+        "subnet-finalizer-trusts-status" true subnet_finalizer_trusts_status;
     };
 
     /// The documented behaviour, made safe.

@@ -126,3 +126,28 @@ pub(super) fn check_within_subnet(old: Option<&SpiderIPPool>, new: &SpiderIPPool
     }
     Err(Violation::forbidden(FIELD, format_args!("the addresses are not those that subnet {} sets aside for the pool", owner.name)).into())
 }
+
+/// A pool that a user makes has no address that the subnet of its CIDR sets aside for another pool, whether or not that one is there yet.
+///
+/// Upstream compares it with pools only (`manual-pool-ignores-preallocation`).
+///
+/// # Errors
+/// For which pool an address is set aside.
+pub(super) fn check_set_aside(added: &IpSet, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Violation> {
+    if rules.policy.manual_pool_ignores_preallocation || !rules.settings.enable_spider_subnet || is_auto_pool(new) {
+        return Ok(());
+    }
+    let own = new.metadata.name.as_deref().unwrap_or_default();
+    for subnet in rules.live.subnets().iter().filter(|subnet| subnet.spec.subnet == new.spec.subnet) {
+        // What cannot be read is put together again by the controller.
+        let Some(Ok(pools)) = subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) else { continue };
+        let others = pools.iter().filter(|(name, _)| *name != own).flat_map(|(name, pool)| pool.ips.iter().map(move |text| (name, text)));
+        for (name, text) in others {
+            let range = parse_range(text, new.spec.ip_version.unwrap_or_default(), rules.policy);
+            if range.is_ok_and(|range| !added.intersection(&range.into()).is_empty()) {
+                return Err(Violation::forbidden("spec.ips", format_args!("addresses of {text} are set aside for pool {name}")));
+            }
+        }
+    }
+    Ok(())
+}

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::addresses::{Addresses, Checked, check_unchanged, family_of_cidr, merge};
 use super::affinity::{check_auto, check_ordinary};
 use super::denial::unless_empty;
-use super::in_use::{check_records, check_within_subnet};
+use super::in_use::{check_records, check_set_aside, check_within_subnet};
 use super::overlap::{AddressSet, shares_addresses};
 use super::{Admitted, Denial, Request, Rules, Violation, empty};
 use crate::spiderpool::names::{FINALIZER, GROUP, LABEL_IPPOOL_CIDR, LABEL_OWNER_SUBNET, LABEL_SUBNET_CIDR, VERSION};
@@ -217,7 +217,7 @@ fn check_overlap(old: Option<&SpiderIPPool>, new: &SpiderIPPool, rules: &Rules<'
             return Err(Violation::forbidden("spec.ips", format_args!("{range} is in pool {name} already")));
         }
     }
-    Ok(())
+    check_set_aside(&added, new, rules)
 }
 
 /// The same as upstream does it: only pools with the label of the CIDR count, and errors of ranges are those of the CIDR (A §14.17).

@@ -169,7 +169,9 @@ pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan,
     let target = Target::of(&shares, &has, &records, want, known, policy);
     let refusal = target.short.map(|(free, missing)| Refusal::Insufficient { subnet: subnet_name(), free, missing });
     if let (None, Some(refusal)) = (known.pool, &refusal) {
-        return Err(refusal.clone());
+        // Nothing stays set aside for a pool that cannot be made.
+        let writes: Vec<_> = shares.own.iter().map(|_| Write::Subnet(shares.give_back(subnet, &name))).collect();
+        return if writes.is_empty() { Err(refusal.clone()) } else { Ok(Plan { writes, again: true, surplus: 0 }) };
     }
     let mut plan = Plan { surplus: target.surplus, ..Plan::default() };
 
@@ -226,7 +228,10 @@ impl Target {
         let missing = wanted - kept.count();
         let usable = |set: IpSet| set.difference(known.reserved).difference(&contested);
         // What is set aside already comes first: that is what an earlier plan was about to give.
-        let spare = usable(own.intersection(&shares.total).difference(&shares.others).difference(has));
+        let mut spare = usable(own.intersection(&shares.total).difference(&shares.others).difference(has));
+        if !spare.is_empty() && !policy.manual_pool_ignores_preallocation {
+            spare = spare.difference(&occupied(known, want.demand.family, policy));
+        }
         let from_spare = lowest(&spare, missing);
         let kept = kept.union(&from_spare);
         let missing = missing - from_spare.count();

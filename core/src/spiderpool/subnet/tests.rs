@@ -3,3 +3,5 @@
 mod conservation;
 mod deviations;
 mod model;
+mod server;
+mod stories;

@@ -156,6 +156,9 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], policy: &Policy) -> O
     add_auto_pools(&mut entries, known, &by_name, version, policy);
     for pool in own.iter().filter(|pool| !is_auto_pool(pool)) {
         let ips = AddressSet::of_pool(&pool.spec, policy).0.intersection(&total);
+        if !policy.manual_pool_ignores_preallocation {
+            yield_to(&mut entries, &ips, &by_name, policy);
+        }
         entries.insert(name_of(pool), Entry { ips, application: None, written: None });
     }
     let count = entries.values().fold(0, |sum: u128, entry| sum.saturating_add(entry.ips.count()));
@@ -177,6 +180,21 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], policy: &Policy) -> O
     }
     (status.total_ip_count, status.allocated_ip_count) = (total, count);
     Some(subnet)
+}
+
+/// What was set aside while a user made a pool of it, and is in no auto pool yet, is the user's.
+fn yield_to(entries: &mut BTreeMap<&str, Entry>, ips: &IpSet, by_name: &BTreeMap<&str, &Arc<SpiderIPPool>>, policy: &Policy) {
+    for (name, entry) in entries.iter_mut().filter(|(_, entry)| entry.application.is_some()) {
+        let shared = entry.ips.intersection(ips);
+        if shared.is_empty() {
+            continue;
+        }
+        let has = by_name.get(name).map(|pool| AddressSet::of_pool(&pool.spec, policy).0).unwrap_or_default();
+        let kept = entry.ips.difference(&shared.difference(&has));
+        if kept != entry.ips {
+            (entry.ips, entry.written) = (kept, None);
+        }
+    }
 }
 
 /// Whether a pre-allocation without a pool is for a pool that is about to be made.

@@ -112,7 +112,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
                 Notification::Updated { old, new } => asks(old) != asks(new) || old.meta().uid != new.meta().uid,
                 Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => object.controller().is_none(),
             };
-            if !matters || policy.full_queue_drops_event && queue.len() >= MAX_QUEUE_LENGTH {
+            if !matters || !takes_in(queue.len(), &policy) {
                 return;
             }
             let app_key =
@@ -160,5 +160,22 @@ fn pool_changed<V: Env>(queues: &Queues<V>, notification: &Notification<SpiderIP
         && let Some(kind) = kind_of(&name)
     {
         queues.apps.add(AppKey { kind, key: ObjectKey::namespaced(&name.namespace, &name.name), uid: uid.into() });
+    }
+}
+
+/// Whether a queue with so many items takes in another one.
+fn takes_in(length: usize, policy: &Policy) -> bool {
+    !policy.full_queue_drops_event || length < MAX_QUEUE_LENGTH
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_upstream_drops_what_does_not_fit() {
+        let full = [MAX_QUEUE_LENGTH - 1, MAX_QUEUE_LENGTH];
+        assert_eq!(full.map(|length| takes_in(length, &Policy::hardened())), [true, true]);
+        assert_eq!(full.map(|length| takes_in(length, &Policy::upstream())), [true, false]);
     }
 }

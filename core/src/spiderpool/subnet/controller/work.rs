@@ -231,8 +231,11 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         };
         let pools = pools_of_cidr(self.client(), &subnet, &self.settings.policy).await?;
         let fates = self.fates(&subnet, &pools).await?;
-        let fate = |name: &ApplicationName| fates.get(name).cloned().unwrap_or(Fate::Unknown);
-        for write in upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate }, &self.settings.policy) {
+        let writes = {
+            let fate = |name: &ApplicationName| fates.get(name).cloned().unwrap_or(Fate::Unknown);
+            upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate }, &self.settings.policy)
+        };
+        for write in writes {
             self.observe(Step::Upkeep { write: &write });
             match write {
                 Upkeep::Label(subnet) | Upkeep::Release(subnet) => drop(self.client().update(*subnet).await?),

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::spiderpool::admission::{AddressSet, AdmissionSettings, Denial, Listed, Request, review};
 use crate::spiderpool::ranges::{IpSet, IpVersion};
-use crate::spiderpool::subnet::pool::{identity, is_for, is_usable, label};
+use crate::spiderpool::subnet::pool::{identity, is_for, is_usable};
 use crate::spiderpool::subnet::{
     Application, ApplicationName, Census, Demand, Fate, Known, Plan, Refusal, SpiderSubnet, Upkeep, Want, Write, plan, reclaim, upkeep,
 };
@@ -248,9 +248,4 @@ fn expand(text: &str) -> Vec<IpAddr> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let number = |text: &str| u32::from(text.parse::<std::net::Ipv4Addr>().unwrap());
     (number(first)..=number(last)).map(|number| IpAddr::from(number.to_be_bytes())).collect()
-}
-
-/// Whether the pool goes with its workload.
-pub(super) fn goes(pool: &SpiderIPPool) -> bool {
-    label(pool, names::LABEL_IPPOOL_RECLAIM) == Some("true")
 }

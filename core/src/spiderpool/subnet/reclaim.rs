@@ -1,5 +1,7 @@
 //! Auto pools that nobody needs any more (A §8.6).
 
+use super::application::{Application, ApplicationName};
+use super::demand::Demand;
 use super::pool::label;
 use crate::spiderpool::select::is_auto_pool;
 use crate::spiderpool::{Policy, SpiderIPPool, names};
@@ -15,19 +17,27 @@ pub enum Fate {
     There {
         /// Its UID.
         uid: String,
-        /// The names of the pools that it asks for; `None` = nobody can tell.
-        wants: Option<Vec<String>>,
+        /// The pools that it asks for; `None` = nobody can tell.
+        wants: Option<Vec<Demand>>,
     },
 }
 
 impl Fate {
-    /// Whether the workload asks for the pool `name`, as far as one can tell.
-    pub(super) fn wants(&self, name: &str) -> bool {
+    /// Whether the workload asks for such a pool, as far as one can tell.
+    fn wants(&self, is_it: impl Fn(&str, &Demand) -> bool) -> bool {
         match self {
             Self::Unknown => true,
             Self::Gone => false,
-            Self::There { wants, .. } => wants.as_ref().is_none_or(|wants| wants.iter().any(|wanted| wanted == name)),
+            Self::There { uid, wants } => wants.as_ref().is_none_or(|wants| wants.iter().any(|demand| is_it(uid, demand))),
         }
+    }
+
+    /// Whether `application` is about to make a pool of this name.
+    pub(super) fn makes(&self, application: &ApplicationName, name: &str, policy: &Policy) -> bool {
+        self.wants(|uid, demand| {
+            let application = Application { name: application.clone(), uid: uid.to_owned() };
+            application.pool_name(&demand.nic, demand.family, policy) == name
+        })
     }
 }
 
@@ -39,10 +49,16 @@ pub fn reclaim(pool: &SpiderIPPool, fate: &Fate, policy: &Policy) -> bool {
     if !is_auto_pool(pool) || !goes || recorded || pool.metadata.deletion_timestamp.is_some() {
         return false;
     }
+    // A pool may have outlived the workload that gave it its name, so that the name says nothing.
+    let is_it = |_: &str, demand: &Demand| {
+        label(pool, names::LABEL_OWNER_SUBNET) == Some(&demand.subnet)
+            && label(pool, names::LABEL_INTERFACE) == Some(&demand.nic)
+            && pool.spec.ip_version == Some(demand.family.number())
+    };
     match fate {
         Fate::Unknown => false,
         Fate::Gone => true,
         Fate::There { uid, .. } if label(pool, names::LABEL_OWNER_APPLICATION_UID) != Some(uid) => true,
-        Fate::There { .. } => !policy.removed_annotation_keeps_pool && !fate.wants(pool.metadata.name.as_deref().unwrap_or_default()),
+        Fate::There { .. } => !policy.removed_annotation_keeps_pool && !fate.wants(is_it),
     }
 }

@@ -203,7 +203,7 @@ fn stands(name: &str, application: &ApplicationName, census: &Census<'_>, policy
     if policy.namesake_keeps_preallocation {
         return fate != Fate::Gone;
     }
-    census.subnet.metadata.deletion_timestamp.is_none() && fate.wants(name)
+    census.subnet.metadata.deletion_timestamp.is_none() && fate.makes(application, name, policy)
 }
 
 /// Hardened, each auto pool is mentioned, with all its addresses that no other pool has.

@@ -59,27 +59,22 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         }
     }
 
-    fn fate_of(&self, asked: Option<Asked>) -> Fate {
+    fn fate_of(asked: Option<Asked>) -> Fate {
         let Some((application, demands)) = asked else { return Fate::Gone };
-        let names = |demands: Vec<Demand>| {
-            let name = |demand: &Demand| application.pool_name(&demand.nic, demand.family, &self.settings.policy);
-            demands.iter().map(name).collect()
-        };
         // What cannot be read may ask for anything.
-        let wants = demands.ok().map(names);
-        Fate::There { uid: application.uid.clone(), wants }
+        Fate::There { uid: application.uid, wants: demands.ok() }
     }
 
     /// What the caches show of a workload. Nobody caches other kinds than the built-in ones.
     pub(super) fn cached_fate(&self, name: &ApplicationName, seen: &Seen<V>) -> Fate {
         let Some(kind) = kind_of(name) else { return Fate::Unknown };
-        self.fate_of(self.cached(kind, &ObjectKey::namespaced(&name.namespace, &name.name), seen))
+        Self::fate_of(self.cached(kind, &ObjectKey::namespaced(&name.namespace, &name.name), seen))
     }
 
     /// What the API server says of a workload.
     pub(super) async fn live_fate(&self, name: &ApplicationName) -> Result<Fate, ApiError> {
         let Some(kind) = kind_of(name) else { return self.third_party.fate(name).await };
         let asked = self.live(kind, &ObjectKey::namespaced(&name.namespace, &name.name)).await?;
-        Ok(self.fate_of(asked))
+        Ok(Self::fate_of(asked))
     }
 }

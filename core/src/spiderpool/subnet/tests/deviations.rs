@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::model::{Failed, Model, application, demand, ip, recorded};
 use crate::JsonText;
-use crate::spiderpool::subnet::{Fate, Plan, Refusal, Write, reclaim};
+use crate::spiderpool::subnet::{Demand, Fate, Plan, Refusal, Write, reclaim};
 use crate::spiderpool::{Policy, names};
 
 fn with(switch: &str) -> Policy {
@@ -192,11 +192,16 @@ fn a_pool_that_nobody_asks_for_goes_once_no_pod_has_an_address() {
     reconcile(&mut model, 0).unwrap();
     let name = pool_name(&model, 0);
     let uid = model.apps[0].application.uid.clone();
-    let wants = |wants: &[&str]| Fate::There { uid: uid.clone(), wants: Some(wants.iter().map(ToString::to_string).collect()) };
+    let wants = |wants: &[Demand]| Fate::There { uid: uid.clone(), wants: Some(wants.to_vec()) };
+    let elsewhere = Demand { nic: "net1".to_owned(), ..demand(3) };
     let removed = with("removed-annotation-keeps-pool");
-    for (fate, goes) in
-        [(wants(&[&name]), [false, false]), (wants(&[]), [true, false]), (Fate::Gone, [true, true]), (Fate::Unknown, [false, false])]
-    {
+    for (fate, goes) in [
+        (wants(&[demand(9)]), [false, false]),
+        (wants(&[]), [true, false]),
+        (wants(&[elsewhere]), [true, false]),
+        (Fate::Gone, [true, true]),
+        (Fate::Unknown, [false, false]),
+    ] {
         assert_eq!([&Policy::hardened(), &removed].map(|policy| reclaim(&model.pools[&name], &fate, policy)), goes, "{fate:?}");
     }
     model.record(&name);

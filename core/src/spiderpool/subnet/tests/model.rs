@@ -96,8 +96,7 @@ impl Model {
 
     pub(super) fn fate(&self, name: &ApplicationName) -> Fate {
         let Some(app) = self.apps.iter().find(|app| app.application.name == *name && app.demand.is_some()) else { return Fate::Gone };
-        let wants = app.demand.iter().map(|demand| app.application.pool_name(&demand.nic, demand.family, &self.policy)).collect();
-        Fate::There { uid: app.application.uid.clone(), wants: Some(wants) }
+        Fate::There { uid: app.application.uid.clone(), wants: Some(app.demand.iter().cloned().collect()) }
     }
 
     fn next(&mut self) -> Option<String> {

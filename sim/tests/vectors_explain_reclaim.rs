@@ -83,6 +83,8 @@ fn vectors_explain_reclaim_upstream_agrees_with_what_a_scan_did() {
         compared += 1;
     }
     mismatches.none_in(compared);
+    // More than one in three has one outcome only.
+    assert!(!recorded::is_own_copy() || compared == 175, "{compared} cases");
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join3;
-use ipam_core::leader::{Election, ElectionConfig};
+use ipam_core::leader::ElectionConfig;
+use ipam_core::spiderpool::SpiderpoolController;
 use ipam_core::spiderpool::controller::{ControllerSettings, PoolController};
-use ipam_core::spiderpool::reclaim::{InformerCaches, Leadership, LeadershipTeller, Reclaim, ReclaimConfig};
+use ipam_core::spiderpool::reclaim::ReclaimConfig;
 use ipam_core::{Env, ObjectKey};
 
 use super::reclaim_eye::ReclaimEye;
@@ -45,36 +45,14 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
 /// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
 async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, client: ApiClient, env: SimEnv) {
     let settings = site.plan.reclaim_settings(&site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
-    let config = ReclaimConfig { settings, policy: site.policy };
-    let election = config.election(lease(), &*fabric.rt.process_name(process));
-    let gap = config.settings.leader_poll;
-    let caches = InformerCaches::start(client.clone(), env.clone(), &config.settings, &config.policy);
+    let reclaim = ReclaimConfig { settings, policy: site.policy };
+    let election = (site.plan.controllers > 1).then(|| reclaim.election(lease(), &*fabric.rt.process_name(process)));
+    let pools = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
+    let raw = site.raw_client(fabric, process, &env);
     let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
-    let reclaim = Reclaim::new(client.clone(), env.clone(), caches.clone(), eye, config);
-    let controller = PoolController::new(client.clone(), env.clone(), ControllerSettings::new(site.policy));
-    let (teller, leadership) = match site.plan.controllers {
-        1 => (None, Leadership::always()),
-        _ => {
-            let (teller, leadership) = LeadershipTeller::new();
-            (Some(teller), leadership)
-        }
-    };
-    let elect = async {
-        let Some(teller) = teller else { return };
-        loop {
-            if let Ok(election) = Election::start(client.clone(), env.clone(), election.clone())
-                && election.acquired().await
-            {
-                teller.gained();
-                election.ended().await;
-                teller.lost();
-            }
-            env.sleep(gap).await;
-        }
-    };
-    let reclaim = async {
-        caches.synced().await;
-        reclaim.run(leadership.clone()).await;
-    };
-    join3(elect, controller.serve(&leadership), reclaim).await;
+    let controller = SpiderpoolController::new(client, raw, env.clone(), eye, pools, reclaim);
+    if controller.run().await.is_err() {
+        // With an election that cannot work client-go ends the process, and so it goes again and again.
+        env.sleep(BACK_OFF).await;
+    }
 }

@@ -96,7 +96,7 @@ impl Work for SpiderPlan {
 
     fn process_names(&self) -> Vec<String> {
         let shared = [PEOPLE, controller_manager::NAME, scheduler::NAME].map(str::to_owned);
-        let controllers = (0..self.controllers).map(plan::controller_name);
+        let controllers = self.controller_names();
         let machines = self.on_demand.then(|| machines::NAME.to_owned());
         shared.into_iter().chain(machines).chain(self.agents()).chain(self.kubelets()).chain(controllers).collect()
     }
@@ -137,7 +137,7 @@ impl Work for SpiderPlan {
     }
 
     fn stake(&self, _: &[Op]) -> Stake {
-        let controllers = (0..self.controllers).map(plan::controller_name);
+        let controllers = self.controller_names();
         let shared = [controller_manager::NAME, scheduler::NAME].map(str::to_owned);
         let resources =
             ["pods", "spiderippools", "spiderendpoints", "spiderreservedips", "namespaces", "nodes", "statefulsets", "replicasets"];

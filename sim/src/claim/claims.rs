@@ -89,7 +89,8 @@ impl Claims {
                 Make::Events(make) => claims.watch_events(def, bound, make(context)),
                 Make::Pool(make) => claims.watch_pool(def, bound, make(), context.rt, &out_of_reach),
                 Make::Ipam(make) => {
-                    let view = || Box::new(spiderpool::View::new(context.rt, context.registry, out_of_reach.clone()));
+                    let terms = || spiderpool::Terms::of(context.plan);
+                    let view = || Box::new(spiderpool::View::new(context.rt, context.registry, out_of_reach.clone(), terms()));
                     claims.watch_ipam(def, bound, make(), view);
                 }
             }

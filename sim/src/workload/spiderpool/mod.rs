@@ -99,7 +99,7 @@ impl Work for SpiderPlan {
 
     fn process_names(&self) -> Vec<String> {
         let shared = [PEOPLE, controller_manager::NAME, scheduler::NAME].map(str::to_owned);
-        let controllers = (0..self.controllers).map(plan::controller_name);
+        let controllers = self.controller_names();
         let machines = self.on_demand.then(|| machines::NAME.to_owned());
         shared.into_iter().chain(machines).chain(self.agents()).chain(self.kubelets()).chain(controllers).collect()
     }
@@ -140,7 +140,7 @@ impl Work for SpiderPlan {
     }
 
     fn stake(&self, _: &[Op]) -> Stake {
-        let controllers = (0..self.controllers).map(plan::controller_name);
+        let controllers = self.controller_names();
         let shared = [controller_manager::NAME, scheduler::NAME].map(str::to_owned);
         let looked_after = self.node_lifecycle.is_some();
         let resources =

@@ -122,12 +122,17 @@ impl SpiderPlan {
     ///
     /// # Errors
     /// The setting that is none.
-    pub(super) fn reclaim_settings(&self, policy: &Policy) -> Result<ReclaimSettings, Misfit> {
+    pub(crate) fn reclaim_settings(&self, policy: &Policy) -> Result<ReclaimSettings, Misfit> {
         let mut settings = ReclaimSettings::new(policy);
         for (name, value) in &self.settings {
             settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
         }
         Ok(settings)
+    }
+
+    /// The names of the replicas of Spiderpool's controller.
+    pub(crate) fn controller_names(&self) -> impl Iterator<Item = String> {
+        (0..self.controllers).map(controller_name)
     }
 
     /// Whether the plugin asks whether somebody else answers on an address (`enableIPConflictDetection`).

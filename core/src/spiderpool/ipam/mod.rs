@@ -25,6 +25,7 @@ mod informer_caches;
 mod inherit;
 mod join;
 mod limiter;
+mod neighbours;
 mod observer;
 mod op;
 mod plugin;

@@ -10,7 +10,7 @@ use super::endpoints::may_pass;
 use super::error::{IpamError, PoolError};
 use super::limiter::{Refused, Tickets};
 use super::observer::{Cause, Effort, Observer, Step};
-use crate::api::{ApiError, Call, DeleteOptions, Dry, Object, ObjectKey, Patch, Reply, Request, Subresource, TransportError};
+use crate::api::{ApiError, Call, DeleteOptions, Dry, ListOptions, Object, ObjectKey, Patch, Reply, Request, Subresource, TransportError};
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::Policy;
@@ -113,6 +113,14 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
                     self.pause(tries).await;
                 }
             }
+        }
+    }
+
+    /// All objects of a cluster-scoped type.
+    pub(super) async fn list<T: Object>(&self) -> Result<Vec<Arc<T>>, ApiError> {
+        match self.send(Call::List { namespace: None, options: ListOptions::default() }).await? {
+            Reply::List(list) => Ok(list.items),
+            Reply::Object(_) | Reply::Deleted { .. } => unreachable!("an API server answers a list with a list"),
         }
     }
 

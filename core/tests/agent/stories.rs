@@ -204,3 +204,37 @@ fn of_two_pools_that_overlap_only_the_older_one_serves() {
     scene.change("SpiderIPPool", "o4", |pool| pool["spec"]["ips"] = json!(["10.0.0.7-10.0.0.9"]));
     assert_eq!(addresses(&scene.add("c", "c", "eth0").unwrap()), ["10.0.0.7"]);
 }
+
+#[test]
+fn an_agent_makes_the_pool_of_a_third_party_controller() {
+    for policy in [Policy::hardened(), Policy::upstream()] {
+        let scene = Scene::new(policy);
+        scene.world.put(json!({
+            "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderSubnet", "metadata": {"name": "s4", "uid": "s4"},
+            "spec": {"subnet": "10.9.0.0/24", "ips": ["10.9.0.1-10.9.0.9"], "ipVersion": 4},
+        }));
+        let subnet = |number: &str| json!({"ipam.spidernet.io/subnet": r#"{"ipv4":["s4"]}"#, "ipam.spidernet.io/ippool-ip-number": number});
+        scene.pod("a", "u", Owner::ThirdParty, ONE);
+        scene.change("Pod", "a", |pod| pod["metadata"]["annotations"] = subnet("3"));
+        let answer = scene.add("a", "u", "eth0").unwrap();
+        assert!(addresses(&answer)[0].starts_with("10.9.0."));
+        let pool = |ips: usize| {
+            let pools = scene.world.all::<ipam_core::spiderpool::SpiderIPPool>();
+            let [pool] = &pools.iter().filter(|pool| pool.spec.subnet == "10.9.0.0/24").collect::<Vec<_>>()[..] else { panic!("one pool") };
+            let set = ipam_core::spiderpool::admission::AddressSet::of_pool(&pool.spec, &policy);
+            assert_eq!(set.0.count(), ips as u128);
+            pool.metadata.name.clone().unwrap()
+        };
+        let name = pool(3);
+        assert_eq!(&*answer.ips[0].pool, name);
+        // The next pod asks for another size, and the pool follows.
+        scene.pod("b", "v", Owner::ThirdParty, ONE);
+        scene.change("Pod", "b", |pod| pod["metadata"]["annotations"] = subnet("+5"));
+        assert_eq!(&*scene.add("b", "v", "eth0").unwrap().ips[0].pool, name);
+        assert_eq!(pool(5), name);
+        // More than there is cannot be had, and the request ends in time.
+        scene.pod("c", "w", Owner::ThirdParty, ONE);
+        scene.change("Pod", "c", |pod| pod["metadata"]["annotations"] = subnet("50"));
+        assert_eq!(scene.add("c", "w", "eth0").unwrap_err().class(), "subnet-reconcile-failed");
+    }
+}

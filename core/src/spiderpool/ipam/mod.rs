@@ -13,6 +13,7 @@
 mod add;
 mod agent;
 mod answer;
+mod auto_pools;
 mod batch;
 mod caches;
 mod del;

@@ -56,6 +56,11 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         self.deadline.is_some_and(|deadline| deadline <= self.agent.env.monotonic())
     }
 
+    /// How long the caller still waits; 100 s, the patience of the plugin, if it sets no end.
+    pub(super) fn left(&self) -> Duration {
+        self.deadline.map_or(Duration::from_secs(100), |deadline| deadline.saturating_sub(self.agent.env.monotonic()))
+    }
+
     /// The same operation with time of its own, for what has to be done although the caller gave up.
     pub(super) fn with_time(&self) -> Op<'a, C, V, K, O> {
         let end = self.agent.env.monotonic() + self.agent.config.settings.clean_up_timeout;

@@ -64,6 +64,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 return if served { Ok(selection) } else { Ok(selection.into_result()?) };
             }
             left -= 1;
+            if matches!(selection.error, Some(SelectError::SubnetReconcileFailed { .. })) && self.makes_its_pools() {
+                self.make_pools().await?;
+            }
             agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
         }
     }

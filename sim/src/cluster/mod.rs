@@ -18,6 +18,7 @@ mod serve;
 pub mod server;
 pub mod store;
 mod watch;
+mod watchers;
 mod write;
 
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 #[path = "../../../../tests/api_server/mod.rs"]
 mod api_server;
 mod crashes;
+mod executor;
 mod promises;
 mod replica;
 mod scale;

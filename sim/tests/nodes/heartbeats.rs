@@ -19,9 +19,8 @@ fn nothing_happens_in_a_cluster_in_which_nothing_happens() {
         stage.running("web", "node-0", json!({})).await;
         stage.wait(60).await;
         let before = stage.bed.revision();
-        let polls = stage.bed.rt.now();
         stage.wait(36_000).await;
-        assert_eq!(stage.bed.revision(), before, "{polls}");
+        assert_eq!(stage.bed.revision(), before, "nobody has written anything for ten hours");
         assert!((0..5).all(|node| stage.ready(&format!("node-{node}")) == "True"));
     });
 }

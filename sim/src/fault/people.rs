@@ -32,7 +32,7 @@ pub(super) fn hire_deleter(fabric: &Arc<Fabric>, index: u32, nodes: Vec<Arc<str>
             let Some(fabric) = fabric else { return };
             let client = SimClient::new(&fabric, process);
             for node in nodes.iter() {
-                let key = ObjectKey::cluster(&**node);
+                let key = ObjectKey::cluster(node);
                 while is_to_try_again(&client.delete::<Node>(&key, DeleteOptions::default()).await.map(drop)) {
                     fabric.rt.sleep(RETRY).await;
                 }

@@ -23,9 +23,9 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 use parking_lot::Mutex;
 
+use super::rhythm::{RENEWS_EVERY, Rhythm};
 use super::taints;
 use crate::cluster::{EPOCH, Fabric, later};
-use crate::draw::{Concern, Draw};
 use crate::kinds::KindId;
 use crate::object::{Obj, make_mut};
 use crate::rt::{ProcessId, ProcessState};
@@ -34,57 +34,12 @@ use crate::trace::ProcessChange;
 
 /// The namespace of the leases of nodes.
 pub const LEASES: &str = "kube-node-lease";
-/// How often a kubelet renews its lease, and how often it looks at its status.
-pub const RENEWS_EVERY: Duration = Duration::from_secs(10);
 /// How often it posts a status that has not changed.
 pub const POSTS_EVERY: Duration = Duration::from_secs(300);
 /// How long a lease is valid; written into it, and read by nobody (K §6.1).
 pub const LEASE_LASTS: Duration = Duration::from_secs(40);
 /// From a renewal that is not sent until an observer would have seen it.
 pub(crate) const SEEN_AFTER: Duration = Duration::from_millis(50);
-
-/// When a kubelet's heartbeats are due: at the same moments in each of its lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rhythm {
-    renews: SimTime,
-    looks: SimTime,
-}
-
-impl Rhythm {
-    /// That of a kubelet: drawn once, from a stream of its own.
-    pub(crate) fn of(seed: u64, kubelet: ProcessId) -> Self {
-        let mut draw = Draw::new(seed, Concern::World, 1 << 63 | u64::from(kubelet.0));
-        let mut phase = || SimTime::from_micros(draw.below(RENEWS_EVERY.as_micros() as u64));
-        Self { renews: phase(), looks: phase() }
-    }
-
-    /// The first renewal after `now`.
-    pub(crate) fn next_renewal(self, now: SimTime) -> SimTime {
-        after(self.renews, now)
-    }
-
-    /// The first look at the status after `now`.
-    pub(crate) fn next_look(self, now: SimTime) -> SimTime {
-        after(self.looks, now)
-    }
-
-    /// The last renewal at `now` or before.
-    fn last_renewal(self, now: SimTime) -> Option<SimTime> {
-        before(self.renews, now)
-    }
-}
-
-/// The first of `phase`, `phase` + 10 s and so on after `now`.
-fn after(phase: SimTime, now: SimTime) -> SimTime {
-    let (phase, now, every) = (phase.as_micros(), now.as_micros(), RENEWS_EVERY.as_micros() as u64);
-    SimTime::from_micros(if now < phase { phase } else { phase + ((now - phase) / every + 1) * every })
-}
-
-/// The last of them at `now` or before.
-fn before(phase: SimTime, now: SimTime) -> Option<SimTime> {
-    let (phase, now, every) = (phase.as_micros(), now.as_micros(), RENEWS_EVERY.as_micros() as u64);
-    (now >= phase).then(|| SimTime::from_micros(phase + (now - phase) / every * every))
-}
 
 /// What a kubelet has to have done before it rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -389,24 +344,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beats_are_ten_seconds_apart_and_the_same_in_each_life() {
-        let rhythm = Rhythm::of(7, ProcessId(3));
-        assert_eq!(rhythm, Rhythm::of(7, ProcessId(3)));
-        assert_ne!(rhythm, Rhythm::of(7, ProcessId(4)));
-        let first = rhythm.next_renewal(SimTime::ZERO);
-        assert!(first < SimTime::from_secs(10) || first == SimTime::from_secs(10));
-        assert_eq!(rhythm.next_renewal(first), first + RENEWS_EVERY, "the next one, not this one");
-        assert_eq!(rhythm.last_renewal(first), Some(first), "this one, too");
-        assert_eq!(rhythm.last_renewal(first + Duration::from_secs(9)), Some(first));
-        let early = Rhythm { renews: SimTime::from_secs(5), looks: SimTime::ZERO };
-        assert_eq!((early.last_renewal(SimTime::from_secs(4)), early.next_renewal(SimTime::ZERO)), (None, SimTime::from_secs(5)));
-    }
-
-    #[test]
     fn what_was_not_sent_counts_from_the_rest_until_the_wake() {
         let (beats, kubelet, node) = (Heartbeats::default(), ProcessId(1), Arc::<str>::from("node-0"));
         let at = SimTime::from_secs;
-        beats.begin(kubelet, &node, Rhythm { renews: at(5), looks: at(0) }, at(1));
+        beats.begin(kubelet, &node, Rhythm::at(at(5), at(0)), at(1));
         assert_eq!(beats.unsent("node-0", at(100)), [None; 2], "it has never rested");
         beats.0.lock().beats.get_mut(&kubelet).unwrap().rests = Some(at(16));
         assert_eq!(beats.unsent("node-0", at(24)), [None; 2], "the one at 15 was sent");

@@ -10,6 +10,7 @@
 mod cni;
 mod data_plane;
 pub mod heartbeat;
+pub mod rhythm;
 mod runtime;
 pub mod taints;
 mod trouble;

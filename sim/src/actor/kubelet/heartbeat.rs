@@ -21,7 +21,8 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Kubelet;
 use crate::node::Cni;
-use crate::node::heartbeat::{LEASE_LASTS, LEASES, POSTS_EVERY, Part, RENEWS_EVERY, Rhythm, revision_of};
+use crate::node::heartbeat::{LEASE_LASTS, LEASES, POSTS_EVERY, Part, revision_of};
+use crate::node::rhythm::{RENEWS_EVERY, Rhythm};
 use crate::time::SimTime;
 
 /// How long the kubelet waits for one answer: as long as until the next one is due.
@@ -84,7 +85,7 @@ impl<C: Cni> Kubelet<C> {
 
     /// Writes the lease as of now, and returns its revision. `known`: as it was answered last.
     async fn renew(&self, known: &mut Option<Arc<Lease>>) -> Result<u64, ApiError> {
-        let key = ObjectKey::namespaced(LEASES, &*self.config.node);
+        let key = ObjectKey::namespaced(LEASES, &self.config.node);
         if known.is_none() {
             *known = match self.ask(Call::<Lease>::Get { key: key.clone(), resource_version: None }).await {
                 Err(error) if error.is_not_found() => None,
@@ -146,7 +147,7 @@ impl<C: Cni> Kubelet<C> {
 
     /// Looks at the Node and writes its status, if it has to be. `posted`: when it was written last.
     async fn look(&self, resource_version: Option<String>, posted: &mut SimTime) -> Result<(), ApiError> {
-        let (key, now) = (ObjectKey::cluster(&*self.config.node), self.fabric.rt.now());
+        let (key, now) = (ObjectKey::cluster(&self.config.node), self.fabric.rt.now());
         let node = self.ask(Call::<Node>::Get { key: key.clone(), resource_version }).await?;
         if is_ready(&node) && *posted != SimTime::ZERO && now < *posted + POSTS_EVERY {
             return Ok(());

@@ -62,6 +62,7 @@ impl Ears {
         }));
         let rings = bell.clone();
         informers.tell::<Node>(move |_| rings.notify_one());
+        // Leases are only looked up: an informer of them has to be wanted, and nobody is told.
         informers.index::<Lease>(Index::new(BY_NODE, |_, _| {}));
         Self { bell, inbox }
     }

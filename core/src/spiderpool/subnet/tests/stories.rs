@@ -1,9 +1,10 @@
 //! The controller and agents at work.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use super::model::{application, demand};
 use super::server::Server;
 use crate::Env;
 use crate::api::ObjectKey;
+use crate::spiderpool::admission::{AdmissionSettings, Request, Webhook};
 use crate::spiderpool::controller::{ControllerSettings, PoolController};
 use crate::spiderpool::ranges::IpSet;
 use crate::spiderpool::select::Settings;
@@ -165,6 +167,10 @@ fn each_kind_of_workload_gets_the_size_that_it_asks_for() {
     scene
         .server
         .create::<ReplicaSet>(json!({"metadata": meta("rs"), "spec": {"replicas": 1, "selector": {}, "template": template(wants("2"))}}));
+    scene.server.create::<StatefulSet>(json!({"metadata": meta("sts"), "spec": {"replicas": 2, "selector": {}, "serviceName": "sts",
+        "template": template(json!({"ipam.spidernet.io/subnet": r#"{"ipv4":["s"]}"#}))}}));
+    scene.server.create::<DaemonSet>(json!({"metadata": meta("ds"), "spec": {"selector": {}, "template": template(wants("+1"))},
+        "status": {"currentNumberScheduled": 0, "desiredNumberScheduled": 2, "numberMisscheduled": 0, "numberReady": 0}}));
     // These ask for nothing: the network of the host, a part of a Deployment, no annotation.
     let mut host = template(wants("2"));
     host["spec"]["hostNetwork"] = json!(true);
@@ -177,7 +183,7 @@ fn each_kind_of_workload_gets_the_size_that_it_asks_for() {
         .create::<Deployment>(json!({"metadata": meta("plain"), "spec": {"replicas": 1, "selector": {}, "template": template(json!({}))}}));
     scene.pass(10);
     let sizes: BTreeMap<_, _> = scene.sizes().into_iter().map(|(name, size)| (name.split('-').nth(1).unwrap().to_owned(), size)).collect();
-    assert_eq!(sizes, [("cron", 3), ("job", 4), ("rs", 2)].map(|(name, size)| (name.to_owned(), size)).into());
+    assert_eq!(sizes, [("cron", 3), ("ds", 3), ("job", 4), ("rs", 2), ("sts", 2)].map(|(name, size)| (name.to_owned(), size)).into());
 }
 
 #[test]
@@ -329,4 +335,39 @@ fn nothing_is_written_when_all_is_well() {
     scene.scale(4);
     scene.pass(10);
     assert_eq!(scene.only_size(), Some(3), "the subnet comes first");
+}
+
+#[test]
+fn two_webhooks_that_judge_at_once_admit_what_each_alone_would_refuse() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    let webhook = || Webhook::start(scene.server.clone(), scene.env.clone(), AdmissionSettings::default(), policy);
+    let (one, other) = (webhook(), webhook());
+    scene.pass(1);
+    let pool = |name: &str| {
+        let spec = json!({"metadata": {"name": name}, "spec": {"subnet": "10.0.0.0/24", "ips": ["10.0.0.3"]}});
+        Arc::new(serde_json::from_value::<SpiderIPPool>(spec).unwrap())
+    };
+    let (a, b) = (pool("a"), pool("b"));
+    let judge = |webhook: &Webhook<Server, TestEnv>, pool: &Arc<SpiderIPPool>| scene.env.block_on(webhook.review(&Request::Create(pool)));
+    let verdicts = [judge(&one, &a), judge(&other, &b)];
+    for verdict in &verdicts {
+        assert_eq!(verdict.denial, None);
+        // The cache of subnets is there, and the pool has its owner.
+        let defaulted = verdict.defaulted.as_ref().unwrap();
+        assert_eq!(defaulted.metadata.owner_references.as_ref().unwrap()[0].name, "s");
+        scene.server.put::<SpiderIPPool>(json!(**defaulted));
+    }
+    // Now it is too late, and a third one is refused.
+    let denial = judge(&one, &pool("c")).denial.unwrap();
+    assert_eq!(denial.violations()[0].field, "spec.ips");
+    // Either can be mended, which upstream refuses.
+    let old = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster("a")).unwrap();
+    let mut new = SpiderIPPool::clone(&old);
+    new.spec.ips = Some(vec!["10.0.0.4".to_owned()]);
+    let new = Arc::new(new);
+    let mended = scene.env.block_on(other.validate(&Request::Update { old: &old, new: &new }));
+    assert_eq!(mended, Ok(()));
+    scene.server.refuse("list SpiderIPPool");
+    assert_eq!(judge(&one, &a).denial.unwrap().reason(), crate::Reason::InternalError);
 }

@@ -1,8 +1,8 @@
 //! Spiderpool's resources and names, as they are on the wire (A §1; group `spiderpool.spidernet.io`, version `v2beta1`).
 //!
 //! The types at the top are upstream's, and only types. What their texts of ranges mean is in [`ranges`], what may be
-//! stored in [`admission`], which pools a pod draws from in [`select`], the agent that draws in [`ipam`], and what takes
-//! back addresses that leaked in [`reclaim`].
+//! stored in [`admission`], how pools are cut from subnets in [`subnet`], which pools a pod draws from in [`select`], the
+//! agent that draws in [`ipam`], and what takes back addresses that leaked in [`reclaim`].
 //!
 //! * What is absent, `null` or empty on the wire matters upstream (routes are inherited if the field is absent, not if
 //!   it is empty), so an optional list is an `Option<Vec<_>>`. What `kubectl get` prints comes out as it went in.

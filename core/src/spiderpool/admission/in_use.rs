@@ -22,7 +22,9 @@ pub(super) fn check_records(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rule
         }
         Some(lost)
     };
-    let Some(status) = &new.status else { return Ok(()) };
+    // What is stored counts, whatever the request says of it.
+    let status = if policy.update_judged_whole { &new.status } else { &old.status };
+    let Some(status) = status else { return Ok(()) };
     let records = status.allocated_ips.parse().map_err(|error| Violation::internal(FIELD, error))?;
     if records.is_empty() {
         return Ok(());
@@ -61,7 +63,8 @@ pub(super) fn check_pre_allocations(old: &SpiderSubnet, new: &SpiderSubnet, rule
     if !policy.update_judged_whole && lost.is_empty() {
         return Ok(());
     }
-    let Some(status) = &new.status else { return Ok(()) };
+    let status = if policy.update_judged_whole { &new.status } else { &old.status };
+    let Some(status) = status else { return Ok(()) };
     let internal = |error: &dyn std::fmt::Display| Violation::internal("status.controlledIPPools", error);
     let pools = status.controlled_ippools.parse().map_err(|error| internal(&error))?;
     let version = new.spec.ip_version.unwrap_or_default();

@@ -79,7 +79,7 @@ pub struct Verdict<K> {
 
 /// The new object with its defaults; nothing for a deletion.
 pub fn mutate<K: Admitted>(request: &Request<'_, K>, rules: &Rules<'_>) -> Option<Arc<K>> {
-    let mut new = request.new()?.clone();
+    let mut new = request.object()?.clone();
     let object = Arc::make_mut(&mut new);
     // What cannot be read is told by the check that follows.
     let _ = object.set_defaults(rules);

@@ -48,7 +48,7 @@ impl<'a, K> Request<'a, K> {
     }
 
     /// The object as it is to be stored.
-    pub fn new(&self) -> Option<&'a Arc<K>> {
+    pub fn object(&self) -> Option<&'a Arc<K>> {
         match self {
             Self::Create(new) | Self::Update { new, .. } => Some(new),
             Self::Delete(_) => None,

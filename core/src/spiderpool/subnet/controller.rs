@@ -99,6 +99,6 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         };
         let election = Election::start(self.auto_pools.client.clone(), env(), config)?;
         let end = election.lead(work).await;
-        Ok(end.err().expect("nobody shuts the queues down"))
+        Ok(end.expect_err("nobody shuts the queues down"))
     }
 }

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::application::Application;
 use super::demand::Demand;
 use super::pick::{from, highest, lowest};
-use super::resource::SpiderSubnet;
+use super::resource::{PoolIPPreAllocations, SpiderSubnet};
 use super::shares::{Shares, listed, recorded};
 use super::{plan_upstream, pool};
 use crate::spiderpool::ranges::{IpSet, IpVersion, parse_range};
@@ -252,11 +252,24 @@ impl Target {
     }
 }
 
-/// What the pools of the CIDR have, whether or not the subnet knows of them.
+/// What pools of the CIDR have without the subnet's knowing of it.
+///
+/// Pools and entries are both in the order of their names, so that almost all are found side by side and the same, and none of these is
+/// read.
 fn occupied(known: &Known<'_>, family: IpVersion, policy: &Policy) -> IpSet {
     let own = known.pool.and_then(|pool| pool.metadata.name.as_ref());
-    let others = known.neighbours.iter().filter(|other| other.metadata.name.as_ref() != own);
-    others.flat_map(|other| other.spec.ips.iter().flatten()).filter_map(|text| parse_range(text, family.number(), policy).ok()).collect()
+    let none = PoolIPPreAllocations::default();
+    let entries = known.subnet.status.as_ref().and_then(|status| status.controlled_ippools.parse().ok()).unwrap_or(&none);
+    let mut entries = entries.iter().peekable();
+    let mut ranges = Vec::new();
+    for pool in known.neighbours.iter().filter(|pool| pool.metadata.name.as_ref() != own) {
+        let (name, ips) = (pool.metadata.name.as_deref().unwrap_or_default(), pool.spec.ips.as_deref().unwrap_or_default());
+        while entries.next_if(|(of, _)| of.as_str() < name).is_some() {}
+        if entries.next_if(|(of, entry)| *of == name && entry.ips == ips).is_none() {
+            ranges.extend(ips.iter().filter_map(|text| parse_range(text, family.number(), policy).ok()));
+        }
+    }
+    ranges.into_iter().collect()
 }
 
 /// What to write when admission refuses the pool for good: what is set aside for it but not in it goes back (A W20). Nothing if there is

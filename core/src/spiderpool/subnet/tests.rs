@@ -3,5 +3,7 @@
 mod conservation;
 mod deviations;
 mod model;
+mod races;
+mod scene;
 mod server;
 mod stories;

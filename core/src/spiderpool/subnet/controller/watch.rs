@@ -151,7 +151,9 @@ fn pool_changed<V: Env>(queues: &Queues<V>, notification: &Notification<SpiderIP
     if let Some(subnet) = label(pool, LABEL_OWNER_SUBNET) {
         queues.subnets.add(ObjectKey::cluster(subnet));
     }
-    if policy.application_given_up {
+    // A resync tells nothing new, and each look at a workload costs two reads.
+    let resync = matches!(notification, Notification::Updated { old, new } if Arc::ptr_eq(old, new));
+    if resync || policy.application_given_up {
         return;
     }
     // A pool that was changed or deleted by hand is made what it should be, too.

@@ -240,6 +240,7 @@ impl Narrator {
                     Note::RetriesExhausted => "retries exhausted".to_owned(),
                     Note::Pool(note) => note.to_string(),
                     Note::Ipam(note) => note.to_string(),
+                    Note::Reclaim(note) => note.to_string(),
                     Note::Pod(note) => note.to_string(),
                 };
                 (self.process(*process), text)

@@ -136,6 +136,24 @@ impl<K> Indexed<K> {
         });
     }
 
+    /// Whether both are found under the same values.
+    fn is_same(&self, one: &K, other: &K) -> bool {
+        // Without keeping the values: there are few of them, mostly one.
+        let (mut same, mut count) = (true, 0);
+        (self.index.values)(one, &mut |value| {
+            let (mut at, mut equal) = (0, false);
+            (self.index.values)(other, &mut |candidate| {
+                equal |= at == count && candidate == value;
+                at += 1;
+            });
+            same &= equal;
+            count += 1;
+        });
+        let mut others = 0;
+        (self.index.values)(other, &mut |_| others += 1);
+        same && others == count
+    }
+
     fn remove(&mut self, key: &ObjectKey, object: &K) {
         (self.index.values)(object, &mut |value| {
             if let Some(keys) = self.keys.get_mut(value) {
@@ -188,10 +206,25 @@ impl<K: Object> Store<K> {
         self.objects.insert(key, object)
     }
 
-    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<K>> {
-        let old = self.objects.remove(key)?;
+    /// [`Store::insert`] under its own key, which is not made if the object is known and found as before: the common case.
+    fn put(&mut self, object: Arc<K>) -> Option<Arc<K>> {
+        let known = ObjectKey::with_text_of(&*object, |key| self.objects.get_mut(key));
+        if let Some(known) = known
+            && self.indexes.iter().all(|indexed| indexed.is_same(known, &object))
+        {
+            if let Some(digest) = &self.digest {
+                let place = ObjectKey::with_text_of(&*object, |key: &str| Digest::<K>::hash_of(key));
+                self.digests.insert(place, (digest.0)(&object));
+            }
+            return Some(std::mem::replace(known, object));
+        }
+        self.insert(ObjectKey::of(&*object), object)
+    }
+
+    fn remove(&mut self, object: &K) -> Option<Arc<K>> {
+        let (key, old) = ObjectKey::with_text_of(object, |key| self.objects.remove_entry(key))?;
         for indexed in &mut self.indexes {
-            indexed.remove(key, &old);
+            indexed.remove(&key, &old);
         }
         if self.digest.is_some() {
             self.digests.remove(&Digest::<K>::hash_of(key.as_str()));
@@ -203,11 +236,11 @@ impl<K: Object> Store<K> {
     /// something that was not known.
     pub fn apply(&mut self, event: WatchEvent<K>) -> Option<Notification<K>> {
         match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(match self.insert(ObjectKey::of(&*object), object.clone()) {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(match self.put(object.clone()) {
                 Some(old) => Notification::Updated { old, new: object },
                 None => Notification::Added { object, initial: false },
             }),
-            WatchEvent::Deleted(object) => self.remove(&ObjectKey::of(&*object)).map(|_| Notification::Deleted { object }),
+            WatchEvent::Deleted(object) => self.remove(&object).map(|_| Notification::Deleted { object }),
             WatchEvent::Bookmark { .. } | WatchEvent::Error(_) => None,
         }
     }

@@ -6,3 +6,4 @@ mod deviations;
 mod faults;
 mod scene;
 mod stories;
+mod terminating_pools;

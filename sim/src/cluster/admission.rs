@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use ipam_core::api::{Dry, Reason, Verb};
 use ipam_core::{ApiError, ObjectKey, Status};
+use k8s_openapi::api::core::v1::Pod;
 
 use super::exchange::Ticket;
 use super::request::{ApiReply, ApiRequest, Op};
@@ -18,7 +19,8 @@ use super::write::Step;
 use super::{Fabric, State};
 use crate::kinds::KindId;
 use crate::net::Side;
-use crate::object::{Obj, resource_version};
+use crate::node::taints;
+use crate::object::{Obj, make_mut, resource_version};
 use crate::rt::{ProcessId, ProcessState};
 use crate::time::SimTime;
 
@@ -107,6 +109,16 @@ pub struct Forbidden {
 }
 
 impl State {
+    /// The DefaultTolerationSeconds plugin, if it is on (K §6.2).
+    pub(super) fn default_tolerations(&self, kind: KindId, body: &mut Obj) {
+        if let Some((pods, seconds)) = self.default_toleration
+            && pods == kind
+            && let Some(pod) = make_mut(body).as_any_mut().downcast_mut::<Pod>()
+        {
+            taints::tolerate_by_default(pod, seconds);
+        }
+    }
+
     /// Whether webhooks want to see a request.
     pub(super) fn is_hooked(&self, request: &ApiRequest) -> bool {
         !self.webhooks.is_empty() && self.webhooks.iter().any(|hook| hook.matches(request.kind, &request.op))

@@ -363,6 +363,7 @@ impl State {
         match loaded {
             Loaded::Create { namespace, mut body } => {
                 let wall = fabric.wall(self.servers[server].process);
+                self.default_tolerations(intent.kind, &mut body);
                 let State { store, names, knobs, .. } = self;
                 let table = store.table(intent.kind);
                 let exists = |key: &ObjectKey| table.get(key).is_some();
@@ -465,6 +466,9 @@ impl State {
         };
         self.recorder.observe_of(Part::of(call), now, event);
         let result = change.after.clone();
+        if self.node_kind == Some(kind) {
+            fabric.nodes.heartbeats.node_changed(change.key.name(), change.after.as_ref(), now);
+        }
         self.dispatch(&fabric.rt, &fabric.registry, kind, now);
         result
     }

@@ -3,6 +3,7 @@
 //! A deviation shows that the claims find what they are there for, and lets upstream's behaviour be run as it is.
 
 mod pool_rows;
+mod reclaim_rows;
 mod spiderpool_rows;
 
 use std::fmt;
@@ -73,24 +74,32 @@ const OTHERS: [Deviation; 1] = [Deviation {
     how: How::Claim,
 }];
 
-const ALL_LEN: usize = OTHERS.len() + byom::Policy::DEVIATIONS.len() + spiderpool::Policy::DEVIATIONS.len();
+const ALL_LEN: usize = OTHERS.len()
+    + byom::Policy::DEVIATIONS.len()
+    + spiderpool::Policy::DEVIATIONS.len()
+    + spiderpool::reclaim::ReclaimPolicy::DEVIATIONS.len();
+
+/// Appends the switches of a policy to `$all` at `$next`.
+macro_rules! append {
+    ($all:ident, $next:ident, $switches:expr, $rows:ident) => {
+        let mut index = 0;
+        while index < $switches.len() {
+            let switch = &$switches[index];
+            $all[$next] = of_switch(switch.name, switch.upstream, $rows::ABOUT, $rows::FOUND_OTHERWISE);
+            index += 1;
+            $next += 1;
+        }
+    };
+}
 
 /// Every deviation.
 pub const ALL: &[Deviation] = &{
     let mut all = [OTHERS[0]; ALL_LEN];
-    let mut index = 0;
-    while index < byom::Policy::DEVIATIONS.len() {
-        let switch = &byom::Policy::DEVIATIONS[index];
-        all[OTHERS.len() + index] = of_switch(switch.name, switch.upstream, pool_rows::ABOUT, pool_rows::FOUND_OTHERWISE);
-        index += 1;
-    }
-    let before = OTHERS.len() + byom::Policy::DEVIATIONS.len();
-    let mut index = 0;
-    while index < spiderpool::Policy::DEVIATIONS.len() {
-        let switch = &spiderpool::Policy::DEVIATIONS[index];
-        all[before + index] = of_switch(switch.name, switch.upstream, spiderpool_rows::ABOUT, spiderpool_rows::FOUND_OTHERWISE);
-        index += 1;
-    }
+    let mut next = OTHERS.len();
+    append!(all, next, byom::Policy::DEVIATIONS, pool_rows);
+    append!(all, next, spiderpool::Policy::DEVIATIONS, spiderpool_rows);
+    append!(all, next, spiderpool::reclaim::ReclaimPolicy::DEVIATIONS, reclaim_rows);
+    assert!(next == ALL_LEN, "every deviation is in the list");
     all
 };
 
@@ -184,11 +193,11 @@ mod tests {
         assert_eq!(names.len(), ALL.len());
         let of_pool = |name: &str| byom::Policy::hardened().switch(name).is_some();
         let of_spiderpool = |name: &str| spiderpool::Policy::hardened().switch(name).is_some();
-        for (name, about) in pool_rows::ABOUT.iter().chain(spiderpool_rows::ABOUT) {
+        for (name, about) in pool_rows::ABOUT.iter().chain(spiderpool_rows::ABOUT).chain(reclaim_rows::ABOUT) {
             assert!(of_pool(name) || of_spiderpool(name), "{name} is no switch of a policy");
             assert!(ALL.iter().any(|deviation| deviation.name == *name && deviation.about == *about));
         }
-        for (name, how) in pool_rows::FOUND_OTHERWISE.iter().chain(spiderpool_rows::FOUND_OTHERWISE) {
+        for (name, how) in pool_rows::FOUND_OTHERWISE.iter().chain(spiderpool_rows::FOUND_OTHERWISE).chain(reclaim_rows::FOUND_OTHERWISE) {
             assert!(ALL.iter().any(|deviation| deviation.name == *name && deviation.how == *how), "{name} is no deviation");
         }
     }

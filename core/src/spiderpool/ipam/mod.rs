@@ -13,6 +13,7 @@
 mod add;
 mod agent;
 mod answer;
+mod auto_pools;
 mod batch;
 mod caches;
 mod del;
@@ -21,8 +22,10 @@ mod endpoints;
 mod error;
 mod failure_cache;
 mod fresh;
+mod give_up;
 mod informer_caches;
 mod inherit;
+mod neighbours;
 mod observer;
 mod op;
 mod plugin;

@@ -25,6 +25,7 @@ use super::replica_set::available_in;
 use super::shared::Shared;
 use super::template;
 use super::view::{label, node_of};
+use crate::node::taints::{taints_of, tolerates};
 
 /// The taints that every pod of a DaemonSet bears, and the effect of each.
 const BORNE: [(&str, &str); 6] = [
@@ -102,15 +103,7 @@ fn target(pod: &Pod) -> Option<&str> {
 
 fn bears(tolerations: &[Toleration], taint: &Taint) -> bool {
     let by_itself = BORNE.iter().any(|(key, effect)| taint.key == *key && taint.effect == *effect);
-    by_itself
-        || tolerations.iter().any(|toleration| {
-            let effect = toleration.effect.as_deref().unwrap_or("");
-            let key = toleration.key.as_deref().unwrap_or("");
-            let exists = toleration.operator.as_deref() == Some("Exists");
-            (effect.is_empty() || effect == taint.effect)
-                && (key == taint.key || key.is_empty() && exists)
-                && (exists || toleration.value.as_deref().unwrap_or("") == taint.value.as_deref().unwrap_or(""))
-        })
+    by_itself || tolerations.iter().any(|toleration| tolerates(toleration, taint))
 }
 
 /// Whether a node should get a pod of this template, and whether it may keep one that it has.
@@ -123,7 +116,7 @@ fn suits(template: &PodTemplateSpec, node: &Node) -> (bool, bool) {
         return (false, false);
     }
     let tolerations = spec.and_then(|spec| spec.tolerations.as_deref()).unwrap_or_default();
-    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    let taints = taints_of(node);
     let repels = |effect: &str| taints.iter().any(|taint| taint.effect == effect && !bears(tolerations, taint));
     (!repels("NoSchedule") && !repels("NoExecute"), !repels("NoExecute"))
 }

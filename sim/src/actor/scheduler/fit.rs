@@ -1,6 +1,8 @@
 //! Which pods the scheduler cares for, and which nodes fit a pod.
 
-use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, Pod};
+use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint};
+
+use crate::node::taints;
 
 /// Whether the scheduler is to find a node for the pod.
 pub(super) fn is_ours(pod: &Pod) -> bool {
@@ -11,10 +13,12 @@ pub(super) fn is_ours(pod: &Pod) -> bool {
         && spec.scheduling_gates.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// Whether a pod may go to a node: the node is ready and takes pods, and the pod's selector and required affinity say yes.
+/// Whether a pod may go to a node: the node is ready and takes pods, the pod bears its taints, and the pod's selector and required affinity
+/// say yes.
 pub(super) fn fits(pod: &Pod, node: &Node) -> bool {
     let Some(spec) = &pod.spec else { return false };
-    takes_pods(node)
+    takes_pods(node, pod)
+        && !taints::taints_of(node).iter().any(|taint| taints::repels(taint, taints::tolerations_of(pod)))
         && spec.node_selector.iter().flatten().all(|(key, value)| label(node, key) == Some(value))
         && spec
             .affinity
@@ -23,11 +27,14 @@ pub(super) fn fits(pod: &Pod, node: &Node) -> bool {
             .is_none_or(|required| required.node_selector_terms.iter().any(|term| selects(term, node)))
 }
 
-/// A node without the condition Ready counts as ready: that is how people write manifests.
-fn takes_pods(node: &Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let ready = conditions.into_iter().flatten().find(|condition| condition.type_ == "Ready");
-    ready.is_none_or(|ready| ready.status == "True")
+/// A node without the condition Ready counts as ready: that is how people write manifests. Kubernetes' own scheduler does not look at that
+/// condition, only at the taint that follows from it a moment later; who bears that taint comes to the node all the same.
+fn takes_pods(node: &Node, pod: &Pod) -> bool {
+    let bears = |key: &str| {
+        let taint = Taint { key: key.to_owned(), effect: taints::NO_SCHEDULE.to_owned(), ..Taint::default() };
+        !taints::repels(&taint, taints::tolerations_of(pod))
+    };
+    (taints::is_ready(node) != Some(false) || bears(taints::NOT_READY) && bears(taints::UNREACHABLE))
         && node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true)
         && node.metadata.deletion_timestamp.is_none()
 }
@@ -88,6 +95,16 @@ mod tests {
             assert_eq!(fits(&web, &node(json!({}), status)), takes);
         }
         assert!(!fits(&web, &node(json!({"unschedulable": true}), json!({}))));
+    }
+
+    #[test]
+    fn a_taint_keeps_pods_away_that_do_not_bear_it() {
+        let tainted = |effect: &str| node(json!({"taints": [{"key": "gpu", "value": "a", "effect": effect}]}), json!({}));
+        let bearing = pod(json!({"tolerations": [{"key": "gpu", "operator": "Exists"}]}));
+        for (effect, keeps_away) in [("NoSchedule", true), ("NoExecute", true), ("PreferNoSchedule", false)] {
+            assert_eq!(!fits(&pod(json!({})), &tainted(effect)), keeps_away, "{effect}");
+            assert!(fits(&bearing, &tainted(effect)), "{effect}");
+        }
     }
 
     #[test]

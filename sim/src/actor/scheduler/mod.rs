@@ -5,7 +5,7 @@
 //!                                        └ none: waits for a change of a node ◄── nodes (informer)
 //! ```
 //! A pod that names a node is left alone, as one of another scheduler is. What counts as a node's load is what this life of the scheduler has
-//! bound to it. Taints, resources and preferences are not modelled.
+//! bound to it. Resources and preferences are not modelled.
 
 mod fit;
 

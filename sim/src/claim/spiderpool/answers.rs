@@ -1,10 +1,10 @@
 //! A S3: what is answered is recorded.
 
 use super::view::{Seen, View};
-use super::{Answered, Findings, IpamClaim, violated};
+use super::{Answered, BY_HAND, Findings, IpamClaim};
 
 /// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of
-/// the request, unless it is being taken back at the same time.
+/// the request, unless it is being taken back at the same time. What reclaim took under one of its documented hazards is excused as that.
 ///
 /// Broken by `reown-missing-record`, `failure-cache-unchecked`, `reown-foreign-endpoint` and `unrecorded-answer`. It does not see
 /// what becomes of the record later: that is the business of `records-leave-only-for-their-own-uid`.
@@ -21,7 +21,9 @@ impl IpamClaim for AnswersAreRecorded {
                 same_uid && answer.is_name(view, &holder.record.pod)
             });
             if !fits && !answer.is_taken_back(view, &given.pool, given.address) {
-                violated(findings, view.changes.touched(given.address), || {
+                let by_hand = view.changes.touched(given.address).then_some(BY_HAND);
+                let excuse = view.excuse_of(answer.uid, given.address).or(by_hand);
+                let detail = || {
                     vec![
                         format!(
                             "{} answers {} of {} with {} of pool {}, which is not recorded for it",
@@ -33,7 +35,11 @@ impl IpamClaim for AnswersAreRecorded {
                         ),
                         view.story_of(&given.pool, given.address),
                     ]
-                });
+                };
+                match excuse {
+                    Some(excuse) => findings.violated_with(excuse, detail),
+                    None => findings.violated(detail),
+                }
             }
         }
     }

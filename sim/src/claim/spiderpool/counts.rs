@@ -3,7 +3,7 @@
 use super::view::{Seen, View, records_of, total};
 use super::{Findings, IpamClaim, told};
 
-/// An agent that adds or removes records leaves `allocatedIPCount` as the number of records.
+/// An agent, or a replica of the controller, that adds or removes records leaves `allocatedIPCount` as the number of records.
 ///
 /// Broken by a writer that does not count. What the setting for the most records allows is not known here.
 pub(in super::super) struct CountsAreRight;
@@ -12,7 +12,7 @@ impl IpamClaim for CountsAreRight {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let counts = change.edits.iter().any(|edit| edit.before.is_none() || edit.after.is_none());
-        let Some(after) = change.after.as_ref().filter(|_| change.by_agent && counts) else { return };
+        let Some(after) = change.after.as_ref().filter(|_| (change.by_agent || change.by_replica) && counts) else { return };
         findings.judged();
         let records = records_of(after).map_or(0, |records| records.len() as i64);
         let count = after.status.as_ref().and_then(|status| status.allocated_ip_count);
@@ -51,7 +51,7 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
             stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
-            for by in [stage.person, stage.agent] {
+            for by in [stage.person, stage.agent, stage.replicas[0]] {
                 stage.change_pool(by, "p", |pool| {
                     let status = pool.status.as_mut().unwrap();
                     status.allocated_ips.make_mut().unwrap().insert(super::super::testing::ip("10.0.0.3"), Default::default());
@@ -61,7 +61,7 @@ mod tests {
                 stage.unrecord(stage.person, "p", "10.0.0.3");
                 stage.record(stage.person, "p", "10.0.0.2", "ns/b", "b");
             }
-            assert_eq!(stage.excuses(), [None]);
+            assert_eq!(stage.excuses(), [None, None]);
             assert_eq!(stage.detail()[0], "pool p has 1 records and allocatedIPCount Some(7)");
         });
     }

@@ -1,4 +1,4 @@
-//! Claims about Spiderpool's allocation: A S1 to S18, L1 to L8, and what keeps scenarios about it honest.
+//! Claims about Spiderpool: its allocation (A S1 to S18, L1 to L8), reclaim ([`reclaim`]), and what keeps scenarios about it honest.
 //!
 //! ```text
 //!  events ──► View: pools, endpoints, pods, sandboxes, agents, ledger ──► Seen ──► each claim ──► Findings
@@ -22,6 +22,7 @@ mod lifetime;
 mod one_sandbox;
 mod progress;
 mod reachable;
+mod reclaim;
 mod recorded_once;
 mod removal;
 mod repeat;
@@ -58,6 +59,10 @@ pub(super) use lifetime::{EmptyPoolsGo, RecordsComeFirst};
 pub(super) use one_sandbox::OneSandbox;
 pub(super) use progress::PodsGetAddresses;
 pub(super) use reachable::{ChangesHands, Sight};
+pub(super) use reclaim::{
+    AnnouncedOnly, LiveEndpointsStay, LiveSandboxesKeepRecords, LivingKeepRecords, PlacesKeepRecords, RepetitionChangesNothing,
+    SwitchesAreObeyed,
+};
 pub(super) use recorded_once::RecordedOnce;
 pub(super) use removal::OwnUidOnly;
 pub(super) use repeat::SameAnswer;
@@ -66,7 +71,7 @@ pub(super) use reuse::Permitted;
 pub(super) use selection::{AsTheRulesSay, BestPoolFirst};
 pub(super) use static_pods::KeptAddresses;
 pub(super) use turns::EverybodysTurn;
-pub(super) use view::View;
+pub(super) use view::{Terms, View};
 
 use view::Seen;
 
@@ -131,9 +136,13 @@ impl<'a> Answered<'a> {
         asked.find(|asked| asked.container == *self.container && asked.nic == *self.nic).map_or(0, |asked| asked.began.moment)
     }
 
-    /// Whether an address was being taken from the pod while it was answered: then nobody has to find it where it was.
+    /// Whether an address was being taken from the pod while it was answered: then nobody has to find it where it was. What a replica
+    /// took counts if the pod had no right to it any more.
     fn is_taken_back(&self, view: &View, pool: &str, address: IpAddr) -> bool {
         let began = self.began(view);
+        if view.reclaimed_of(self.uid, address).is_some_and(|taken| taken.entitled && *taken.pool == *pool && taken.said.moment >= began) {
+            return true;
+        }
         let releases = view.ledger.releases(self.uid).iter().filter(|release| release.covers(pool, address));
         releases.into_iter().any(|release| release.said.moment >= began || release.ended.is_none_or(|ended| ended >= began))
     }

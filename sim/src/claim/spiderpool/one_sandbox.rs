@@ -7,11 +7,15 @@ use crate::workload::PodNote;
 /// No sandbox is attached with an address on which another live sandbox answers. A sandbox answers from its attachment until its
 /// interface is to be taken down (its containers have stopped by then) or its network namespace is gone.
 ///
+/// An address that was reclaimed of the older one, or of the newer one, is excused as the documented hazard under which that happened:
+/// `unreachable-node-release`, `force-delete-release`, `empty-pod-ips-release`.
+///
 /// The source and the target of one VM's live migration may share an address, and so may two sandboxes of one pod: that is its
 /// node's business.
 ///
 /// Broken by `uid-from-cached-pod`, `reown-missing-record`, `del-adopts-current-uid`, `allocate-from-cached-pool`,
-/// `reown-ignores-owner` and `adopt-stale-endpoint`. It does not see an address that is used outside the cluster.
+/// `reown-ignores-owner`, `adopt-stale-endpoint`, and of reclaim by `force-delete-frees-at-once`, `grace-counted-once` and
+/// `records-before-endpoint` with `reown-missing-record`. It does not see an address that is used outside the cluster.
 pub(in super::super) struct OneSandbox;
 
 impl IpamClaim for OneSandbox {
@@ -30,9 +34,12 @@ impl IpamClaim for OneSandbox {
                     let pool = pools.first().map_or("", |pool| pool);
                     vec![line, format!("so does {}{since}", view.pod_of(&other.uid)), view.story_of(pool, *address)]
                 };
+                let reclaimed = view.excuse_of(&other.uid, *address).or_else(|| view.excuse_of(&sandbox.uid, *address));
                 let older_is_gone = view.pods.get(&other.uid).is_none_or(|pod| pod.gone);
                 if other.pod == sandbox.pod && older_is_gone {
                     findings.violated_with(FORCED_SUCCESSOR, detail);
+                } else if let Some(excuse) = reclaimed {
+                    findings.violated_with(excuse, detail);
                 } else {
                     violated(findings, view.changes.touched(*address), detail);
                 }
@@ -49,7 +56,10 @@ fn may_share(view: &View, one: &Sandbox, other: &Sandbox) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::on_stage;
+    use ipam_core::spiderpool::reclaim::ReclaimSettings;
+
+    use super::super::testing::{Stage, on_stage, on_stage_with};
+    use super::super::view::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
     use super::super::{BY_HAND, FORCED_SUCCESSOR};
     use crate::workload::PodNote;
 
@@ -112,6 +122,44 @@ mod tests {
             stage.attach("other", "eth0", &["10.0.0.1"]);
             assert_eq!(stage.excuses(), [None; 3]);
         });
+    }
+
+    /// A pod answers on an address, `end` happens to it, a replica reclaims the address, and another pod answers on it.
+    fn given_on(set: impl FnOnce(&mut ReclaimSettings), end: impl FnOnce(&mut Stage)) -> Vec<Option<&'static str>> {
+        let mut excuses = Vec::new();
+        on_stage_with(CLAIM, set, |stage| {
+            stage.pool("p", &["10.0.0.1"]);
+            stage.node_is_shown("node-0", true);
+            for (pod, uid) in [("ns/a", "a"), ("ns/b", "b")] {
+                stage.pod(pod, uid);
+                stage.sandbox(uid, pod, uid);
+            }
+            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+            stage.attach("a", "eth0", &["10.0.0.1"]);
+            end(stage);
+            stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+            stage.attach("b", "eth0", &["10.0.0.1"]);
+            excuses = stage.excuses();
+        });
+        excuses
+    }
+
+    #[test]
+    fn the_documented_hazards_of_reclaim_excuse_and_nothing_else_does() {
+        assert_eq!(given_on(|_| (), |stage| stage.pod_gone("ns/a")), [Some(FORCE_DELETE)]);
+        let terminating = |ready: bool, seconds: u64| {
+            move |stage: &mut Stage| {
+                stage.terminate_with("ns/a", 30);
+                stage.node_is("node-0", ready);
+                stage.pass(std::time::Duration::from_secs(seconds));
+            }
+        };
+        assert_eq!(given_on(|_| (), terminating(false, 61)), [Some(UNREACHABLE_NODE)]);
+        assert_eq!(given_on(|_| (), terminating(false, 59)), [None], "its grace is not over");
+        assert_eq!(given_on(|_| (), terminating(true, 61)), [None], "its node is well");
+        let without_ips = |stage: &mut Stage| stage.pod_is("ns/a", "Running", None);
+        assert_eq!(given_on(|settings| settings.running_without_ips = true, without_ips), [Some(EMPTY_POD_IPS)]);
+        assert_eq!(given_on(|_| (), without_ips), [None]);
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Sight {
                     view.agents.asked(*process, uid).any(|asked| {
                         let full = |order: &InOrder| order.nic == *nic && order.family == IpVersion::of(*address) && order.full > 0;
                         let used_out = asked.tried.iter().any(|tried| tried.nic == *nic && tried.outcome == Err(Refusal::UsedOut));
-                        used_out || asked.order.iter().any(full)
+                        used_out || asked.order().iter().any(full)
                     })
                 }
                 _ => false,

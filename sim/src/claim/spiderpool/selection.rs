@@ -25,8 +25,11 @@ impl IpamClaim for AsTheRulesSay {
 /// An agent ranks pools as the rules say, equal ones as the user lists them, and takes nothing from one while a better one has
 /// neither failed nor was changed after the selection.
 ///
-/// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request began, nor two requests for one
-/// pod at a time.
+/// A request that finds its endpoint changed selects once more, and may rank other pools first by then. What it recorded before is
+/// judged by the selection that it was recorded after: to leave it for a better pool would be a second record.
+///
+/// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request selected anything, nor two
+/// requests for one pod at a time.
 pub(in super::super) struct BestPoolFirst;
 
 impl IpamClaim for BestPoolFirst {
@@ -39,14 +42,13 @@ impl IpamClaim for BestPoolFirst {
             Seen::Ipam(process, IpamNote::Tried { uid, nic, pool, outcome: Ok(address) }) => {
                 let mut asked = view.agents.asked(process, uid);
                 let (Some(asked), None) = (asked.next(), asked.next()) else { return };
+                let since = view.pools.holder(pool, *address).map(|holder| holder.since.map_or(0, |said| said.moment));
+                // An address that is recorded for nobody was to be recorded now.
+                let Some(order) = asked.order_at(since.unwrap_or(u64::MAX)) else { return };
                 let in_order = |order: &&InOrder| *order.nic == **nic && order.family == IpVersion::of(*address);
-                let Some(order) = asked.order.iter().find(in_order) else { return };
+                let Some(order) = order.iter().find(in_order) else { return };
                 let name = |at: usize| order.pools[at].metadata.name.as_deref().unwrap_or_default();
                 let Some(position) = (0..order.pools.len()).find(|&at| *name(at) == **pool) else { return };
-                let recorded_before = || {
-                    let since = view.pools.holder(pool, *address).map(|holder| holder.since.map_or(0, |said| said.moment));
-                    since.is_some_and(|since| since < asked.began.moment)
-                };
                 // A record of the pod that may be withdrawn is exchanged for another address of the same pool.
                 let exchanged = || {
                     let mut releases = view.ledger.releases(uid).iter().filter(|release| release.said.moment >= asked.began.moment);
@@ -57,8 +59,7 @@ impl IpamClaim for BestPoolFirst {
                     let of = |tried: &&Tried| *tried.nic == **nic && *tried.pool == *name;
                     asked.tried.iter().any(|tried| of(&tried) && tried.outcome.is_err())
                 };
-                if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !recorded_before() && !exchanged())
-                {
+                if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !exchanged()) {
                     findings.violated(|| {
                         let shown = view.agents.shown(process, Shown::Pools);
                         vec![
@@ -130,6 +131,28 @@ mod tests {
             assert_eq!(stage.excuses(), []);
             stage.try_pool("a", "q", Ok("10.0.0.2"));
             assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn an_address_that_the_request_recorded_is_judged_by_the_selection_before_it() {
+        with_pools(|stage| {
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.try_pool("a", "p", Ok("10.0.0.1"));
+            stage.select("a", Opinion::Agrees, &["q", "p"], 0);
+            stage.try_pool("a", "p", Ok("10.0.0.1"));
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "a");
+            stage.try_pool("a", "p", Ok("10.0.0.2"));
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[1].starts_with("pool q comes first"), "{:?}", stage.detail());
+        });
+        with_pools(|stage| {
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
+            stage.select("a", Opinion::Agrees, &["q", "p"], 0);
+            stage.try_pool("a", "q", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[1].starts_with("pool p comes first"), "{:?}", stage.detail());
         });
     }
 

@@ -8,19 +8,21 @@ use std::time::Duration;
 use ipam_core::Object;
 use ipam_core::ObjectKey;
 use ipam_core::api::{Reason, Verb};
+use ipam_core::spiderpool::reclaim::{ReclaimSettings, Releaser, Row, Target};
 use ipam_core::spiderpool::{PoolIPAllocation, SpiderEndpoint, SpiderIPPool, SpiderReservedIP};
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::super::{Claims, find};
-use super::View;
+use super::{Terms, View};
 use crate::kinds::Registry;
 use crate::object::{Obj, typed_ref};
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
-use crate::trace::{Event, EventKind, Outcome, ProcessChange, WatchKind};
-use crate::workload::spiderpool::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
+use crate::trace::{Event, EventKind, FaultChange, Outcome, ProcessChange, WatchKind};
+use crate::workload::spiderpool::{Cause, Given, How, InOrder, IpamNote, Opinion, ReclaimNote, Refusal};
 use crate::workload::{Note, OutOfReach, PodNote};
 
 /// The claim under test, and the cluster that it sees.
@@ -38,18 +40,29 @@ pub(super) struct Stage {
     pub(super) person: ProcessId,
     /// A part of the cluster that is no agent.
     pub(super) kubelet: ProcessId,
+    /// Two replicas of the controller.
+    pub(super) replicas: [ProcessId; 2],
 }
 
 /// Runs `test` with the claim called `claim`.
 pub(super) fn on_stage(claim: &'static str, test: impl FnOnce(&mut Stage)) {
+    on_stage_with(claim, |_| (), test);
+}
+
+/// The same under other settings of reclaim. Two replicas are in the plan.
+pub(super) fn on_stage_with(claim: &'static str, set: impl FnOnce(&mut ReclaimSettings), test: impl FnOnce(&mut Stage)) {
+    let mut terms = Terms::default();
+    set(&mut terms.settings);
+    terms.replicas = ["spiderpool-controller-0", "spiderpool-controller-1"].map(str::to_owned).to_vec();
     crate::rt::run(1, async |rt| {
         let process = |name: &str| rt.add_process(rt.add_host(name), name);
         let (agent, person, kubelet) = (process("agent-0"), process("people"), process("kubelet-0"));
+        let replicas = [process("spiderpool-controller-0"), process("spiderpool-controller-1")];
         let registry = crate::world::registry();
-        let view = View::new(&rt, &registry, OutOfReach::default());
+        let view = View::new(&rt, &registry, OutOfReach::default(), terms);
         let claims = Claims::of_spiderpool(find(claim).expect("the claim is in the catalogue"), view);
         let (now, revision, objects) = (SimTime::ZERO, 1, BTreeMap::new());
-        let mut stage = Stage { rt, claims, claim, now, revision, registry, objects, agent, person, kubelet };
+        let mut stage = Stage { rt, claims, claim, now, revision, registry, objects, agent, person, kubelet, replicas };
         // Whoever says what agents say is one.
         stage.say(agent, IpamNote::Unqueued { ticket: 0 });
         test(&mut stage);
@@ -83,6 +96,76 @@ impl Stage {
     /// A process changes its state.
     pub(super) fn process_changes(&mut self, process: ProcessId, change: ProcessChange) {
         self.event(EventKind::Process { process, change });
+    }
+
+    /// A replica of the controller says something.
+    pub(super) fn reclaims(&mut self, replica: ProcessId, note: ReclaimNote) {
+        self.event(EventKind::Note { process: replica, note: &Note::Reclaim(note) });
+    }
+
+    /// A fault begins or ends.
+    pub(super) fn fault(&mut self, change: FaultChange) {
+        self.event(EventKind::Fault { index: 0, change });
+    }
+
+    /// The clock of a process is ahead of the true time by so much.
+    pub(super) fn clock_ahead(&mut self, process: ProcessId, by: Duration) {
+        let host = self.rt.host_of(process);
+        self.rt.adjust_clock(host, |clock, _| clock.step_wall(by.as_micros() as i64));
+    }
+
+    /// Somebody asks for an object.
+    pub(super) fn asks<K: Object>(&mut self, client: ProcessId, key: &ObjectKey) {
+        let kind = self.registry.id::<K>();
+        self.event(EventKind::Request { client, server: self.kubelet, verb: Verb::Get, kind, key: Some(key) });
+    }
+
+    /// A replica announces that it releases records of a pod: pool and address; and the endpoint, too.
+    pub(super) fn announce(&mut self, replica: ProcessId, key: &str, uid: &str, what: &[(&str, &str)]) {
+        let target = |(pool, address): &(&str, &str)| Target { pool: (*pool).into(), ip: ip(address), uid: uid.into() };
+        let what = what.iter().map(target).collect();
+        let (by, key, endpoint, row) = (Releaser::Scan, key.into(), true, Row::NoPod);
+        self.reclaims(replica, ReclaimNote::ReleaseBegun { by, key, what, endpoint, row });
+    }
+
+    /// A replica reclaims one address of a pod: says so, marks the endpoint if there is one, removes the record.
+    pub(super) fn reclaim(&mut self, replica: ProcessId, key: &str, uid: &str, pool: &str, address: &str) {
+        self.announce(replica, key, uid, &[(pool, address)]);
+        self.mark(replica, key);
+        self.unrecord(replica, pool, address);
+    }
+
+    /// Somebody marks an endpoint, if there is one: it is terminating then.
+    pub(super) fn mark(&mut self, by: ProcessId, key: &str) {
+        let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
+        let key = ObjectKey::namespaced(namespace, name);
+        if !self.objects.contains_key(&(std::any::type_name::<SpiderEndpoint>(), key.clone())) {
+            return;
+        }
+        self.change::<SpiderEndpoint>(by, &key, |endpoint| {
+            endpoint.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-05T09:00:00Z")).expect("that is a time");
+        });
+    }
+
+    /// Somebody removes the finalizer of an endpoint.
+    pub(super) fn let_go(&mut self, by: ProcessId, key: &str) {
+        let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
+        self.change::<SpiderEndpoint>(by, &ObjectKey::namespaced(namespace, name), |endpoint| endpoint.metadata.finalizers = None);
+    }
+
+    /// A node is ready or not.
+    pub(super) fn node_is(&mut self, name: &str, ready: bool) {
+        let status = if ready { "True" } else { "Unknown" };
+        let value = json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": status}]}});
+        self.write::<Node>(self.kubelet, value);
+    }
+
+    /// The same, and the replicas are shown it.
+    pub(super) fn node_is_shown(&mut self, name: &str, ready: bool) {
+        self.node_is(name, ready);
+        for replica in self.replicas {
+            self.deliver::<Node>(replica);
+        }
     }
 
     /// Another process.
@@ -248,6 +331,30 @@ impl Stage {
         let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
         self.change::<Pod>(self.person, &ObjectKey::namespaced(namespace, name), |pod| {
             pod.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-05T09:00:00Z")).expect("that is a time");
+        });
+    }
+
+    /// A pod is being deleted, with this grace in seconds from now on, and its kubelet is told.
+    pub(super) fn terminate_with(&mut self, key: &str, grace: i64) {
+        let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
+        let key = ObjectKey::namespaced(namespace, name);
+        let since = jiff::SignedDuration::from_secs(self.now.as_micros() as i64 / 1_000_000 + grace);
+        let at = crate::cluster::later(crate::cluster::EPOCH, since);
+        self.change::<Pod>(self.person, &key, |pod| {
+            pod.metadata.deletion_timestamp = Some(Time(at));
+            pod.metadata.deletion_grace_period_seconds = Some(grace);
+        });
+        let object = self.objects[&(std::any::type_name::<Pod>(), key)].clone();
+        let (client, kind, what, revision) = (self.kubelet, self.registry.id::<Pod>(), WatchKind::Modified, self.revision);
+        self.event(EventKind::Deliver { client, kind, what, revision, object: Some(&object) });
+    }
+
+    /// The status of a pod: its phase and its address, if it has one.
+    pub(super) fn pod_is(&mut self, key: &str, phase: &str, address: Option<&str>) {
+        let (namespace, name) = key.split_once('/').expect("the test's pods have a namespace");
+        let ips: Vec<Value> = address.into_iter().map(|ip| json!({"ip": ip})).collect();
+        self.change::<Pod>(self.kubelet, &ObjectKey::namespaced(namespace, name), |pod| {
+            pod.status = serde_json::from_value(json!({"phase": phase, "podIPs": ips})).expect("that is a status");
         });
     }
 

@@ -4,28 +4,55 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_core::leader::ElectionConfig;
+use ipam_core::spiderpool::SpiderpoolController;
 use ipam_core::spiderpool::controller::{ControllerSettings, PoolController};
+use ipam_core::spiderpool::reclaim::ReclaimConfig;
 use ipam_core::{Env, ObjectKey};
 
-use super::site::Site;
+use super::reclaim_eye::ReclaimEye;
+use super::site::{ApiClient, Site};
 use crate::cluster::Fabric;
+use crate::env::SimEnv;
 use crate::rt::ProcessId;
 
 /// How long a replica waits before it starts again: the first back-off of a kubelet.
 const BACK_OFF: Duration = Duration::from_secs(10);
 
-/// One life of a replica. One that loses its leadership ends and is started anew, as upstream's does.
+/// The lease of the leader.
+pub(super) fn lease() -> ObjectKey {
+    ObjectKey::namespaced("kube-system", "spiderpool-controller-leader")
+}
+
+/// One life of a replica.
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId) {
     let name = fabric.rt.process_name(process);
+    let env = site.env(&fabric, process);
+    let client = site.controller_client(&fabric, process, &env);
+    if site.plan.reclaim {
+        return reclaiming(&site, &fabric, process, client, env).await;
+    }
+    // One that loses its leadership ends and is started anew.
     loop {
-        let env = site.env(&fabric, process);
-        let client = site.controller_client(&fabric, process, &env);
-        let lease = || ObjectKey::namespaced("kube-system", "spiderpool-controller-leader");
         let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease(), &*name));
         let settings = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
-        let controller = PoolController::new(client, env.clone(), settings);
+        let controller = PoolController::new(client.clone(), env.clone(), settings);
         // A configuration that cannot work would say so at each turn.
         let _ = controller.run().await;
+        env.sleep(BACK_OFF).await;
+    }
+}
+
+/// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
+async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, client: ApiClient, env: SimEnv) {
+    let settings = site.plan.reclaim_settings(&site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
+    let reclaim = ReclaimConfig { settings, policy: site.policy };
+    let election = (site.plan.controllers > 1).then(|| reclaim.election(lease(), &*fabric.rt.process_name(process)));
+    let pools = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
+    let raw = site.raw_client(fabric, process, &env);
+    let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
+    let controller = SpiderpoolController::new(client, raw, env.clone(), eye, pools, reclaim);
+    if controller.run().await.is_err() {
+        // With an election that cannot work client-go ends the process, and so it goes again and again.
         env.sleep(BACK_OFF).await;
     }
 }

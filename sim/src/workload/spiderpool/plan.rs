@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ipam_core::spiderpool::ipam::AgentSettings;
 use ipam_core::spiderpool::ranges::{CheckedRanges, parse_ranges};
+use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::{IPPoolSpec, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, PoolPlan, Reserve};
 use crate::actor::kubelet::KubeletDelays;
-use crate::input::{Problems, Source};
+use crate::input::{Problem, Problems, Source};
 use crate::plan::{CLIENTS_MAX, WorkloadPlan};
 use crate::workload::{Misfit, at_least_one, at_most};
 
@@ -30,8 +32,14 @@ pub struct SpiderPlan {
     /// Caches are then never older than the node's oldest pod.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
+    /// What is done about nodes that fall silent; unset = nothing, and kubelets do not say that they are alive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_lifecycle: Option<NodeLifecycle>,
     /// How many replicas of Spiderpool's controller; they elect a leader.
     pub controllers: u32,
+    /// Whether the controller reclaims addresses whose pods are gone though no DEL came (G).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reclaim: bool,
     /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
     pub throttled: bool,
     /// Settings other than by default, by their names in A §10.
@@ -110,6 +118,23 @@ impl SpiderPlan {
         settings_of(&self.settings, policy)
     }
 
+    /// The settings of reclaim.
+    ///
+    /// # Errors
+    /// The setting that is none.
+    pub(crate) fn reclaim_settings(&self, policy: &Policy) -> Result<ReclaimSettings, Misfit> {
+        let mut settings = ReclaimSettings::new(policy);
+        for (name, value) in &self.settings {
+            settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
+        }
+        Ok(settings)
+    }
+
+    /// The names of the replicas of Spiderpool's controller.
+    pub(crate) fn controller_names(&self) -> impl Iterator<Item = String> {
+        (0..self.controllers).map(controller_name)
+    }
+
     /// Whether the plugin asks whether somebody else answers on an address (`enableIPConflictDetection`).
     pub(super) fn detects_conflicts(&self) -> bool {
         self.settings.get(DETECTION).is_some_and(|value| value == "true")
@@ -120,7 +145,11 @@ impl SpiderPlan {
         let mut problems = at_most(source, "nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
         problems.append(at_most(source, "controllers", "`workload.controllers`", u64::from(self.controllers), 10));
         problems.append(at_least_one(source, "nodes", "`workload.nodes`", self.nodes));
-        if let Err(misfit) = self.agent_settings(&Policy::hardened()) {
+        if self.on_demand && self.node_lifecycle.is_some() {
+            problems.push(both(source));
+        }
+        let policy = Policy::hardened();
+        if let Err(misfit) = self.agent_settings(&policy).map(drop).and_then(|()| self.reclaim_settings(&policy).map(drop)) {
             problems.push(source.problem_of_text(&misfit.found, format!("`workload.settings`: {}", misfit.wrong), misfit.right));
         }
         for pool in &self.pools {
@@ -137,6 +166,12 @@ impl SpiderPlan {
     }
 }
 
+/// Machines that are off because they have no pods would be taken for lost ones.
+pub(super) fn both(source: Source<'_>) -> Problem {
+    let wrong = "`workload.node_lifecycle` and `workload.on_demand` do not go together: a machine that is off counts as lost";
+    source.problem("on_demand", wrong, "one of them")
+}
+
 /// What an agent takes these settings for; those that are not named are as by default.
 ///
 /// # Errors
@@ -144,15 +179,18 @@ impl SpiderPlan {
 pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, Misfit> {
     let mut settings = AgentSettings::new(policy);
     for (name, value) in stated {
-        let known = settings
-            .set(name, value)
-            .map_err(|bad| Misfit::value(value, format!("`{value}` is no value of the setting `{name}`"), bad.wanted))?;
-        if !known && !OTHERS.contains(&name.as_str()) {
-            let right = format!("one of {}", AgentSettings::NAMES.join(", "));
+        let known = settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
+        if !known && !OTHERS.contains(&name.as_str()) && !ReclaimSettings::NAMES.contains(&name.as_str()) {
+            let names: BTreeSet<&str> = AgentSettings::NAMES.iter().chain(&OTHERS).chain(&ReclaimSettings::NAMES).copied().collect();
+            let right = format!("one of {}", names.into_iter().collect::<Vec<_>>().join(", "));
             return Err(Misfit::value(name, format!("there is no setting `{name}`"), right));
         }
     }
     Ok(settings)
+}
+
+fn wrong_value(name: &str, value: &str, wanted: impl Into<String>) -> Misfit {
+    Misfit::value(value, format!("`{value}` is no value of the setting `{name}`"), wanted)
 }
 
 /// The plugin's probe for conflicts.

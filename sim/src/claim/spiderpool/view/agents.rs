@@ -61,12 +61,24 @@ pub(in super::super) struct Asked {
     pub(in super::super) uid: Arc<str>,
     /// When it began.
     pub(in super::super) began: Said,
-    /// The pools in the order in which they are to be tried, as last selected.
-    pub(in super::super) order: Arc<[InOrder]>,
+    /// The pools in the order in which they are to be tried, for each time that they were selected, and that moment.
+    orders: Vec<(u64, Arc<[InOrder]>)>,
     /// Whether the last selection was what the rules say.
     pub(in super::super) agreed: bool,
     /// The pools that were tried, in order.
     pub(in super::super) tried: Vec<Tried>,
+}
+
+impl Asked {
+    /// The pools in the order in which they are to be tried, as last selected.
+    pub(in super::super) fn order(&self) -> &[InOrder] {
+        self.orders.last().map_or(&[], |(_, order)| order)
+    }
+
+    /// The same as it was at a moment; `None` = nothing was selected yet.
+    pub(in super::super) fn order_at(&self, moment: u64) -> Option<&[InOrder]> {
+        self.orders.iter().rev().find(|(selected, _)| *selected <= moment).map(|(_, order)| &**order)
+    }
 }
 
 /// What is known of a process.
@@ -176,15 +188,15 @@ impl Agents {
             nic: nic.clone(),
             uid: uid.clone(),
             began,
-            order: Arc::new([]),
+            orders: Vec::new(),
             agreed: false,
             tried: Vec::new(),
         });
     }
 
-    pub(super) fn selected(&mut self, process: ProcessId, uid: &str, nic: &str, agreed: bool, order: &Arc<[InOrder]>) {
-        for asked in self.of(process).asked.iter_mut().filter(|asked| *asked.uid == *uid && *asked.nic == *nic) {
-            asked.order = order.clone();
+    pub(super) fn selected(&mut self, said: Said, uid: &str, nic: &str, agreed: bool, order: &Arc<[InOrder]>) {
+        for asked in self.of(said.by).asked.iter_mut().filter(|asked| *asked.uid == *uid && *asked.nic == *nic) {
+            asked.orders.push((said.moment, order.clone()));
             asked.agreed = agreed;
         }
     }

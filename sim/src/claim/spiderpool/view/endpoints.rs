@@ -15,8 +15,12 @@ pub(in crate::claim) struct EndpointChange {
     pub(in super::super) said: Said,
     /// Whether that is a person.
     pub(in super::super) by_hand: bool,
+    /// Whether that is a replica of Spiderpool's controller.
+    pub(in super::super) by_replica: bool,
     /// `NAMESPACE/NAME`.
     pub(in super::super) key: Arc<str>,
+    /// The moment since which it had been that of the pod it was of before.
+    pub(in super::super) of_pod_since: u64,
     /// What was there.
     pub(in super::super) before: Option<Arc<SpiderEndpoint>>,
     /// What is there now.
@@ -25,27 +29,39 @@ pub(in crate::claim) struct EndpointChange {
 
 /// All endpoints, by `NAMESPACE/NAME`.
 #[derive(Debug, Default)]
-pub(in super::super) struct Endpoints(FxHashMap<Arc<str>, Arc<SpiderEndpoint>>);
+pub(in super::super) struct Endpoints {
+    by_key: FxHashMap<Arc<str>, Arc<SpiderEndpoint>>,
+    /// Since which moment each has been that of its pod.
+    since: FxHashMap<Arc<str>, u64>,
+}
 
 impl Endpoints {
     /// One of them.
     pub(in super::super) fn get(&self, key: &str) -> Option<&Arc<SpiderEndpoint>> {
-        self.0.get(key)
+        self.by_key.get(key)
     }
 
     /// All of them, in no order.
     pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<SpiderEndpoint>)> {
-        self.0.iter()
+        self.by_key.iter()
     }
 
     /// Takes in a version of an object, `None` if it is gone.
     pub(super) fn see(&mut self, key: &str, said: Said, after: Option<Arc<SpiderEndpoint>>) -> EndpointChange {
-        let key: Arc<str> = self.0.get_key_value(key).map_or_else(|| key.into(), |(key, _)| key.clone());
+        let key: Arc<str> = self.by_key.get_key_value(key).map_or_else(|| key.into(), |(key, _)| key.clone());
         let before = match &after {
-            Some(after) => self.0.insert(key.clone(), after.clone()),
-            None => self.0.remove(&key),
+            Some(after) => self.by_key.insert(key.clone(), after.clone()),
+            None => self.by_key.remove(&key),
         };
-        EndpointChange { said, by_hand: false, key, before, after }
+        let of_pod_since = self.since.get(&key).copied().unwrap_or(0);
+        match &after {
+            None => drop(self.since.remove(&key)),
+            Some(after) if before.as_ref().is_none_or(|before| uid_of(before) != uid_of(after)) => {
+                self.since.insert(key.clone(), said.moment);
+            }
+            Some(_) => {}
+        }
+        EndpointChange { said, by_hand: false, by_replica: false, key, of_pod_since, before, after }
     }
 }
 

@@ -3,26 +3,35 @@
 //! ```text
 //!  commits ──► pools, reservations, endpoints, pods, places, what people changed ┐
 //!  notes of kubelets ──► sandboxes: the truth                                    ├─► Seen ──► claims
-//!  notes of agents, requests, deliveries ──► agents, ledger                      ┘
+//!  notes of agents, requests, deliveries ──► agents, ledger                      │
+//!  notes of replicas, requests, the state of nodes, faults ──► replicas, health   ┘
 //! ```
 //!
 //! A commit is taken in before the claims see it: it carries what was there. A note is taken in after: the view is that of
 //! the moment before it. An *agent* is a process that ever said [`IpamNote`]; whoever else changes records or endpoints, and
-//! is no part of the cluster by its name, is a person, and what follows from it is not held against the agents.
+//! is no part of the cluster by its name, is a person, and what follows from it is not held against the agents. A *replica* is one of
+//! Spiderpool's controller: it said [`ReclaimNote`], or is called so.
 
 mod agents;
 mod changes;
 mod endpoints;
+mod health;
+mod kubelets;
 mod ledger;
+mod nodes;
 mod places;
 mod pods;
 mod pools;
+mod replicas;
 mod reservations;
+mod rights;
 mod sandboxes;
 mod story;
+mod terms;
 
 use std::sync::Arc;
 
+use ipam_core::FxHashMap;
 use ipam_core::ObjectKey;
 use ipam_core::api::Verb;
 use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
@@ -35,19 +44,25 @@ use crate::object::{Obj, typed, typed_ref};
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
-use crate::workload::spiderpool::{IpamNote, Opinion};
+use crate::workload::spiderpool::{IpamNote, Opinion, ReclaimNote};
 use crate::workload::{Note, OutOfReach, PodNote};
 
 pub(super) use agents::{Agents, Shown, Tried};
 pub(super) use changes::Changes;
 pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, uid_of};
+pub(super) use health::Health;
+use kubelets::Kubelets;
 pub(super) use ledger::{Answer, Ledger};
 use ledger::{Basis, Last, Release};
+pub(super) use nodes::Nodes;
 pub(super) use places::Places;
 pub(super) use pods::{Place, Pod, Pods};
 pub(super) use pools::{PoolChange, Pools, records_of, total};
+pub(super) use replicas::{Announced, Replicas};
 pub(super) use reservations::Reservations;
+pub(super) use rights::{EMPTY_POD_IPS, FORCE_DELETE, Reclaimed, UNREACHABLE_NODE, grace, has_ended, has_ips, sim_time};
 pub(super) use sandboxes::{Sandbox, Sandboxes};
+pub(in crate::claim) use terms::Terms;
 
 /// Somebody, at some time.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +88,16 @@ pub(in super::super) enum Seen<'a> {
     Ipam(ProcessId, &'a IpamNote),
     /// A node says something.
     Pod(ProcessId, &'a PodNote),
+    /// A replica of the controller says something.
+    Reclaim(ProcessId, &'a ReclaimNote),
+    /// A pod is nearer to its end: it is terminating, has ended or is gone. Its UID.
+    Life(Arc<str>),
+    /// Other places of a StatefulSet or a VM keep their addresses now.
+    Places,
+    /// Another state of a node is known.
+    Node,
+    /// A process began or ceased to run.
+    Process(ProcessId, ProcessChange),
 }
 
 /// The numbers of the types that matter.
@@ -87,6 +112,13 @@ struct Kinds {
     machines: KindId,
     namespaces: KindId,
     nodes: KindId,
+}
+
+impl Kinds {
+    /// Whether objects of a type keep the addresses of pods.
+    fn is_owner(&self, kind: KindId) -> bool {
+        [self.sets, self.instances, self.machines].contains(&kind)
+    }
 }
 
 /// All that claims may know.
@@ -120,14 +152,31 @@ pub(in super::super) struct View {
     pub(super) reservations_shown: Option<u64>,
     /// What is not waited for.
     pub(super) out_of_reach: OutOfReach,
+    /// What the plan says of reclaim.
+    pub(super) terms: Terms,
+    /// The nodes.
+    pub(super) nodes: Nodes,
+    /// The kubelets.
+    pub(super) kubelets: Kubelets,
+    /// The replicas of the controller.
+    pub(super) replicas: Replicas,
+    /// By UID, what replicas took from the pod.
+    pub(super) reclaimed: FxHashMap<Arc<str>, Vec<Reclaimed>>,
+    /// The faults.
+    pub(super) health: Health,
 }
 
 impl View {
     /// Which events it has to see.
-    pub(in super::super) const INTEREST: Interest =
-        Interest::COMMIT.and(Interest::NOTE).and(Interest::REQUEST).and(Interest::ANSWER).and(Interest::DELIVER).and(Interest::PROCESS);
+    pub(in super::super) const INTEREST: Interest = Interest::COMMIT
+        .and(Interest::NOTE)
+        .and(Interest::REQUEST)
+        .and(Interest::ANSWER)
+        .and(Interest::DELIVER)
+        .and(Interest::PROCESS)
+        .and(Interest::FAULT);
 
-    pub(in super::super) fn new(rt: &Rt, registry: &Registry, out_of_reach: OutOfReach) -> Self {
+    pub(in super::super) fn new(rt: &Rt, registry: &Registry, out_of_reach: OutOfReach, terms: Terms) -> Self {
         let kinds = Kinds {
             pools: registry.id::<SpiderIPPool>(),
             reserved_ips: registry.id::<SpiderReservedIP>(),
@@ -155,6 +204,12 @@ impl View {
             changes: Changes::default(),
             reservations_shown: None,
             out_of_reach,
+            health: Health::new(terms.heal_at),
+            terms,
+            nodes: Nodes::default(),
+            kubelets: Kubelets::default(),
+            replicas: Replicas::default(),
+            reclaimed: FxHashMap::default(),
         }
     }
 
@@ -165,7 +220,7 @@ impl View {
         match kind {
             kind if kind == self.kinds.pools => self.pools.begin(name, typed(object.clone())),
             kind if kind == self.kinds.endpoints => drop(self.endpoints.see(name, said, Some(typed(object.clone())))),
-            kind => self.take(kind, key, 0, None, Some(object)),
+            kind => drop(self.take(kind, key, 0, None, Some(object))),
         }
     }
 
@@ -179,8 +234,15 @@ impl View {
                 self.agents.gets(client, key);
                 None
             }
+            EventKind::Request { client, verb: Verb::Get, kind, key: Some(key), .. } if self.kinds.is_owner(kind) => {
+                if self.is_replica(client) {
+                    self.replicas.asks(self.said(client), key.as_str());
+                }
+                None
+            }
             EventKind::Answer { client, verb, kind, key, outcome } => self.answer(client, verb, kind, key, outcome),
-            EventKind::Deliver { client, kind, revision, .. } => {
+            EventKind::Deliver { client, kind, revision, object, .. } => {
+                self.hear_of_ends(client, kind, object);
                 if let Some(what) = self.shown(kind) {
                     self.agents.show(client, what, revision);
                 }
@@ -190,9 +252,21 @@ impl View {
                 self.agents.speaks(process);
                 Some(Seen::Ipam(process, note))
             }
-            EventKind::Note { process, note: Note::Pod(note) } => Some(Seen::Pod(process, note)),
-            EventKind::Process { process, change: ProcessChange::Crashed | ProcessChange::Panicked } => {
-                self.agents.lost(process);
+            EventKind::Note { process, note: Note::Pod(note) } => {
+                self.kubelets.speaks(process);
+                Some(Seen::Pod(process, note))
+            }
+            EventKind::Note { process, note: Note::Reclaim(note) } => Some(Seen::Reclaim(process, note)),
+            EventKind::Process { process, change } => {
+                if matches!(change, ProcessChange::Crashed | ProcessChange::Panicked) {
+                    self.agents.lost(process);
+                }
+                self.kubelets.changes(process, change, event.at);
+                self.replicas.changes(process, change, event.at);
+                self.replicas.is_one(process).then_some(Seen::Process(process, change))
+            }
+            EventKind::Fault { index, change } => {
+                self.health.see(index, change, event.at);
                 None
             }
             _ => None,
@@ -204,7 +278,8 @@ impl View {
         match seen {
             Seen::Ipam(process, note) => self.ipam_note(self.said(*process), note),
             Seen::Pod(process, note) => self.sandboxes.note(note, self.said(*process)),
-            Seen::Pool(_) | Seen::Endpoint(_) | Seen::Wrote(_) => {}
+            Seen::Reclaim(process, note) => self.reclaim_note(self.said(*process), note),
+            Seen::Pool(_) | Seen::Endpoint(_) | Seen::Wrote(_) | Seen::Life(_) | Seen::Places | Seen::Node | Seen::Process(..) => {}
         }
     }
 
@@ -248,23 +323,27 @@ impl View {
             self.reservations_shown = self.agents.reservations_behind(client, key, version);
             let mut change = self.pools.commit(key.as_str(), said, revision, after.map(|object| typed(object.clone())));
             change.by_agent = self.agents.is_agent(client);
-            change.by_hand = !change.by_agent && self.is_hand(client);
+            change.by_replica = !change.by_agent && self.is_replica(client);
+            change.by_hand = !change.by_agent && !change.by_replica && self.is_hand(client);
+            if change.by_replica {
+                self.note_reclaimed(&change);
+            }
             self.changes.see_pool(&change);
             return Some(Seen::Pool(Box::new(change)));
         }
         if kind == self.kinds.endpoints {
             let mut change = self.endpoints.see(key.as_str(), said, after.map(|object| typed(object.clone())));
-            change.by_hand = self.is_hand(client);
+            change.by_replica = self.is_replica(client);
+            change.by_hand = !change.by_replica && self.is_hand(client);
             self.changes.see_endpoint(&change);
             return Some(Seen::Endpoint(Box::new(change)));
         }
-        self.take(kind, key, revision, before, after);
-        None
+        self.take(kind, key, revision, before, after)
     }
 
     /// Takes in a version of an object that is neither pool nor endpoint.
-    fn take(&mut self, kind: KindId, key: &ObjectKey, revision: u64, before: Option<&Obj>, after: Option<&Obj>) {
-        let (name, moment) = (key.as_str(), self.moment);
+    fn take<'a>(&mut self, kind: KindId, key: &ObjectKey, revision: u64, before: Option<&Obj>, after: Option<&Obj>) -> Option<Seen<'a>> {
+        let (name, when) = (key.as_str(), (self.moment, self.at));
         macro_rules! as_type {
             ($type:ty, $object:expr) => {
                 $object.map(|object| typed_ref::<$type>(&**object))
@@ -272,20 +351,31 @@ impl View {
         }
         match kind {
             kind if kind == self.kinds.pods => {
-                self.pods.see(key, revision, as_type!(PodObject, before), after.map(|object| typed(object.clone())));
+                let after = after.map(|object| typed(object.clone()));
+                return self.pods.see(key, (revision, self.at), as_type!(PodObject, before), after).map(Seen::Life);
             }
             kind if kind == self.kinds.reserved_ips => {
                 self.reservations.see(name, revision, as_type!(SpiderReservedIP, after));
             }
-            kind if kind == self.kinds.sets => self.places.see_set(name, moment, as_type!(StatefulSet, after)),
-            kind if kind == self.kinds.instances => self.places.see_instance(name, moment, as_type!(VirtualMachineInstance, after)),
-            kind if kind == self.kinds.machines => self.places.see_machine(name, moment, as_type!(VirtualMachine, after)),
+            kind if kind == self.kinds.sets => {
+                return self.places.see_set(name, when, as_type!(StatefulSet, after)).then_some(Seen::Places);
+            }
+            kind if kind == self.kinds.instances => {
+                return self.places.see_instance(name, when, as_type!(VirtualMachineInstance, after)).then_some(Seen::Places);
+            }
+            kind if kind == self.kinds.machines => {
+                return self.places.see_machine(name, when, as_type!(VirtualMachine, after)).then_some(Seen::Places);
+            }
             kind if kind == self.kinds.namespaces => {
                 self.changes.see_namespace(name, revision, as_type!(Namespace, before), as_type!(Namespace, after));
             }
-            kind if kind == self.kinds.nodes => self.changes.see_node(name, revision, as_type!(Node, before), as_type!(Node, after)),
+            kind if kind == self.kinds.nodes => {
+                self.changes.see_node(name, revision, as_type!(Node, before), as_type!(Node, after));
+                return self.nodes.see(name, revision, self.at, as_type!(Node, after)).then_some(Seen::Node);
+            }
             _ => {}
         }
+        None
     }
 
     fn answer(&mut self, client: ProcessId, verb: Verb, kind: KindId, key: Option<&ObjectKey>, outcome: Outcome) -> Option<Seen<'static>> {
@@ -311,7 +401,7 @@ impl View {
         match note {
             IpamNote::AddBegun { container, nic, uid, .. } => self.agents.add_begun(container, nic, uid, said),
             IpamNote::Selected { uid, nic, opinion, order } => {
-                self.agents.selected(said.by, uid, nic, *opinion == Opinion::Agrees, order);
+                self.agents.selected(said, uid, nic, *opinion == Opinion::Agrees, order);
             }
             IpamNote::Tried { uid, nic, pool, outcome } => {
                 self.agents.tried(said.by, uid, &Tried { nic: nic.clone(), pool: pool.clone(), outcome: *outcome });
@@ -334,6 +424,60 @@ impl View {
             IpamNote::Queued { ticket } => self.agents.queued(said.by, *ticket, said.at),
             IpamNote::Unqueued { ticket } => self.agents.unqueued(said.by, *ticket),
             IpamNote::Compared { .. } | IpamNote::DelBegun { .. } | IpamNote::DelEnded { .. } => {}
+        }
+    }
+
+    fn is_replica(&mut self, process: ProcessId) -> bool {
+        let rt = &self.rt;
+        self.replicas.knows(process, || rt.process_name(process))
+    }
+
+    /// A watch tells a kubelet that a pod is to end.
+    fn hear_of_ends(&mut self, client: ProcessId, kind: KindId, object: Option<&Obj>) {
+        let Some(object) = object.filter(|_| kind == self.kinds.pods && self.kubelets.is_one(client)) else { return };
+        let meta = &typed_ref::<PodObject>(&**object).metadata;
+        if let Some(uid) = meta.uid.as_deref().filter(|_| meta.deletion_timestamp.is_some()) {
+            self.kubelets.is_told(uid, self.at);
+        }
+    }
+
+    fn note_reclaimed(&mut self, change: &PoolChange) {
+        for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
+            let reclaimed = self.reclaimed(change.said, &change.pool, address, &before.pod_uid);
+            let uid = self.pods.id(&before.pod_uid).cloned().unwrap_or_else(|| before.pod_uid.as_str().into());
+            self.reclaimed.entry(uid).or_default().push(reclaimed);
+        }
+    }
+
+    fn reclaim_note(&mut self, said: Said, note: &ReclaimNote) {
+        let shown = |view: &Self| view.agents.shown(said.by, Shown::Nodes);
+        match note {
+            ReclaimNote::Leads(leads) => self.replicas.leads_now(said, *leads),
+            ReclaimNote::Fired { uid, .. } | ReclaimNote::Judged { uid, .. } => {
+                let shown = shown(self);
+                self.replicas.judged(said.by, uid, shown);
+            }
+            ReclaimNote::ReleaseBegun { by, key, what, endpoint, row } => {
+                let owner = |uid: &str| match self.pods.get(uid)?.place.as_ref()? {
+                    Place::Ordinal(owner, _) | Place::Vm(owner) => Some(owner.clone()),
+                };
+                let owners: Vec<_> = what.iter().map(|target| owner(&target.uid)).collect();
+                let (by, key, what, clock) = (*by, key.clone(), what.clone(), self.clock(said.by));
+                let announced = Announced { said, by, key, what, endpoint: *endpoint, row: *row, clock, nodes: 0, decided: 0 };
+                let shown = shown(self);
+                self.replicas.announces(announced, shown, &owners);
+            }
+            ReclaimNote::EventLost { .. }
+            | ReclaimNote::Entered { .. }
+            | ReclaimNote::Full { .. }
+            | ReclaimNote::Held { .. }
+            | ReclaimNote::Dropped { .. }
+            | ReclaimNote::ScanBegun { .. }
+            | ReclaimNote::ScanEnded { .. }
+            | ReclaimNote::Marked { .. }
+            | ReclaimNote::Removed { .. }
+            | ReclaimNote::LetGo { .. }
+            | ReclaimNote::ReleaseEnded { .. } => self.replicas.speaks(said.by),
         }
     }
 

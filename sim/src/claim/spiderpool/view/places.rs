@@ -7,9 +7,21 @@ use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
 use k8s_openapi::api::apps::v1::StatefulSet;
 
 use super::pods::Place;
+use crate::time::SimTime;
 
 /// The ordinals of a StatefulSet: the first and the number.
 type Ordinals = (u32, u32);
+
+/// A state that began at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Era<T> {
+    from: u64,
+    at: SimTime,
+    state: T,
+}
+
+/// A moment, and when that is.
+pub(super) type When = (u64, SimTime);
 
 /// A VM and its instance.
 #[derive(Debug, Default)]
@@ -19,7 +31,7 @@ struct Vm {
     /// Whether the VM is being deleted.
     machine: Option<bool>,
     /// Whether it keeps its addresses, from a moment on.
-    eras: Vec<(u64, bool)>,
+    eras: Vec<Era<bool>>,
 }
 
 impl Vm {
@@ -31,11 +43,9 @@ impl Vm {
         }
     }
 
-    fn turn(&mut self, moment: u64) {
+    fn turn(&mut self, when: When) -> bool {
         let valid = self.is_valid();
-        if self.eras.last().map(|(_, valid)| *valid) != Some(valid) {
-            self.eras.push((moment, valid));
-        }
+        turn(&mut self.eras, when, valid)
     }
 }
 
@@ -43,29 +53,62 @@ impl Vm {
 #[derive(Debug, Default)]
 pub(in super::super) struct Places {
     /// Each from a moment on.
-    sets: FxHashMap<Arc<str>, Vec<(u64, Ordinals)>>,
+    sets: FxHashMap<Arc<str>, Vec<Era<Ordinals>>>,
     vms: FxHashMap<Arc<str>, Vm>,
 }
 
 /// Whether a state that began with `eras` held all the time since `moment`.
-fn throughout<T>(eras: &[(u64, T)], moment: u64, holds: impl Fn(&T) -> bool) -> bool {
-    let first = eras.iter().rposition(|(from, _)| *from <= moment).unwrap_or(0);
-    !eras.is_empty() && eras[first..].iter().all(|(_, state)| holds(state))
+fn throughout<T>(eras: &[Era<T>], moment: u64, holds: impl Fn(&T) -> bool) -> bool {
+    let first = eras.iter().rposition(|era| era.from <= moment).unwrap_or(0);
+    !eras.is_empty() && eras[first..].iter().all(|era| holds(&era.state))
+}
+
+/// A state is so from now on; whether it was another one.
+fn turn<T: PartialEq>(eras: &mut Vec<Era<T>>, (from, at): When, state: T) -> bool {
+    let turns = eras.last().is_none_or(|era| era.state != state);
+    if turns {
+        eras.push(Era { from, at, state });
+    }
+    turns
+}
+
+/// Since when the state has been one that `holds`.
+fn since<T>(eras: &[Era<T>], holds: impl Fn(&T) -> bool) -> SimTime {
+    eras.iter().rev().take_while(|era| holds(&era.state)).last().map_or(SimTime::ZERO, |era| era.at)
+}
+
+fn has((start, count): &Ordinals, ordinal: u32) -> bool {
+    (*start..start.saturating_add(*count)).contains(&ordinal)
 }
 
 impl Places {
+    /// Whether a place is there now.
+    pub(in super::super) fn is_there(&self, place: &Place) -> bool {
+        self.were_there_since(place, u64::MAX)
+    }
+
+    /// Since when a place has not been there; `None` = it is there. One that was never seen counts as gone from the beginning.
+    pub(in super::super) fn gone_since(&self, place: &Place) -> Option<SimTime> {
+        (!self.is_there(place)).then(|| match place {
+            Place::Ordinal(set, ordinal) => {
+                self.sets.get(set).map_or(SimTime::ZERO, |eras| since(eras, |ordinals| !has(ordinals, *ordinal)))
+            }
+            Place::Vm(vmi) => self.vms.get(vmi).map_or(SimTime::ZERO, |vm| since(&vm.eras, |valid| !valid)),
+        })
+    }
+
     /// Whether a place was there all the time since `moment`.
     pub(in super::super) fn were_there_since(&self, place: &Place, moment: u64) -> bool {
         match place {
             Place::Ordinal(set, ordinal) => {
-                let holds = |(start, count): &Ordinals| (*start..start.saturating_add(*count)).contains(ordinal);
-                self.sets.get(set).is_some_and(|eras| throughout(eras, moment, holds))
+                self.sets.get(set).is_some_and(|eras| throughout(eras, moment, |ordinals| has(ordinals, *ordinal)))
             }
             Place::Vm(vmi) => self.vms.get(vmi).is_some_and(|vm| throughout(&vm.eras, moment, |valid| *valid)),
         }
     }
 
-    pub(super) fn see_set(&mut self, key: &str, moment: u64, set: Option<&StatefulSet>) {
+    /// Takes in a version; whether the places are others now.
+    pub(super) fn see_set(&mut self, key: &str, when: When, set: Option<&StatefulSet>) -> bool {
         let spec = set.map(|set| &set.spec);
         let start = spec.and_then(|spec| spec.ordinals.as_ref()?.start).unwrap_or(0);
         let count = spec.map_or(0, |spec| spec.replicas.unwrap_or(1));
@@ -74,28 +117,28 @@ impl Places {
             Some(eras) => eras,
             None => self.sets.entry(key.into()).or_default(),
         };
-        if eras.last().map(|(_, last)| *last) != Some(ordinals) {
-            eras.push((moment, ordinals));
-        }
+        turn(eras, when, ordinals)
     }
 
     fn vm(&mut self, key: &str) -> &mut Vm {
         self.vms.entry(key.into()).or_default()
     }
 
-    pub(super) fn see_instance(&mut self, key: &str, moment: u64, instance: Option<&VirtualMachineInstance>) {
+    /// The same.
+    pub(super) fn see_instance(&mut self, key: &str, when: When, instance: Option<&VirtualMachineInstance>) -> bool {
         let vm = self.vm(key);
         vm.instance = instance.map(|instance| {
             let owners = instance.metadata.owner_references.iter().flatten();
             let controlled = owners.into_iter().any(|owner| owner.kind == "VirtualMachine" && owner.controller == Some(true));
             (instance.metadata.deletion_timestamp.is_some(), controlled)
         });
-        vm.turn(moment);
+        vm.turn(when)
     }
 
-    pub(super) fn see_machine(&mut self, key: &str, moment: u64, machine: Option<&VirtualMachine>) {
+    /// The same.
+    pub(super) fn see_machine(&mut self, key: &str, when: When, machine: Option<&VirtualMachine>) -> bool {
         let vm = self.vm(key);
         vm.machine = machine.map(|machine| machine.metadata.deletion_timestamp.is_some());
-        vm.turn(moment);
+        vm.turn(when)
     }
 }

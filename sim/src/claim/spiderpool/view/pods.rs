@@ -6,6 +6,9 @@ use ipam_core::kubevirt;
 use ipam_core::{FxHashMap, ObjectKey};
 use k8s_openapi::api::core::v1::Pod as PodObject;
 
+use super::rights::has_ended;
+use crate::time::SimTime;
+
 /// Whose addresses outlive the pod (A §6.1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum Place {
@@ -13,6 +16,17 @@ pub(in super::super) enum Place {
     Ordinal(Arc<str>, u32),
     /// A VM: the VMI, as `NAMESPACE/NAME`.
     Vm(Arc<str>),
+}
+
+/// Since when a pod has been what ends its right to its addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Since {
+    /// Since when it has been terminating.
+    pub(in super::super) terminating: Option<SimTime>,
+    /// Since when its phase has been final.
+    pub(in super::super) ended: Option<SimTime>,
+    /// Since when its object has been gone.
+    pub(in super::super) gone: Option<SimTime>,
 }
 
 /// A pod.
@@ -28,6 +42,10 @@ pub(in super::super) struct Pod {
     pub(in super::super) dead: Option<u64>,
     /// Whether its object is gone.
     pub(in super::super) gone: bool,
+    /// The revisions of its first and its last version; the latter 0 while it is there.
+    pub(in super::super) life: (u64, u64),
+    /// Since when it has been on its way.
+    pub(in super::super) since: Since,
 }
 
 impl Pod {
@@ -105,28 +123,54 @@ impl Pods {
         self.by_key.values().filter_map(|uid| Some((uid, self.by_uid.get(uid)?)))
     }
 
-    /// Takes in a version of an object. Revision 0 = it was there when the run began.
-    pub(super) fn see(&mut self, key: &ObjectKey, revision: u64, before: Option<&PodObject>, after: Option<Arc<PodObject>>) {
+    /// All there ever were, by UID, in no order that means anything.
+    pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Pod)> {
+        self.by_uid.iter()
+    }
+
+    /// The UID as it is kept here.
+    pub(super) fn id(&self, uid: &str) -> Option<&Arc<str>> {
+        self.by_uid.get_key_value(uid).map(|(uid, _)| uid)
+    }
+
+    /// Takes in a version of an object. Revision 0 = it was there when the run began. The UID is that of a pod that is nearer to its end
+    /// now, or whose grace is another one.
+    pub(super) fn see(
+        &mut self,
+        key: &ObjectKey,
+        (revision, at): (u64, SimTime),
+        before: Option<&PodObject>,
+        after: Option<Arc<PodObject>>,
+    ) -> Option<Arc<str>> {
         let uid = |pod: &PodObject| pod.metadata.uid.clone().unwrap_or_default();
         let Some(after) = after else {
-            let gone = before.map(uid).and_then(|uid| self.by_uid.get_mut(uid.as_str()));
-            if let Some(pod) = gone {
-                pod.dead.get_or_insert(revision);
-                pod.gone = true;
-            }
             self.by_key.remove(key.as_str());
-            return;
+            let id = self.id(&before.map(uid).unwrap_or_default())?.clone();
+            let pod = self.by_uid.get_mut(&id)?;
+            pod.dead.get_or_insert(revision);
+            (pod.gone, pod.life.1, pod.since.gone) = (true, revision, Some(at));
+            return Some(id);
         };
         let dead = (!is_alive(&after)).then_some(revision);
-        let id = after.metadata.uid.as_deref().unwrap_or_default();
-        if let Some(pod) = self.by_uid.get_mut(id) {
-            pod.dead = pod.dead.or(dead);
+        let terminating = after.metadata.deletion_timestamp.is_some().then_some(at);
+        let ended = has_ended(&after).then_some(at);
+        let known = self.id(after.metadata.uid.as_deref().unwrap_or_default()).cloned();
+        if let Some((id, pod)) = known.and_then(|id| Some((id.clone(), self.by_uid.get_mut(&id)?))) {
+            let term = |pod: &PodObject| (pod.metadata.deletion_timestamp.clone(), pod.metadata.deletion_grace_period_seconds);
+            let since =
+                Since { terminating: pod.since.terminating.or(terminating), ended: ended.and(pod.since.ended.or(ended)), gone: None };
+            let nearer = since != pod.since || (terminating.is_some() && term(&pod.object) != term(&after));
+            (pod.dead, pod.since) = (pod.dead.or(dead), since);
             pod.object = after;
-            return;
+            return nearer.then_some(id);
         }
-        let (id, name): (Arc<str>, Arc<str>) = (id.into(), key.as_str().into());
+        let (id, name): (Arc<str>, Arc<str>) = (uid(&after).into(), key.as_str().into());
         self.by_key.insert(name.clone(), id.clone());
-        self.by_uid.insert(id, Pod { key: name, place: place_of(key, &after), object: after, dead, gone: false });
+        let since = Since { terminating, ended, gone: None };
+        let nearer = since != Since::default();
+        let (place, life) = (place_of(key, &after), (revision, 0));
+        self.by_uid.insert(id.clone(), Pod { key: name, place, object: after, dead, gone: false, life, since });
+        nearer.then_some(id)
     }
 }
 

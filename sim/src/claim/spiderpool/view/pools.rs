@@ -74,6 +74,8 @@ pub(in super::super) struct RecordEdit {
     pub(in super::super) before: Option<Arc<PoolIPAllocation>>,
     /// After.
     pub(in super::super) after: Option<Arc<PoolIPAllocation>>,
+    /// Who made what was there before, for its UID, and when; `None` = it was there before the run, or nothing was.
+    pub(in super::super) since: Option<Said>,
 }
 
 impl RecordEdit {
@@ -109,6 +111,8 @@ pub(in crate::claim) struct PoolChange {
     pub(in super::super) by_agent: bool,
     /// Whether that is a person.
     pub(in super::super) by_hand: bool,
+    /// Whether that is a replica of Spiderpool's controller.
+    pub(in super::super) by_replica: bool,
     /// The revision it took.
     pub(in super::super) revision: u64,
     /// The pool.
@@ -146,6 +150,8 @@ pub(in super::super) struct Pools {
     /// The revision of the last commit of each; 0 = none in this run.
     revisions: FxHashMap<Arc<str>, u64>,
     holders: FxHashMap<IpAddr, Holders>,
+    /// By the UID in the records: pool and address.
+    by_uid: FxHashMap<Box<str>, Vec<(Arc<str>, IpAddr)>>,
 }
 
 impl Pools {
@@ -167,6 +173,16 @@ impl Pools {
     /// Who holds an address, in all pools.
     pub(in super::super) fn holders(&self, address: IpAddr) -> impl Iterator<Item = &Holder> {
         self.holders.get(&address).into_iter().flat_map(|holders| [&holders.first].into_iter().chain(&holders.more))
+    }
+
+    /// The addresses that are recorded for a UID, with their pools.
+    pub(in super::super) fn of_uid(&self, uid: &str) -> &[(Arc<str>, IpAddr)] {
+        self.by_uid.get(uid).map_or(&[], Vec::as_slice)
+    }
+
+    /// The UIDs for which there are records, in no order that means anything.
+    pub(in super::super) fn uids(&self) -> impl Iterator<Item = &str> {
+        self.by_uid.keys().map(|uid| &**uid)
     }
 
     /// Who holds an address of a pool.
@@ -191,13 +207,14 @@ impl Pools {
         let before = self.by_name.get(&name).map(|pool| pool.object.clone());
         let none = PoolIPAllocations::default();
         let [old, new] = [&before, &after].map(|object| object.as_deref().and_then(records_of).unwrap_or(&none));
-        let edits: Vec<RecordEdit> = old
+        let mut edits: Vec<RecordEdit> = old
             .diff(new)
-            .map(|edit| RecordEdit { key: edit.key.clone(), before: edit.before.cloned(), after: edit.after.cloned() })
+            .map(|edit| RecordEdit { key: edit.key.clone(), before: edit.before.cloned(), after: edit.after.cloned(), since: None })
             .collect();
-        for edit in &edits {
+        for edit in &mut edits {
             let Some(address) = edit.key.address() else { continue };
-            let since = if edit.given().is_some() { Some(said) } else { self.holder(&name, address).and_then(|holder| holder.since) };
+            edit.since = self.holder(&name, address).and_then(|holder| holder.since);
+            let since = if edit.given().is_some() { Some(said) } else { edit.since };
             self.release(address, &name);
             if let Some(record) = &edit.after {
                 self.hold(address, Holder { pool: name.clone(), record: record.clone(), since });
@@ -205,7 +222,7 @@ impl Pools {
         }
         self.revisions.insert(name.clone(), revision);
         self.replace(&name, revision, after.clone());
-        PoolChange { said, by_agent: false, by_hand: false, revision, pool: name, before, after, edits }
+        PoolChange { said, by_agent: false, by_hand: false, by_replica: false, revision, pool: name, before, after, edits }
     }
 
     fn replace(&mut self, name: &Arc<str>, revision: u64, after: Option<Arc<SpiderIPPool>>) {
@@ -229,6 +246,11 @@ impl Pools {
     }
 
     fn hold(&mut self, address: IpAddr, holder: Holder) {
+        let own = (holder.pool.clone(), address);
+        match self.by_uid.get_mut(&*holder.record.pod_uid) {
+            Some(addresses) => addresses.push(own),
+            None => drop(self.by_uid.insert(holder.record.pod_uid.as_str().into(), vec![own])),
+        }
         match self.holders.get_mut(&address) {
             Some(holders) => holders.more.push(holder),
             None => drop(self.holders.insert(address, Holders { first: holder, more: Vec::new() })),
@@ -237,6 +259,13 @@ impl Pools {
 
     fn release(&mut self, address: IpAddr, pool: &str) {
         let Some(holders) = self.holders.get_mut(&address) else { return };
+        for holder in [&holders.first].into_iter().chain(&holders.more).filter(|holder| *holder.pool == *pool) {
+            let Some(own) = self.by_uid.get_mut(&*holder.record.pod_uid) else { continue };
+            own.retain(|(other, taken)| **other != *pool || *taken != address);
+            if own.is_empty() {
+                self.by_uid.remove(&*holder.record.pod_uid);
+            }
+        }
         holders.more.retain(|holder| *holder.pool != *pool);
         if *holders.first.pool == *pool {
             match holders.more.pop() {

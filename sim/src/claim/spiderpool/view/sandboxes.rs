@@ -15,6 +15,8 @@ pub(in super::super) struct Sandbox {
     pub(in super::super) pod: ObjectKey,
     /// The UID of its pod.
     pub(in super::super) uid: Arc<str>,
+    /// Which kubelet said that it was made, and when.
+    pub(in super::super) said: Said,
     /// The NICs on which it answers, since when, and on what.
     pub(in super::super) nics: Vec<(Arc<str>, Said, Arc<[IpAddr]>)>,
 }
@@ -64,7 +66,7 @@ impl Sandboxes {
     pub(super) fn note(&mut self, note: &PodNote, said: Said) {
         match note {
             PodNote::SandboxStarted { sandbox, pod, uid } => {
-                self.by_id.insert(sandbox.clone(), Sandbox { pod: pod.clone(), uid: uid.clone(), nics: Vec::new() });
+                self.by_id.insert(sandbox.clone(), Sandbox { pod: pod.clone(), uid: uid.clone(), said, nics: Vec::new() });
             }
             PodNote::Attached { sandbox, nic, addresses } => {
                 self.silence(sandbox, Some(nic));

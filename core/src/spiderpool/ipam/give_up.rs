@@ -1,0 +1,85 @@
+//! Taking back what a pod cannot have any more of its predecessor's addresses (A §6.3).
+//!
+//! As long as the pod has nothing else its endpoint and the records stay: what is disabled, excluded or reserved today may be permitted
+//! again tomorrow, and then the pod has its address as before. A pool that is being deleted never is. It waits for its last
+//! record (A §8.6), so a pod that waited for its address there would wait for ever, with everybody who wants the pool back.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::add::Add;
+use super::caches::Caches;
+use super::drawn::stored;
+use super::endpoints::{entries, uid_of};
+use super::error::IpamError;
+use super::inherit::Inheritance;
+use super::observer::{Cause, Observer};
+use super::release::by_pool;
+use crate::client::Client;
+use crate::env::Env;
+use crate::spiderpool::{IPAllocationDetail, Keeper, SpiderEndpoint};
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
+    /// Takes back what the pod gave up, once its endpoint names what it has instead.
+    pub(super) async fn release_given_up(&self, before: &SpiderEndpoint, inheritance: &Inheritance, now: &[IPAllocationDetail]) {
+        let is_in_use = |ip: IpAddr| now.iter().flat_map(stored).any(|at| at.address.addr() == ip);
+        let mut what = given_up(before, inheritance);
+        what.retain(|(_, ip)| !is_in_use(*ip));
+        if what.is_empty() {
+            return;
+        }
+        // What is not taken back now is left to reclaim, which finds it in no endpoint.
+        let _ = self.op.take_back(&self.key, uid_of(before), Cause::PoolChange, &what).await;
+        if uid_of(before) != &*self.uid {
+            let _ = self.op.take_back(&self.key, &self.uid, Cause::PoolChange, &what).await;
+        }
+    }
+
+    /// What the pod gave up in pools that are being deleted, as the cache shows them.
+    pub(super) fn given_up_for_good(&self, endpoint: &SpiderEndpoint, inheritance: &Inheritance) -> Vec<(Arc<str>, IpAddr)> {
+        // Upstream keeps it, whatever becomes of the pool.
+        if self.policy().static_reuse_skips_filter {
+            return Vec::new();
+        }
+        let mut what = given_up(endpoint, inheritance);
+        what.retain(|(pool, _)| self.op.agent.caches.pool(pool).is_some_and(|pool| pool.metadata.deletion_timestamp.is_some()));
+        what
+    }
+
+    /// Takes back the records of addresses in pools that are being deleted, though the pod has nothing instead yet.
+    ///
+    /// The endpoint names them until the pod is served: should a pool of that name be there by then, with the address free, the pod has
+    /// its address again. The records may be those of any pod of the name whose ADD came that far.
+    pub(super) async fn leave_pools(&self, endpoint_uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<(), IpamError> {
+        let mut found: Vec<(Arc<str>, (Arc<str>, IpAddr))> = Vec::new();
+        for (name, ips) in by_pool(what.iter().cloned()) {
+            let Some(pool) = self.op.pool(&name).await?.filter(|pool| pool.metadata.deletion_timestamp.is_some()) else { continue };
+            let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
+            let of_name = |ip: &IpAddr| records.and_then(|records| records.get(*ip)).filter(|record| record.pod == self.key.as_str());
+            for ip in ips {
+                let Some(record) = of_name(&ip) else { continue };
+                // The pods of a VM's live migration have one name, and both are alive.
+                let known = [endpoint_uid, &*self.uid].contains(&record.pod_uid.as_str());
+                if known || self.keeper != Keeper::Vm {
+                    found.push((record.pod_uid.as_str().into(), (name.clone(), ip)));
+                }
+            }
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        // Whichever pods these are: this one is alive after their records were read, so they are gone.
+        self.check_alive().await?;
+        for (uid, what) in by_pool(found) {
+            self.op.take_back(&self.key, &uid, Cause::PoolChange, &what).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The addresses of an endpoint that are given up.
+fn given_up(endpoint: &SpiderEndpoint, inheritance: &Inheritance) -> Vec<(Arc<str>, IpAddr)> {
+    let all = entries(endpoint);
+    let of = |&(place, family): &(usize, _)| all.get(place).into_iter().flat_map(stored).filter(move |at| at.family == family);
+    inheritance.given_up.iter().flat_map(of).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
+}

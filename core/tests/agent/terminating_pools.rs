@@ -1,0 +1,149 @@
+//! What becomes of the address of a static pod whose pool is being deleted (A §6.3, §8.6).
+
+use crate::scene::{Owner, Scene, addresses, ippools};
+use ipam_core::api::ObjectKey;
+use ipam_core::spiderpool::Policy;
+use ipam_core::spiderpool::SpiderIPPool;
+use ipam_core::spiderpool::ipam::How;
+use serde_json::json;
+
+const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;
+
+/// The pod `db-0` had an address of `p4`, has a successor with UID `u2`, and somebody deletes the pool.
+fn restarted_while_its_pool_goes(policy: Policy) -> Scene {
+    let scene = Scene::new(policy);
+    scene.pod("db-0", "u1", Owner::StatefulSet, ONE);
+    scene.add("db-0", "u1", "eth0").unwrap();
+    scene.terminate("db-0");
+    scene.del("db-0", "u1", "eth0").unwrap();
+    scene.pod("db-0", "u2", Owner::StatefulSet, ONE);
+    going(&scene);
+    scene
+}
+
+fn going(scene: &Scene) {
+    scene.change("SpiderIPPool", "p4", |pool| pool["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+}
+
+/// The pool vanishes, and people create it again.
+fn recreate(scene: &Scene) {
+    let key = ObjectKey::cluster("p4");
+    let mut pool = serde_json::to_value(&*scene.world.find::<SpiderIPPool>(&key).unwrap()).unwrap();
+    scene.world.vanish("SpiderIPPool", &key);
+    pool["metadata"] = json!({"name": "p4", "finalizers": ["spiderpool.spidernet.io"]});
+    (pool["apiVersion"], pool["kind"]) = (json!("spiderpool.spidernet.io/v2beta1"), json!("SpiderIPPool"));
+    pool["status"] = json!({"allocatedIPCount": 0});
+    scene.world.put(pool);
+}
+
+#[test]
+fn a_pool_that_goes_is_not_kept_by_a_pod_that_waits_for_it() {
+    let scene = restarted_while_its_pool_goes(Policy::hardened());
+    let before = scene.stored("db-0");
+    assert!(scene.add("db-0", "u2", "eth0").is_err());
+    assert_eq!((scene.records(), scene.stored("db-0")), (vec![], before.clone()));
+
+    recreate(&scene);
+    let answer = scene.add("db-0", "u2", "eth0").unwrap();
+    assert_eq!((addresses(&answer), answer.how), (before.clone(), How::Reowned));
+    assert_eq!(scene.of("u2"), before);
+}
+
+#[test]
+fn an_address_that_somebody_has_by_then_is_replaced() {
+    let scene = restarted_while_its_pool_goes(Policy::hardened());
+    assert!(scene.add("db-0", "u2", "eth0").is_err());
+    recreate(&scene);
+    scene.pod("other", "o", Owner::Nobody, ONE);
+    let taken = scene.add("other", "o", "eth0").unwrap();
+    let answer = scene.add("db-0", "u2", "eth0").unwrap();
+    assert_ne!(addresses(&answer), addresses(&taken));
+    assert_eq!((scene.of("u2"), scene.of("o")), (addresses(&answer), addresses(&taken)));
+}
+
+#[test]
+fn another_pool_serves_at_once() {
+    let scene = restarted_while_its_pool_goes(Policy::hardened());
+    scene.pod("db-0", "u2", Owner::StatefulSet, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    let answer = scene.add("db-0", "u2", "eth0").unwrap();
+    assert_eq!((&*answer.ips[0].pool, scene.records().len()), ("q4", 1));
+}
+
+#[test]
+fn a_pool_that_is_disabled_keeps_the_address_for_the_pod() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("db-0", "u1", Owner::StatefulSet, ONE);
+    let first = scene.add("db-0", "u1", "eth0").unwrap();
+    scene.pod("db-0", "u2", Owner::StatefulSet, ONE);
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["disable"] = json!(true));
+    assert!(scene.add("db-0", "u2", "eth0").is_err());
+    assert_eq!(scene.of("u1"), addresses(&first));
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["disable"] = json!(false));
+    assert_eq!(addresses(&scene.add("db-0", "u2", "eth0").unwrap()), addresses(&first));
+}
+
+#[test]
+fn records_of_a_pod_between_the_two_go_as_well() {
+    let scene = restarted_while_its_pool_goes(Policy::hardened());
+    let address = scene.stored("db-0").remove(0);
+    scene.record("p4", &address, "ns/db-0", "between");
+    scene.record("p4", "10.0.0.6", "ns/db-1", "other");
+    assert!(scene.add("db-0", "u2", "eth0").is_err());
+    assert_eq!(scene.records(), [("p4".to_owned(), "10.0.0.6".to_owned(), "other".to_owned())]);
+}
+
+#[test]
+fn a_pod_that_was_replaced_itself_takes_nothing_back() {
+    let mut scene = restarted_while_its_pool_goes(Policy::hardened());
+    let address = scene.stored("db-0").remove(0);
+    let old = scene.world.frozen();
+    scene.restart_long_ago(&old);
+    // The successor of the successor was faster.
+    scene.pod("db-0", "u3", Owner::StatefulSet, ONE);
+    scene.record("p4", &address, "ns/db-0", "u3");
+    assert!(scene.add("db-0", "u2", "eth0").is_err());
+    assert_eq!(scene.of("u3"), [address]);
+}
+
+#[test]
+fn an_address_of_a_pool_that_is_there_again_is_not_taken_back_for_what_the_cache_shows() {
+    let mut scene = restarted_while_its_pool_goes(Policy::hardened());
+    let address = scene.stored("db-0").remove(0);
+    let old = scene.world.frozen();
+    scene.restart_long_ago(&old);
+    recreate(&scene);
+    scene.record("p4", &address, "ns/db-0", "u1");
+    assert!(scene.add("db-0", "u2", "eth0").is_err());
+    assert_eq!(scene.of("u1"), [address]);
+}
+
+#[test]
+fn a_pod_that_cannot_have_all_takes_nothing_over_yet() {
+    let both = ippools(&[("eth0", &["p4"], &["p6"])]);
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("db-0", "u1", Owner::StatefulSet, &both);
+    let first = scene.add("db-0", "u1", "eth0").unwrap();
+    scene.pod("db-0", "u2", Owner::StatefulSet, &both);
+    going(&scene);
+    assert!(scene.add("db-0", "u2", "eth0").is_err());
+    assert_eq!((scene.of("u1"), scene.of("u2")), (vec!["fd00::1".to_owned()], vec![]));
+
+    recreate(&scene);
+    assert_eq!(addresses(&scene.add("db-0", "u2", "eth0").unwrap()), addresses(&first));
+    assert_eq!((scene.of("u1").len(), scene.of("u2").len()), (0, 2));
+}
+
+#[test]
+fn what_somebody_else_has_by_the_time_it_is_taken_over_is_replaced_as_well() {
+    let both = ippools(&[("eth0", &["p4", "q4"], &["p6", "q6"])]);
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("db-0", "u1", Owner::StatefulSet, &both);
+    scene.add("db-0", "u1", "eth0").unwrap();
+    scene.pod("db-0", "u2", Owner::StatefulSet, &both);
+    going(&scene);
+    scene.record("p6", "fd00::1", "ns/other", "o");
+    let answer = scene.add("db-0", "u2", "eth0").unwrap();
+    assert_eq!(addresses(&answer), ["10.0.1.1", "fd00::2"]);
+    assert_eq!((scene.of("u2").len(), scene.stored("db-0")), (2, addresses(&answer)));
+    assert_eq!((scene.of("u1"), scene.of("o")), (vec![], vec!["fd00::1".to_owned()]));
+}

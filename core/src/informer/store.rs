@@ -212,6 +212,10 @@ impl<K: Object> Store<K> {
         if let Some(known) = known
             && self.indexes.iter().all(|indexed| indexed.is_same(known, &object))
         {
+            if let Some(digest) = &self.digest {
+                let place = ObjectKey::with_text_of(&*object, |key: &str| Digest::<K>::hash_of(key));
+                self.digests.insert(place, (digest.0)(&object));
+            }
             return Some(std::mem::replace(known, object));
         }
         self.insert(ObjectKey::of(&*object), object)

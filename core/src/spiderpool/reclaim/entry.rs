@@ -94,18 +94,25 @@ fn termination_grace(pod: &Pod, policy: &Policy) -> Option<SignedDuration> {
     grace.or((!policy.reclaim.nil_fields_crash).then_some(DEFAULT_GRACE)).map(SignedDuration::from_secs)
 }
 
-/// When the containers of a pod, whose object was gone at `now`, have ended at the latest; `None` = they had ended, or never began.
+/// Until when the containers of a pod may run whose object was gone at `now`; `None` = they have ended, or never began.
 ///
-/// That it is gone tells that they have ended only if the pod said so itself: since Kubernetes 1.27 the kubelet reports a final phase
-/// before it lets the object go. Else somebody forced the deletion, and containers may have their whole grace (R9).
+/// Since Kubernetes 1.27 the kubelet reports the end of all containers before it lets the object go. If that was not seen, somebody
+/// else took the object away, by force or because its node was gone, and the containers may have their whole grace (R9).
 pub(super) fn end_of_grace(pod: &Pod, now: Timestamp, settings: &ReclaimSettings, policy: &Policy) -> Option<Term> {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let status = pod.status.as_ref();
+    let is_final = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));
+    let mut containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();
+    let have_ended = containers.all(|container| container.state.as_ref().is_some_and(|state| state.terminated.is_some()));
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    if matches!(phase, Some("Succeeded" | "Failed")) || node.is_none_or(str::is_empty) {
+    if (is_final && have_ended) || node.is_none_or(str::is_empty) {
         return None;
     }
-    let term = Term::of_terminating(pod, settings, policy)
-        .unwrap_or_else(|| Term::new(now, termination_grace(pod, policy).unwrap_or(SignedDuration::from_secs(DEFAULT_GRACE)), settings));
+    // What never got a deletionTimestamp is taken for deleted when it vanished: it has its grace twice, like any other.
+    let term = Term::of_terminating(pod, settings, policy).unwrap_or_else(|| {
+        let grace = termination_grace(pod, policy).unwrap_or(SignedDuration::from_secs(DEFAULT_GRACE));
+        let times = if policy.reclaim.grace_counted_once { 1 } else { 2 };
+        Term::new(now, grace.saturating_mul(times), settings)
+    });
     (term.stop > now).then_some(term)
 }
 

@@ -26,6 +26,7 @@ mod node;
 mod observer;
 mod outdated;
 mod pod_events;
+mod pod_state;
 mod policy;
 mod process;
 mod question;

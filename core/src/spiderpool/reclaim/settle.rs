@@ -31,7 +31,7 @@ pub(super) struct Suspect {
     /// Under which name its records and its endpoint are.
     pub(super) key: ObjectKey,
     pub(super) uid: Arc<str>,
-    /// Its records, as far as they are known; without any this is about its endpoint.
+    /// Records that made it one; without any record this is about its endpoint.
     pub(super) records: Vec<(Arc<str>, IpAddr)>,
     /// A deadline that is known from tracing.
     pub(super) due: Option<Timestamp>,
@@ -146,18 +146,23 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         found
     }
 
-    /// The records of a suspect that the API server has as well.
-    async fn confirmed_records(&self, suspect: &Suspect) -> Result<Vec<(Arc<str>, IpAddr)>, ReclaimError> {
+    /// Which of these records the API server has as well.
+    async fn confirmed_records(
+        &self,
+        key: &ObjectKey,
+        uid: &str,
+        known: &[(Arc<str>, IpAddr)],
+    ) -> Result<Vec<(Arc<str>, IpAddr)>, ReclaimError> {
         let mut confirmed = Vec::new();
         let mut read: Option<(Arc<str>, Option<Arc<SpiderIPPool>>)> = None;
-        for (name, ip) in &suspect.records {
+        for (name, ip) in known {
             if read.as_ref().is_none_or(|(known, _)| known != name) {
                 let pool = self.get::<SpiderIPPool>(&ObjectKey::cluster(name)).await;
                 read = Some((name.clone(), pool.map_err(|error| ReclaimError::Reading { what: "SpiderIPPool", error })?));
             }
             let Some((_, Some(pool))) = &read else { continue };
             let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
-            if records.get(*ip).is_some_and(|record| record.pod == without_bare_slash(&suspect.key) && record.pod_uid == *suspect.uid) {
+            if records.get(*ip).is_some_and(|record| record.pod == without_bare_slash(key) && record.pod_uid == uid) {
                 confirmed.push((name.clone(), *ip));
             }
         }
@@ -185,7 +190,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         let policy = &self.config.policy.reclaim;
         let Suspect { by, key, uid, due, .. } = suspect;
         let trusts = policy.scan_trusts_cached_pod && *by != Releaser::Trace;
-        let records = if trusts { suspect.records.clone() } else { self.confirmed_records(suspect).await? };
+        let mut known = suspect.records.clone();
+        if suspect.whole {
+            known.extend(self.strays(key, uid));
+            known.sort();
+            known.dedup();
+        }
+        let records = if trusts { known } else { self.confirmed_records(key, uid, &known).await? };
         let facts = if trusts { self.cached_facts(without_bare_slash(key)) } else { self.confirmed_facts(key).await? };
         let sight = if trusts { Sight::Cached } else { Sight::Confirmed };
         let about_endpoint = records.is_empty().then_some((None, None));
@@ -216,10 +227,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             facts.endpoint.clone().there()
         };
         if suspect.whole {
-            if verdict.release {
-                let strays = self.strays(key, uid).into_iter();
-                what.extend(strays.map(|(pool, ip)| Target { pool, ip, uid: uid.clone() }));
-            }
             if let Some(endpoint) = &endpoint {
                 let uid: Arc<str> = uid_of(endpoint).into();
                 what.extend(entries_of(endpoint).into_iter().map(|(pool, ip)| Target { pool, ip, uid: uid.clone() }));

@@ -211,15 +211,22 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         if policy.deadline_not_confirmed {
             return self.release_unconfirmed(entry, endpoint, allowed).await;
         }
-        // The pod itself, also where its endpoint has another name.
-        let pod = self.get::<Pod>(&entry.pod).await.map_err(|error| ReclaimError::Reading { what: "Pod", error })?;
-        if let Some(pod) = pod.filter(|pod| pod.metadata.uid.as_deref() == Some(&*entry.uid))
-            && let Some(executed) = self.still_there(entry, &pod).await?
-        {
-            return Ok(executed);
-        }
         let (key, uid) = (entry.key.clone(), entry.uid.clone());
-        let suspect = Suspect { by: Releaser::Trace, records: self.strays(&key, &uid), key, uid, due: Some(entry.term.stop), whole: true };
+        // A DEL that did its work leaves nothing to ask the API server about. What a cache does not show yet is left to a scan.
+        let cached = self.caches.endpoint(key.as_str());
+        if cached.is_ok_and(|endpoint| endpoint.is_none_or(|endpoint| uid_of(&endpoint) != &*uid)) && self.strays(&key, &uid).is_empty() {
+            return Ok(Executed::Moot(Row::NoEndpoint));
+        }
+        // The pod is looked at with its endpoint, unless that has another name.
+        if key != entry.pod {
+            let pod = self.get::<Pod>(&entry.pod).await.map_err(|error| ReclaimError::Reading { what: "Pod", error })?;
+            if let Some(pod) = pod.filter(|pod| pod.metadata.uid.as_deref() == Some(&*entry.uid))
+                && let Some(executed) = self.still_there(entry, &pod).await?
+            {
+                return Ok(executed);
+            }
+        }
+        let suspect = Suspect { by: Releaser::Trace, records: vec![], key, uid, due: Some(entry.term.stop), whole: true };
         let verdict = self.settle(&suspect, true, allowed).await?;
         Ok(if verdict.keeps_all() { without_release(verdict.row) } else { Executed::Done(verdict.row) })
     }

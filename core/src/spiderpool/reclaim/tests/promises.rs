@@ -130,7 +130,7 @@ promises! {
     a_forced_deletion_leaves_the_containers_their_grace, "force-delete-frees-at-once", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.deleted("a").unwrap();
-        scene.fire_after(25);
+        scene.fire_after(55);
         let within = scene.records();
         scene.fire_after(6);
         within == ["u1"] && scene.records().is_empty()
@@ -422,6 +422,29 @@ fn the_record_of_another_pod_goes_and_the_live_one_stays() {
     scene.scan();
     assert_eq!(scene.records(), ["u2"]);
     assert!(scene.is_served("a", "u2"));
+}
+
+#[test]
+fn of_two_records_of_a_pod_that_is_gone_the_one_in_use_stays() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u2", Owner::Nobody);
+    scene.change("Pod", "a", |pod| pod["status"]["podIPs"] = json!([{"ip": "10.0.0.1"}]));
+    scene.record("p4", "10.0.0.1", "ns/a", "u1");
+    scene.record("p4", "10.0.0.2", "ns/a", "u1");
+    scene.scan();
+    assert_eq!(scene.records().len(), 1);
+}
+
+#[test]
+fn a_pod_whose_del_did_its_work_costs_no_request() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u1", Owner::Nobody);
+    scene.change("Pod", "a", |pod| pod["status"]["phase"] = json!("Succeeded"));
+    scene.deleted("a").unwrap();
+    scene.world.log();
+    scene.fire_after(1);
+    assert_eq!(scene.world.log(), [""; 0]);
+    assert!(scene.traced().is_empty());
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub fn selects(selector: &LabelSelector, labels: Option<&BTreeMap<String, String
 }
 
 /// A qualified name: `name` or `prefix/name`, the prefix a DNS subdomain.
-fn check_key(key: &str) -> Result<(), InvalidSelector> {
+pub(crate) fn check_key(key: &str) -> Result<(), InvalidSelector> {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let prefix_fine = prefix.is_none_or(|prefix| {
         let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -76,7 +76,8 @@ fn check_key(key: &str) -> Result<(), InvalidSelector> {
     if fine { Ok(()) } else { Err(InvalidSelector::Key(key.to_owned())) }
 }
 
-fn check_value(value: &str) -> Result<(), InvalidSelector> {
+/// Empty, or a name of at most 63 characters.
+pub(crate) fn check_value(value: &str) -> Result<(), InvalidSelector> {
     let fine = value.is_empty() || (value.len() <= 63 && is_name(value, |byte| byte.is_ascii_alphanumeric(), b"-_."));
     if fine { Ok(()) } else { Err(InvalidSelector::Value(value.to_owned())) }
 }

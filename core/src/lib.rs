@@ -6,6 +6,10 @@
 //!
 //! Decisions are pure functions over state; thin async drivers around them do the reads, writes and retries.
 
+// Tests in here use the API server of the tests in `tests/`, which knows this crate by its name.
+#[cfg(test)]
+extern crate self as ipam_core;
+
 pub mod api;
 pub mod byom;
 pub mod client;

@@ -1,8 +1,10 @@
 //! The first of two futures to finish.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
 
 /// Which of two futures finished first, and its output.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,16 +15,33 @@ pub enum Either<A, B> {
     Right(B),
 }
 
-/// Runs two futures in one task until one finishes; the other is dropped. When both are ready the left one wins, so
+pin_project! {
+    /// See [`race`].
+    #[must_use = "a race does nothing until it is awaited"]
+    pub struct Race<A, B> {
+        #[pin]
+        left: A,
+        #[pin]
+        right: B,
+    }
+}
+
+/// Runs two futures in one task until one finishes; the other is dropped with the race. When both are ready the left one wins, so
 /// that the outcome never depends on anything but the two futures.
-pub async fn race<A: Future, B: Future>(left: A, right: B) -> Either<A::Output, B::Output> {
-    let mut left = pin!(left);
-    let mut right = pin!(right);
-    poll_fn(|context| {
-        if let Poll::Ready(output) = left.as_mut().poll(context) {
+///
+/// It is as large as both together: an `async fn` would hold each twice, and races of races would grow without bound.
+pub fn race<A: Future, B: Future>(left: A, right: B) -> Race<A, B> {
+    Race { left, right }
+}
+
+impl<A: Future, B: Future> Future for Race<A, B> {
+    type Output = Either<A::Output, B::Output>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let race = self.project();
+        if let Poll::Ready(output) = race.left.poll(context) {
             return Poll::Ready(Either::Left(output));
         }
-        right.as_mut().poll(context).map(Either::Right)
-    })
-    .await
+        race.right.poll(context).map(Either::Right)
+    }
 }

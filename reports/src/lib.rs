@@ -11,6 +11,7 @@
 //! | [`shrink`] | one [`ShrinkReport`] per `shrink`: what of a failing plan is left, and what of it is needed |
 //! | [`listing`] | what `list` and `check` answer |
 //! | [`explain`] | one [`ExplainReport`] per `explain`: tier, candidates, reasons, order, address |
+//! | [`explain_reclaim`] | one [`ExplainReclaimReport`] per `explain --reclaim`: what would become of each address |
 //! | [`mod@merge`] | shards of one sweep into the report that one machine would have given |
 //! | [`timeline`] | one run as a picture, and the HTML page that shows it |
 //! | [`gate`] | one [`GateReport`] per `gate`, and what CI systems read of it: JUnit, Markdown, annotations |
@@ -35,6 +36,7 @@ pub mod digest;
 pub mod distribution;
 pub mod exit;
 pub mod explain;
+pub mod explain_reclaim;
 pub mod finding;
 pub mod gate;
 pub mod human;
@@ -55,6 +57,7 @@ pub mod verdict;
 
 pub use digest::{Digest, fold};
 pub use explain::ExplainReport;
+pub use explain_reclaim::ExplainReclaimReport;
 pub use gate::{GateCase, GateReport};
 pub use listing::{CheckReport, ListReport};
 pub use matrix::MatrixReport;

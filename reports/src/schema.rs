@@ -79,6 +79,7 @@ schema!(ShrinkSchema, "ipam-sim/shrink/1");
 schema!(ListSchema, "ipam-sim/list/1");
 schema!(CheckSchema, "ipam-sim/check/1");
 schema!(ExplainSchema, "ipam-sim/explain/1");
+schema!(ExplainReclaimSchema, "ipam-sim/explain-reclaim/1");
 schema!(MatrixSchema, "ipam-sim/selftest/1");
 schema!(RunsSchema, "ipam-sim/runs/1");
 schema!(CallsSchema, "ipam-sim/calls/1");

@@ -53,6 +53,11 @@ impl Selector {
         self.labels.is_none() && self.fields.is_empty()
     }
 
+    /// The value that a field must have, if the selector says so.
+    pub fn required(&self, field: &str) -> Option<&str> {
+        self.fields.iter().find(|term| term.equal && term.name == field).map(|term| term.value.as_str())
+    }
+
     /// Whether `object` is selected.
     pub fn matches(&self, def: &TypeDef, object: &dyn AnyObject) -> bool {
         static NONE: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();

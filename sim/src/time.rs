@@ -50,7 +50,8 @@ impl SimTime {
 
 /// A duration in whole microseconds, rounded up, so that a positive duration never becomes zero.
 pub fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
+    // Without a division of 128 bits: every message adds several durations.
+    duration.as_secs().saturating_mul(1_000_000).saturating_add(u64::from(duration.subsec_nanos().div_ceil(1_000)))
 }
 
 impl Add<Duration> for SimTime {

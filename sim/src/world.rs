@@ -146,6 +146,7 @@ impl<'a> World<'a> {
                 fabric.panicked(panic.process, BACK_OFF);
             }
         });
+        fabric.compact_regularly();
         // They heal by themselves.
         Faults::schedule(&fabric, &plan.fault, plan.heal_at);
         Self { rt: rt.clone(), plan, fabric }

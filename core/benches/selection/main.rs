@@ -5,6 +5,7 @@
 
 mod cluster;
 mod measure;
+mod subnets;
 
 use ipam_core::spiderpool::ranges::IpSet;
 use ipam_core::spiderpool::select::{Asker, Objects, select};
@@ -15,6 +16,10 @@ use measure::{Effort, nanos, print, time};
 
 /// The most that a decision among [`POOLS`] pools may cost.
 const DECISION_NS: f64 = 100_000.0;
+/// The most that judging a pool among ten thousand may cost.
+const ADMISSION_NS: f64 = 10_000_000.0;
+/// The most that planning for one of a thousand pools may cost.
+const PLAN_NS: f64 = 200_000.0;
 /// How much more a choice in a large pool may cost than one in a small pool.
 const LARGE_AGAINST_SMALL: f64 = 2.0;
 
@@ -22,6 +27,7 @@ fn main() {
     let effort = if std::env::args().any(|argument| argument == "--bench") { Effort::Full } else { Effort::Smoke };
     let mut rows = decisions(effort);
     rows.extend(choices(effort));
+    rows.extend(of_subnets(effort));
     if effort == Effort::Full {
         print(&rows);
     }
@@ -64,4 +70,20 @@ fn choices(effort: Effort) -> Vec<[String; 4]> {
         rows.push([format!("an address, {}, pool of 65536", fill.name()), nanos(large), target, verdict.to_owned()]);
     }
     rows
+}
+
+/// Admission, and decisions about a subnet.
+fn of_subnets(effort: Effort) -> Vec<[String; 4]> {
+    let row = |what: String, work: &mut dyn FnMut() -> usize, target: Option<f64>| {
+        let cost = time(effort, work);
+        let verdict = target.map_or("", |target| if cost <= target { "met" } else { "MISSED" });
+        [what, nanos(cost), target.map_or_else(String::new, |target| format!("<= {}", nanos(target))), verdict.to_owned()]
+    };
+    let pools = subnets::PLANNED;
+    vec![
+        row(format!("admission beside {} pools", subnets::ADMITTED), &mut subnets::admission(), Some(ADMISSION_NS)),
+        row(format!("a plan, one of {pools} pools, only its labels"), &mut subnets::planning(32), Some(PLAN_NS)),
+        row(format!("a plan, one of {pools} pools, which grows"), &mut subnets::planning(40), Some(PLAN_NS)),
+        row(format!("upkeep of a subnet of {pools} pools"), &mut subnets::keeping(), None),
+    ]
 }

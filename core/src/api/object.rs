@@ -31,17 +31,7 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The key of a namespaced object.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
-        // Keys are made with every event: most fit onto the stack, and need no second allocation.
-        let (slash, end) = (namespace.len(), namespace.len() + 1 + name.len());
-        let mut buffer = [b'/'; 96];
-        if let Some(path) = buffer.get_mut(..end) {
-            path[..slash].copy_from_slice(namespace.as_bytes());
-            path[slash + 1..].copy_from_slice(name.as_bytes());
-            if let Ok(path) = std::str::from_utf8(path) {
-                return Self { path: path.into() };
-            }
-        }
-        Self { path: [namespace, "/", name].concat().into() }
+        with_path(namespace, name, |path| Self { path: path.into() })
     }
 
     /// The key of a cluster-scoped object.
@@ -56,6 +46,16 @@ impl ObjectKey {
         match meta.namespace.as_deref() {
             Some(namespace) => Self::namespaced(namespace, name),
             None => Self::cluster(name),
+        }
+    }
+
+    /// Calls `look` with the text of the key of `object`: to look something up without making a key.
+    pub fn with_text_of<K: kube::Resource<DynamicType = ()>, T>(object: &K, look: impl FnOnce(&str) -> T) -> T {
+        let meta = object.meta();
+        let name = meta.name.as_deref().unwrap_or("");
+        match meta.namespace.as_deref() {
+            Some(namespace) => with_path(namespace, name, look),
+            None => look(name),
         }
     }
 
@@ -75,7 +75,21 @@ impl ObjectKey {
     }
 }
 
-/// Order, equality and hash are those of the text.
+/// Calls `look` with `namespace/name`. Keys are made with every event: most fit onto the stack.
+fn with_path<T>(namespace: &str, name: &str, look: impl FnOnce(&str) -> T) -> T {
+    let (slash, end) = (namespace.len(), namespace.len() + 1 + name.len());
+    let mut buffer = [b'/'; 96];
+    if let Some(path) = buffer.get_mut(..end) {
+        path[..slash].copy_from_slice(namespace.as_bytes());
+        path[slash + 1..].copy_from_slice(name.as_bytes());
+        if let Ok(path) = std::str::from_utf8(path) {
+            return look(path);
+        }
+    }
+    look(&[namespace, "/", name].concat())
+}
+
+/// A key is ordered and hashed as its text.
 impl Borrow<str> for ObjectKey {
     fn borrow(&self) -> &str {
         &self.path

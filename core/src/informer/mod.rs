@@ -33,7 +33,7 @@ use crate::latest;
 use crate::retry::GrowingBackoff;
 use source::Source;
 
-pub use store::{Index, Notification, Store};
+pub use store::{Digest, Index, Notification, Store};
 
 /// What kube-rs asks a list for, the first time and every time after a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,13 +69,23 @@ pub struct InformerOptions<K> {
     pub resync: Option<Duration>,
     /// Ways to find objects, for [`StoreReader::by_index`]; default none.
     pub indexes: Vec<Index<K>>,
+    /// A number for each object, for [`StoreReader::digest`]; default none.
+    pub digest: Option<Digest<K>>,
     /// Whose habits; default client-go's.
     pub model: Model,
 }
 
 impl<K> Default for InformerOptions<K> {
     fn default() -> Self {
-        Self { namespace: None, label_selector: None, field_selector: None, resync: None, indexes: Vec::new(), model: Model::ClientGo }
+        Self {
+            namespace: None,
+            label_selector: None,
+            field_selector: None,
+            resync: None,
+            indexes: Vec::new(),
+            digest: None,
+            model: Model::ClientGo,
+        }
     }
 }
 
@@ -90,8 +100,8 @@ pub struct Informer<K: Object, V: Env> {
 impl<K: Object, V: Env> Informer<K, V> {
     /// Starts to list and watch in the background.
     pub fn start<C: Client>(client: C, env: V, options: InformerOptions<K>) -> Self {
-        let InformerOptions { namespace, label_selector, field_selector, resync, indexes, model } = options;
-        let contents = Contents { store: Store::new(indexes), version: String::new() };
+        let InformerOptions { namespace, label_selector, field_selector, resync, indexes, digest, model } = options;
+        let contents = Contents { store: Store::new(indexes).with_digest(digest), version: String::new() };
         let shared = Arc::new(Shared {
             contents: Arc::new(RwLock::new(contents)),
             listeners: Mutex::new(Some(Vec::new())),
@@ -213,6 +223,11 @@ impl<K: Object> StoreReader<K> {
     /// The object with this key in text form, as last known.
     pub fn find(&self, key: &str) -> Option<Arc<K>> {
         self.read(|contents| contents.store.find(key).cloned())
+    }
+
+    /// The number of the object whose key has this hash ([`Digest::hash_of`]), if there is one.
+    pub fn digest(&self, key_hash: u64) -> Option<u64> {
+        self.read(|contents| contents.store.digest(key_hash))
     }
 
     /// How many objects are known.

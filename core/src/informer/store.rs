@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use rustc_hash::FxBuildHasher;
+
+use crate::FxHashMap;
 use crate::api::{Object, ObjectKey, WatchEvent};
 
 /// What a handler is told about one object.
@@ -87,6 +91,35 @@ impl<K> fmt::Debug for Index<K> {
     }
 }
 
+/// A number for each object, for those who look at very many of them: found by a hash of the key, without touching the object.
+///
+/// Two keys with one hash share a place, and one of them may have no number then.
+pub struct Digest<K>(Arc<dyn Fn(&K) -> u64 + Send + Sync>);
+
+impl<K> Digest<K> {
+    /// The number of an object.
+    pub fn new(of: impl Fn(&K) -> u64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(of))
+    }
+
+    /// The hash by which a key is found.
+    pub fn hash_of(key: &str) -> u64 {
+        FxBuildHasher.hash_one(key)
+    }
+}
+
+impl<K> Clone for Digest<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K> fmt::Debug for Digest<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Digest")
+    }
+}
+
 #[derive(Debug)]
 struct Indexed<K> {
     index: Index<K>,
@@ -101,6 +134,24 @@ impl<K> Indexed<K> {
             }
             self.keys.get_mut(value).expect("just inserted").insert(key.clone());
         });
+    }
+
+    /// Whether both are found under the same values.
+    fn is_same(&self, one: &K, other: &K) -> bool {
+        // Without keeping the values: there are few of them, mostly one.
+        let (mut same, mut count) = (true, 0);
+        (self.index.values)(one, &mut |value| {
+            let (mut at, mut equal) = (0, false);
+            (self.index.values)(other, &mut |candidate| {
+                equal |= at == count && candidate == value;
+                at += 1;
+            });
+            same &= equal;
+            count += 1;
+        });
+        let mut others = 0;
+        (self.index.values)(other, &mut |_| others += 1);
+        same && others == count
     }
 
     fn remove(&mut self, key: &ObjectKey, object: &K) {
@@ -120,13 +171,26 @@ impl<K> Indexed<K> {
 pub struct Store<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
     indexes: Vec<Indexed<K>>,
+    digest: Option<Digest<K>>,
+    digests: FxHashMap<u64, u64>,
 }
 
 impl<K: Object> Store<K> {
     /// An empty store with these indexes.
     pub fn new(indexes: Vec<Index<K>>) -> Self {
         let indexes = indexes.into_iter().map(|index| Indexed { index, keys: BTreeMap::new() }).collect();
-        Self { objects: BTreeMap::new(), indexes }
+        Self { objects: BTreeMap::new(), indexes, digest: None, digests: FxHashMap::default() }
+    }
+
+    /// The same with a number for each object.
+    #[must_use]
+    pub fn with_digest(self, digest: Option<Digest<K>>) -> Self {
+        Self { digest, ..self }
+    }
+
+    /// The number of the object whose key has this hash, if there is one.
+    pub fn digest(&self, key_hash: u64) -> Option<u64> {
+        self.digests.get(&key_hash).copied()
     }
 
     fn insert(&mut self, key: ObjectKey, object: Arc<K>) -> Option<Arc<K>> {
@@ -136,13 +200,30 @@ impl<K: Object> Store<K> {
             }
             indexed.insert(&key, &object);
         }
+        if let Some(digest) = &self.digest {
+            self.digests.insert(Digest::<K>::hash_of(key.as_str()), (digest.0)(&object));
+        }
         self.objects.insert(key, object)
     }
 
-    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<K>> {
-        let old = self.objects.remove(key)?;
+    /// [`Store::insert`] under its own key, which is not made if the object is known and found as before: the common case.
+    fn put(&mut self, object: Arc<K>) -> Option<Arc<K>> {
+        let known = ObjectKey::with_text_of(&*object, |key| self.objects.get_mut(key));
+        if let Some(known) = known
+            && self.indexes.iter().all(|indexed| indexed.is_same(known, &object))
+        {
+            return Some(std::mem::replace(known, object));
+        }
+        self.insert(ObjectKey::of(&*object), object)
+    }
+
+    fn remove(&mut self, object: &K) -> Option<Arc<K>> {
+        let (key, old) = ObjectKey::with_text_of(object, |key| self.objects.remove_entry(key))?;
         for indexed in &mut self.indexes {
-            indexed.remove(key, &old);
+            indexed.remove(&key, &old);
+        }
+        if self.digest.is_some() {
+            self.digests.remove(&Digest::<K>::hash_of(key.as_str()));
         }
         Some(old)
     }
@@ -151,11 +232,11 @@ impl<K: Object> Store<K> {
     /// something that was not known.
     pub fn apply(&mut self, event: WatchEvent<K>) -> Option<Notification<K>> {
         match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(match self.insert(ObjectKey::of(&*object), object.clone()) {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(match self.put(object.clone()) {
                 Some(old) => Notification::Updated { old, new: object },
                 None => Notification::Added { object, initial: false },
             }),
-            WatchEvent::Deleted(object) => self.remove(&ObjectKey::of(&*object)).map(|_| Notification::Deleted { object }),
+            WatchEvent::Deleted(object) => self.remove(&object).map(|_| Notification::Deleted { object }),
             WatchEvent::Bookmark { .. } | WatchEvent::Error(_) => None,
         }
     }
@@ -176,6 +257,7 @@ impl<K: Object> Store<K> {
     fn exchange(&mut self, list: Vec<Arc<K>>, initial: bool) -> (Vec<Notification<K>>, BTreeMap<ObjectKey, Arc<K>>) {
         let mut previous = std::mem::take(&mut self.objects);
         self.indexes.iter_mut().for_each(|indexed| indexed.keys.clear());
+        self.digests.clear();
         let mut told = Vec::with_capacity(list.len());
         for object in list {
             let key = ObjectKey::of(&*object);
@@ -334,6 +416,21 @@ mod tests {
             1 => list().prop_map(Change::Swap),
         ];
         prop::collection::vec(change, 0..40)
+    }
+
+    #[test]
+    fn a_digest_follows_its_object_through_changes_and_lists() {
+        let digest = Digest::new(|object: &ConfigMap| uid(object).parse().unwrap());
+        let mut store = Store::new(vec![]).with_digest(Some(digest));
+        let hash = |name: &str| Digest::<ConfigMap>::hash_of(&format!("ns/{name}"));
+        store.replace(vec![object("a", 1, 1), object("b", 2, 2)], true);
+        assert_eq!((store.digest(hash("a")), store.digest(hash("b"))), (Some(1), Some(2)));
+        store.apply(WatchEvent::Modified(object("a", 3, 3)));
+        store.apply(WatchEvent::Deleted(object("b", 2, 4)));
+        assert_eq!((store.digest(hash("a")), store.digest(hash("b"))), (Some(3), None));
+        store.swap(vec![object("c", 5, 5)], false);
+        assert_eq!((store.digest(hash("a")), store.digest(hash("c"))), (None, Some(5)));
+        assert_eq!(Store::<ConfigMap>::new(vec![]).digest(hash("a")), None);
     }
 
     proptest! {

@@ -4,7 +4,8 @@
 //!   pools (informer) ──► queue of names ──► decide ──► status update, or update without the finalizer
 //! ```
 //! Only the leader works. Every write carries the resourceVersion of the copy that was decided on, so a stale copy changes
-//! nothing. Auto-created pools and subnets are not looked after here.
+//! nothing. Auto-created pools and subnets are looked after by
+//! [`SubnetController`](super::subnet::SubnetController).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -66,6 +66,12 @@ impl Limiter {
         Self { state: Arc::default(), capacity, overtakes }
     }
 
+    /// The same queue for somebody with another patience.
+    #[cfg(test)]
+    pub(super) fn with_capacity(self, capacity: usize) -> Self {
+        Self { capacity, ..self }
+    }
+
     /// Gives back tickets that were never granted, as upstream does after a refusal: whoever has one loses it to the next, and one that
     /// nobody has is nobody's from now on (G §1.4).
     pub(super) fn give_back_ungranted(&self, tickets: &[Arc<str>]) {

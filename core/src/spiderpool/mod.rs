@@ -1,14 +1,15 @@
 //! Spiderpool's resources and names, as they are on the wire (A §1; group `spiderpool.spidernet.io`, version `v2beta1`).
 //!
-//! The types at the top are upstream's, and only types: no defaulting by webhook, no validation, no allocation. What
-//! their texts of ranges mean is in [`ranges`], which pools a pod draws from in [`select`], the agent that draws in
-//! [`ipam`], and what takes back addresses that leaked in [`reclaim`].
+//! The types at the top are upstream's, and only types. What their texts of ranges mean is in [`ranges`], what may be
+//! stored in [`admission`], how pools are cut from subnets in [`subnet`], which pools a pod draws from in [`select`], the
+//! agent that draws in [`ipam`], and what takes back addresses that leaked in [`reclaim`].
 //!
 //! * What is absent, `null` or empty on the wire matters upstream (routes are inherited if the field is absent, not if
 //!   it is empty), so an optional list is an `Option<Vec<_>>`. What `kubectl get` prints comes out as it went in.
 //! * Defaults that the CRDs declare are filled in while reading, as an API server does; such fields are no `Option`.
 //! * `status.allocatedIPs` and `status.controlledIPPools` are [`JsonText`](crate::JsonText) cells; no record = no field.
 
+pub mod admission;
 mod allocated_ips;
 pub mod auto_pool;
 pub mod controller;
@@ -24,7 +25,7 @@ pub mod reclaim;
 mod replica;
 mod reserved_ip;
 pub mod select;
-mod subnet;
+pub mod subnet;
 mod text_map;
 mod validity;
 mod wildcard;

@@ -114,6 +114,47 @@ pub struct Policy {
     pub random_clean_gateway: bool,
     /// `missing-pool-keeps-endpoint`: a DEL fails for ever once a pool of the endpoint is gone (A W16).
     pub missing_pool_keeps_endpoint: bool,
+    /// `subnet-shrinks-lowest`: a pre-allocation shrinks from its lowest address, and before its pool does; admission demands that the two are
+    /// equal (A §8.4, W19).
+    pub subnet_shrinks_lowest: bool,
+    /// `overlap-admitted-forever`: pools that overlap because they were admitted at the same time both serve (A W18).
+    pub overlap_admitted_forever: bool,
+    /// `update-judged-whole`: an update is refused for what was wrong before it, too, so that pools that overlap block each other's repair
+    /// (A W18).
+    pub update_judged_whole: bool,
+    /// `terminating-update-refused`: an object that is being deleted cannot lose the finalizer of anybody else before Spiderpool's (A §9.1 to 3).
+    pub terminating_update_refused: bool,
+    /// `delete-trusts-count`: whether a pool is in use is asked of its count, not of its records (A §9.1).
+    pub delete_trusts_count: bool,
+    /// `refused-pool-keeps-addresses`: addresses stay set aside for a pool that admission refuses for good (A W20).
+    pub refused_pool_keeps_addresses: bool,
+    /// `interrupted-shrink-takes-back`: a shrink that was interrupted is mended with addresses that another pool may have by now; it shows only with
+    /// `subnet-shrinks-lowest` (A §8.4, W19).
+    pub interrupted_shrink_takes_back: bool,
+    /// `lost-preallocation-not-restored`: an auto pool that its subnet does not mention is not added back, and its addresses are given away (A §8.7).
+    pub lost_preallocation_not_restored: bool,
+    /// `unreadable-preallocation-dropped`: a pre-allocation that cannot be read is dropped though its pool is there (A §8.7).
+    pub unreadable_preallocation_dropped: bool,
+    /// `preallocation-by-name-only`: what is set aside for a pool of the same name is taken for one's own, whichever workload it is for (A §8.4).
+    pub preallocation_by_name_only: bool,
+    /// `namesake-keeps-preallocation`: the addresses of a pool that is gone stay set aside while any workload of the same name exists (A §8.7).
+    pub namesake_keeps_preallocation: bool,
+    /// `manual-pool-ignores-preallocation`: a pool that a user makes may take addresses that are set aside for another, and the other way round (A §8.4,
+    /// §9.1).
+    pub manual_pool_ignores_preallocation: bool,
+    /// `auto-pool-reclaim-trusts-cache`: an auto pool is deleted when caches show neither its workload nor a record (A §8.6).
+    pub auto_pool_reclaim_trusts_cache: bool,
+    /// `auto-pool-annotations-replaced`: all annotations of an auto pool are replaced when its size changes (A §8.2).
+    pub auto_pool_annotations_replaced: bool,
+    /// `removed-annotation-keeps-pool`: an auto pool stays when its workload no longer asks for it (A §8.5).
+    pub removed_annotation_keeps_pool: bool,
+    /// `application-given-up`: a workload whose pools cannot be made is given up after 500 tries, or at once if the subnet is not as it should be
+    /// (A §8.4).
+    pub application_given_up: bool,
+    /// `full-queue-drops-event`: changes of workloads are dropped while 10,000 are waiting (A §8.5).
+    pub full_queue_drops_event: bool,
+    /// `subnet-finalizer-trusts-status`: a subnet that is being deleted goes when its status names no pool, whether or not there is one (A §8.1).
+    pub subnet_finalizer_trusts_status: bool,
     /// What reclaim does differently: its deviations have a table of their own.
     pub reclaim: ReclaimPolicy,
 }
@@ -167,6 +208,24 @@ impl Policy {
         "first-del-releases-all" true first_del_releases_all;
         "sandbox-not-asked" true sandbox_not_asked;
         "migration-ends-with-one-del" true migration_ends_with_one_del;
+        "subnet-shrinks-lowest" true subnet_shrinks_lowest;
+        "overlap-admitted-forever" true overlap_admitted_forever;
+        "update-judged-whole" true update_judged_whole;
+        "terminating-update-refused" true terminating_update_refused;
+        "delete-trusts-count" true delete_trusts_count;
+        "refused-pool-keeps-addresses" true refused_pool_keeps_addresses;
+        "interrupted-shrink-takes-back" true interrupted_shrink_takes_back;
+        "lost-preallocation-not-restored" true lost_preallocation_not_restored;
+        "unreadable-preallocation-dropped" true unreadable_preallocation_dropped;
+        "preallocation-by-name-only" true preallocation_by_name_only;
+        "namesake-keeps-preallocation" true namesake_keeps_preallocation;
+        "manual-pool-ignores-preallocation" true manual_pool_ignores_preallocation;
+        "auto-pool-reclaim-trusts-cache" true auto_pool_reclaim_trusts_cache;
+        "auto-pool-annotations-replaced" true auto_pool_annotations_replaced;
+        "removed-annotation-keeps-pool" true removed_annotation_keeps_pool;
+        "application-given-up" true application_given_up;
+        "full-queue-drops-event" true full_queue_drops_event;
+        "subnet-finalizer-trusts-status" true subnet_finalizer_trusts_status;
     };
 
     /// The documented behaviour, made safe.

@@ -159,11 +159,11 @@ fn what_an_allocation_reads_does_not_grow_with_the_pool() {
     let requests = |ips: &str, taken: u32| {
         let scene = Scene::new(Policy::hardened());
         scene.change("SpiderIPPool", "p4", |pool| {
-            pool["spec"]["subnet"] = json!("10.0.0.0/8");
+            pool["spec"]["subnet"] = json!("10.128.0.0/9");
             pool["spec"]["ips"] = json!([ips]);
         });
         if taken > 0 {
-            let record = |at: u32| (std::net::Ipv4Addr::from(0x0a00_0001 + at).to_string(), json!({"pod": "ns/x", "podUid": "x"}));
+            let record = |at: u32| (std::net::Ipv4Addr::from(0x0a80_0001 + at).to_string(), json!({"pod": "ns/x", "podUid": "x"}));
             let records: serde_json::Map<_, _> = (0..taken).map(record).collect();
             scene.change("SpiderIPPool", "p4", |pool| {
                 pool["status"]["allocatedIPs"] = json!(serde_json::Value::Object(records).to_string());
@@ -172,8 +172,110 @@ fn what_an_allocation_reads_does_not_grow_with_the_pool() {
         scene.pod("a", "u", Owner::Nobody, ONE);
         scene.world.log();
         let answer = scene.add("a", "u", "eth0").unwrap();
-        (addresses(&answer), scene.world.log().len())
+        let first = scene.world.log().len();
+        scene.pod("b", "v", Owner::Nobody, ONE);
+        scene.add("b", "v", "eth0").unwrap();
+        (addresses(&answer), first, scene.world.log().len())
     };
-    assert_eq!(requests("10.0.0.1-10.0.0.254", 0), (vec!["10.0.0.1".to_owned()], 4));
-    assert_eq!(requests("10.0.0.1-10.1.0.254", 4000), (vec!["10.0.15.161".to_owned()], 4));
+    // The first one compares the pool with all others.
+    assert_eq!(requests("10.128.0.1-10.128.0.254", 0), (vec!["10.128.0.1".to_owned()], 5, 4));
+    assert_eq!(requests("10.128.0.1-10.129.0.254", 4000), (vec!["10.128.15.161".to_owned()], 5, 4));
+}
+
+#[test]
+fn of_two_pools_that_overlap_only_the_older_one_serves() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.change("SpiderIPPool", "p4", |pool| {
+        pool["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        pool["metadata"]["generation"] = json!(1);
+    });
+    scene.world.put(json!({
+        "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool",
+        "metadata": {"name": "o4", "creationTimestamp": "2026-01-01T00:10:00Z", "generation": 1},
+        "spec": {"subnet": "10.0.0.0/24", "ips": ["10.0.0.4-10.0.0.9"], "ipVersion": 4},
+    }));
+    for (name, pool, served) in [("a", "o4", false), ("b", "p4", true), ("c", "o4", false)] {
+        scene.pod(name, name, Owner::Nobody, &ippools(&[("eth0", &[pool], &[])]));
+        assert_eq!(scene.add(name, name, "eth0").is_ok(), served, "{name}");
+    }
+    // Another process sees the same, and the younger one serves when it shares nothing any more.
+    scene.restart(&scene.world.clone());
+    assert!(scene.add("c", "c", "eth0").is_err());
+    scene.change("SpiderIPPool", "o4", |pool| pool["spec"]["ips"] = json!(["10.0.0.7-10.0.0.9"]));
+    assert_eq!(addresses(&scene.add("c", "c", "eth0").unwrap()), ["10.0.0.7"]);
+}
+
+#[test]
+fn an_agent_makes_the_pool_of_a_third_party_controller() {
+    for policy in [Policy::hardened(), Policy::upstream()] {
+        let scene = Scene::new(policy);
+        scene.world.put(json!({
+            "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderSubnet", "metadata": {"name": "s4", "uid": "s4"},
+            "spec": {"subnet": "10.9.0.0/24", "ips": ["10.9.0.1-10.9.0.9"], "ipVersion": 4},
+        }));
+        let subnet = |number: &str| json!({"ipam.spidernet.io/subnet": r#"{"ipv4":["s4"]}"#, "ipam.spidernet.io/ippool-ip-number": number});
+        scene.pod("a", "u", Owner::ThirdParty, ONE);
+        scene.change("Pod", "a", |pod| pod["metadata"]["annotations"] = subnet("3"));
+        let answer = scene.add("a", "u", "eth0").unwrap();
+        assert!(addresses(&answer)[0].starts_with("10.9.0."));
+        let pool = |ips: usize| {
+            let pools = scene.world.all::<ipam_core::spiderpool::SpiderIPPool>();
+            let [pool] = &pools.iter().filter(|pool| pool.spec.subnet == "10.9.0.0/24").collect::<Vec<_>>()[..] else { panic!("one pool") };
+            let set = ipam_core::spiderpool::admission::AddressSet::of_pool(&pool.spec, &policy);
+            assert_eq!(set.0.count(), ips as u128);
+            pool.metadata.name.clone().unwrap()
+        };
+        let name = pool(3);
+        assert_eq!(&*answer.ips[0].pool, name);
+        // The next pod asks for another size, and the pool follows.
+        scene.pod("b", "v", Owner::ThirdParty, ONE);
+        scene.change("Pod", "b", |pod| pod["metadata"]["annotations"] = subnet("+5"));
+        assert_eq!(&*scene.add("b", "v", "eth0").unwrap().ips[0].pool, name);
+        assert_eq!(pool(5), name);
+        // More than there is cannot be had, and the request ends in time.
+        scene.pod("c", "w", Owner::ThirdParty, ONE);
+        scene.change("Pod", "c", |pod| pod["metadata"]["annotations"] = subnet("50"));
+        assert_eq!(scene.add("c", "w", "eth0").unwrap_err().class(), "subnet-reconcile-failed");
+    }
+}
+
+#[test]
+fn what_a_del_has_released_is_not_given_again_to_a_pod_that_only_the_cache_shows() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    scene.add("a", "u", "eth0").unwrap();
+    let old = scene.world.frozen();
+    scene.world.vanish("Pod", &ObjectKey::namespaced("ns", "a"));
+    assert_eq!(scene.del("a", "u", "eth0"), Ok(DelOutcome::Released));
+    assert!(scene.endpoint("a").is_some(), "nobody has collected it yet");
+    scene.restart_long_ago(&old);
+    let error = scene.in_sandbox("next").add("a", "u", "eth0").unwrap_err();
+    assert_eq!((error.class(), scene.records()), ("missing-pod", vec![]));
+}
+
+#[test]
+fn an_endpoint_without_its_finalizer_is_given_it_back() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    let first = scene.add("a", "u", "eth0").unwrap();
+    let before = scene.endpoint("a").unwrap().metadata.finalizers.clone();
+    scene.change("SpiderEndpoint", "a", |endpoint| drop(endpoint["metadata"].as_object_mut().unwrap().remove("finalizers")));
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), addresses(&first));
+    assert_eq!(scene.endpoint("a").unwrap().metadata.finalizers, before);
+    assert!(before.is_some());
+}
+
+#[test]
+fn the_marked_endpoint_of_a_pod_that_is_gone_stays_until_its_records_are_taken_back() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    let first = scene.add("a", "u", "eth0").unwrap();
+    let old = scene.world.frozen();
+    scene.world.vanish("Pod", &ObjectKey::namespaced("ns", "a"));
+    scene.change("SpiderEndpoint", "a", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    scene.restart_long_ago(&old);
+    assert_eq!(scene.in_sandbox("next").add("a", "u", "eth0").unwrap_err().class(), "missing-pod");
+    assert_eq!((scene.of("u"), scene.stored("a")), (addresses(&first), addresses(&first)));
+    assert_eq!(scene.in_sandbox("c").del("a", "u", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!((scene.records(), scene.endpoint("a")), (vec![], None));
 }

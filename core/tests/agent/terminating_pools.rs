@@ -116,3 +116,34 @@ fn an_address_of_a_pool_that_is_there_again_is_not_taken_back_for_what_the_cache
     assert!(scene.add("db-0", "u2", "eth0").is_err());
     assert_eq!(scene.of("u1"), [address]);
 }
+
+#[test]
+fn a_pod_that_cannot_have_all_takes_nothing_over_yet() {
+    let both = ippools(&[("eth0", &["p4"], &["p6"])]);
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("db-0", "u1", Owner::StatefulSet, &both);
+    let first = scene.add("db-0", "u1", "eth0").unwrap();
+    scene.pod("db-0", "u2", Owner::StatefulSet, &both);
+    going(&scene);
+    assert!(scene.add("db-0", "u2", "eth0").is_err());
+    assert_eq!((scene.of("u1"), scene.of("u2")), (vec!["fd00::1".to_owned()], vec![]));
+
+    recreate(&scene);
+    assert_eq!(addresses(&scene.add("db-0", "u2", "eth0").unwrap()), addresses(&first));
+    assert_eq!((scene.of("u1").len(), scene.of("u2").len()), (0, 2));
+}
+
+#[test]
+fn what_somebody_else_has_by_the_time_it_is_taken_over_is_replaced_as_well() {
+    let both = ippools(&[("eth0", &["p4", "q4"], &["p6", "q6"])]);
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("db-0", "u1", Owner::StatefulSet, &both);
+    scene.add("db-0", "u1", "eth0").unwrap();
+    scene.pod("db-0", "u2", Owner::StatefulSet, &both);
+    going(&scene);
+    scene.record("p6", "fd00::1", "ns/other", "o");
+    let answer = scene.add("db-0", "u2", "eth0").unwrap();
+    assert_eq!(addresses(&answer), ["10.0.1.1", "fd00::2"]);
+    assert_eq!((scene.of("u2").len(), scene.stored("db-0")), (2, addresses(&answer)));
+    assert_eq!((scene.of("u1"), scene.of("o")), (vec![], vec!["fd00::1".to_owned()]));
+}

@@ -1,5 +1,5 @@
 //! An API server in memory for tests: objects of all kinds as JSON, finalizers, preconditions, the status subresource and
-//! optimistic locking. No admission, no watch.
+//! optimistic locking. No admission.
 //!
 //! A script may decide what becomes of each request. Caches of an agent are the server's state, or a state that was frozen.
 
@@ -26,6 +26,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 /// What the server does with one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +59,29 @@ pub(crate) struct Fault {
 type Script = Box<dyn FnMut(&str, &World) -> Deed + Send>;
 type Delayed = Box<dyn FnOnce(&World) + Send>;
 
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Db {
     objects: BTreeMap<(String, ObjectKey), Value>,
     revision: u64,
+    /// What has happened, and who watches.
+    history: Vec<Happened>,
+    watchers: Vec<mpsc::UnboundedSender<Happened>>,
+}
+
+/// A change of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Happened {
+    revision: u64,
+    kind: String,
+    what: What,
+    value: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Added,
+    Modified,
+    Deleted,
 }
 
 /// The server. Clones are the same.
@@ -128,10 +148,25 @@ fn merge(into: &mut Value, patch: &Value) {
 }
 
 impl Db {
+    fn tell(&mut self, kind: &str, what: What, value: &Value) {
+        let happened = Happened { revision: self.revision, kind: kind.to_owned(), what, value: value.clone() };
+        self.watchers.retain(|watcher| watcher.send(happened.clone()).is_ok());
+        self.history.push(happened);
+    }
+
+    /// Takes an object away.
+    fn remove(&mut self, kind: &str, key: &ObjectKey) {
+        let Some(mut value) = self.objects.remove(&(kind.to_owned(), key.clone())) else { return };
+        self.revision += 1;
+        value["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        self.tell(kind, What::Deleted, &value);
+    }
+
     /// Stores an object; one that is marked for deletion and has no finalizer vanishes.
     fn store(&mut self, kind: &str, key: &ObjectKey, mut value: Value) -> Value {
         let place = (kind.to_owned(), key.clone());
         let before = self.objects.get(&place);
+        let what = if before.is_some() { What::Modified } else { What::Added };
         if let Some(before) = before {
             value["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
             if *before == value {
@@ -143,8 +178,10 @@ impl Db {
         // The pods of tests stay until they are taken away.
         if is_terminating(&value) && !has_finalizer(&value) && kind != "Pod" {
             self.objects.remove(&place);
+            self.tell(kind, What::Deleted, &value);
         } else {
             self.objects.insert(place, value.clone());
+            self.tell(kind, what, &value);
         }
         value
     }
@@ -267,7 +304,9 @@ impl World {
 
     /// A state that no longer changes.
     pub(crate) fn frozen(&self) -> World {
-        World { db: Arc::new(Mutex::new(self.db.lock().unwrap().clone())), ..World::default() }
+        let db = self.db.lock().unwrap();
+        let frozen = Db { objects: db.objects.clone(), revision: db.revision, ..Db::default() };
+        World { db: Arc::new(Mutex::new(frozen)), ..World::default() }
     }
 
     pub(crate) fn find<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
@@ -296,7 +335,7 @@ impl World {
 
     /// Takes an object away as if it had never been.
     pub(crate) fn vanish(&self, kind: &str, key: &ObjectKey) {
-        self.db.lock().unwrap().objects.remove(&(kind.to_owned(), key.clone()));
+        self.db.lock().unwrap().remove(kind, key);
     }
 
     /// Carries out a request of somebody else.
@@ -306,7 +345,7 @@ impl World {
 }
 
 impl Client for World {
-    type Watch<K: Object> = NoWatch;
+    type Watch<K: Object> = Watch;
 
     async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
         let call = request.call;
@@ -351,18 +390,38 @@ impl Client for World {
         }
     }
 
-    async fn watch<K: Object>(&self, _: Option<Arc<str>>, _: WatchOptions) -> Result<NoWatch, ApiError> {
-        Err(TransportError::Refused.into())
+    async fn watch<K: Object>(&self, _: Option<Arc<str>>, options: WatchOptions) -> Result<Watch, ApiError> {
+        let (sender, events) = mpsc::unbounded_channel();
+        let since: u64 = options.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0);
+        let mut db = self.db.lock().unwrap();
+        for happened in db.history.iter().filter(|happened| happened.revision > since) {
+            let _ = sender.send(happened.clone());
+        }
+        db.watchers.push(sender);
+        Ok(Watch { kind: kind::<K>(), events })
     }
 }
 
-/// The server opens no watch.
+/// What happens from some revision on.
 #[derive(Debug)]
-pub(crate) struct NoWatch;
+pub(crate) struct Watch {
+    kind: String,
+    events: mpsc::UnboundedReceiver<Happened>,
+}
 
-impl<K: Object> WatchStream<K> for NoWatch {
+impl<K: Object> WatchStream<K> for Watch {
     async fn next(&mut self) -> Option<Result<WatchEvent<K>, ApiError>> {
-        None
+        loop {
+            let Happened { kind, what, value, .. } = self.events.recv().await?;
+            if kind == self.kind {
+                let object = Arc::new(read(&value));
+                return Some(Ok(match what {
+                    What::Added => WatchEvent::Added(object),
+                    What::Modified => WatchEvent::Modified(object),
+                    What::Deleted => WatchEvent::Deleted(object),
+                }));
+            }
+        }
     }
 }
 

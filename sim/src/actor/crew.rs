@@ -25,6 +25,7 @@ impl<T> Default for Hiring<T> {
 
 impl<T> Hiring<T> {
     /// Begins a piece of work. Whoever calls this is itself work of the crew, or the main loop.
+    #[inline]
     pub(super) fn begin(&self, work: impl Future<Output = T> + Send + 'static) {
         self.0.lock().push(Box::pin(work));
     }

@@ -1,6 +1,6 @@
 //! The claims of a run at work.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use ipam_core::api::Verb;
 use ipam_reports::Seconds;
@@ -81,10 +81,9 @@ impl Claims {
         let named = check.always.iter().chain(&check.sometimes).map(ClaimName::def).filter(|def| def.name != "no-process-panics");
         let unbounded = always_on.chain(named).map(|def| (def, None));
         let bounded = check.eventually.iter().map(|eventually| (eventually.claim.def(), Some(context.plan.heal_at + eventually.within.0)));
-        let names = context.plan.lost_for_good();
-        let pods = if names.is_empty() { BTreeSet::new() } else { context.plan.workload.work().pods_on(&context.plan.op, &names) };
-        let out_of_reach = OutOfReach { names, pods };
-        let mut claims = Self { lost: out_of_reach.names.iter().cloned().collect(), rt: Some(context.rt.clone()), ..Self::default() };
+        let lost = context.plan.lost_for_good();
+        let mut claims = Self { lost: lost.iter().cloned().collect(), rt: Some(context.rt.clone()), ..Self::default() };
+        let out_of_reach = OutOfReach::of(context.plan.workload.work(), &context.plan.op, lost);
         for (def, bound) in unbounded.chain(bounded) {
             match def.make {
                 Make::Events(make) => claims.watch_events(def, bound, make(context)),

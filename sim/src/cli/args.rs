@@ -321,7 +321,7 @@ pub struct CheckArgs {
 
 /// Arguments of `explain`.
 #[derive(Clone, Debug, PartialEq, Args)]
-#[command(after_help = EXPLAIN_EXAMPLES, group = clap::ArgGroup::new("which").required(true).args(["pod", "pod_file"]))]
+#[command(after_help = EXPLAIN_EXAMPLES, group = clap::ArgGroup::new("which").required(true).args(["pod", "pod_file", "reclaim"]))]
 pub struct ExplainArgs {
     /// The cluster as kubectl prints it: files or folders; - is standard input
     #[arg(long, value_name = "PATH", num_args = 1..)]
@@ -332,6 +332,12 @@ pub struct ExplainArgs {
     /// A file with the pod, which need not be in the cluster yet
     #[arg(long, value_name = "FILE")]
     pub pod_file: Option<PathBuf>,
+    /// Instead: what reclaim would do with each address of the cluster, and why
+    #[arg(long, conflicts_with_all = ["node", "cni_config", "master"])]
+    pub reclaim: bool,
+    /// The time of the scan, e.g. 2026-01-01T12:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["pod", "pod_file"])]
+    pub now: Option<jiff::Timestamp>,
     /// The NIC of the ADD
     #[arg(long, value_name = "NAME", default_value = ipam_core::spiderpool::select::FIRST_NIC)]
     pub nic: String,
@@ -366,6 +372,7 @@ Examples:
   ipam-sim explain --manifests scenarios/manifests --pod shop/reasons
   kubectl get ns,no,sp,sr,ss,deploy,rs,po -A -o yaml | ipam-sim explain --manifests - --pod a/b
   ipam-sim explain --manifests cluster.yaml --pod-file new.yaml --node n1 --format json
+  kubectl get po,no,sp,se,sts -A -o yaml | ipam-sim explain --reclaim --manifests -
 
 Exits 0 with an answer, also if the answer is that the pod gets no address; 2 on bad input.";
 

@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use super::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::Progress;
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport, exit};
+use ipam_reports::{
+    CheckReport, ExplainReclaimReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport, exit,
+};
 
 /// Does what the verbs ask for. It prints nothing and never ends the process.
 ///
@@ -37,6 +39,9 @@ pub trait Engine: Sync {
 
     /// Explains a decision. That a pod gets no address is an answer, not an error.
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError>;
+
+    /// Explains what reclaim would do with each address of a cluster.
+    fn explain_reclaim(&self, args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError>;
 }
 
 /// Why a verb has no result.

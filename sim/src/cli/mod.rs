@@ -260,12 +260,22 @@ fn check(args: &CheckArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Re
 }
 
 fn explain(args: &ExplainArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let report = engine.explain(args)?;
-    for warning in &report.warnings {
+    if args.reclaim {
+        let report = engine.explain_reclaim(args)?;
+        warn(console, &report.warnings);
+        print(console, args.format, &report, text::explain_reclaim)?;
+    } else {
+        let report = engine.explain(args)?;
+        warn(console, &report.warnings);
+        print(console, args.format, &report, text::explain)?;
+    }
+    Ok(exit::HELD)
+}
+
+fn warn(console: &mut Console<'_>, warnings: &[String]) {
+    for warning in warnings {
         let _ = writeln!(console.err, "{} {warning}", console.paint_err.warn("warning:"));
     }
-    print(console, args.format, &report, text::explain)?;
-    Ok(exit::HELD)
 }
 
 fn completions(args: &CompletionsArgs, console: &mut Console<'_>) -> Result<u8, CliError> {

@@ -500,11 +500,13 @@ async fn until(sleep: crate::rt::Sleep, future: impl Future<Output = ()>, deadli
 impl Client for SimClient {
     type Watch<K: Object> = SimWatch<K>;
 
-    async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
+    fn send<K: Object>(&self, request: Request<K>) -> impl Future<Output = Result<Reply<K>, ApiError>> + Send {
         let served = self.fabric.registry.served::<K>();
         let Request { call, timeout } = request;
         let request = ApiRequest { client: self.process, kind: served.kind, op: Op::of(call, served), call: self.fabric.next_call() };
-        self.exchange(request, timeout).await.map(|reply| reply.typed(served))
+        // In a box of its own: every future that sends something holds one of these, some hold several, and they are moved about.
+        let exchange = Box::pin(self.exchange(request, timeout));
+        async move { exchange.await.map(|reply| reply.typed(served)) }
     }
 
     async fn watch<K: Object>(&self, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<SimWatch<K>, ApiError> {
@@ -541,7 +543,8 @@ pub struct SimWatch<K> {
 
 impl<K> Drop for SimWatch<K> {
     fn drop(&mut self) {
-        self.client.fabric.lock().close_watch(self.id);
+        let fabric = &self.client.fabric;
+        fabric.lock().close_watch(&fabric.registry, self.id);
     }
 }
 

@@ -21,6 +21,8 @@ use crate::trace::{EventKind, ProcessChange};
 /// How long API servers bear with an etcd without leader: it cancels their watches after 3 election time-outs, and they
 /// try to watch again for 30 s (K §3.4).
 const LEADER_LOSS_MAX: Duration = Duration::from_secs(33);
+/// How often API servers compact etcd (K §9.2 B12).
+const COMPACTION_EVERY: Duration = Duration::from_secs(300);
 
 /// Why etcd does not answer (K §3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,13 @@ pub(crate) struct Etcd {
 impl Etcd {
     pub(crate) fn is_degraded(&self) -> bool {
         self.degraded
+    }
+}
+
+impl CacheLag {
+    /// Whether it delays what `client` is told of one of `kinds`.
+    pub(super) fn concerns(&self, client: ProcessId, kinds: &[KindId]) -> bool {
+        self.client == client && self.kind.is_none_or(|kind| kinds.contains(&kind))
     }
 }
 
@@ -247,6 +256,18 @@ impl Fabric {
         }
     }
 
+    /// From now on compacts the store every five minutes up to what it was at the time before, as API servers do (K §3.4, §9.2 B12).
+    /// Without it a long run would keep every version of every object.
+    pub(crate) fn compact_regularly(self: &Arc<Self>) {
+        let (up_to, fabric) = (self.store(|store| store.revision()), Arc::downgrade(self));
+        self.rt.at(self.rt.now() + COMPACTION_EVERY, move || {
+            if let Some(fabric) = fabric.upgrade() {
+                fabric.compact(up_to);
+                fabric.compact_regularly();
+            }
+        });
+    }
+
     /// Takes revisions that belong to no object (K §9.2 B19).
     pub fn burn_revisions(&self, revisions: u64) {
         self.lock().store.burn(revisions);
@@ -389,7 +410,12 @@ impl Fabric {
 
     fn process_event(&self, process: ProcessId, change: ProcessChange) {
         let at = self.rt.now();
-        self.lock().recorder.observe(at, EventKind::Process { process, change });
+        let is_server = {
+            let mut state = self.lock();
+            state.recorder.observe(at, EventKind::Process { process, change });
+            state.servers.iter().any(|server| server.process == process)
+        };
+        self.nodes.heartbeats.process_changed(process, change, is_server, at);
     }
 
     /// Starts a process and records it.

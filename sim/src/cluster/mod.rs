@@ -8,6 +8,7 @@
 //! [`Fabric`] is what everybody shares; its `State` is behind one lock that is never held across an await.
 
 pub mod admission;
+mod clear;
 mod client;
 mod control;
 mod exchange;
@@ -17,6 +18,7 @@ mod serve;
 pub mod server;
 pub mod store;
 mod watch;
+mod watchers;
 mod write;
 
 use std::sync::Arc;
@@ -161,6 +163,7 @@ pub(crate) struct State {
     pub cache_lags: Vec<control::CacheLag>,
     pub writes: FxHashMap<ProcessId, u32>,
     pub namespaces: Option<KindId>,
+    pub node_kind: Option<KindId>,
     /// The type of pods, and how many seconds new ones bear lost nodes if they do not say it themselves (K §6.2).
     pub default_toleration: Option<(KindId, i64)>,
     /// The present connection of each process.
@@ -195,6 +198,7 @@ impl Fabric {
             cache_lags: Vec::new(),
             writes: FxHashMap::default(),
             namespaces: registry.find("v1", "Namespace"),
+            node_kind: registry.find("v1", "Node"),
             default_toleration: None,
             connections: FxHashMap::default(),
             backing_off: FxHashMap::default(),
@@ -254,9 +258,16 @@ impl Fabric {
 
     /// Changes the links.
     pub fn network<T>(&self, change: impl FnOnce(&mut Network) -> T) -> T {
-        let mut state = self.lock();
-        let result = change(&mut state.net);
-        state.check_streams(&self.rt, self.rt.now());
+        let (result, changed) = {
+            let mut state = self.lock();
+            let before = state.net.generation();
+            let result = change(&mut state.net);
+            state.check_streams(&self.rt, self.rt.now());
+            (result, state.net.generation() != before)
+        };
+        if changed {
+            self.nodes.heartbeats.look_around(self);
+        }
         result
     }
 
@@ -296,10 +307,11 @@ impl Fabric {
         self.lock().store.table(self.registry.id::<K>()).get(key).is_some()
     }
 
-    /// Every object, by type and key.
+    /// Every object, by type and key. Leases and Nodes are as if every heartbeat had been sent.
     pub fn dump(&self) -> Vec<(KindId, Obj)> {
-        let state = self.lock();
-        let of = |kind| state.store.table(kind).range(std::ops::Bound::Unbounded).map(move |(_, object)| (kind, object.clone()));
+        let (state, now) = (self.lock(), self.rt.now());
+        let shown = |object: &Obj| self.nodes.heartbeats.as_if_sent(object, now).unwrap_or_else(|| object.clone());
+        let of = |kind| state.store.table(kind).range(std::ops::Bound::Unbounded).map(move |(_, object)| (kind, shown(object)));
         self.registry.iter().flat_map(|(kind, _)| of(kind)).collect()
     }
 

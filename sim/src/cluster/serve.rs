@@ -466,6 +466,9 @@ impl State {
         };
         self.recorder.observe_of(Part::of(call), now, event);
         let result = change.after.clone();
+        if self.node_kind == Some(kind) {
+            fabric.nodes.heartbeats.node_changed(change.key.name(), change.after.as_ref(), now);
+        }
         self.dispatch(&fabric.rt, &fabric.registry, kind, now);
         result
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::store::Revision;
+use super::watchers::Watchers;
 use crate::draw::{Concern, Draw};
 use crate::kinds::KindId;
 use crate::net::{Delay, Sampler, Side};
@@ -190,7 +191,7 @@ pub(crate) struct Cache {
     /// Additional lag of every change.
     pub extra_lag: Duration,
     pub lag: Draw,
-    pub watchers: Vec<usize>,
+    pub watchers: Watchers,
 }
 
 impl Cache {
@@ -206,7 +207,7 @@ impl Cache {
             lost: false,
             extra_lag: Duration::ZERO,
             lag: Draw::new(seed, Concern::CacheLag, u64::from(server) << 32 | u64::from(kind.0)),
-            watchers: Vec::new(),
+            watchers: Watchers::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! A stream's queue holds elements with the moment at which each arrives at the client. They are put there when the
 //! change is committed (or when a frozen cache goes on), so an idle watch costs nothing and a delivery costs one timer.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
@@ -15,7 +16,7 @@ use super::State;
 use super::server::{ApiServer, Samplers};
 use super::store::{Change, Revision, in_namespace};
 use crate::draw::unit;
-use crate::kinds::{KindId, Registry};
+use crate::kinds::{KindId, Registry, TypeDef};
 use crate::net::Network;
 use crate::object::{Obj, make_mut};
 use crate::rt::{ProcessId, Rt};
@@ -202,8 +203,7 @@ pub(crate) enum Next {
 }
 
 /// The event that a change means to a watcher, if any (K §2.4).
-fn convert(registry: &Registry, kind: KindId, selector: &Selector, change: &Change) -> Option<Element> {
-    let def = registry.get(kind);
+fn convert(def: &TypeDef, selector: &Selector, change: &Change) -> Option<Element> {
     let plain = selector.is_everything();
     let matches = |object: &Option<Obj>| object.as_ref().is_some_and(|object| plain || selector.matches(def, &**object));
     let (had, has) = (matches(&change.before), matches(&change.after));
@@ -214,6 +214,11 @@ fn convert(registry: &Registry, kind: KindId, selector: &Selector, change: &Chan
         (false, false) => return None,
     };
     Some(Element { what, revision: change.revision, object, status: None, initial_events_end: false })
+}
+
+/// The value of an object's trigger field, if its type has one.
+fn trigger_of<'a>(def: &TypeDef, object: &'a Option<Obj>) -> Option<Cow<'a, str>> {
+    Some((def.field)(&**object.as_ref()?, def.trigger?))
 }
 
 /// An object that ceased to match: its old content with the new revision (K047).
@@ -241,7 +246,7 @@ impl State {
             return;
         }
         let samplers = if degraded || etcd.is_degraded() { degraded_samplers } else { samplers };
-        let table = store.table(kind);
+        let (table, def) = (store.table(kind), registry.get(kind));
         while let Some(change) = table.change(cache.next) {
             cache.next += 1;
             let due = (now + samplers.cache_lag.sample(unit(cache.lag.u64())) + cache.extra_lag).max(cache.last_due);
@@ -251,12 +256,13 @@ impl State {
             if cache.incoming.len() > 64 {
                 cache.visible(now);
             }
-            for &id in &cache.watchers {
+            let (before, after) = (trigger_of(def, &change.before), trigger_of(def, &change.after));
+            for id in cache.watchers.concerned(before.as_deref(), after.as_deref()) {
                 let watcher = &mut watchers[id];
                 if change.revision <= watcher.start || !in_namespace(&change.key, watcher.namespace.as_ref()) {
                     continue;
                 }
-                if let Some(element) = convert(registry, kind, &watcher.selector, change) {
+                if let Some(element) = convert(def, &watcher.selector, change) {
                     watcher.push(rt, net, process, samplers, buffer, due, element, now);
                 }
             }
@@ -279,7 +285,7 @@ impl State {
         let visible = cache.visible(now);
         cache.incoming.clear();
         cache.next = store.table(kind).index_after(visible);
-        for &id in &cache.watchers {
+        for id in cache.watchers.all() {
             watchers[id].recall(visible, now);
         }
     }
@@ -290,7 +296,7 @@ impl State {
         let from = servers[server].process;
         for cache in &mut servers[server].caches {
             let visible = cache.visible(now);
-            for &id in &cache.watchers {
+            for id in cache.watchers.all() {
                 let watcher = &mut watchers[id];
                 if kind.is_some_and(|kind| watcher.kind != kind) || client.is_some_and(|client| watcher.client != client) {
                     continue;
@@ -390,7 +396,7 @@ impl State {
                     index += 1;
                     let due = cache.incoming.iter().find(|(revision, _)| *revision == change.revision).map_or(now, |&(_, due)| due);
                     if in_namespace(&change.key, watcher.namespace.as_ref())
-                        && let Some(element) = convert(registry, kind, &watcher.selector, change)
+                        && let Some(element) = convert(def, &watcher.selector, change)
                     {
                         watcher.push(rt, net, process, samplers, buffer, due, element, now);
                     }
@@ -399,7 +405,8 @@ impl State {
         }
         watcher.check(rt, net, &servers[server], samplers, now);
         let id = self.watchers.insert(watcher);
-        self.servers[server].caches[usize::from(kind.0)].watchers.push(id);
+        let trigger = def.trigger.and_then(|field| self.watchers[id].selector.required(field));
+        self.servers[server].caches[usize::from(kind.0)].watchers.add(id, trigger);
         id
     }
 
@@ -480,8 +487,9 @@ impl State {
     }
 
     /// The client is no longer interested.
-    pub(crate) fn close_watch(&mut self, id: usize) {
+    pub(crate) fn close_watch(&mut self, registry: &Registry, id: usize) {
         let watcher = self.watchers.remove(id);
-        self.servers[watcher.server].caches[usize::from(watcher.kind.0)].watchers.retain(|&other| other != id);
+        let trigger = registry.get(watcher.kind).trigger.and_then(|field| watcher.selector.required(field));
+        self.servers[watcher.server].caches[usize::from(watcher.kind.0)].watchers.remove(id, trigger);
     }
 }

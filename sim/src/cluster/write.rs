@@ -344,8 +344,6 @@ fn json_size(value: &serde_json::Value) -> usize {
     count.0
 }
 
-/// Applies a patch to the current object (K §2.9). The result is then treated like the body of an update: it names the
-/// current version unless the patch itself names another.
 /// Applies a merge patch of metadata alone, which most are, without converting the rest of the object. `None` = it is another
 /// patch, or its result is no metadata.
 fn patch_metadata(patch: &Patch, current: &Obj) -> Option<Obj> {
@@ -353,15 +351,43 @@ fn patch_metadata(patch: &Patch, current: &Obj) -> Option<Obj> {
         return None;
     }
     let body = patch.body.as_object().filter(|body| body.len() == 1)?;
-    let change = body.get("metadata").filter(|change| change.is_object())?;
-    let mut value = serde_json::to_value(current.meta()).ok()?;
-    json_patch::merge(&mut value, change);
-    let meta: ObjectMeta = serde_json::from_value(value).ok()?;
+    let change = body.get("metadata")?;
+    let fields = change.as_object()?;
     let mut patched = current.deep_copy();
-    *make_mut(&mut patched).meta_mut() = meta;
+    let (meta, mut part) = (make_mut(&mut patched).meta_mut(), ObjectMeta::default());
+    // Of most patches two fields are converted instead of all.
+    let usual = fields.keys().all(|name| usual_field(name).is_some());
+    let swap = |meta: &mut ObjectMeta, part: &mut ObjectMeta| {
+        if usual {
+            fields.keys().filter_map(|name| usual_field(name)).for_each(|swap| swap(meta, part));
+        } else {
+            std::mem::swap(meta, part);
+        }
+    };
+    swap(meta, &mut part);
+    let mut value = serde_json::to_value(&part).ok()?;
+    json_patch::merge(&mut value, change);
+    part = serde_json::from_value(value).ok()?;
+    swap(meta, &mut part);
     Some(patched)
 }
 
+/// What swaps a field of metadata that patches often name.
+fn usual_field(name: &str) -> Option<fn(&mut ObjectMeta, &mut ObjectMeta)> {
+    use std::mem::swap;
+    Some(match name {
+        "finalizers" => |a, b| swap(&mut a.finalizers, &mut b.finalizers),
+        "labels" => |a, b| swap(&mut a.labels, &mut b.labels),
+        "annotations" => |a, b| swap(&mut a.annotations, &mut b.annotations),
+        "ownerReferences" => |a, b| swap(&mut a.owner_references, &mut b.owner_references),
+        "resourceVersion" => |a, b| swap(&mut a.resource_version, &mut b.resource_version),
+        "uid" => |a, b| swap(&mut a.uid, &mut b.uid),
+        _ => return None,
+    })
+}
+
+/// Applies a patch to the current object (K §2.9). The result is then treated like the body of an update: it names the
+/// current version unless the patch itself names another.
 pub(super) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current: &Obj) -> Answer<Obj> {
     /// More operations than this are 413.
     const OPERATIONS_MAX: usize = 10_000;
@@ -462,15 +488,19 @@ pub(super) fn no_subresource() -> Box<Status> {
 /// keep labels, annotations and finalizers of the body, custom resources do not (K078). The UID of a built-in type is
 /// looked at, which makes it a precondition of status patches (K088).
 fn status_body(def: &TypeDef, body: &Obj, current: &Obj) -> Obj {
-    let mut result = current.deep_copy();
-    let object = make_mut(&mut result);
-    (def.copy_status)(object, &**body);
+    /// Most bodies say what is there already.
+    fn take<T: Clone + PartialEq>(own: &mut T, sent: &T) {
+        if own != sent {
+            own.clone_from(sent);
+        }
+    }
+    let mut result = (def.with_status_of)(&**current, &**body);
     if !def.custom {
-        let (meta, sent) = (object.meta_mut(), body.meta());
-        meta.labels.clone_from(&sent.labels);
-        meta.annotations.clone_from(&sent.annotations);
-        meta.finalizers.clone_from(&sent.finalizers);
-        meta.uid.clone_from(&sent.uid);
+        let (meta, sent) = (make_mut(&mut result).meta_mut(), body.meta());
+        take(&mut meta.labels, &sent.labels);
+        take(&mut meta.annotations, &sent.annotations);
+        take(&mut meta.finalizers, &sent.finalizers);
+        take(&mut meta.uid, &sent.uid);
     }
     result
 }

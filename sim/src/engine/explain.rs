@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use ipam_core::spiderpool::reclaim::ReclaimPolicy;
 use ipam_core::spiderpool::{Policy, names};
-use ipam_reports::ExplainReport;
+use ipam_reports::{ExplainReclaimReport, ExplainReport};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use super::bad_input;
 use crate::cli::CliError;
 use crate::cli::args::{ExplainArgs, PodKey};
-use crate::explain::{self, Question};
+use crate::explain::{self, Question, ReclaimQuestion};
 use crate::input::cluster::{self, ClusterInput};
 use crate::input::manifest::Manifest;
 use crate::input::{Problems, cni, settings};
@@ -42,7 +43,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
         nic: args.nic.clone(),
         cni: network.flatten().unwrap_or_default().ipam,
         master: args.master.clone(),
-        settings: settings.flatten().unwrap_or_default(),
+        settings: settings.flatten().unwrap_or_default().select,
         profile: args.profile,
         policy,
         objects: cluster.objects,
@@ -51,6 +52,33 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
     let mut report = explain::explain(&question);
     report.warnings.splice(0..0, cluster.warnings.iter().map(ToString::to_string));
     Ok(report)
+}
+
+/// Explains what reclaim would do, as the flags ask for it.
+pub(super) fn explain_reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError> {
+    let policy = policy(args)?;
+    let mut problems = Problems::new();
+    let cluster = problems.collect(cluster::read(&args.manifests));
+    let settings = args.settings.as_deref().map(|path| problems.collect(settings::read(path)));
+    problems.or(()).map_err(bad_input)?;
+    let cluster = cluster.unwrap_or_default();
+    let of_input: Vec<String> = cluster.warnings.iter().map(ToString::to_string).collect();
+    let question = ReclaimQuestion {
+        cluster,
+        now: args.now.unwrap_or_else(clock),
+        settings: settings.flatten().unwrap_or_default().reclaim,
+        profile: args.profile,
+        policy,
+    };
+    let mut report = explain::explain_reclaim(question);
+    report.warnings.splice(0..0, of_input);
+    Ok(report)
+}
+
+/// The clock of whoever asks. Nothing is simulated here.
+#[expect(clippy::disallowed_methods, reason = "an operator asks about now")]
+fn clock() -> jiff::Timestamp {
+    jiff::Timestamp::now()
 }
 
 fn find(cluster: &ClusterInput, PodKey { namespace, name }: &PodKey) -> Result<(Pod, Manifest), CliError> {
@@ -70,7 +98,8 @@ fn policy(args: &ExplainArgs) -> Result<Policy, CliError> {
     let mut policy = explain::policy_of(args.profile);
     for (names, on) in [(&args.deviation, true), (&args.without, false)] {
         for name in names {
-            let known = || Policy::DEVIATIONS.iter().map(|deviation| deviation.name).collect::<Vec<_>>().join(", ");
+            let of_reclaim = || ReclaimPolicy::DEVIATIONS.iter().map(|deviation| deviation.name);
+            let known = || Policy::DEVIATIONS.iter().map(|deviation| deviation.name).chain(of_reclaim()).collect::<Vec<_>>().join(", ");
             let switch = policy.switch(name);
             *switch.ok_or_else(|| CliError::usage(format!("Spiderpool has no deviation `{name}`; there are {}", known())))? = on;
         }

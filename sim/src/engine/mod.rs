@@ -18,7 +18,9 @@ use crate::cli::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, R
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
+use ipam_reports::{
+    CheckReport, ExplainReclaimReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
+};
 
 /// Which build this is: digests are comparable within one build.
 pub const BUILD: &str = env!("IPAM_SIM_BUILD");
@@ -70,6 +72,10 @@ impl Engine for Simulator {
 
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError> {
         explain::explain(args)
+    }
+
+    fn explain_reclaim(&self, args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError> {
+        explain::explain_reclaim(args)
     }
 }
 

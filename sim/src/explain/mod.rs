@@ -14,6 +14,7 @@
 mod add;
 mod detail;
 mod ladder;
+mod reclaim;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,6 +30,8 @@ use ipam_reports::schema::ExplainSchema;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::deviation::Profile;
+
+pub use reclaim::{ReclaimQuestion, explain_reclaim};
 
 /// Everything that the answer depends on.
 #[derive(Clone, Debug)]

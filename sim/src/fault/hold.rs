@@ -62,6 +62,10 @@ pub(super) enum Grip {
     Cni(ProcessId, u32),
     /// An address that a host outside the cluster uses.
     ExternalHost(IpAddr),
+    /// A kubelet that does not register its Node.
+    Deregistered(ProcessId),
+    /// A process that says of machines that they are off.
+    Fence(ProcessId),
 }
 
 impl Grip {
@@ -103,6 +107,15 @@ impl Grip {
         match self {
             Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Cni(..) => {}
             Grip::ExternalHost(address) => fabric.nodes.data_plane.add_external(address),
+            Grip::Deregistered(kubelet) => {
+                if let Some(runtime) = fabric.nodes.runtime_of(kubelet) {
+                    runtime.hold_registration();
+                }
+            }
+            Grip::Fence(process) => {
+                fabric.nodes.set_fence(process, true);
+                fabric.start(process);
+            }
             Grip::Writer(process) => {
                 fabric.start(process);
             }
@@ -162,6 +175,16 @@ impl Grip {
                 }
             }
             Grip::ExternalHost(address) => fabric.nodes.data_plane.remove_external(address),
+            Grip::Deregistered(kubelet) => {
+                if let Some(runtime) = fabric.nodes.runtime_of(kubelet) {
+                    runtime.release_registration();
+                }
+            }
+            Grip::Fence(process) => {
+                fabric.nodes.set_fence(process, false);
+                fabric.crash(process);
+                fabric.start(process);
+            }
         }
     }
 }
@@ -220,6 +243,23 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
             let hosts = fault.host.hosts(rt);
             hosts.iter().for_each(|&host| fabric.nodes.host_lost(fabric, host));
             down(hosts.into_iter().flat_map(|host| rt.processes_of(host)).collect(), INITIALIZING)
+        }
+        FaultKind::LeaderFlaps(fault) => vec![Grip::Writer(super::flaps::hire(fabric, index, fault))],
+        FaultKind::NodeDeleted(fault) => {
+            let (kubelets, nodes): (Vec<ProcessId>, Vec<Arc<str>>) = nodes(fabric, &fault.node).into_iter().unzip();
+            let mut grips: Vec<Grip> = kubelets.into_iter().map(Grip::Deregistered).collect();
+            if !nodes.is_empty() {
+                grips.push(Grip::Writer(super::people::hire_deleter(fabric, index, nodes)));
+            }
+            grips
+        }
+        FaultKind::NodeOutOfService(fault) => {
+            let nodes: Vec<Arc<str>> = nodes(fabric, &fault.node).into_iter().map(|(_, node)| node).collect();
+            let hosts = fault.node.hosts(rt);
+            hosts.iter().for_each(|&host| fabric.nodes.host_lost(fabric, host));
+            // It is taken back before the machine is up again.
+            let fence = (!nodes.is_empty()).then(|| Grip::Fence(super::people::hire_fence(fabric, index, nodes, fault.after.0)));
+            fence.into_iter().chain(down(hosts.into_iter().flat_map(|host| rt.processes_of(host)).collect(), INITIALIZING)).collect()
         }
         FaultKind::SandboxLost(fault) => {
             for kubelet in fault.process.processes(rt) {
@@ -318,7 +358,14 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
         FaultKind::ConflictingWriter(fault) => vec![Grip::Writer(super::writer::hire(fabric, index, fault))],
     };
     grips.iter().for_each(|grip| grip.tighten(fabric));
+    fabric.nodes.heartbeats.look_around(fabric);
     grips
+}
+
+/// The kubelets that are meant, and what their Nodes are called.
+fn nodes(fabric: &Fabric, target: &Target) -> Vec<(ProcessId, Arc<str>)> {
+    let runtimes = target.processes(&fabric.rt).into_iter().filter_map(|process| fabric.nodes.runtime_of(process));
+    runtimes.map(|runtime| (runtime.kubelet(), runtime.node().clone())).collect()
 }
 
 fn add_rules(fabric: &Fabric, from: &Target, to: &Target, effect: Effect, both_ways: bool) -> Vec<Grip> {

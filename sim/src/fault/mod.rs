@@ -8,7 +8,9 @@
 //! To add a fault: a row in `vocabulary`, an arm in `hold`, and a test in `tests/faults/` that shows its effect.
 
 pub mod apply;
+mod flaps;
 mod hold;
+mod people;
 mod target;
 mod vocabulary;
 mod writer;
@@ -58,6 +60,9 @@ impl FaultKind {
         if let FaultKind::ExternalHost(host) = self {
             problems.append(problems_of_addresses(source, [&host.address]));
         }
+        if let FaultKind::LeaderFlaps(flaps) = self {
+            problems.append(problems_of_leases(source, [&flaps.lease]));
+        }
         problems
     }
 }
@@ -77,8 +82,22 @@ impl FaultDraft {
         if let FaultDraft::ExternalHost(host) = self {
             problems.append(problems_of_addresses(source, host.address.written()));
         }
+        if let FaultDraft::LeaderFlaps(flaps) = self {
+            problems.append(problems_of_leases(source, flaps.lease.written()));
+        }
         problems
     }
+}
+
+/// Leases that are none.
+fn problems_of_leases<'a>(source: Source<'_>, leases: impl IntoIterator<Item = &'a String>) -> Problems {
+    let mut problems = Problems::new();
+    for lease in leases {
+        if let Err(message) = flaps::lease_key(lease) {
+            problems.push(source.problem_of_text(lease, format!("the fault `leader-flaps`: {message}"), "a lease that somebody holds"));
+        }
+    }
+    problems
 }
 
 /// Addresses that are none.
@@ -155,6 +174,7 @@ pub(crate) fn victims<'a>(fault: &FaultKind, names: &'a [String]) -> impl Iterat
         FaultKind::CrashAtWrite(fault) => Some(&fault.process),
         FaultKind::Pause(fault) => Some(&fault.process),
         FaultKind::HostDown(fault) => Some(&fault.host),
+        FaultKind::NodeOutOfService(fault) => Some(&fault.node),
         FaultKind::ApiServerCrash(fault) => Some(&fault.server),
         FaultKind::Partition(fault) => Some(&fault.from),
         _ => None,

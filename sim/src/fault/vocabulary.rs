@@ -258,6 +258,16 @@ faults! {
         host: Target = target("one:*"),
     } stands for "a power loss or a reboot (K §9.2 D1)";
 
+    /// Whoever holds a lease is cut off from everybody again and again.
+    "leader-flaps" lasting => LeaderFlaps / LeaderFlapsDraft {
+        /// The lease, as `leases/NAMESPACE/NAME`.
+        lease: String = Choice::Is("leases/kube-system/spiderpool-controller-leader".to_owned()),
+        /// How long each time.
+        cut: Span = between(Span::secs(1), Span::secs(20)),
+        /// From the end of one time to the next.
+        every: Span = between(Span::secs(1), Span::secs(30)),
+    } stands for "a leader on a bad link, whose successors fare no better (K §4.6, K143)";
+
     // ------------------------------------------------------------------------------------------------------ nodes
     /// The sandbox of a running pod dies; the pod gets another one.
     "sandbox-lost" instant => SandboxLost / SandboxLostDraft {
@@ -322,6 +332,20 @@ faults! {
         /// Which address.
         address: String = Choice::Is("10.0.0.1".to_owned()),
     } stands for "a machine with a hand-made address, or a second cluster on the same subnet (K §9.2 E14, A §5.1 P6)";
+
+    /// Somebody deletes a Node; its kubelet does not register again before the fault ends.
+    "node-deleted" lasting => NodeDeleted / NodeDeletedDraft {
+        /// Which, by its host.
+        node: Target = target("one:node-*"),
+    } stands for "an autoscaler or a person that removes a Node while its machine runs (K §6.3, K §6.5)";
+
+    /// A machine goes down, and somebody says so by the out-of-service taint; both end together.
+    "node-out-of-service" lasting => NodeOutOfService / NodeOutOfServiceDraft {
+        /// Which, by its host.
+        node: Target = target("one:node-*"),
+        /// How long after that the taint comes.
+        after: Span = between(Span::secs(10), Span::secs(120)),
+    } stands for "a machine that died and was fenced by an operator (K §6.3, KEP-2268)";
 
     // ------------------------------------------------------------------------------------------------ API servers
     /// An API server crashes: answers are lost, watches break, its caches start again without history.

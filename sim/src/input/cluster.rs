@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ipam_core::kubevirt::{self, VirtualMachine, VirtualMachineInstance};
 use ipam_core::spiderpool::SpiderEndpoint;
 use ipam_core::spiderpool::names::{GROUP, VERSION};
 use ipam_core::spiderpool::select::{Kept, Objects};
@@ -22,6 +23,10 @@ pub struct ClusterInput {
     pub pods: Vec<(Pod, Manifest)>,
     /// The SpiderEndpoints.
     pub endpoints: Kept<SpiderEndpoint>,
+    /// KubeVirt's instances of VMs.
+    pub instances: Kept<VirtualMachineInstance>,
+    /// KubeVirt's VMs.
+    pub machines: Kept<VirtualMachine>,
     /// The namespaces as they were written.
     pub namespaces: Vec<Manifest>,
     /// What is odd and no error.
@@ -73,6 +78,8 @@ impl ClusterInput {
             ("apps/v1", "DaemonSet") => keep(&mut objects.daemon_sets, &manifest, true)?,
             ("batch/v1", "Job") => keep(&mut objects.jobs, &manifest, true)?,
             ("batch/v1", "CronJob") => keep(&mut objects.cron_jobs, &manifest, true)?,
+            (kubevirt::API_VERSION, "VirtualMachineInstance") => keep(&mut self.instances, &manifest, true)?,
+            (kubevirt::API_VERSION, "VirtualMachine") => keep(&mut self.machines, &manifest, true)?,
             (version, kind) if version.split_once('/') == Some((GROUP, VERSION)) => match kind {
                 "SpiderIPPool" => keep(&mut objects.pools, &manifest, false)?,
                 "SpiderReservedIP" => keep(&mut objects.reserved_ips, &manifest, false)?,

@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use ipam_core::spiderpool::Policy;
+use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::{ELSEWHERE, SettingType, Settings, type_elsewhere};
 
 use super::expected::{Language, advice, meant};
@@ -16,18 +18,33 @@ const CONF: &str = "conf.yml";
 /// Upstream's key, beside it, for what the agents get as `MULTUS_CLUSTER_NETWORK`.
 const CLUSTER_NETWORK: &str = "clusterNetwork";
 
+/// What a file of settings says to whom.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterSettings {
+    /// To the selection of pools.
+    pub select: Settings,
+    /// To reclaim.
+    pub reclaim: ReclaimSettings,
+}
+
+impl Default for ClusterSettings {
+    fn default() -> Self {
+        Self { select: Settings::default(), reclaim: ReclaimSettings::new(&Policy::hardened()) }
+    }
+}
+
 /// Reads a file: a manifest if its name ends in `.yaml`, `.yml` or `.json`, else TOML.
 ///
 /// # Errors
 /// Everything that is wrong in it: a name that is none, a value that its setting cannot have.
-pub fn read(path: &Path) -> Result<Settings, Problems> {
+pub fn read(path: &Path) -> Result<ClusterSettings, Problems> {
     let (file, bytes) = (source::name(path), source::read(path)?);
     let is_manifest = path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known));
     parse(&file, source::text(&file, &bytes)?, is_manifest)
 }
 
-fn parse(file: &str, text: &str, is_manifest: bool) -> Result<Settings, Problems> {
-    let mut reader = Reader { file, text, settings: Settings::default(), set_namespace: false, problems: Problems::new() };
+fn parse(file: &str, text: &str, is_manifest: bool) -> Result<ClusterSettings, Problems> {
+    let mut reader = Reader { file, text, settings: ClusterSettings::default(), set_namespace: false, problems: Problems::new() };
     if is_manifest {
         let (documents, problems) = yaml::documents(file, text);
         reader.problems.append(problems);
@@ -49,7 +66,7 @@ fn parse(file: &str, text: &str, is_manifest: bool) -> Result<Settings, Problems
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
-    settings: Settings,
+    settings: ClusterSettings,
     /// Whether `agentNamespace` was there.
     set_namespace: bool,
     problems: Problems,
@@ -72,7 +89,7 @@ impl Reader<'_> {
         // Agents run where their ConfigMap is.
         let namespace = document.get("metadata").and_then(|metadata| metadata.get("namespace")).and_then(Node::as_str);
         if let Some(namespace) = namespace.filter(|_| !self.set_namespace) {
-            namespace.clone_into(&mut self.settings.agent_namespace);
+            namespace.clone_into(&mut self.settings.select.agent_namespace);
         }
     }
 
@@ -86,7 +103,7 @@ impl Reader<'_> {
             match (entry.key.as_str(), &entry.node.value) {
                 (CONF, Value::String(text)) if language == Language::Yaml => self.conf(entry, text),
                 (CLUSTER_NETWORK, Value::String(text)) if language == Language::Yaml => {
-                    self.settings.multus_cluster_network = Some(text.clone()).filter(|text| !text.is_empty());
+                    self.settings.select.multus_cluster_network = Some(text.clone()).filter(|text| !text.is_empty());
                 }
                 _ => self.entry(entry, language, place),
             }
@@ -119,8 +136,9 @@ impl Reader<'_> {
     }
 
     fn entry(&mut self, Entry { key, at, node }: &Entry, language: Language, place: &dyn Fn(Position) -> Position) {
-        if !Settings::NAMES.contains(&key.as_str()) && type_elsewhere(key).is_none() {
-            let known: Vec<&'static str> = Settings::NAMES.into_iter().chain(ELSEWHERE.iter().map(|(name, _)| *name)).collect();
+        if !is_known(key) {
+            let elsewhere = ELSEWHERE.iter().map(|(name, _)| *name).chain(ReclaimSettings::NAMES);
+            let known: Vec<&'static str> = Settings::NAMES.into_iter().chain(elsewhere).collect();
             // All of them would be a page; those that matter here are a line.
             let right =
                 meant(key, &known).map_or_else(|| advice(key, &Settings::NAMES, "setting"), |name| format!("did you mean `{name}`?"));
@@ -138,7 +156,7 @@ impl Reader<'_> {
                 return self.problems.push(Problem::at(self.file, place(node.at), wrong, "expected one value"));
             }
         };
-        match self.settings.set(key, &text) {
+        match self.settings.select.set(key, &text).and_then(|_| self.settings.reclaim.set(key, &text)) {
             Ok(_) => self.set_namespace |= key == "agentNamespace",
             Err(error) => {
                 let wrong = format!("{} cannot be {}", error.name, language.found(node));
@@ -146,6 +164,11 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Whether there is a setting of this name.
+fn is_known(name: &str) -> bool {
+    Settings::NAMES.contains(&name) || ReclaimSettings::NAMES.contains(&name) || type_elsewhere(name).is_some()
 }
 
 #[cfg(test)]
@@ -167,14 +190,22 @@ mod tests {
         };
         let flat = "enableIPv6 = false\nagentNamespace = \"spider\"\nMULTUS_CLUSTER_NETWORK = \"kube-system/macvlan\"\n\
                     SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS = 7\nSPIDERPOOL_GC_IP_ENABLED = true\n[podResourceInject]\nenabled = true\n";
-        assert_eq!(parse("s.toml", flat, false).unwrap(), expected);
+        assert_eq!(parse("s.toml", flat, false).unwrap().select, expected);
         let keys = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: spiderpool-conf, namespace: spider}\ndata:\n  enableIPv6: 'false'\n  \
                     MULTUS_CLUSTER_NETWORK: kube-system/macvlan\n  SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS: '7'\n";
-        assert_eq!(parse("s.yaml", keys, true).unwrap(), expected);
+        assert_eq!(parse("s.yaml", keys, true).unwrap().select, expected);
         let chart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: spiderpool-conf, namespace: spider}\ndata:\n  \
                      clusterNetwork: kube-system/macvlan\n  conf.yml: |\n    ipamUnixSocketPath: /var/run/spidernet/spiderpool.sock\n    \
                      enableIPv6: false\n    SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS: 7\n    podResourceInject:\n      enabled: false\n";
-        assert_eq!(parse("s.yaml", chart, true).unwrap(), expected);
+        assert_eq!(parse("s.yaml", chart, true).unwrap().select, expected);
+    }
+
+    #[test]
+    fn settings_of_reclaim_are_read_from_the_same_file() {
+        let reclaim =
+            parse("s.toml", "SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION = 30\nSPIDERPOOL_GC_CHANNEL_BUFFER = 1\n", false).unwrap().reclaim;
+        assert_eq!((reclaim.interval.as_secs(), reclaim.channel), (30, 1));
+        insta::assert_snapshot!(toml("SPIDERPOOL_GC_MAX_PODENTRY_DB_CAP = \"many\"\n"), @r#"s.toml:1:37: SPIDERPOOL_GC_MAX_PODENTRY_DB_CAP cannot be the string "many"; expected a number"#);
     }
 
     #[test]

@@ -58,8 +58,14 @@ impl Stored for Pod {
         "status.nominatedNodeName",
     ];
 
+    const TRIGGER: Option<&'static str> = Some("spec.nodeName");
+
     fn copy_status(&mut self, other: &Self) {
         self.status.clone_from(&other.status);
+    }
+
+    fn with_status_of(&self, other: &Self) -> Self {
+        Self { metadata: self.metadata.clone(), spec: self.spec.clone(), status: other.status.clone() }
     }
 
     /// Sets the node once, and the condition with it.

@@ -57,9 +57,20 @@ pub trait Stored: Object {
     /// Field selectors besides metadata.name and metadata.namespace (K §2.2).
     const FIELDS: &'static [&'static str] = &[];
 
+    /// The field by whose value an API server finds the watches that a change is for, without looking at the others (`IndexedTrigger` of
+    /// Kubernetes' cacher). One of [`Stored::FIELDS`].
+    const TRIGGER: Option<&'static str> = None;
+
     /// Takes the status of `other`; only called with [`Stored::HAS_STATUS`].
     fn copy_status(&mut self, other: &Self) {
         let _ = other;
+    }
+
+    /// A copy of this object with the status of `other`. Types whose status is large say how without copying the one that they lose.
+    fn with_status_of(&self, other: &Self) -> Self {
+        let mut object = self.clone();
+        object.copy_status(other);
+        object
     }
 
     /// Takes what a write to `/binding` says (K126), or says why not; `None` = the type has no such subresource.
@@ -164,7 +175,9 @@ pub struct TypeDef {
     pub keeps_status_on_create: bool,
     /// See [`Stored::FIELDS`].
     pub fields: &'static [&'static str],
+    pub(crate) trigger: Option<&'static str>,
     pub(crate) copy_status: fn(&mut dyn AnyObject, &dyn AnyObject),
+    pub(crate) with_status_of: fn(&dyn AnyObject, &dyn AnyObject) -> Obj,
     pub(crate) bind: fn(&mut dyn AnyObject, &dyn AnyObject, Timestamp) -> Binding,
     pub(crate) reset_status: fn(&mut dyn AnyObject),
     pub(crate) spec_differs: fn(&dyn AnyObject, &dyn AnyObject) -> bool,
@@ -213,7 +226,9 @@ impl TypeDef {
             has_generation: K::HAS_GENERATION,
             keeps_status_on_create: K::KEEPS_STATUS_ON_CREATE,
             fields: K::FIELDS,
+            trigger: K::TRIGGER,
             copy_status: |object, other| typed_mut::<K>(object).copy_status(typed_ref(other)),
+            with_status_of: |object, other| std::sync::Arc::new(typed_ref::<K>(object).with_status_of(typed_ref(other))),
             bind: |object, body, now| typed_mut::<K>(object).bind(typed_ref(body), now),
             reset_status: |object| typed_mut::<K>(object).reset_status(),
             spec_differs: |object, other| typed_ref::<K>(object).spec_differs(typed_ref(other)),

@@ -245,6 +245,17 @@ impl Network {
         link
     }
 
+    /// Changes with each change of the rules.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether no rule is about the messages between `one` and `other`, in either direction.
+    pub(crate) fn is_untouched(&self, one: ProcessId, other: ProcessId) -> bool {
+        let about = |rule: &Rule, from, to| rule.from.contains(from) && rule.to.contains(to);
+        !self.rules.iter().any(|(_, rule, _)| about(rule, one, other) || about(rule, other, one))
+    }
+
     /// Whether nothing gets from `from` to `to` at present.
     pub fn is_cut(&mut self, from: ProcessId, to: ProcessId) -> bool {
         let link = self.link(from, to);

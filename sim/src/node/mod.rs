@@ -9,10 +9,13 @@
 
 mod cni;
 mod data_plane;
+pub mod heartbeat;
+pub mod rhythm;
 mod runtime;
 pub mod taints;
 mod trouble;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -22,6 +25,7 @@ use crate::rt::{HostId, ProcessId};
 
 pub use cni::{Attachment, Cni, CniError};
 pub use data_plane::DataPlane;
+pub use heartbeat::Heartbeats;
 pub use runtime::{ContainerRuntime, Sandbox, SandboxState};
 pub(crate) use runtime::{GC_EVERY, Owed, SandboxNumber};
 pub use trouble::Trouble;
@@ -31,7 +35,11 @@ pub use trouble::Trouble;
 pub struct Nodes {
     /// Who answers on which address.
     pub data_plane: DataPlane,
+    /// What kubelets tell of themselves.
+    pub heartbeats: Heartbeats,
     runtimes: Mutex<Vec<Arc<ContainerRuntime>>>,
+    /// The processes that say at present of machines that they are off.
+    fences: Mutex<BTreeSet<ProcessId>>,
 }
 
 impl Nodes {
@@ -48,6 +56,21 @@ impl Nodes {
     /// The runtime whose kubelet is `process`.
     pub fn runtime_of(&self, process: ProcessId) -> Option<Arc<ContainerRuntime>> {
         self.runtimes.lock().iter().find(|runtime| runtime.kubelet == process).cloned()
+    }
+
+    /// `process` says of machines that they are off, or takes it back.
+    pub(crate) fn set_fence(&self, process: ProcessId, is: bool) {
+        let mut fences = self.fences.lock();
+        if is {
+            fences.insert(process)
+        } else {
+            fences.remove(&process)
+        };
+    }
+
+    /// Whether `process` says so.
+    pub(crate) fn is_fence(&self, process: ProcessId) -> bool {
+        self.fences.lock().contains(&process)
     }
 
     /// `host` loses its power: the network namespaces on it are gone, what is on its disk stays (K §5.5).

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use ipam_core::ObjectKey;
@@ -99,27 +100,51 @@ struct Disk {
     owed: BTreeMap<(SimTime, u64), Owed>,
 }
 
+/// Whether the Node may be registered.
+#[derive(Debug, Default)]
+struct Registration {
+    /// How many faults keep it away.
+    held: AtomicU32,
+    /// It was kept away, and is to come back.
+    wanted: AtomicBool,
+}
+
 /// The container runtime of one node.
 #[derive(Debug)]
 pub struct ContainerRuntime {
     pub(super) host: HostId,
     pub(super) kubelet: ProcessId,
+    node: Arc<str>,
     disk: Mutex<Disk>,
     troubles: Mutex<Vec<Troubled>>,
+    registration: Registration,
     /// Where the living kubelet hears of pods whose sandbox died.
     events: Mutex<Option<mpsc::UnboundedSender<Arc<str>>>>,
 }
 
 impl ContainerRuntime {
-    /// A runtime without sandboxes, on the host of `kubelet`.
-    pub(crate) fn new(fabric: &Fabric, kubelet: ProcessId) -> Self {
-        let host = fabric.rt.host_of(kubelet);
-        Self { host, kubelet, disk: Mutex::default(), troubles: Mutex::default(), events: Mutex::default() }
+    /// A runtime without sandboxes, on the host of `kubelet`, whose Node is called `node`.
+    pub(crate) fn new(fabric: &Fabric, kubelet: ProcessId, node: &Arc<str>) -> Self {
+        let (host, node) = (fabric.rt.host_of(kubelet), node.clone());
+        Self {
+            host,
+            kubelet,
+            node,
+            disk: Mutex::default(),
+            troubles: Mutex::default(),
+            registration: Registration::default(),
+            events: Mutex::default(),
+        }
     }
 
     /// The kubelet that uses it.
     pub fn kubelet(&self) -> ProcessId {
         self.kubelet
+    }
+
+    /// The name of its Node.
+    pub fn node(&self) -> &Arc<str> {
+        &self.node
     }
 
     /// Its sandboxes, in the order in which they were made.
@@ -134,6 +159,34 @@ impl ContainerRuntime {
 
     fn say(&self, fabric: &Fabric, told: PodNote) {
         note(fabric, self.kubelet, &Note::Pod(told));
+    }
+
+    // ------------------------------------------------------------------------------------------------ its Node
+
+    /// Somebody has deleted the Node, and its kubelet does not register it again until as many have let go of it.
+    pub(crate) fn hold_registration(&self) {
+        self.registration.held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One of them lets go: as if the kubelet was started anew to register.
+    pub(crate) fn release_registration(&self) {
+        self.registration.held.fetch_sub(1, Ordering::Relaxed);
+        self.registration.wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a kubelet that starts registers its Node.
+    pub(crate) fn registers(&self) -> bool {
+        self.registration.held.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether a kubelet that runs is to register its Node, should it be missing.
+    pub(crate) fn wants_registration(&self) -> bool {
+        self.registers() && self.registration.wanted.load(Ordering::Relaxed)
+    }
+
+    /// The Node is there.
+    pub(crate) fn has_registered(&self) {
+        self.registration.wanted.store(false, Ordering::Relaxed);
     }
 
     // ---------------------------------------------------------------------------------------------- for its kubelet

@@ -36,6 +36,11 @@ impl Clock {
         self.offset.saturating_add(self.run(now) as i64 - now.since(self.since).as_micros() as i64)
     }
 
+    /// Whether the clock runs at the rate of model time.
+    pub fn runs_true(&self) -> bool {
+        self.drift_ppb == 0
+    }
+
     /// Whether the clock has ever run at another rate than model time.
     pub(super) fn has_changed(&self) -> bool {
         self.since != SimTime::ZERO || self.drift_ppb != 0

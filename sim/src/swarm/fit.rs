@@ -55,6 +55,9 @@ pub(super) fn fitted(kind: &str, stake: &Stake, draw: &mut Draw) -> Option<Fault
         FaultDraft::CniDelRepeated(draft) => draft.process = kubelet?,
         FaultDraft::CniAddSlow(draft) => draft.process = kubelet?,
         FaultDraft::CniPluginKilled(draft) => draft.process = kubelet?,
+        FaultDraft::NodeDeleted(draft) => draft.node = one(&stake.nodes)?,
+        FaultDraft::NodeOutOfService(draft) => draft.node = one(&stake.nodes)?,
+        FaultDraft::LeaderFlaps(draft) => draft.lease = Choice::Is(pick(&stake.leases, object)?),
         FaultDraft::ExternalHost(draft) => draft.address = Choice::Is(pick(&stake.addresses, object)?),
         _ => {}
     }

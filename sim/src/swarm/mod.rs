@@ -234,7 +234,7 @@ mod tests {
             assert!(problems.is_empty(), "seed {}: {problems}", plan.seed);
             seen.extend(kinds(&plan));
         }
-        // The workload names neither kubelets with plugins nor addresses.
+        // The workload names neither kubelets with plugins nor addresses, nodes or leases.
         let stake = |stake: Stake| {
             let fits = |kind: &&str| fit::fitted(kind, &stake, &mut Draw::new(1, Concern::Faults, 0)).is_some();
             FaultKind::KINDS.iter().copied().filter(fits).collect::<BTreeSet<&str>>()
@@ -242,9 +242,15 @@ mod tests {
         let some = |name: &str| vec![name.to_owned()];
         let without = Stake { processes: some("p"), hosts: some("h"), resources: some("pods"), objects: some("o"), ..Stake::default() };
         assert_eq!(seen, stake(without.clone()));
-        let with = Stake { kubelets: some("kubelet-0"), addresses: some("10.0.0.1"), ..without };
+        let with = Stake {
+            kubelets: some("kubelet-0"),
+            addresses: some("10.0.0.1"),
+            nodes: some("node-0"),
+            leases: some("leases/default/l"),
+            ..without
+        };
         assert_eq!(stake(with), FaultKind::KINDS.iter().copied().collect(), "those that name them get faults about them");
-        assert_eq!(FaultKind::KINDS.len() - seen.len(), 7);
+        assert_eq!(FaultKind::KINDS.len() - seen.len(), 10);
     }
 
     #[test]

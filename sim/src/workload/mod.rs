@@ -86,6 +86,12 @@ pub trait Work {
         BTreeSet::new()
     }
 
+    /// Who cannot do its work either when these processes and hosts are gone: a node without its kubelet, an agent without its host.
+    fn lost_with(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
+        let _ = names;
+        BTreeSet::new()
+    }
+
     /// Puts objects into the store before the cluster starts.
     fn preload(&self, fabric: &Arc<Fabric>, plan: &Plan) {
         let _ = (fabric, plan);
@@ -98,10 +104,22 @@ pub trait Work {
 /// What nobody can wait for, because it is on hosts that stay broken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutOfReach {
-    /// The processes and hosts that are down or cut off for good.
+    /// The processes and hosts that are down or cut off for good, and those that can do nothing without them.
     pub names: BTreeSet<String>,
     /// The pods that run there or would, as `NAMESPACE/NAME`.
     pub pods: BTreeSet<String>,
+}
+
+impl OutOfReach {
+    /// What that is when these processes and hosts are lost for good.
+    pub fn of(work: &dyn Work, ops: &[Op], lost: BTreeSet<String>) -> Self {
+        let mut names = lost;
+        if names.is_empty() {
+            return Self::default();
+        }
+        names.extend(work.lost_with(&names));
+        Self { pods: work.pods_on(ops, &names), names }
+    }
 }
 
 /// What of a workload a swarm of faults can be about.
@@ -121,6 +139,10 @@ pub struct Stake {
     pub kubelets: Vec<String>,
     /// Addresses that machines outside the cluster may use.
     pub addresses: Vec<String>,
+    /// Those of the hosts whose Nodes may be lost, where somebody looks after such Nodes.
+    pub nodes: Vec<String>,
+    /// The leases of leaders, as `leases/NAMESPACE/NAME`.
+    pub leases: Vec<String>,
 }
 
 /// A simpler variant of a workload.

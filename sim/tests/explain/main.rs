@@ -1,5 +1,6 @@
 //! `explain` as its users meet it, on the manifests in `scenarios/manifests`.
 
+mod reclaim;
 mod stories;
 mod wrong_input;
 

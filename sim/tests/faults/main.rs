@@ -94,7 +94,7 @@ async fn reads(bed: &Testbed, client: &SimClient, n: usize) -> Duration {
 }
 
 /// The faults that have a test here, in the order of the vocabulary.
-const TESTED: [&str; 44] = [
+const TESTED: [&str; 47] = [
     "partition",
     "one-way-partition",
     "loss",
@@ -107,6 +107,7 @@ const TESTED: [&str; 44] = [
     "crash-at-write",
     "pause",
     "host-down",
+    "leader-flaps",
     "sandbox-lost",
     "cni-del-lost",
     "cni-del-late",
@@ -114,6 +115,8 @@ const TESTED: [&str; 44] = [
     "cni-add-slow",
     "cni-plugin-killed",
     "external-host",
+    "node-deleted",
+    "node-out-of-service",
     "api-server-crash",
     "api-server-freeze",
     "api-server-slow",

@@ -3,19 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::ClientExt;
 use ipam_core::api::DeleteOptions;
+use ipam_core::{ClientExt, ObjectKey};
 use ipam_sim::actor::kubelet::{self, KubeletConfig, KubeletDelays};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::fault::{
-    CniAddSlow, CniDelLate, CniDelLost, CniDelRepeated, CniPluginKilled, ExternalHost, FaultKind, HostDown, SandboxLost,
+    CniAddSlow, CniDelLate, CniDelLost, CniDelRepeated, CniPluginKilled, ExternalHost, FaultKind, HostDown, NodeDeleted, NodeOutOfService,
+    SandboxLost,
 };
 use ipam_sim::input::Probability;
 use ipam_sim::net::Delay;
 use ipam_sim::node::ContainerRuntime;
+use ipam_sim::node::taints::is_out_of_service;
 use ipam_sim::testbed::{Testbed, key, pod};
 use ipam_sim::time::Span;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 
 use crate::plugin::Plugin;
 use crate::{ALWAYS, MS, SECOND, strike, target};
@@ -35,12 +37,18 @@ impl Node {
     }
 
     async fn new(bed: &Testbed) -> Self {
+        Self::with(bed, false).await
+    }
+
+    /// `heartbeats`: the kubelet registers its Node.
+    async fn with(bed: &Testbed, heartbeats: bool) -> Self {
         let (user, plugin) = (bed.client("user"), Plugin::new(&bed.rt));
         let process = bed.rt.add_process(bed.rt.add_host("node-0"), "kubelet-0");
         let short = Delay::Constant(Span::millis(100));
         let config = KubeletConfig {
             delays: KubeletDelays { sandbox: short, start: short, stop: short, deaf: Probability::new(0.0).unwrap(), delete: short },
             repeats_del: Probability::new(0.0).unwrap(),
+            heartbeats,
             ..KubeletConfig::new("node-0", bed.seed)
         };
         let runtime = kubelet::install(&bed.fabric, process, plugin.clone(), config);
@@ -180,5 +188,45 @@ fn a_machine_without_power_answers_on_nothing() {
         bed.wait(60 * SECOND + MS).await;
         assert_eq!(node.plugin.story(), ["ADD eth0 #0", "DEL eth0 #0 without netns", "ADD eth0 #1"]);
         assert_eq!(node.plugin.left().len(), 1);
+    });
+}
+
+/// The Node `node-0`, if it is there.
+async fn node_object(node: &Node) -> Option<Arc<NodeObject>> {
+    node.user.get::<NodeObject>(&ObjectKey::cluster("node-0")).await.ok()
+}
+
+#[test]
+fn a_deleted_node_is_gone_until_the_fault_ends_and_its_kubelet_runs_on() {
+    Testbed::run(1, async |bed| {
+        let node = Node::with(&bed, true).await;
+        node.run(&bed, "web").await;
+        let first = node_object(&node).await.unwrap();
+        strike(&bed, 60 * SECOND, FaultKind::NodeDeleted(NodeDeleted { node: target("node-0") })).await;
+        bed.wait(SECOND).await;
+        assert!(node_object(&node).await.is_none() && answers(&bed, "10.0.0.1"));
+        bed.wait(50 * SECOND).await;
+        assert!(node_object(&node).await.is_none(), "its kubelet does not register again");
+        bed.wait(25 * SECOND).await;
+        let second = node_object(&node).await.unwrap();
+        assert_ne!(first.metadata.uid, second.metadata.uid);
+        assert_eq!(node.plugin.story(), ["ADD eth0 #0"]);
+    });
+}
+
+#[test]
+fn a_machine_out_of_service_is_off_then_said_to_be_and_both_end_together() {
+    Testbed::run(1, async |bed| {
+        let node = Node::with(&bed, true).await;
+        node.run(&bed, "web").await;
+        let fault = NodeOutOfService { node: target("node-0"), after: Span::secs(20) };
+        strike(&bed, 60 * SECOND, FaultKind::NodeOutOfService(fault)).await;
+        assert!(!answers(&bed, "10.0.0.1"));
+        bed.wait(19 * SECOND).await;
+        assert!(!is_out_of_service(&node_object(&node).await.unwrap()));
+        bed.wait(3 * SECOND).await;
+        assert!(is_out_of_service(&node_object(&node).await.unwrap()));
+        bed.wait(60 * SECOND).await;
+        assert!(!is_out_of_service(&node_object(&node).await.unwrap()) && answers(&bed, "10.0.0.2"));
     });
 }

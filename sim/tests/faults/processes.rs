@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use ipam_core::Client;
 use ipam_core::api::WatchOptions;
+use ipam_core::{Client, ClientExt};
 use ipam_sim::cluster::{ClusterConfig, SimClient};
-use ipam_sim::fault::{Crash, CrashAtWrite, EtcdPause, FaultKind, HostDown, Pause};
+use ipam_sim::fault::{Crash, CrashAtWrite, EtcdPause, FaultKind, HostDown, LeaderFlaps, Pause};
 use ipam_sim::net::{Delay, LinkDelays};
 use ipam_sim::rt::{ProcessId, ProcessState};
-use ipam_sim::testbed::Testbed;
+use ipam_sim::testbed::{Testbed, from_json, key};
 use ipam_sim::time::Span;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
+use serde_json::json;
 
 use crate::{MS, SECOND, create, stored, strike, target};
 
@@ -201,5 +203,39 @@ fn a_host_of_an_api_server_takes_the_server_down() {
         create(&client, "a").await.unwrap();
         bed.wait(SECOND).await;
         assert_eq!(crate::cached(&client).await.unwrap(), ["a"]);
+    });
+}
+
+#[test]
+fn whoever_leads_is_cut_off_again_and_again() {
+    Testbed::run(1, async |bed| {
+        let (one, other) = (bed.client("leader-0"), bed.client("leader-1"));
+        let lease = |holder: &str| -> Lease {
+            from_json(json!({"metadata": {"name": "lock", "namespace": "default"}, "spec": {"holderIdentity": holder}}))
+        };
+        other.create(lease("leader-0")).await.unwrap();
+        let lease_of = "leases/default/lock".to_owned();
+        let flaps = LeaderFlaps { lease: lease_of, cut: Span::secs(5), every: Span::secs(10) };
+        strike(&bed, 63 * SECOND, FaultKind::LeaderFlaps(flaps)).await;
+        let cut = |client: &SimClient| {
+            let (me, server) = (client.process(), bed.fabric.server_process(0));
+            bed.fabric.network(|net| (net.is_cut(me, server), net.is_cut(server, me)))
+        };
+        assert_eq!((cut(&one), cut(&other)), ((true, true), (false, false)));
+        bed.wait(6 * SECOND).await;
+        assert_eq!((cut(&one), cut(&other)), ((false, false), (false, false)), "for five seconds");
+        let now = other.get::<Lease>(&key("lock")).await.unwrap();
+        let mut taken = lease("leader-1");
+        taken.metadata = now.metadata.clone();
+        other.update(taken).await.unwrap();
+        bed.wait(10 * SECOND).await;
+        assert_eq!((cut(&one), cut(&other)), ((false, false), (true, true)), "ten seconds later its successor");
+        // It ends in the middle of a cut.
+        bed.wait(46 * SECOND).await;
+        assert_eq!(cut(&other), (true, true));
+        bed.wait(2 * SECOND).await;
+        assert_eq!(cut(&other), (false, false), "the fault is over");
+        bed.wait(60 * SECOND).await;
+        assert_eq!(cut(&other), (false, false));
     });
 }

@@ -86,6 +86,7 @@ impl Plugin {
     }
 
     /// The containers for which ADD was called and after that no DEL succeeded.
+    #[allow(dead_code, reason = "not every test looks at what is left")]
     pub(crate) fn left(&self) -> BTreeSet<Arc<str>> {
         let mut left = BTreeSet::new();
         for Call { add, attachment, answered, .. } in self.calls() {

@@ -3,6 +3,7 @@
 
 mod explained;
 mod manifests;
+mod reach;
 mod traces;
 
 use std::ffi::OsString;

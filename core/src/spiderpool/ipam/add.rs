@@ -18,7 +18,7 @@ use super::answer::{AddAnswer, How};
 use super::caches::Caches;
 use super::del::distinct;
 use super::drawn::{Drawn, stored, told_of_details};
-use super::endpoints::{Holder, avoided, entries, goes_with_pod, has_finalizer, is_terminating, may_pass, uid_of};
+use super::endpoints::{Holder, avoided, entries, goes_with_pod, has_finalizer, hold, is_terminating, may_pass, uid_of};
 use super::error::IpamError;
 use super::inherit::Inheritance;
 use super::observer::{Cause, Observer};
@@ -151,6 +151,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             pod: (self.keeper == Keeper::Nobody).then_some(&*self.uid),
             sandbox: (!self.policy().sandbox_not_asked).then_some(&*self.request.container_id),
         }
+    }
+
+    /// Whether an endpoint has lost its finalizer, with which its records went, and is to have it back. Upstream writes none.
+    pub(super) fn is_let_go(&self, endpoint: &SpiderEndpoint) -> bool {
+        !has_finalizer(endpoint) && !is_terminating(endpoint) && !self.policy().reown_foreign_endpoint
     }
 
     pub(super) fn standing(&self, endpoint: &SpiderEndpoint) -> Standing {
@@ -306,6 +311,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         };
         let base = match base {
             Some(known) if is_terminating(&known) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint => {
+                // Kubernetes' garbage collector marks it, too, once the pod is gone: then its records go first, with its DEL.
+                if self.standing(&known) == Standing::Own {
+                    self.confirm().await?;
+                }
                 self.end(&known).await?;
                 None
             }
@@ -363,10 +372,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let written = match base {
             None => self.op.create(self.holder().endpoint(ips)).await,
             Some(base) => {
-                let body = match self.standing(base) {
+                let mut body = match self.standing(base) {
                     Standing::Foreign => self.holder().taken_over(base, ips),
                     Standing::Own | Standing::Inherited => self.holder().kept_up(base, ips),
                 };
+                if self.is_let_go(base) {
+                    hold(&mut body);
+                }
                 if !strict && body == *base {
                     return Ok(Arc::new(body));
                 }

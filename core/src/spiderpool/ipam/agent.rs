@@ -10,6 +10,7 @@ use super::caches::Caches;
 use super::drawn::Drawn;
 use super::error::IpamError;
 use super::failure_cache::FailureCache;
+use super::neighbours::Neighbours;
 use super::observer::{Observer, Step};
 use super::op::Op;
 use super::pool_addresses::AddressBook;
@@ -37,6 +38,7 @@ pub struct Agent<C, V, K, O = ()> {
     pub(super) began: Duration,
     pub(super) failures: FailureCache,
     pub(super) addresses: AddressBook,
+    pub(super) neighbours: Neighbours,
 }
 
 impl<C: Clone, V: Clone, K: Clone, O: Clone> Clone for Agent<C, V, K, O> {
@@ -52,6 +54,7 @@ impl<C: Clone, V: Clone, K: Clone, O: Clone> Clone for Agent<C, V, K, O> {
             began: self.began,
             failures: self.failures.clone(),
             addresses: self.addresses.clone(),
+            neighbours: self.neighbours.clone(),
         }
     }
 }
@@ -67,8 +70,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     pub fn new(client: C, env: V, caches: K, observer: O, config: AgentConfig) -> Self {
         let limiter = Limiter::new(config.settings.queue_length, config.policy.limiter_overtakes);
         let (pods, began) = (Limiter::new(usize::MAX, false), env.monotonic());
-        let (failures, addresses) = (FailureCache::default(), AddressBook::default());
-        Self { client, env, caches, observer, config: Arc::new(config), limiter, pods, began, failures, addresses }
+        let (failures, addresses, neighbours) = (FailureCache::default(), AddressBook::default(), Neighbours::default());
+        Self { client, env, caches, observer, config: Arc::new(config), limiter, pods, began, failures, addresses, neighbours }
     }
 
     /// When an operation ends whose caller gives up at `deadline`.

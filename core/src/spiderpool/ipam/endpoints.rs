@@ -57,6 +57,13 @@ pub(in crate::spiderpool) fn has_finalizer(endpoint: &SpiderEndpoint) -> bool {
     endpoint.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == names::FINALIZER)
 }
 
+/// Gives an endpoint its finalizer.
+pub(super) fn hold(endpoint: &mut SpiderEndpoint) {
+    if !has_finalizer(endpoint) {
+        endpoint.metadata.finalizers.get_or_insert_default().push(names::FINALIZER.to_owned());
+    }
+}
+
 /// The addresses that the pod is not to get again.
 pub(super) fn avoided(endpoint: &SpiderEndpoint) -> Vec<IpAddr> {
     let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(AVOIDED));
@@ -139,9 +146,7 @@ impl Holder<'_> {
     pub(super) fn taken_over(&self, endpoint: &SpiderEndpoint, ips: Vec<IPAllocationDetail>) -> SpiderEndpoint {
         let mut taken = endpoint.clone();
         taken.metadata.owner_references = self.owners();
-        if !has_finalizer(endpoint) {
-            taken.metadata.finalizers.get_or_insert_default().push(names::FINALIZER.to_owned());
-        }
+        hold(&mut taken);
         // What did not work for another pod may work for this one.
         taken.metadata.annotations.iter_mut().for_each(|annotations| drop(annotations.remove(AVOIDED)));
         taken.status = Some(self.status(ips));

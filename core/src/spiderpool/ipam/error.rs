@@ -36,6 +36,15 @@ pub enum PoolError {
         /// How many attempts were made.
         attempts: u32,
     },
+    /// It has to be seen first whether another pool has the same addresses.
+    #[error("it is not known whether another pool has the same addresses")]
+    NotCompared,
+    /// Another pool has some of the addresses, and this one is not the older of the two. The hardened form only.
+    #[error("it shares addresses with IPPool {other}, and may not serve before one of the two goes or changes")]
+    Overlaps {
+        /// The other pool.
+        other: String,
+    },
     /// The request outlived its deadline.
     #[error("the request is out of time")]
     OutOfTime,

@@ -8,7 +8,7 @@ use super::add::{Add, Ledger, Setback};
 use super::answer::{AddAnswer, How};
 use super::caches::Caches;
 use super::drawn::{Drawn, add_routes, complete, details, stored, told_of_drawn};
-use super::endpoints::{avoided, entries};
+use super::endpoints::{avoided, entries, uid_of};
 use super::error::{Failure, Failures, IpamError, PoolError};
 use super::inherit::{Inheritance, claim};
 use super::observer::{Observer, Step};
@@ -64,6 +64,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 return if served { Ok(selection) } else { Ok(selection.into_result()?) };
             }
             left -= 1;
+            if matches!(selection.error, Some(SelectError::SubnetReconcileFailed { .. })) && self.makes_its_pools() {
+                self.make_pools().await?;
+            }
             agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
         }
     }
@@ -149,38 +152,50 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Drew::Nothing { failure, unsettled: None }
     }
 
-    /// Standard mode.
+    /// Whether a NIC has its address of a family from the endpoint.
+    fn has(&self, inheritance: &Inheritance, place: usize, nic: &str, family: IpVersion) -> bool {
+        !self.policy().answer_not_as_stored && inheritance.has(self.nameless, place, nic, family)
+    }
+
+    /// The NICs and families that need an address.
+    fn draws<'s>(&self, selection: &'s Selection, inheritance: &Inheritance) -> Vec<Draw<'s>> {
+        let mut draws = Vec::new();
+        for (place, nic) in selection.nics.iter().enumerate() {
+            for family in nic.families.iter().filter(|family| !self.has(inheritance, place, &nic.nic, family.family)) {
+                let pools = self.order(&nic.nic, family);
+                draws.push(Draw { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
+            }
+        }
+        draws
+    }
+
+    /// Standard mode. What is kept of a predecessor is taken over last: a pod that cannot have the rest takes nothing.
     pub(super) async fn fresh(
         &mut self,
         base: Option<&SpiderEndpoint>,
-        inheritance: Inheritance,
+        mut inheritance: Inheritance,
         strict: bool,
         ledger: &mut Ledger,
     ) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
-        let nameless = self.nameless;
-        let has = |place: usize, nic: &str, family: IpVersion| {
-            let mut kept = inheritance.kept.iter().filter(|(at, entry)| if nameless { *at == place } else { entry.interface == nic });
-            let given = |(at, entry): &(usize, IPAllocationDetail)| {
-                !inheritance.incomplete.contains(at) || stored(entry).any(|stored| stored.family == family)
-            };
-            !policy.answer_not_as_stored && kept.any(given)
-        };
+        let has = |place: usize, nic: &str, family: IpVersion| self.has(&inheritance, place, nic, family);
         let selection = self.selection(&has).await?;
         self.confirm().await?;
-        let mut draws = Vec::new();
-        for (place, nic) in selection.nics.iter().enumerate() {
-            for family in &nic.families {
-                if !has(place, &nic.nic, family.family) {
-                    let pools = self.order(&nic.nic, family);
-                    draws.push(Draw { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
-                }
-            }
-        }
         let avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
-        let named: Vec<IpAddr> = inheritance.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr()).collect();
-        let named = self.endpoint_is_live.then_some(&named[..]);
-        let mut drawn = self.draw_all(&draws, &avoided, named, ledger).await?;
+        let (draws, mut drawn) = loop {
+            let draws = self.draws(&selection, &inheritance);
+            let named = inheritance.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
+            let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
+            let drawn = self.draw_all(&draws, &avoided, named.as_deref(), ledger).await?;
+            let Some(base) = base.filter(|_| inheritance.untaken) else { break (draws, drawn) };
+            inheritance.untaken = false;
+            let lost = self.reown_all(&inheritance.kept, uid_of(base)).await?;
+            if lost.is_empty() {
+                break (draws, drawn);
+            }
+            // What was drawn is found again by its record.
+            inheritance.lose(lost, entries(base));
+        };
         add_routes(&mut drawn, &selection.routes);
 
         let agent = self.op.agent;

@@ -51,7 +51,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// The endpoint names them until the pod is served: should a pool of that name be there by then, with the address free, the pod has
     /// its address again. The records may be those of any pod of the name whose ADD came that far.
     pub(super) async fn leave_pools(&self, endpoint_uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<(), IpamError> {
-        let mut found: Vec<(Arc<str>, (Arc<str>, IpAddr))> = Vec::new();
+        // By the UID in the record.
+        let mut found = Vec::new();
         for (name, ips) in by_pool(what.iter().cloned()) {
             let Some(pool) = self.op.pool(&name).await?.filter(|pool| pool.metadata.deletion_timestamp.is_some()) else { continue };
             let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
@@ -61,7 +62,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 // The pods of a VM's live migration have one name, and both are alive.
                 let known = [endpoint_uid, &*self.uid].contains(&record.pod_uid.as_str());
                 if known || self.keeper != Keeper::Vm {
-                    found.push((record.pod_uid.as_str().into(), (name.clone(), ip)));
+                    found.push((Arc::from(record.pod_uid.as_str()), (name.clone(), ip)));
                 }
             }
         }

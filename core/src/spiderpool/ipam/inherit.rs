@@ -33,6 +33,8 @@ pub(super) struct Inheritance {
     pub(super) incomplete: BTreeSet<usize>,
     /// The entries, without the addresses that are given up.
     pub(super) kept: Vec<(usize, IPAllocationDetail)>,
+    /// Whether the records of these are the predecessor's still, because it is not sure yet that the pod can have the rest.
+    pub(super) untaken: bool,
 }
 
 impl Inheritance {
@@ -40,6 +42,23 @@ impl Inheritance {
     fn replace(&mut self, place: usize, family: IpVersion) {
         self.given_up.insert((place, family));
         self.incomplete.insert(place);
+    }
+
+    /// Whether a NIC need not draw an address of a family: its entry has one, or lacks none.
+    pub(super) fn has(&self, nameless: bool, place: usize, nic: &str, family: IpVersion) -> bool {
+        let mut kept = self.kept.iter().filter(|(at, entry)| if nameless { *at == place } else { entry.interface == nic });
+        let given = |(at, entry): &(usize, IPAllocationDetail)| {
+            !self.incomplete.contains(at) || stored(entry).any(|stored| stored.family == family)
+        };
+        kept.any(given)
+    }
+
+    /// Gives up addresses for others.
+    pub(super) fn lose(&mut self, lost: Vec<(usize, IpVersion)>, entries: &[IPAllocationDetail]) {
+        for (place, family) in lost {
+            self.replace(place, family);
+        }
+        self.keep(entries);
     }
 
     /// Takes over the entries of an endpoint, without what is given up.
@@ -258,23 +277,28 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
             inheritance.keep(known);
         }
-        if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
-            if !own {
-                self.confirm().await?;
-            }
-            let lost = self.reown_all(&inheritance.kept, uid_of(endpoint)).await?;
-            for (place, family) in lost {
-                inheritance.replace(place, family);
-            }
-            inheritance.keep(known);
-        }
         // An entry that needs another address serves nobody yet. It gets one now if this ADD is for all NICs (A §2.4).
         let annotations = self.pod.metadata.annotations.as_ref();
         let for_all = annotations.is_some_and(|annotations| annotations.contains_key(names::ANNOTATION_IPPOOLS));
-        let whole = !for_all || inheritance.incomplete.is_empty();
-        let serving = |(place, entry): &(usize, IPAllocationDetail)| serves(entry) && !inheritance.incomplete.contains(place);
-        let reborn = is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint;
-        if !whole || reborn && own || !inheritance.kept.iter().any(serving) {
+        let reborn = own && is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint;
+        let answers = |inheritance: &Inheritance| {
+            let whole = !for_all || inheritance.incomplete.is_empty();
+            let serving = |(place, entry): &(usize, IPAllocationDetail)| serves(entry) && !inheritance.incomplete.contains(place);
+            whole && !reborn && inheritance.kept.iter().any(serving)
+        };
+        if !own && !answers(inheritance) {
+            inheritance.untaken = true;
+            return Ok(None);
+        }
+        if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
+            // Its own endpoint without the finalizer is what a DEL of this very pod has left.
+            if !own || self.is_let_go(endpoint) {
+                self.confirm().await?;
+            }
+            let lost = self.reown_all(&inheritance.kept, uid_of(endpoint)).await?;
+            inheritance.lose(lost, known);
+        }
+        if !answers(inheritance) {
             return Ok(None);
         }
         // Another NIC that needs another address gets a new entry in its own ADD, which finds what is recorded for it.
@@ -285,7 +309,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
         let elsewhere = endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
-        let changed = ips != known || !own || elsewhere || self.holder().is_in_another_sandbox(endpoint);
+        let changed = ips != known || !own || elsewhere || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint);
         let written =
             if changed { self.write(Some(endpoint), ips, policy.late_endpoint_create_fails).await? } else { Arc::new(endpoint.clone()) };
         self.release_given_up(endpoint, inheritance, entries(&written)).await;
@@ -303,7 +327,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (RO1).
-    async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)], gone: &str) -> Result<Vec<(usize, IpVersion)>, IpamError> {
+    pub(super) async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)], gone: &str) -> Result<Vec<(usize, IpVersion)>, IpamError> {
         let policy = self.policy();
         let of_entry = |(place, entry): &(usize, IPAllocationDetail)| {
             let (place, nic) = (*place, self.nic_of(*place, entry));

@@ -13,6 +13,7 @@
 mod add;
 mod agent;
 mod answer;
+mod auto_pools;
 mod batch;
 mod caches;
 mod del;
@@ -24,6 +25,7 @@ mod fresh;
 mod give_up;
 mod informer_caches;
 mod inherit;
+mod neighbours;
 mod observer;
 mod op;
 mod plugin;

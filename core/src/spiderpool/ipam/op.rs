@@ -9,7 +9,7 @@ use super::caches::Caches;
 use super::endpoints::may_pass;
 use super::error::{IpamError, PoolError};
 use super::observer::{Cause, Effort, Observer, Step};
-use crate::api::{ApiError, Call, DeleteOptions, Dry, Object, ObjectKey, Patch, Reply, Request, Subresource, TransportError};
+use crate::api::{ApiError, Call, DeleteOptions, Dry, ListOptions, Object, ObjectKey, Patch, Reply, Request, Subresource, TransportError};
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::Policy;
@@ -54,6 +54,11 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
     /// Whether the caller gave up.
     pub(super) fn is_late(&self) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= self.agent.env.monotonic())
+    }
+
+    /// How long the caller still waits; 100 s, the patience of the plugin, if it sets no end.
+    pub(super) fn left(&self) -> Duration {
+        self.deadline.map_or(Duration::from_secs(100), |deadline| deadline.saturating_sub(self.agent.env.monotonic()))
     }
 
     /// The same operation with time of its own, for what has to be done although the caller gave up.
@@ -113,6 +118,14 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
                     self.pause(tries).await;
                 }
             }
+        }
+    }
+
+    /// All objects of a cluster-scoped type.
+    pub(super) async fn list<T: Object>(&self) -> Result<Vec<Arc<T>>, ApiError> {
+        match self.send(Call::List { namespace: None, options: ListOptions::default() }).await? {
+            Reply::List(list) => Ok(list.items),
+            Reply::Object(_) | Reply::Deleted { .. } => unreachable!("an API server answers a list with a list"),
         }
     }
 

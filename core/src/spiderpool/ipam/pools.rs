@@ -1,5 +1,6 @@
 //! Changing pools: read, decide, write, and again after a conflict (A §5.4, §6.2, §7.1).
 
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::api::{ApiError, ObjectKey};
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::SpiderIPPool;
-use crate::spiderpool::ranges::IpVersion;
+use crate::spiderpool::ranges::{IpVersion, RangeError};
 
 /// What an attempt at a pool came to.
 enum Attempt<T> {
@@ -155,7 +156,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Takes an address from a pool; whether it was recorded before this.
     pub(super) async fn allocate(&self, pool: &Arc<str>, family: IpVersion, ask: Ask<'_>, clean_gateway: bool) -> Changed<(Drawn, bool)> {
         let policy = self.policy();
-        let decide = |known: &SpiderIPPool| {
+        let decide = |known: &SpiderIPPool| -> Result<Decision<(Drawn, bool)>, PoolError> {
             let reservations = self.reservations(family);
             // Upstream reads reservations before anything else (A §14.15).
             if policy.upstream_ranges
@@ -163,19 +164,56 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             {
                 return Err(PoolError::Unavailable(error.clone().into()));
             }
+            let unknown = Cell::new(false);
             let decision = allocate(known, &ask, || {
+                // What is recorded already is answered all the same; only a further address has to be nobody else's.
+                if self.is_to_be_compared(known) {
+                    unknown.set(true);
+                    return Err(RangeError::NoVersion);
+                }
                 if ask.avoided.is_empty() {
                     self.agent.addresses.addresses(known, &reservations, policy)
                 } else {
                     without(known, &reservations, ask.avoided, policy).map(Arc::new)
                 }
-            })?;
+            });
+            let decision = if unknown.get() { return Err(PoolError::NotCompared) } else { decision? };
             let Given { address, recorded, dropped } = decision.outcome;
             self.announce_dropped(pool, &ask, &dropped);
             let drawn = Drawn::new(known, pool, ask.nic, clean_gateway, address);
             Ok(Decision { outcome: (drawn, recorded), write: decision.write })
         };
-        self.change(pool, Timing::InTime, decide).await
+        // The cache almost always shows the ranges that the pool has, so that they are compared before it is read.
+        if self.agent.caches.pool(pool).is_some_and(|cached| self.is_to_be_compared(&cached))
+            && let Err(error) = self.compare(pool).await
+        {
+            return Changed { result: Err(error), attempts: 0 };
+        }
+        let changed = self.change(pool, Timing::InTime, decide).await;
+        if !matches!(changed.result, Err(PoolError::NotCompared)) {
+            return changed;
+        }
+        if let Err(error) = self.compare(pool).await {
+            return Changed { result: Err(error), attempts: changed.attempts };
+        }
+        // If its ranges change at this very moment, the next ADD compares them.
+        let again = self.change(pool, Timing::InTime, decide).await;
+        Changed { attempts: changed.attempts + again.attempts, ..again }
+    }
+
+    /// Whether it has to be seen first whether another pool has the same addresses.
+    fn is_to_be_compared(&self, pool: &SpiderIPPool) -> bool {
+        !self.policy().overlap_admitted_forever && !self.agent.neighbours.knows(pool)
+    }
+
+    /// Compares all pools, as they are now.
+    async fn compare(&self, pool: &str) -> Result<(), PoolError> {
+        let pools = self.list::<SpiderIPPool>().await.map_err(PoolError::Api)?;
+        let margin = self.agent.config.settings.late_commit;
+        match self.agent.neighbours.learn(&pools, margin, self.policy()).remove(pool) {
+            Some(other) => Err(PoolError::Overlaps { other }),
+            None => Ok(()),
+        }
     }
 
     /// Says that own records make way for another address in the write that follows.
@@ -201,9 +239,26 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     pub(super) async fn reown(&self, pool: &str, heir: Heir<'_>, heirlooms: &[Heirloom]) -> Result<Vec<Fate>, PoolError> {
         let policy = self.policy();
         let family = heirlooms.first().map_or(IpVersion::V4, |heirloom| IpVersion::of(heirloom.ip));
-        let decide = |known: &SpiderIPPool| {
-            reown(known, &heir, heirlooms, || self.agent.addresses.addresses(known, &self.reservations(family), policy))
+        let decide = |known: &SpiderIPPool, is_withheld: bool| {
+            let unknown = Cell::new(false);
+            let decision = reown(known, &heir, heirlooms, || {
+                // Only a record that is to be made anew asks for this; without an answer the address is lost to the pod.
+                unknown.set(!is_withheld && self.is_to_be_compared(known));
+                if is_withheld || unknown.get() {
+                    return Err(RangeError::NoVersion);
+                }
+                self.agent.addresses.addresses(known, &self.reservations(family), policy)
+            });
+            if unknown.get() { Err(PoolError::NotCompared) } else { decision }
         };
-        self.change(pool, Timing::Any, decide).await.result
+        let first = self.change(pool, Timing::Any, |known| decide(known, false)).await.result;
+        if !matches!(first, Err(PoolError::NotCompared)) {
+            return first;
+        }
+        let is_withheld = match self.compare(pool).await {
+            Err(PoolError::Overlaps { .. }) => true,
+            compared => compared.map(|()| false)?,
+        };
+        self.change(pool, Timing::Any, |known| decide(known, is_withheld)).await.result
     }
 }

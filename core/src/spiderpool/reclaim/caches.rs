@@ -1,17 +1,21 @@
 //! What a replica knows without asking, behind by an unbounded lag (G §7).
 
 use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use rustc_hash::FxBuildHasher;
 
 use super::entry::end_of_grace;
+use super::event::ended;
 use super::settings::ReclaimSettings;
 use crate::api::{ApiError, Object};
 use crate::client::Client;
 use crate::env::Env;
-use crate::informer::{Informer, InformerOptions, Notification, StoreReader};
+use crate::informer::{Digest, Index, Informer, InformerOptions, Notification, StoreReader};
+use crate::spiderpool::ipam::{is_terminating, uid_of};
 use crate::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool};
 
 /// The cached reads of reclaim. Each kind may lag on its own. Keys are `namespace/name`, or `name` of what is in no namespace.
@@ -41,6 +45,16 @@ pub trait Caches: Clone + Send + Sync + 'static {
     /// # Errors
     /// The cache does not answer.
     fn pools(&self) -> Result<Vec<Arc<SpiderIPPool>>, ApiError>;
+    /// Whether one glance shows that a record stays: the pod of this name has this UID, lives and has addresses, and so does its endpoint,
+    /// which is not terminating. `false` says nothing.
+    fn is_plain(&self, key: &str, uid: &str) -> bool {
+        let _ = (key, uid);
+        false
+    }
+    /// How many endpoints there are, and how many of them are terminating; `None` = one has to count.
+    fn endpoint_census(&self) -> Option<(usize, usize)> {
+        None
+    }
     /// Until when the containers of a pod with this UID may run that was seen to vanish before its grace was over (R9).
     fn runs_until(&self, uid: &str) -> Option<Timestamp>;
 }
@@ -56,14 +70,47 @@ struct Informers<V: Env> {
     graves: Arc<Mutex<BTreeMap<String, Timestamp>>>,
 }
 
+/// The index of endpoints that are terminating.
+const MARKED: &str = "marked";
+
+fn marked(endpoint: &SpiderEndpoint, value: &mut dyn FnMut(&str)) {
+    if is_terminating(endpoint) {
+        value(MARKED);
+    }
+}
+
+/// What is not plain. No UID has this digest.
+const NOT_PLAIN: u64 = 0;
+
+fn digest_of_uid(uid: &str) -> u64 {
+    FxBuildHasher.hash_one(uid).max(1)
+}
+
+/// The digest of its UID, if a pod lives and has addresses, or has not begun.
+fn digest_of_pod(pod: &Pod) -> u64 {
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
+    let has_ips = status.and_then(|status| status.pod_ips.as_ref()).is_some_and(|ips| !ips.is_empty());
+    let lives = pod.metadata.deletion_timestamp.is_none() && ended(pod).is_none() && (has_ips || phase == Some("Pending"));
+    match &pod.metadata.uid {
+        Some(uid) if lives => digest_of_uid(uid),
+        _ => NOT_PLAIN,
+    }
+}
+
+/// The digest of the UID of its pod, if an endpoint is not terminating.
+fn digest_of_endpoint(endpoint: &SpiderEndpoint) -> u64 {
+    if is_terminating(endpoint) { NOT_PLAIN } else { digest_of_uid(uid_of(endpoint)) }
+}
+
 struct Running<K: Object, V: Env> {
     informer: Informer<K, V>,
     store: StoreReader<K>,
 }
 
 impl<K: Object, V: Env> Running<K, V> {
-    fn start<C: Client>(client: &C, env: &V) -> Self {
-        let informer = Informer::start(client.clone(), env.clone(), InformerOptions::default());
+    fn start<C: Client>(client: &C, env: &V, options: InformerOptions<K>) -> Self {
+        let informer = Informer::start(client.clone(), env.clone(), options);
         Self { store: informer.store(), informer }
     }
 }
@@ -83,8 +130,12 @@ impl<V: Env> std::fmt::Debug for InformerCaches<V> {
 impl<V: Env> InformerCaches<V> {
     /// Starts to watch.
     pub fn start<C: Client>(client: C, env: V, settings: &ReclaimSettings, policy: &Policy) -> Self {
-        let pods = Running::<Pod, V>::start(&client, &env);
-        let (nodes, endpoints, pools) = (Running::start(&client, &env), Running::start(&client, &env), Running::start(&client, &env));
+        let digest = Some(Digest::new(digest_of_pod));
+        let pods = Running::start(&client, &env, InformerOptions { digest, ..InformerOptions::default() });
+        let nodes = Running::start(&client, &env, InformerOptions::default());
+        let (digest, indexes) = (Some(Digest::new(digest_of_endpoint)), vec![Index::new(MARKED, marked)]);
+        let endpoints = Running::start(&client, &env, InformerOptions { digest, indexes, ..InformerOptions::default() });
+        let pools = Running::start(&client, &env, InformerOptions::default());
         let graves: Arc<Mutex<BTreeMap<String, Timestamp>>> = Arc::default();
         if !policy.reclaim.force_delete_frees_at_once {
             let (graves, settings, policy) = (graves.clone(), settings.clone(), *policy);
@@ -130,6 +181,17 @@ impl<V: Env> Caches for InformerCaches<V> {
 
     fn pools(&self) -> Result<Vec<Arc<SpiderIPPool>>, ApiError> {
         Ok(self.0.pools.store.list())
+    }
+
+    fn is_plain(&self, key: &str, uid: &str) -> bool {
+        let (key, uid) = (Digest::<Pod>::hash_of(key), digest_of_uid(uid));
+        self.0.pods.store.digest(key) == Some(uid) && self.0.endpoints.store.digest(key) == Some(uid)
+    }
+
+    fn endpoint_census(&self) -> Option<(usize, usize)> {
+        let mut terminating = 0;
+        self.0.endpoints.store.by_index(MARKED, MARKED, |_| terminating += 1);
+        Some((self.0.endpoints.store.len(), terminating))
     }
 
     fn runs_until(&self, uid: &str) -> Option<Timestamp> {

@@ -5,11 +5,12 @@ use jiff::Timestamp;
 use super::caches::Caches;
 use super::event::Circumstances;
 use super::node::NodeState;
-use super::question::{Answer, Question};
+use super::outdated::{is_outdated, pools_of};
+use super::question::Owners;
 use super::record::{Judgement, RecordView, Seen, judge_record, key_of_record};
 use super::row::Row;
 use super::settings::ReclaimSettings;
-use crate::api::ApiError;
+use crate::api::{ApiError, ObjectKey};
 use crate::spiderpool::Policy;
 use crate::spiderpool::ipam::uid_of;
 
@@ -79,10 +80,10 @@ pub(super) fn cached_node(caches: &impl Caches, name: &str) -> NodeState {
 }
 
 /// What a scan of the leader would do with each record on what `caches` show, by pool and address; then with each endpoint that no
-/// record leads to (the hardened form only; upstream asks the API server there). `owners` answers for StatefulSets and VMs.
+/// record leads to. `owners` are asked for StatefulSets and VMs.
 pub fn explain(
     caches: &impl Caches,
-    mut owners: impl FnMut(&Question) -> Answer,
+    owners: &impl Owners,
     now: Timestamp,
     settings: &ReclaimSettings,
     policy: &Policy,
@@ -91,7 +92,7 @@ pub fn explain(
     let runs_until = |uid: &str| caches.runs_until(uid);
     let it = Circumstances { now, leading: true, settings, policy, node: &node, runs_until: &runs_until };
     let mut explained = Vec::new();
-    let mut about = |pool: Option<&str>, ip: Option<String>, address, key: &str, uid: &str| {
+    let about = |pool: Option<&str>, ip: Option<String>, address, key: &str, uid: &str| {
         let (pod, endpoint) = (caches.pod(key), caches.endpoint(key));
         let (pod, endpoint) = (seen(&pod), seen(&endpoint));
         let record = RecordView { key, uid, ip: address, pod: pod.map(|pod| &**pod), endpoint: endpoint.map(|it| &**it), due: None };
@@ -109,7 +110,7 @@ pub fn explain(
         };
         loop {
             match judge_record(&record, &it, &answers) {
-                Judgement::Ask(question) => answers.push(owners(&question)),
+                Judgement::Ask(question) => answers.push(question.answered_by(owners, policy)),
                 Judgement::Crash(row) => break explanation(Action::Crash, false, None, row, None),
                 Judgement::Done(verdict) => {
                     let action = match (verdict.release, verdict.track) {
@@ -134,12 +135,31 @@ pub fn explain(
             explained.push(about(Some(name), Some(ip.to_string()), ip.address(), &record.pod, &record.pod_uid));
         }
     }
+    let left = || {
+        let endpoints = caches.endpoints().unwrap_or_default().into_iter();
+        let keyed = endpoints.map(|endpoint| (ObjectKey::of(&*endpoint), endpoint));
+        keyed.filter(|(key, _)| !led.contains(key.as_str()) && key_of_record(key.as_str()).is_some())
+    };
     if !policy.reclaim.orphan_endpoint_kept {
-        for endpoint in caches.endpoints().unwrap_or_default() {
-            let key = crate::api::ObjectKey::of(&*endpoint);
-            if !led.contains(key.as_str()) && key_of_record(key.as_str()).is_some() {
-                explained.push(about(None, None, None, key.as_str(), uid_of(&endpoint)));
-            }
+        for (key, endpoint) in left() {
+            explained.push(about(None, None, None, key.as_str(), uid_of(&endpoint)));
+        }
+    } else if settings.clean_outdated_endpoints {
+        let pools = caches.pools().unwrap_or_default();
+        let pool = |name: &str| pools.iter().find(|pool| pool.metadata.name.as_deref() == Some(name));
+        for (key, endpoint) in left() {
+            let goes = pools_of(&endpoint).filter_map(pool).any(|pool| is_outdated(&key, pool));
+            explained.push(Explanation {
+                pool: None,
+                ip: None,
+                key: key.as_str().to_owned(),
+                uid: uid_of(&endpoint).to_owned(),
+                action: if goes { Action::Release } else { Action::Keep },
+                endpoint: goes,
+                at: None,
+                row: Row::SweepOrphan,
+                endpoint_row: goes.then_some(Row::SweepOrphan),
+            });
         }
     }
     explained

@@ -47,7 +47,10 @@ pub use node::NodeState;
 pub use observer::{Dropped, Observer, Releaser, ScanCause, ScanCounts, Sight, Step, Target};
 pub use policy::ReclaimPolicy;
 pub use process::{Reclaim, ReclaimConfig};
-pub use question::{Answer, Question};
+pub use question::{Answer, Owners, Question};
 pub use record::{Judgement, RecordView, Seen, Verdict, judge_record};
 pub use row::Row;
 pub use settings::ReclaimSettings;
+
+#[cfg(test)]
+mod tests;

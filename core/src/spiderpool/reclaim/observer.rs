@@ -161,7 +161,7 @@ pub enum Step<'a> {
         /// Whether this replica leads.
         leading: bool,
     },
-    /// A record was judged, or an endpoint as if it were one.
+    /// A record was judged, or an endpoint as if it were one. Not said of records of which a glance shows that they stay.
     RecordJudged {
         /// The pool; absent if this is about the endpoint alone.
         pool: Option<&'a str>,

@@ -1,11 +1,15 @@
 //! What a decision has to know that only the API server can tell, and whom a pod belongs to.
 
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::api::ObjectKey;
-use crate::spiderpool::Keeper;
-use crate::spiderpool::validity::{Kept, parent_and_ordinal};
+use crate::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use crate::spiderpool::validity::{Kept, is_wanted, parent_and_ordinal, vm_keeps};
+use crate::spiderpool::{Keeper, Policy};
 
 /// A read that a decision needs before it can be made: whether the addresses under a name are kept for the next pod of it (G §5).
 ///
@@ -16,6 +20,37 @@ pub struct Question {
     pub keeper: Keeper,
     /// The name of the pod, or of the VM.
     pub key: ObjectKey,
+}
+
+/// The owners of pods, for whoever has them at hand.
+pub trait Owners {
+    /// A StatefulSet.
+    fn stateful_set(&self, key: &ObjectKey) -> Option<Arc<StatefulSet>>;
+    /// A VM instance.
+    fn instance(&self, key: &ObjectKey) -> Option<Arc<VirtualMachineInstance>>;
+    /// A VM.
+    fn machine(&self, key: &ObjectKey) -> Option<Arc<VirtualMachine>>;
+}
+
+impl Question {
+    /// What the API server would answer if it held these owners (G §5).
+    pub fn answered_by(&self, owners: &impl Owners, policy: &Policy) -> Answer {
+        let kept = match self.keeper {
+            Keeper::Nobody => false,
+            Keeper::StatefulSet => parent_and_ordinal(self.key.name()).is_some_and(|(parent, ordinal)| {
+                let set = owners.stateful_set(&ObjectKey::namespaced(self.key.namespace().unwrap_or_default(), parent));
+                set.is_some_and(|set| is_wanted(&set, ordinal))
+            }),
+            Keeper::Vm => {
+                let instance = owners.instance(&self.key);
+                // Its finalizer holds an instance until its pods are gone.
+                (instance.is_some() && !policy.reclaim.ending_vm_frees)
+                    || vm_keeps(instance.as_deref())
+                        .unwrap_or_else(|| owners.machine(&self.key).is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()))
+            }
+        };
+        if kept { Answer::Valid } else { Answer::Invalid }
+    }
 }
 
 /// The answer to a [`Question`].

@@ -414,7 +414,10 @@ fn after_the_end(owner: &Owner<'_, '_>) -> State {
 
 /// What the node says about a pod whose time is over.
 fn by_node(owner: &Owner<'_, '_>, over: Row, stop: Timestamp) -> State {
-    let state = match owner.it.node_of(owner.pod).permits(owner.it.settings) {
+    // What was traced had its node judged when that began.
+    let judged = owner.it.policy.reclaim.node_judged_once && owner.record.due.is_some();
+    let permits = if judged { Some(true) } else { owner.it.node_of(owner.pod).permits(owner.it.settings) };
+    let state = match permits {
         Some(true) => State::ended(over),
         Some(false) => State::lives(Row::GraceOverOff),
         None => State::lives(Row::GraceNodeUnknown),

@@ -1,6 +1,6 @@
 //! The scan of all records, and of the endpoints that none leads to (G §1.5, §3.3, §3.5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
@@ -12,9 +12,11 @@ use super::process::Reclaim;
 use super::record::{Judgement, Verdict, judge_record, key_of_record};
 use super::row::Row;
 use super::settle::{Facts, Suspect};
+use crate::FxHashSet;
 use crate::api::ObjectKey;
 use crate::client::Client;
 use crate::env::Env;
+use crate::informer::Digest;
 use crate::spiderpool::ipam::{has_finalizer, is_terminating, uid_of};
 use crate::spiderpool::join::join_all;
 use crate::spiderpool::{PoolIPAllocation, RecordKey, SpiderEndpoint, SpiderIPPool};
@@ -26,8 +28,18 @@ type Whose = (ObjectKey, Arc<str>);
 struct Scan<'a> {
     leadership: &'a Leadership,
     counts: Mutex<ScanCounts>,
-    /// The endpoints that a record led to.
-    led: Mutex<BTreeSet<ObjectKey>>,
+    /// The endpoints that a record led to, by the hash of their key: two of the same hash are as good as impossible, and the price would
+    /// be an orphan that stays.
+    led: Mutex<FxHashSet<u64>>,
+}
+
+/// What a walk came across.
+#[derive(Default)]
+struct Found {
+    suspects: BTreeMap<Whose, Vec<(Arc<str>, IpAddr)>>,
+    to_track: BTreeMap<Whose, Facts>,
+    led: FxHashSet<u64>,
+    counts: ScanCounts,
 }
 
 impl Scan<'_> {
@@ -35,8 +47,8 @@ impl Scan<'_> {
         count(&mut self.counts.lock().unwrap());
     }
 
-    fn lead_to(&self, key: ObjectKey) {
-        self.led.lock().unwrap().insert(key);
+    fn lead_to(&self, key: &str) {
+        self.led.lock().unwrap().insert(Digest::<SpiderEndpoint>::hash_of(key));
     }
 }
 
@@ -55,7 +67,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
 
     async fn scan_all(&self, scan: &Scan<'_>) {
         let policy = &self.config.policy.reclaim;
-        let endpoints = self.caches.endpoints();
+        // With a census it turns out after the walk whether anything is to be swept at all.
+        let census =
+            self.caches.endpoint_census().filter(|_| !policy.orphan_endpoint_kept || !self.config.settings.clean_outdated_endpoints);
+        let endpoints = if census.is_some() { Ok(vec![]) } else { self.caches.endpoints() };
         if endpoints.is_err() {
             scan.count(|counts| counts.incomplete = true);
             if policy.one_list_error_ends_scan {
@@ -85,57 +100,33 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 let led = std::mem::take(&mut *scan.led.lock().unwrap());
                 let endpoints = endpoints.unwrap_or_default();
                 let mut counts = ScanCounts::default();
-                self.sweep_outdated(endpoints.iter().filter(|endpoint| !led.contains(&ObjectKey::of(&***endpoint))), &mut counts).await;
+                self.sweep_outdated(
+                    endpoints
+                        .iter()
+                        .filter(|endpoint| !led.contains(&Digest::<SpiderEndpoint>::hash_of(ObjectKey::of(&***endpoint).as_str()))),
+                    &mut counts,
+                )
+                .await;
                 scan.count(|all| (all.swept, all.failed) = (counts.swept, all.failed + counts.failed));
             }
         } else {
+            let led = std::mem::take(&mut *scan.led.lock().unwrap());
+            if census == Some((led.len(), 0)) {
+                return;
+            }
+            let endpoints = if census.is_some() { self.caches.endpoints() } else { endpoints };
             // Without the pools nothing is known of what records lead to; what is marked is known to go.
-            self.sweep(scan, &endpoints.unwrap_or_default(), all_known).await;
+            self.sweep(scan, &endpoints.unwrap_or_default(), all_known.then_some(&led)).await;
         }
     }
 
     /// The hardened walk: all at one moment, then what is suspect, pod by pod.
     async fn walk(&self, scan: &Scan<'_>, pools: &[&Arc<SpiderIPPool>]) {
-        let mut suspects: BTreeMap<Whose, Vec<(Arc<str>, IpAddr)>> = BTreeMap::new();
-        let mut to_track: BTreeMap<Whose, Facts> = BTreeMap::new();
-        let mut led = BTreeSet::new();
-        for pool in pools {
-            let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
-            let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
-            let leading = scan.leadership.is_leading();
-            for (ip, record) in records.iter() {
-                let facts = self.cached_facts(&record.pod);
-                let view = facts.view(&record.pod, &record.pod_uid, ip.address(), None);
-                let judgement = self.under(leading, None, |it| judge_record(&view, it, &[]));
-                if view.endpoint.there().is_some()
-                    && let Some(key) = key_of_record(&record.pod)
-                {
-                    led.insert(key);
-                }
-                scan.count(|counts| counts.records += 1);
-                let verdict = match judgement {
-                    Judgement::Done(verdict) if verdict.keeps_all() => Some(verdict),
-                    Judgement::Done(_) | Judgement::Ask(_) => None,
-                    Judgement::Crash(row) => panic!("upstream crashes: {}", row.sentence()),
-                };
-                let whose = || key_of_record(&record.pod).map(|key| (key, Arc::from(&*record.pod_uid)));
-                if let Some(verdict) = verdict {
-                    scan.count(|counts| counts.kept += 1);
-                    let sight = Sight::Cached;
-                    self.observer.observe(Step::RecordJudged { pool: Some(&name), record: &view, verdict: &verdict, sight });
-                    if verdict.track
-                        && leading
-                        && let Some(whose) = whose()
-                    {
-                        scan.count(|counts| counts.tracked += 1);
-                        to_track.insert(whose, facts);
-                    }
-                } else if let (Some(whose), Some(ip)) = (whose(), ip.address()) {
-                    suspects.entry(whose).or_default().push((name.clone(), ip));
-                }
-            }
-        }
+        let mut found = Found::default();
+        pools.iter().for_each(|pool| self.look_into(scan, pool, &mut found));
+        let Found { suspects, to_track, led, counts } = found;
         *scan.led.lock().unwrap() = led;
+        scan.count(|all| (all.records, all.kept, all.tracked) = (counts.records, counts.kept, counts.tracked));
         for facts in to_track.into_values() {
             self.track(scan.leadership, &facts).await;
         }
@@ -157,6 +148,52 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
+    /// Judges the records of a pool on what the caches show now. Of most a glance is enough.
+    fn look_into(&self, scan: &Scan<'_>, pool: &SpiderIPPool, found: &mut Found) {
+        let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { return };
+        let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
+        let leading = scan.leadership.is_leading();
+        found.led.reserve(records.len());
+        for (ip, record) in records.iter() {
+            found.counts.records += 1;
+            if self.is_plain(record) {
+                found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
+                found.counts.kept += 1;
+                continue;
+            }
+            let facts = self.cached_facts(&record.pod);
+            let view = facts.view(&record.pod, &record.pod_uid, ip.address(), None);
+            if view.endpoint.there().is_some() {
+                found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
+            }
+            let verdict = match self.under(leading, None, |it| judge_record(&view, it, &[])) {
+                Judgement::Done(verdict) if verdict.keeps_all() => Some(verdict),
+                Judgement::Done(_) | Judgement::Ask(_) => None,
+                Judgement::Crash(row) => panic!("upstream crashes: {}", row.sentence()),
+            };
+            let whose = || key_of_record(&record.pod).map(|key| (key, Arc::from(&*record.pod_uid)));
+            if let Some(verdict) = verdict {
+                found.counts.kept += 1;
+                let sight = Sight::Cached;
+                self.observer.observe(Step::RecordJudged { pool: Some(&name), record: &view, verdict: &verdict, sight });
+                if verdict.track
+                    && leading
+                    && let Some(whose) = whose()
+                {
+                    found.counts.tracked += 1;
+                    found.to_track.insert(whose, facts);
+                }
+            } else if let (Some(whose), Some(ip)) = (whose(), ip.address()) {
+                found.suspects.entry(whose).or_default().push((name.clone(), ip));
+            }
+        }
+    }
+
+    /// Whether a glance is enough: pod and endpoint have the UID of the record, and both live.
+    fn is_plain(&self, record: &PoolIPAllocation) -> bool {
+        !self.config.policy.reclaim.half_written_endpoint_frees && self.caches.is_plain(&record.pod, &record.pod_uid)
+    }
+
     /// Upstream's walk: one record after the other, each read, decided and carried out before the next.
     async fn walk_one_by_one(&self, scan: &Scan<'_>, pools: Vec<&Arc<SpiderIPPool>>) {
         for pool in pools {
@@ -165,6 +202,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             // Persistent: this copies a few pointers.
             let records = records.clone();
             for (ip, record) in records.iter() {
+                if self.is_plain(record) {
+                    scan.lead_to(&record.pod);
+                    scan.count(|counts| (counts.records, counts.kept) = (counts.records + 1, counts.kept + 1));
+                    continue;
+                }
                 scan.count(|counts| counts.records += 1);
                 self.look_at(scan, &name, ip, record).await;
             }
@@ -175,7 +217,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         let Some(key) = key_of_record(&record.pod) else { return };
         let facts = self.cached_facts(&record.pod);
         if facts.endpoint.clone().there().is_some() {
-            scan.lead_to(key.clone());
+            scan.lead_to(&record.pod);
         }
         let leading = scan.leadership.is_leading();
         let verdict = self.judge(&facts, (&record.pod, &record.pod_uid, ip.address()), None, leading).await;
@@ -248,14 +290,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Ok(())
     }
 
-    /// The hardened sweep: marked endpoints, and those that no record leads to.
-    async fn sweep(&self, scan: &Scan<'_>, endpoints: &[Arc<SpiderEndpoint>], all_known: bool) {
-        let led = std::mem::take(&mut *scan.led.lock().unwrap());
+    /// The hardened sweep: marked endpoints, and those that no record leads to, as far as that is known.
+    async fn sweep(&self, scan: &Scan<'_>, endpoints: &[Arc<SpiderEndpoint>], led: Option<&FxHashSet<u64>>) {
         let leading = scan.leadership.is_leading();
         for endpoint in endpoints {
             let marked = is_terminating(endpoint) && has_finalizer(endpoint);
             let key = ObjectKey::of(&**endpoint);
-            if !marked && (!all_known || led.contains(&key)) {
+            if !marked && led.is_none_or(|led| led.contains(&Digest::<SpiderEndpoint>::hash_of(key.as_str()))) {
                 continue;
             }
             let facts = self.cached_facts(key.as_str());

@@ -166,7 +166,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         }
     }
 
-    async fn see_to(&self, leadership: &Leadership, Fired { entry, term }: &Fired) {
+    pub(super) async fn see_to(&self, leadership: &Leadership, Fired { entry, term }: &Fired) {
         let policy = &self.config.policy.reclaim;
         let allowed = || policy.ex_leader_goes_on || leadership.leads_in(*term);
         let result = if allowed() { self.execute(entry, &allowed).await } else { Err(ReclaimError::NotLeading) };

@@ -29,7 +29,7 @@ pub(super) fn collected(set: &Set) -> Arc<[Collected]> {
             Controller::Deployment => types.push(Collected::of::<Deployment>()),
             Controller::DaemonSet => types.push(Collected::of::<DaemonSet>()),
             Controller::Job => types.push(Collected::of::<Job>()),
-            Controller::Namespace => {}
+            Controller::Namespace | Controller::NodeLifecycle | Controller::PodGc => {}
             Controller::KubeVirt => types.extend([
                 Collected::of::<VirtualMachine>(),
                 Collected::of::<VirtualMachineInstance>(),
@@ -69,6 +69,8 @@ pub(super) fn listen(shared: &Arc<Shared>, informers: &mut Informers) {
             Controller::Job => shared.hear_of::<Job>(informers, |key| Kind::Job.item(key)),
             Controller::Namespace => shared.hear_of::<Namespace>(informers, |key| Kind::Namespace.item(key)),
             Controller::KubeVirt => kubevirt(shared, informers),
+            // They listen for themselves.
+            Controller::NodeLifecycle | Controller::PodGc => {}
         }
     }
 }

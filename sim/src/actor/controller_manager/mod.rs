@@ -26,7 +26,8 @@
 //! The garbage collector sees pods, the types of the chosen controllers, and what `collecting` adds to them.
 //!
 //! Everything is decided from the present state (K §4.5), so the process may crash at any point and go on. Nothing is
-//! polled but namespaces that are being emptied: a cluster in which nothing happens causes no request.
+//! polled but namespaces that are being emptied and nodes that are not well: a cluster in which nothing happens causes no
+//! request.
 
 mod batch;
 mod daemon_set;
@@ -38,6 +39,8 @@ mod kubevirt;
 mod listen;
 pub mod names;
 mod namespace;
+mod nodes;
+mod pod_gc;
 mod replica_set;
 mod shared;
 mod stateful_set;
@@ -88,10 +91,14 @@ pub enum Controller {
     Namespace,
     /// VMs, their instances, and live migration (A §6).
     KubeVirt,
+    /// Silent nodes: their condition, their taints, and the eviction of their pods (K §6.1, §6.2). Kubelets have to send heartbeats.
+    NodeLifecycle,
+    /// Pods that nobody else removes (K §6.3). Each node with pods needs its Node.
+    PodGc,
 }
 
 impl Controller {
-    /// Every controller.
+    /// Every controller of those who own pods. Those of nodes ask more of a cluster.
     pub const ALL: [Controller; 7] = [
         Controller::StatefulSet,
         Controller::ReplicaSet,
@@ -115,6 +122,10 @@ pub struct Set {
     pub status_pace: Duration,
     /// How long a live migration takes once its target pod is ready.
     pub migration_takes: Duration,
+    /// How long a node may be silent before it counts as lost (`--node-monitor-grace-period`): 50 s since Kubernetes 1.32, 40 s before.
+    pub monitor_grace: Duration,
+    /// How many pods that are over may be left before the oldest are collected (`--terminated-pod-gc-threshold`).
+    pub terminated_pods: usize,
 }
 
 impl Set {
@@ -125,6 +136,8 @@ impl Set {
             collected: Vec::new(),
             status_pace: Duration::from_millis(200),
             migration_takes: Duration::from_secs(10),
+            monitor_grace: Duration::from_secs(50),
+            terminated_pods: 12_500,
         }
     }
 
@@ -226,14 +239,25 @@ struct Controllers {
 
 /// One life of the process.
 async fn run(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, set: &Arc<Set>) {
-    let env = SimEnv::new(&fabric.rt, seed, process);
+    let (env, begun) = (SimEnv::new(&fabric.rt, seed, process), fabric.rt.now());
     let client = Transparent::new(SimClient::new(fabric, process), env.clone(), Policy::ClientGo);
     let shared = Shared::new(client.clone(), env.clone(), set.clone());
     let mut informers = Informers::default();
     listen::listen(&shared, &mut informers);
     let collector = Collector::new(client.clone(), env.clone(), listen::collected(set), &mut informers);
+    let runs = |controller| set.controllers.contains(&controller);
+    let nodes = runs(Controller::NodeLifecycle).then(|| nodes::Ears::new(&mut informers));
+    let pods = runs(Controller::PodGc).then(|| pod_gc::Ears::new(&mut informers, set.terminated_pods));
     let mut informers = informers.start(&client, &env);
     informers.told().await;
+    if let Some(ears) = nodes {
+        ears.start(fabric, process, &client, &env, nodes::Life { begun, grace: set.monitor_grace }, &informers);
+    }
+    if let Some(ears) = pods {
+        let (fabric, writer) = (fabric.clone(), nodes::write::Writer { client: client.clone(), env: env.clone() });
+        let gc = pod_gc::PodGc { fabric, writer, ears, nodes: informers.store(), pods: informers.store(), begun };
+        drop(env.spawn(gc.run()));
+    }
     let controllers = Arc::new(Controllers::new(shared, &informers));
     for _ in 0..WORKERS {
         let controllers = controllers.clone();

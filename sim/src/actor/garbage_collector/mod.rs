@@ -143,7 +143,8 @@ impl Collector {
             return Ok(true);
         }
         let def = &self.types[item.number];
-        let Some(meta) = (def.read)(&self.client, &item.key).await? else { return Ok(true) };
+        let Some(object) = (def.read)(&self.client, &item.key).await? else { return Ok(true) };
+        let meta = object.meta();
         let owners = meta.owner_references.as_deref().unwrap_or_default();
         if owners.is_empty() || meta.deletion_timestamp.is_some() {
             return Ok(true);
@@ -159,7 +160,7 @@ impl Collector {
         if left.is_empty() {
             (def.delete)(&self.client, &item.key, meta.uid.clone()).await?;
         } else if left.len() < owners.len() {
-            (def.disown)(&self.client, &item.key, &meta, &left).await?;
+            (def.disown)(&self.client, &item.key, meta, &left).await?;
         }
         Ok(observed)
     }
@@ -172,7 +173,7 @@ impl Collector {
         let Some(key) = def.key(item.key.namespace(), &owner.name) else { return Ok(Owner::There) };
         let found = (def.read)(&self.client, &key).await?;
         Ok(match found {
-            Some(meta) if meta.uid.as_deref() != Some(&owner.uid) => Owner::Absent,
+            Some(object) if object.meta().uid.as_deref() != Some(&owner.uid) => Owner::Absent,
             None => Owner::Absent,
             Some(_) if self.graph.lock().knows(&owner.uid) => Owner::There,
             Some(_) => Owner::Unobserved,

@@ -15,6 +15,7 @@ use super::super::informers::Informers;
 use super::graph::Item;
 use super::{ApiClient, Collector};
 use crate::kinds::Stored;
+use crate::object::Obj;
 
 type Call<T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>;
 
@@ -26,8 +27,8 @@ pub struct Collected {
     namespaced: bool,
     /// Has the collector hear of the objects of this type, under the number that it gives the type.
     pub(super) listen: fn(&mut Informers, &Arc<Collector>, usize),
-    /// The metadata of an object, by a quorum read; `None` = there is no such object.
-    pub(super) read: fn(&ApiClient, &ObjectKey) -> Call<Option<ObjectMeta>>,
+    /// An object, by a quorum read; `None` = there is no such object.
+    pub(super) read: fn(&ApiClient, &ObjectKey) -> Call<Option<Obj>>,
     /// Deletes the object with this UID.
     pub(super) delete: fn(&ApiClient, &ObjectKey, Option<String>) -> Call<()>,
     /// Leaves an object with these owners, if it is still in this state.
@@ -44,7 +45,7 @@ impl Collected {
             listen: listen::<K>,
             read: |client, key| {
                 let (client, key) = (client.clone(), key.clone());
-                Box::pin(async move { found(client.get::<K>(&key).await.map(|object| object.meta().clone())) })
+                Box::pin(async move { found(client.get::<K>(&key).await.map(|object| object as Obj)) })
             },
             delete: |client, key, uid| {
                 let (client, key) = (client.clone(), key.clone());

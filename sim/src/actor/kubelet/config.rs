@@ -75,6 +75,8 @@ pub struct KubeletConfig {
     pub repeats_del: Probability,
     /// Whether the deletion of a pod kills an ADD that is under way, as kubelets do since 1.27; else it is waited for.
     pub cancels_adds: bool,
+    /// Whether it registers its Node and says that it is alive (K §6.1); without it the Node is the workload's own.
+    pub heartbeats: bool,
 }
 
 impl KubeletConfig {
@@ -89,6 +91,7 @@ impl KubeletConfig {
             behave: Arc::new(|_| Behaviour::default()),
             repeats_del: Probability::new(0.1).unwrap_or(Probability::ALWAYS),
             cancels_adds: true,
+            heartbeats: false,
         }
     }
 }

@@ -18,6 +18,8 @@ struct Content {
     pod: Option<Arc<Pod>>,
     gone: bool,
     sandbox_lost: bool,
+    /// Somebody else says that the pod is not ready although its kubelet said that it was.
+    disowned: bool,
     /// How often something came.
     count: u64,
     waker: Option<Waker>,
@@ -45,6 +47,12 @@ pub(super) fn is_terminal(pod: &Pod) -> bool {
     matches!(pod.status.as_ref().and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"))
 }
 
+/// Whether the condition Ready of a pod holds.
+pub(super) fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
 impl Mail {
     /// Of a pod that is in the API.
     pub(super) fn of(pod: Arc<Pod>) -> Arc<Self> {
@@ -63,6 +71,8 @@ impl Mail {
     /// The pod is in this state.
     pub(super) fn post(&self, pod: Arc<Pod>) {
         let mut content = self.content.lock();
+        let was_ready = content.pod.as_ref().is_some_and(|pod| is_ready(pod));
+        content.disowned = (content.disowned || was_ready) && !is_ready(&pod);
         content.pod = Some(pod);
         content.came();
     }
@@ -119,9 +129,13 @@ impl Mail {
         self.until(|content| content.is_doomed())
     }
 
-    /// Completes when the pod has to stop or a sandbox of it died since the last time that this completed.
+    /// Completes when the pod has to stop, or if since the last time that this completed a sandbox of it died or somebody else said that it
+    /// is not ready.
     pub(super) fn upset(&self) -> impl Future<Output = ()> + Send + '_ {
-        self.until(|content| std::mem::take(&mut content.sandbox_lost) || content.is_doomed())
+        self.until(|content| {
+            let (lost, disowned) = (std::mem::take(&mut content.sandbox_lost), std::mem::take(&mut content.disowned));
+            lost || disowned || content.is_doomed()
+        })
     }
 
     fn until(&self, mut ready: impl FnMut(&mut Content) -> bool + Send) -> impl Future<Output = ()> + Send {

@@ -29,10 +29,13 @@
 //! It survives crashes, pauses, partitions and the loss of its host at any point: what it has to know is in the API or on the disk of the
 //! node (`ContainerRuntime`). Kubelet, runtime and plugins crash together. A node on which nothing happens has no timer.
 //!
-//! Not modelled: Node objects and heartbeats, image pulls and probes, restart counts in the status, static pods, and the kubelet's limit for
+//! With `heartbeats` it registers its Node and says that it is alive: really only while somebody could tell (`node::heartbeat`).
+//!
+//! Not modelled: image pulls and probes, restart counts in the status, static pods, and the kubelet's limit for
 //! StopPodSandbox: a DEL takes as long as its plugin. A pod with `restartPolicy: Never` whose sandbox dies gets another one, too (K140).
 
 mod config;
+mod heartbeat;
 mod mail;
 mod network;
 mod pod;
@@ -69,7 +72,7 @@ const BACK_OFF: Duration = Duration::from_secs(10);
 
 /// Gives `process` the life of a kubelet, and its node a container runtime. Whoever calls this starts the process (`Fabric::start`).
 pub fn install<C: Cni>(fabric: &Arc<Fabric>, process: ProcessId, cni: Arc<C>, config: KubeletConfig) -> Arc<ContainerRuntime> {
-    let runtime = Arc::new(ContainerRuntime::new(fabric, process));
+    let runtime = Arc::new(ContainerRuntime::new(fabric, process, &config.node));
     fabric.nodes.add(runtime.clone());
     let (shared, config) = (Arc::downgrade(fabric), Arc::new(config));
     let one_nic: Arc<[Arc<str>]> = Arc::new([FIRST_NIC.into()]);
@@ -159,6 +162,9 @@ enum Heard {
 impl<C: Cni> Kubelet<C> {
     async fn live(self: Arc<Self>) {
         let _end = self.hiring.until_dropped();
+        if self.config.heartbeats {
+            self.begin_to_beat();
+        }
         let selector = format!("spec.nodeName={}", self.config.node);
         let options = InformerOptions::<Pod> { field_selector: Some(selector), ..InformerOptions::default() };
         let informer = Informer::start(self.client.clone(), self.env.clone(), options);

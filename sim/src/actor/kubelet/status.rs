@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Kubelet;
-use super::mail::{Mail, is_terminal};
+use super::mail::{Mail, is_ready, is_terminal};
 use crate::node::Cni;
 
 /// What a status says.
@@ -84,7 +84,7 @@ impl<C: Cni> Kubelet<C> {
             Report::Running(addresses) => {
                 let told = |status: &PodStatus| status.pod_ips.iter().flatten().map(|ip| ip.ip.clone()).collect::<Vec<_>>();
                 let addresses: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
-                if status.phase.as_deref() == Some("Running") && told(&status) == addresses {
+                if status.phase.as_deref() == Some("Running") && told(&status) == addresses && is_ready(pod) {
                     return None;
                 }
                 status.phase = Some("Running".to_owned());

@@ -143,6 +143,9 @@ fn the_environment_chooses_the_shard() {
         fn explain(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReport, CliError> {
             unreachable!()
         }
+        fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
+            unreachable!()
+        }
     }
     let engine = Asked(Mutex::new(None));
     let env = |name: &str| match name {

@@ -131,6 +131,10 @@ impl Engine for Prepared {
     fn explain(&self, _: &ExplainArgs) -> Result<ExplainReport, CliError> {
         answer(&self.explain)
     }
+
+    fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
+        unreachable!("no test of the command line asks for it")
+    }
 }
 
 fn running(report: RunReport) -> Prepared {

@@ -145,6 +145,9 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn explain(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReport, CliError> {
             unreachable!()
         }
+        fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
+            unreachable!()
+        }
     }
     assert_eq!(ran(&UntilStopped, "run scenarios").code, 130);
 }

@@ -1,6 +1,7 @@
 //! Records as text for people. Takes records only, prints nothing itself.
 
 mod explain;
+mod explain_reclaim;
 mod failure;
 mod gate;
 mod listing;
@@ -13,6 +14,7 @@ mod shrink;
 mod table;
 
 pub use explain::explain;
+pub use explain_reclaim::explain_reclaim;
 pub use gate::gate;
 pub use listing::{check, list};
 pub use paint::Paint;

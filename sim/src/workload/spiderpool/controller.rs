@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join3;
-use ipam_core::leader::{Election, ElectionConfig};
+use ipam_core::leader::ElectionConfig;
+use ipam_core::spiderpool::SpiderpoolController;
 use ipam_core::spiderpool::controller::{ControllerSettings, PoolController};
-use ipam_core::spiderpool::reclaim::{InformerCaches, Leadership, LeadershipTeller, Reclaim, ReclaimConfig};
+use ipam_core::spiderpool::reclaim::ReclaimConfig;
 use ipam_core::{Env, ObjectKey};
 
 use super::reclaim_eye::ReclaimEye;
@@ -18,18 +18,22 @@ use crate::rt::ProcessId;
 /// How long a replica waits before it starts again: the first back-off of a kubelet.
 const BACK_OFF: Duration = Duration::from_secs(10);
 
+/// The lease of the leader.
+pub(super) fn lease() -> ObjectKey {
+    ObjectKey::namespaced("kube-system", "spiderpool-controller-leader")
+}
+
 /// One life of a replica.
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId) {
     let name = fabric.rt.process_name(process);
     let env = site.env(&fabric, process);
     let client = site.controller_client(&fabric, process, &env);
-    let lease = ObjectKey::namespaced("kube-system", "spiderpool-controller-leader");
     if site.plan.reclaim {
-        return reclaiming(&site, &fabric, process, client, env, lease).await;
+        return reclaiming(&site, &fabric, process, client, env).await;
     }
     // One that loses its leadership ends and is started anew.
     loop {
-        let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease.clone(), &*name));
+        let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease(), &*name));
         let settings = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
         let controller = PoolController::new(client.clone(), env.clone(), settings);
         // A configuration that cannot work would say so at each turn.
@@ -39,38 +43,16 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
 }
 
 /// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
-async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, client: ApiClient, env: SimEnv, lease: ObjectKey) {
+async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, client: ApiClient, env: SimEnv) {
     let settings = site.plan.reclaim_settings(&site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
-    let config = ReclaimConfig { settings, policy: site.policy };
-    let election = config.election(lease, &*fabric.rt.process_name(process));
-    let gap = config.settings.leader_poll;
-    let caches = InformerCaches::start(client.clone(), env.clone(), &config.settings, &config.policy);
+    let reclaim = ReclaimConfig { settings, policy: site.policy };
+    let election = (site.plan.controllers > 1).then(|| reclaim.election(lease(), &*fabric.rt.process_name(process)));
+    let pools = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
+    let raw = site.raw_client(fabric, process, &env);
     let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
-    let reclaim = Reclaim::new(client.clone(), env.clone(), caches.clone(), eye, config);
-    let controller = PoolController::new(client.clone(), env.clone(), ControllerSettings::new(site.policy));
-    let (teller, leadership) = match site.plan.controllers {
-        1 => (None, Leadership::always()),
-        _ => {
-            let (teller, leadership) = LeadershipTeller::new();
-            (Some(teller), leadership)
-        }
-    };
-    let elect = async {
-        let Some(teller) = teller else { return };
-        loop {
-            if let Ok(election) = Election::start(client.clone(), env.clone(), election.clone())
-                && election.acquired().await
-            {
-                teller.gained();
-                election.ended().await;
-                teller.lost();
-            }
-            env.sleep(gap).await;
-        }
-    };
-    let reclaim = async {
-        caches.synced().await;
-        reclaim.run(leadership.clone()).await;
-    };
-    join3(elect, controller.serve(&leadership), reclaim).await;
+    let controller = SpiderpoolController::new(client, raw, env.clone(), eye, pools, reclaim);
+    if controller.run().await.is_err() {
+        // With an election that cannot work client-go ends the process, and so it goes again and again.
+        env.sleep(BACK_OFF).await;
+    }
 }

@@ -1,97 +1,37 @@
 //! A cluster with Spiderpool with values that may be open, and what people do with it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+mod cluster;
+mod people;
+mod wishes;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::spiderpool::IPPoolSpec;
-use ipam_core::spiderpool::names;
 use ipam_core::spiderpool::ranges::IpVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use super::adopt::{Adopted, MULTUS};
-use super::ops::{
-    AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp,
-    ScaleApp, Unreserve,
-};
-use super::plan::{PEOPLE, SpiderPlan};
+use super::adopt::Adopted;
+use super::lifecycle::NodeLifecycle;
+use super::ops::{AppKind, DeleteApp, NAMESPACE};
+use super::plan::{SpiderPlan, both};
 use super::trace::TraceRows;
 use crate::actor::kubelet::KubeletDelays;
 use crate::draw::{Concern, Draw};
-use crate::input::{Choice, Open, Probability, Problems, Source, With};
+use crate::input::{Choice, Probability, Problems, Source};
 use crate::kinds::KindId;
 use crate::object::Obj;
-use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Turn};
-use crate::time::{SimTime, Span};
+use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind};
+use crate::time::Span;
 use crate::workload::{Draft, at_least_one, at_most};
+use people::Drawn;
+use wishes::nics_of;
 
-/// Which addresses pods have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Families {
-    /// IPv4 only.
-    Ipv4,
-    /// IPv6 only.
-    Ipv6,
-    /// One of each.
-    Dual,
-}
-
-impl Open for Families {}
-
-impl Families {
-    fn versions(self) -> &'static [IpVersion] {
-        match self {
-            Families::Ipv4 => &[IpVersion::V4],
-            Families::Ipv6 => &[IpVersion::V6],
-            Families::Dual => &[IpVersion::V4, IpVersion::V6],
-        }
-    }
-}
-
-/// How the pods of an application come to their pools (A §2.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PoolWish {
-    /// They name none, and take the default pools of the cluster.
-    ClusterDefault,
-    /// The CNI configuration names pools.
-    CniConfig,
-    /// Their namespace names pools.
-    Namespace,
-    /// The annotation `ippool` names pools, in an order.
-    Ippool,
-    /// The annotation `ippool` names pools by a pattern.
-    Wildcard,
-    /// The annotation `ippools` names pools for each NIC.
-    Ippools,
-    /// The same without the names of the NICs.
-    Nameless,
-}
-
-impl Open for PoolWish {}
-
-/// What people do to a pool for a while.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PoolChange {
-    /// They disable it.
-    Disable,
-    /// They exclude its lower half.
-    Exclude,
-    /// They keep it for one node.
-    Retarget,
-    /// They delete it and create it again.
-    Recreate,
-    /// They reserve its lower half.
-    Reserve,
-}
-
-impl Open for PoolChange {}
+pub use cluster::Families;
+pub use people::PoolChange;
+pub use wishes::PoolWish;
 
 /// A cluster and what people do with it, of which values may be open. By default a few applications come and go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -101,6 +41,12 @@ pub struct SpiderDraft {
     pub nodes: Choice<u32>,
     /// See [`SpiderPlan::on_demand`].
     pub on_demand: bool,
+    /// Whether nodes that fall silent are noticed and their pods evicted; kubelets then say that they are alive (K §6).
+    pub node_lifecycle: bool,
+    /// See [`NodeLifecycle::monitor_grace`].
+    pub monitor_grace: Choice<Span>,
+    /// See [`NodeLifecycle::toleration`].
+    pub toleration: Choice<Span>,
     /// See [`SpiderPlan::controllers`].
     pub controllers: Choice<u32>,
     /// See [`SpiderPlan::reclaim`].
@@ -198,6 +144,9 @@ impl Default for SpiderDraft {
         Self {
             nodes: Choice::Between(2, 3),
             on_demand: false,
+            node_lifecycle: false,
+            monitor_grace: Choice::Is(secs(50)),
+            toleration: Choice::Is(secs(300)),
             controllers: Choice::Is(1),
             reclaim: false,
             throttled: Choice::Is(true),
@@ -241,321 +190,6 @@ impl Default for SpiderDraft {
     }
 }
 
-/// The annotation that names the networks of further NICs.
-const NETWORKS: &str = "k8s.v1.cni.cncf.io/networks";
-
-/// The Multus network of the first NIC in generated clusters.
-const CLUSTER_NETWORK: &str = "kube-system/macvlan";
-
-/// A pool of a generated cluster.
-fn pool(version: IpVersion, number: u32, addresses: u32, default: bool) -> PoolPlan {
-    let last = addresses.max(1);
-    let (name, subnet, range, gateway) = match version {
-        IpVersion::V4 => {
-            let net = 10 + number;
-            let range = format!("10.{net}.0.1-10.{net}.{}.{}", last / 256, last % 256);
-            (format!("v4-{number}"), format!("10.{net}.0.0/16"), range, format!("10.{net}.255.254"))
-        }
-        IpVersion::V6 => {
-            let net = 1 + number;
-            let range = format!("fd00:{net:x}::1-fd00:{net:x}::{last:x}");
-            (format!("v6-{number}"), format!("fd00:{net:x}::/64"), range, format!("fd00:{net:x}::ffff:ffff"))
-        }
-    };
-    let spec = IPPoolSpec {
-        ip_version: Some(version.number()),
-        subnet,
-        ips: Some(vec![range]),
-        gateway: Some(gateway),
-        default,
-        ..IPPoolSpec::default()
-    };
-    PoolPlan { name, spec }
-}
-
-/// The names of pools of a family in the order in which an application wishes for them.
-struct Wished {
-    version: IpVersion,
-    pools: Vec<String>,
-}
-
-/// An annotation that names pools for one NIC.
-fn one_nic(wished: &[Wished]) -> serde_json::Map<String, serde_json::Value> {
-    let key = |version| if version == IpVersion::V4 { "ipv4" } else { "ipv6" };
-    wished.iter().map(|wished| (key(wished.version).to_owned(), json!(wished.pools))).collect()
-}
-
-/// The annotations by which pods with so many NICs wish for pools.
-fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTreeMap<String, String> {
-    let mut annotations = BTreeMap::new();
-    if nics > 1 {
-        let networks: Vec<String> = (1..nics).map(|number| format!("kube-system/net-{number}")).collect();
-        annotations.insert(NETWORKS.to_owned(), networks.join(","));
-    }
-    let each_nic = |named: bool| {
-        let entry = |nic: u32| {
-            let mut entry = one_nic(wished);
-            // Each NIC has its favourite first.
-            for pools in entry.values_mut().filter_map(serde_json::Value::as_array_mut) {
-                let count = pools.len().max(1);
-                pools.rotate_left(nic as usize % count);
-            }
-            if named {
-                let name = if nic == 0 { "eth0".to_owned() } else { format!("net{nic}") };
-                entry.insert("interface".to_owned(), json!(name));
-            }
-            serde_json::Value::Object(entry)
-        };
-        serde_json::Value::Array((0..nics).map(entry).collect()).to_string()
-    };
-    let (key, text) = match wish {
-        PoolWish::ClusterDefault | PoolWish::CniConfig | PoolWish::Namespace => return annotations,
-        PoolWish::Ippool => (names::ANNOTATION_IPPOOL, serde_json::Value::Object(one_nic(wished)).to_string()),
-        PoolWish::Wildcard => {
-            let patterns: Vec<Wished> = wished
-                .iter()
-                .map(|wished| {
-                    let first = wished.pools.first();
-                    let pattern = first.map(|pool| pool.rsplit_once('-').map_or("*".to_owned(), |(stem, _)| format!("{stem}-*")));
-                    Wished { version: wished.version, pools: first.cloned().into_iter().chain(pattern).collect() }
-                })
-                .collect();
-            (names::ANNOTATION_IPPOOL, serde_json::Value::Object(one_nic(&patterns)).to_string())
-        }
-        PoolWish::Ippools => (names::ANNOTATION_IPPOOLS, each_nic(true)),
-        PoolWish::Nameless => (names::ANNOTATION_IPPOOLS, each_nic(false)),
-    };
-    annotations.insert(key.to_owned(), text);
-    annotations
-}
-
-/// How many NICs the pods of an application have: one, and one for each network they join.
-fn nics_of(app: &ApplyApp) -> u32 {
-    let networks = app.annotations.get(NETWORKS).map_or("", |text| text.trim());
-    let joined = match serde_json::from_str::<Vec<serde_json::Value>>(networks) {
-        Ok(list) => list.len(),
-        Err(_) => networks.split(',').filter(|network| !network.trim().is_empty()).count(),
-    };
-    1 + joined as u32
-}
-
-/// What is drawn for one application.
-struct Drawn<'a> {
-    draft: &'a SpiderDraft,
-    pools: &'a [PoolPlan],
-    versions: &'a [IpVersion],
-    ops: Vec<Op>,
-}
-
-impl Drawn<'_> {
-    fn add(&mut self, at: Duration, kind: OpKind) {
-        self.ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind });
-    }
-
-    /// The pools that an application wishes for: a few of each family, in any order.
-    fn wished(&self, draw: &mut Draw) -> Vec<Wished> {
-        let of = |version: &IpVersion| {
-            let of_family = |pool: &&PoolPlan| pool.spec.ip_version == Some(version.number());
-            let mut pools: Vec<String> = self.pools.iter().filter(of_family).map(|pool| pool.name.clone()).collect();
-            let turn = draw.below(pools.len().max(1) as u64) as usize;
-            pools.rotate_left(turn);
-            let kept = 1 + draw.below(pools.len().max(1) as u64) as usize;
-            pools.truncate(kept);
-            Wished { version: *version, pools }
-        };
-        self.versions.iter().map(of).collect()
-    }
-
-    fn app(&mut self, draw: &mut Draw, number: u32, nodes: u32) -> AppKind {
-        let draft = self.draft;
-        let kind = draft.kinds.draw(draw);
-        let wish = draft.wishes.draw(draw);
-        let nics = draft.nics.draw(draw).max(1);
-        let wished = self.wished(draw);
-        let (app, namespace) = (format!("app-{number}"), NAMESPACE.to_owned());
-        let arrival = draft.arrival.draw(draw).0;
-        let life = draft.life.draw(draw).0;
-        let replicas = draft.replicas.draw(draw);
-        let mut apply = ApplyApp {
-            app: app.clone(),
-            namespace: namespace.clone(),
-            kind,
-            replicas,
-            annotations: annotations(wish, nics, &wished),
-            parallel: draw.chance(draft.parallel.get()),
-            grace: Some(draft.grace.draw(draw)),
-            ..ApplyApp::default()
-        };
-        let node = draw.below(u64::from(nodes)) as u32;
-        let completes = draw.chance(draft.completes.get());
-        if kind == AppKind::Pod {
-            apply.node = Some(node);
-            apply.completes = completes.then_some(Span(life));
-        } else if kind == AppKind::Job {
-            apply.completes = Some(Span(life));
-        }
-        self.add(arrival, OpKind::ApplyApp(apply.clone()));
-        let deleted = draw.chance(draft.deleted.get()).then_some(arrival + life);
-        let forced = draw.chance(draft.forced.get());
-        let replaced = draw.chance(draft.replaced.get());
-        if let Some(at) = deleted {
-            let delete = DeleteApp { app: app.clone(), namespace: namespace.clone(), force: forced && kind == AppKind::Pod };
-            self.add(at, OpKind::DeleteApp(delete));
-            if replaced {
-                apply.node = apply.node.map(|_| draw.below(u64::from(nodes)) as u32);
-                self.add(at + Duration::from_millis(1), OpKind::ApplyApp(apply.clone()));
-            }
-        }
-        self.events(draw, &apply, nics, arrival..deleted.filter(|_| !replaced).unwrap_or(Duration::MAX));
-        kind
-    }
-
-    /// What happens to an application while it lives.
-    ///
-    /// Its pods keep the number of their NICs: whoever joins a network in addition names pools for it.
-    fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, nics: u32, life: Range<Duration>) {
-        let (draft, after) = (self.draft, life.start);
-        let mut events: Vec<(Duration, OpKind)> = Vec::new();
-        let scales = matches!(apply.kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet);
-        let (app, namespace) = (apply.app.clone(), apply.namespace.clone());
-        let when = |draw: &mut Draw| after + draft.events.draw(draw).0;
-        let (at, scaled) = (when(draw), draw.chance(draft.scaled.get()));
-        let (to, back) = (draft.scaled_to.draw(draw), draw.chance(draft.scaled_back.get()));
-        if scaled && scales {
-            let scale = |replicas| OpKind::ScaleApp(ScaleApp { app: app.clone(), namespace: namespace.clone(), replicas });
-            events.push((at, scale(to)));
-            if back {
-                let soon = draw.between(Duration::from_millis(100), Duration::from_secs(20));
-                events.push((at + soon, scale(apply.replicas)));
-            }
-        }
-        let (at, rolled) = (when(draw), draw.chance(draft.rolled_out.get()));
-        if rolled && (scales || apply.kind == AppKind::DaemonSet) {
-            let rewished = draw.chance(draft.rewished.get());
-            let wish = draft.wishes.draw(draw);
-            let annotations = if rewished { annotations(wish, nics, &self.wished(draw)) } else { BTreeMap::new() };
-            events.push((at, OpKind::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations })));
-        }
-        for _ in 0..draft.pods_deleted.draw(draw) {
-            let (at, number) = (when(draw), draw.below(u64::from(apply.replicas.max(1))) as u32);
-            let force = draw.chance(draft.forced.get());
-            if apply.kind != AppKind::Pod {
-                events.push((at, OpKind::DeletePodOf(DeletePodOf { app: app.clone(), namespace: namespace.clone(), number, force })));
-            }
-        }
-        let (at, migrated) = (when(draw), draw.chance(draft.migrated.get()));
-        if migrated && apply.kind == AppKind::VirtualMachine {
-            events.push((at, OpKind::MigrateVm(MigrateVm { app, namespace })));
-        }
-        for (at, kind) in events {
-            if life.contains(&at) {
-                self.add(at, kind);
-            }
-        }
-    }
-
-    /// People change a pool, and change it back.
-    fn pool_change(&mut self, draw: &mut Draw, number: u32, node_names: &dyn Fn(u32) -> String, nodes: u32) {
-        let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
-        let change = self.draft.pool_change.draw(draw);
-        let (which, node) = (draw.u64(), draw.below(u64::from(nodes)) as u32);
-        let Some(pool) = self.pools.get(crate::draw::below(which, self.pools.len().max(1) as u64) as usize).cloned() else { return };
-        let edit = EditPool { pool: pool.name.clone(), ..EditPool::default() };
-        let (name, back) = (pool.name.clone(), at + lasts);
-        match change {
-            PoolChange::Disable => {
-                self.add(at, OpKind::EditPool(EditPool { disable: Some(true), ..edit.clone() }));
-                self.add(back, OpKind::EditPool(EditPool { disable: Some(false), ..edit }));
-            }
-            PoolChange::Exclude => {
-                self.add(at, OpKind::EditPool(EditPool { exclude: Some(vec![lower_half(&pool)]), ..edit.clone() }));
-                self.add(back, OpKind::EditPool(EditPool { exclude: Some(Vec::new()), ..edit }));
-            }
-            PoolChange::Retarget => {
-                self.add(at, OpKind::EditPool(EditPool { nodes: Some(vec![node_names(node)]), ..edit.clone() }));
-                self.add(back, OpKind::EditPool(EditPool { nodes: Some(Vec::new()), ..edit }));
-            }
-            PoolChange::Recreate => {
-                self.add(at, OpKind::DeletePool(DeletePool { pool: name, force: false }));
-                self.add(back, OpKind::CreatePool(CreatePool { pool: Box::new(pool) }));
-            }
-            PoolChange::Reserve => {
-                let name = format!("reserved-{number}");
-                self.add(at, OpKind::Reserve(Reserve { name: name.clone(), ips: vec![lower_half(&pool)] }));
-                self.add(back, OpKind::Unreserve(Unreserve { name }));
-            }
-        }
-    }
-}
-
-/// The lower half of a pool's first range.
-fn lower_half(pool: &PoolPlan) -> String {
-    let range = pool.spec.ips.iter().flatten().next();
-    let version = pool.spec.ip_version.unwrap_or(4);
-    let parsed = range
-        .and_then(|range| ipam_core::spiderpool::ranges::parse_ranges(&[range], version, &ipam_core::spiderpool::Policy::hardened()).ok());
-    match parsed.and_then(|ranges| ranges.first().copied()) {
-        Some(range) => {
-            let (first, last) = range.numbers();
-            format!("{}-{}", range.first(), range.version().address(first + (last - first) / 2))
-        }
-        None => String::new(),
-    }
-}
-
-impl SpiderDraft {
-    /// The cluster that is generated, without applications.
-    fn cluster(&self, draw: &mut Draw) -> SpiderPlan {
-        let nodes = self.nodes.draw(draw).max(1);
-        let families = self.families.draw(draw);
-        let (pools, addresses, defaults) = (self.pools.draw(draw), self.addresses.draw(draw), self.default_pools.draw(draw));
-        let mut settings = self.settings.clone();
-        let mut set = |name: &str, value: &str| {
-            settings.entry(name.to_owned()).or_insert_with(|| value.to_owned());
-        };
-        set("enableIPv4", if families == Families::Ipv6 { "false" } else { "true" });
-        set("enableIPv6", if families == Families::Ipv4 { "false" } else { "true" });
-        set(MULTUS, CLUSTER_NETWORK);
-        let all = families.versions().iter().flat_map(|version| (0..pools).map(move |number| (*version, number)));
-        let mut plan = SpiderPlan {
-            nodes,
-            node_names: Vec::new(),
-            on_demand: self.on_demand,
-            controllers: self.controllers.draw(draw),
-            reclaim: self.reclaim,
-            throttled: self.throttled.draw(draw),
-            settings,
-            cni_ipv4: Vec::new(),
-            cni_ipv6: Vec::new(),
-            kubelet: self.kubelet,
-            namespaces: BTreeMap::new(),
-            pools: all.map(|(version, number)| pool(version, number, addresses, number < defaults)).collect(),
-            reserved: Vec::new(),
-            kinds: BTreeSet::new(),
-            brought: Vec::new(),
-        };
-        // The upper tiers hide the lower ones, so a cluster names pools in its configuration only if that is wished for.
-        let wishes: Vec<PoolWish> = self.wishes.written().into_iter().copied().collect();
-        let of = |plan: &SpiderPlan, version: IpVersion| -> Vec<String> {
-            let mut names: Vec<String> =
-                plan.pools.iter().filter(|pool| pool.spec.ip_version == Some(version.number())).map(|pool| pool.name.clone()).collect();
-            names.reverse();
-            names
-        };
-        if wishes.contains(&PoolWish::CniConfig) {
-            plan.cni_ipv4 = of(&plan, IpVersion::V4);
-            plan.cni_ipv6 = of(&plan, IpVersion::V6);
-        }
-        if wishes.contains(&PoolWish::Namespace) {
-            let text = |names: Vec<String>| (!names.is_empty()).then(|| json!(names).to_string());
-            let v4 = text(of(&plan, IpVersion::V4)).map(|text| (names::ANNOTATION_DEFAULT_IPV4_IPPOOL.to_owned(), text));
-            let v6 = text(of(&plan, IpVersion::V6)).map(|text| (names::ANNOTATION_DEFAULT_IPV6_IPPOOL.to_owned(), text));
-            plan.namespaces.insert(NAMESPACE.to_owned(), v4.into_iter().chain(v6).collect());
-        }
-        plan
-    }
-}
-
 impl Draft for SpiderDraft {
     type Plan = SpiderPlan;
 
@@ -589,6 +223,9 @@ impl Draft for SpiderDraft {
             problems.append(at_most(source, key, what, value, limit));
         }
         problems.append(at_least_one(source, "nodes", "`workload.nodes`", *self.nodes.bounds().0));
+        if self.on_demand && self.node_lifecycle {
+            problems.push(both(source));
+        }
         problems.append(at_least_one(source, "trace_compression", "`workload.trace_compression`", self.trace_compression));
         problems.append(at_least_one(source, "trace_replication", "`workload.trace_replication`", self.trace_replication));
         problems
@@ -636,6 +273,9 @@ impl Draft for SpiderDraft {
             drawn.pool_change(draw, number, &names, plan.nodes);
         }
         let mut ops = drawn.ops;
+        plan.node_lifecycle = self
+            .node_lifecycle
+            .then(|| NodeLifecycle { monitor_grace: self.monitor_grace.draw(draw), toleration: self.toleration.draw(draw) });
         ops.sort_by_key(|op| op.common.at);
         (plan, ops)
     }

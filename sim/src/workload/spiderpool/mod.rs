@@ -14,12 +14,14 @@ mod apps;
 mod controller;
 mod draft;
 mod eye;
+mod lifecycle;
 mod machines;
 mod note;
 mod ops;
 mod people;
 mod plan;
 mod preload;
+mod reach;
 mod reclaim_eye;
 mod reclaim_note;
 mod site;
@@ -45,6 +47,7 @@ use site::{Node, Site};
 
 pub use adopt::Adopted;
 pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
+pub use lifecycle::NodeLifecycle;
 pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
 pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, MigrateVm, PoolPlan,
@@ -139,6 +142,7 @@ impl Work for SpiderPlan {
     fn stake(&self, _: &[Op]) -> Stake {
         let controllers = self.controller_names();
         let shared = [controller_manager::NAME, scheduler::NAME].map(str::to_owned);
+        let looked_after = self.node_lifecycle.is_some();
         let resources =
             ["pods", "spiderippools", "spiderendpoints", "spiderreservedips", "namespaces", "nodes", "statefulsets", "replicasets"];
         Stake {
@@ -149,6 +153,8 @@ impl Work for SpiderPlan {
             objects: self.pools.iter().map(|pool| format!("spiderippools/{}", pool.name)).collect(),
             kubelets: self.kubelets().collect(),
             addresses: self.pools.iter().filter_map(first_address).collect(),
+            nodes: if looked_after { self.host_names() } else { Vec::new() },
+            leases: if self.controllers > 1 { vec![format!("leases/{}", controller::lease())] } else { Vec::new() },
         }
     }
 
@@ -160,8 +166,12 @@ impl Work for SpiderPlan {
         smaller::sensible(self, ops)
     }
 
-    fn pods_on(&self, _: &[Op], _: &BTreeSet<String>) -> BTreeSet<String> {
-        BTreeSet::new()
+    fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
+        reach::pods_on(self, ops, names)
+    }
+
+    fn lost_with(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
+        reach::lost_with(self, names)
     }
 
     fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
@@ -195,7 +205,9 @@ impl Work for SpiderPlan {
         if plan.op.iter().any(|op| matches!(op.kind, OpKind::DeleteNamespace(_))) {
             controllers.push(Controller::Namespace);
         }
-        controller_manager::install(fabric, plan.seed, Set::of(controllers).collecting::<SpiderEndpoint>());
+        let set = Set::of(controllers).collecting::<SpiderEndpoint>();
+        let set = self.node_lifecycle.map_or(set.clone(), |lifecycle| lifecycle.look_after(set));
+        controller_manager::install(fabric, plan.seed, set);
         scheduler::install(fabric, plan.seed);
         for (number, node) in site.nodes.iter().enumerate() {
             let process = node.agent;
@@ -227,7 +239,8 @@ impl Work for SpiderPlan {
 impl SpiderPlan {
     fn kubelet_config(&self, node: &Arc<str>, seed: u64) -> KubeletConfig {
         let behave = Arc::new(behaviour);
-        KubeletConfig { delays: self.kubelet, behave, max_pods: u32::MAX, ..KubeletConfig::new(node.clone(), seed) }
+        let heartbeats = self.node_lifecycle.is_some();
+        KubeletConfig { delays: self.kubelet, behave, max_pods: u32::MAX, heartbeats, ..KubeletConfig::new(node.clone(), seed) }
     }
 }
 

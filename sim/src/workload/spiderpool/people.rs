@@ -91,13 +91,13 @@ impl People {
     async fn ask(&self, number: usize, op: &OpKind) -> Result<(), ApiError> {
         match op {
             OpKind::ApplyApp(apply) => match object(&self.site.plan, apply, number) {
-                App::Pod(object) => self.create(*object, number).await,
-                App::StatefulSet(object) => self.create(*object, number).await,
-                App::Deployment(object) => self.create(*object, number).await,
-                App::ReplicaSet(object) => self.create(*object, number).await,
-                App::DaemonSet(object) => self.create(*object, number).await,
-                App::Job(object) => self.create(*object, number).await,
-                App::VirtualMachine(object) => self.create(*object, number).await,
+                App::Pod(object) => Box::pin(self.create(*object, number)).await,
+                App::StatefulSet(object) => Box::pin(self.create(*object, number)).await,
+                App::Deployment(object) => Box::pin(self.create(*object, number)).await,
+                App::ReplicaSet(object) => Box::pin(self.create(*object, number)).await,
+                App::DaemonSet(object) => Box::pin(self.create(*object, number)).await,
+                App::Job(object) => Box::pin(self.create(*object, number)).await,
+                App::VirtualMachine(object) => Box::pin(self.create(*object, number)).await,
             },
             OpKind::ScaleApp(op) => self.patch_app(&op.namespace, &op.app, json!({"spec": {"replicas": op.replicas}})).await,
             OpKind::RollOutApp(op) => {

@@ -9,9 +9,10 @@ use ipam_core::spiderpool::{IPPoolSpec, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, PoolPlan, Reserve};
 use crate::actor::kubelet::KubeletDelays;
-use crate::input::{Problems, Source};
+use crate::input::{Problem, Problems, Source};
 use crate::plan::{CLIENTS_MAX, WorkloadPlan};
 use crate::workload::{Misfit, at_least_one, at_most};
 
@@ -31,6 +32,9 @@ pub struct SpiderPlan {
     /// Caches are then never older than the node's oldest pod.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
+    /// What is done about nodes that fall silent; unset = nothing, and kubelets do not say that they are alive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_lifecycle: Option<NodeLifecycle>,
     /// How many replicas of Spiderpool's controller; they elect a leader.
     pub controllers: u32,
     /// Whether the controller reclaims addresses whose pods are gone though no DEL came (G).
@@ -141,6 +145,9 @@ impl SpiderPlan {
         let mut problems = at_most(source, "nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
         problems.append(at_most(source, "controllers", "`workload.controllers`", u64::from(self.controllers), 10));
         problems.append(at_least_one(source, "nodes", "`workload.nodes`", self.nodes));
+        if self.on_demand && self.node_lifecycle.is_some() {
+            problems.push(both(source));
+        }
         let policy = Policy::hardened();
         if let Err(misfit) = self.agent_settings(&policy).map(drop).and_then(|()| self.reclaim_settings(&policy).map(drop)) {
             problems.push(source.problem_of_text(&misfit.found, format!("`workload.settings`: {}", misfit.wrong), misfit.right));
@@ -157,6 +164,12 @@ impl SpiderPlan {
         }
         problems
     }
+}
+
+/// Machines that are off because they have no pods would be taken for lost ones.
+pub(super) fn both(source: Source<'_>) -> Problem {
+    let wrong = "`workload.node_lifecycle` and `workload.on_demand` do not go together: a machine that is off counts as lost";
+    source.problem("on_demand", wrong, "one of them")
 }
 
 /// What an agent takes these settings for; those that are not named are as by default.

@@ -49,6 +49,9 @@ pub(super) fn preload(plan: &SpiderPlan, fabric: &Arc<Fabric>) {
             fabric.preload_typed(node_object(&name));
         }
     }
+    if let Some(lifecycle) = plan.node_lifecycle {
+        lifecycle.preload(fabric);
+    }
     for (name, annotations) in &plan.namespaces {
         // One that every cluster has is replaced.
         if annotations.is_empty() && fabric.holds::<Namespace>(&ObjectKey::cluster(name)) {

@@ -29,6 +29,9 @@ const AGENT_LIMIT: RateLimit = RateLimit { qps: 50.0, burst: 100 };
 /// What Spiderpool's controller may send (A §10).
 const CONTROLLER_LIMIT: RateLimit = RateLimit { qps: 100.0, burst: 200 };
 
+/// What its client for the lease and for the pods whose events are traced may send (G §2.3).
+const RAW_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 30 };
+
 /// What a process of Spiderpool sends its requests with.
 pub(super) type ApiClient = Transparent<RateLimited<SimClient, SimEnv>, SimEnv>;
 
@@ -96,6 +99,11 @@ impl Site {
     /// The client of a controller in its present life.
     pub(super) fn controller_client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
         self.client(fabric, process, env, CONTROLLER_LIMIT)
+    }
+
+    /// The other client of a controller, for its lease and for events of pods.
+    pub(super) fn raw_client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
+        self.client(fabric, process, env, RAW_LIMIT)
     }
 
     fn client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv, limit: RateLimit) -> ApiClient {

@@ -4,8 +4,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Route, TextMap, null_is_default};
 use crate::json_text::JsonText;
+use crate::spiderpool::{Route, TextMap, null_is_default};
 
 /// The desired state of a [`SpiderSubnet`].
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

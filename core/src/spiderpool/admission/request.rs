@@ -1,0 +1,66 @@
+//! What is asked of admission.
+
+use std::sync::Arc;
+
+/// What is to be done with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It does not exist yet.
+    Create,
+    /// It is replaced.
+    Update,
+    /// It is deleted.
+    Delete,
+}
+
+/// A request for admission.
+#[derive(Debug)]
+pub enum Request<'a, K> {
+    /// Create this object.
+    Create(&'a Arc<K>),
+    /// Replace an object.
+    Update {
+        /// What is stored.
+        old: &'a Arc<K>,
+        /// What is to be stored.
+        new: &'a Arc<K>,
+    },
+    /// Delete this object.
+    Delete(&'a Arc<K>),
+}
+
+impl<K> Clone for Request<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Request<'_, K> {}
+
+impl<'a, K> Request<'a, K> {
+    /// What is to be done.
+    pub fn operation(&self) -> Operation {
+        match self {
+            Self::Create(_) => Operation::Create,
+            Self::Update { .. } => Operation::Update,
+            Self::Delete(_) => Operation::Delete,
+        }
+    }
+
+    /// The object as it is to be stored.
+    pub fn object(&self) -> Option<&'a Arc<K>> {
+        match self {
+            Self::Create(new) | Self::Update { new, .. } => Some(new),
+            Self::Delete(_) => None,
+        }
+    }
+
+    /// The same request for another new object.
+    pub fn with_new(self, new: Option<&'a Arc<K>>) -> Self {
+        match (self, new) {
+            (Self::Create(_), Some(new)) => Self::Create(new),
+            (Self::Update { old, .. }, Some(new)) => Self::Update { old, new },
+            (request, _) => request,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! SpiderSubnets and the pools that are cut from them for applications (A §8).
+//!
+//! ```text
+//!   workload ──► Demand ─┐
+//!   subnet, pool ────────┴─► plan ──► writes in order: subnet's status and pool, or the other way round
+//!   subnet, its pools ─────► upkeep ──► label, adopt, status, take down
+//!   auto pool, workload ───► reclaim ──► delete
+//! ```
+//! What to write next is decided by pure functions; [`SubnetController`] reads, writes and tries again, for the built-in kinds of
+//! workloads. Agents reconcile the pools of third-party kinds with [`AutoPools`], at the same time. Nothing but resourceVersions keeps
+//! writers apart, so each write carries that of the copy it was decided on.
+//!
+//! The hardened form keeps one rule at every write: a pool has no address that is not set aside for it. So a subnet is written before a
+//! pool that grows, and after a pool that shrinks, and a process that dies in between leaves nothing that anybody else could take.
+//! Addresses are intervals throughout; a subnet costs what its pre-allocations cost, not what they hold.
+
+mod application;
+mod controller;
+mod demand;
+mod driver;
+mod kinds;
+mod observer;
+mod pick;
+mod plan;
+mod plan_upstream;
+mod pool;
+mod reclaim;
+mod resource;
+mod shares;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+
+pub use application::{Application, ApplicationName};
+pub use controller::SubnetController;
+pub use demand::{Demand, demands};
+pub use driver::{AutoPools, ReconcileError, Reconciled};
+pub use kinds::{AppKind, ThirdParty};
+pub use observer::{Observer, Step};
+pub use plan::{Known, Plan, Refusal, Want, Write, plan};
+pub use reclaim::{Fate, reclaim};
+pub use resource::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
+pub use upkeep::{Census, Upkeep, upkeep};

@@ -1,0 +1,125 @@
+//! The cluster that is drawn: nodes, pools and settings, without applications.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipam_core::spiderpool::IPPoolSpec;
+use ipam_core::spiderpool::names;
+use ipam_core::spiderpool::ranges::IpVersion;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::super::adopt::MULTUS;
+use super::super::ops::{NAMESPACE, PoolPlan};
+use super::super::plan::SpiderPlan;
+use super::SpiderDraft;
+use super::wishes::PoolWish;
+use crate::draw::Draw;
+use crate::input::Open;
+
+/// Which addresses pods have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Families {
+    /// IPv4 only.
+    Ipv4,
+    /// IPv6 only.
+    Ipv6,
+    /// One of each.
+    Dual,
+}
+
+impl Open for Families {}
+
+impl Families {
+    fn versions(self) -> &'static [IpVersion] {
+        match self {
+            Families::Ipv4 => &[IpVersion::V4],
+            Families::Ipv6 => &[IpVersion::V6],
+            Families::Dual => &[IpVersion::V4, IpVersion::V6],
+        }
+    }
+}
+
+/// The Multus network of the first NIC in generated clusters.
+const CLUSTER_NETWORK: &str = "kube-system/macvlan";
+
+/// A pool of a generated cluster.
+fn pool(version: IpVersion, number: u32, addresses: u32, default: bool) -> PoolPlan {
+    let last = addresses.max(1);
+    let (name, subnet, range, gateway) = match version {
+        IpVersion::V4 => {
+            let net = 10 + number;
+            let range = format!("10.{net}.0.1-10.{net}.{}.{}", last / 256, last % 256);
+            (format!("v4-{number}"), format!("10.{net}.0.0/16"), range, format!("10.{net}.255.254"))
+        }
+        IpVersion::V6 => {
+            let net = 1 + number;
+            let range = format!("fd00:{net:x}::1-fd00:{net:x}::{last:x}");
+            (format!("v6-{number}"), format!("fd00:{net:x}::/64"), range, format!("fd00:{net:x}::ffff:ffff"))
+        }
+    };
+    let spec = IPPoolSpec {
+        ip_version: Some(version.number()),
+        subnet,
+        ips: Some(vec![range]),
+        gateway: Some(gateway),
+        default,
+        ..IPPoolSpec::default()
+    };
+    PoolPlan { name, spec }
+}
+
+impl SpiderDraft {
+    /// The cluster that is generated, without applications.
+    pub(super) fn cluster(&self, draw: &mut Draw) -> SpiderPlan {
+        let nodes = self.nodes.draw(draw).max(1);
+        let families = self.families.draw(draw);
+        let (pools, addresses, defaults) = (self.pools.draw(draw), self.addresses.draw(draw), self.default_pools.draw(draw));
+        let mut settings = self.settings.clone();
+        let mut set = |name: &str, value: &str| {
+            settings.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        };
+        set("enableIPv4", if families == Families::Ipv6 { "false" } else { "true" });
+        set("enableIPv6", if families == Families::Ipv4 { "false" } else { "true" });
+        set(MULTUS, CLUSTER_NETWORK);
+        let all = families.versions().iter().flat_map(|version| (0..pools).map(move |number| (*version, number)));
+        let mut plan = SpiderPlan {
+            nodes,
+            node_names: Vec::new(),
+            on_demand: self.on_demand,
+            node_lifecycle: None,
+            reclaim: self.reclaim,
+            controllers: self.controllers.draw(draw),
+            throttled: self.throttled.draw(draw),
+            settings,
+            cni_ipv4: Vec::new(),
+            cni_ipv6: Vec::new(),
+            kubelet: self.kubelet,
+            namespaces: BTreeMap::new(),
+            pools: all.map(|(version, number)| pool(version, number, addresses, number < defaults)).collect(),
+            reserved: Vec::new(),
+            kinds: BTreeSet::new(),
+            brought: Vec::new(),
+        };
+        // The upper tiers hide the lower ones, so a cluster names pools in its configuration only if that is wished for.
+        let wishes: Vec<PoolWish> = self.wishes.written().into_iter().copied().collect();
+        let of = |plan: &SpiderPlan, version: IpVersion| -> Vec<String> {
+            let mut names: Vec<String> =
+                plan.pools.iter().filter(|pool| pool.spec.ip_version == Some(version.number())).map(|pool| pool.name.clone()).collect();
+            names.reverse();
+            names
+        };
+        if wishes.contains(&PoolWish::CniConfig) {
+            plan.cni_ipv4 = of(&plan, IpVersion::V4);
+            plan.cni_ipv6 = of(&plan, IpVersion::V6);
+        }
+        if wishes.contains(&PoolWish::Namespace) {
+            let text = |names: Vec<String>| (!names.is_empty()).then(|| json!(names).to_string());
+            let v4 = text(of(&plan, IpVersion::V4)).map(|text| (names::ANNOTATION_DEFAULT_IPV4_IPPOOL.to_owned(), text));
+            let v6 = text(of(&plan, IpVersion::V6)).map(|text| (names::ANNOTATION_DEFAULT_IPV6_IPPOOL.to_owned(), text));
+            plan.namespaces.insert(NAMESPACE.to_owned(), v4.into_iter().chain(v6).collect());
+        }
+        plan
+    }
+}

@@ -171,6 +171,7 @@ impl<'a> World<'a> {
         let ended_at = self.rt.now();
         let writes = self.fabric.writes();
         let outcome = self.fabric.recorder(|recorder| {
+            recorder.claims.end(ended_at);
             let (violations, held) = recorder.claims.verdict(&self.plan.excuses);
             let pool = recorder.pool.as_mut().map(|meter| meter.finish(wish.calls.then_some(&self.rt)));
             Outcome {

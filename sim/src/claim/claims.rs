@@ -159,6 +159,7 @@ impl Claims {
         if !self.interest.meets(kind) {
             return;
         }
+        self.judge_due(event.at, false);
         self.findings.at = event.at;
         if let EventKind::Answer { client, verb, outcome, .. } = event.kind
             && outcome != Outcome::Ok
@@ -193,6 +194,27 @@ impl Claims {
         }
     }
 
+    /// Asks the claims that wait for what must have happened before `now`, or by `now` if the run is at its end.
+    fn judge_due(&mut self, now: SimTime, at_the_end: bool) {
+        while let Some((at, index)) = self.findings.next_due(now, at_the_end) {
+            (self.findings.at, self.findings.current) = (at, index);
+            match (&mut self.watching[index].judge, &self.pool, &mut self.ipam) {
+                (Judge::Events(claim), ..) => claim.overdue(at, &mut self.findings),
+                (Judge::Pool(claim), Some(view), _) => claim.overdue(at, view, &mut self.findings),
+                (Judge::Ipam(claim), _, Some(view)) => {
+                    view.tick(at);
+                    claim.overdue(at, view, &mut self.findings);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The run is over.
+    pub fn end(&mut self, now: SimTime) {
+        self.judge_due(now, true);
+    }
+
     /// When the bounds of `eventually` claims pass, in order.
     pub fn bounds(&self) -> Vec<SimTime> {
         let mut bounds: Vec<SimTime> = self.watching.iter().filter_map(|watching| watching.bound).collect();
@@ -203,6 +225,7 @@ impl Claims {
 
     /// Judges the `eventually` claims whose bound is `now`.
     pub fn judge_bounds(&mut self, now: SimTime) {
+        self.judge_due(now, false);
         self.findings.at = now;
         if let Some(view) = &mut self.ipam {
             view.tick(now);

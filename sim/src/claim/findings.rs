@@ -1,5 +1,8 @@
 //! What claims report.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::time::SimTime;
 
 /// How many violations of one claim a run keeps; later ones are mostly the echo of the first. Violations for which
@@ -20,6 +23,8 @@ pub struct Findings {
     pub(super) judged: Vec<bool>,
     /// For each claim: without and with an excuse.
     pub(super) kept: Vec<[usize; 2]>,
+    /// By when something must have happened, and which claim says so; the next one on top.
+    pub(super) due: BinaryHeap<Reverse<(SimTime, usize)>>,
 }
 
 /// One violation.
@@ -44,6 +49,21 @@ impl Findings {
     /// nothing by holding.
     pub fn judged(&mut self) {
         self.judged[self.current] = true;
+    }
+
+    /// What the claim that observes waits for must have happened by `at`: its `overdue` is asked before the first event later than that, or
+    /// when the run ends, unless it ends before.
+    pub fn expect_by(&mut self, at: SimTime) {
+        self.due.push(Reverse((at, self.current)));
+    }
+
+    /// The next claim that waits for something that must have happened before `now`, or, at the end of the run, by then.
+    pub(super) fn next_due(&mut self, now: SimTime, at_the_end: bool) -> Option<(SimTime, usize)> {
+        let Reverse((at, claim)) = *self.due.peek()?;
+        (at < now || (at_the_end && at == now)).then(|| {
+            self.due.pop();
+            (at, claim)
+        })
     }
 
     fn found(&mut self, excuse: Option<&'static str>, detail: impl FnOnce() -> Vec<String>) {
@@ -107,6 +127,20 @@ mod tests {
         let id = "0123456789abcdef".repeat(4);
         assert_eq!(readable(&format!("web-{id} at 10.0.0.1, deadbeef")), "web-01234567… at 10.0.0.1, deadbeef");
         assert_eq!(readable(&id), "01234567…");
+    }
+
+    #[test]
+    fn what_is_due_comes_in_order_after_its_time_and_at_the_end_by_then() {
+        let mut findings = Findings::of_one_claim();
+        let time = SimTime::from_secs;
+        findings.expect_by(time(5));
+        findings.expect_by(time(3));
+        assert_eq!(findings.next_due(time(3), false), None);
+        assert_eq!(findings.next_due(time(9), false), Some((time(3), 0)));
+        assert_eq!(findings.next_due(time(5), false), None);
+        assert_eq!(findings.next_due(time(4), true), None);
+        assert_eq!(findings.next_due(time(5), true), Some((time(5), 0)));
+        assert_eq!(findings.next_due(time(9), true), None);
     }
 
     #[test]

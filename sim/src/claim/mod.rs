@@ -19,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::kinds::Registry;
 use crate::plan::Plan;
 use crate::rt::Rt;
+use crate::time::SimTime;
 use crate::trace::{Event, Interest};
 use pool::PoolClaim;
 use spiderpool::IpamClaim;
@@ -34,6 +35,10 @@ pub trait Claim: Send {
 
     /// Something happened.
     fn observe(&mut self, event: &Event<'_>, findings: &mut Findings);
+
+    /// The time has come by which something must have happened, as the claim had said by [`Findings::expect_by`]. What happened until
+    /// then was observed.
+    fn overdue(&mut self, _at: SimTime, _findings: &mut Findings) {}
 
     /// Only for `eventually`: what is still missing; `None` = it holds now.
     fn pending(&self) -> Option<String> {
@@ -546,6 +551,160 @@ pub const ALL: &[ClaimDef] = &[
         about: "a release that is repeated, or done by two replicas, touches no later pod and writes nothing more",
         reference: Some("G GS10"),
         make: Ipam(|| Box::new(spiderpool::RepetitionChangesNothing)),
+    },
+    ClaimDef {
+        name: "vanished-pods-are-reclaimed-in-time",
+        kind: Kind::Always,
+        about: "the addresses of a pod whose object is gone come back by tracing in time",
+        reference: Some("G GL1"),
+        make: Ipam(|| Box::new(spiderpool::InTime::on(spiderpool::Way::Vanished))),
+    },
+    ClaimDef {
+        name: "stuck-pods-are-reclaimed-in-time",
+        kind: Kind::Always,
+        about: "the addresses of a terminating pod whose grace is over come back by tracing in time",
+        reference: Some("G GL2"),
+        make: Ipam(|| Box::new(spiderpool::InTime::on(spiderpool::Way::Stuck))),
+    },
+    ClaimDef {
+        name: "ended-pods-are-reclaimed-in-time",
+        kind: Kind::Always,
+        about: "the addresses of a pod that has ended come back by tracing in time",
+        reference: Some("G GL3"),
+        make: Ipam(|| Box::new(spiderpool::InTime::on(spiderpool::Way::Ended))),
+    },
+    ClaimDef {
+        name: "leaks-are-found-by-scans",
+        kind: Kind::Always,
+        about: "whatever a pod has no right to any more is back once a scan must have found it",
+        reference: Some("G GL4"),
+        make: Ipam(|| Box::new(spiderpool::InTime::on(spiderpool::Way::Missed))),
+    },
+    ClaimDef {
+        name: "given-up-places-are-reclaimed-in-time",
+        kind: Kind::Always,
+        about: "the addresses of a place that was given up before its pod began to end come back by tracing in time",
+        reference: Some("G GL5"),
+        make: Ipam(|| Box::new(spiderpool::InTime::on(spiderpool::Way::GivenUp))),
+    },
+    ClaimDef {
+        name: "abandoned-places-are-reclaimed-by-scans",
+        kind: Kind::Always,
+        about: "the addresses of a place that was given up after its pod are back once a scan must have found them",
+        reference: Some("G GL6"),
+        make: Ipam(|| Box::new(spiderpool::InTime::on(spiderpool::Way::Abandoned))),
+    },
+    ClaimDef {
+        name: "records-without-endpoints-are-reclaimed-by-scans",
+        kind: Kind::Always,
+        about: "a record without an endpoint, of a pod that is gone, is back once a scan must have found it",
+        reference: Some("G GL7"),
+        make: Ipam(|| Box::new(spiderpool::InTime::on(spiderpool::Way::Bare))),
+    },
+    ClaimDef {
+        name: "orphan-endpoints-are-swept",
+        kind: Kind::Always,
+        about: "an endpoint of a gone pod to which no record leads is gone once a scan must have found it",
+        reference: Some("G GL8"),
+        make: Ipam(|| Box::new(spiderpool::EndpointsGoInTime::of(spiderpool::Of::NoRecord))),
+    },
+    ClaimDef {
+        name: "endpoints-of-vanished-pods-go-in-time",
+        kind: Kind::Always,
+        about: "an endpoint of a gone pod loses its finalizer in time",
+        reference: Some("G GL9"),
+        make: Ipam(|| Box::new(spiderpool::EndpointsGoInTime::of(spiderpool::Of::Vanished))),
+    },
+    ClaimDef {
+        name: "reclaim-goes-on",
+        kind: Kind::Always,
+        about: "scans and releases that begin end, executors see to what is due, and the leader scans again",
+        reference: Some("G GL10"),
+        make: Ipam(|| Box::new(spiderpool::GoesOn::default())),
+    },
+    ClaimDef {
+        name: "emptied-pools-go-in-time",
+        kind: Kind::Always,
+        about: "a terminating pool without records is gone soon after",
+        reference: Some("G GL11"),
+        make: Ipam(|| Box::new(spiderpool::PoolsGoInTime::default())),
+    },
+    ClaimDef {
+        name: "records-of-gone-pods-disappear",
+        kind: Kind::Eventually,
+        about: "no record is left of a pod that is gone and whose place nobody keeps",
+        reference: Some("A L2"),
+        make: Ipam(|| Box::new(spiderpool::RecordsGo)),
+    },
+    ClaimDef {
+        name: "no-endpoint-outlives-its-pod",
+        kind: Kind::Eventually,
+        about: "no endpoint is left of a pod that is gone and whose place nobody keeps, whether a DEL came or not",
+        reference: Some("A L8"),
+        make: Ipam(|| Box::new(spiderpool::EndpointsGoAtLast)),
+    },
+    ClaimDef {
+        name: "all-addresses-are-accounted-for",
+        kind: Kind::Eventually,
+        about: "records, endpoints, pods, counts and live sandboxes tell one story",
+        reference: Some("G §11"),
+        make: Ipam(|| Box::new(spiderpool::AllIsAccountedFor)),
+    },
+    ClaimDef {
+        name: "an-address-is-reclaimed-by-tracing",
+        kind: Kind::Sometimes,
+        about: "an executor removes the record of a pod whose deadline has passed",
+        reference: Some("G §3.2"),
+        make: Ipam(|| Box::new(spiderpool::Removal::Traced)),
+    },
+    ClaimDef {
+        name: "an-address-is-reclaimed-by-a-scan",
+        kind: Kind::Sometimes,
+        about: "a scan removes a record",
+        reference: Some("G §3.3"),
+        make: Ipam(|| Box::new(spiderpool::Removal::Scanned)),
+    },
+    ClaimDef {
+        name: "a-standby-scans-and-releases",
+        kind: Kind::Reachable,
+        about: "a replica that does not lead removes a record on account of a scan",
+        reference: Some("G §1.6"),
+        make: Ipam(|| Box::new(spiderpool::Removal::Standby)),
+    },
+    ClaimDef {
+        name: "a-marked-endpoint-is-finished-by-another",
+        kind: Kind::Reachable,
+        about: "an endpoint that one replica marked loses its finalizer by another",
+        reference: Some("G §4.4"),
+        make: Ipam(|| Box::new(spiderpool::FinishedByAnother::default())),
+    },
+    ClaimDef {
+        name: "a-tombstone-is-seen",
+        kind: Kind::Reachable,
+        about: "a replica learns by a list that a pod is gone, and traces it",
+        reference: Some("G R13"),
+        make: Ipam(|| Box::new(spiderpool::TombstoneSeen::default())),
+    },
+    ClaimDef {
+        name: "reclaim-has-no-room",
+        kind: Kind::Reachable,
+        about: "the database of traced pods, or the way to the executors, is full",
+        reference: Some("G §1.2"),
+        make: Ipam(|| Box::new(spiderpool::Removal::Full)),
+    },
+    ClaimDef {
+        name: "leadership-of-reclaim-changes-hands",
+        kind: Kind::Sometimes,
+        about: "another replica leads than before",
+        reference: Some("G §8"),
+        make: Ipam(|| Box::new(spiderpool::AnotherLeads::default())),
+    },
+    ClaimDef {
+        name: "the-api-server-refuses-a-release",
+        kind: Kind::Reachable,
+        about: "a scan finds in its caches that a record is to go, and the API server says that it stays",
+        reference: Some("G §7"),
+        make: Ipam(|| Box::new(spiderpool::RefusedByApi::default())),
     },
     ClaimDef {
         name: "an-address-changes-hands",

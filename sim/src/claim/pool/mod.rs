@@ -30,6 +30,7 @@ mod well_formed;
 mod testing;
 
 use super::Findings;
+use crate::time::SimTime;
 
 pub(super) use conservation::NothingAppears;
 pub(super) use exclusive::OneHolder;
@@ -59,6 +60,9 @@ const BY_HAND: &str = "pool-edited-by-hand";
 pub(super) trait PoolClaim: Send {
     /// Something happened, and `view` is what is known since.
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings);
+
+    /// See [`Claim::overdue`](super::Claim::overdue).
+    fn overdue(&mut self, _at: SimTime, _view: &View, _findings: &mut Findings) {}
 
     /// Only for `eventually`: what is still missing; `None` = it holds now.
     fn pending(&self, _view: &View) -> Option<String> {

@@ -43,6 +43,7 @@ use std::sync::Arc;
 
 use super::Findings;
 use crate::rt::ProcessId;
+use crate::time::SimTime;
 use crate::workload::spiderpool::{Given, How, IpamNote};
 
 pub(super) use agreement::ThreeAgree;
@@ -59,10 +60,7 @@ pub(super) use lifetime::{EmptyPoolsGo, RecordsComeFirst};
 pub(super) use one_sandbox::OneSandbox;
 pub(super) use progress::PodsGetAddresses;
 pub(super) use reachable::{ChangesHands, Sight};
-pub(super) use reclaim::{
-    AnnouncedOnly, LiveEndpointsStay, LiveSandboxesKeepRecords, LivingKeepRecords, PlacesKeepRecords, RepetitionChangesNothing,
-    SwitchesAreObeyed,
-};
+pub(super) use reclaim::*;
 pub(super) use recorded_once::RecordedOnce;
 pub(super) use removal::OwnUidOnly;
 pub(super) use repeat::SameAnswer;
@@ -86,6 +84,9 @@ const FORCED_SUCCESSOR: &str = "forced-successor";
 pub(super) trait IpamClaim: Send {
     /// Something happened. `view`: for a commit what is known since, for a note what was known before it.
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings);
+
+    /// See [`Claim::overdue`](super::Claim::overdue). `view`: what is known at that time.
+    fn overdue(&mut self, _at: SimTime, _view: &View, _findings: &mut Findings) {}
 
     /// Only for `eventually`: what is still missing; `None` = it holds now.
     fn pending(&self, _view: &View) -> Option<String> {

@@ -114,6 +114,12 @@ impl Stage {
         self.rt.adjust_clock(host, |clock, _| clock.step_wall(by.as_micros() as i64));
     }
 
+    /// A list of all objects of a type is answered.
+    pub(super) fn lists<K: Object>(&mut self, client: ProcessId) {
+        let kind = self.registry.id::<K>();
+        self.event(EventKind::Answer { client, verb: Verb::List, kind, key: None, outcome: Outcome::Ok });
+    }
+
     /// Somebody asks for an object.
     pub(super) fn asks<K: Object>(&mut self, client: ProcessId, key: &ObjectKey) {
         let kind = self.registry.id::<K>();

@@ -4,23 +4,39 @@
 //! to do. Whether a pod has a right to its addresses is read once more from the store at the moment of the write (`view/rights.rs`).
 
 mod announced;
+mod due;
 mod endpoints;
+mod gone;
+mod in_time;
 mod kept;
+mod leak;
 mod live_sandboxes;
 mod living;
+mod orphans;
+mod pools;
+mod quiet;
 mod repeated;
+mod sights;
 mod switches;
+mod wedge;
 
 use ipam_core::spiderpool::SpiderEndpoint;
 use ipam_core::spiderpool::names::FINALIZER;
 
 pub(in crate::claim) use announced::AnnouncedOnly;
 pub(in crate::claim) use endpoints::LiveEndpointsStay;
+pub(in crate::claim) use gone::{EndpointsGoAtLast, RecordsGo};
+pub(in crate::claim) use in_time::{InTime, Way};
 pub(in crate::claim) use kept::PlacesKeepRecords;
 pub(in crate::claim) use live_sandboxes::LiveSandboxesKeepRecords;
 pub(in crate::claim) use living::LivingKeepRecords;
+pub(in crate::claim) use orphans::{EndpointsGoInTime, Of};
+pub(in crate::claim) use pools::PoolsGoInTime;
+pub(in crate::claim) use quiet::AllIsAccountedFor;
 pub(in crate::claim) use repeated::RepetitionChangesNothing;
+pub(in crate::claim) use sights::{AnotherLeads, FinishedByAnother, RefusedByApi, Removal, TombstoneSeen};
 pub(in crate::claim) use switches::SwitchesAreObeyed;
+pub(in crate::claim) use wedge::GoesOn;
 
 use super::view::{EMPTY_POD_IPS, EndpointChange, View};
 use super::{BY_HAND, Findings};

@@ -104,6 +104,18 @@ mod tests {
             reclaim(stage);
             assert_eq!(stage.excuses(), [], "it was judged before");
         });
+        staged(true, |stage| {
+            stage.terminate_with("ns/a", 1);
+            stage.asks::<Node>(stage.replicas[0], &ipam_core::ObjectKey::cluster("node-0"));
+            stage.node_is("node-0", false);
+            stage.deliver::<Node>(stage.replicas[0]);
+            reclaim(stage);
+            assert_eq!(stage.excuses(), [], "it was asked for before");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.pass(std::time::Duration::from_secs(60));
+            reclaim(stage);
+            assert_eq!(stage.excuses(), [None]);
+        });
     }
 
     #[test]

@@ -35,6 +35,7 @@ use ipam_core::FxHashMap;
 use ipam_core::ObjectKey;
 use ipam_core::api::Verb;
 use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use ipam_core::spiderpool::reclaim::Target;
 use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod as PodObject};
@@ -50,7 +51,7 @@ use crate::workload::{Note, OutOfReach, PodNote};
 pub(super) use agents::{Agents, Shown, Tried};
 pub(super) use changes::Changes;
 pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, uid_of};
-pub(super) use health::Health;
+pub(super) use health::{AFTERMATH, Health};
 use kubelets::Kubelets;
 pub(super) use ledger::{Answer, Ledger};
 use ledger::{Basis, Last, Release};
@@ -60,8 +61,11 @@ pub(super) use pods::{Place, Pod, Pods};
 pub(super) use pools::{PoolChange, Pools, records_of, total};
 pub(super) use replicas::{Announced, Replicas};
 pub(super) use reservations::Reservations;
-pub(super) use rights::{EMPTY_POD_IPS, FORCE_DELETE, Reclaimed, UNREACHABLE_NODE, grace, has_ended, has_ips, sim_time};
+pub(super) use rights::{EMPTY_POD_IPS, Reclaimed, grace, has_ended, has_ips, sim_time, wall};
+#[cfg(test)]
+pub(super) use rights::{FORCE_DELETE, UNREACHABLE_NODE};
 pub(super) use sandboxes::{Sandbox, Sandboxes};
+pub(super) use terms::Reach;
 pub(in crate::claim) use terms::Terms;
 
 /// Somebody, at some time.
@@ -96,8 +100,10 @@ pub(in super::super) enum Seen<'a> {
     Places,
     /// Another state of a node is known.
     Node,
-    /// A process began or ceased to run.
+    /// A replica began or ceased to run.
     Process(ProcessId, ProcessChange),
+    /// A replica lists the pods again, and these vanished without its having been shown that.
+    Relisted(ProcessId, Vec<Arc<str>>),
 }
 
 /// The numbers of the types that matter.
@@ -204,7 +210,7 @@ impl View {
             changes: Changes::default(),
             reservations_shown: None,
             out_of_reach,
-            health: Health::new(terms.heal_at),
+            health: Health::new(terms.heal_at, terms.faults.clone()),
             terms,
             nodes: Nodes::default(),
             kubelets: Kubelets::default(),
@@ -240,6 +246,13 @@ impl View {
                 }
                 None
             }
+            EventKind::Request { client, verb: Verb::Get, kind, key: Some(key), .. } if kind == self.kinds.nodes => {
+                if self.is_replica(client) {
+                    let shown = self.agents.shown(client, Shown::Nodes);
+                    self.replicas.asks_for_node(self.said(client), key.as_str(), shown);
+                }
+                None
+            }
             EventKind::Answer { client, verb, kind, key, outcome } => self.answer(client, verb, kind, key, outcome),
             EventKind::Deliver { client, kind, revision, object, .. } => {
                 self.hear_of_ends(client, kind, object);
@@ -256,7 +269,13 @@ impl View {
                 self.kubelets.speaks(process);
                 Some(Seen::Pod(process, note))
             }
-            EventKind::Note { process, note: Note::Reclaim(note) } => Some(Seen::Reclaim(process, note)),
+            EventKind::Note { process, note: Note::Reclaim(note) } => {
+                // Who leads counts from now on.
+                if let ReclaimNote::Leads(leads) = note {
+                    self.replicas.leads_now(self.said(process), *leads);
+                }
+                Some(Seen::Reclaim(process, note))
+            }
             EventKind::Process { process, change } => {
                 if matches!(change, ProcessChange::Crashed | ProcessChange::Panicked) {
                     self.agents.lost(process);
@@ -279,7 +298,14 @@ impl View {
             Seen::Ipam(process, note) => self.ipam_note(self.said(*process), note),
             Seen::Pod(process, note) => self.sandboxes.note(note, self.said(*process)),
             Seen::Reclaim(process, note) => self.reclaim_note(self.said(*process), note),
-            Seen::Pool(_) | Seen::Endpoint(_) | Seen::Wrote(_) | Seen::Life(_) | Seen::Places | Seen::Node | Seen::Process(..) => {}
+            Seen::Pool(_)
+            | Seen::Endpoint(_)
+            | Seen::Wrote(_)
+            | Seen::Life(_)
+            | Seen::Places
+            | Seen::Node
+            | Seen::Process(..)
+            | Seen::Relisted(..) => {}
         }
     }
 
@@ -380,10 +406,11 @@ impl View {
 
     fn answer(&mut self, client: ProcessId, verb: Verb, kind: KindId, key: Option<&ObjectKey>, outcome: Outcome) -> Option<Seen<'static>> {
         if verb == Verb::List && outcome == Outcome::Ok {
+            let relisted = self.relisted(client, kind);
             if let Some(what) = self.shown(kind) {
                 self.agents.listed(client, what);
             }
-            return None;
+            return relisted;
         }
         if kind != self.kinds.pools {
             return None;
@@ -395,6 +422,16 @@ impl View {
         }
         let writes = matches!(verb, Verb::Update | Verb::Patch) && self.agents.is_agent(client);
         writes.then_some(Seen::Wrote(outcome))
+    }
+
+    /// What a replica missed that lists the pods again. One that was shown nothing yet misses nothing.
+    fn relisted(&mut self, client: ProcessId, kind: KindId) -> Option<Seen<'static>> {
+        let shown = self.agents.shown(client, Shown::Pods);
+        if kind != self.kinds.pods || shown == 0 || !self.is_replica(client) {
+            return None;
+        }
+        let missed: Vec<_> = self.pods.vanished_since(shown).cloned().collect();
+        (!missed.is_empty()).then_some(Seen::Relisted(client, missed))
     }
 
     fn ipam_note(&mut self, said: Said, note: &IpamNote) {
@@ -452,32 +489,43 @@ impl View {
     fn reclaim_note(&mut self, said: Said, note: &ReclaimNote) {
         let shown = |view: &Self| view.agents.shown(said.by, Shown::Nodes);
         match note {
-            ReclaimNote::Leads(leads) => self.replicas.leads_now(said, *leads),
             ReclaimNote::Fired { uid, .. } | ReclaimNote::Judged { uid, .. } => {
+                if let ReclaimNote::Fired { uid, .. } = note {
+                    self.replicas.takes_in_hand(said, uid);
+                }
                 let shown = shown(self);
                 self.replicas.judged(said.by, uid, shown);
             }
             ReclaimNote::ReleaseBegun { by, key, what, endpoint, row } => {
-                let owner = |uid: &str| match self.pods.get(uid)?.place.as_ref()? {
-                    Place::Ordinal(owner, _) | Place::Vm(owner) => Some(owner.clone()),
+                let whose = |target: &Target| {
+                    let pod = self.pods.get(&target.uid);
+                    let owner = pod.and_then(|pod| pod.place.as_ref()).map(|place| match place {
+                        Place::Ordinal(owner, _) | Place::Vm(owner) => owner.clone(),
+                    });
+                    (owner, pod.and_then(Pod::node).map(Arc::from))
                 };
-                let owners: Vec<_> = what.iter().map(|target| owner(&target.uid)).collect();
+                let whose: Vec<_> = what.iter().map(whose).collect();
                 let (by, key, what, clock) = (*by, key.clone(), what.clone(), self.clock(said.by));
                 let announced = Announced { said, by, key, what, endpoint: *endpoint, row: *row, clock, nodes: 0, decided: 0 };
                 let shown = shown(self);
-                self.replicas.announces(announced, shown, &owners);
+                self.replicas.announces(announced, shown, &whose);
             }
-            ReclaimNote::EventLost { .. }
+            ReclaimNote::Full { uid, .. } => self.replicas.finds_no_room(uid, said.at),
+            ReclaimNote::Held { uid, .. } | ReclaimNote::Dropped { uid, .. } => self.replicas.is_done_with(uid, said.at),
+            ReclaimNote::ReleaseEnded { key, ok, .. } => {
+                self.replicas.comes_to_an_end(said.at);
+                if !ok {
+                    self.replicas.fails(key, said.at);
+                }
+            }
+            ReclaimNote::ScanEnded { took, .. } => self.replicas.longest_scan = self.replicas.longest_scan.max(*took),
+            ReclaimNote::Leads(_)
+            | ReclaimNote::EventLost { .. }
             | ReclaimNote::Entered { .. }
-            | ReclaimNote::Full { .. }
-            | ReclaimNote::Held { .. }
-            | ReclaimNote::Dropped { .. }
             | ReclaimNote::ScanBegun { .. }
-            | ReclaimNote::ScanEnded { .. }
             | ReclaimNote::Marked { .. }
             | ReclaimNote::Removed { .. }
-            | ReclaimNote::LetGo { .. }
-            | ReclaimNote::ReleaseEnded { .. } => self.replicas.speaks(said.by),
+            | ReclaimNote::LetGo { .. } => self.replicas.speaks(said.by),
         }
     }
 

@@ -99,6 +99,8 @@ pub(in super::super) struct Pods {
     by_uid: FxHashMap<Arc<str>, Pod>,
     /// The UID of the pod that has the name.
     by_key: FxHashMap<Arc<str>, Arc<str>>,
+    /// Those that are gone, and at which revision, in that order.
+    vanished: Vec<(u64, Arc<str>)>,
 }
 
 impl Pods {
@@ -123,9 +125,10 @@ impl Pods {
         self.by_key.values().filter_map(|uid| Some((uid, self.by_uid.get(uid)?)))
     }
 
-    /// All there ever were, by UID, in no order that means anything.
-    pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Pod)> {
-        self.by_uid.iter()
+    /// The pods that whoever was shown everything up to a revision knows, and that vanished later.
+    pub(in super::super) fn vanished_since(&self, shown: u64) -> impl Iterator<Item = &Arc<str>> {
+        let later = self.vanished.iter().rev().take_while(move |(revision, _)| *revision > shown).map(|(_, uid)| uid);
+        later.filter(move |uid| self.get(uid).is_some_and(|pod| pod.life.0 <= shown))
     }
 
     /// The UID as it is kept here.
@@ -149,6 +152,7 @@ impl Pods {
             let pod = self.by_uid.get_mut(&id)?;
             pod.dead.get_or_insert(revision);
             (pod.gone, pod.life.1, pod.since.gone) = (true, revision, Some(at));
+            self.vanished.push((revision, id.clone()));
             return Some(id);
         };
         let dead = (!is_alive(&after)).then_some(revision);

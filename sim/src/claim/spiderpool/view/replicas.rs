@@ -16,6 +16,9 @@ use crate::trace::ProcessChange;
 /// answered late.
 const DECIDES_WITHIN: Duration = Duration::from_secs(60);
 
+/// The same for the read of a node: a few requests.
+const JUDGES_WITHIN: Duration = Duration::from_secs(15);
+
 /// A release that a replica announced.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Announced {
@@ -33,7 +36,7 @@ pub(in super::super) struct Announced {
     pub(in super::super) row: Row,
     /// The wall clock of the replica then.
     pub(in super::super) clock: Timestamp,
-    /// Up to which revision it had surely been shown the nodes when it judged.
+    /// Up to which revision it had surely been shown the nodes when it judged, or asked for the node.
     pub(in super::super) nodes: u64,
     /// The first moment of which it can have known who keeps the addresses: when it asked for that.
     pub(in super::super) decided: u64,
@@ -67,6 +70,8 @@ struct Replica {
     is_down: bool,
     /// By StatefulSet or VM, what it asked lately.
     reads: FxHashMap<Arc<str>, Vec<Read>>,
+    /// By node, what it had been shown of all nodes when it asked for this one lately.
+    node_reads: FxHashMap<Arc<str>, Vec<(Read, u64)>>,
     /// By UID, what it had been shown of the nodes when it last judged the pod.
     judged: FxHashMap<Arc<str>, u64>,
     /// By UID, when it last announced a release.
@@ -88,8 +93,22 @@ pub(in super::super) struct Replicas {
     others: FxHashSet<ProcessId>,
     by_key: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
     by_uid: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
-    /// When leadership was last noticed to be gained.
-    pub(in super::super) taken_over: Option<SimTime>,
+    /// Who last noticed that it leads, and when.
+    pub(in super::super) taken_over: Option<Said>,
+    /// By name, when releases failed.
+    failed: FxHashMap<Arc<str>, Vec<SimTime>>,
+    /// By UID, when there was no room on the way to the executors, or in the database.
+    full: FxHashMap<Arc<str>, Vec<SimTime>>,
+    /// The pods that executors have in hand: who, and since when.
+    in_hand: FxHashMap<Arc<str>, (ProcessId, SimTime)>,
+    /// When a release, or a pod that was traced, last came to an end.
+    progress: SimTime,
+    /// The longest scan so far.
+    pub(in super::super) longest_scan: Duration,
+}
+
+fn count(times: Option<&Vec<SimTime>>, since: SimTime) -> u32 {
+    times.map_or(0, |times| times.iter().filter(|at| **at >= since).count() as u32)
 }
 
 /// The name of a replica begins with this.
@@ -144,6 +163,26 @@ impl Replicas {
         running.filter_map(|replica| replica.leads).min()
     }
 
+    /// Whether a replica stands still.
+    pub(in super::super) fn is_standing(&self, process: ProcessId) -> bool {
+        self.by_process.get(&process).is_some_and(|replica| replica.paused.is_some())
+    }
+
+    /// How often a release under a name has failed since a time.
+    pub(in super::super) fn failures(&self, key: &str, since: SimTime) -> u32 {
+        count(self.failed.get(key), since)
+    }
+
+    /// How often there was no room for a pod since a time.
+    pub(in super::super) fn fullness(&self, uid: &str, since: SimTime) -> u32 {
+        count(self.full.get(uid), since)
+    }
+
+    /// When anything came to an end, if a pod waits for an executor; `None` = it does not.
+    pub(in super::super) fn progress_before(&self, uid: &str) -> Option<SimTime> {
+        self.in_hand.contains_key(uid).then_some(self.progress)
+    }
+
     /// Whether a replica believes that it leads.
     pub(in super::super) fn leads(&self, process: ProcessId) -> bool {
         self.by_process.get(&process).is_some_and(|replica| replica.leads.is_some())
@@ -163,6 +202,42 @@ impl Replicas {
         }
     }
 
+    /// A replica asks for a node, having been shown the nodes up to a revision.
+    pub(super) fn asks_for_node(&mut self, said: Said, node: &str, shown: u64) {
+        let Some(replica) = self.by_process.get_mut(&said.by) else { return };
+        let now = replica.own_time(said.at);
+        let read = (Read { moment: said.moment, at: now }, shown);
+        match replica.node_reads.get_mut(node) {
+            Some(reads) => {
+                reads.retain(|(read, _)| read.at + JUDGES_WITHIN >= now);
+                reads.push(read);
+            }
+            None => drop(replica.node_reads.insert(node.into(), vec![read])),
+        }
+    }
+
+    pub(super) fn fails(&mut self, key: &Arc<str>, at: SimTime) {
+        self.failed.entry(key.clone()).or_default().push(at);
+    }
+
+    pub(super) fn finds_no_room(&mut self, uid: &Arc<str>, at: SimTime) {
+        self.full.entry(uid.clone()).or_default().push(at);
+        self.in_hand.remove(uid);
+    }
+
+    pub(super) fn takes_in_hand(&mut self, said: Said, uid: &Arc<str>) {
+        self.in_hand.entry(uid.clone()).or_insert((said.by, said.at));
+    }
+
+    pub(super) fn is_done_with(&mut self, uid: &str, at: SimTime) {
+        self.progress = at;
+        self.in_hand.remove(uid);
+    }
+
+    pub(super) fn comes_to_an_end(&mut self, at: SimTime) {
+        self.progress = at;
+    }
+
     pub(super) fn speaks(&mut self, process: ProcessId) {
         self.by_process.entry(process).or_default();
     }
@@ -171,7 +246,7 @@ impl Replicas {
         self.others.remove(&said.by);
         self.by_process.entry(said.by).or_default().leads = leads.then_some(said.at);
         if leads {
-            self.taken_over = Some(said.at);
+            self.taken_over = Some(said);
         }
     }
 
@@ -180,15 +255,19 @@ impl Replicas {
         self.by_process.entry(by).or_default().judged.insert(uid.clone(), nodes);
     }
 
-    /// A replica announces a release. `owners`: of each record the pod's owner that could keep it.
-    pub(super) fn announces(&mut self, mut announced: Announced, shown: u64, owners: &[Option<Arc<str>>]) {
+    /// A replica announces a release, having been shown the nodes up to a revision. `whose`: of each record the pod's owner that could
+    /// keep it, and the pod's node.
+    pub(super) fn announces(&mut self, mut announced: Announced, shown: u64, whose: &[(Option<Arc<str>>, Option<Arc<str>>)]) {
         let Said { by, at, moment } = announced.said;
         self.others.remove(&by);
         let replica = self.by_process.entry(by).or_default();
         let now = replica.own_time(at);
         announced.nodes = shown;
         announced.decided = moment;
-        for (target, owner) in announced.what.iter().zip(owners) {
+        for (target, (owner, node)) in announced.what.iter().zip(whose) {
+            let node_reads = node.as_ref().and_then(|node| replica.node_reads.get(node)).into_iter().flatten();
+            let read = node_reads.filter(|(read, _)| read.at + JUDGES_WITHIN >= now).map(|(_, shown)| *shown).min();
+            announced.nodes = announced.nodes.min(read.unwrap_or(shown));
             announced.nodes = announced.nodes.min(replica.judged.get(&target.uid).copied().unwrap_or(shown));
             let before = replica.last.get(&target.uid).copied().unwrap_or(0);
             let reads = owner.as_ref().and_then(|owner| replica.reads.get(owner)).into_iter().flatten();
@@ -213,6 +292,7 @@ impl Replicas {
             ProcessChange::Started => replica.is_down = false,
             ProcessChange::Crashed | ProcessChange::Panicked => {
                 *replica = Replica { is_down: true, stood: replica.stood, ..Replica::default() };
+                self.in_hand.retain(|_, (by, _)| *by != process);
             }
             ProcessChange::Paused => replica.paused = Some(at),
             ProcessChange::Resumed => {

@@ -3,8 +3,62 @@
 use ipam_core::spiderpool::Policy;
 use ipam_core::spiderpool::reclaim::ReclaimSettings;
 
+use crate::fault::{self, FaultKind};
 use crate::plan::{Plan, WorkloadPlan};
 use crate::time::SimTime;
+
+/// Whom a fault can hinder to reclaim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum Reach {
+    /// Nobody: it is about nodes, their kubelets and sandboxes, or about agents.
+    Nodes,
+    /// These replicas, which are down or stand still.
+    Replicas(Vec<String>),
+    /// Whoever sends a request that it hits.
+    Requests,
+    /// Everybody.
+    All,
+}
+
+impl Reach {
+    fn of(kind: &FaultKind, names: &[String], replicas: &[String]) -> Self {
+        match kind {
+            FaultKind::SandboxLost(_)
+            | FaultKind::CniDelLost(_)
+            | FaultKind::CniDelLate(_)
+            | FaultKind::CniDelRepeated(_)
+            | FaultKind::CniAddSlow(_)
+            | FaultKind::CniPluginKilled(_)
+            | FaultKind::ExternalHost(_) => Self::Nodes,
+            FaultKind::Crash(_) | FaultKind::CrashAtWrite(_) | FaultKind::Pause(_) | FaultKind::HostDown(_) => {
+                let mut victims = fault::victims(kind, names).cloned().collect::<Vec<_>>();
+                if victims.iter().any(|name| name.starts_with("apiserver-")) {
+                    return Self::All;
+                }
+                victims.retain(|name| replicas.contains(name));
+                if victims.is_empty() { Self::Nodes } else { Self::Replicas(victims) }
+            }
+            // What is cut are the links of one side to the other.
+            FaultKind::Partition(partition) => {
+                let is_vital = |name: &String| name.starts_with("apiserver-") || replicas.contains(name);
+                if names.iter().any(|name| is_vital(name) && partition.from.matches(name)) { Self::All } else { Self::Nodes }
+            }
+            FaultKind::ServerError(_) | FaultKind::Unavailable(_) | FaultKind::LostReply(_) | FaultKind::TooManyRequests(_) => {
+                Self::Requests
+            }
+            _ => Self::All,
+        }
+    }
+
+    /// Whether it can hinder a replica.
+    pub(in super::super) fn hinders(&self, replica: &str) -> bool {
+        match self {
+            Self::Nodes => false,
+            Self::Replicas(names) => names.iter().any(|name| name == replica),
+            Self::Requests | Self::All => true,
+        }
+    }
+}
 
 /// The terms under which reclaim is judged.
 #[derive(Clone, Debug)]
@@ -15,6 +69,8 @@ pub(in crate::claim) struct Terms {
     pub(in super::super) replicas: Vec<String>,
     /// When all faults are over but those for good.
     pub(in super::super) heal_at: SimTime,
+    /// Whom each fault of the plan can hinder, and whether it is over as soon as it began.
+    pub(in super::super) faults: Vec<(Reach, bool)>,
 }
 
 impl Terms {
@@ -28,12 +84,21 @@ impl Terms {
                 terms.replicas = spiderpool.controller_names().collect();
             }
         }
+        let names = plan.names();
+        terms.faults = plan
+            .fault
+            .iter()
+            .map(|fault| {
+                let lasts = !fault.kind.is_instant() || matches!(fault.kind, FaultKind::Crash(_) | FaultKind::CrashAtWrite(_));
+                (Reach::of(&fault.kind, &names, &terms.replicas), !lasts)
+            })
+            .collect();
         terms
     }
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { settings: ReclaimSettings::new(&Policy::hardened()), replicas: Vec::new(), heal_at: SimTime::ZERO }
+        Self { settings: ReclaimSettings::new(&Policy::hardened()), replicas: Vec::new(), heal_at: SimTime::ZERO, faults: Vec::new() }
     }
 }

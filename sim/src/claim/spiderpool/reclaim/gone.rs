@@ -1,0 +1,103 @@
+//! A L2, L8: in the end nothing is left of pods that are gone.
+
+use super::super::view::{Seen, View, uid_of};
+use super::super::{Findings, IpamClaim, told};
+use super::leak::{Kind, at_the_latest, is_reclaimed, leak_of, recorded_leak};
+
+/// Whether a pod is gone that nobody keeps a place for, and has been for longer than reclaim takes at the most.
+fn is_long_gone(view: &View, uid: &str) -> bool {
+    let gone = leak_of(view, uid).filter(|leak| !matches!(leak.kind, Kind::Stuck | Kind::Ended));
+    gone.is_some_and(|leak| view.pods.get(uid).is_none_or(|pod| pod.gone) && at_the_latest(view, leak.due) <= view.at)
+}
+
+/// In the end there is no record of a pod that is gone, unless a StatefulSet or a VM keeps its place. What could not be found in time by
+/// the sum of all bounds (B of G §10.2) is not waited for.
+///
+/// Broken by `no-scan-on-takeover`, `one-list-error-ends-scan`, `vanished` records of `mark-before-uid-check` (A) and whatever breaks
+/// `leaks-are-found-by-scans`.
+pub(in crate::claim) struct RecordsGo;
+
+impl IpamClaim for RecordsGo {
+    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
+
+    fn pending(&self, view: &View) -> Option<String> {
+        let left = view.pools.uids().filter(|uid| is_reclaimed(view) && is_long_gone(view, uid)).filter_map(|uid| {
+            let (leak, pool, address) = recorded_leak(view, uid)?;
+            (at_the_latest(view, leak.due) <= view.at).then(|| format!("{address} of {pool} for {}", view.pod_of(uid)))
+        });
+        told("records are left of pods that are gone", left.collect())
+    }
+}
+
+/// In the end there is no endpoint of a pod that is gone, with the same reserve, whether a DEL came for it or not.
+///
+/// Broken by `orphan-endpoint-kept`, and by `finalizer-left-behind` (A) without reclaim.
+pub(in crate::claim) struct EndpointsGoAtLast;
+
+impl IpamClaim for EndpointsGoAtLast {
+    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
+
+    fn pending(&self, view: &View) -> Option<String> {
+        let of_known = |uid: &str| view.pods.get(uid).is_some_and(|pod| pod.gone);
+        let left = view.endpoints.iter().filter(|(key, endpoint)| {
+            let uid = uid_of(endpoint);
+            is_reclaimed(view) && of_known(uid) && is_long_gone(view, uid) && !view.changes.touched_endpoint(key)
+        });
+        told(
+            "endpoints are left of pods that are gone",
+            left.map(|(key, endpoint)| format!("{key} of {}", view.pod_of(uid_of(endpoint)))).collect(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::super::testing::{Stage, on_stage};
+
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    fn set_up(stage: &mut Stage) {
+        stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+        stage.stateful_set("ns/web", 1);
+        stage.static_pod("ns/web-0", "w");
+        stage.add("ns/web-0", "w", &[("eth0", "p", "10.0.0.2")]);
+        stage.pod("ns/a", "a");
+        stage.add("ns/a", "a", FIRST);
+    }
+
+    #[test]
+    fn records_and_endpoints_of_pods_that_are_gone_are_left_after_a_while() {
+        for claim in ["records-of-gone-pods-disappear", "no-endpoint-outlives-its-pod"] {
+            on_stage(claim, |stage| {
+                set_up(stage);
+                stage.pass(Duration::from_secs(10_000));
+                assert_eq!(stage.pending(), None, "{claim}: the pod is there");
+                stage.pod_gone("ns/a");
+                stage.pod_gone("ns/web-0");
+                stage.pass(Duration::from_secs(600));
+                assert_eq!(stage.pending(), None, "{claim}: it may still be found");
+                stage.pass(Duration::from_secs(200));
+                let left = stage.pending().unwrap();
+                assert!(left.starts_with("1 ") && left.contains("ns/a"), "{claim}: {left}");
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                stage.endpoint_gone(stage.replicas[0], "ns/a");
+                assert_eq!(stage.pending(), None, "{claim}: the place of the other one is kept");
+                stage.stateful_set("ns/web", 0);
+                stage.pass(Duration::from_secs(800));
+                assert!(stage.pending().unwrap().contains("ns/web-0"), "{claim}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_record_of_a_uid_that_nobody_has_seen_is_of_a_pod_that_is_gone() {
+        on_stage("records-of-gone-pods-disappear", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.pass(Duration::from_secs(10_000));
+            assert!(stage.pending().is_some());
+        });
+    }
+}

@@ -23,6 +23,7 @@
 //! | [`distribution`] | durations as histograms that can be joined |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
 //! | [`schema`] | names of the JSON formats |
+//! | [`statistics`] | estimates from runs, with their intervals |
 //! | [`seconds`] | durations: whole microseconds in memory, seconds in JSON |
 //! | [`seeds`] | ranges of seeds, and how shards cut them |
 //! | [`human`] | numbers and durations as a person would say them |
@@ -50,6 +51,7 @@ pub mod seconds;
 pub mod seeds;
 pub mod shards;
 pub mod shrink;
+pub mod statistics;
 pub mod timeline;
 pub mod verdict;
 

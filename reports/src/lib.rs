@@ -19,6 +19,7 @@
 //! | [`verdict`] | how one scenario ended |
 //! | [`exit`] | the exit codes, and which wins when several apply |
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
+//! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
 //! | [`rows`] | tables in CSV: one row a run, one row a call |
 //! | [`distribution`] | durations as histograms that can be joined |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
@@ -32,6 +33,7 @@
 //! after the first version are optional when read.
 
 pub mod command;
+pub mod conflicts;
 pub mod digest;
 pub mod distribution;
 pub mod exit;
@@ -55,6 +57,7 @@ pub mod statistics;
 pub mod timeline;
 pub mod verdict;
 
+pub use conflicts::ConflictsReport;
 pub use digest::{Digest, fold};
 pub use explain::ExplainReport;
 pub use gate::{GateCase, GateReport};

@@ -40,6 +40,20 @@ impl Estimate {
         Self { value, low: Some(value - half), high: Some(value + half) }
     }
 
+    /// In a unit that is `parts` times as large.
+    #[must_use]
+    pub fn per(self, parts: f64) -> Self {
+        let per = |number: f64| number / parts;
+        Self { value: per(self.value), low: self.low.map(per), high: self.high.map(per) }
+    }
+
+    /// With no end outside what the quantity can be.
+    #[must_use]
+    pub fn clamped(self, least: f64, most: f64) -> Self {
+        let clamp = |end: f64| end.clamp(least, most);
+        Self { low: self.low.map(clamp), high: self.high.map(clamp), ..self }
+    }
+
     /// How far the farther end of the interval is away; infinite when it is open.
     pub fn half_width(&self) -> f64 {
         match (self.low, self.high) {

@@ -70,7 +70,8 @@ impl Setting {
 
     /// Names the point in a folder: two points of a report never share it.
     pub fn key(&self) -> String {
-        format!("{}/n{}/a{}/t{}/s{}/r{}", self.series, self.instances, self.addresses, self.taken, self.spread, self.read)
+        let [spread, read, think] = [self.spread, self.read, self.think].map(Seconds::as_micros);
+        format!("{}/n{}/a{}/t{}/s{spread}/r{read}/w{think}", self.series, self.instances, self.addresses, self.taken)
     }
 
     /// Whether an address is there for everybody, so that only conflicts can refuse one.

@@ -7,6 +7,7 @@ mod gate;
 mod list;
 mod load;
 mod replay;
+mod report;
 mod selftest;
 mod shrink;
 mod sweep;
@@ -15,10 +16,13 @@ mod tables;
 use std::ops::ControlFlow;
 
 use crate::cli::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
+use crate::cli::report::args::ConflictsArgs;
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
+use ipam_reports::{
+    CheckReport, ConflictsReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
+};
 
 /// Which build this is: digests are comparable within one build.
 pub const BUILD: &str = env!("IPAM_SIM_BUILD");
@@ -66,6 +70,10 @@ impl Engine for Simulator {
 
     fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError> {
         check::check(args)
+    }
+
+    fn conflicts(&self, args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+        report::conflicts(args, progress)
     }
 
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError> {

@@ -1,5 +1,6 @@
 //! Records as text for people. Takes records only, prints nothing itself.
 
+mod conflicts;
 mod explain;
 mod failure;
 mod gate;
@@ -12,6 +13,7 @@ mod selftest;
 mod shrink;
 mod table;
 
+pub use conflicts::conflicts;
 pub use explain::explain;
 pub use gate::gate;
 pub use listing::{check, list};

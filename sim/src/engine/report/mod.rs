@@ -1,0 +1,71 @@
+//! `report`: the sweep of points behind a report, and the files that it writes.
+//!
+//! ```text
+//!  --vary ─► points ─(bursts, until precise)─► Point ─┬─► points.csv, runs.csv, as each is finished
+//!  --from points.csv ─────────────────────────────────┴─► plots, index.html
+//! ```
+
+mod bursts;
+mod folder;
+mod points;
+
+use std::path::PathBuf;
+
+use ipam_reports::ConflictsReport;
+use ipam_reports::conflicts::{Made, Point, Precision, USUAL, table};
+
+use self::folder::Folder;
+use super::BUILD;
+use super::sweep::jobs;
+use crate::cli::report::args::ConflictsArgs;
+use crate::cli::{CliError, Progress};
+use crate::plan::hash_text;
+
+/// Where a report goes unless `--out` says otherwise.
+const OUT: &str = "target/ipam-sim/conflicts";
+
+/// `report conflicts`.
+pub(super) fn conflicts(args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
+    let made = Made { command: args.command(), build: BUILD.to_owned(), ..Made::default() };
+    match &args.from {
+        Some(from) => {
+            let refused = |what: &dyn std::fmt::Display| CliError::usage(format!("cannot draw {} again: {what}", from.display()));
+            let text = std::fs::read_to_string(from).map_err(|error| refused(&error))?;
+            let table = table::read(&text).map_err(|error| refused(&error))?;
+            let from = Some(from.display().to_string());
+            let report = ConflictsReport::new(Made { build: table.build, config: table.config, from, ..made }, table.points, false);
+            Ok(report)
+        }
+        None => simulate(args, made, &out, progress),
+    }
+}
+
+fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &Progress) -> Result<ConflictsReport, CliError> {
+    let planned = points::plan(&args.vary)?;
+    let precision = Precision { relative: args.precision.0, absolute: args.precision.0 * USUAL.absolute / USUAL.relative };
+    let scenarios: Vec<String> = planned.iter().map(|point| toml::to_string(&point.scenario).unwrap_or_default()).collect();
+    let config = hash_text(&format!("{precision:?} {} {}", args.seeds, scenarios.concat()));
+    let (mut folder, finished) = Folder::open(out, &config, args.force)?;
+    let total = planned.len();
+    let mut points: Vec<Point> = Vec::new();
+    let mut interrupted = false;
+    for (number, planned) in planned.iter().enumerate() {
+        if let Some(known) = finished.iter().find(|point| point.setting == planned.setting) {
+            points.push(known.clone());
+            continue;
+        }
+        let label = format!("point {} of {total}", number + 1);
+        match bursts::run(planned, precision, args.seeds, jobs(args.jobs), &label, progress)? {
+            Some(finished) => {
+                folder.keep(&finished)?;
+                points.push(finished.point);
+            }
+            None => {
+                interrupted = true;
+                break;
+            }
+        }
+    }
+    Ok(ConflictsReport::new(Made { config, ..made }, points, interrupted))
+}

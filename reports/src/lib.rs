@@ -6,6 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`run`] | one [`RunReport`] per `run`, one [`ScenarioResult`] per scenario in it, filled seed by seed |
+//! | [`figure`] | curves with their intervals, as SVG and PNG |
 //! | [`finding`] | what a run can find: violations, claims that were seen, problems |
 //! | [`replay`] | one [`ReplayReport`] per `replay`: violations, remarks, where two runs part |
 //! | [`shrink`] | one [`ShrinkReport`] per `shrink`: what of a failing plan is left, and what of it is needed |
@@ -38,6 +39,7 @@ pub mod digest;
 pub mod distribution;
 pub mod exit;
 pub mod explain;
+pub mod figure;
 pub mod finding;
 pub mod gate;
 pub mod human;

@@ -18,7 +18,7 @@ pub enum Metric {
     Exhausted,
     /// The share of bursts in which a call gave up.
     SomeExhausted,
-    /// The share of writes that gave nobody an address that he could keep: refused, or overwritten later.
+    /// The share of writes that gave no caller an address that it could keep: refused, or overwritten later.
     WastedWrites,
     /// Calls of a burst that were told an address.
     Granted,

@@ -9,8 +9,10 @@
 
 pub mod answer;
 pub mod closed_form;
+pub mod figures;
 pub mod metric;
 pub mod model;
+pub mod page;
 mod point;
 mod setting;
 pub mod table;

@@ -129,3 +129,22 @@ fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str, runs: &mut Vec<
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use ipam_reports::conflicts::USUAL;
+
+    use super::*;
+    use crate::engine::report::points::plan;
+
+    #[test]
+    fn a_point_that_is_stopped_leaves_nothing_half_done() {
+        let planned = plan(&["instances=2".parse().unwrap()]).unwrap().remove(0);
+        let progress = Progress::default();
+        let finished = run(&planned, USUAL, 20, 2, "point", &progress).unwrap().unwrap();
+        assert_eq!((finished.point.bursts, finished.point.calls, finished.point.reached), (20, 40, false));
+        assert_eq!(finished.runs.iter().filter(|byte| **byte == b'\n').count(), 20);
+        progress.stop();
+        assert!(run(&planned, USUAL, 20, 2, "point", &progress).unwrap().is_none());
+    }
+}

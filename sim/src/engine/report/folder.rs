@@ -58,18 +58,30 @@ impl Folder {
     }
 }
 
+/// Whether drawings may be put into `path`: it is new, or empty, or holds points, or the user insists.
+///
+/// # Errors
+/// It holds something else.
+pub(super) fn may_draw_in(path: &Path, force: bool) -> Result<(), CliError> {
+    match fs::read_dir(path).ok().and_then(|mut entries| entries.next()) {
+        Some(Ok(entry)) if !force && !path.join(POINTS).exists() => {
+            Err(taken(path, &format!("other files, such as {}", entry.file_name().display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn taken(path: &Path, what: &str) -> CliError {
+    CliError::usage(format!("{} holds {what}", path.display())).hint("give another folder with --out, or --force to overwrite it")
+}
+
 /// The points that are finished in a folder.
 fn finished(path: &Path, config: &str) -> Result<Vec<Point>, CliError> {
-    let other = |what: String| {
-        CliError::usage(format!("{} holds {what}", path.display())).hint("give another folder with --out, or --force to overwrite it")
-    };
+    let other = |what: String| taken(path, &what);
     let text = match fs::read_to_string(path.join(POINTS)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return match fs::read_dir(path).ok().and_then(|mut entries| entries.next()) {
-                Some(Ok(entry)) => Err(other(format!("other files, such as {}", entry.file_name().display()))),
-                _ => Ok(Vec::new()),
-            };
+            return may_draw_in(path, false).map(|()| Vec::new());
         }
         Err(error) => return Err(other(format!("a {POINTS} that cannot be read: {error}"))),
     };

@@ -6,6 +6,7 @@
 //! ```
 
 mod bursts;
+mod drawings;
 mod folder;
 mod points;
 
@@ -34,10 +35,17 @@ pub(super) fn conflicts(args: &ConflictsArgs, progress: &Progress) -> Result<Con
             let text = std::fs::read_to_string(from).map_err(|error| refused(&error))?;
             let table = table::read(&text).map_err(|error| refused(&error))?;
             let from = Some(from.display().to_string());
-            let report = ConflictsReport::new(Made { build: table.build, config: table.config, from, ..made }, table.points, false);
+            let made = Made { build: table.build, config: table.config, from, ..made };
+            folder::may_draw_in(&out, args.force)?;
+            let report = ConflictsReport::new(made, table.points, false);
+            drawings::write(&report, &out)?;
             Ok(report)
         }
-        None => simulate(args, made, &out, progress),
+        None => {
+            let report = simulate(args, made, &out, progress)?;
+            drawings::write(&report, &out)?;
+            Ok(report)
+        }
     }
 }
 

@@ -20,6 +20,7 @@
 //! | [`verdict`] | how one scenario ended |
 //! | [`exit`] | the exit codes, and which wins when several apply |
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
+//! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
 //! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
 //! | [`rows`] | tables in CSV: one row a run, one row a call |
 //! | [`distribution`] | durations as histograms that can be joined |
@@ -33,6 +34,7 @@
 //! JSON written by a later version may hold more fields: readers skip what they do not know. Fields added
 //! after the first version are optional when read.
 
+pub mod capacity;
 pub mod command;
 pub mod conflicts;
 pub mod digest;

@@ -4,6 +4,7 @@ use crate::human;
 use crate::statistics::Estimate;
 
 use super::closed_form::{ClosedForm, Form};
+use super::figures::Along;
 use super::metric::Metric;
 use super::point::Point;
 use super::series;
@@ -45,28 +46,33 @@ pub fn time(seconds: f64) -> String {
 }
 
 fn of_series(name: &str, points: &[&Point]) -> String {
+    let along = Along::of(points);
     let exhausted = |point: &Point| point.get(Metric::Exhausted).unwrap_or_default();
-    let bad = points.iter().find(|point| exhausted(point).value >= RARE);
-    let fine = points.iter().take_while(|point| exhausted(point).value < RARE).last();
-    let at = |point: &Point| place(point);
+    let is_fine = |point: &Point| exhausted(point).value < RARE;
     let served = |point: &Point| {
-        let p99 = point
-            .get(Metric::AllocateP99)
-            .map_or_else(String::new, |p99| format!(", 99 % of those that get an address within {}", time(p99.value)));
-        format!("{}{p99}", at(point))
+        let p99 = point.get(Metric::AllocateP99);
+        let p99 = p99.map_or_else(String::new, |p99| format!(", 99 % of those that get an address within {}", time(p99.value)));
+        format!("{}{p99}", along.said(&point.setting))
     };
-    match (fine, bad) {
-        (None, None) => format!("{name}: no call was made."),
-        (Some(fine), None) => {
-            let most = exhausted(fine).high.map_or_else(String::new, |high| format!(" (at most {:.1} %)", high * 100.0));
-            format!("{name}: fewer than 1 % of the calls give up{most} up to {}.", served(fine))
-        }
-        (fine, Some(bad)) => {
-            let fine = fine.map_or_else(String::new, |fine| format!("fewer than 1 % of the calls give up at {}; ", served(fine)));
-            let conflicts = point_number(bad, Metric::ConflictsPerCall);
-            format!("{name}: {fine}at {} {} give up, with {conflicts} conflicts a call.", at(bad), share(exhausted(bad)))
-        }
-    }
+    let fine = points.iter().take_while(|point| is_fine(point)).last();
+    let Some(worse) = points.iter().position(|point| !is_fine(point)) else {
+        return fine.map_or_else(
+            || format!("{name}: no call was made."),
+            |fine| {
+                let most = exhausted(fine).high.map_or_else(String::new, |high| format!(" (at most {:.1} %)", high * 100.0));
+                format!("{name}: fewer than 1 % of the calls give up{most} up to the last point, {}.", served(fine))
+            },
+        );
+    };
+    let before = fine.map_or_else(String::new, |fine| format!("fewer than 1 % of the calls give up with {}; ", served(fine)));
+    let after = points[worse..].iter().find(|point| is_fine(point));
+    let after = after.map_or_else(String::new, |fine| format!("; fewer than 1 % again with {}", served(fine)));
+    let (bad, conflicts) = (points[worse], point_number(points[worse], Metric::ConflictsPerCall));
+    format!(
+        "{name}: {before}with {} {} give up, with {conflicts} conflicts a call{after}.",
+        along.said(&bad.setting),
+        share(exhausted(bad))
+    )
 }
 
 fn point_number(point: &Point, metric: Metric) -> String {
@@ -137,13 +143,13 @@ fn beside_closed_form(points: &[Point]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::conflicts::tests::{bursts, point, setting};
-    use crate::conflicts::{Point, Setting, USUAL};
+    use crate::conflicts::{Point, Setting};
 
     #[test]
     fn the_sentences_say_what_a_planner_asks() {
         let mut lossy = bursts(4, 1_000);
         lossy.iter_mut().for_each(|run| run.counts.lost_at_end = 3);
-        let lossy = Point::of(Setting { series: "as upstream".to_owned(), ..setting(4, 250) }, 0, &lossy, USUAL);
+        let lossy = Point::of(Setting { series: "as upstream".to_owned(), ..setting(4, 250) }, 0, &lossy);
         let sentences = sentences(&[point(2, 0), point(4, 0), point(8, 0), lossy]);
         insta::assert_snapshot!(sentences.join("\n"));
     }

@@ -1,8 +1,10 @@
 //! Which figures a conflict report has, and what they show.
 
 use crate::figure::{Axis, Curve, Figure, Kind, Scale};
+use crate::human;
 use crate::statistics::Estimate;
 
+use super::answer;
 use super::metric::Metric;
 use super::point::Point;
 use super::setting::Setting;
@@ -149,18 +151,24 @@ fn estimates(points: &[&Point], along: Along, metric: Metric) -> Vec<(f64, Estim
 
 /// What changes along a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Along {
+pub enum Along {
+    /// How many adaptors.
     Instances,
+    /// How many addresses.
     Pool,
+    /// The share that is taken.
     Fill,
+    /// Over which time starts are spread.
     Spread,
+    /// The round trip of a read.
     Latency,
+    /// The pause before a request.
     Think,
 }
 
 impl Along {
     /// The first that takes more than one value on one curve; instances if none does.
-    pub(super) fn of(points: &[&Point]) -> Self {
+    pub fn of(points: &[&Point]) -> Self {
         let all = [Along::Instances, Along::Pool, Along::Fill, Along::Spread, Along::Latency, Along::Think];
         let curves = series(points.iter().copied());
         let moves = |along: &Along| {
@@ -176,7 +184,7 @@ impl Along {
     }
 
     /// Where a point stands.
-    pub(super) fn number(self, setting: &Setting) -> f64 {
+    pub fn number(self, setting: &Setting) -> f64 {
         match self {
             Along::Instances => f64::from(setting.instances),
             Along::Pool => f64::from(setting.addresses),
@@ -188,7 +196,7 @@ impl Along {
     }
 
     /// What the axis is called.
-    pub(super) fn label(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Along::Instances => "adaptors that ask for an address",
             Along::Pool => "addresses in the pool",
@@ -196,6 +204,29 @@ impl Along {
             Along::Spread => "starts are spread over",
             Along::Latency => "round trip of a read (that of a write: 2.5 times)",
             Along::Think => "pause between an answer and the next request",
+        }
+    }
+
+    /// Where a point stands, as a number with its unit.
+    pub fn told(self, setting: &Setting) -> String {
+        let number = self.number(setting);
+        match self {
+            Along::Instances | Along::Pool => human::count(number as u64),
+            Along::Fill => format!("{:.0} %", 100.0 * number),
+            Along::Spread | Along::Latency | Along::Think => answer::time(number),
+        }
+    }
+
+    /// The same as it stands in a sentence, after "with".
+    pub fn said(self, setting: &Setting) -> String {
+        let told = self.told(setting);
+        match self {
+            Along::Instances => human::plural(u64::from(setting.instances), "adaptor", "adaptors"),
+            Along::Pool => format!("a pool of {told} addresses"),
+            Along::Fill => format!("{told} of the pool taken"),
+            Along::Spread => format!("starts over {told}"),
+            Along::Latency => format!("reads of {told}"),
+            Along::Think => format!("pauses of {told}"),
         }
     }
 
@@ -215,14 +246,14 @@ impl Along {
 mod tests {
     use super::*;
     use crate::conflicts::Made;
+    use crate::conflicts::Point;
     use crate::conflicts::tests::{point, setting};
-    use crate::conflicts::{Point, USUAL};
 
     #[test]
     fn the_axis_shows_what_changes() {
         let at = |settings: &[Setting]| {
             let points: Vec<Point> =
-                settings.iter().map(|setting| Point::of(setting.clone(), 0, &crate::conflicts::tests::bursts(4, 2), USUAL)).collect();
+                settings.iter().map(|setting| Point::of(setting.clone(), 0, &crate::conflicts::tests::bursts(4, 2))).collect();
             Along::of(&points.iter().collect::<Vec<_>>())
         };
         assert_eq!(at(&[setting(4, 0), setting(8, 0)]), Along::Instances);

@@ -46,6 +46,8 @@ pub struct ConflictsReport {
 /// How a report was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Made {
+    /// The question that is answered.
+    pub question: String,
     /// The command line.
     pub command: String,
     /// The build that simulated.
@@ -59,8 +61,14 @@ pub struct Made {
 impl ConflictsReport {
     /// The report of these points.
     pub fn new(made: Made, points: Vec<Point>, interrupted: bool) -> Self {
+        let answers = answer::sentences(&points);
+        Self::with_answers(made, answers, points, interrupted)
+    }
+
+    /// The report of points that say something else.
+    pub fn with_answers(made: Made, answers: Vec<String>, points: Vec<Point>, interrupted: bool) -> Self {
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
-        Self { schema: ConflictsSchema, made, answers: answer::sentences(&points), points, interrupted, exit_code }
+        Self { schema: ConflictsSchema, made, answers, points, interrupted, exit_code }
     }
 
     /// The panels that have points, in the order in which they first appear.
@@ -157,7 +165,7 @@ pub(crate) mod tests {
 
     /// A point of a thousand such bursts.
     pub(crate) fn point(instances: u32, spread_ms: u64) -> Point {
-        Point::of(setting(instances, spread_ms), 0, &bursts(instances, 1_000), USUAL)
+        Point::of(setting(instances, spread_ms), 0, &bursts(instances, 1_000))
     }
 
     #[test]
@@ -177,7 +185,7 @@ pub(crate) mod tests {
     fn lost_acknowledgements_are_wasted_writes() {
         let mut runs = bursts(2, 100);
         runs.iter_mut().for_each(|run| run.counts.lost_at_end = 1);
-        let point = Point::of(setting(2, 0), 0, &runs, USUAL);
+        let point = Point::of(setting(2, 0), 0, &runs);
         assert_eq!((point.value(Metric::Lost), point.value(Metric::LostRate)), (1.0, 0.5));
         assert!(point.value(Metric::WastedWrites) > point.value(Metric::ConflictRate));
     }

@@ -13,8 +13,8 @@ use super::{ConflictsReport, answer, series};
 
 const STYLE: &str = include_str!("page.css");
 
-/// The question that it answers.
-pub const QUESTION: &str = "How often do adaptors that share one pool get in each other's way?";
+/// The question of `report conflicts`.
+pub const CONFLICTS: &str = "How often do adaptors that share one pool get in each other's way?";
 
 /// The file's text, with these figures in it.
 ///
@@ -28,7 +28,8 @@ pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawEr
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>Conflicts in a pool \u{b7} ipam-sim</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{QUESTION}</h1>\n"
+         <title>Capacity of a pool \u{b7} ipam-sim</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
+        escape(&report.made.question)
     );
     let bursts: u64 = report.points.iter().map(|point| point.bursts).sum();
     let (points, bursts) = (report.points.len() as u64, human::plural(bursts, "burst", "bursts"));
@@ -104,12 +105,7 @@ fn table(page: &mut String, points: &[&Point]) {
 }
 
 fn cells(point: &Point, along: Along) -> Vec<String> {
-    let place = along.number(&point.setting);
-    let place = match along {
-        Along::Instances | Along::Pool => human::count(place as u64),
-        Along::Fill => format!("{:.0} %", 100.0 * place),
-        Along::Spread | Along::Latency | Along::Think => answer::time(place),
-    };
+    let place = along.told(&point.setting);
     let enough = if point.reached { "" } else { " <span class=\"bad\">not enough</span>" };
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let two = |number: f64| format!("{number:.2}");
@@ -206,7 +202,13 @@ mod tests {
     use crate::conflicts::tests::point;
 
     fn made() -> Made {
-        Made { command: "ipam-sim report conflicts".to_owned(), build: "0.1.0-b".to_owned(), config: "c".to_owned(), from: None }
+        Made {
+            question: CONFLICTS.to_owned(),
+            command: "ipam-sim report conflicts".to_owned(),
+            build: "0.1.0-b".to_owned(),
+            config: "c".to_owned(),
+            from: None,
+        }
     }
 
     #[test]

@@ -243,11 +243,11 @@ mod tests {
             (whole.replace("points/1", "runs/1"), "it is no table of points: the first column must say `ipam-sim/points/1`"),
             (head(), "it has no points"),
             (whole.replace("makespan_s_low", "other"), "it has no column `makespan_s_low`"),
-            (whole.replace(",false,", ",maybe,"), "line 2, column `reached`: `maybe` is no true or false"),
+            (whole.replace(",true,", ",maybe,"), "line 2, column `reached`: `maybe` is no true or false"),
             (whole.replace("0.004", "-1"), "line 2, column `read_s`: `-1` is no duration in seconds"),
         ] {
             assert_eq!(read(&text).unwrap_err().to_string(), expected);
         }
-        assert!(read(&whole.replace(",false,", ",")).unwrap_err().to_string().starts_with("it is no table: "));
+        assert!(read(&whole.replace(",true,", ",")).unwrap_err().to_string().starts_with("it is no table: "));
     }
 }

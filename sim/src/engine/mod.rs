@@ -16,7 +16,7 @@ mod tables;
 use std::ops::ControlFlow;
 
 use crate::cli::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
-use crate::cli::report::args::ConflictsArgs;
+use crate::cli::report::args::{CapacityArgs, ConflictsArgs};
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 use ipam_reports::replay::TraceLine;
@@ -74,6 +74,10 @@ impl Engine for Simulator {
 
     fn conflicts(&self, args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
         report::conflicts(args, progress)
+    }
+
+    fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+        report::capacity(args, progress)
     }
 
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError> {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use ipam_reports::capacity::Objective;
+
 use super::vary::Vary;
 use crate::cli::args::{Format, jobs, positive};
 
@@ -21,11 +23,14 @@ pub struct ReportArgs {
 pub enum What {
     /// How often adaptors that share one pool get in each other's way
     Conflicts(ConflictsArgs),
+    /// How many adaptors one pool serves before an objective is missed
+    Capacity(CapacityArgs),
 }
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
   ipam-sim report conflicts
+  ipam-sim report capacity --objective exhausted<1% --vary instances=2..256
   ipam-sim report conflicts --help";
 
 /// Arguments of `report conflicts`.
@@ -71,6 +76,52 @@ Examples:
 
 A range of whole numbers doubles: 2..64 is 2,4,8,16,32,64. Intervals are of 95 %; a point takes bursts
 until they are as narrow as --precision asks, or a quarter of it for what is small.";
+
+/// Arguments of `report capacity`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = CAPACITY_EXAMPLES)]
+pub struct CapacityArgs {
+    /// What must hold, e.g. 'exhausted<1%' or 'allocate_p99<1s'; repeatable
+    #[arg(long, value_name = "METRIC<VALUE", required = true)]
+    pub objective: Vec<Objective>,
+    /// The range of adaptors, and what to vary besides, as for `report conflicts` [default: instances=2..256]
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub vary: Vec<Vary>,
+    /// The most bursts of a point; what they leave open counts as missed
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = BURSTS_MAX)]
+    pub seeds: u64,
+    /// Where to write tables, plots, plans and index.html; what is finished there is kept [default: target/ipam-sim/capacity]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Overwrite other results in DIR
+    #[arg(long)]
+    pub force: bool,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+const CAPACITY_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report capacity --objective 'exhausted<1%' --objective 'allocate_p99<1s'
+  ipam-sim report capacity --objective 'exhausted<1%' --vary retry=default-backoff,twelve,patient
+  ipam-sim report capacity --objective 'lost<0.01' --vary update=decides-once --vary spread=1s
+
+A number of adaptors meets an objective when the whole interval of 95 % does. The search takes it
+that more adaptors never meet one that fewer miss.";
+
+impl CapacityArgs {
+    /// The command line that asks for the same, for whoever reads the report.
+    pub fn command(&self) -> String {
+        let objectives = self.objective.iter().map(|objective| format!(" --objective '{}'", objective.to_string().replace(' ', "")));
+        let vary = self.vary.iter().map(|vary| format!(" --vary {vary}"));
+        let seeds = (self.seeds != BURSTS_MAX).then(|| format!(" --seeds {}", self.seeds));
+        std::iter::once("ipam-sim report capacity".to_owned()).chain(objectives).chain(vary).chain(seeds).collect()
+    }
+}
 
 /// A part of a whole, above 0 and below 1.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -18,5 +18,10 @@ pub(super) fn report(args: &ReportArgs, engine: &dyn Engine, console: &mut Conso
             print(console, args.format, &report, text::conflicts)?;
             Ok(report.exit_code)
         }
+        What::Capacity(args) => {
+            let report = watched(&progress, console, |progress| engine.capacity(args, progress))?;
+            print(console, args.format, &report, text::conflicts)?;
+            Ok(report.exit_code)
+        }
     }
 }

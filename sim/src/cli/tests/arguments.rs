@@ -20,6 +20,7 @@ fn help_fits_a_screen_and_shows_examples() {
         ("merge", 24),
         ("report", 24),
         ("report conflicts", 36),
+        ("report capacity", 36),
         ("completions", 24),
     ] {
         let help = ran(&engine, &format!("{verb} --help"));

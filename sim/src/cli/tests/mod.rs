@@ -17,7 +17,7 @@ use ipam_reports::{
     CheckReport, ConflictsReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
 };
 
-use super::report::args::ConflictsArgs;
+use super::report::args::{CapacityArgs, ConflictsArgs};
 use super::*;
 
 /// What a command printed and how it ended.
@@ -133,6 +133,10 @@ impl Engine for Prepared {
     }
 
     fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ConflictsReport, CliError> {
+        answer(&self.conflicts)
+    }
+
+    fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ConflictsReport, CliError> {
         answer(&self.conflicts)
     }
 

@@ -1,6 +1,7 @@
 //! `report conflicts`: a line a point, then what they say.
 
 use ipam_reports::ConflictsReport;
+use ipam_reports::conflicts::figures::Along;
 use ipam_reports::conflicts::{Metric, Point, answer, series};
 use ipam_reports::human;
 use ipam_reports::statistics::Estimate;
@@ -12,9 +13,12 @@ use super::table::{Align, Table};
 pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
     use Align::{Left, Right};
     let mut table = Table::new([Left, Right, Right, Left, Left, Left, Left, Left, Right, Right, Right]);
+    let all: Vec<&Point> = report.points.iter().collect();
+    let along = Along::of(&all);
+    let axis = if along == Along::Instances { "adaptors" } else { "at" };
     let head = [
         "curve",
-        "adaptors",
+        axis,
         "bursts",
         "conflicts/call",
         "formula",
@@ -26,15 +30,15 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
         "p50 to p99",
     ];
     table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
-    for (name, points) in series(&report.points) {
+    for (name, points) in series(all) {
         for (number, point) in points.into_iter().enumerate() {
             let name = if number == 0 { name } else { "" };
-            table.row(cells(name, point));
+            table.row(cells(name, along, point));
         }
     }
     let mut lines = table.lines();
     if report.points.iter().any(|point| !point.reached) {
-        lines.push(format!("{} as many bursts as allowed, and its intervals are wider than asked", paint.warn("*")));
+        lines.push(format!("{} as many bursts as allowed, and its intervals are do not decide yet", paint.warn("*")));
     }
     lines.push(String::new());
     lines.extend(report.answers.iter().cloned());
@@ -44,14 +48,14 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
     lines.join("\n") + "\n"
 }
 
-fn cells(name: &str, point: &Point) -> [String; 11] {
+fn cells(name: &str, along: Along, point: &Point) -> [String; 11] {
     let closed = point.closed_form();
     let model = point.modelled();
     let estimate = |metric, show: fn(Estimate) -> String| point.get(metric).map_or_else(String::new, show);
     let time = |metric| point.get(metric).map_or_else(|| "-".to_owned(), |found| answer::time(found.value));
     [
         name.to_owned(),
-        point.setting.instances.to_string(),
+        along.told(&point.setting),
         format!("{}{}", human::count(point.bursts), if point.reached { "" } else { "*" }),
         estimate(Metric::ConflictsPerCall, answer::number),
         closed.map_or_else(String::new, |closed| format!("{:.2}", closed.conflicts_per_call)),

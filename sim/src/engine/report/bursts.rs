@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ipam_reports::conflicts::{Point, Precision, precise};
+use ipam_reports::conflicts::Point;
 use ipam_reports::pool::PoolRun;
 use ipam_reports::rows::Rows;
 
@@ -13,9 +13,9 @@ use crate::engine::spawn_worker;
 use crate::engine::sweep::{record_of, run_seed};
 use crate::world::{Stage, Wish};
 
-/// The first look at a point: what B §8.3 promises, it promises for so many. Each later one is at twice as many, so that few looks tempt
+/// The first look at a point of `report conflicts`: what B §8.3 promises, it promises for so many. Each later one is at twice as many, so that few looks tempt
 /// to stop at a lucky moment.
-const FIRST_LOOK: u64 = 1_000;
+pub(super) const FIRST_LOOK: u64 = 1_000;
 /// How many seeds a worker takes at a time.
 const CHUNK: u64 = 16;
 
@@ -28,14 +28,23 @@ pub(super) struct Finished {
 /// What one worker gave.
 type Part = (u64, Vec<PoolRun>, Vec<u8>);
 
-/// Runs bursts until the point is precise or has `most` of them; `None` when the user stopped it.
+/// When a point has enough bursts.
+pub(super) struct Enough<'a> {
+    /// How many it has at least, if it may have as many.
+    pub(super) first: u64,
+    /// How many it has at most.
+    pub(super) most: u64,
+    /// Whether these are enough.
+    pub(super) are: &'a dyn Fn(&[PoolRun]) -> bool,
+}
+
+/// Runs bursts until there are enough; `None` when the user stopped it.
 ///
 /// # Errors
 /// A burst broke the harness.
 pub(super) fn run(
     planned: &Planned,
-    precision: Precision,
-    most: u64,
+    enough: &Enough<'_>,
     jobs: usize,
     label: &str,
     progress: &Progress,
@@ -44,14 +53,15 @@ pub(super) fn run(
     let mut rows = Vec::new();
     loop {
         let have = all.len() as u64;
-        let want = if have == 0 { FIRST_LOOK } else { have * 2 }.min(most);
+        let want = if have == 0 { enough.first } else { have * 2 }.min(enough.most);
         let Some(parts) = batch(planned, have..want, jobs, label, progress)? else { return Ok(None) };
         for (_, runs, more) in parts {
             all.extend(runs);
             rows.extend(more);
         }
-        if want == most || precise(&all, precision) {
-            let point = Point::of(planned.setting.clone(), planned.first_seed, &all, precision);
+        if want == enough.most || (enough.are)(&all) {
+            let mut point = Point::of(planned.setting.clone(), planned.first_seed, &all);
+            point.reached = (enough.are)(&all);
             return Ok(Some(Finished { point, runs: rows }));
         }
     }
@@ -132,8 +142,6 @@ fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str, runs: &mut Vec<
 
 #[cfg(test)]
 mod tests {
-    use ipam_reports::conflicts::USUAL;
-
     use super::*;
     use crate::engine::report::points::plan;
 
@@ -141,10 +149,11 @@ mod tests {
     fn a_point_that_is_stopped_leaves_nothing_half_done() {
         let planned = plan(&["instances=2".parse().unwrap()]).unwrap().remove(0);
         let progress = Progress::default();
-        let finished = run(&planned, USUAL, 20, 2, "point", &progress).unwrap().unwrap();
+        let enough = Enough { first: FIRST_LOOK, most: 20, are: &|_| false };
+        let finished = run(&planned, &enough, 2, "point", &progress).unwrap().unwrap();
         assert_eq!((finished.point.bursts, finished.point.calls, finished.point.reached), (20, 40, false));
         assert_eq!(finished.runs.iter().filter(|byte| **byte == b'\n').count(), 20);
         progress.stop();
-        assert!(run(&planned, USUAL, 20, 2, "point", &progress).unwrap().is_none());
+        assert!(run(&planned, &enough, 2, "point", &progress).unwrap().is_none());
     }
 }

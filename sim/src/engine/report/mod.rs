@@ -6,6 +6,7 @@
 //! ```
 
 mod bursts;
+mod capacity;
 mod drawings;
 mod folder;
 mod points;
@@ -13,22 +14,31 @@ mod points;
 use std::path::PathBuf;
 
 use ipam_reports::ConflictsReport;
-use ipam_reports::conflicts::{Made, Point, Precision, USUAL, table};
+use ipam_reports::conflicts::{Made, Point, Precision, USUAL, page, precise, table};
 
+use self::bursts::Enough;
 use self::folder::Folder;
 use super::BUILD;
 use super::sweep::jobs;
-use crate::cli::report::args::ConflictsArgs;
+use crate::cli::report::args::{CapacityArgs, ConflictsArgs};
 use crate::cli::{CliError, Progress};
 use crate::plan::hash_text;
 
 /// Where a report goes unless `--out` says otherwise.
 const OUT: &str = "target/ipam-sim/conflicts";
 
+/// `report capacity`.
+pub(super) fn capacity(args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(capacity::OUT));
+    let report = capacity::search(args, &out, progress)?;
+    drawings::write(&report, &out)?;
+    Ok(report)
+}
+
 /// `report conflicts`.
 pub(super) fn conflicts(args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
-    let made = Made { command: args.command(), build: BUILD.to_owned(), ..Made::default() };
+    let made = Made { question: page::CONFLICTS.to_owned(), command: args.command(), build: BUILD.to_owned(), ..Made::default() };
     match &args.from {
         Some(from) => {
             let refused = |what: &dyn std::fmt::Display| CliError::usage(format!("cannot draw {} again: {what}", from.display()));
@@ -56,6 +66,8 @@ fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &
     let config = hash_text(&format!("{precision:?} {} {}", args.seeds, scenarios.concat()));
     let (mut folder, finished) = Folder::open(out, &config, args.force)?;
     let total = planned.len();
+    let are = |runs: &[_]| precise(runs, precision);
+    let enough = Enough { first: bursts::FIRST_LOOK, most: args.seeds, are: &are };
     let mut points: Vec<Point> = Vec::new();
     let mut interrupted = false;
     for (number, planned) in planned.iter().enumerate() {
@@ -64,7 +76,7 @@ fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &
             continue;
         }
         let label = format!("point {} of {total}", number + 1);
-        match bursts::run(planned, precision, args.seeds, jobs(args.jobs), &label, progress)? {
+        match bursts::run(planned, &enough, jobs(args.jobs), &label, progress)? {
             Some(finished) => {
                 folder.keep(&finished)?;
                 points.push(finished.point);

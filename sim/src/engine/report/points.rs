@@ -71,7 +71,7 @@ const IN_USE: Place = Place {
 
 /// The points that the user asks for, those of one curve together.
 pub(super) fn plan(vary: &[Vary]) -> Result<Vec<Planned>, CliError> {
-    let base = Scenario::parse(Path::new(BASE_FILE), Source { file: BASE_FILE, text: BASE }).map_err(crate::engine::bad_input)?;
+    let base = base()?;
     let places = if vary.is_empty() { usual() } else { asked(vary)? };
     places.into_iter().map(|(panels, series, place)| planned(&base, &panels, &series, &place)).collect()
 }
@@ -100,53 +100,91 @@ fn usual() -> Vec<(String, String, Place)> {
 
 /// Every combination of what is varied.
 fn asked(vary: &[Vary]) -> Result<Vec<(String, String, Place)>, CliError> {
-    for (number, one) in vary.iter().enumerate() {
-        if vary[..number].iter().any(|earlier| earlier.key() == one.key()) {
-            return Err(CliError::usage(format!("`{}` is varied twice; give all its values at once", one.key())));
-        }
-    }
     let instances = vary.iter().find(|one| one.key() == "instances");
     let along = if instances.is_none_or(|one| one.values.count() > 1) {
         "instances"
     } else {
         vary.iter().find(|one| one.values.is_numeric() && one.values.count() > 1).map_or("instances", Vary::key)
     };
-    // What lies along the axis varies fastest, so that a curve's points stand together.
-    let mut places = vec![(String::new(), IN_USE)];
-    let (axis, curves): (Vec<&Vary>, Vec<&Vary>) = vary.iter().partition(|one| one.key() == along);
-    for one in curves.into_iter().chain(axis) {
-        let named = one.key() != along && one.values.count() > 1;
-        let extended = places.iter().flat_map(|(name, place)| {
-            (0..one.values.count()).map(move |number| {
-                let (value, place) = one.values.put(number, place.clone());
-                let name = if named {
-                    format!("{name}{}{}", if name.is_empty() { "" } else { ", " }, said(one.key(), &value))
-                } else {
-                    name.clone()
-                };
-                (name, place)
-            })
-        });
-        places = extended.collect();
-        if places.len() * if instances.is_none() { INSTANCES.len() } else { 1 } > POINTS_MAX {
-            return Err(CliError::usage(format!("more than {POINTS_MAX} points are asked for; vary less at a time")));
+    let curves = curves(vary, along)?;
+    let axis = vary.iter().find(|one| one.key() == along);
+    let count = axis.map_or(INSTANCES.len(), |axis| axis.values.count());
+    if curves.len() * count > POINTS_MAX {
+        return Err(CliError::usage(format!("more than {POINTS_MAX} points are asked for; vary less at a time")));
+    }
+    let put = |number: usize, place: &Place| match axis {
+        Some(axis) => axis.values.put(number, place.clone()).1,
+        None => Place { instances: INSTANCES[number], ..place.clone() },
+    };
+    let on_curve = |(name, place): (String, Place)| {
+        (0..count).map(|number| ("asked".to_owned(), name.clone(), put(number, &place))).collect::<Vec<_>>()
+    };
+    Ok(curves.into_iter().flat_map(on_curve).collect())
+}
+
+/// The curves of everything that is varied but what lies `along` their axis, with their names.
+fn curves(vary: &[Vary], along: &str) -> Result<Vec<(String, Place)>, CliError> {
+    for (number, one) in vary.iter().enumerate() {
+        if vary[..number].iter().any(|earlier| earlier.key() == one.key()) {
+            return Err(CliError::usage(format!("`{}` is varied twice; give all its values at once", one.key())));
         }
     }
-    if instances.is_none() {
-        let each = |(name, place): (String, Place)| INSTANCES.map(|instances| (name.clone(), Place { instances, ..place.clone() }));
-        places = places.into_iter().flat_map(each).collect();
+    let mut curves = vec![(String::new(), IN_USE)];
+    for one in vary.iter().filter(|one| one.key() != along) {
+        let count = one.values.count();
+        let many = curves.len().saturating_mul(count);
+        if many > CURVES_MAX {
+            return Err(CliError::usage(format!(
+                "{many} curves are more than the {CURVES_MAX} that a plot can tell apart; vary less at a time"
+            )));
+        }
+        let extended = curves.iter().flat_map(|(name, place)| {
+            (0..count).map(move |number| {
+                let (value, place) = one.values.put(number, place.clone());
+                // What has one value tells no curve from another.
+                let said = if count > 1 { said(one.key(), &value) } else { String::new() };
+                let comma = if name.is_empty() || said.is_empty() { "" } else { ", " };
+                (format!("{name}{comma}{said}"), place)
+            })
+        });
+        curves = extended.collect();
     }
-    let named = |(name, place)| ("asked".to_owned(), if String::is_empty(&name) { "as asked".to_owned() } else { name }, place);
-    let places: Vec<_> = places.into_iter().map(named).collect();
-    let mut names: Vec<&str> = places.iter().map(|(_, name, _)| name.as_str()).collect();
-    names.dedup();
-    if names.len() > CURVES_MAX {
-        let many = names.len();
-        return Err(CliError::usage(format!(
-            "{many} curves are more than the {CURVES_MAX} that a plot can tell apart; vary less at a time"
-        )));
+    for (name, _) in &mut curves {
+        if name.is_empty() {
+            *name = "as asked".to_owned();
+        }
     }
-    Ok(places)
+    Ok(curves)
+}
+
+/// A curve along which a number of adaptors is searched.
+pub(super) struct Line {
+    pub(super) series: String,
+    place: Place,
+    base: Scenario,
+}
+
+impl Line {
+    /// Its point with so many adaptors.
+    pub(super) fn at(&self, instances: u32) -> Result<Planned, CliError> {
+        planned(&self.base, "asked", &self.series, &Place { instances, ..self.place.clone() })
+    }
+}
+
+/// The curves of everything that is varied but the number of adaptors, and the smallest and the largest of these.
+pub(super) fn lines(vary: &[Vary]) -> Result<(Vec<Line>, u32, u32), CliError> {
+    let base = base()?;
+    let range = vary.iter().find_map(|one| match &one.values {
+        Values::Instances(values) => Some((*values.iter().min()?, *values.iter().max()?)),
+        _ => None,
+    });
+    let (least, most) = range.unwrap_or((2, 256));
+    let lines = curves(vary, "instances")?.into_iter().map(|(series, place)| Line { series, place, base: base.clone() });
+    Ok((lines.collect(), least, most))
+}
+
+fn base() -> Result<Scenario, CliError> {
+    Scenario::parse(Path::new(BASE_FILE), Source { file: BASE_FILE, text: BASE }).map_err(crate::engine::bad_input)
 }
 
 /// A value as a curve is called.

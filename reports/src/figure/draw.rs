@@ -150,8 +150,10 @@ impl Figure {
         for curve in &self.curves {
             self.band(curve, &y_range, &mut chart)?;
         }
+        let last = self.curves.iter().map(|curve| curve.ink).max().unwrap_or(0);
         for curve in &self.curves {
-            self.curve(curve, &mut chart, unit)?;
+            // Where curves lie on each other, the later ones are thinner, and the earlier ones show on both sides.
+            self.curve(curve, (last - curve.ink).div_ceil(2).min(2) as u32, &mut chart, unit)?;
         }
         Ok(())
     }
@@ -185,11 +187,11 @@ impl Figure {
         Ok(())
     }
 
-    fn curve<B: DrawingBackend>(&self, curve: &Curve, chart: &mut Chart<'_, B>, unit: Unit) -> Drawn<B> {
+    fn curve<B: DrawingBackend>(&self, curve: &Curve, extra: u32, chart: &mut Chart<'_, B>, unit: Unit) -> Drawn<B> {
         let color = ink(curve.ink);
         let values: Vec<(f64, f64)> = curve.points.iter().map(|(x, y)| (*x, y.value)).collect();
         let places = self.places(&values);
-        let line = color.stroke_width(unit.stroke(2));
+        let line = color.stroke_width(unit.stroke(2 + extra));
         if curve.dashed {
             chart.draw_series(DashedLineSeries::new(places.iter().copied(), unit.of(7), unit.of(5), line))?;
         } else {

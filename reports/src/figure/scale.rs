@@ -52,14 +52,15 @@ impl Axis {
         }
     }
 
-    /// The places from the first to the last of these numbers, with some room; shares end at 1.
+    /// The places from the first to the last of these numbers, with some room.
     pub(super) fn range(&self, numbers: impl Iterator<Item = f64>) -> Range<f64> {
         let (low, high) = numbers
             .filter_map(|number| self.place(number))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), place| (low.min(place), high.max(place)));
         match self.scale {
-            Scale::Linear if high <= 0.0 => 0.0..1.0,
-            Scale::Linear => 0.0..if self.kind == Kind::Share { (high * 1.05).min(1.0) } else { high * 1.05 },
+            // A mark at 0 has room.
+            Scale::Linear if high <= 0.0 => -0.03..1.0,
+            Scale::Linear => -0.03 * high..1.05 * high,
             Scale::Log if low > high => 0.0..1.0,
             Scale::Log => low - 0.05..high.max(low + 0.3) + 0.05,
         }
@@ -70,11 +71,11 @@ impl Axis {
         match self.scale {
             Scale::Linear => {
                 let step = nice((range.end - range.start) / 6.0);
-                let first = (range.start / step).ceil() as i64;
-                (first..).map(|n| n as f64 * step).take_while(|place| *place <= range.end + step * 1e-9).collect()
+                let last = if self.kind == Kind::Share { range.end.min(1.0) } else { range.end };
+                (0_u32..).map(|n| f64::from(n) * step).take_while(|place| *place <= last + step * 1e-9).collect()
             }
             Scale::Log => {
-                let wide = range.end - range.start > 1.6;
+                let wide = range.end - range.start > 2.4;
                 let parts: &[f64] = if wide { &[1.0] } else { &[1.0, 2.0, 5.0] };
                 let decades = range.start.floor() as i32..=range.end.ceil() as i32;
                 let all = decades.flat_map(|decade| parts.iter().map(move |part| f64::from(decade) + part.log10()));

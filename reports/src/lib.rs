@@ -6,6 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`run`] | one [`RunReport`] per `run`, one [`ScenarioResult`] per scenario in it, filled seed by seed |
+//! | [`figure`] | curves with their intervals, as SVG and PNG |
 //! | [`finding`] | what a run can find: violations, claims that were seen, problems |
 //! | [`replay`] | one [`ReplayReport`] per `replay`: violations, remarks, where two runs part |
 //! | [`shrink`] | one [`ShrinkReport`] per `shrink`: what of a failing plan is left, and what of it is needed |
@@ -20,10 +21,13 @@
 //! | [`verdict`] | how one scenario ended |
 //! | [`exit`] | the exit codes, and which wins when several apply |
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
+//! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
+//! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
 //! | [`rows`] | tables in CSV: one row a run, one row a call |
 //! | [`distribution`] | durations as histograms that can be joined |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
 //! | [`schema`] | names of the JSON formats |
+//! | [`statistics`] | estimates from runs, with their intervals |
 //! | [`seconds`] | durations: whole microseconds in memory, seconds in JSON |
 //! | [`seeds`] | ranges of seeds, and how shards cut them |
 //! | [`human`] | numbers and durations as a person would say them |
@@ -31,12 +35,15 @@
 //! JSON written by a later version may hold more fields: readers skip what they do not know. Fields added
 //! after the first version are optional when read.
 
+pub mod capacity;
 pub mod command;
+pub mod conflicts;
 pub mod digest;
 pub mod distribution;
 pub mod exit;
 pub mod explain;
 pub mod explain_reclaim;
+pub mod figure;
 pub mod finding;
 pub mod gate;
 pub mod human;
@@ -52,9 +59,11 @@ pub mod seconds;
 pub mod seeds;
 pub mod shards;
 pub mod shrink;
+pub mod statistics;
 pub mod timeline;
 pub mod verdict;
 
+pub use conflicts::ConflictsReport;
 pub use digest::{Digest, fold};
 pub use explain::ExplainReport;
 pub use explain_reclaim::ExplainReclaimReport;

@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ipam_reports::SeedRange;
 use ipam_reports::matrix::FOUND_WITHIN;
 
+use super::report::args::ReportArgs;
 use crate::deviation::Profile;
 use crate::input::cluster::DEFAULT_NAMESPACE;
 use crate::story::Subject;
@@ -59,6 +60,8 @@ pub enum Verb {
     Merge(MergeArgs),
     /// Why a pod gets this pool and this address, or none
     Explain(ExplainArgs),
+    /// What a planner asks: statistics, tables and plots
+    Report(ReportArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -588,11 +591,11 @@ fn seed(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| format!("expected a seed from 0 to {}", u64::MAX))
 }
 
-fn positive(text: &str) -> Result<u64, String> {
+pub(super) fn positive(text: &str) -> Result<u64, String> {
     text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "expected a number from 1 on".to_owned())
 }
 
-fn jobs(text: &str) -> Result<usize, String> {
+pub(super) fn jobs(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| (1..=4_096).contains(number)).ok_or_else(|| "expected a number from 1 to 4096".to_owned())
 }
 

@@ -4,9 +4,11 @@ use std::ops::ControlFlow;
 
 use super::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::Progress;
+use super::report::args::{CapacityArgs, ConflictsArgs};
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CheckReport, ExplainReclaimReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport, exit,
+    CheckReport, ConflictsReport, ExplainReclaimReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport,
+    ShrinkReport, exit,
 };
 
 /// Does what the verbs ask for. It prints nothing and never ends the process.
@@ -36,6 +38,13 @@ pub trait Engine: Sync {
 
     /// Checks files; findings are part of the report, not errors.
     fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError>;
+
+    /// Simulates the points of `report conflicts`, or reads them, and writes tables, plots and the page. Called on a thread of its own; when
+    /// [`Progress::stop_requested`] it ends with the points that are finished, marked as interrupted.
+    fn conflicts(&self, args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError>;
+
+    /// Searches for the largest numbers of adaptors that meet objectives; otherwise like [`Engine::conflicts`].
+    fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError>;
 
     /// Explains a decision. That a pod gets no address is an answer, not an error.
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError>;

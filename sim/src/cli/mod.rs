@@ -8,6 +8,7 @@ mod engine;
 mod gate;
 mod merge;
 mod progress;
+pub mod report;
 mod shard;
 pub mod text;
 
@@ -88,6 +89,7 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, engine: &dyn Engine, c
         Verb::Explain(args) => explain(args, engine, console),
         Verb::Gate(args) => gate::gate(args, engine, console),
         Verb::Merge(args) => merge::merge(args, console),
+        Verb::Report(args) => report::report(args, engine, console),
         Verb::Completions(args) => completions(args, console),
     }));
     let outcome = outcome.unwrap_or_else(|cause| Err(CliError::harness(format!("ipam-sim panicked: {}", panic_message(&*cause)))));

@@ -7,6 +7,7 @@ mod gate;
 mod list;
 mod load;
 mod replay;
+mod report;
 mod selftest;
 mod shrink;
 mod sweep;
@@ -15,11 +16,13 @@ mod tables;
 use std::ops::ControlFlow;
 
 use crate::cli::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
+use crate::cli::report::args::{CapacityArgs, ConflictsArgs};
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CheckReport, ExplainReclaimReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
+    CheckReport, ConflictsReport, ExplainReclaimReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport,
+    ShrinkReport,
 };
 
 /// Which build this is: digests are comparable within one build.
@@ -68,6 +71,14 @@ impl Engine for Simulator {
 
     fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError> {
         check::check(args)
+    }
+
+    fn conflicts(&self, args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+        report::conflicts(args, progress)
+    }
+
+    fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+        report::capacity(args, progress)
     }
 
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError> {

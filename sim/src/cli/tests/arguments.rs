@@ -18,6 +18,9 @@ fn help_fits_a_screen_and_shows_examples() {
         ("explain", 36),
         ("gate", 36),
         ("merge", 24),
+        ("report", 24),
+        ("report conflicts", 36),
+        ("report capacity", 36),
         ("completions", 24),
     ] {
         let help = ran(&engine, &format!("{verb} --help"));

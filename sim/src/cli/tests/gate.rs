@@ -146,6 +146,12 @@ fn the_environment_chooses_the_shard() {
         fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
             unreachable!()
         }
+        fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ipam_reports::ConflictsReport, CliError> {
+            unreachable!()
+        }
+        fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ipam_reports::ConflictsReport, CliError> {
+            unreachable!()
+        }
     }
     let engine = Asked(Mutex::new(None));
     let env = |name: &str| match name {

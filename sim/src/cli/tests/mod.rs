@@ -13,8 +13,11 @@ mod selftest;
 mod shrink;
 
 use ipam_reports::replay::TraceLine;
-use ipam_reports::{CheckReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport};
+use ipam_reports::{
+    CheckReport, ConflictsReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
+};
 
+use super::report::args::{CapacityArgs, ConflictsArgs};
 use super::*;
 
 /// What a command printed and how it ended.
@@ -92,6 +95,7 @@ struct Prepared {
     check: Answer<CheckReport>,
     explain: Answer<ExplainReport>,
     gate: Answer<GateReport>,
+    conflicts: Answer<ConflictsReport>,
 }
 
 fn answer<T: Clone>(prepared: &Answer<T>) -> Result<T, CliError> {
@@ -126,6 +130,14 @@ impl Engine for Prepared {
 
     fn check(&self, _: &CheckArgs) -> Result<CheckReport, CliError> {
         answer(&self.check)
+    }
+
+    fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ConflictsReport, CliError> {
+        answer(&self.conflicts)
+    }
+
+    fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ConflictsReport, CliError> {
+        answer(&self.conflicts)
     }
 
     fn explain(&self, _: &ExplainArgs) -> Result<ExplainReport, CliError> {

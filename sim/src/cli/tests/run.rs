@@ -148,6 +148,12 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
             unreachable!()
         }
+        fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ipam_reports::ConflictsReport, CliError> {
+            unreachable!()
+        }
+        fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ipam_reports::ConflictsReport, CliError> {
+            unreachable!()
+        }
     }
     assert_eq!(ran(&UntilStopped, "run scenarios").code, 130);
 }

@@ -1,5 +1,6 @@
 //! Records as text for people. Takes records only, prints nothing itself.
 
+mod conflicts;
 mod explain;
 mod explain_reclaim;
 mod failure;
@@ -13,6 +14,7 @@ mod selftest;
 mod shrink;
 mod table;
 
+pub use conflicts::conflicts;
 pub use explain::explain;
 pub use explain_reclaim::explain_reclaim;
 pub use gate::gate;

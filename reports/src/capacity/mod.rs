@@ -1,0 +1,125 @@
+//! `report capacity`: how many adaptors one pool serves before an objective is missed.
+//!
+//! ```text
+//!  objectives ─┐
+//!  curve ──────┴─► bisect ─(bursts at N, until each objective is decided)─► Found ─► a sentence
+//! ```
+//! The search takes it that more adaptors never make an objective easier to meet.
+
+mod objective;
+mod search;
+
+pub use objective::{Decision, Objective};
+pub use search::{Capacity, largest};
+
+use crate::conflicts::answer;
+use crate::conflicts::{Metric, Point};
+
+/// The largest object that etcd takes, in bytes (B §1.2).
+pub const OBJECT_MAX: u64 = 1 << 20;
+
+/// What a curve's search found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The curve.
+    pub series: String,
+    /// How many adaptors.
+    pub capacity: Capacity,
+    /// The plan of a burst that misses an objective, if there is one.
+    pub plan: Option<String>,
+}
+
+/// What a search says, in a sentence; `points` are those it tried.
+pub fn sentence(found: &Found, objectives: &[Objective], points: &[&Point]) -> String {
+    let wanted: Vec<String> = objectives.iter().map(Objective::to_string).collect();
+    let wanted = wanted.join(" and ");
+    let at = |instances: u32| points.iter().find(|point| point.setting.instances == instances);
+    let figures = |instances: u32| {
+        let told = |objective: &Objective| {
+            let found = at(instances)?.get(objective.metric)?;
+            Some(format!("{} {}", objective.name(), told(objective.metric, found)))
+        };
+        objectives.iter().filter_map(told).collect::<Vec<_>>().join(", ")
+    };
+    let proof = found.plan.as_ref().map_or_else(String::new, |plan| format!(" A burst that shows it: {plan}."));
+    let series = &found.series;
+    let undecided = |instances: u32| {
+        let open = at(instances).is_some_and(|point| {
+            let decisions = || objectives.iter().map(|objective| objective.judge(point.get(objective.metric)));
+            decisions().all(|one| one != Decision::Missed)
+        });
+        if open { "so close that as many bursts as allowed do not decide it, which counts as missed" } else { "too many" }
+    };
+    match found.capacity {
+        Capacity::All(most) => {
+            format!("{series}: {wanted} holds for all of up to {most} adaptors ({}), with 95 % confidence.", figures(most))
+        }
+        Capacity::None(least) => {
+            format!("{series}: {wanted} does not hold for {least} adaptors, {} ({}).{proof}", undecided(least), figures(least))
+        }
+        Capacity::UpTo(most) => format!(
+            "{series}: {wanted} holds for up to {most} adaptors ({}), with 95 % confidence; {} are {} ({}).{proof}",
+            figures(most),
+            most + 1,
+            undecided(most + 1),
+            figures(most + 1),
+        ),
+    }
+}
+
+fn told(metric: Metric, found: crate::statistics::Estimate) -> String {
+    if metric.is_share() {
+        answer::share(found)
+    } else if metric.is_time() {
+        let ends = match (found.low, found.high) {
+            (Some(low), Some(high)) => format!(" ({} to {})", answer::time(low), answer::time(high)),
+            _ => String::new(),
+        };
+        format!("{}{ends}", answer::time(found.value))
+    } else {
+        answer::number(found)
+    }
+}
+
+/// Limits that no policy moves: the size of the document, and what a client may send.
+///
+/// `record_bytes` is what a record takes in the document and `empty_bytes` the document without any; a client may send `burst` requests at
+/// once and `per_second` after that, and an allocation without a conflict takes `requests` of them.
+pub fn hard_limits(record_bytes: u64, empty_bytes: u64, burst: u32, per_second: f64, requests: u32) -> [String; 2] {
+    let records = OBJECT_MAX.saturating_sub(empty_bytes) / record_bytes.max(1);
+    [
+        format!(
+            "Whatever the policy: the document takes {} bytes for each record, so that no more than {} addresses of a pool can be in use (1 MiB).",
+            record_bytes,
+            crate::human::count(records)
+        ),
+        format!(
+            "Whatever the policy: client-go's usual limit lets one adaptor allocate {} addresses at once and {:.1} a second after that.",
+            burst / requests.max(1),
+            per_second / f64::from(requests.max(1))
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conflicts::tests::point;
+
+    #[test]
+    fn a_search_is_told_in_a_sentence() {
+        let (fine, bad) = (point(4, 0), point(5, 0));
+        let objectives = ["exhausted<1%", "allocate_p99<1s"].map(|text| text.parse().unwrap());
+        let said = |capacity, plan: Option<&str>| {
+            let found = Found { series: "in use".to_owned(), capacity, plan: plan.map(str::to_owned) };
+            sentence(&found, &objectives, &[&fine, &bad])
+        };
+        let all = [
+            said(Capacity::UpTo(4), Some("out/capacity-5.toml")),
+            said(Capacity::All(4), None),
+            said(Capacity::None(5), None),
+            hard_limits(300, 120, 10, 5.0, 2).join("\n"),
+        ];
+        insta::assert_snapshot!(all.join("\n"));
+    }
+}

@@ -1,0 +1,70 @@
+//! The largest number for which something holds.
+
+/// What a search found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    /// It holds for the largest number that was asked about.
+    All(u32),
+    /// It holds for this number and not for the next.
+    UpTo(u32),
+    /// It does not hold for the smallest number that was asked about.
+    None(u32),
+}
+
+/// The largest number from `least` to `most` for which `holds`, if whatever holds for a number holds for smaller ones; the two numbers
+/// between which it changes have both been tried.
+///
+/// # Errors
+/// That of `holds`, at once.
+pub fn largest<E>(least: u32, most: u32, mut holds: impl FnMut(u32) -> Result<bool, E>) -> Result<Capacity, E> {
+    if !holds(least)? {
+        return Ok(Capacity::None(least));
+    }
+    // Doubling first: what is too much by far takes longest to try.
+    let (mut fine, mut bad) = (least, None);
+    while bad.is_none() && fine < most {
+        let next = fine.saturating_mul(2).min(most);
+        if holds(next)? { fine = next } else { bad = Some(next) }
+    }
+    let Some(mut bad) = bad else { return Ok(Capacity::All(most)) };
+    while bad - fine > 1 {
+        let middle = fine + (bad - fine) / 2;
+        if holds(middle)? { fine = middle } else { bad = middle }
+    }
+    Ok(Capacity::UpTo(fine))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// By trying every number.
+        #[test]
+        fn the_search_finds_what_a_scan_finds(least in 1u32..50, more in 0u32..300, limit in 0u32..400) {
+            let most = least + more;
+            let mut tried = Vec::new();
+            let found = largest(least, most, |number| { tried.push(number); Ok::<_, Infallible>(number <= limit) }).unwrap();
+            let scanned = (least..=most).filter(|number| *number <= limit).max();
+            let expected = match scanned {
+                None => Capacity::None(least),
+                Some(number) if number == most => Capacity::All(most),
+                Some(number) => Capacity::UpTo(number),
+            };
+            prop_assert_eq!(found, expected);
+            prop_assert!(tried.len() <= 22 && tried.iter().all(|number| (least..=most).contains(number)));
+            if let Capacity::UpTo(number) = found {
+                prop_assert!(tried.contains(&number) && tried.contains(&(number + 1)));
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_ends_the_search() {
+        assert_eq!(largest(1, 100, |number| if number < 8 { Ok(true) } else { Err(number) }), Err(8));
+    }
+}

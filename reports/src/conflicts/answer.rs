@@ -1,0 +1,161 @@
+//! What points say, in sentences.
+
+use crate::human;
+use crate::statistics::Estimate;
+
+use super::closed_form::{ClosedForm, Form};
+use super::figures::Along;
+use super::metric::Metric;
+use super::point::Point;
+use super::series;
+
+/// From this share of calls on, giving up is not rare any more.
+const RARE: f64 = 0.01;
+
+/// One sentence for each curve, and two on how it compares with what is known otherwise.
+pub fn sentences(points: &[Point]) -> Vec<String> {
+    let mut sentences: Vec<String> = series(points).into_iter().map(|(name, points)| of_series(name, &points)).collect();
+    sentences.extend(of_losses(points));
+    sentences.extend(beside_model(points));
+    sentences.extend(beside_closed_form(points));
+    sentences
+}
+
+/// `31.8 % (31.6 to 32.0)`.
+pub fn share(estimate: Estimate) -> String {
+    let percent = |share: f64| format!("{:.1}", share * 100.0);
+    let ends = match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!(" ({} to {})", percent(low), percent(high)),
+        _ => String::new(),
+    };
+    format!("{} %{ends}", percent(estimate.value))
+}
+
+/// `2.55 (2.54 to 2.56)`.
+pub fn number(estimate: Estimate) -> String {
+    let ends = match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!(" ({low:.2} to {high:.2})"),
+        _ => String::new(),
+    };
+    format!("{:.2}{ends}", estimate.value)
+}
+
+/// `74.3 ms`.
+pub fn time(seconds: f64) -> String {
+    human::duration(crate::Seconds::from_micros((seconds * 1e6).round() as u64))
+}
+
+fn of_series(name: &str, points: &[&Point]) -> String {
+    let along = Along::of(points);
+    let exhausted = |point: &Point| point.get(Metric::Exhausted).unwrap_or_default();
+    let is_fine = |point: &Point| exhausted(point).value < RARE;
+    let served = |point: &Point| {
+        let p99 = point.get(Metric::AllocateP99);
+        let p99 = p99.map_or_else(String::new, |p99| format!(", 99 % of those that get an address within {}", time(p99.value)));
+        format!("{}{p99}", along.said(&point.setting))
+    };
+    let fine = points.iter().take_while(|point| is_fine(point)).last();
+    let Some(worse) = points.iter().position(|point| !is_fine(point)) else {
+        return fine.map_or_else(
+            || format!("{name}: no call was made."),
+            |fine| {
+                let most = exhausted(fine).high.map_or_else(String::new, |high| format!(" (at most {:.1} %)", high * 100.0));
+                format!("{name}: fewer than 1 % of the calls give up{most} up to the last point, {}.", served(fine))
+            },
+        );
+    };
+    let before = fine.map_or_else(String::new, |fine| format!("fewer than 1 % of the calls give up with {}; ", served(fine)));
+    let after = points[worse..].iter().find(|point| is_fine(point));
+    let after = after.map_or_else(String::new, |fine| format!("; fewer than 1 % again with {}", served(fine)));
+    let (bad, conflicts) = (points[worse], point_number(points[worse], Metric::ConflictsPerCall));
+    format!(
+        "{name}: {before}with {} {} give up, with {conflicts} conflicts a call{after}.",
+        along.said(&bad.setting),
+        share(exhausted(bad))
+    )
+}
+
+fn point_number(point: &Point, metric: Metric) -> String {
+    point.get(metric).map_or_else(|| "no".to_owned(), number)
+}
+
+/// `16 adaptors`.
+fn place(point: &Point) -> String {
+    human::plural(u64::from(point.setting.instances), "adaptor", "adaptors")
+}
+
+/// Where acknowledgements are lost most.
+fn of_losses(points: &[Point]) -> Option<String> {
+    let worst = points.iter().max_by(|left, right| left.value(Metric::LostRate).total_cmp(&right.value(Metric::LostRate)))?;
+    if worst.value(Metric::LostRate) == 0.0 {
+        return Some("No acknowledged allocation lost its record.".to_owned());
+    }
+    Some(format!(
+        "{}: of a burst of {} {} acknowledged allocations lose their records, {} of those granted; {} of the writes are wasted.",
+        worst.setting.series,
+        place(worst),
+        point_number(worst, Metric::Lost),
+        share(worst.get(Metric::LostRate)?),
+        share(worst.get(Metric::WastedWrites)?),
+    ))
+}
+
+/// How many points agree with the independent model within its tolerance.
+fn beside_model(points: &[Point]) -> Option<String> {
+    let compared: Vec<bool> = points
+        .iter()
+        .filter_map(|point| Some(point.modelled()?.agrees(point.value(Metric::ConflictsPerCall), point.value(Metric::Exhausted))))
+        .collect();
+    let agree = compared.iter().filter(|agrees| **agrees).count();
+    (!compared.is_empty()).then(|| {
+        format!(
+            "{agree} of {} points that an independent model has, too, agree with it: conflicts per call within 3 %, calls that give up within 0.02.",
+            compared.len()
+        )
+    })
+}
+
+/// How far the formulas are off.
+fn beside_closed_form(points: &[Point]) -> Option<String> {
+    let off = |form: Form| {
+        let known =
+            points.iter().filter_map(|point| point.closed_form().filter(|closed| closed.form == form).map(|closed| (point, closed)));
+        let far = |of: fn(&Point) -> f64, formula: fn(ClosedForm) -> f64| {
+            known
+                .clone()
+                .map(|(point, closed)| (of(point) - formula(closed)).abs())
+                .fold(None, |most: Option<f64>, one| Some(most.map_or(one, |most| most.max(one))))
+        };
+        let conflicts = far(|point| point.value(Metric::ConflictsPerCall), |closed| closed.conflicts_per_call)?;
+        let exhausted = far(|point| point.value(Metric::Exhausted), |closed| closed.exhausted)?;
+        let what = match form {
+            Form::ChainedRounds => "chained rounds, starts at once",
+            Form::FixedPoint => "fixed point, starts spread wide",
+        };
+        Some(format!("{conflicts:.2} conflicts a call and {exhausted:.3} of the calls that give up ({what})"))
+    };
+    let parts: Vec<String> = [Form::ChainedRounds, Form::FixedPoint].into_iter().filter_map(off).collect();
+    (!parts.is_empty())
+        .then(|| format!("The formulas, which know no scatter of round trips, are at most this far off: {}.", parts.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conflicts::tests::{bursts, point, setting};
+    use crate::conflicts::{Point, Setting};
+
+    #[test]
+    fn the_sentences_say_what_a_planner_asks() {
+        let mut lossy = bursts(4, 1_000);
+        lossy.iter_mut().for_each(|run| run.counts.lost_at_end = 3);
+        let lossy = Point::of(Setting { series: "as upstream".to_owned(), ..setting(4, 250) }, 0, &lossy);
+        let sentences = sentences(&[point(2, 0), point(4, 0), point(8, 0), lossy]);
+        insta::assert_snapshot!(sentences.join("\n"));
+    }
+
+    #[test]
+    fn nothing_lost_is_said_too() {
+        assert!(sentences(&[point(2, 0)]).contains(&"No acknowledged allocation lost its record.".to_owned()));
+    }
+}

@@ -1,0 +1,281 @@
+//! Which figures a conflict report has, and what they show.
+
+use crate::figure::{Axis, Curve, Figure, Kind, Scale};
+use crate::human;
+use crate::statistics::Estimate;
+
+use super::answer;
+use super::metric::Metric;
+use super::point::Point;
+use super::setting::Setting;
+use super::{ConflictsReport, series};
+
+/// A figure and the words beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plate {
+    /// The panel to which it belongs.
+    pub panel: String,
+    /// The drawing.
+    pub figure: Figure,
+    /// What it shows, in a sentence or two.
+    pub caption: &'static str,
+}
+
+/// What a panel is about.
+pub fn panel_title(panel: &str) -> &str {
+    match panel {
+        "retries" => "Ways to try again, all adaptors at once",
+        "spread" => "DefaultBackoff, starts spread over time, and slow clients",
+        "asked" => "As asked",
+        other => other,
+    }
+}
+
+/// The figures of all panels.
+pub fn plates(report: &ConflictsReport) -> Vec<Plate> {
+    let of_panel = |panel: &str| {
+        let points: Vec<&Point> = report.points.iter().filter(|point| point.setting.is_in(panel)).collect();
+        plates_of(panel, &points)
+    };
+    report.panels().into_iter().flat_map(of_panel).collect()
+}
+
+/// The metrics that have a figure of their own.
+const DRAWN: [Metric; 5] = [Metric::ConflictsPerCall, Metric::Exhausted, Metric::RetriesPerSuccess, Metric::WastedWrites, Metric::Lost];
+
+fn plates_of(panel: &str, points: &[&Point]) -> Vec<Plate> {
+    let along = Along::of(points);
+    let title = |what: &str| if panel == "asked" { what.to_owned() } else { format!("{what}: {}", lower(panel_title(panel))) };
+    let drawn =
+        DRAWN.into_iter().filter(|metric| *metric == Metric::ConflictsPerCall || points.iter().any(|point| point.value(*metric) > 0.0));
+    let mut plates: Vec<Plate> = drawn
+        .map(|metric| Plate {
+            panel: panel.to_owned(),
+            figure: Figure {
+                id: format!("{panel}-{}", metric.name().replace('_', "-")),
+                title: title(metric.title()),
+                x: along.axis(points),
+                y: Axis {
+                    label: metric.unit().to_owned(),
+                    kind: if metric.is_share() { Kind::Share } else { Kind::Count },
+                    scale: Scale::Linear,
+                },
+                curves: curves(points, along, metric),
+            },
+            caption: caption(metric),
+        })
+        .collect();
+    plates.push(Plate {
+        panel: panel.to_owned(),
+        figure: Figure {
+            id: format!("{panel}-time-to-allocate"),
+            title: title("Time to allocate, p50 (dashed) and p99"),
+            x: along.axis(points),
+            y: Axis { label: "time until an address is told".to_owned(), kind: Kind::Seconds, scale: Scale::Log },
+            curves: times(points, along),
+        },
+        caption: "How long calls took that were told an address: half of them at most the dashed line, 99 of 100 at most the solid one. Calls \
+                  that gave up are not among them.",
+    });
+    plates
+}
+
+/// The first letter small, unless it begins a name.
+fn lower(text: &str) -> String {
+    let mut letters = text.chars();
+    match (letters.next(), text.chars().skip(1).any(char::is_uppercase)) {
+        (Some(first), false) => first.to_lowercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+fn caption(metric: Metric) -> &'static str {
+    match metric {
+        Metric::ConflictsPerCall => {
+            "How many writes of a call are refused because somebody else wrote first. Dotted: what a formula gives, where there is one \
+             (B §8.2). Rings: an independent model (B §8.3)."
+        }
+        Metric::Exhausted => "How many of the calls give up after the last attempt that their policy grants: their pods do not start.",
+        Metric::RetriesPerSuccess => {
+            "How many attempts are tried again for each call that is told an address, those of calls that give up included."
+        }
+        Metric::WastedWrites => {
+            "How many of the writes give no caller an address that it can keep: refused, or accepted and overwritten by another one."
+        }
+        _ => {
+            "How many calls of a burst are told an address and have no record at the end: the address is free for the next caller, while a pod uses it. Dotted: a formula \
+             (B §8.2). Rings: an independent model (B §8.3)."
+        }
+    }
+}
+
+fn curves(points: &[&Point], along: Along, metric: Metric) -> Vec<Curve> {
+    let beside = |point: &Point, of: fn(&Point) -> Option<f64>| of(point).map(|value| (along.number(&point.setting), value));
+    let formula: fn(&Point) -> Option<f64> = match metric {
+        Metric::ConflictsPerCall => |point| point.closed_form().map(|closed| closed.conflicts_per_call),
+        Metric::Exhausted => |point| point.closed_form().map(|closed| closed.exhausted),
+        // That a sound loop loses nothing needs no curve.
+        Metric::Lost => |point| point.closed_form().and_then(|closed| closed.lost).filter(|lost| *lost > 0.0),
+        _ => |_| None,
+    };
+    let model: fn(&Point) -> Option<f64> = match metric {
+        Metric::ConflictsPerCall => |point| point.modelled().map(|model| model.conflicts_per_call),
+        Metric::Exhausted => |point| point.modelled().map(|model| model.exhausted),
+        Metric::Lost => |point| point.modelled().map(|model| model.lost).filter(|lost| *lost > 0.0),
+        _ => |_| None,
+    };
+    let of = |(ink, (name, points)): (usize, (&str, Vec<&Point>))| Curve {
+        name: name.to_owned(),
+        ink,
+        dashed: false,
+        points: estimates(&points, along, metric),
+        formula: points.iter().filter_map(|point| beside(point, formula)).collect(),
+        model: points.iter().filter_map(|point| beside(point, model)).collect(),
+    };
+    series(points.iter().copied()).into_iter().enumerate().map(of).collect()
+}
+
+/// Two curves of one ink for each series.
+fn times(points: &[&Point], along: Along) -> Vec<Curve> {
+    let of = |(ink, (name, points)): (usize, (&str, Vec<&Point>))| {
+        let half = Curve { ink, dashed: true, points: estimates(&points, along, Metric::AllocateP50), ..Curve::default() };
+        let most = Curve { name: name.to_owned(), ink, points: estimates(&points, along, Metric::AllocateP99), ..Curve::default() };
+        [half, most]
+    };
+    series(points.iter().copied()).into_iter().enumerate().flat_map(of).collect()
+}
+
+fn estimates(points: &[&Point], along: Along, metric: Metric) -> Vec<(f64, Estimate)> {
+    points.iter().filter_map(|point| Some((along.number(&point.setting), point.get(metric)?))).collect()
+}
+
+/// What changes along a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Along {
+    /// How many adaptors.
+    Instances,
+    /// How many addresses.
+    Pool,
+    /// The share that is taken.
+    Fill,
+    /// Over which time starts are spread.
+    Spread,
+    /// The round trip of a read.
+    Latency,
+    /// The pause before a request.
+    Think,
+}
+
+impl Along {
+    /// The first that takes more than one value on one curve; instances if none does.
+    pub fn of(points: &[&Point]) -> Self {
+        let all = [Along::Instances, Along::Pool, Along::Fill, Along::Spread, Along::Latency, Along::Think];
+        let curves = series(points.iter().copied());
+        let moves = |along: &Along| {
+            curves.iter().any(|(_, points)| points.windows(2).any(|pair| along.number(&pair[0].setting) != along.number(&pair[1].setting)))
+        };
+        // A fill without a pool of a given size changes both.
+        let found: Vec<Along> = all.into_iter().filter(moves).collect();
+        match found[..] {
+            [Along::Pool, Along::Fill, ..] => Along::Fill,
+            [first, ..] => first,
+            [] => Along::Instances,
+        }
+    }
+
+    /// Where a point stands.
+    pub fn number(self, setting: &Setting) -> f64 {
+        match self {
+            Along::Instances => f64::from(setting.instances),
+            Along::Pool => f64::from(setting.addresses),
+            Along::Fill => setting.fill(),
+            Along::Spread => setting.spread.as_f64(),
+            Along::Latency => setting.read.as_f64(),
+            Along::Think => setting.think.as_f64(),
+        }
+    }
+
+    /// What the axis is called.
+    pub fn label(self) -> &'static str {
+        match self {
+            Along::Instances => "adaptors that ask for an address",
+            Along::Pool => "addresses in the pool",
+            Along::Fill => "share of the pool that is taken at the beginning",
+            Along::Spread => "starts are spread over",
+            Along::Latency => "round trip of a read (that of a write: 2.5 times)",
+            Along::Think => "pause between an answer and the next request",
+        }
+    }
+
+    /// Where a point stands, as a number with its unit.
+    pub fn told(self, setting: &Setting) -> String {
+        let number = self.number(setting);
+        match self {
+            Along::Instances | Along::Pool => human::count(number as u64),
+            Along::Fill => format!("{:.0} %", 100.0 * number),
+            Along::Spread | Along::Latency | Along::Think => answer::time(number),
+        }
+    }
+
+    /// The same as it stands in a sentence, after "with".
+    pub fn said(self, setting: &Setting) -> String {
+        let told = self.told(setting);
+        match self {
+            Along::Instances => human::plural(u64::from(setting.instances), "adaptor", "adaptors"),
+            Along::Pool => format!("a pool of {told} addresses"),
+            Along::Fill => format!("{told} of the pool taken"),
+            Along::Spread => format!("starts over {told}"),
+            Along::Latency => format!("reads of {told}"),
+            Along::Think => format!("pauses of {told}"),
+        }
+    }
+
+    fn axis(self, points: &[&Point]) -> Axis {
+        let kind = match self {
+            Along::Instances | Along::Pool => Kind::Count,
+            Along::Fill => Kind::Share,
+            Along::Spread | Along::Latency | Along::Think => Kind::Seconds,
+        };
+        // Nothing has no place on a logarithmic axis.
+        let zero = points.iter().any(|point| self.number(&point.setting) <= 0.0);
+        Axis { label: self.label().to_owned(), kind, scale: if zero || self == Along::Fill { Scale::Linear } else { Scale::Log } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conflicts::Made;
+    use crate::conflicts::Point;
+    use crate::conflicts::tests::{point, setting};
+
+    #[test]
+    fn the_axis_shows_what_changes() {
+        let at = |settings: &[Setting]| {
+            let points: Vec<Point> =
+                settings.iter().map(|setting| Point::of(setting.clone(), 0, &crate::conflicts::tests::bursts(4, 2))).collect();
+            Along::of(&points.iter().collect::<Vec<_>>())
+        };
+        assert_eq!(at(&[setting(4, 0), setting(8, 0)]), Along::Instances);
+        assert_eq!(at(&[setting(4, 0), setting(4, 50)]), Along::Spread);
+        assert_eq!(at(&[setting(4, 0)]), Along::Instances);
+        assert_eq!(at(&[setting(4, 0), Setting { addresses: 16, taken: 8, ..setting(4, 0) }]), Along::Fill);
+        assert_eq!(at(&[setting(4, 0), Setting { addresses: 16, ..setting(4, 0) }]), Along::Pool);
+    }
+
+    #[test]
+    fn what_never_happens_has_no_figure() {
+        let report = ConflictsReport::new(Made::default(), vec![point(2, 0), point(8, 0)], false);
+        let ids: Vec<String> = plates(&report).into_iter().map(|plate| plate.figure.id).collect();
+        assert_eq!(
+            ids,
+            [
+                "retries-conflicts-per-call",
+                "retries-exhausted",
+                "retries-retries-per-success",
+                "retries-wasted-writes",
+                "retries-time-to-allocate"
+            ]
+        );
+    }
+}

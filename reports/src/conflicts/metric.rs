@@ -1,0 +1,176 @@
+//! What a point is measured by.
+
+use crate::pool::PoolRun;
+use crate::statistics::{self, Estimate};
+
+/// A figure of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Metric {
+    /// Writes that were refused, for each call.
+    ConflictsPerCall,
+    /// Writes, for each call.
+    AttemptsPerCall,
+    /// The share of writes that were refused.
+    ConflictRate,
+    /// Attempts that were tried again, for each call that was told an address.
+    RetriesPerSuccess,
+    /// The share of calls that gave up after all attempts.
+    Exhausted,
+    /// The share of bursts in which a call gave up.
+    SomeExhausted,
+    /// The share of writes that gave no caller an address that it could keep: refused, or overwritten later.
+    WastedWrites,
+    /// Calls of a burst that were told an address.
+    Granted,
+    /// Of those, the ones without a record at the end.
+    Lost,
+    /// The share of acknowledged calls that lost their record.
+    LostRate,
+    /// Calls of a burst that were told an address which another one was told, too.
+    Sharing,
+    /// The share of bursts in which an address had two holders.
+    SomeShared,
+    /// The time within which half of the calls that were told an address were told it, in seconds.
+    AllocateP50,
+    /// The same for 90 %.
+    AllocateP90,
+    /// The same for 99 %.
+    AllocateP99,
+    /// The same for 99.9 %.
+    AllocateP999,
+    /// From the first call of a burst to its last answer, in seconds.
+    Makespan,
+}
+
+/// How many metrics there are.
+pub const METRICS: usize = 17;
+
+impl Metric {
+    /// All, in the order of their columns.
+    pub const ALL: [Metric; METRICS] = [
+        Metric::ConflictsPerCall,
+        Metric::AttemptsPerCall,
+        Metric::ConflictRate,
+        Metric::RetriesPerSuccess,
+        Metric::Exhausted,
+        Metric::SomeExhausted,
+        Metric::WastedWrites,
+        Metric::Granted,
+        Metric::Lost,
+        Metric::LostRate,
+        Metric::Sharing,
+        Metric::SomeShared,
+        Metric::AllocateP50,
+        Metric::AllocateP90,
+        Metric::AllocateP99,
+        Metric::AllocateP999,
+        Metric::Makespan,
+    ];
+
+    /// Its column.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::ConflictsPerCall => "conflicts_per_call",
+            Metric::AttemptsPerCall => "attempts_per_call",
+            Metric::ConflictRate => "conflict_rate",
+            Metric::RetriesPerSuccess => "retries_per_success",
+            Metric::Exhausted => "exhausted",
+            Metric::SomeExhausted => "some_exhausted",
+            Metric::WastedWrites => "wasted_writes",
+            Metric::Granted => "granted",
+            Metric::Lost => "lost",
+            Metric::LostRate => "lost_rate",
+            Metric::Sharing => "sharing",
+            Metric::SomeShared => "some_shared",
+            Metric::AllocateP50 => "allocate_p50_s",
+            Metric::AllocateP90 => "allocate_p90_s",
+            Metric::AllocateP99 => "allocate_p99_s",
+            Metric::AllocateP999 => "allocate_p999_s",
+            Metric::Makespan => "makespan_s",
+        }
+    }
+
+    /// What it is, for the head of a figure or a table.
+    pub fn title(self) -> &'static str {
+        match self {
+            Metric::ConflictsPerCall => "Conflicts per call",
+            Metric::AttemptsPerCall => "Writes per call",
+            Metric::ConflictRate => "Conflict rate",
+            Metric::RetriesPerSuccess => "Retries per success",
+            Metric::Exhausted => "Calls that exhaust their retries",
+            Metric::SomeExhausted => "Bursts in which a call exhausts its retries",
+            Metric::WastedWrites => "Wasted writes",
+            Metric::Granted => "Calls granted",
+            Metric::Lost => "Lost acknowledgements",
+            Metric::LostRate => "Share of acknowledgements lost",
+            Metric::Sharing => "Callers that share an address",
+            Metric::SomeShared => "Bursts in which an address has two holders",
+            Metric::AllocateP50 => "Time to allocate, p50",
+            Metric::AllocateP90 => "Time to allocate, p90",
+            Metric::AllocateP99 => "Time to allocate, p99",
+            Metric::AllocateP999 => "Time to allocate, p99.9",
+            Metric::Makespan => "First call to last answer",
+        }
+    }
+
+    /// In what it is counted, for an axis.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::ConflictsPerCall => "conflicts per call",
+            Metric::AttemptsPerCall => "writes per call",
+            Metric::ConflictRate => "share of writes refused",
+            Metric::RetriesPerSuccess => "retries per granted call",
+            Metric::Exhausted => "share of calls",
+            Metric::SomeExhausted | Metric::SomeShared => "share of bursts",
+            Metric::WastedWrites => "share of writes",
+            Metric::Granted | Metric::Lost | Metric::Sharing => "calls per burst",
+            Metric::LostRate => "share of granted calls",
+            Metric::AllocateP50 | Metric::AllocateP90 | Metric::AllocateP99 | Metric::AllocateP999 | Metric::Makespan => "seconds",
+        }
+    }
+
+    /// Whether it lies between 0 and 1.
+    pub fn is_share(self) -> bool {
+        self.unit().starts_with("share")
+    }
+
+    /// Whether it is a time in seconds.
+    pub fn is_time(self) -> bool {
+        self.unit() == "seconds"
+    }
+
+    /// What these bursts say about it; `took` holds their times in microseconds, sorted burst by burst.
+    pub(super) fn estimate(self, runs: &[PoolRun], took: &[Vec<u64>]) -> Option<Estimate> {
+        let of = |count: fn(&PoolRun) -> u64| runs.iter().map(move |run| count(run) as f64);
+        let pairs = |above: fn(&PoolRun) -> u64, below: fn(&PoolRun) -> u64| of(above).zip(of(below));
+        let some =
+            |count: fn(&PoolRun) -> u64| statistics::wilson(of(count).filter(|count| *count > 0.0).count() as f64, runs.len() as f64);
+        let within = |p| statistics::quantile(took, p).map(|found| found.per(1e6));
+        let found = match self {
+            Metric::ConflictsPerCall => statistics::ratio(pairs(|run| run.counts.conflicts, |run| run.counts.calls)),
+            Metric::AttemptsPerCall => statistics::ratio(pairs(|run| run.counts.attempts, |run| run.counts.calls)),
+            Metric::ConflictRate => statistics::ratio(pairs(|run| run.counts.conflicts, |run| run.counts.attempts)),
+            Metric::RetriesPerSuccess => statistics::ratio(pairs(
+                |run| (run.counts.conflicts + run.counts.create_races).saturating_sub(run.counts.exhausted),
+                |run| run.counts.allocated,
+            )),
+            Metric::Exhausted => statistics::share(pairs(|run| run.counts.exhausted, |run| run.counts.calls)),
+            Metric::SomeExhausted => some(|run| run.counts.exhausted),
+            Metric::WastedWrites => statistics::ratio(pairs(
+                |run| (run.counts.attempts + run.counts.lost_at_end).saturating_sub(run.counts.allocated),
+                |run| run.counts.attempts,
+            )),
+            Metric::Granted => statistics::mean(of(|run| run.counts.allocated)),
+            Metric::Lost => statistics::mean(of(|run| run.counts.lost_at_end)),
+            Metric::LostRate => statistics::share(pairs(|run| run.counts.lost_at_end, |run| run.counts.allocated)),
+            Metric::Sharing => statistics::mean(of(|run| run.counts.sharing)),
+            Metric::SomeShared => some(|run| run.counts.shared_addresses),
+            Metric::AllocateP50 => within(0.5),
+            Metric::AllocateP90 => within(0.9),
+            Metric::AllocateP99 => within(0.99),
+            Metric::AllocateP999 => within(0.999),
+            Metric::Makespan => statistics::mean(runs.iter().map(|run| run.makespan.as_f64())),
+        };
+        found.map(|found| found.clamped(0.0, if self.is_share() { 1.0 } else { f64::INFINITY }))
+    }
+}

@@ -1,0 +1,199 @@
+//! `report conflicts`: how often adaptors that share one pool document get in each other's way (B §8).
+//!
+//! ```text
+//!  setting ─(bursts, one a seed)─► PoolRun … ─► Point ─┬─► points.csv ─► the same points again
+//!                                                      ├─► sentences, tables, figures
+//!  B §8.2 closed forms, B §8.3 independent model ──────┘
+//! ```
+//! Whoever simulates hands over [`Point`]s; everything else follows from them.
+
+pub mod answer;
+pub mod closed_form;
+pub mod figures;
+pub mod metric;
+pub mod model;
+pub mod page;
+mod point;
+mod setting;
+pub mod table;
+
+use serde::{Serialize, Serializer};
+
+pub use metric::Metric;
+pub use point::{DECIDING, Point, Precision, USUAL, precise};
+pub use setting::{DECIDES_AGAIN, DECIDES_ONCE, Setting};
+
+use crate::exit;
+use crate::schema::ConflictsSchema;
+
+/// What `report conflicts` answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ConflictsReport {
+    schema: ConflictsSchema,
+    /// How it was made.
+    pub made: Made,
+    /// What the points say, a sentence each.
+    pub answers: Vec<String>,
+    /// The points, in the order of their curves.
+    #[serde(serialize_with = "points")]
+    pub points: Vec<Point>,
+    /// Whether the user stopped it before its last point.
+    pub interrupted: bool,
+    /// See [`exit`].
+    pub exit_code: u8,
+}
+
+/// How a report was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Made {
+    /// The question that is answered.
+    pub question: String,
+    /// The command line.
+    pub command: String,
+    /// The build that simulated.
+    pub build: String,
+    /// Identifies everything but the seeds that went into the bursts.
+    pub config: String,
+    /// The file that was drawn again; unset = it was simulated.
+    pub from: Option<String>,
+}
+
+impl ConflictsReport {
+    /// The report of these points.
+    pub fn new(made: Made, points: Vec<Point>, interrupted: bool) -> Self {
+        let answers = answer::sentences(&points);
+        Self::with_answers(made, answers, points, interrupted)
+    }
+
+    /// The report of points that say something else.
+    pub fn with_answers(made: Made, answers: Vec<String>, points: Vec<Point>, interrupted: bool) -> Self {
+        let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
+        Self { schema: ConflictsSchema, made, answers, points, interrupted, exit_code }
+    }
+
+    /// The panels that have points, in the order in which they first appear.
+    pub fn panels(&self) -> Vec<&str> {
+        let mut panels: Vec<&str> = Vec::new();
+        for panel in self.points.iter().flat_map(|point| point.setting.panels.split('+')) {
+            if !panels.contains(&panel) {
+                panels.push(panel);
+            }
+        }
+        panels
+    }
+}
+
+/// The curves of some points: those of one series together, in the order in which they first appear.
+pub fn series<'a>(points: impl IntoIterator<Item = &'a Point>) -> Vec<(&'a str, Vec<&'a Point>)> {
+    let mut series: Vec<(&str, Vec<&Point>)> = Vec::new();
+    for point in points {
+        match series.iter_mut().find(|(name, _)| *name == point.setting.series) {
+            Some((_, points)) => points.push(point),
+            None => series.push((&point.setting.series, vec![point])),
+        }
+    }
+    series
+}
+
+/// Points as JSON: the setting's fields, what they rest on, and a triple for each metric.
+fn points<S: Serializer>(points: &[Point], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(points.iter().map(|point| {
+        let mut fields = serde_json::to_value(&point.setting).unwrap_or_default();
+        for (name, count) in
+            [("bursts", point.bursts), ("first_seed", point.first_seed), ("calls", point.calls), ("allocated", point.allocated)]
+        {
+            fields[name] = count.into();
+        }
+        fields["reached"] = point.reached.into();
+        for metric in Metric::ALL {
+            fields[metric.name()] = serde_json::to_value(point.get(metric)).unwrap_or_default();
+        }
+        fields
+    }))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Seconds;
+    use crate::pool::{PoolCounts, PoolRun};
+
+    /// A setting of B §8.3's first table.
+    pub(crate) fn setting(instances: u32, spread_ms: u64) -> Setting {
+        Setting {
+            panels: "retries".to_owned(),
+            series: "in use".to_owned(),
+            instances,
+            addresses: 2 * instances,
+            taken: 0,
+            spread: Seconds::from_micros(spread_ms * 1_000),
+            read: Seconds::from_micros(4_000),
+            write: Seconds::from_micros(10_000),
+            think: Seconds::from_micros(500),
+            dial: Seconds::ZERO,
+            retry: "default-backoff".to_owned(),
+            update: DECIDES_AGAIN.to_owned(),
+            selection: "hash".to_owned(),
+            throttle: "none".to_owned(),
+        }
+    }
+
+    /// Bursts in which all but four give up after four conflicts, with times that follow from their numbers.
+    pub(crate) fn bursts(instances: u32, count: u64) -> Vec<PoolRun> {
+        let calls = u64::from(instances);
+        let of = |number: u64| {
+            let allocated = calls.min(4);
+            let conflicts = 4 * (calls - allocated) + allocated * (allocated - 1) / 2 + number % 2;
+            PoolRun {
+                counts: PoolCounts {
+                    calls,
+                    allocated,
+                    refused: calls - allocated,
+                    attempts: conflicts + allocated,
+                    conflicts,
+                    exhausted: calls - allocated,
+                    ..PoolCounts::default()
+                },
+                took: (0..allocated).map(|winner| Seconds::from_micros(14_000 + 60_000 * winner + 37 * (number % 50))).collect(),
+                mutex_wait: Seconds::ZERO,
+                makespan: Seconds::from_micros(350_000 + number % 1_000),
+                calls: Vec::new(),
+            }
+        };
+        (0..count).map(of).collect()
+    }
+
+    /// A point of a thousand such bursts.
+    pub(crate) fn point(instances: u32, spread_ms: u64) -> Point {
+        Point::of(setting(instances, spread_ms), 0, &bursts(instances, 1_000))
+    }
+
+    #[test]
+    fn a_point_counts_what_its_bursts_did() {
+        let point = point(8, 0);
+        let value = |metric| point.value(metric);
+        assert_eq!((point.bursts, point.calls, point.allocated, point.reached), (1_000, 8_000, 4_000, true));
+        assert_eq!((value(Metric::ConflictsPerCall), value(Metric::Exhausted)), (22.5 / 8.0, 0.5));
+        assert_eq!(value(Metric::ConflictRate), 22.5 / 26.5);
+        assert_eq!(value(Metric::WastedWrites), value(Metric::ConflictRate), "nothing was overwritten");
+        assert_eq!(value(Metric::RetriesPerSuccess), (22.5 - 4.0) / 4.0);
+        assert_eq!((value(Metric::Granted), value(Metric::SomeExhausted), value(Metric::Lost)), (4.0, 1.0, 0.0));
+        assert!((value(Metric::AllocateP50) - 0.075).abs() < 0.002, "{}", value(Metric::AllocateP50));
+    }
+
+    #[test]
+    fn lost_acknowledgements_are_wasted_writes() {
+        let mut runs = bursts(2, 100);
+        runs.iter_mut().for_each(|run| run.counts.lost_at_end = 1);
+        let point = Point::of(setting(2, 0), 0, &runs);
+        assert_eq!((point.value(Metric::Lost), point.value(Metric::LostRate)), (1.0, 0.5));
+        assert!(point.value(Metric::WastedWrites) > point.value(Metric::ConflictRate));
+    }
+
+    #[test]
+    fn few_bursts_are_not_precise() {
+        assert!(!precise(&bursts(8, 1), USUAL));
+        assert!(precise(&bursts(8, 1_000), USUAL));
+        assert!(!precise(&bursts(2, 300), USUAL), "no call has given up in 300 bursts, which does not bound it to 0.005");
+    }
+}

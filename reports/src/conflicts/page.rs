@@ -1,0 +1,243 @@
+//! The report as one HTML file: question, answer, plots, tables, how it was made. It loads nothing and runs nothing.
+
+use std::fmt::Write;
+
+use crate::figure::DrawError;
+use crate::human;
+use crate::statistics::Estimate;
+
+use super::figures::{Along, Plate, panel_title};
+use super::metric::Metric;
+use super::point::{DECIDING, Point};
+use super::{ConflictsReport, answer, series};
+
+const STYLE: &str = include_str!("page.css");
+
+/// The question of `report conflicts`.
+pub const CONFLICTS: &str = "How often do adaptors that share one pool get in each other's way?";
+
+/// The file's text, with these figures in it.
+///
+/// # Errors
+/// A figure could not be drawn.
+pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawError> {
+    let mut page = String::new();
+    // Writing to a string does not fail.
+    let _ = write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>Capacity of a pool \u{b7} ipam-sim</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
+        escape(&report.made.question)
+    );
+    let bursts: u64 = report.points.iter().map(|point| point.bursts).sum();
+    let (points, bursts) = (report.points.len() as u64, human::plural(bursts, "burst", "bursts"));
+    let unfinished = if report.interrupted { "; interrupted before its last point" } else { "" };
+    let _ = writeln!(page, "<p class=\"meta\">{}, {bursts}{unfinished}.</p>", human::plural(points, "point", "points"));
+    page.push_str("<div class=\"answer\">\n<p>Answer</p>\n<ul>\n");
+    for sentence in &report.answers {
+        let _ = writeln!(page, "<li>{}</li>", escape(sentence));
+    }
+    page.push_str("</ul>\n</div>\n");
+    for panel in report.panels() {
+        let _ = writeln!(page, "<h2>{}</h2>", escape(panel_title(panel)));
+        for plate in plates.iter().filter(|plate| plate.panel == panel) {
+            let (id, title) = (&plate.figure.id, escape(&plate.figure.title));
+            let drawn = plate.figure.svg()?;
+            // The drawing takes the width that there is.
+            let drawn = drawn
+                .split_once(" viewBox")
+                .map_or(drawn.clone(), |(_, rest)| format!("<svg role=\"img\" aria-label=\"{title}\" viewBox{rest}"));
+            let _ = writeln!(
+                page,
+                "<figure>\n{}\n<figcaption>{} <a href=\"{id}.svg\">SVG</a> <a href=\"{id}.png\">PNG</a></figcaption>\n</figure>",
+                drawn.trim(),
+                escape(plate.caption)
+            );
+        }
+        let points: Vec<&Point> = report.points.iter().filter(|point| point.setting.is_in(panel)).collect();
+        page.push_str("<h3>The numbers</h3>\n");
+        table(&mut page, &points);
+    }
+    made(&mut page, report);
+    page.push_str("</body>\n</html>\n");
+    Ok(page)
+}
+
+const HEADS: [&str; 16] = [
+    "Curve",
+    "",
+    "Bursts",
+    "Conflicts per call",
+    "formula",
+    "model",
+    "Calls that give up",
+    "formula",
+    "model",
+    "Retries per success",
+    "Wasted writes",
+    "Lost per burst",
+    "p50",
+    "p90",
+    "p99",
+    "p99.9",
+];
+
+fn table(page: &mut String, points: &[&Point]) {
+    let along = Along::of(points);
+    page.push_str("<div class=\"wide\"><table>\n<tr>");
+    for (number, head) in HEADS.iter().enumerate() {
+        let _ = write!(page, "<th>{}</th>", if number == 1 { along.label() } else { head });
+    }
+    page.push_str("</tr>\n");
+    for (name, points) in series(points.iter().copied()) {
+        for (number, point) in points.iter().enumerate() {
+            let (class, name) = if number == 0 { (" class=\"first\"", escape(name)) } else { ("", String::new()) };
+            let _ = write!(page, "<tr{class}><td>{name}</td>");
+            for cell in cells(point, along) {
+                let _ = write!(page, "<td>{cell}</td>");
+            }
+            page.push_str("</tr>\n");
+        }
+    }
+    page.push_str("</table></div>\n");
+}
+
+fn cells(point: &Point, along: Along) -> Vec<String> {
+    let place = along.told(&point.setting);
+    let enough = if point.reached { "" } else { " <span class=\"bad\">not enough</span>" };
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let two = |number: f64| format!("{number:.2}");
+    let closed = point.closed_form();
+    let model = point.modelled();
+    let agrees = model.is_some_and(|model| model.agrees(point.value(Metric::ConflictsPerCall), point.value(Metric::Exhausted)));
+    let judged = |text: String| if agrees { text } else { format!("<span class=\"bad\">{text}</span>") };
+    let beside = |metric: Metric, other: Option<f64>, show: &dyn Fn(f64) -> String| {
+        other.map(|other| {
+            let off = point.value(metric) - other;
+            format!("{} <small>{}{}</small>", show(other), if off < 0.0 { "\u{2212}" } else { "+" }, show(off.abs()))
+        })
+    };
+    let both = |metric, closed: Option<f64>, model: Option<f64>, show: &dyn Fn(f64) -> String| {
+        [
+            estimate(point.get(metric), show),
+            beside(metric, closed, show).unwrap_or_default(),
+            beside(metric, model, show).map(judged).unwrap_or_default(),
+        ]
+    };
+    let mut cells = vec![place, format!("{}{enough}", human::count(point.bursts))];
+    cells.extend(both(Metric::ConflictsPerCall, closed.map(|form| form.conflicts_per_call), model.map(|row| row.conflicts_per_call), &two));
+    cells.extend(both(Metric::Exhausted, closed.map(|form| form.exhausted), model.map(|row| row.exhausted), &percent));
+    cells.push(estimate(point.get(Metric::RetriesPerSuccess), &two));
+    cells.push(estimate(point.get(Metric::WastedWrites), &percent));
+    cells.push(estimate(point.get(Metric::Lost), &two));
+    for metric in [Metric::AllocateP50, Metric::AllocateP90, Metric::AllocateP99, Metric::AllocateP999] {
+        cells.push(estimate(point.get(metric), &answer::time));
+    }
+    cells
+}
+
+/// A value, and its interval in small letters.
+fn estimate(found: Option<Estimate>, show: &dyn Fn(f64) -> String) -> String {
+    let Some(Estimate { value, low, high }) = found else { return "–".to_owned() };
+    let end = |end: Option<f64>, open: &str| end.map_or_else(|| open.to_owned(), show);
+    format!("{} <small>{} to {}</small>", show(value), end(low, "?"), end(high, "?"))
+}
+
+fn made(page: &mut String, report: &ConflictsReport) {
+    let made = &report.made;
+    page.push_str("<h2>How it was made</h2>\n<dl>\n");
+    let mut row = |name: &str, text: &str| {
+        let _ = writeln!(page, "<dt>{name}</dt><dd>{text}</dd>");
+    };
+    row("command", &format!("<code>{}</code>", escape(&made.command)));
+    if let Some(from) = &made.from {
+        row("drawn from", &format!("<code>{}</code>", escape(from)));
+    }
+    row("version", &format!("<code>{}</code>", escape(&made.build)));
+    row("scenarios", &format!("<code>{}</code>, a hash of everything but the seeds", escape(&made.config)));
+    row(
+        "seeds",
+        "one a burst; those of a point follow each other from <code>first_seed</code> of <a href=\"points.csv\">points.csv</a> on, and no two \
+         points share any; each burst by itself stands in <code>runs.csv</code>",
+    );
+    let deciding: Vec<String> = DECIDING.iter().map(|metric| lower_first(metric.title())).collect();
+    row(
+        "bursts",
+        &format!(
+            "1,000 at first, then twice as many until the intervals of {} are narrow enough (usually \u{b1}2 % of the value or \u{b1}0.005)",
+            deciding.join(" and of ")
+        ),
+    );
+    row(
+        "intervals",
+        "of 95 %. Means and ratios: Student\u{2019}s t over bursts. Shares of bursts: Wilson. Shares of calls: Wilson, with as many calls as \
+         their scatter between bursts makes count. Times: order statistics (Woodruff), whatever their distribution. \u{201c}?\u{201d}: \
+         so many bursts do not bound it",
+    );
+    row(
+        "times",
+        "reads and writes take what the table\u{2019}s model assumes: a round trip of 4 ms and of 10 ms, 20 % more or less, unless latency \
+         was varied",
+    );
+    page.push_str("</dl>\n");
+}
+
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// A text as markup that shows it.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conflicts::Made;
+    use crate::conflicts::figures::plates;
+    use crate::conflicts::tests::point;
+
+    fn made() -> Made {
+        Made {
+            question: CONFLICTS.to_owned(),
+            command: "ipam-sim report conflicts".to_owned(),
+            build: "0.1.0-b".to_owned(),
+            config: "c".to_owned(),
+            from: None,
+        }
+    }
+
+    #[test]
+    fn the_page_has_question_answer_plot_table_and_how_it_was_made() {
+        let report = ConflictsReport::new(made(), vec![point(2, 0), point(8, 0)], false);
+        let plates = plates(&report);
+        let page = page(&report, &plates).unwrap();
+        for plate in &plates {
+            assert!(page.contains(&format!("href=\"{}.png\"", plate.figure.id)));
+        }
+        // The drawings have tests of their own.
+        let mut text = page.as_str();
+        let mut without = String::new();
+        while let Some((before, rest)) = text.split_once("<svg ") {
+            without += &format!("{before}<svg …>");
+            text = rest.split_once("</svg>").unwrap().1;
+        }
+        let without = (without + text).replace(STYLE, "…\n");
+        insta::assert_snapshot!(without);
+    }
+
+    #[test]
+    fn names_cannot_become_markup_and_nothing_is_loaded() {
+        let mut hostile = point(2, 0);
+        hostile.setting.series = "<script>alert(1)</script>".to_owned();
+        let report = ConflictsReport::new(Made { command: "a & <b>".to_owned(), ..made() }, vec![hostile], true);
+        let page = page(&report, &plates(&report)).unwrap();
+        assert!(!page.contains("<script") && page.contains("a &amp; &lt;b&gt;"));
+        assert!(page.contains("interrupted before its last point"));
+        assert!(!page.contains("src="), "nothing is loaded");
+    }
+}

@@ -1,0 +1,102 @@
+//! One point: a setting, and what its bursts gave.
+
+use crate::Seconds;
+use crate::pool::PoolRun;
+use crate::statistics::Estimate;
+
+use super::closed_form::{self, ClosedForm};
+use super::metric::{METRICS, Metric};
+use super::model::{self, Modelled};
+use super::setting::Setting;
+
+/// How narrow intervals must be before a point is left.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Precision {
+    /// Half of an interval, as a part of the value.
+    pub relative: f64,
+    /// Half of an interval of a value that is small.
+    pub absolute: f64,
+}
+
+/// ±2 % of the value, or ±0.005.
+pub const USUAL: Precision = Precision { relative: 0.02, absolute: 0.005 };
+
+/// The metrics that decide whether a point is precise enough.
+pub const DECIDING: [Metric; 2] = [Metric::ConflictsPerCall, Metric::Exhausted];
+
+/// What the bursts of a setting gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Where it stands.
+    pub setting: Setting,
+    /// How many bursts, one a seed, from `first_seed` on.
+    pub bursts: u64,
+    /// Its first seed.
+    pub first_seed: u64,
+    /// Whether its bursts were enough for what was asked.
+    pub reached: bool,
+    /// Calls of all bursts.
+    pub calls: u64,
+    /// Those that were told an address.
+    pub allocated: u64,
+    estimates: [Option<Estimate>; METRICS],
+}
+
+impl Point {
+    /// What these bursts say, if they are enough; whoever asked for more says so.
+    pub fn of(setting: Setting, first_seed: u64, runs: &[PoolRun]) -> Self {
+        let sorted = |run: &PoolRun| {
+            let mut took: Vec<u64> = run.took.iter().map(|took| Seconds::as_micros(*took)).collect();
+            took.sort_unstable();
+            took
+        };
+        let took: Vec<Vec<u64>> = runs.iter().map(sorted).collect();
+        Self {
+            setting,
+            bursts: runs.len() as u64,
+            first_seed,
+            reached: true,
+            calls: runs.iter().map(|run| run.counts.calls).sum(),
+            allocated: runs.iter().map(|run| run.counts.allocated).sum(),
+            estimates: Metric::ALL.map(|metric| metric.estimate(runs, &took)),
+        }
+    }
+
+    /// A point whose figures are known.
+    pub(super) fn known(
+        setting: Setting,
+        bursts: (u64, u64),
+        reached: bool,
+        calls: (u64, u64),
+        estimates: [Option<Estimate>; METRICS],
+    ) -> Self {
+        Self { setting, bursts: bursts.0, first_seed: bursts.1, reached, calls: calls.0, allocated: calls.1, estimates }
+    }
+
+    /// A figure; `None` when there is nothing to take it from, such as times when no call was told an address.
+    pub fn get(&self, metric: Metric) -> Option<Estimate> {
+        self.estimates[metric as usize]
+    }
+
+    /// The value of a figure, 0 when there is none.
+    pub fn value(&self, metric: Metric) -> f64 {
+        self.get(metric).map_or(0.0, |estimate| estimate.value)
+    }
+
+    /// What is known in closed form (B §8.2).
+    pub fn closed_form(&self) -> Option<ClosedForm> {
+        closed_form::of(&self.setting)
+    }
+
+    /// What an independent model gave (B §8.3).
+    pub fn modelled(&self) -> Option<Modelled> {
+        model::of(&self.setting)
+    }
+}
+
+/// Whether the bursts so far bound the [`DECIDING`] metrics as narrowly as `precision` asks.
+pub fn precise(runs: &[PoolRun], precision: Precision) -> bool {
+    DECIDING
+        .iter()
+        .all(|metric| metric.estimate(runs, &[]).is_none_or(|estimate| estimate.is_within(precision.relative, precision.absolute)))
+}

@@ -1,0 +1,253 @@
+//! `points.csv`: one row a point. Columns are only ever added at the end.
+//!
+//! | columns | hold |
+//! |---|---|
+//! | `schema`, `build`, `config` | the format, and what made the row |
+//! | `panels` … `throttle` | the [`Setting`]; times in seconds |
+//! | `bursts`, `first_seed`, `reached`, `calls`, `allocated` | how much the row rests on, and whether it is as precise as was asked |
+//! | `M`, `M_low`, `M_high` for each [`Metric`] | the figure and the ends of its interval of 95 %; empty = nothing to take it from, an end that nothing bounds |
+//! | `closed_…` | what a formula of B §8.2 gives, and which; empty = there is none |
+//! | `model_…` | what an independent model gave, B §8.3 |
+
+use crate::schema::PointsSchema;
+use crate::statistics::Estimate;
+
+use super::metric::{METRICS, Metric};
+use super::point::Point;
+use super::setting::Setting;
+
+/// Why a text is no table of points.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// Something that is no CSV, or a row of another length.
+    #[error("it is no table: {0}")]
+    Csv(#[from] csv::Error),
+    /// Another kind of table.
+    #[error("it is no table of points: the first column must say `{}`", PointsSchema::NAME)]
+    Foreign,
+    /// A table without rows.
+    #[error("it has no points")]
+    Empty,
+    /// A column that must be there.
+    #[error("it has no column `{0}`")]
+    Missing(String),
+    /// A value that cannot be.
+    #[error("line {line}, column `{column}`: `{found}` is no {expected}")]
+    Value {
+        /// The line, from 1.
+        line: u64,
+        /// The column's head.
+        column: String,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: &'static str,
+    },
+}
+
+/// A table of points.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Which build made it.
+    pub build: String,
+    /// Identifies everything but the seeds that went into it.
+    pub config: String,
+    /// Its rows.
+    pub points: Vec<Point>,
+}
+
+/// The columns that are the setting's, by the names of its fields.
+const SETTING: [&str; 14] = [
+    "panels",
+    "series",
+    "instances",
+    "addresses",
+    "taken",
+    "spread_s",
+    "read_s",
+    "write_s",
+    "think_s",
+    "dial_s",
+    "retry",
+    "update",
+    "selection",
+    "throttle",
+];
+const RESTS_ON: [&str; 5] = ["bursts", "first_seed", "reached", "calls", "allocated"];
+const BESIDE: [&str; 7] = [
+    "closed_form",
+    "closed_conflicts_per_call",
+    "closed_exhausted",
+    "closed_lost",
+    "model_conflicts_per_call",
+    "model_exhausted",
+    "model_lost",
+];
+
+/// The head of the table.
+pub fn head() -> String {
+    let metrics = Metric::ALL.iter().flat_map(|metric| ["", "_low", "_high"].map(|end| format!("{}{end}", metric.name())));
+    let before = ["schema", "build", "config"].into_iter().chain(SETTING).chain(RESTS_ON).map(str::to_owned);
+    line(before.chain(metrics).chain(BESIDE.map(str::to_owned)))
+}
+
+/// The row of a point.
+pub fn row(build: &str, config: &str, point: &Point) -> String {
+    let setting = serde_json::to_value(&point.setting).unwrap_or_default();
+    let of_setting = SETTING.iter().map(|name| match &setting[*name] {
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    let mut cells = vec![PointsSchema::NAME.to_owned(), build.to_owned(), config.to_owned()];
+    cells.extend(of_setting);
+    cells.extend([point.bursts, point.first_seed].map(|number| number.to_string()));
+    cells.push(point.reached.to_string());
+    cells.extend([point.calls, point.allocated].map(|number| number.to_string()));
+    let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
+    for metric in Metric::ALL {
+        let found = point.get(metric);
+        cells.extend([found.map(|found| found.value), found.and_then(|found| found.low), found.and_then(|found| found.high)].map(number));
+    }
+    let closed = point.closed_form();
+    cells.push(closed.map_or_else(String::new, |closed| closed.form.name().to_owned()));
+    cells.extend(
+        [closed.map(|form| form.conflicts_per_call), closed.map(|form| form.exhausted), closed.and_then(|form| form.lost)].map(number),
+    );
+    let model = point.modelled();
+    cells.extend([model.map(|row| row.conflicts_per_call), model.map(|row| row.exhausted), model.map(|row| row.lost)].map(number));
+    line(cells)
+}
+
+fn line(cells: impl IntoIterator<Item = String>) -> String {
+    let mut text = Vec::new();
+    let mut writer = csv::Writer::from_writer(&mut text);
+    let written = writer.write_record(cells).and_then(|()| writer.flush().map_err(csv::Error::from));
+    written.unwrap_or_else(|error| panic!("writing to memory does not fail: {error}"));
+    drop(writer);
+    String::from_utf8(text).unwrap_or_else(|error| panic!("cells are text: {error}"))
+}
+
+/// Reads a table back. What follows from the setting is not read but worked out again.
+///
+/// # Errors
+/// It is something else, it is empty, or a value cannot be.
+pub fn read(text: &str) -> Result<Table, TableError> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let head = reader.headers()?.clone();
+    if head.get(0) != Some("schema") {
+        return Err(TableError::Foreign);
+    }
+    let mut table = Table::default();
+    for record in reader.records() {
+        let record = record?;
+        if record.get(0) != Some(PointsSchema::NAME) {
+            return Err(TableError::Foreign);
+        }
+        let row = Row { head: &head, line: record.position().map_or(0, csv::Position::line), record: &record };
+        table.build = row.text("build")?.to_owned();
+        table.config = row.text("config")?.to_owned();
+        table.points.push(row.point()?);
+    }
+    if table.points.is_empty() { Err(TableError::Empty) } else { Ok(table) }
+}
+
+struct Row<'a> {
+    head: &'a csv::StringRecord,
+    record: &'a csv::StringRecord,
+    line: u64,
+}
+
+impl Row<'_> {
+    fn text(&self, column: &str) -> Result<&str, TableError> {
+        let at = self.head.iter().position(|head| head == column);
+        at.and_then(|at| self.record.get(at)).ok_or_else(|| TableError::Missing(column.to_owned()))
+    }
+
+    fn value<T: std::str::FromStr>(&self, column: &str, expected: &'static str) -> Result<T, TableError> {
+        let found = self.text(column)?;
+        found.parse().map_err(|_| self.wrong(column, found, expected))
+    }
+
+    fn wrong(&self, column: &str, found: &str, expected: &'static str) -> TableError {
+        TableError::Value { line: self.line, column: column.to_owned(), found: found.to_owned(), expected }
+    }
+
+    fn count(&self, column: &str) -> Result<u64, TableError> {
+        self.value(column, "whole number")
+    }
+
+    fn number(&self, column: &str) -> Result<Option<f64>, TableError> {
+        let found = self.text(column)?;
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let number: f64 = self.value(column, "number")?;
+        if number.is_finite() { Ok(Some(number)) } else { Err(self.wrong(column, found, "number")) }
+    }
+
+    fn setting(&self) -> Result<Setting, TableError> {
+        let mut fields = serde_json::Map::new();
+        for name in SETTING {
+            let text = self.text(name)?;
+            let value = match name {
+                "instances" | "addresses" | "taken" => serde_json::Value::from(self.value::<u32>(name, "whole number")?),
+                _ if name.ends_with("_s") => match self.number(name)?.filter(|seconds| *seconds >= 0.0) {
+                    Some(seconds) => serde_json::Value::from(seconds),
+                    None => return Err(self.wrong(name, text, "duration in seconds")),
+                },
+                _ => serde_json::Value::from(text),
+            };
+            fields.insert(name.to_owned(), value);
+        }
+        serde_json::from_value(fields.into()).map_err(|_| self.wrong("panels", self.text("panels").unwrap_or_default(), "setting"))
+    }
+
+    fn point(&self) -> Result<Point, TableError> {
+        let mut estimates = [None; METRICS];
+        for metric in Metric::ALL {
+            let name = metric.name();
+            if let Some(value) = self.number(name)? {
+                let (low, high) = (self.number(&format!("{name}_low"))?, self.number(&format!("{name}_high"))?);
+                estimates[metric as usize] = Some(Estimate { value, low, high });
+            }
+        }
+        let bursts = (self.count("bursts")?, self.count("first_seed")?);
+        let calls = (self.count("calls")?, self.count("allocated")?);
+        Ok(Point::known(self.setting()?, bursts, self.value("reached", "true or false")?, calls, estimates))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conflicts::tests::point;
+
+    #[test]
+    fn the_head_is_a_promise() {
+        insta::assert_snapshot!(head().trim_end().replace(',', "\n"));
+    }
+
+    #[test]
+    fn a_table_reads_back_to_the_last_digit() {
+        let points = vec![point(2, 0), point(8, 50), point(64, 1_000)];
+        let text = head() + &points.iter().map(|point| row("b", "c", point)).collect::<String>();
+        assert_eq!(read(&text).unwrap(), Table { build: "b".to_owned(), config: "c".to_owned(), points });
+    }
+
+    #[test]
+    fn what_is_no_table_of_points_gets_one_sentence() {
+        let whole = head() + &row("b", "c", &point(2, 0));
+        for (text, expected) in [
+            (String::new(), "it is no table of points: the first column must say `ipam-sim/points/1`"),
+            ("name,age\nx,3\n".to_owned(), "it is no table of points: the first column must say `ipam-sim/points/1`"),
+            (whole.replace("points/1", "runs/1"), "it is no table of points: the first column must say `ipam-sim/points/1`"),
+            (head(), "it has no points"),
+            (whole.replace("makespan_s_low", "other"), "it has no column `makespan_s_low`"),
+            (whole.replace(",true,", ",maybe,"), "line 2, column `reached`: `maybe` is no true or false"),
+            (whole.replace("0.004", "-1"), "line 2, column `read_s`: `-1` is no duration in seconds"),
+        ] {
+            assert_eq!(read(&text).unwrap_err().to_string(), expected);
+        }
+        assert!(read(&whole.replace(",true,", ",")).unwrap_err().to_string().starts_with("it is no table: "));
+    }
+}

@@ -1,0 +1,144 @@
+//! Axes: from numbers to places, and which numbers stand beside them.
+
+use std::ops::Range;
+
+use crate::{Seconds, human};
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What it shows, with its unit.
+    pub label: String,
+    /// How its numbers are written.
+    pub kind: Kind,
+    /// How they are spread.
+    pub scale: Scale,
+}
+
+/// How numbers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// As they are.
+    Count,
+    /// As a percentage.
+    Share,
+    /// Seconds, as a duration.
+    Seconds,
+}
+
+/// How numbers are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// From 0 on, evenly.
+    Linear,
+    /// Each double as far from the number as its half; what is not above 0 has no place.
+    Log,
+}
+
+impl Axis {
+    /// Where a number lies; `None` if it has no place.
+    pub(super) fn place(&self, number: f64) -> Option<f64> {
+        match self.scale {
+            Scale::Linear => Some(number),
+            Scale::Log => (number > 0.0).then(|| number.log10()),
+        }
+    }
+
+    /// The number at a place.
+    pub(super) fn number(&self, place: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => place,
+            Scale::Log => 10f64.powf(place),
+        }
+    }
+
+    /// The places from the first to the last of these numbers, with some room.
+    pub(super) fn range(&self, numbers: impl Iterator<Item = f64>) -> Range<f64> {
+        let (low, high) = numbers
+            .filter_map(|number| self.place(number))
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), place| (low.min(place), high.max(place)));
+        match self.scale {
+            // A mark at 0 has room.
+            Scale::Linear if high <= 0.0 => -0.03..1.0,
+            Scale::Linear => -0.03 * high..1.05 * high,
+            Scale::Log if low > high => 0.0..1.0,
+            Scale::Log => low - 0.05..high.max(low + 0.3) + 0.05,
+        }
+    }
+
+    /// The places of numbers that are easy to read, about as many as there is room for.
+    pub(super) fn ticks(&self, range: &Range<f64>) -> Vec<f64> {
+        match self.scale {
+            Scale::Linear => {
+                let step = nice((range.end - range.start) / 6.0);
+                let last = if self.kind == Kind::Share { range.end.min(1.0) } else { range.end };
+                (0_u32..).map(|n| f64::from(n) * step).take_while(|place| *place <= last + step * 1e-9).collect()
+            }
+            Scale::Log => {
+                let wide = range.end - range.start > 2.4;
+                let parts: &[f64] = if wide { &[1.0] } else { &[1.0, 2.0, 5.0] };
+                let decades = range.start.floor() as i32..=range.end.ceil() as i32;
+                let all = decades.flat_map(|decade| parts.iter().map(move |part| f64::from(decade) + part.log10()));
+                all.filter(|place| (range.start..=range.end).contains(place)).collect()
+            }
+        }
+    }
+
+    /// A number as it stands beside the axis.
+    pub(super) fn label(&self, number: f64) -> String {
+        // Places are not exact: 0.30000000000000004 is 0.3.
+        let rounded = if number == 0.0 { 0.0 } else { (number * 1e9).round() / 1e9 };
+        match self.kind {
+            Kind::Count if rounded >= 1_000.0 => human::count(rounded.round() as u64),
+            Kind::Count if rounded >= 10.0 => format!("{}", (rounded * 100.0).round() / 100.0),
+            Kind::Count => format!("{}", (rounded * 1e4).round() / 1e4),
+            Kind::Share => format!("{} %", (rounded * 1e4).round() / 1e2),
+            Kind::Seconds => human::duration(Seconds::from_micros((rounded * 1e6).round() as u64)),
+        }
+    }
+}
+
+/// The next step of 1, 2 or 5 times a power of ten that is not smaller.
+fn nice(step: f64) -> f64 {
+    let power = 10f64.powf(step.log10().floor());
+    let found = [1.0, 2.0, 5.0].into_iter().map(|part| part * power).find(|nice| *nice >= step * (1.0 - 1e-9));
+    found.unwrap_or(10.0 * power)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn axis(kind: Kind, scale: Scale) -> Axis {
+        Axis { label: String::new(), kind, scale }
+    }
+
+    fn labels(axis: &Axis, numbers: &[f64]) -> Vec<String> {
+        let range = axis.range(numbers.iter().copied());
+        axis.ticks(&range).into_iter().map(|place| axis.label(axis.number(place))).collect()
+    }
+
+    #[test]
+    fn ticks_are_numbers_that_people_say() {
+        assert_eq!(labels(&axis(Kind::Count, Scale::Linear), &[3.76]), ["0", "1", "2", "3"]);
+        assert_eq!(labels(&axis(Kind::Share, Scale::Linear), &[0.869]), ["0 %", "20 %", "40 %", "60 %", "80 %"]);
+        assert_eq!(labels(&axis(Kind::Seconds, Scale::Log), &[0.02, 0.4]), ["20 ms", "50 ms", "100 ms", "200 ms"]);
+        assert_eq!(labels(&axis(Kind::Seconds, Scale::Log), &[0.001, 20.0]), ["1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
+        assert_eq!(labels(&axis(Kind::Count, Scale::Linear), &[]), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_lies_within_the_range_of_its_axis(numbers in prop::collection::vec(0.0001..1_000.0f64, 1..20), log in any::<bool>()) {
+            let axis = axis(Kind::Count, if log { Scale::Log } else { Scale::Linear });
+            let range = axis.range(numbers.iter().copied());
+            for number in &numbers {
+                prop_assert!(range.contains(&axis.place(*number).unwrap()));
+            }
+            let ticks = axis.ticks(&range);
+            prop_assert!(ticks.len() <= 12 && ticks.iter().all(|tick| *tick <= range.end + 1e-6));
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Arguments of `report`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use ipam_reports::capacity::Objective;
+
+use super::vary::Vary;
+use crate::cli::args::{Format, jobs, positive};
+
+/// Arguments of `report`.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub struct ReportArgs {
+    /// The question.
+    #[command(subcommand)]
+    pub what: What,
+}
+
+/// What can be reported.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum What {
+    /// How often adaptors that share one pool get in each other's way
+    Conflicts(ConflictsArgs),
+    /// How many adaptors one pool serves before an objective is missed
+    Capacity(CapacityArgs),
+}
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report conflicts
+  ipam-sim report capacity --objective exhausted<1% --vary instances=2..256
+  ipam-sim report conflicts --help";
+
+/// Arguments of `report conflicts`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = CONFLICTS_EXAMPLES)]
+pub struct ConflictsArgs {
+    /// What to vary: instances, pool, fill, spread, latency, think (times); retry, update, selection,
+    /// throttle (names); repeatable [default: instances=2..64 with all policies, spreads and limits]
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub vary: Vec<Vary>,
+    /// Half the width of the intervals of conflicts and exhaustion, as a part of the value
+    #[arg(long, value_name = "PART", value_parser = precision, default_value = "2%")]
+    pub precision: Part,
+    /// The most bursts of a point
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = BURSTS_MAX)]
+    pub seeds: u64,
+    /// Draw this points.csv again instead of simulating
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["vary", "precision", "seeds", "jobs"])]
+    pub from: Option<PathBuf>,
+    /// Where to write tables, plots and index.html; what is finished there is kept [default: target/ipam-sim/conflicts]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Overwrite other results in DIR
+    #[arg(long)]
+    pub force: bool,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+/// Unless `--seeds` says otherwise: enough for two adaptors that rarely meet.
+pub const BURSTS_MAX: u64 = 32_000;
+
+const CONFLICTS_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report conflicts --out report
+  ipam-sim report conflicts --vary instances=2..256 --vary retry=default-backoff,patient
+  ipam-sim report conflicts --vary spread=0,50ms,250ms,1s --vary instances=16
+  ipam-sim report conflicts --from report/points.csv --out again
+
+A range of whole numbers doubles: 2..64 is 2,4,8,16,32,64. Intervals are of 95 %; a point takes bursts
+until they are as narrow as --precision asks, or a quarter of it for what is small.";
+
+/// Arguments of `report capacity`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = CAPACITY_EXAMPLES)]
+pub struct CapacityArgs {
+    /// What must hold, e.g. 'exhausted<1%' or 'allocate_p99<1s'; repeatable
+    #[arg(long, value_name = "METRIC<VALUE", required = true)]
+    pub objective: Vec<Objective>,
+    /// The range of adaptors, and what to vary besides, as for `report conflicts` [default: instances=2..256]
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub vary: Vec<Vary>,
+    /// The most bursts of a point; what they leave open counts as missed
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = BURSTS_MAX)]
+    pub seeds: u64,
+    /// Where to write tables, plots, plans and index.html; what is finished there is kept [default: target/ipam-sim/capacity]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Overwrite other results in DIR
+    #[arg(long)]
+    pub force: bool,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+const CAPACITY_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report capacity --objective 'exhausted<1%' --objective 'allocate_p99<1s'
+  ipam-sim report capacity --objective 'exhausted<1%' --vary retry=default-backoff,twelve,patient
+  ipam-sim report capacity --objective 'lost<0.01' --vary update=decides-once --vary spread=1s
+
+A number of adaptors meets an objective when the whole interval of 95 % does. The search takes it
+that more adaptors never meet one that fewer miss.";
+
+impl CapacityArgs {
+    /// The command line that asks for the same, for whoever reads the report.
+    pub fn command(&self) -> String {
+        let objectives = self.objective.iter().map(|objective| format!(" --objective '{}'", objective.to_string().replace(' ', "")));
+        let vary = self.vary.iter().map(|vary| format!(" --vary {vary}"));
+        let seeds = (self.seeds != BURSTS_MAX).then(|| format!(" --seeds {}", self.seeds));
+        std::iter::once("ipam-sim report capacity".to_owned()).chain(objectives).chain(vary).chain(seeds).collect()
+    }
+}
+
+/// A part of a whole, above 0 and below 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part(pub f64);
+
+impl Default for Part {
+    fn default() -> Self {
+        Self(0.02)
+    }
+}
+
+/// `2%` or `0.02`.
+fn precision(text: &str) -> Result<Part, String> {
+    let part = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse(),
+    };
+    match part {
+        Ok(part) if (0.001..=0.5).contains(&part) => Ok(Part(part)),
+        _ => Err("expected a part from 0.1% to 50%, e.g. 2% or 0.02".to_owned()),
+    }
+}
+
+impl ConflictsArgs {
+    /// The command line that asks for the same, for whoever reads the report.
+    pub fn command(&self) -> String {
+        let mut command = "ipam-sim report conflicts".to_owned();
+        for vary in &self.vary {
+            command.push_str(&format!(" --vary {vary}"));
+        }
+        if self.precision != Part::default() {
+            command.push_str(&format!(" --precision {}", self.precision.0));
+        }
+        if self.seeds != BURSTS_MAX && self.from.is_none() {
+            command.push_str(&format!(" --seeds {}", self.seeds));
+        }
+        if let Some(from) = &self.from {
+            command.push_str(&format!(" --from {}", from.display()));
+        }
+        command
+    }
+}

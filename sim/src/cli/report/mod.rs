@@ -1,0 +1,27 @@
+//! `report`: statistics, tables and plots for planners.
+
+pub mod args;
+pub mod vary;
+
+use super::{CliError, Console, Engine, Progress, print, stop_on_interrupt, text, watched};
+use args::{ReportArgs, What};
+
+/// Answers the question and prints the answer; tables, plots and the page are the engine's to write.
+pub(super) fn report(args: &ReportArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = Progress::default();
+    if console.interrupts {
+        stop_on_interrupt(&progress)?;
+    }
+    match &args.what {
+        What::Conflicts(args) => {
+            let report = watched(&progress, console, |progress| engine.conflicts(args, progress))?;
+            print(console, args.format, &report, text::conflicts)?;
+            Ok(report.exit_code)
+        }
+        What::Capacity(args) => {
+            let report = watched(&progress, console, |progress| engine.capacity(args, progress))?;
+            print(console, args.format, &report, text::conflicts)?;
+            Ok(report.exit_code)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `report conflicts`: a line a point, then what they say.
+
+use ipam_reports::ConflictsReport;
+use ipam_reports::conflicts::figures::Along;
+use ipam_reports::conflicts::{Metric, Point, answer, series};
+use ipam_reports::human;
+use ipam_reports::statistics::Estimate;
+
+use super::Paint;
+use super::table::{Align, Table};
+
+/// The whole report.
+pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new([Left, Right, Right, Left, Left, Left, Left, Left, Right, Right, Right]);
+    let all: Vec<&Point> = report.points.iter().collect();
+    let along = Along::of(&all);
+    let axis = if along == Along::Instances { "adaptors" } else { "at" };
+    let head = [
+        "curve",
+        axis,
+        "bursts",
+        "conflicts/call",
+        "formula",
+        "model",
+        "calls that give up",
+        "formula",
+        "model",
+        "lost/burst",
+        "p50 to p99",
+    ];
+    table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
+    for (name, points) in series(all) {
+        for (number, point) in points.into_iter().enumerate() {
+            let name = if number == 0 { name } else { "" };
+            table.row(cells(name, along, point));
+        }
+    }
+    let mut lines = table.lines();
+    if report.points.iter().any(|point| !point.reached) {
+        lines.push(format!("{} as many bursts as allowed, and its intervals are do not decide yet", paint.warn("*")));
+    }
+    lines.push(String::new());
+    lines.extend(report.answers.iter().cloned());
+    if report.interrupted {
+        lines.push(format!("{} the same command goes on where this one stopped", paint.warn("interrupted:")));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn cells(name: &str, along: Along, point: &Point) -> [String; 11] {
+    let closed = point.closed_form();
+    let model = point.modelled();
+    let estimate = |metric, show: fn(Estimate) -> String| point.get(metric).map_or_else(String::new, show);
+    let time = |metric| point.get(metric).map_or_else(|| "-".to_owned(), |found| answer::time(found.value));
+    [
+        name.to_owned(),
+        along.told(&point.setting),
+        format!("{}{}", human::count(point.bursts), if point.reached { "" } else { "*" }),
+        estimate(Metric::ConflictsPerCall, answer::number),
+        closed.map_or_else(String::new, |closed| format!("{:.2}", closed.conflicts_per_call)),
+        model.map_or_else(String::new, |model| format!("{:.2}", model.conflicts_per_call)),
+        estimate(Metric::Exhausted, answer::share),
+        closed.map_or_else(String::new, |closed| format!("{:.1} %", 100.0 * closed.exhausted)),
+        model.map_or_else(String::new, |model| format!("{:.1} %", 100.0 * model.exhausted)),
+        format!("{:.2}", point.value(Metric::Lost)),
+        format!("{} to {}", time(Metric::AllocateP50), time(Metric::AllocateP99)),
+    ]
+}

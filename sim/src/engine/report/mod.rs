@@ -1,0 +1,91 @@
+//! `report`: the sweep of points behind a report, and the files that it writes.
+//!
+//! ```text
+//!  --vary ─► points ─(bursts, until precise)─► Point ─┬─► points.csv, runs.csv, as each is finished
+//!  --from points.csv ─────────────────────────────────┴─► plots, index.html
+//! ```
+
+mod bursts;
+mod capacity;
+mod drawings;
+mod folder;
+mod points;
+
+use std::path::PathBuf;
+
+use ipam_reports::ConflictsReport;
+use ipam_reports::conflicts::{Made, Point, Precision, USUAL, page, precise, table};
+
+use self::bursts::Enough;
+use self::folder::Folder;
+use super::BUILD;
+use super::sweep::jobs;
+use crate::cli::report::args::{CapacityArgs, ConflictsArgs};
+use crate::cli::{CliError, Progress};
+use crate::plan::hash_text;
+
+/// Where a report goes unless `--out` says otherwise.
+const OUT: &str = "target/ipam-sim/conflicts";
+
+/// `report capacity`.
+pub(super) fn capacity(args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(capacity::OUT));
+    let report = capacity::search(args, &out, progress)?;
+    drawings::write(&report, &out)?;
+    Ok(report)
+}
+
+/// `report conflicts`.
+pub(super) fn conflicts(args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
+    let made = Made { question: page::CONFLICTS.to_owned(), command: args.command(), build: BUILD.to_owned(), ..Made::default() };
+    match &args.from {
+        Some(from) => {
+            let refused = |what: &dyn std::fmt::Display| CliError::usage(format!("cannot draw {} again: {what}", from.display()));
+            let text = std::fs::read_to_string(from).map_err(|error| refused(&error))?;
+            let table = table::read(&text).map_err(|error| refused(&error))?;
+            let from = Some(from.display().to_string());
+            let made = Made { build: table.build, config: table.config, from, ..made };
+            folder::may_draw_in(&out, args.force)?;
+            let report = ConflictsReport::new(made, table.points, false);
+            drawings::write(&report, &out)?;
+            Ok(report)
+        }
+        None => {
+            let report = simulate(args, made, &out, progress)?;
+            drawings::write(&report, &out)?;
+            Ok(report)
+        }
+    }
+}
+
+fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &Progress) -> Result<ConflictsReport, CliError> {
+    let planned = points::plan(&args.vary)?;
+    let precision = Precision { relative: args.precision.0, absolute: args.precision.0 * USUAL.absolute / USUAL.relative };
+    let scenarios: Vec<String> = planned.iter().map(|point| toml::to_string(&point.scenario).unwrap_or_default()).collect();
+    let config = hash_text(&format!("{precision:?} {} {}", args.seeds, scenarios.concat()));
+    let (mut folder, finished) = Folder::open(out, &config, args.force)?;
+    let total = planned.len();
+    let are = |runs: &[_]| precise(runs, precision);
+    let enough = Enough { first: bursts::FIRST_LOOK, most: args.seeds, are: &are };
+    let mut points: Vec<Point> = Vec::new();
+    let mut interrupted = false;
+    for (number, planned) in planned.iter().enumerate() {
+        if let Some(known) = finished.iter().find(|point| point.setting == planned.setting) {
+            points.push(known.clone());
+            continue;
+        }
+        let label = format!("point {} of {total}", number + 1);
+        match bursts::run(planned, &enough, jobs(args.jobs), &label, progress)? {
+            Some(finished) => {
+                folder.keep(&finished)?;
+                points.push(finished.point);
+            }
+            None => {
+                interrupted = true;
+                break;
+            }
+        }
+    }
+    Ok(ConflictsReport::new(Made { config, ..made }, points, interrupted))
+}

@@ -1,0 +1,389 @@
+//! Which points a report has, and the scenario behind each.
+
+use std::path::Path;
+
+use ipam_reports::Seconds;
+use ipam_reports::conflicts::{DECIDES_AGAIN, DECIDES_ONCE, Setting};
+
+use crate::cli::CliError;
+use crate::cli::report::vary::{Values, Vary};
+use crate::deviation::DeviationName;
+use crate::input::{Choice, Source};
+use crate::net::Delay;
+use crate::plan::{Checks, hash_text};
+use crate::scenario::{Scenario, WorkloadDraft};
+use crate::time::Span;
+use crate::workload::byom::burst::{ADDRESSES_MAX, BurstDraft, RetryName, Throttle};
+
+/// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
+const BASE_FILE: &str = "scenarios/capacity/pool-simultaneous.toml";
+const BASE: &str = include_str!("../../../../scenarios/capacity/pool-simultaneous.toml");
+
+/// r of B §8.1, and how many times as long w is.
+const READ: Span = Span::millis(4);
+const WRITE_OF_READ: f64 = 2.5;
+/// d of B §8.1.
+const DIAL: Span = Span::millis(2);
+/// t of B §8.1.
+const THINK: Span = Span::micros(500);
+/// N of B §8.3.
+const INSTANCES: [u32; 6] = [2, 4, 8, 16, 32, 64];
+
+/// How many points a report may have, and how many curves a plot: that many can be told apart.
+const POINTS_MAX: usize = 1_000;
+pub(super) const CURVES_MAX: usize = 8;
+
+/// A point before its bursts.
+pub(super) struct Planned {
+    pub(super) setting: Setting,
+    pub(super) scenario: Scenario,
+    pub(super) first_seed: u64,
+}
+
+/// Everything that tells one point from another.
+#[derive(Clone)]
+struct Place {
+    instances: u32,
+    pool: Option<u32>,
+    fill: f64,
+    spread: Span,
+    latency: Span,
+    think: Span,
+    retry: RetryName,
+    once: bool,
+    first: bool,
+    throttle: Throttle,
+}
+
+/// client-go's `DefaultBackoff`, which is in use, all at once, decided again after each conflict (B §8.1).
+const IN_USE: Place = Place {
+    instances: 0,
+    pool: None,
+    fill: 0.0,
+    spread: Span::micros(0),
+    latency: READ,
+    think: THINK,
+    retry: RetryName::DefaultBackoff,
+    once: false,
+    first: false,
+    throttle: Throttle::None,
+};
+
+/// The points that the user asks for, those of one curve together.
+pub(super) fn plan(vary: &[Vary]) -> Result<Vec<Planned>, CliError> {
+    let base = base()?;
+    let places = if vary.is_empty() { usual() } else { asked(vary)? };
+    places.into_iter().map(|(panels, series, place)| planned(&base, &panels, &series, &place)).collect()
+}
+
+/// The tables of B §8.3, and the hardened and the throttled client.
+fn usual() -> Vec<(String, String, Place)> {
+    let over = |spread| Place { spread, ..IN_USE };
+    let second = Span::secs(1);
+    let curves = [
+        ("retries+spread", "DefaultBackoff (in use)", IN_USE),
+        ("retries", "DefaultRetry", Place { retry: RetryName::DefaultRetry, ..IN_USE }),
+        ("retries", "12 jittered attempts", Place { retry: RetryName::Twelve, ..IN_USE }),
+        ("retries", "hardened: jittered, patient", Place { retry: RetryName::Patient, ..IN_USE }),
+        ("retries", "upstream: decides once", Place { once: true, ..IN_USE }),
+        ("spread", "starts over 50 ms", over(Span::millis(50))),
+        ("spread", "starts over 250 ms", over(Span::millis(250))),
+        ("spread", "starts over 1 s", over(second)),
+        ("spread", "1 s, throttled to 5 requests/s", Place { throttle: Throttle::Drained, ..over(second) }),
+        ("spread", "1 s, 200 ms before each request", Place { think: Span::millis(200), ..over(second) }),
+    ];
+    let at = |(panels, series, place): (&str, &str, Place)| {
+        INSTANCES.map(|instances| (panels.to_owned(), series.to_owned(), Place { instances, ..place.clone() }))
+    };
+    curves.into_iter().flat_map(at).collect()
+}
+
+/// Every combination of what is varied.
+fn asked(vary: &[Vary]) -> Result<Vec<(String, String, Place)>, CliError> {
+    let instances = vary.iter().find(|one| one.key() == "instances");
+    let along = if instances.is_none_or(|one| one.values.count() > 1) {
+        "instances"
+    } else {
+        vary.iter().find(|one| one.values.is_numeric() && one.values.count() > 1).map_or("instances", Vary::key)
+    };
+    let curves = curves(vary, along)?;
+    let axis = vary.iter().find(|one| one.key() == along);
+    let count = axis.map_or(INSTANCES.len(), |axis| axis.values.count());
+    if curves.len() * count > POINTS_MAX {
+        return Err(CliError::usage(format!("more than {POINTS_MAX} points are asked for; vary less at a time")));
+    }
+    let put = |number: usize, place: &Place| match axis {
+        Some(axis) => axis.values.put(number, place.clone()).1,
+        None => Place { instances: INSTANCES[number], ..place.clone() },
+    };
+    let on_curve = |(name, place): (String, Place)| {
+        (0..count).map(|number| ("asked".to_owned(), name.clone(), put(number, &place))).collect::<Vec<_>>()
+    };
+    Ok(curves.into_iter().flat_map(on_curve).collect())
+}
+
+/// The curves of everything that is varied but what lies `along` their axis, with their names.
+fn curves(vary: &[Vary], along: &str) -> Result<Vec<(String, Place)>, CliError> {
+    for (number, one) in vary.iter().enumerate() {
+        if vary[..number].iter().any(|earlier| earlier.key() == one.key()) {
+            return Err(CliError::usage(format!("`{}` is varied twice; give all its values at once", one.key())));
+        }
+    }
+    let mut curves = vec![(String::new(), IN_USE)];
+    for one in vary.iter().filter(|one| one.key() != along) {
+        let count = one.values.count();
+        let many = curves.len().saturating_mul(count);
+        if many > CURVES_MAX {
+            return Err(CliError::usage(format!(
+                "{many} curves are more than the {CURVES_MAX} that a plot can tell apart; vary less at a time"
+            )));
+        }
+        let extended = curves.iter().flat_map(|(name, place)| {
+            (0..count).map(move |number| {
+                let (value, place) = one.values.put(number, place.clone());
+                // What has one value tells no curve from another.
+                let said = if count > 1 { said(one.key(), &value) } else { String::new() };
+                let comma = if name.is_empty() || said.is_empty() { "" } else { ", " };
+                (format!("{name}{comma}{said}"), place)
+            })
+        });
+        curves = extended.collect();
+    }
+    for (name, _) in &mut curves {
+        if name.is_empty() {
+            *name = "as asked".to_owned();
+        }
+    }
+    Ok(curves)
+}
+
+/// A curve along which a number of adaptors is searched.
+pub(super) struct Line {
+    pub(super) series: String,
+    place: Place,
+    base: Scenario,
+}
+
+impl Line {
+    /// Its point with so many adaptors.
+    pub(super) fn at(&self, instances: u32) -> Result<Planned, CliError> {
+        planned(&self.base, "asked", &self.series, &Place { instances, ..self.place.clone() })
+    }
+}
+
+/// The curves of everything that is varied but the number of adaptors, and the smallest and the largest of these.
+pub(super) fn lines(vary: &[Vary]) -> Result<(Vec<Line>, u32, u32), CliError> {
+    let base = base()?;
+    let range = vary.iter().find_map(|one| match &one.values {
+        Values::Instances(values) => Some((*values.iter().min()?, *values.iter().max()?)),
+        _ => None,
+    });
+    let (least, most) = range.unwrap_or((2, 256));
+    let lines = curves(vary, "instances")?.into_iter().map(|(series, place)| Line { series, place, base: base.clone() });
+    Ok((lines.collect(), least, most))
+}
+
+fn base() -> Result<Scenario, CliError> {
+    Scenario::parse(Path::new(BASE_FILE), Source { file: BASE_FILE, text: BASE }).map_err(crate::engine::bad_input)
+}
+
+/// A value as a curve is called.
+fn said(key: &str, value: &str) -> String {
+    match key {
+        "retry" | "update" => value.to_owned(),
+        "throttle" if value == "none" => "no limit".to_owned(),
+        _ => format!("{key} {value}"),
+    }
+}
+
+impl Values {
+    fn count(&self) -> usize {
+        match self {
+            Values::Instances(values) | Values::Pool(values) => values.len(),
+            Values::Fill(values) => values.len(),
+            Values::Spread(values) | Values::Latency(values) | Values::Think(values) => values.len(),
+            Values::Retry(values) => values.len(),
+            Values::Update(values) | Values::Selection(values) => values.len(),
+            Values::Throttle(values) => values.len(),
+        }
+    }
+
+    /// Whether an axis can show it.
+    fn is_numeric(&self) -> bool {
+        !matches!(self, Values::Retry(_) | Values::Update(_) | Values::Selection(_) | Values::Throttle(_))
+    }
+
+    /// `place` with the value of this number, and the value as text.
+    fn put(&self, number: usize, place: Place) -> (String, Place) {
+        match self {
+            Values::Instances(values) => (values[number].to_string(), Place { instances: values[number], ..place }),
+            Values::Pool(values) => (values[number].to_string(), Place { pool: Some(values[number]), ..place }),
+            Values::Fill(values) => (format!("{} %", values[number] * 100.0), Place { fill: values[number], ..place }),
+            Values::Spread(values) => (values[number].to_string(), Place { spread: values[number], ..place }),
+            Values::Latency(values) => (values[number].to_string(), Place { latency: values[number], ..place }),
+            Values::Think(values) => (values[number].to_string(), Place { think: values[number], ..place }),
+            Values::Retry(values) => (name_of(&values[number]), Place { retry: values[number], ..place }),
+            Values::Update(values) => (update_name(values[number]).to_owned(), Place { once: values[number], ..place }),
+            Values::Selection(values) => (selection_name(values[number]).to_owned(), Place { first: values[number], ..place }),
+            Values::Throttle(values) => (name_of(&values[number]), Place { throttle: values[number], ..place }),
+        }
+    }
+}
+
+fn update_name(once: bool) -> &'static str {
+    if once { DECIDES_ONCE } else { DECIDES_AGAIN }
+}
+
+fn selection_name(first: bool) -> &'static str {
+    if first { "first" } else { "hash" }
+}
+
+/// The name that a scenario has for it.
+fn name_of(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// A delay whose mean is half of this, 20 % more or less (B §8.1).
+fn half_of(round_trip: Span, factor: f64) -> Delay {
+    let micros = |part: f64| Span::micros((round_trip.0.as_micros() as f64 * factor / 2.0 * part).round() as u64);
+    Delay::Uniform { low: micros(0.8), high: micros(1.2) }
+}
+
+fn planned(base: &Scenario, panels: &str, series: &str, place: &Place) -> Result<Planned, CliError> {
+    let instances = place.instances;
+    // As many free ones as B §8.1 has, besides what is taken.
+    let addresses = place.pool.unwrap_or_else(|| (f64::from(2 * instances) / (1.0 - place.fill)).round() as u32);
+    if addresses > ADDRESSES_MAX {
+        return Err(CliError::usage(format!(
+            "{instances} adaptors and a fill of {} need {addresses} addresses, more than {ADDRESSES_MAX}",
+            place.fill
+        )));
+    }
+    let taken = (f64::from(addresses) * place.fill).round() as u32;
+    let micros = |span: Span| Seconds::from(span.0);
+    let setting = Setting {
+        panels: panels.to_owned(),
+        series: series.to_owned(),
+        instances,
+        addresses,
+        taken,
+        spread: micros(place.spread),
+        read: micros(place.latency),
+        write: Seconds::from(place.latency.0.mul_f64(WRITE_OF_READ)),
+        think: micros(place.think),
+        dial: if place.once { micros(DIAL) } else { Seconds::ZERO },
+        retry: name_of(&place.retry),
+        update: update_name(place.once).to_owned(),
+        selection: selection_name(place.first).to_owned(),
+        throttle: name_of(&place.throttle),
+    };
+    let mut scenario = base.clone();
+    scenario.name = "conflicts".to_owned();
+    // Whoever is patient may take half a minute; a run is over when its last call is.
+    scenario.phases.liveness = Choice::Is(Span::secs(60));
+    // What upstream's way breaks is counted, not judged.
+    scenario.check = Checks::default();
+    let once: &[&str] = if place.once { &["byom-decide-once", "byom-four-attempts"] } else { &[] };
+    let first: &[&str] = if place.first { &["byom-select-first"] } else { &[] };
+    scenario.deviations = once.iter().chain(first).filter_map(|name| DeviationName::new(name)).collect();
+    scenario.deviations.sort();
+    let delays = &mut scenario.cluster.delays;
+    (delays.quorum_read, delays.quorum_read_answer) = (half_of(place.latency, 1.0), half_of(place.latency, 1.0));
+    (delays.commit, delays.commit_answer) = (half_of(place.latency, WRITE_OF_READ), half_of(place.latency, WRITE_OF_READ));
+    scenario.workload = WorkloadDraft::ByomBurst(Box::new(BurstDraft {
+        instances: Choice::Is(instances),
+        addresses: Some(Choice::Is(addresses)),
+        taken: Choice::Is(taken),
+        spread: Choice::Is(place.spread),
+        think: Choice::Is(place.think),
+        retry: Choice::Is(place.retry),
+        throttle: Choice::Is(place.throttle),
+        probes: Choice::Is(place.once),
+        ..BurstDraft::default()
+    }));
+    let first_seed = first_seed(&setting);
+    Ok(Planned { setting, scenario, first_seed })
+}
+
+/// Points do not share seeds: one unlucky stretch of them must not count several times. The same point has the same in every report.
+fn first_seed(setting: &Setting) -> u64 {
+    let unnamed = Setting { panels: String::new(), series: String::new(), ..setting.clone() };
+    let hash = hash_text(&serde_json::to_string(&unnamed).unwrap_or_default());
+    u64::from_str_radix(&hash, 16).unwrap_or_default() % 1_000_000_000 * 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn vary(all: &[&str]) -> Result<Vec<Planned>, CliError> {
+        plan(&all.iter().map(|one| one.parse().unwrap()).collect::<Vec<_>>())
+    }
+
+    fn curves(points: &[Planned]) -> Vec<(&str, Vec<u32>)> {
+        let mut curves: Vec<(&str, Vec<u32>)> = Vec::new();
+        for Planned { setting, .. } in points {
+            match curves.last_mut().filter(|(name, _)| *name == setting.series) {
+                Some((_, instances)) => instances.push(setting.instances),
+                None => curves.push((&setting.series, vec![setting.instances])),
+            }
+        }
+        curves
+    }
+
+    #[test]
+    fn the_usual_points_are_those_of_the_tables_and_more() {
+        let points = vary(&[]).unwrap();
+        assert_eq!(points.len(), 60);
+        assert!(curves(&points).iter().all(|(_, instances)| *instances == INSTANCES));
+        let seeds: BTreeSet<u64> = points.iter().map(|point| point.first_seed).collect();
+        let keys: BTreeSet<String> = points.iter().map(|point| point.setting.key()).collect();
+        assert_eq!((seeds.len(), keys.len()), (60, 60));
+        for panel in ["retries", "spread"] {
+            let shown: BTreeSet<&str> =
+                points.iter().filter(|point| point.setting.is_in(panel)).map(|point| &*point.setting.series).collect();
+            assert!(shown.len() <= CURVES_MAX);
+        }
+    }
+
+    #[test]
+    fn what_has_one_value_names_no_curve_and_the_axis_runs_along_it() {
+        let points = vary(&["retry=patient,twelve", "instances=2..8", "spread=50ms"]).unwrap();
+        assert_eq!(curves(&points), [("patient", vec![2, 4, 8]), ("twelve", vec![2, 4, 8])]);
+        let points = vary(&["spread=0,1s", "instances=16", "throttle=none,drained"]).unwrap();
+        assert_eq!(curves(&points), [("no limit", vec![16, 16]), ("throttle drained", vec![16, 16])]);
+        let alone = vary(&["selection=first"]).unwrap();
+        assert_eq!(curves(&alone), [("as asked", INSTANCES.to_vec())]);
+    }
+
+    #[test]
+    fn a_fill_leaves_as_many_free_addresses_unless_the_pool_is_given() {
+        let points = vary(&["fill=0,0.5", "instances=8"]).unwrap();
+        assert_eq!(points.iter().map(|point| (point.setting.addresses, point.setting.taken)).collect::<Vec<_>>(), [(16, 0), (32, 16)]);
+        let points = vary(&["pool=64", "fill=0.75", "instances=8"]).unwrap();
+        assert_eq!((points[0].setting.addresses, points[0].setting.taken), (64, 48));
+    }
+
+    #[test]
+    fn the_same_point_has_the_same_seeds_in_every_report() {
+        let usual = vary(&[]).unwrap();
+        let asked = vary(&["instances=8", "retry=twelve"]).unwrap();
+        let same = usual.iter().find(|point| point.setting.retry == "twelve" && point.setting.instances == 8).unwrap();
+        assert_eq!(asked[0].first_seed, same.first_seed);
+    }
+
+    #[test]
+    fn too_much_at_a_time_is_refused() {
+        for (all, expected) in [
+            (&["spread=0,1ms,2ms", "retry=patient,twelve,default-retry"][..], "9 curves are more than the 8"),
+            (&["instances=2", "instances=4"], "`instances` is varied twice"),
+            (&["fill=0.99", "instances=10000"], "more than 131072"),
+        ] {
+            let error = vary(all).err().unwrap();
+            assert!(error.message.contains(expected), "{}", error.message);
+            assert_eq!(error.exit_code, 2);
+        }
+    }
+}

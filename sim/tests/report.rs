@@ -1,0 +1,135 @@
+//! `report conflicts`, as a planner runs it: figures that agree with an independent model, files that are the same however they came
+//! about, and a sentence for whatever is wrong.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use ipam_reports::conflicts::{Metric, table};
+
+/// A folder of its own for each test, gone at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ipam-sim-report-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn report(arguments: &str, out: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
+        // Wherever the user is: the report needs no files.
+        .current_dir(std::env::temp_dir())
+        .args(["report", "conflicts", "--out"])
+        .arg(out)
+        .args(arguments.split_whitespace())
+        .output()
+        .unwrap()
+}
+
+fn done(arguments: &str, out: &Path) -> String {
+    let output = report(arguments, out);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(arguments: &str, out: &Path, expected: &str) {
+    let output = report(arguments, out);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments}: {said}");
+    assert!(said.contains(expected), "{arguments}: {said}");
+}
+
+#[test]
+fn points_agree_with_the_independent_model_within_its_tolerance() {
+    let folder = Folder::new("model");
+    let said = done("--vary instances=4,8,16 --vary retry=default-backoff,default-retry,twelve --seeds 1000", &folder.0);
+    let points = table::read(&folder.text("points.csv")).unwrap().points;
+    // N = 4 stands in the tables with `DefaultBackoff` only.
+    let compared: Vec<bool> = points
+        .iter()
+        .filter_map(|point| Some(point.modelled()?.agrees(point.value(Metric::ConflictsPerCall), point.value(Metric::Exhausted))))
+        .collect();
+    assert_eq!(compared, [true; 7], "{said}");
+    assert!(said.contains("7 of 7 points that an independent model has, too, agree with it"), "{said}");
+}
+
+#[test]
+fn upstreams_update_loses_what_the_model_says() {
+    let folder = Folder::new("lost");
+    done("--vary instances=4,8 --vary update=decides-once --seeds 1000", &folder.0);
+    for point in table::read(&folder.text("points.csv")).unwrap().points {
+        let (lost, model) = (point.get(Metric::Lost).unwrap(), point.modelled().unwrap());
+        assert!((lost.value / model.lost - 1.0).abs() < 0.03, "{lost:?}, expected {model:?}");
+    }
+}
+
+#[test]
+fn the_files_are_the_same_whoever_runs_the_bursts_and_however_often() {
+    let (one, two) = (Folder::new("one"), Folder::new("two"));
+    let asked = "--vary instances=2,3 --vary spread=0,50ms --seeds 200";
+    done(&format!("{asked} --jobs 1"), &one.0);
+    done(&format!("{asked} --jobs 2"), &two.0);
+    let files = |folder: &Folder| ["points.csv", "runs.csv", "index.html"].map(|name| folder.text(name));
+    let whole = files(&one);
+    assert!(whole == files(&two), "one job and two write other files");
+    assert_eq!((whole[0].lines().count(), whole[1].lines().count()), (1 + 4, 1 + 4 * 200));
+    // Cut off in the middle of the third point, and of a line.
+    let cut = |text: &str, lines: usize| text.lines().take(lines).map(|line| format!("{line}\n")).collect::<String>() + "ipam-sim/po";
+    std::fs::write(one.0.join("points.csv"), cut(&whole[0], 3)).unwrap();
+    std::fs::write(one.0.join("runs.csv"), cut(&whole[1], 550)).unwrap();
+    done(asked, &one.0);
+    assert!(whole == files(&one), "what was finished is kept, and the rest is what it would have been");
+}
+
+#[test]
+fn a_report_is_drawn_again_from_its_points() {
+    let (first, again) = (Folder::new("first"), Folder::new("again"));
+    let said = done("--vary instances=2..8 --seeds 100", &first.0);
+    let points = first.0.join("points.csv");
+    let drawn = done(&format!("--from {}", points.display()), &again.0);
+    assert_eq!(drawn, said);
+    for name in ["asked-conflicts-per-call.svg", "asked-time-to-allocate.svg"] {
+        assert_eq!(first.text(name), again.text(name));
+    }
+    assert!(again.text("index.html").contains("drawn from"));
+    assert!(again.0.join("asked-conflicts-per-call.png").exists());
+}
+
+#[test]
+fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
+    let folder = Folder::new("wrong");
+    for (arguments, expected) in [
+        ("--vary instances=64..2", "the range `64..2` is reversed"),
+        ("--vary speed=1", "there is nothing called `speed` to vary"),
+        ("--vary retry=never", "unknown variant `never`"),
+        ("--precision 0", "expected a part from 0.1% to 50%"),
+        ("--seeds 0", "expected a number from 1 on"),
+        ("--from nowhere.csv", "cannot draw nowhere.csv again"),
+        ("--from a.csv --vary instances=2", "cannot be used with"),
+    ] {
+        refused(arguments, &folder.0, expected);
+    }
+    assert!(!folder.0.exists());
+    let own = Folder::new("own");
+    std::fs::create_dir_all(&own.0).unwrap();
+    for (text, expected) in [("", "it is no table of points"), ("a,b\n1,2\n", "it is no table of points")] {
+        std::fs::write(own.0.join("a.csv"), text).unwrap();
+        refused(&format!("--from {}", own.0.join("a.csv").display()), &folder.0, expected);
+    }
+    refused("--vary instances=2 --seeds 10", &own.0, "holds other files, such as a.csv");
+    done("--vary instances=2 --seeds 10 --force", &own.0);
+    refused("--vary instances=3 --seeds 10", &own.0, "holds a report on other points");
+    done("--vary instances=3 --seeds 10 --force", &own.0);
+}

@@ -29,7 +29,9 @@ impl Reach {
             | FaultKind::CniDelRepeated(_)
             | FaultKind::CniAddSlow(_)
             | FaultKind::CniPluginKilled(_)
-            | FaultKind::ExternalHost(_) => Self::Nodes,
+            | FaultKind::ExternalHost(_)
+            | FaultKind::NodeDeleted(_)
+            | FaultKind::NodeOutOfService(_) => Self::Nodes,
             FaultKind::Crash(_) | FaultKind::CrashAtWrite(_) | FaultKind::Pause(_) | FaultKind::HostDown(_) => {
                 let mut victims = fault::victims(kind, names).cloned().collect::<Vec<_>>();
                 if victims.iter().any(|name| name.starts_with("apiserver-")) {

@@ -74,8 +74,8 @@ Examples:
   ipam-sim report conflicts --vary spread=0,50ms,250ms,1s --vary instances=16
   ipam-sim report conflicts --from report/points.csv --out again
 
-A range of whole numbers doubles: 2..64 is 2,4,8,16,32,64. Intervals are of 95 %; a point takes bursts
-until they are as narrow as --precision asks, or a quarter of it for what is small.";
+A range of whole numbers doubles: 2..64 is 2,4,8,16,32,64. Intervals are of 95 %; a point takes
+bursts until they are as narrow as --precision asks, or a quarter of it for what is small.";
 
 /// Arguments of `report capacity`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]

@@ -64,6 +64,7 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
         "loss and gain of leadership are noticed at the next look only, so that a short loss goes unnoticed and costs events (G §8)",
     ),
     ("owner-asked-for-every-event", "the StatefulSet or VM is read for every event of its pods, also for those that mean nothing (I-4)"),
+    ("returned-node-frees-at-once", "a pod whose grace is over loses its addresses as soon as its node is ready again (rule G)"),
     ("pools-without-version-skipped", "a scan does not look into pools that have no IP version yet (G §0.1)"),
 ];
 

@@ -87,7 +87,7 @@ impl Term {
 }
 
 /// Kubernetes' default of a pod's grace.
-const DEFAULT_GRACE: i64 = 30;
+pub(super) const DEFAULT_GRACE: i64 = 30;
 
 fn termination_grace(pod: &Pod, policy: &Policy) -> Option<SignedDuration> {
     let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);

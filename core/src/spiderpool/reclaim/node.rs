@@ -1,5 +1,6 @@
 //! Whether the node of a pod is one on which reclaim may act (G §3).
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 
 use super::settings::ReclaimSettings;
@@ -8,7 +9,10 @@ use super::settings::ReclaimSettings;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeState {
     /// Its condition `Ready` is `True`.
-    Ready,
+    Ready {
+        /// Since when, if it says that (`lastTransitionTime`).
+        since: Option<Timestamp>,
+    },
     /// The condition is something else, or absent.
     NotReady,
     /// There is no such node, or the pod has none.
@@ -21,14 +25,19 @@ impl NodeState {
     /// The state that a node shows.
     pub fn of(node: &Node) -> Self {
         let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-        let ready = conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True");
-        if ready { Self::Ready } else { Self::NotReady }
+        let ready = conditions.into_iter().flatten().find(|condition| condition.type_ == "Ready" && condition.status == "True");
+        ready.map_or(Self::NotReady, |ready| Self::Ready { since: ready.last_transition_time.as_ref().map(|time| time.0) })
+    }
+
+    /// Whether it is ready.
+    pub fn is_ready(self) -> bool {
+        matches!(self, Self::Ready { .. })
     }
 
     /// Whether pods of the node that end give up their addresses (`nodeOK`); `None` = that cannot be told.
     pub fn permits(self, settings: &ReclaimSettings) -> Option<bool> {
         match self {
-            Self::Ready => Some(settings.terminating && settings.on_ready_node),
+            Self::Ready { .. } => Some(settings.terminating && settings.on_ready_node),
             Self::NotReady => Some(settings.terminating && settings.on_not_ready_node),
             Self::Gone | Self::Unreadable => None,
         }
@@ -48,7 +57,10 @@ mod tests {
 
     #[test]
     fn only_true_is_ready() {
-        assert_eq!(node(json!([{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}])), NodeState::Ready);
+        assert_eq!(
+            node(json!([{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}])),
+            NodeState::Ready { since: None }
+        );
         for status in ["False", "Unknown", ""] {
             assert_eq!(node(json!([{"type": "Ready", "status": status}])), NodeState::NotReady, "{status}");
         }
@@ -61,7 +73,8 @@ mod tests {
         let mut settings = ReclaimSettings::new(&Policy::hardened());
         settings.on_ready_node = false;
         let permits = |settings: &ReclaimSettings| {
-            [NodeState::Ready, NodeState::NotReady, NodeState::Gone, NodeState::Unreadable].map(|state| state.permits(settings))
+            [NodeState::Ready { since: None }, NodeState::NotReady, NodeState::Gone, NodeState::Unreadable]
+                .map(|state| state.permits(settings))
         };
         assert_eq!(permits(&settings), [Some(false), Some(true), None, None]);
         settings.terminating = false;

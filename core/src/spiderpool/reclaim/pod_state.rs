@@ -1,10 +1,11 @@
 //! What the state of a pod says about its right to its addresses: stage 2 of the table of a record, with rule G (G §3.3).
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::entry::Term;
+use super::entry::{DEFAULT_GRACE, Term};
 use super::event::{Circumstances, ended};
+use super::node::NodeState;
 use super::question::{Answer, Answers, Question, key_of};
 use super::record::{RecordView, key_of_record};
 use super::row::Row;
@@ -140,6 +141,21 @@ fn by_node(owner: &Owner<'_, '_>, over: Row, stop: Timestamp) -> State {
     State { at: Some(stop), ..state }
 }
 
+/// Until when a terminating pod is left its addresses whose node became ready again; `None` = it was ready all the time, or is not.
+///
+/// Its kubelet learns only now that the pod is to end. It is treated like one that was asked to when the node came back: a grace for the
+/// containers, and one more.
+fn back_too_late(owner: &Owner<'_, '_>, term: &Term) -> Option<Timestamp> {
+    let it = owner.it;
+    if it.policy.reclaim.returned_node_frees_at_once {
+        return None;
+    }
+    let NodeState::Ready { since: Some(since) } = it.node_of(owner.pod) else { return None };
+    let grace = owner.pod.metadata.deletion_grace_period_seconds.unwrap_or(DEFAULT_GRACE);
+    let asked = term.start.checked_sub(SignedDuration::from_secs(grace)).ok()?;
+    (since > asked).then(|| Term::new(since, SignedDuration::from_secs(grace.saturating_mul(2)), it.settings).stop)
+}
+
 /// Rule G: a terminating pod.
 fn rule_g(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
     let it = owner.it;
@@ -159,6 +175,9 @@ fn rule_g(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result
             Answer::Failed => return Ok(Err(Row::GraceOverUnreadable)),
             Answer::Invalid => {}
         }
+    }
+    if let Some(stop) = back_too_late(owner, &term).filter(|stop| it.now <= *stop) {
+        return Ok(Ok(State::traced(Row::GraceReturned, Some(stop))));
     }
     Ok(Ok(by_node(owner, Row::GraceOver, term.stop)))
 }

@@ -93,6 +93,9 @@ pub struct ReclaimPolicy {
     pub leader_flag_polled: bool,
     /// `owner-asked-for-every-event`: the StatefulSet or VM is read for every event of its pods, also for those that mean nothing (I-4).
     pub owner_asked_for_every_event: bool,
+    /// `returned-node-frees-at-once`: a pod whose grace is over loses its addresses as soon as its node is ready again, before its kubelet can
+    /// have ended it (rule G).
+    pub returned_node_frees_at_once: bool,
     /// `pools-without-version-skipped`: a scan does not look into pools that have no IP version yet (G §0.1).
     pub pools_without_version_skipped: bool,
 }
@@ -139,6 +142,7 @@ impl ReclaimPolicy {
         "ex-leader-goes-on" true ex_leader_goes_on;
         "leader-flag-polled" true leader_flag_polled;
         "owner-asked-for-every-event" true owner_asked_for_every_event;
+        "returned-node-frees-at-once" true returned_node_frees_at_once;
         "pools-without-version-skipped" true pools_without_version_skipped;
     };
 }

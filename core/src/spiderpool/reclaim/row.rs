@@ -91,6 +91,7 @@ rows! {
     GraceOverKept "G-over-kept" "the pod's grace is over, and its StatefulSet or VM keeps the addresses";
     GraceOverUnreadable "G-over-e" "the pod's grace is over, and its StatefulSet or VM cannot be read";
     GraceNodeUnknown "G-over-node" "the pod's grace is over, and its node cannot be read";
+    GraceReturned "G-over-back" "the pod's grace is over, and its node came back too late for that: its kubelet has the grace once more";
     GraceWithin "G-trace" "the pod is terminating, and its grace is not over yet";
     GraceNoIps "G-inside-empty" "the pod is terminating and has no address";
     NilDeletionGrace "G-crash" "a terminating pod does not say with which grace, and upstream crashes";

@@ -58,6 +58,7 @@ fn without_release(row: Row) -> Executed {
     match row {
         Row::GraceOverOff
         | Row::GraceNodeUnknown
+        | Row::GraceReturned
         | Row::GraceWithin
         | Row::EndedWithin
         | Row::MayStillRun

@@ -149,6 +149,27 @@ promises! {
         scene.fire_after(5);
         held && scene.records().is_empty()
     };
+    /// Rule G: the node was lost when the pod was asked to end, and comes back after its grace.
+    a_node_that_comes_back_has_the_grace_to_end_its_pods, "returned-node-frees-at-once", |scene| {
+        scene.config.settings.on_not_ready_node = false;
+        scene.restart();
+        scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
+        let ready = |scene: &Scene, status: &str| {
+            let now = scene.time(0);
+            scene.change("Node", "n", |node| {
+                node["status"]["conditions"] = json!([{"type": "Ready", "status": status, "lastTransitionTime": now}]);
+            });
+        };
+        ready(scene, "Unknown");
+        scene.terminate("a", 0, 30);
+        scene.added("a").unwrap();
+        scene.fire_after(200);
+        ready(scene, "True");
+        scene.fire_after(59);
+        let held = scene.records() == ["u1"];
+        scene.fire_after(2);
+        held && scene.records().is_empty()
+    };
     /// R13.
     a_missed_deletion_is_a_deletion, "tombstone-crashes", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");

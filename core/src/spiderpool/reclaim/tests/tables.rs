@@ -28,7 +28,13 @@ struct World {
 const NO_CHANGE: fn(&mut ReclaimSettings) = |_| {};
 
 fn upstream() -> World {
-    World { policy: Policy::upstream(), settings: NO_CHANGE, node: NodeState::Ready, answer: Answer::Invalid, runs_until: None }
+    World {
+        policy: Policy::upstream(),
+        settings: NO_CHANGE,
+        node: NodeState::Ready { since: None },
+        answer: Answer::Invalid,
+        runs_until: None,
+    }
 }
 
 fn hardened() -> World {
@@ -295,6 +301,14 @@ fn rule_g_a_terminating_pod() {
         let later = world.set(|settings| settings.grace_delay = jiff::SignedDuration::from_secs(5));
         expect(of_record(later, There(&over), Nothing), "G-trace", TRACK);
     }
+    // Deleted at 11:58:59: the grace begins anew with a node that became ready later, and is twice 30 s from there.
+    let back = |world: World, since: &str| {
+        let since = Some(format!("2026-01-15T{since}Z").parse().unwrap());
+        of_record(world.on(NodeState::Ready { since }), There(&over), Nothing)
+    };
+    expect(back(hardened(), "11:59:00"), "G-over-back", TRACK);
+    expect(back(hardened(), "11:58:59"), "G-over", RELEASE);
+    expect(back(upstream(), "11:59:59"), "G-over", RELEASE);
     expect(of_record(hardened().on(NodeState::Unreadable), There(&over), Nothing), "G-over-node", KEEP);
     let set_over = of_set(json!({"metadata": terminating("11:59:29")}));
     expect(of_record(upstream(), There(&set_over), Nothing), "G-over-static", KEEP);

@@ -113,7 +113,7 @@ impl View {
     fn is_on_unreachable_node(&self, uid: &str, pod: &Pod, announced: Option<&Announced>) -> bool {
         let Some(node) = pod.node() else { return true };
         let shown = announced.map_or(u64::MAX, |announced| announced.nodes);
-        if self.nodes.states_since(node, shown).any(|state| state != NodeState::Ready) {
+        if self.nodes.states_since(node, shown).any(|state| !state.is_ready()) {
             return true;
         }
         // A kubelet that is told before deletionTimestamp, a grace after the request, and runs since then, has time enough.

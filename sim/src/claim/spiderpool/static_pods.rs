@@ -10,7 +10,8 @@ use crate::workload::spiderpool::Cause;
 /// It need not be the same if the place was gone for a time (scaled down, deleted), if the pool, a reservation, the namespace, the
 /// node or the pod's wishes changed meanwhile, or if the address was given up because somebody outside uses it.
 ///
-/// Broken by `nameless-nic-always-changed`, `reown-foreign-endpoint` and `stateful-conflict-released`. It does not see an address
+/// An address that a replica of the controller reclaimed while the place was there is lost all the same (G GS4). Broken by
+/// `static-uid-mismatch-frees`, `empty-pod-ips-means-gone`, `nameless-nic-always-changed`, `reown-foreign-endpoint` and `stateful-conflict-released`. It does not see an address
 /// that was lost while its place was gone.
 pub(in super::super) struct KeptAddresses;
 
@@ -109,6 +110,22 @@ mod tests {
         restarted(|stage| stage.reserve("r", &["10.0.0.1"]), |stage| assert_eq!(stage.excuses(), []));
         restarted(|stage| stage.release("ns/web-1", "old", Cause::Conflict, &[("p", "10.0.0.1")]), |stage| assert_eq!(stage.excuses(), []));
         restarted(|stage| stage.release("ns/web-1", "old", Cause::Del, &[("p", "10.0.0.1")]), |stage| assert_eq!(stage.excuses(), [None]));
+    }
+
+    #[test]
+    fn what_reclaim_took_from_a_place_that_was_there_is_missed_and_from_one_that_was_gone_is_not() {
+        restarted(
+            |stage| stage.reclaim(stage.replicas[0], "ns/web-1", "old", "p", "10.0.0.1"),
+            |stage| assert_eq!(stage.excuses(), [None]),
+        );
+        restarted(
+            |stage| {
+                stage.stateful_set("ns/web", 1);
+                stage.reclaim(stage.replicas[0], "ns/web-1", "old", "p", "10.0.0.1");
+                stage.stateful_set("ns/web", 2);
+            },
+            |stage| assert_eq!(stage.excuses(), []),
+        );
     }
 
     #[test]

@@ -13,8 +13,7 @@ fn is_long_gone(view: &View, uid: &str) -> bool {
 /// In the end there is no record of a pod that is gone, unless a StatefulSet or a VM keeps its place. What could not be found in time by
 /// the sum of all bounds (B of G §10.2) is not waited for.
 ///
-/// Broken by `no-scan-on-takeover`, `one-list-error-ends-scan`, `vanished` records of `mark-before-uid-check` (A) and whatever breaks
-/// `leaks-are-found-by-scans`.
+/// Broken by `no-scan-on-takeover`, `one-list-error-ends-scan` and whatever else breaks `leaks-are-found-by-scans`.
 pub(in crate::claim) struct RecordsGo;
 
 impl IpamClaim for RecordsGo {

@@ -83,10 +83,10 @@ impl IpamClaim for TombstoneSeen {
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
         match seen {
             Seen::Relisted(process, missed) => self.missed.extend(missed.iter().map(|uid| (*process, uid.clone()))),
-            Seen::Reclaim(process, ReclaimNote::Entered { uid, tracing: Tracing::Deleted, .. }) => {
-                if self.missed.contains(&(*process, uid.clone())) {
-                    findings.held();
-                }
+            Seen::Reclaim(process, ReclaimNote::Entered { uid, tracing: Tracing::Deleted, .. })
+                if self.missed.contains(&(*process, uid.clone())) =>
+            {
+                findings.held();
             }
             _ => {}
         }

@@ -59,6 +59,7 @@ pub(super) use nodes::Nodes;
 pub(super) use places::Places;
 pub(super) use pods::{Place, Pod, Pods};
 pub(super) use pools::{PoolChange, Pools, records_of, total};
+use replicas::Whose;
 pub(super) use replicas::{Announced, Replicas};
 pub(super) use reservations::Reservations;
 pub(super) use rights::{EMPTY_POD_IPS, Reclaimed, grace, has_ended, has_ips, sim_time, wall};
@@ -502,7 +503,7 @@ impl View {
                     let owner = pod.and_then(|pod| pod.place.as_ref()).map(|place| match place {
                         Place::Ordinal(owner, _) | Place::Vm(owner) => owner.clone(),
                     });
-                    (owner, pod.and_then(Pod::node).map(Arc::from))
+                    Whose { owner, node: pod.and_then(Pod::node).map(Arc::from) }
                 };
                 let whose: Vec<_> = what.iter().map(whose).collect();
                 let (by, key, what, clock) = (*by, key.clone(), what.clone(), self.clock(said.by));

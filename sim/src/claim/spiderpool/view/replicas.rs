@@ -49,6 +49,15 @@ impl Announced {
     }
 }
 
+/// The pod of a record that is to go.
+#[derive(Debug)]
+pub(super) struct Whose {
+    /// The StatefulSet or the VM that could keep it.
+    pub(super) owner: Option<Arc<str>>,
+    /// The node of the pod.
+    pub(super) node: Option<Arc<str>>,
+}
+
 /// A question about an owner.
 #[derive(Clone, Copy, Debug)]
 struct Read {
@@ -255,16 +264,15 @@ impl Replicas {
         self.by_process.entry(by).or_default().judged.insert(uid.clone(), nodes);
     }
 
-    /// A replica announces a release, having been shown the nodes up to a revision. `whose`: of each record the pod's owner that could
-    /// keep it, and the pod's node.
-    pub(super) fn announces(&mut self, mut announced: Announced, shown: u64, whose: &[(Option<Arc<str>>, Option<Arc<str>>)]) {
+    /// A replica announces a release, having been shown the nodes up to a revision. `whose`: of each record.
+    pub(super) fn announces(&mut self, mut announced: Announced, shown: u64, whose: &[Whose]) {
         let Said { by, at, moment } = announced.said;
         self.others.remove(&by);
         let replica = self.by_process.entry(by).or_default();
         let now = replica.own_time(at);
         announced.nodes = shown;
         announced.decided = moment;
-        for (target, (owner, node)) in announced.what.iter().zip(whose) {
+        for (target, Whose { owner, node }) in announced.what.iter().zip(whose) {
             let node_reads = node.as_ref().and_then(|node| replica.node_reads.get(node)).into_iter().flatten();
             let read = node_reads.filter(|(read, _)| read.at + JUDGES_WITHIN >= now).map(|(_, shown)| *shown).min();
             announced.nodes = announced.nodes.min(read.unwrap_or(shown));

@@ -1,5 +1,7 @@
 //! What an independent model of the pool's protocol gave: the tables of B §8.3.
 
+#![expect(clippy::approx_constant, reason = "the tables hold measured probabilities")]
+
 use super::setting::{DECIDES_AGAIN, Setting};
 
 /// A row of a table of B §8.3.

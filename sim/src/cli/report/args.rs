@@ -88,7 +88,7 @@ pub struct CapacityArgs {
     #[arg(long, value_name = "KEY=VALUES")]
     pub vary: Vec<Vary>,
     /// The most bursts of a point; what they leave open counts as missed
-    #[arg(long, value_name = "N", value_parser = positive, default_value_t = BURSTS_MAX)]
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = CAPACITY_BURSTS_MAX)]
     pub seeds: u64,
     /// Where to write tables, plots, plans and index.html; what is finished there is kept [default: target/ipam-sim/capacity]
     #[arg(long, value_name = "DIR")]
@@ -104,6 +104,9 @@ pub struct CapacityArgs {
     pub format: Format,
 }
 
+/// Unless `--seeds` says otherwise: a number that more than these do not decide is close enough to the largest.
+pub const CAPACITY_BURSTS_MAX: u64 = 4_000;
+
 const CAPACITY_EXAMPLES: &str = "\
 Examples:
   ipam-sim report capacity --objective 'exhausted<1%' --objective 'allocate_p99<1s'
@@ -118,7 +121,7 @@ impl CapacityArgs {
     pub fn command(&self) -> String {
         let objectives = self.objective.iter().map(|objective| format!(" --objective '{}'", objective.to_string().replace(' ', "")));
         let vary = self.vary.iter().map(|vary| format!(" --vary {vary}"));
-        let seeds = (self.seeds != BURSTS_MAX).then(|| format!(" --seeds {}", self.seeds));
+        let seeds = (self.seeds != CAPACITY_BURSTS_MAX).then(|| format!(" --seeds {}", self.seeds));
         std::iter::once("ipam-sim report capacity".to_owned()).chain(objectives).chain(vary).chain(seeds).collect()
     }
 }

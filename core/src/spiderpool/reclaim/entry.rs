@@ -107,8 +107,10 @@ pub(super) fn end_of_grace(pod: &Pod, now: Timestamp, settings: &ReclaimSettings
     if (is_final && have_ended) || node.is_none_or(str::is_empty) {
         return None;
     }
-    // What never got a deletionTimestamp is taken for deleted when it vanished: it has its grace twice, like any other.
-    let term = Term::of_terminating(pod, settings, policy).unwrap_or_else(|| {
+    // What never got a deletionTimestamp, or was forced to a grace of 0, is taken for deleted when it vanished: its containers have the
+    // grace of its spec, and it has that twice, like any other.
+    let forced = pod.metadata.deletion_grace_period_seconds == Some(0);
+    let term = Term::of_terminating(pod, settings, policy).filter(|_| !forced).unwrap_or_else(|| {
         let grace = termination_grace(pod, policy).unwrap_or(SignedDuration::from_secs(DEFAULT_GRACE));
         let times = if policy.reclaim.grace_counted_once { 1 } else { 2 };
         Term::new(now, grace.saturating_mul(times), settings)

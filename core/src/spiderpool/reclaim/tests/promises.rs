@@ -135,6 +135,16 @@ promises! {
         scene.fire_after(6);
         within == ["u1"] && scene.records().is_empty()
     };
+    /// R9: as an API server shows it last.
+    a_grace_of_nothing_is_not_that_of_the_containers, "force-delete-frees-at-once", |scene| {
+        scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
+        scene.terminate("a", 0, 0);
+        scene.deleted("a").unwrap();
+        scene.fire_after(55);
+        let within = scene.records();
+        scene.fire_after(6);
+        within == ["u1"] && scene.records().is_empty()
+    };
     /// R10: the node fails after the pod began to terminate.
     a_node_that_fails_within_the_grace_counts, "node-judged-once", |scene| {
         scene.config.settings.on_not_ready_node = false;

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::caches::Caches;
 use super::database::Database;
 use super::entry::PodEntry;
 use super::leadership::Leadership;
-use super::observer::{Observer, ScanCause};
+use super::observer::{Observer, ScanCause, ScanCounts};
 use super::settings::ReclaimSettings;
 use super::trace::Fired;
 use crate::api::ObjectKey;
@@ -130,21 +131,35 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         let mut next = self.env.monotonic() + interval;
         loop {
             let pause = self.env.sleep(next.saturating_sub(self.env.monotonic()));
-            match race(pause, signals.recv()).await {
+            let counts = match race(pause, signals.recv()).await {
                 Either::Left(()) => {
                     // A signal that waits has its scan with this turn.
                     if let Ok(cause) = signals.try_recv() {
-                        self.scan(leadership, cause).await;
+                        self.scan(leadership, cause).await
                     } else if leadership.is_leading() || !self.config.policy.reclaim.standbys_scan_once {
-                        self.scan(leadership, ScanCause::Interval).await;
+                        self.scan(leadership, ScanCause::Interval).await
+                    } else {
+                        ScanCounts::default()
                     }
                 }
                 Either::Right(cause) => {
-                    self.scan(leadership, cause.unwrap_or(ScanCause::Asked)).await;
+                    let counts = self.scan(leadership, cause.unwrap_or(ScanCause::Asked)).await;
                     self.env.sleep(signal_gap).await;
+                    counts
                 }
-            }
-            next = self.env.monotonic() + interval;
+            };
+            next = self.env.monotonic() + self.until_the_next(&counts);
         }
+    }
+
+    /// How long to wait after a scan. One that failed in a part is not left alone for a whole interval: it may have been the one that was to
+    /// make up for what tracing gave up.
+    fn until_the_next(&self, counts: &ScanCounts) -> Duration {
+        let ReclaimSettings { interval, trace_gap, max_retries, .. } = self.config.settings;
+        let failed = counts.failed > 0 || counts.incomplete;
+        if failed && !self.config.policy.reclaim.event_lost_on_error {
+            return interval.min(trace_gap.saturating_mul(max_retries.saturating_add(1)));
+        }
+        interval
     }
 }

@@ -106,6 +106,22 @@ fn a_pod_that_is_deleted_without_del_loses_its_address_after_its_grace() {
 }
 
 #[test]
+fn a_scan_that_failed_in_a_part_is_not_the_last_for_a_whole_interval() {
+    for (policy, expected) in [(Policy::hardened(), 0), (with("event-lost-on-error"), 1)] {
+        let scene = Scene::new(policy);
+        let replica = start(&scene, "one");
+        scene.env.advance(Duration::from_secs(10));
+        scene.record("p4", "10.0.0.1", "ns/a", "u1");
+        scene.world.script(|name, _| if name.starts_with("update SpiderIPPool") { Deed::Refuse } else { Deed::Serve });
+        scene.env.advance(Duration::from_secs(110));
+        assert_eq!(scene.records(), ["u1"], "{:?}", replica.heard.log.lock().unwrap());
+        scene.world.script(|_, _| Deed::Serve);
+        scene.env.advance(Duration::from_secs(40));
+        assert_eq!(scene.records().len(), expected, "{:?}", replica.heard.log.lock().unwrap());
+    }
+}
+
+#[test]
 fn one_election_serves_pools_and_reclaim_and_standbys_scan_at_the_interval() {
     let scene = Scene::new(Policy::hardened());
     let (one, two) = (start(&scene, "one"), start(&scene, "two"));

@@ -54,7 +54,10 @@ fn end_of_vanished(view: &View, pod: &Pod, gone: SimTime) -> SimTime {
     if has_ended(&pod.object) || pod.node().is_none() {
         return at;
     }
-    let stop = view.stop_of(&pod.object).map_or_else(|| after(gone, grace(&pod.object) + delay), sim_time);
+    // A grace of 0 is that of whoever forced the deletion, not that of the containers; they have theirs twice, as if it began now.
+    let forced = pod.object.metadata.deletion_grace_period_seconds == Some(0);
+    let stop = view.stop_of(&pod.object).filter(|_| !forced);
+    let stop = stop.map_or_else(|| after(gone, grace(&pod.object) * 2 + delay), sim_time);
     at.max(stop)
 }
 

@@ -1,6 +1,5 @@
 //! What a pod's state says about its right to its addresses (G §3, §10.1), read once more and without any cache.
 
-use ipam_core::spiderpool::reclaim::NodeState;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as PodObject;
 

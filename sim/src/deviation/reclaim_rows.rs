@@ -72,12 +72,10 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
 pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     // Informers never fail to list; a cache that asks the API server could. Tests of the core do.
     ("one-list-error-ends-scan", How::Test),
-    // Admission fills in what would be absent, so that no stored object lacks it.
-    ("nil-fields-crash", How::Test),
+    // Agents allocate from no pool without a version.
     ("pools-without-version-skipped", How::Test),
-    // No controller of the simulation makes an owner that is not the controller.
-    ("static-by-first-owner", How::Test),
     ("tombstone-crashes", How::Crash),
+    ("nil-fields-crash", How::Crash),
     ("standbys-scan-once", How::Figure),
     ("owner-asked-for-every-event", How::Figure),
     // What an ex-leader and a leader that does not know yet do is safe by the guards of its writes, and late at worst.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::super::view::{AFTERMATH, Pod, Reach, View, grace, has_ended, sim_time};
+use super::super::view::{AFTERMATH, Place, Pod, Reach, View, grace, has_ended, sim_time};
 use crate::cluster::later;
 use crate::time::SimTime;
 
@@ -92,7 +92,9 @@ pub(super) fn leak_of(view: &View, uid: &str) -> Option<Leak> {
     };
     let Some(given_up) = given_up else { return Some(Leak { kind, due, event }) };
     let began = since.terminating.or(since.ended).unwrap_or(event);
-    let kind = if given_up <= began { Kind::GivenUp } else { Kind::Abandoned };
+    // The instance of a VM outlives its pods, so that no event of theirs comes when the VM is gone (GL6).
+    let is_vm = matches!(place, Some(Place::Vm(_)));
+    let kind = if given_up <= began && !is_vm { Kind::GivenUp } else { Kind::Abandoned };
     Some(Leak { kind, due: due.max(given_up), event: event.max(given_up) })
 }
 

@@ -105,7 +105,11 @@ impl Distribution {
     /// A duration that the fraction `p` of all does not exceed: the end of the bucket in which it lies, at most 0.8 % too
     /// large and never more than the longest. `None` if there are none.
     pub fn quantile(&self, p: f64) -> Option<Seconds> {
-        let rank = ((p * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        self.ranked(((p * self.count as f64).ceil() as u64).clamp(1, self.count.max(1)))
+    }
+
+    /// The same for the duration that is the `rank`th, from 1, when they are sorted. `None` if there are fewer.
+    pub(crate) fn ranked(&self, rank: u64) -> Option<Seconds> {
         let mut below = 0;
         let (bucket, _) = self.buckets.iter().find(|(_, count)| {
             below += **count;

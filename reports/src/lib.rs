@@ -21,10 +21,12 @@
 //! | [`verdict`] | how one scenario ended |
 //! | [`exit`] | the exit codes, and which wins when several apply |
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
+//! | [`reclaim`] | how reclaim's releases lie to the ends of sandboxes and of rights |
 //! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
 //! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
-//! | [`rows`] | tables in CSV: one row a run, one row a call |
+//! | [`rows`] | tables in CSV: one row a run, a call, a reclaimed address |
 //! | [`distribution`] | durations as histograms that can be joined |
+//! | [`spread`] | the same of signed ones |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
 //! | [`schema`] | names of the JSON formats |
 //! | [`statistics`] | estimates from runs, with their intervals |
@@ -51,6 +53,7 @@ pub mod listing;
 pub mod matrix;
 pub mod merge;
 pub mod pool;
+pub mod reclaim;
 pub mod replay;
 pub mod rows;
 pub mod run;
@@ -59,6 +62,7 @@ pub mod seconds;
 pub mod seeds;
 pub mod shards;
 pub mod shrink;
+pub mod spread;
 pub mod statistics;
 pub mod timeline;
 pub mod verdict;

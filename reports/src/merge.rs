@@ -321,6 +321,7 @@ mod tests {
                 violations: self.violations.iter().map(violation).collect(),
                 held: &self.held,
                 pool: self.requests.is_multiple_of(2).then(|| crate::pool::tests::run(self.seed)),
+                reclaim: self.requests.is_multiple_of(3).then(|| crate::reclaim::tests::run(self.seed)),
                 problems: self.problem.iter().map(problem).collect(),
                 ..SeedRecord::default()
             }

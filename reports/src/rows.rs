@@ -1,16 +1,21 @@
-//! Tables in CSV: one row a run, and one row a call for an address. Times are seconds.
+//! Tables in CSV: one row a run, one row a call for an address, and one row a reclaimed address. Times are seconds.
 //!
 //! Every row begins with the name of its format, so that a file can be cut and joined. Columns are only ever added at the
 //! end.
 
+use std::net::IpAddr;
+
 use serde::Serialize;
 
 use crate::pool::{PoolCall, PoolRun};
+use crate::reclaim::{ReclaimPath, ReclaimRun, Reclaimed};
 use crate::run::SeedRecord;
-use crate::schema::{CallsSchema, RunsSchema};
+use crate::schema::{CallsSchema, ReclaimsSchema, RunsSchema};
+use crate::spread::Margin;
 use crate::{Digest, Seconds};
 
-/// A row of `runs.csv`. The columns from `pool_reads` on are empty for runs without a BYOM pool.
+/// A row of `runs.csv`. The columns from `pool_reads` on are empty for runs without a BYOM pool, those from
+/// `reclaimed` on for runs that reclaim nothing.
 #[derive(Serialize)]
 struct RunRow<'a> {
     /// `ipam-sim/runs/1`.
@@ -64,6 +69,12 @@ struct RunRow<'a> {
     /// Of releases and recoveries: attempts that met a conflict, and those that gave up.
     pool_other_conflicts: Option<u64>,
     pool_other_exhausted: Option<u64>,
+    /// Addresses that Spiderpool's controller reclaimed, and those of them that somebody answered on.
+    reclaimed: Option<u64>,
+    reclaimed_negative: Option<u64>,
+    /// The least margin and the longest delay of them.
+    margin_min_s: Option<Margin>,
+    delay_max_s: Option<Margin>,
 }
 
 /// A row of `calls.csv`.
@@ -97,13 +108,41 @@ struct CallRow<'a> {
     shared: bool,
 }
 
-/// Rows of both tables, without their heads.
+/// A row of `reclaims.csv`.
+#[derive(Serialize)]
+struct ReclaimRow<'a> {
+    /// `ipam-sim/reclaims/1`.
+    schema: ReclaimsSchema,
+    scenario: &'a str,
+    seed: u64,
+    /// When the record went, since the beginning of the run.
+    at_s: Seconds,
+    /// `trace`, `scan` or `sweep`.
+    path: ReclaimPath,
+    /// The row of the decision table.
+    row: &'a str,
+    pool: &'a str,
+    ip: IpAddr,
+    /// Under which name it was recorded.
+    pod: &'a str,
+    /// From the end of the last sandbox that answered on the address to the removal, below zero if it still answered. Empty = none ever
+    /// answered.
+    margin_s: Option<Margin>,
+    /// From the end of the pod's right to the removal. Empty = that is not known, or had not come.
+    delay_s: Option<Margin>,
+    /// Whether a sandbox of the pod still answered on it.
+    answered: bool,
+}
+
+/// Rows of all tables, without their heads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     /// Of `runs.csv`.
     pub runs: Vec<u8>,
     /// Of `calls.csv`.
     pub calls: Vec<u8>,
+    /// Of `reclaims.csv`.
+    pub reclaims: Vec<u8>,
 }
 
 fn write(table: &mut Vec<u8>, row: impl Serialize, head: bool) {
@@ -113,24 +152,43 @@ fn write(table: &mut Vec<u8>, row: impl Serialize, head: bool) {
 }
 
 impl Rows {
-    /// The heads of both tables.
+    /// The heads of all tables.
     pub fn heads() -> Self {
         let mut rows = Self::default();
         write(&mut rows.runs, RunRow::of("", "", &SeedRecord::default()), true);
         write(&mut rows.calls, CallRow::of("", 0, &PoolCall::default()), true);
-        for table in [&mut rows.runs, &mut rows.calls] {
+        write(&mut rows.reclaims, ReclaimRow::of("", 0, &nothing()), true);
+        for table in [&mut rows.runs, &mut rows.calls, &mut rows.reclaims] {
             let end = table.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
             table.truncate(end);
         }
         rows
     }
 
-    /// Adds a run of a plan with this `workload` (as JSON), and its calls.
+    /// Adds a run of a plan with this `workload` (as JSON), its calls, and what it reclaimed.
     pub fn add(&mut self, scenario: &str, workload: &str, record: &SeedRecord<'_>) {
         write(&mut self.runs, RunRow::of(scenario, workload, record), false);
         for call in record.pool.iter().flat_map(|pool| &pool.calls) {
             write(&mut self.calls, CallRow::of(scenario, record.seed, call), false);
         }
+        for reclaimed in record.reclaim.iter().flat_map(|run| &run.records) {
+            write(&mut self.reclaims, ReclaimRow::of(scenario, record.seed, reclaimed), false);
+        }
+    }
+}
+
+/// A reclaimed address, for the names of its columns.
+fn nothing() -> Reclaimed {
+    Reclaimed {
+        at: Seconds::ZERO,
+        path: ReclaimPath::Scan,
+        row: "",
+        pool: "".into(),
+        address: IpAddr::from([0; 4]),
+        pod: "".into(),
+        margin: None,
+        answered: false,
+        delay: None,
     }
 }
 
@@ -148,6 +206,7 @@ impl<'a> RunRow<'a> {
         let mut took = pool.map(|run| run.took.clone()).unwrap_or_default();
         took.sort_unstable();
         let within = |percent| quantile(&took, percent);
+        let reclaim = record.reclaim.as_ref();
         Self {
             schema: RunsSchema,
             scenario,
@@ -185,6 +244,10 @@ impl<'a> RunRow<'a> {
             pool_releases: count(|run| run.counts.releases),
             pool_other_conflicts: count(|run| run.counts.other_conflicts),
             pool_other_exhausted: count(|run| run.counts.other_exhausted),
+            reclaimed: reclaim.map(|run| run.records.len() as u64),
+            reclaimed_negative: reclaim.map(ReclaimRun::negative),
+            margin_min_s: reclaim.and_then(ReclaimRun::least_margin),
+            delay_max_s: reclaim.and_then(ReclaimRun::longest_delay),
         }
     }
 }
@@ -210,6 +273,25 @@ impl<'a> CallRow<'a> {
             mutex_wait_s: call.mutex_wait,
             lost: call.lost,
             shared: call.shared,
+        }
+    }
+}
+
+impl<'a> ReclaimRow<'a> {
+    fn of(scenario: &'a str, seed: u64, reclaimed: &'a Reclaimed) -> Self {
+        Self {
+            schema: ReclaimsSchema,
+            scenario,
+            seed,
+            at_s: reclaimed.at,
+            path: reclaimed.path,
+            row: reclaimed.row,
+            pool: &reclaimed.pool,
+            ip: reclaimed.address,
+            pod: &reclaimed.pod,
+            margin_s: reclaimed.margin,
+            delay_s: reclaimed.delay,
+            answered: reclaimed.answered,
         }
     }
 }
@@ -242,8 +324,13 @@ mod tests {
         let call = PoolCall { process: "adaptor-0".into(), id: "pod-0-ab".into(), outcome: "exhausted".into(), ..PoolCall::default() };
         let pool = PoolRun { counts: PoolCounts { calls: 1, ..PoolCounts::default() }, calls: vec![call], ..PoolRun::default() };
         rows.add("s, with a comma", r#"{"kind":"k","instances":2}"#, &SeedRecord { seed: 7, ..SeedRecord::default() });
-        rows.add("s", "{}", &SeedRecord { seed: 8, pool: Some(pool), ..SeedRecord::default() });
-        for (table, first) in [(&rows.runs, "ipam-sim/runs/1"), (&rows.calls, "ipam-sim/calls/1")] {
+        rows.add(
+            "s",
+            "{}",
+            &SeedRecord { seed: 8, pool: Some(pool), reclaim: Some(crate::reclaim::tests::run(3)), ..SeedRecord::default() },
+        );
+        for (table, first) in [(&rows.runs, "ipam-sim/runs/1"), (&rows.calls, "ipam-sim/calls/1"), (&rows.reclaims, "ipam-sim/reclaims/1")]
+        {
             let mut reader = csv::Reader::from_reader(&table[..]);
             let head = reader.headers().unwrap().clone();
             assert_eq!(&head[0], "schema");
@@ -253,6 +340,18 @@ mod tests {
             assert_eq!(read.last().map(|row| row[2].to_owned()), Some("8".to_owned()));
         }
         let calls = String::from_utf8(rows.calls).unwrap();
+        let reclaims = String::from_utf8(rows.reclaims).unwrap();
+        assert_eq!(
+            reclaims.lines().collect::<Vec<_>>(),
+            [
+                "schema,scenario,seed,at_s,path,row,pool,ip,pod,margin_s,delay_s,answered",
+                "ipam-sim/reclaims/1,s,8,90.0,trace,TD-3,pool-0,10.0.0.1,default/web-0,3.0,0.5,false",
+                "ipam-sim/reclaims/1,s,8,90.0,scan,G-over,pool-0,10.0.0.1,default/web-0,-1.500003,0.0,true",
+                "ipam-sim/reclaims/1,s,8,90.0,sweep,C8,pool-0,10.0.0.1,default/web-0,,,false",
+            ]
+        );
+        let runs = String::from_utf8(rows.runs).unwrap();
+        assert!(runs.lines().next_back().is_some_and(|row| row.ends_with(",3,1,-1.500003,0.5")), "{runs}");
         assert!(calls.ends_with("\nipam-sim/calls/1,s,8,adaptor-0,pod-0-ab,0.0,,exhausted,,0,0,0,0,0,false,0.0,false,false\n"), "{calls}");
     }
 }

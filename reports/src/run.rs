@@ -6,6 +6,7 @@ use crate::finding::{
     ClaimCount, ExcuseCount, Failure, FaultCount, JudgedCount, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally,
 };
 use crate::pool::{PoolFigures, PoolRun};
+use crate::reclaim::{ReclaimFigures, ReclaimRun};
 use crate::schema::{self, ReadError, RunSchema};
 use crate::verdict::Verdict;
 use crate::{Digest, Seconds, SeedRange, Shards, exit, fold, seeds};
@@ -105,6 +106,9 @@ pub struct ScenarioResult {
     /// What the instances of a BYOM pool did; unset = the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolFigures>,
+    /// What Spiderpool's controller reclaimed; unset = nothing is reclaimed in the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reclaim: Option<ReclaimFigures>,
     /// Number of trace events.
     pub events: u64,
     /// Sum of [`fold`] over the seeds.
@@ -149,7 +153,8 @@ impl ScenarioResult {
 
     /// Counts one run. The order of seeds does not matter. `wall` and the plans of `failures` are the caller's to fill in.
     pub fn add(&mut self, record: SeedRecord<'_>) {
-        let SeedRecord { seed, digest, simulated, api, allocations, pool, events, mut violations, held, faults, judged, problems } = record;
+        let SeedRecord { seed, digest, simulated, api, allocations, pool, reclaim, events, mut violations, held, faults, judged, problems } =
+            record;
         self.seeds += 1;
         seeds::insert(&mut self.seed_ranges, seed);
         self.simulated += simulated;
@@ -157,6 +162,9 @@ impl ScenarioResult {
         self.allocations = self.allocations.plus(allocations);
         if let Some(run) = &pool {
             self.pool.get_or_insert_default().add(run);
+        }
+        if let Some(run) = &reclaim {
+            self.reclaim.get_or_insert_default().add(run);
         }
         self.events += events;
         self.digest = self.digest.plus(fold(seed, digest));
@@ -221,6 +229,9 @@ impl ScenarioResult {
         self.allocations = self.allocations.plus(other.allocations);
         if let Some(pool) = &other.pool {
             self.pool.get_or_insert_default().join(pool);
+        }
+        if let Some(reclaim) = &other.reclaim {
+            self.reclaim.get_or_insert_default().join(reclaim);
         }
         tally(&mut self.events, other.events);
         self.digest = self.digest.plus(other.digest);
@@ -305,6 +316,8 @@ pub struct SeedRecord<'a> {
     pub allocations: Allocations,
     /// What the run did with its BYOM pool, if it has one.
     pub pool: Option<PoolRun>,
+    /// What the run reclaimed, if it reclaims.
+    pub reclaim: Option<ReclaimRun>,
     /// Number of trace events.
     pub events: u64,
     /// What was violated.

@@ -85,3 +85,4 @@ schema!(ConflictsSchema, "ipam-sim/report-conflicts/1");
 schema!(PointsSchema, "ipam-sim/points/1");
 schema!(RunsSchema, "ipam-sim/runs/1");
 schema!(CallsSchema, "ipam-sim/calls/1");
+schema!(ReclaimsSchema, "ipam-sim/reclaims/1");

@@ -7,7 +7,7 @@ use ipam_core::api::Verb;
 use ipam_reports::{Digest as DigestText, Seconds};
 
 use crate::claim::Claims;
-use crate::meter::PoolMeter;
+use crate::meter::{PoolMeter, ReclaimMeter};
 use crate::plan::Checkpoint;
 use crate::record::{Part, Record};
 use crate::time::SimTime;
@@ -57,6 +57,8 @@ pub struct Recorder {
     pub claims: Claims,
     /// Takes figures of the run's BYOM pool, if it has one.
     pub pool: Option<PoolMeter>,
+    /// Takes figures of what is reclaimed, if anything is.
+    pub reclaim: Option<ReclaimMeter>,
     /// The faults of the plan that took hold of something, by their position.
     pub fired: BTreeSet<u32>,
     checkpoints: Vec<Checkpoint>,
@@ -71,6 +73,7 @@ impl Default for Recorder {
             counts: ApiCounts::default(),
             claims: Claims::default(),
             pool: None,
+            reclaim: None,
             fired: BTreeSet::new(),
             checkpoints: Vec::new(),
             checkpoint_every: 64,
@@ -107,6 +110,11 @@ impl Recorder {
             && PoolMeter::INTEREST.meets(event.kind.interest())
         {
             pool.observe(&event);
+        }
+        if let Some(reclaim) = &mut self.reclaim
+            && ReclaimMeter::INTEREST.meets(event.kind.interest())
+        {
+            reclaim.observe(&event);
         }
         // A power of two.
         if self.digest.events() & (self.checkpoint_every - 1) == 0 {

@@ -8,13 +8,14 @@ use ipam_core::byom::PoolConfigMap;
 use ipam_reports::Digest;
 use ipam_reports::finding::Violation;
 use ipam_reports::pool::PoolRun;
+use ipam_reports::reclaim::ReclaimRun;
 use k8s_openapi::api::core::v1::Namespace;
 
 use crate::claim::{Claims, Context};
 use crate::cluster::{ClusterConfig, Fabric};
 use crate::fault::apply::Faults;
 use crate::kinds::{self, KindId, Registry};
-use crate::meter::PoolMeter;
+use crate::meter::{PoolMeter, ReclaimMeter};
 use crate::object::Obj;
 use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
 use crate::record::{Narrator, Record};
@@ -79,6 +80,8 @@ pub struct Outcome {
     pub counts: ApiCounts,
     /// What the run did with its BYOM pool, if it has one.
     pub pool: Option<PoolRun>,
+    /// What the run reclaimed, if it reclaims.
+    pub reclaim: Option<ReclaimRun>,
     /// A panic outside the system under test: a bug of the harness.
     pub broken: Option<String>,
     /// Every event and how to tell it, if wanted.
@@ -119,6 +122,7 @@ impl<'a> World<'a> {
         let claims = Claims::new(&Context { rt, plan, registry: &stage.registry });
         let mut recorder = Recorder::new(claims, wish.recording);
         recorder.pool = plan.workload.work().pool().map(|key| PoolMeter::new(key, stage.registry.id::<PoolConfigMap>()));
+        recorder.reclaim = plan.workload.work().grace_delay().map(|delay| ReclaimMeter::new(delay, &stage.registry));
         let config = ClusterConfig { seed: plan.seed, knobs: plan.cluster.knobs, links: plan.cluster.links, delays: plan.cluster.delays };
         let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
         for name in ["default", "kube-system"] {
@@ -186,6 +190,7 @@ impl<'a> World<'a> {
                 writes,
                 counts: recorder.counts,
                 pool,
+                reclaim: recorder.reclaim.as_mut().map(|meter| meter.finish(ended_at)),
                 broken: broken.map(|panic| format!("{} at {}", panic.message, panic.at)),
                 recording: recorder.take_recording().zip(narrator),
                 objects,

@@ -116,7 +116,7 @@ pub struct RunArgs {
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
-    /// Where to write plans of failing seeds [default: target/ipam-sim], and runs.csv and calls.csv
+    /// Where to write plans of failing seeds [default: target/ipam-sim], and runs.csv, calls.csv and reclaims.csv
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Leave the plans of failing seeds as they are

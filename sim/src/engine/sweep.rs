@@ -247,6 +247,7 @@ pub(super) fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, Stri
                     failed: pool.calls.saturating_sub(pool.allocated) + outcome.counts.failed_adds,
                 },
                 pool: outcome.pool,
+                reclaim: outcome.reclaim,
                 events: outcome.events,
                 violations: outcome.violations,
                 held: &outcome.held,

@@ -28,7 +28,7 @@ impl Drop for ReleaseOnPanic<'_> {
     }
 }
 
-/// `runs.csv` and `calls.csv` in a folder.
+/// `runs.csv`, `calls.csv` and `reclaims.csv` in a folder.
 pub(super) struct Tables {
     state: Mutex<State>,
     moved: Condvar,
@@ -37,6 +37,7 @@ pub(super) struct Tables {
 struct State {
     runs: BufWriter<File>,
     calls: BufWriter<File>,
+    reclaims: BufWriter<File>,
     /// The chunk that is written next.
     next: u64,
     waiting: BTreeMap<u64, Rows>,
@@ -50,8 +51,8 @@ impl Tables {
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let file = |name: &str| File::create(folder.join(name)).map(BufWriter::new);
-        let (runs, calls) = (file("runs.csv")?, file("calls.csv")?);
-        let mut state = State { runs, calls, next: 0, waiting: BTreeMap::new(), released: false, failed: None };
+        let (runs, calls, reclaims) = (file("runs.csv")?, file("calls.csv")?, file("reclaims.csv")?);
+        let mut state = State { runs, calls, reclaims, next: 0, waiting: BTreeMap::new(), released: false, failed: None };
         state.write(&Rows::heads())?;
         Ok(Self { state: Mutex::new(state), moved: Condvar::new() })
     }
@@ -95,7 +96,7 @@ impl Tables {
         (state.next, state.released) = (0, false);
         match state.failed.take() {
             Some(error) => Err(error),
-            None => state.runs.flush().and_then(|()| state.calls.flush()),
+            None => state.runs.flush().and_then(|()| state.calls.flush()).and_then(|()| state.reclaims.flush()),
         }
     }
 }
@@ -103,7 +104,8 @@ impl Tables {
 impl State {
     fn write(&mut self, rows: &Rows) -> io::Result<()> {
         self.runs.write_all(&rows.runs)?;
-        self.calls.write_all(&rows.calls)
+        self.calls.write_all(&rows.calls)?;
+        self.reclaims.write_all(&rows.reclaims)
     }
 
     /// The first error is the one to tell.
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
 
     fn rows(number: u64) -> Rows {
-        Rows { runs: format!("run {number}\n").into(), calls: Vec::new() }
+        Rows { runs: format!("run {number}\n").into(), ..Rows::default() }
     }
 
     fn written(work: impl FnOnce(&Tables)) -> Vec<String> {

@@ -5,5 +5,8 @@
 
 mod calls;
 mod pool;
+mod reclaim;
+mod silence;
 
 pub use pool::PoolMeter;
+pub use reclaim::ReclaimMeter;

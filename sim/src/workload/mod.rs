@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Namespace;
 
 use crate::cluster::Fabric;
@@ -57,6 +58,11 @@ pub trait Work {
 
     /// Where the document of the BYOM pool is kept that the workload works on, if it works on one: figures are taken of it.
     fn pool(&self) -> Option<ObjectKey> {
+        None
+    }
+
+    /// What Spiderpool's controller adds to every deadline, if the workload has it reclaim addresses: figures are taken of that.
+    fn grace_delay(&self) -> Option<SignedDuration> {
         None
     }
 

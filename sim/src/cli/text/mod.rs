@@ -8,6 +8,7 @@ mod gate;
 mod listing;
 mod paint;
 mod pool;
+mod reclaim;
 mod replay;
 mod run;
 mod selftest;

@@ -11,6 +11,7 @@ use ipam_reports::{RunReport, ScenarioResult, Seconds, Verdict, exit, human};
 use super::Paint;
 use super::failure::Block;
 use super::pool::pools;
+use super::reclaim::reclaims;
 use super::table::{Align, Table};
 
 /// How many failure blocks one scenario gets; the rest are counted.
@@ -25,6 +26,11 @@ pub fn run(report: &RunReport, paint: Paint) -> String {
     if !pools.is_empty() {
         lines.push(String::new());
         lines.extend(pools);
+    }
+    let reclaims = reclaims(report, paint);
+    if !reclaims.is_empty() {
+        lines.push(String::new());
+        lines.extend(reclaims);
     }
     for scenario in &report.scenarios {
         let about = findings(scenario, report.verdict(scenario), paint);

@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use ipam_core::spiderpool::select::IpamConfig;
 use ipam_core::spiderpool::{Policy, SpiderEndpoint};
+use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::actor::controller_manager::{self, Controller, Set};
@@ -137,6 +138,12 @@ impl Work for SpiderPlan {
 
     fn problems(&self, source: Source<'_>) -> Problems {
         self.value_problems(source)
+    }
+
+    fn grace_delay(&self) -> Option<SignedDuration> {
+        // A plan with settings that cannot be read is refused before.
+        let settings = self.reclaim_settings(&Policy::hardened()).ok()?;
+        (self.reclaim && settings.enabled).then_some(settings.grace_delay)
     }
 
     fn stake(&self, _: &[Op]) -> Stake {

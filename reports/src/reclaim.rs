@@ -1,0 +1,215 @@
+//! How near reclaim came to taking an address from somebody who still used it, and how long it left one unused: sums over runs, and
+//! one record a reclaimed address (G §10).
+//!
+//! ```text
+//!        the sandbox is silent            the record goes
+//!   ─────────────┼───────────────────────────────┼─────►      margin: positive
+//!   ─────────────┼───────────────────────────────┼─────►      margin: negative, somebody answered on an address of nobody
+//!          the record goes            the sandbox is silent
+//! ```
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Seconds;
+use crate::spread::{Margin, Spread};
+
+/// On which way an address was reclaimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReclaimPath {
+    /// A pod was traced, and its deadline passed.
+    Trace,
+    /// A scan found the record.
+    Scan,
+    /// A scan found an endpoint that no record leads to, or that was marked before.
+    Sweep,
+}
+
+/// One address that was reclaimed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reclaimed {
+    /// When its record went, since the beginning of the run.
+    pub at: Seconds,
+    /// On which way.
+    pub path: ReclaimPath,
+    /// The row of the decision table: `S-6`.
+    pub row: &'static str,
+    /// The pool.
+    pub pool: Arc<str>,
+    /// The address.
+    pub address: IpAddr,
+    /// Under which name it was recorded: `NAMESPACE/NAME`, of the pod or of its VM.
+    pub pod: Arc<str>,
+    /// How much later than the end of the last sandbox of the recorded pod that answered on the address. One that still answered at the
+    /// end of the run is taken to end there. Unset = none ever answered.
+    pub margin: Option<Margin>,
+    /// Whether such a sandbox still answered: the margin is negative then.
+    pub answered: bool,
+    /// How much later than the end of the pod's right to it: its object was gone, it had ended, or its grace was over. Negative = that
+    /// was still to come. Unset = the run did not see the pod, or it lived on.
+    pub delay: Option<Margin>,
+}
+
+/// What one run reclaimed, by time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReclaimRun {
+    /// Each address.
+    pub records: Vec<Reclaimed>,
+}
+
+impl ReclaimRun {
+    /// How many addresses were answered on when their records went.
+    pub fn negative(&self) -> u64 {
+        self.records.iter().filter(|record| record.answered).count() as u64
+    }
+
+    /// The least margin; `None` if there is none.
+    pub fn least_margin(&self) -> Option<Margin> {
+        self.records.iter().filter_map(|record| record.margin).min()
+    }
+
+    /// The longest delay; `None` if there is none.
+    pub fn longest_delay(&self) -> Option<Margin> {
+        self.records.iter().filter_map(|record| record.delay).max()
+    }
+}
+
+/// What was reclaimed on one way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PathFigures {
+    /// How many addresses.
+    pub records: u64,
+    /// Of these, how many were answered on when their records went.
+    pub negative: u64,
+    /// See [`Reclaimed::margin`].
+    pub margin: Spread,
+    /// See [`Reclaimed::delay`].
+    pub delay: Spread,
+}
+
+impl PathFigures {
+    fn add(&mut self, record: &Reclaimed) {
+        self.records += 1;
+        self.negative += u64::from(record.answered);
+        record.margin.into_iter().for_each(|margin| self.margin.add(margin));
+        record.delay.into_iter().for_each(|delay| self.delay.add(delay));
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.records = self.records.saturating_add(other.records);
+        self.negative = self.negative.saturating_add(other.negative);
+        self.margin.join(&other.margin);
+        self.delay.join(&other.delay);
+    }
+}
+
+/// What the runs of a scenario reclaimed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReclaimFigures {
+    /// How many runs.
+    pub runs: u64,
+    /// Runs in which somebody answered on an address when its record went.
+    pub runs_negative: u64,
+    /// Of pods that were traced until their deadline.
+    pub trace: PathFigures,
+    /// Of records that scans found.
+    pub scan: PathFigures,
+    /// With endpoints that scans found.
+    pub sweep: PathFigures,
+}
+
+impl ReclaimFigures {
+    /// Adds a run.
+    pub fn add(&mut self, run: &ReclaimRun) {
+        self.runs += 1;
+        self.runs_negative += u64::from(run.negative() > 0);
+        for record in &run.records {
+            let path = match record.path {
+                ReclaimPath::Trace => &mut self.trace,
+                ReclaimPath::Scan => &mut self.scan,
+                ReclaimPath::Sweep => &mut self.sweep,
+            };
+            path.add(record);
+        }
+    }
+
+    /// Adds the runs of another part.
+    pub fn join(&mut self, other: &Self) {
+        self.runs = self.runs.saturating_add(other.runs);
+        self.runs_negative = self.runs_negative.saturating_add(other.runs_negative);
+        self.trace.join(&other.trace);
+        self.scan.join(&other.scan);
+        self.sweep.join(&other.sweep);
+    }
+
+    /// All ways together.
+    pub fn total(&self) -> PathFigures {
+        let mut total = self.trace.clone();
+        total.join(&self.scan);
+        total.join(&self.sweep);
+        total
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A run of three addresses, one on each way, whose numbers follow from `number`. The one that a scan found was answered on.
+    pub(crate) fn run(number: u64) -> ReclaimRun {
+        let number = number as i64;
+        let record = |path, row, margin: Option<i64>, delay: Option<i64>| Reclaimed {
+            at: Seconds::from_micros(90_000_000),
+            path,
+            row,
+            pool: "pool-0".into(),
+            address: "10.0.0.1".parse().unwrap(),
+            pod: "default/web-0".into(),
+            margin: margin.map(Margin::from_micros),
+            answered: margin.is_some_and(|margin| margin < 0),
+            delay: delay.map(Margin::from_micros),
+        };
+        let records = vec![
+            record(ReclaimPath::Trace, "TD-3", Some(number * 1_000_000), Some(500_000)),
+            record(ReclaimPath::Scan, "G-over", Some(-1_500_000 - number), Some(0)),
+            record(ReclaimPath::Sweep, "C8", None, None),
+        ];
+        ReclaimRun { records }
+    }
+
+    #[test]
+    fn parts_give_the_whole_and_read_back() {
+        let figures = |numbers: std::ops::Range<u64>| {
+            let mut figures = ReclaimFigures::default();
+            numbers.for_each(|number| figures.add(&run(number)));
+            figures
+        };
+        let mut joined = figures(5..9);
+        joined.join(&figures(0..5));
+        assert_eq!(joined, figures(0..9));
+        let text = serde_json::to_string(&joined).unwrap();
+        assert_eq!(serde_json::from_str::<ReclaimFigures>(&text).unwrap(), joined);
+    }
+
+    #[test]
+    fn the_json_tells_each_way_by_itself() {
+        let mut figures = ReclaimFigures::default();
+        figures.add(&run(3));
+        figures.add(&ReclaimRun::default());
+        let value = serde_json::to_value(&figures).unwrap();
+        assert_eq!((&value["runs"], &value["runs_negative"]), (&2.into(), &1.into()));
+        let numbers =
+            |path: &str, which: &str| ["count", "min_s", "p50_s", "p99_s", "max_s"].map(|name| value[path][which][name].as_f64().unwrap());
+        assert_eq!(numbers("trace", "margin"), [1.0, 3.0, 3.0, 3.0, 3.0]);
+        assert_eq!(numbers("scan", "margin"), [1.0, -1.500_003, -1.500_003, -1.500_003, -1.500_003]);
+        assert_eq!(numbers("scan", "delay"), [1.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!((&value["sweep"]["margin"]["count"], &value["sweep"]["margin"]["min_s"]), (&0.into(), &serde_json::Value::Null));
+        assert_eq!([&value["trace"]["negative"], &value["scan"]["negative"]], [&0, &1]);
+        assert_eq!((figures.total().records, figures.total().negative), (3, 1));
+    }
+}

@@ -80,7 +80,8 @@ impl Silence {
         let Some(sandbox) = self.sandboxes.get_mut(id) else { return };
         let Some(voices) = self.voices.get_mut(&sandbox.uid) else { return };
         for (_, addresses) in sandbox.nics.extract_if(.., |(name, _)| nic.is_none_or(|nic| **name == *nic)) {
-            for (_, voice) in voices.iter_mut().filter(|(address, _)| addresses.contains(address)) {
+            for address in addresses.iter() {
+                let Some((_, voice)) = voices.iter_mut().find(|(known, _)| known == address) else { continue };
                 voice.live -= 1;
                 if voice.live == 0 {
                     voice.ended.push(at);

@@ -3,6 +3,7 @@
 
 mod explained;
 mod manifests;
+mod margins;
 mod reach;
 mod traces;
 

@@ -1,0 +1,62 @@
+//! Figures of reclaim: pods of a node that is cut off serve on addresses that went back, those of a node that is down do not.
+
+use ipam_reports::reclaim::{PathFigures, ReclaimFigures};
+use ipam_reports::{RunReport, ScenarioResult, merge};
+
+use super::{ipam_sim, scenarios, scratch};
+
+/// `run` on the scenario with these arguments, and `reclaims.csv` of it.
+fn run(name: &str, arguments: &[&str]) -> (RunReport, String) {
+    let (file, out) = (scenarios().join("smoke/unreachable-node.toml"), scratch(name));
+    let common = ["run", file.to_str().unwrap(), "--seeds", "8", "--no-shrink", "--format", "json", "--out", out.to_str().unwrap()];
+    let (code, report, error) = ipam_sim(&[&common, arguments].concat());
+    assert_eq!(code, 0, "{report}{error}");
+    (RunReport::from_json(&report).unwrap(), std::fs::read_to_string(out.join("reclaims.csv")).unwrap())
+}
+
+fn of<'a>(report: &'a RunReport, name: &str) -> &'a ReclaimFigures {
+    let named = |scenario: &&ScenarioResult| scenario.name == name;
+    report.scenarios.iter().find(named).and_then(|scenario| scenario.reclaim.as_ref()).expect("the scenario reclaims")
+}
+
+/// Margin, in seconds, and whether the address was answered on, of each row of a scenario.
+fn rows(table: &str, scenario: &str) -> Vec<(f64, bool)> {
+    let cells = table.lines().map(|line| line.split(',').collect::<Vec<_>>()).filter(|cells| cells[1] == scenario);
+    cells.map(|cells| (cells[9].parse().unwrap(), cells[11] == "true")).collect()
+}
+
+#[test]
+fn a_node_that_serves_on_makes_margins_negative_and_a_dead_one_positive() {
+    let (report, table) = run("margins", &[]);
+
+    let serves_on = of(&report, "unreachable-node-serves-on");
+    let PathFigures { records, negative, margin, delay } = &serves_on.trace;
+    assert!(*records > 0 && negative == records && serves_on.runs_negative > 0, "{serves_on:?}");
+    // The node is back nine minutes after it was lost, and reclaim was there within a second.
+    assert!(margin.greatest().unwrap().as_micros() < -60_000_000, "{margin:?}");
+    assert!(delay.least().unwrap().as_micros() >= 0 && delay.greatest().unwrap().as_micros() < 1_000_000, "{delay:?}");
+
+    let left_alone = of(&report, "unreachable-node-is-left-alone").total();
+    assert_eq!(left_alone.negative, 0, "{left_alone:?}");
+
+    let dead = of(&report, "dead-node-gives-back").total();
+    assert!(dead.records > 0 && dead.negative == 0 && dead.margin.least().unwrap().as_micros() > 0, "{dead:?}");
+
+    // The table holds each of them.
+    for (name, figures) in [("unreachable-node-serves-on", serves_on.total()), ("dead-node-gives-back", dead)] {
+        let rows = rows(&table, name);
+        assert_eq!(rows.len() as u64, figures.records);
+        assert!(rows.iter().all(|(margin, answered)| (*margin < 0.0) == *answered), "{table}");
+    }
+}
+
+#[test]
+fn shards_merge_into_the_figures_of_the_whole() {
+    let (whole, _) = run("margins-whole", &[]);
+    let shards = ["1/2", "2/2"].map(|shard| run(&format!("margins-{}", &shard[..1]), &["--shard", shard]).0);
+    let merged = merge(shards.to_vec()).unwrap();
+    for scenario in &whole.scenarios {
+        assert!(scenario.reclaim.is_some());
+        assert_eq!(merged.scenarios.iter().find(|other| other.name == scenario.name).unwrap().reclaim, scenario.reclaim);
+    }
+}

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_core::spiderpool::reclaim::NodeState;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod as PodObject;
 
 use super::super::view::{AFTERMATH, Place, Pod, Reach, View, grace, has_ended, sim_time};
 use crate::cluster::later;
@@ -51,7 +53,8 @@ fn after(at: SimTime, delay: SignedDuration) -> SimTime {
 fn end_of_vanished(view: &View, pod: &Pod, gone: SimTime) -> SimTime {
     let delay = view.terms.settings.grace_delay;
     let at = after(gone, delay);
-    if has_ended(&pod.object) || pod.node().is_none() {
+    // Whoever collects the pods of a node that is gone calls them failed, whatever their containers do.
+    if (has_ended(&pod.object) && all_terminated(&pod.object)) || pod.node().is_none() {
         return at;
     }
     // A grace of 0 is that of whoever forced the deletion, not that of the containers; they have theirs twice, as if it began now.
@@ -59,6 +62,23 @@ fn end_of_vanished(view: &View, pod: &Pod, gone: SimTime) -> SimTime {
     let stop = view.stop_of(&pod.object).filter(|_| !forced);
     let stop = stop.map_or_else(|| after(gone, grace(&pod.object) * 2 + delay), sim_time);
     at.max(stop)
+}
+
+/// Whether all containers of a pod have ended, as its status says.
+fn all_terminated(pod: &PodObject) -> bool {
+    let mut statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    statuses.all(|status| status.state.as_ref().is_some_and(|state| state.terminated.is_some()))
+}
+
+/// Until when the kubelet of a node that became ready again, after one of its pods was asked to end, is given to do so: the grace of the
+/// pod, and that once more.
+fn time_after_return(view: &View, pod: &Pod, asked: SimTime) -> SimTime {
+    let back = pod.node().and_then(|node| view.nodes.since(node, NodeState::is_ready)).filter(|back| *back >= asked);
+    let seconds = pod.object.metadata.deletion_grace_period_seconds;
+    let grace = seconds.map_or_else(|| grace(&pod.object), SignedDuration::from_secs);
+    // The condition says whole seconds.
+    let one = SignedDuration::from_secs(1);
+    back.map_or(SimTime::ZERO, |back| after(back, grace * 2 + view.terms.settings.grace_delay + one))
 }
 
 /// When a pod that has ended is over: a grace after its last container finished; one that does not say when is seen to have ended by
@@ -87,7 +107,10 @@ pub(super) fn leak_of(view: &View, uid: &str) -> Option<Leak> {
     let (kind, due, event) = match (since.gone, since.ended, since.terminating) {
         (Some(gone), ..) => (Kind::Vanished, end_of_vanished(view, pod, gone), gone),
         (None, Some(ended), _) => (Kind::Ended, end_of_ended(view, pod, ended).max(permitted()?), ended),
-        (None, None, Some(terminating)) => (Kind::Stuck, sim_time(view.stop_of(&pod.object)?).max(permitted()?), terminating),
+        (None, None, Some(terminating)) => {
+            let stop = sim_time(view.stop_of(&pod.object)?).max(time_after_return(view, pod, terminating));
+            (Kind::Stuck, stop.max(permitted()?), terminating)
+        }
         (None, None, None) => return None,
     };
     let Some(given_up) = given_up else { return Some(Leak { kind, due, event }) };

@@ -38,7 +38,14 @@ impl IpamClaim for Permitted {
                 let Some(refused) = self.refused.remove(&(process, uid.clone(), nic.clone())) else { return };
                 findings.judged();
                 let Some(answer) = Answered::of(seen).filter(|answer| answer.how == How::Reowned) else { return };
-                let is_refused = |pool: &str, address: IpAddr| refused.iter().any(|(of, other)| **of == *pool && *other == address);
+                // What an answer to this very pod named before, for another of its NICs, is its own by now.
+                let is_own = |pool: &str, address: IpAddr| {
+                    let mut before = view.ledger.answers(answer.uid).iter().map(|answer| &answer.given);
+                    before.any(|given| *given.pool == *pool && given.address == address)
+                };
+                let is_refused = |pool: &str, address: IpAddr| {
+                    refused.iter().any(|(of, other)| **of == *pool && *other == address) && !is_own(pool, address)
+                };
                 for given in answer.given.iter().filter(|given| is_refused(&given.pool, given.address)) {
                     findings.violated(|| {
                         vec![

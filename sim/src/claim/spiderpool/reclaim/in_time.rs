@@ -284,7 +284,8 @@ mod tests {
                 stage.pass(Duration::from_secs(10_000));
                 assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
                 stage.node_is_shown("node-0", true);
-                stage.pass(Duration::from_secs(10));
+                // Its kubelet has the grace once more, and that again.
+                stage.pass(Duration::from_secs(70));
                 assert_eq!(stage.excuses(), []);
                 stage.pass(Duration::from_secs(20));
                 assert_eq!(stage.excuses(), [None]);

@@ -9,6 +9,7 @@ use ipam_core::spiderpool::controller::{ControllerSettings, PoolController};
 use ipam_core::spiderpool::reclaim::ReclaimConfig;
 use ipam_core::{Env, ObjectKey};
 
+use super::hooks;
 use super::reclaim_eye::ReclaimEye;
 use super::site::{ApiClient, Site};
 use crate::cluster::Fabric;
@@ -37,7 +38,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
         let settings = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
         let controller = PoolController::new(client.clone(), env.clone(), settings);
         // A configuration that cannot work would say so at each turn.
-        let _ = controller.run().await;
+        let _ = hooks::beside(&site, &fabric, process, client.clone(), env.clone(), controller.run()).await;
         env.sleep(BACK_OFF).await;
     }
 }
@@ -50,8 +51,8 @@ async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, clien
     let pools = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
     let raw = site.raw_client(fabric, process, &env);
     let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
-    let controller = SpiderpoolController::new(client, raw, env.clone(), eye, pools, reclaim);
-    if controller.run().await.is_err() {
+    let controller = SpiderpoolController::new(client.clone(), raw, env.clone(), eye, pools, reclaim);
+    if hooks::beside(site, fabric, process, client, env.clone(), controller.run()).await.is_err() {
         // With an election that cannot work client-go ends the process, and so it goes again and again.
         env.sleep(BACK_OFF).await;
     }

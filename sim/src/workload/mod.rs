@@ -147,6 +147,8 @@ pub struct Stake {
     pub addresses: Vec<String>,
     /// Those of the hosts whose Nodes may be lost, where somebody looks after such Nodes.
     pub nodes: Vec<String>,
+    /// Those of the processes that serve webhooks.
+    pub webhooks: Vec<String>,
     /// The leases of leaders, as `leases/NAMESPACE/NAME`.
     pub leases: Vec<String>,
 }

@@ -1,11 +1,16 @@
 //! Conservation (A §1.3, L4, L6): each address of a subnet is free, or set aside for one pool that is there.
 
+use std::time::Duration;
+
 use ipam_core::spiderpool::ranges::IpSet;
 use ipam_core::spiderpool::select::is_auto_pool;
 
 use super::super::view::{Pool, Seen, Subnet, View, entries_of};
 use super::super::{Findings, IpamClaim, told};
 use super::first;
+
+/// How long addresses may be set aside for a pool that is about to be made, or that admission has just refused.
+const MEANWHILE: Duration = Duration::from_secs(20);
 
 /// In the end nothing is set aside for a pool that is not there, what people made pools of is set aside for these, the counts of each subnet are
 /// right, and a subnet that is being deleted and has no pool is gone.
@@ -41,8 +46,8 @@ fn account(view: &View, subnet: &Subnet) -> Vec<String> {
     if !status.controlled_ippools.is_absent() && entries_of(&subnet.object).is_none() {
         return vec!["has a status that nobody can read".to_owned()];
     }
-    let gone = |pool: &str| view.pools.get(pool).is_none();
-    let lost = subnet.shares.iter().filter(|(pool, _)| gone(pool));
+    let gone = |pool: &str, since| view.pools.get(pool).is_none() && since + MEANWHILE <= view.at;
+    let lost = subnet.shares.iter().filter(|(pool, share)| gone(pool, share.since));
     lines.extend(lost.map(|(pool, share)| {
         let ips = share.ips.as_deref().map_or_else(|| "what nobody can read".to_owned(), first);
         format!("sets {ips} aside for {pool}, which is not there")
@@ -69,6 +74,7 @@ fn account(view: &View, subnet: &Subnet) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::super::testing::{Stage, on_stage};
+    use super::MEANWHILE;
 
     fn count(stage: &mut Stage, total: i64, allocated: i64) {
         stage.change_subnet(stage.replicas[0], "s", |subnet| {
@@ -87,6 +93,8 @@ mod tests {
             assert_eq!(stage.pending(), None);
             stage.set_aside(by, "s", "auto", &["10.0.0.1-10.0.0.3"]);
             count(stage, 9, 3);
+            assert_eq!(stage.pending(), None, "it is about to be made");
+            stage.pass(MEANWHILE);
             assert!(stage.pending().unwrap().ends_with("s sets 10.0.0.1-10.0.0.3 aside for auto, which is not there"));
             stage.auto_pool(by, "auto", "u", &["10.0.0.1-10.0.0.3"]);
             assert_eq!(stage.pending(), None);

@@ -10,7 +10,7 @@ use super::super::{Findings, IpamClaim};
 use super::{subnet_of, wishes};
 
 /// How long before a deletion the read of the workload lies at the most on which it was decided.
-const DECIDES_WITHIN: Duration = Duration::from_secs(60);
+const DECIDES_WITHIN: Duration = Duration::from_secs(30);
 
 /// No replica of the controller deletes an auto pool while the workload for which it was made is there and has asked for it for some time.
 ///

@@ -9,6 +9,7 @@ use ipam_core::spiderpool::{Policy, PoolIPPreAllocation, PoolIPPreAllocations, S
 
 use super::Said;
 use super::territory::Territory;
+use crate::time::SimTime;
 
 /// What is set aside for a pool.
 #[derive(Clone, Debug)]
@@ -17,12 +18,14 @@ pub(in super::super) struct Share {
     pub(in super::super) ips: Option<Arc<IpSet>>,
     /// Whether it is for a pool that is made for a workload.
     pub(in super::super) is_auto: bool,
+    /// Since when there has been something for that pool.
+    pub(in super::super) since: SimTime,
 }
 
 impl Share {
-    fn of(entry: &PoolIPPreAllocation, version: i64) -> Self {
+    fn of(entry: &PoolIPPreAllocation, version: i64, since: SimTime) -> Self {
         let read = |text: &String| parse_range(text, version, &Policy::hardened()).ok();
-        Self { ips: entry.ips.iter().map(read).collect::<Option<IpSet>>().map(Arc::new), is_auto: entry.application.is_some() }
+        Self { ips: entry.ips.iter().map(read).collect::<Option<IpSet>>().map(Arc::new), is_auto: entry.application.is_some(), since }
     }
 }
 
@@ -40,12 +43,12 @@ pub(in super::super) struct Subnet {
 }
 
 impl Subnet {
-    fn new(object: Arc<SpiderSubnet>) -> Self {
+    fn new(object: Arc<SpiderSubnet>, at: SimTime) -> Self {
         let total = total_of(&object.spec);
         let mut subnet = Self { total, shares: BTreeMap::new(), territory: Territory::default(), object };
         let entries = entries_of(&subnet.object).cloned().unwrap_or_default();
         for (name, entry) in entries.iter() {
-            subnet.set(name.as_str().into(), Some(Share::of(entry, subnet.version())));
+            subnet.set(name.as_str().into(), Some(Share::of(entry, subnet.version(), at)));
         }
         subnet
     }
@@ -167,7 +170,7 @@ impl Subnets {
 
     /// Takes in a subnet that is there when the run begins.
     pub(super) fn begin(&mut self, name: &str, object: Arc<SpiderSubnet>) {
-        self.by_name.insert(name.into(), Subnet::new(object));
+        self.by_name.insert(name.into(), Subnet::new(object, SimTime::ZERO));
     }
 
     /// Takes in a commit; the cost is that of what changed.
@@ -191,7 +194,7 @@ impl Subnets {
             return change;
         };
         let Some(subnet) = self.by_name.get_mut(&name) else {
-            let subnet = Subnet::new(after.clone());
+            let subnet = Subnet::new(after.clone(), said.at);
             let edit = |(pool, share): (&Arc<str>, &Share)| ShareEdit { pool: pool.clone(), before: None, after: Some(share.clone()) };
             change.edits = subnet.shares.iter().map(edit).collect();
             self.by_name.insert(name, subnet);
@@ -206,7 +209,8 @@ impl Subnets {
         for edit in old.diff(new) {
             let known = subnet.shares.get_key_value(edit.key.as_str()).map(|(pool, _)| pool.clone());
             let pool = known.unwrap_or_else(|| edit.key.as_str().into());
-            let share = edit.after.map(|entry| Share::of(entry, subnet.version()));
+            let since = subnet.shares.get(&pool).map_or(said.at, |share| share.since);
+            let share = edit.after.map(|entry| Share::of(entry, subnet.version(), since));
             let before = subnet.set(pool.clone(), share.clone());
             change.edits.push(ShareEdit { pool, before, after: share });
         }

@@ -20,6 +20,7 @@
 //! | [`command`] | the command that shows a failure again |
 //! | [`verdict`] | how one scenario ended |
 //! | [`exit`] | the exit codes, and which wins when several apply |
+//! | [`page`] | the HTML file of a report |
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
 //! | [`reclaim`] | how reclaim's releases lie to the ends of sandboxes and of rights |
 //! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
@@ -50,8 +51,10 @@ pub mod finding;
 pub mod gate;
 pub mod human;
 pub mod listing;
+mod made;
 pub mod matrix;
 pub mod merge;
+pub mod page;
 pub mod pool;
 pub mod reclaim;
 pub mod replay;
@@ -73,6 +76,7 @@ pub use explain::ExplainReport;
 pub use explain_reclaim::ExplainReclaimReport;
 pub use gate::{GateCase, GateReport};
 pub use listing::{CheckReport, ListReport};
+pub use made::Made;
 pub use matrix::MatrixReport;
 pub use merge::{MergeError, merge, merge_gates};
 pub use replay::ReplayReport;

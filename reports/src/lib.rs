@@ -25,6 +25,7 @@
 //! | [`reclaim`] | how reclaim's releases lie to the ends of sandboxes and of rights |
 //! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
 //! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
+//! | [`leaks`] | `report reclaim`: times and margins of each way, their tables, sentences, figures |
 //! | [`rows`] | tables in CSV: one row a run, a call, a reclaimed address |
 //! | [`distribution`] | durations as histograms that can be joined |
 //! | [`spread`] | the same of signed ones |
@@ -39,6 +40,7 @@
 //! after the first version are optional when read.
 
 pub mod capacity;
+mod cells;
 pub mod command;
 pub mod conflicts;
 pub mod digest;
@@ -50,6 +52,7 @@ pub mod figure;
 pub mod finding;
 pub mod gate;
 pub mod human;
+pub mod leaks;
 pub mod listing;
 mod made;
 pub mod matrix;
@@ -70,11 +73,13 @@ pub mod statistics;
 pub mod timeline;
 pub mod verdict;
 
+pub use cells::TableError;
 pub use conflicts::ConflictsReport;
 pub use digest::{Digest, fold};
 pub use explain::ExplainReport;
 pub use explain_reclaim::ExplainReclaimReport;
 pub use gate::{GateCase, GateReport};
+pub use leaks::LeaksReport;
 pub use listing::{CheckReport, ListReport};
 pub use made::Made;
 pub use matrix::MatrixReport;

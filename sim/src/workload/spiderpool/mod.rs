@@ -34,9 +34,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::IpamConfig;
 use ipam_core::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, SpiderSubnet};
-use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::actor::controller_manager::{self, Controller, Set};
@@ -148,10 +148,10 @@ impl Work for SpiderPlan {
         self.value_problems(source)
     }
 
-    fn grace_delay(&self) -> Option<SignedDuration> {
+    fn reclaim(&self) -> Option<ReclaimSettings> {
         // A plan with settings that cannot be read is refused before.
         let settings = self.reclaim_settings(&Policy::hardened()).ok()?;
-        (self.reclaim && settings.enabled).then_some(settings.grace_delay)
+        (self.reclaim && settings.enabled).then_some(settings)
     }
 
     fn stake(&self, _: &[Op]) -> Stake {

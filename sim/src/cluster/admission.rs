@@ -1,6 +1,10 @@
 //! Admission webhooks (K §8.3) and permissions: what is registered, and how a write passes the webhooks.
 //!
-//! The server sends a write here when some webhook wants to see it; permissions are looked at by its filters.
+//! The server sends a write here when some webhook wants to see it; permissions are looked at by its filters. Who serves a webhook is said
+//! by its [`Service`].
+
+mod call;
+mod service;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ipam_core::api::{Dry, Reason, Verb};
-use ipam_core::{ApiError, ObjectKey, Status};
+use ipam_core::{ApiError, ObjectKey};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::exchange::Ticket;
@@ -21,14 +25,17 @@ use crate::kinds::KindId;
 use crate::net::Side;
 use crate::node::taints;
 use crate::object::{Obj, make_mut, resource_version};
-use crate::rt::{ProcessId, ProcessState};
-use crate::time::SimTime;
+
+pub use call::{Hitch, HookFault};
+pub use service::{Service, UNREADY_AFTER};
 
 /// What a webhook is asked.
 #[derive(Clone, Debug)]
 pub struct Review {
     /// What the request does: create, update (also for patches) or delete.
     pub verb: Verb,
+    /// Whether a mutating webhook is asked, else a validating one.
+    pub mutating: bool,
     /// The type.
     pub kind: KindId,
     /// The object; its name is empty while a generated one is not yet known (K123).
@@ -46,6 +53,8 @@ pub struct Review {
 pub struct Denial {
     /// The HTTP code of the answer; below 400 counts as 400.
     pub code: u16,
+    /// The machine-readable reason; unset = the one that goes with the code.
+    pub reason: Option<Reason>,
     /// The reason in words.
     pub message: String,
 }
@@ -81,10 +90,8 @@ pub struct Webhook {
     pub failure_policy: FailurePolicy,
     /// How long the API server waits; 1 to 30 s, 10 s by default.
     pub timeout: Duration,
-    /// The process that serves it; a process that is down or cut off does not answer.
-    pub process: ProcessId,
-    /// What it does.
-    pub handler: Handler,
+    /// Who serves it; a process that is down or cut off does not answer.
+    pub service: Arc<Service>,
 }
 
 impl Webhook {
@@ -172,7 +179,7 @@ impl Fabric {
                 _ => None,
             };
             let dry = intent.dry == Dry::Run;
-            let review = Review { verb: intent.verb, kind: intent.kind, key: Some(key.clone()), object, old, dry };
+            let review = Review { verb: intent.verb, mutating: false, kind: intent.kind, key: Some(key.clone()), object, old, dry };
             let calls = validating.iter().map(|hook| self.call_webhook(server, hook, review.clone(), deadline)).collect();
             for verdict in join_all(calls).await {
                 verdict?;
@@ -202,73 +209,6 @@ impl Fabric {
             }
         }
     }
-
-    /// Calls one webhook over the network and applies its failure policy. The call ends with the request at the latest.
-    async fn call_webhook(
-        self: &Arc<Self>,
-        server: usize,
-        hook: &Webhook,
-        review: Review,
-        deadline: SimTime,
-    ) -> Result<Option<Obj>, ApiError> {
-        let process = self.server_process(server);
-        let answer: Arc<parking_lot::Mutex<Option<Verdict>>> = Arc::default();
-        let call = {
-            let (fabric, hook, answer) = (self.clone(), hook.clone(), answer.clone());
-            async move {
-                if fabric.travel(process, hook.process).await && fabric.rt.state(hook.process) != ProcessState::Down {
-                    let delay = {
-                        let mut state = fabric.lock();
-                        let u = state.choices.unit();
-                        if state.servers[server].degraded { state.degraded_samplers } else { state.samplers }.webhook.sample(u)
-                    };
-                    fabric.rt.sleep(delay).await;
-                    let verdict = fabric.in_process(hook.process, (hook.handler)(review)).await;
-                    if fabric.travel(hook.process, process).await {
-                        *answer.lock() = verdict;
-                    } else {
-                        std::future::pending::<()>().await;
-                    }
-                } else if fabric.rt.state(hook.process) != ProcessState::Down {
-                    // The call was lost: only the time-out ends it.
-                    std::future::pending::<()>().await;
-                }
-            }
-        };
-        let in_time = self.in_time(hook.timeout.min(deadline - self.rt.now()), call).await;
-        let verdict = answer.lock().take();
-        match verdict {
-            Some(Ok(changed)) => Ok(changed.filter(|_| hook.mutating)),
-            Some(Err(Denial { code, message })) => {
-                let code = if code < 400 { 400 } else { code };
-                let why = if message.is_empty() { " without explanation".to_owned() } else { format!(": {message}") };
-                let mut status = Status::new(Reason::Forbidden, format!("admission webhook \"{}\" denied the request{why}", hook.name));
-                status.reason = reason_of(code);
-                status.code = code;
-                Err(status.into())
-            }
-            None if hook.failure_policy == FailurePolicy::Ignore => Ok(None),
-            None => {
-                let why = if in_time { "connection refused" } else { "context deadline exceeded" };
-                Err(Status::new(Reason::InternalError, format!("failed calling webhook \"{}\": failed to call webhook: {why}", hook.name))
-                    .into())
-            }
-        }
-    }
-}
-
-/// The reason that goes with the code of a denial.
-fn reason_of(code: u16) -> Reason {
-    match code {
-        400 => Reason::BadRequest,
-        401 => Reason::Unauthorized,
-        403 => Reason::Forbidden,
-        404 => Reason::NotFound,
-        409 => Reason::Conflict,
-        422 => Reason::Invalid,
-        429 => Reason::TooManyRequests,
-        _ => Reason::Unknown,
-    }
 }
 
 /// What a mutating webhook sees.
@@ -285,7 +225,7 @@ fn review(intent: Intent, loaded: &Loaded) -> Review {
         Loaded::Update { key, body, current, .. } => (Some(key.clone()), Some(body.clone()), Some(current.clone())),
         Loaded::Delete { key, current, .. } => (Some(key.clone()), None, Some(current.clone())),
     };
-    Review { verb: intent.verb, kind: intent.kind, key, object, old, dry: intent.dry == Dry::Run }
+    Review { verb: intent.verb, mutating: true, kind: intent.kind, key, object, old, dry: intent.dry == Dry::Run }
 }
 
 /// Runs futures concurrently and returns their results in order.

@@ -25,6 +25,7 @@ impl Fabric {
             && !state.api_faults.iter().any(|fault| is_hit(fault, client, kinds))
             && !state.forbidden.iter().any(|rule| rule.clients.contains(client) && meets(&rule.kinds, kinds))
             && !state.cache_lags.iter().any(|lag| lag.concerns(client, kinds))
+            && !state.webhooks.iter().any(|hook| meets(&hook.kinds, kinds))
     }
 }
 
@@ -64,7 +65,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::EtcdTrouble;
-    use crate::cluster::admission::Forbidden;
+    use crate::cluster::admission::{FailurePolicy, Forbidden, Service, Webhook};
     use crate::cluster::server::Mishap;
     use crate::net::{Effect, Rule, Side};
     use crate::testbed::Testbed;
@@ -183,6 +184,23 @@ mod tests {
                 bed.wait(3 * SECOND).await;
                 assert!(bed.fabric.is_clear(me, &kinds), "after {name}");
             }
+        });
+    }
+
+    #[test]
+    fn a_webhook_that_is_asked_about_them_can_refuse_them() {
+        Testbed::run(1, async |bed| {
+            let me = bed.client("kubelet").process();
+            bed.fabric.add_webhook(Webhook {
+                name: "leases.example.com".into(),
+                mutating: false,
+                kinds: vec![bed.kind::<Lease>()],
+                verbs: vec![Verb::Update],
+                failure_policy: FailurePolicy::Fail,
+                timeout: SECOND,
+                service: Service::new("nobody"),
+            });
+            assert!(!bed.fabric.is_clear(me, &[bed.kind::<Lease>()]) && bed.fabric.is_clear(me, &[bed.kind::<Node>()]));
         });
     }
 

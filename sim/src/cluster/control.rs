@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ipam_core::api::TransportError;
 
-use super::admission::{Forbidden, Webhook};
+use super::admission::{Forbidden, HookFault, Service, Webhook};
 use super::exchange::Phase;
 use super::server::ApiFault;
 use super::store::Revision;
@@ -389,6 +389,16 @@ impl Fabric {
         state.webhooks.insert(position, webhook);
     }
 
+    /// Something befalls calls of webhooks from now on.
+    pub fn add_hook_fault(&self, fault: HookFault) {
+        self.lock().hook_faults.push(fault);
+    }
+
+    /// Removes what befalls calls of webhooks because of one fault of the plan.
+    pub fn remove_hook_faults(&self, fault: u32) {
+        self.lock().hook_faults.retain(|known| known.fault != fault);
+    }
+
     /// Adds a crash point.
     pub fn add_write_point(&self, point: WritePoint) {
         self.lock().write_points.push(point);
@@ -410,11 +420,14 @@ impl Fabric {
 
     fn process_event(&self, process: ProcessId, change: ProcessChange) {
         let at = self.rt.now();
-        let is_server = {
+        let (is_server, services) = {
             let mut state = self.lock();
             state.recorder.observe(at, EventKind::Process { process, change });
-            state.servers.iter().any(|server| server.process == process)
+            let services: Vec<Arc<Service>> = state.webhooks.iter().map(|hook| hook.service.clone()).collect();
+            (state.servers.iter().any(|server| server.process == process), services)
         };
+        // Outside the lock: what a handler holds may want it when it goes. Several webhooks may share a Service, which hears it once more.
+        services.iter().for_each(|service| service.process_changed(process, change, at));
         self.nodes.heartbeats.process_changed(process, change, is_server, at);
     }
 

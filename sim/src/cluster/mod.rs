@@ -38,7 +38,7 @@ use crate::object::Obj;
 use crate::recorder::Recorder;
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
-use admission::{Forbidden, Webhook};
+use admission::{Forbidden, HookFault, Webhook};
 use server::{ApiFault, ApiServer, Cache, Samplers, ServerDelays};
 use store::Store;
 
@@ -155,6 +155,7 @@ pub(crate) struct State {
     pub degraded_samplers: Samplers,
     pub etcd: control::Etcd,
     pub webhooks: Vec<Webhook>,
+    pub hook_faults: Vec<HookFault>,
     pub forbidden: Vec<Forbidden>,
     pub api_faults: Vec<ApiFault>,
     pub names: Draw,
@@ -190,6 +191,7 @@ impl Fabric {
             degraded_samplers: Samplers::new(&ServerDelays::degraded()),
             etcd: control::Etcd::default(),
             webhooks: Vec::new(),
+            hook_faults: Vec::new(),
             forbidden: Vec::new(),
             api_faults: Vec::new(),
             names: Draw::new(config.seed, Concern::Names, 0),
@@ -326,6 +328,6 @@ impl Fabric {
         let mut state = self.lock();
         let hooks = std::mem::take(&mut state.webhooks);
         drop(state);
-        drop(hooks);
+        hooks.iter().for_each(|hook| hook.service.clear());
     }
 }

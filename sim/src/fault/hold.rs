@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipam_core::api::Verb;
 
 use super::{FaultKind, Target};
-use crate::cluster::admission::Forbidden;
+use crate::cluster::admission::{Forbidden, Hitch, HookFault};
 use crate::cluster::server::{ApiFault, Mishap};
 use crate::cluster::{EtcdTrouble, Fabric};
 use crate::input::Probability;
@@ -34,6 +34,8 @@ pub(super) enum Grip {
     ApiFault(u32),
     /// Refusals, of the fault with this number.
     Refusal(u32),
+    /// What befalls calls of webhooks, of the fault with this number.
+    Hook(u32),
     /// A process that writes for the fault.
     Writer(ProcessId),
     /// A wall clock that was moved by so many microseconds.
@@ -79,7 +81,7 @@ impl Grip {
 
     /// Whether having taken hold is all there is to it. What waits for messages or requests has done nothing before one comes.
     pub(super) fn is_felt(&self) -> bool {
-        !matches!(self, Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Cni(..))
+        !matches!(self, Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Hook(_) | Grip::Cni(..))
     }
 
     /// Whether this is a network rule, and somebody used a link that it is about.
@@ -105,7 +107,7 @@ impl Grip {
     /// Brings about the state in which this grip keeps its part of the world.
     fn tighten(self, fabric: &Arc<Fabric>) {
         match self {
-            Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Cni(..) => {}
+            Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Hook(_) | Grip::Cni(..) => {}
             Grip::ExternalHost(address) => fabric.nodes.data_plane.add_external(address),
             Grip::Deregistered(kubelet) => {
                 if let Some(runtime) = fabric.nodes.runtime_of(kubelet) {
@@ -146,6 +148,7 @@ impl Grip {
             Grip::Rule(rule) => fabric.network(|net| net.remove(rule)),
             Grip::ApiFault(fault) => fabric.remove_api_faults(fault),
             Grip::Refusal(fault) => fabric.permit(Some(fault)),
+            Grip::Hook(fault) => fabric.remove_hook_faults(fault),
             Grip::Writer(process) => {
                 fabric.crash(process);
                 // A crash that hits the writer may restart it later: by then it has nothing to do.
@@ -221,6 +224,10 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
             Grip::Cni(runtime.kubelet(), index)
         });
         troubled.collect()
+    };
+    let hook = |processes: &Target, chance: f64, hitch| {
+        fabric.add_hook_fault(HookFault { fault: index, servers: processes.side(rt), chance, hitch });
+        vec![Grip::Hook(index)]
     };
     let servers = |target: &Target| target.servers(fabric);
     let grips: Vec<Grip> = match kind {
@@ -345,6 +352,10 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
             fabric.burn_revisions(u64::from(fault.by));
             Vec::new()
         }
+        FaultKind::WebhookSlow(fault) => hook(&fault.process, fault.chance.get(), Hitch::Slow(fault.by.0)),
+        FaultKind::WebhookDenies(fault) => hook(&fault.process, fault.chance.get(), Hitch::Denies),
+        FaultKind::WebhookDown(fault) => hook(&fault.process, 1.0, Hitch::Silent),
+        FaultKind::WebhookTwice(fault) => hook(&fault.process, fault.chance.get(), Hitch::Twice),
         FaultKind::ClockOffset(fault) => fault
             .host
             .hosts(rt)

@@ -523,6 +523,39 @@ faults! {
         by: u32 = Choice::Between(1, 100_000),
     } stands for "leases, events and other clusters' tenants (K §9.2 B19)";
 
+    // --------------------------------------------------------------------------------------------------- webhooks
+    /// Some calls of webhooks take longer, up to and over their time-out.
+    "webhook-slow" lasting => WebhookSlow / WebhookSlowDraft {
+        /// Which processes that serve webhooks.
+        process: Target = target("one:spiderpool-controller-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+        /// How much longer.
+        by: Span = between(Span::millis(100), Span::secs(15)),
+    } stands for "a webhook server that is throttled or waits for a slow API server (K §8.3, K125)";
+
+    /// Some calls of webhooks are answered with a denial by mistake.
+    "webhook-denies" lasting => WebhookDenies / WebhookDeniesDraft {
+        /// Which processes that serve webhooks.
+        process: Target = target("one:spiderpool-controller-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+    } stands for "a policy that has expired, or a replica with an old configuration (K §8.3, K122)";
+
+    /// The webhook servers of processes do not answer, though the processes live.
+    "webhook-down" lasting => WebhookDown / WebhookDownDraft {
+        /// Which processes that serve webhooks.
+        process: Target = target("one:spiderpool-controller-*"),
+    } stands for "a deadlocked server whose readiness probe asks another port (K §8.3, K121)";
+
+    /// Some webhooks are called once more for one request, with what the first call made.
+    "webhook-twice" lasting => WebhookTwice / WebhookTwiceDraft {
+        /// Which processes that serve webhooks.
+        process: Target = target("one:spiderpool-controller-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+    } stands for "a reinvocation or a repeated HTTP request; webhooks have to be idempotent (K §8.3, K120)";
+
     // ----------------------------------------------------------------------------------------------------- clocks
     /// The wall clock of a host jumps, and back when the fault ends.
     "clock-offset" lasting => ClockOffset / ClockOffsetDraft {

@@ -58,6 +58,10 @@ pub(super) fn fitted(kind: &str, stake: &Stake, draw: &mut Draw) -> Option<Fault
         FaultDraft::NodeDeleted(draft) => draft.node = one(&stake.nodes)?,
         FaultDraft::NodeOutOfService(draft) => draft.node = one(&stake.nodes)?,
         FaultDraft::LeaderFlaps(draft) => draft.lease = Choice::Is(pick(&stake.leases, object)?),
+        FaultDraft::WebhookSlow(draft) => draft.process = one(&stake.webhooks)?,
+        FaultDraft::WebhookDenies(draft) => draft.process = one(&stake.webhooks)?,
+        FaultDraft::WebhookDown(draft) => draft.process = one(&stake.webhooks)?,
+        FaultDraft::WebhookTwice(draft) => draft.process = one(&stake.webhooks)?,
         FaultDraft::ExternalHost(draft) => draft.address = Choice::Is(pick(&stake.addresses, object)?),
         _ => {}
     }

@@ -234,7 +234,7 @@ mod tests {
             assert!(problems.is_empty(), "seed {}: {problems}", plan.seed);
             seen.extend(kinds(&plan));
         }
-        // The workload names neither kubelets with plugins nor addresses, nodes or leases.
+        // The workload names neither kubelets with plugins nor addresses, nodes, leases or webhooks.
         let stake = |stake: Stake| {
             let fits = |kind: &&str| fit::fitted(kind, &stake, &mut Draw::new(1, Concern::Faults, 0)).is_some();
             FaultKind::KINDS.iter().copied().filter(fits).collect::<BTreeSet<&str>>()
@@ -247,10 +247,11 @@ mod tests {
             addresses: some("10.0.0.1"),
             nodes: some("node-0"),
             leases: some("leases/default/l"),
+            webhooks: some("p"),
             ..without
         };
         assert_eq!(stake(with), FaultKind::KINDS.iter().copied().collect(), "those that name them get faults about them");
-        assert_eq!(FaultKind::KINDS.len() - seen.len(), 10);
+        assert_eq!(FaultKind::KINDS.len() - seen.len(), 14);
     }
 
     #[test]

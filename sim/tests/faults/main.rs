@@ -10,6 +10,7 @@ mod processes;
 mod runs;
 mod servers;
 mod watches;
+mod webhooks;
 mod writers;
 
 use std::sync::Arc;
@@ -94,7 +95,7 @@ async fn reads(bed: &Testbed, client: &SimClient, n: usize) -> Duration {
 }
 
 /// The faults that have a test here, in the order of the vocabulary.
-const TESTED: [&str; 47] = [
+const TESTED: [&str; 51] = [
     "partition",
     "one-way-partition",
     "loss",
@@ -139,6 +140,10 @@ const TESTED: [&str; 47] = [
     "etcd-cut",
     "compaction",
     "revision-jump",
+    "webhook-slow",
+    "webhook-denies",
+    "webhook-down",
+    "webhook-twice",
     "clock-offset",
     "clock-drift",
     "conflicting-writer",

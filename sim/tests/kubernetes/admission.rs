@@ -204,10 +204,10 @@ fn k122_a_denial_carries_the_webhooks_code_and_name() {
             let client = bed.client("writer");
             let stored = client.create(config_map("a", "v", "1")).await.unwrap();
             let deny = |_, review: Review| async move {
-                let Some(object) = &review.object else { return Err(Denial { code: 403, message: "stays".to_owned() }) };
+                let Some(object) = &review.object else { return Err(Denial { code: 403, reason: None, message: "stays".to_owned() }) };
                 let code =
                     object.meta().labels.iter().flatten().find(|(key, _)| *key == "code").map_or(0, |(_, code)| code.parse().unwrap());
-                Err(Denial { code, message: if code == 418 { String::new() } else { "no room".to_owned() } })
+                Err(Denial { code, reason: None, message: if code == 418 { String::new() } else { "no room".to_owned() } })
             };
             let hooked = hook::<ConfigMap, _>(&bed, "ipam.example.com", mutating, FailurePolicy::Ignore, deny);
             for (sent, code, reason) in [
@@ -282,7 +282,7 @@ fn k124_concurrent_creates_both_pass_a_webhook_that_checks_uniqueness_by_reading
     async fn is_free(client: SimClient) -> Verdict {
         let list = client.list::<ConfigMap>(Some("default"), ListOptions::default()).await.unwrap();
         let taken = list.items.iter().any(|map| entry(map, "address") == "10.0.0.7");
-        if taken { Err(Denial { code: 409, message: "10.0.0.7 is taken".to_owned() }) } else { Ok(None) }
+        if taken { Err(Denial { code: 409, reason: None, message: "10.0.0.7 is taken".to_owned() }) } else { Ok(None) }
     }
     let mut doubles = 0;
     for seed in 0..200 {

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use ipam_core::api::{Call, DeleteOptions, Dry, Preconditions, Reply, Subresource
 use ipam_core::spiderpool::SpiderIPPool;
 use ipam_core::{ApiError, Client, ClientExt, Object, ObjectKey, WatchStream};
 use ipam_sim::cluster::SimClient;
-use ipam_sim::cluster::admission::{FailurePolicy, Review, Verdict, Webhook};
+use ipam_sim::cluster::admission::{FailurePolicy, Review, Service, Verdict, Webhook};
 use ipam_sim::cluster::server::{ApiFault, Failure, Mishap};
 use ipam_sim::net::Side;
 use ipam_sim::rt::ProcessId;
@@ -331,6 +331,14 @@ pub(crate) fn hook<K: Object, F: Future<Output = Verdict> + Send + 'static>(
     let process = bed.process(name);
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = asked.clone();
+    let handler = Arc::new(move |review: Review| -> Pin<Box<dyn Future<Output = Verdict> + Send>> {
+        let call = {
+            let mut log = log.lock();
+            log.push(review.clone());
+            log.len()
+        };
+        Box::pin(answer(call, review))
+    });
     bed.fabric.add_webhook(Webhook {
         name: name.into(),
         mutating,
@@ -338,15 +346,7 @@ pub(crate) fn hook<K: Object, F: Future<Output = Verdict> + Send + 'static>(
         verbs: vec![Verb::Create, Verb::Update, Verb::Delete],
         failure_policy,
         timeout: secs(10),
-        process,
-        handler: Arc::new(move |review| {
-            let call = {
-                let mut log = log.lock();
-                log.push(review.clone());
-                log.len()
-            };
-            Box::pin(answer(call, review))
-        }),
+        service: Service::of(process, handler),
     });
     Hooked { process, asked }
 }

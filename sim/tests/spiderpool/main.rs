@@ -1,6 +1,7 @@
 //! Spiderpool's allocation in the world, as users of the program meet it: their own cluster, traces of production, and `explain`
 //! beside what a run does.
 
+mod admission;
 mod explained;
 mod manifests;
 mod margins;

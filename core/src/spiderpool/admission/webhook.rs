@@ -18,7 +18,7 @@ pub struct Webhook<C, V: Env> {
     settings: AdmissionSettings,
     policy: Policy,
     subnets: StoreReader<SpiderSubnet>,
-    _informer: Informer<SpiderSubnet, V>,
+    informer: Informer<SpiderSubnet, V>,
 }
 
 /// What was read for a request, and the cached subnets.
@@ -45,7 +45,12 @@ impl<C: Client, V: Env> Webhook<C, V> {
     /// Starts the cache of subnets.
     pub fn start(client: C, env: V, settings: AdmissionSettings, policy: Policy) -> Self {
         let informer = Informer::start(client.clone(), env, InformerOptions::default());
-        Self { client, settings, policy, subnets: informer.store(), _informer: informer }
+        Self { client, settings, policy, subnets: informer.store(), informer }
+    }
+
+    /// Completes when the cache of subnets is filled; a replica serves from then on.
+    pub async fn synced(&self) {
+        self.informer.synced().await;
     }
 
     /// The mutating webhook: the new object with its defaults; nothing for a deletion. It reads nothing but the cache.

@@ -10,6 +10,7 @@ use ipam_core::spiderpool::reclaim::ReclaimConfig;
 use ipam_core::spiderpool::subnet::SubnetController;
 use ipam_core::{Env, ObjectKey};
 
+use super::hooks;
 use super::reclaim_eye::ReclaimEye;
 use super::site::{ApiClient, Site};
 use crate::cluster::Fabric;
@@ -38,12 +39,15 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
         let settings = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
         let controller = PoolController::new(client.clone(), env.clone(), settings);
         // A configuration that cannot work would say so at each turn.
-        let _ = if site.plan.serves_subnets() {
-            let subnets = subnets(&site, client.clone(), env.clone());
-            controller.run_with(subnets.work()).await
-        } else {
-            controller.run().await
+        let work = async {
+            if site.plan.serves_subnets() {
+                let subnets = subnets(&site, client.clone(), env.clone());
+                controller.run_with(subnets.work()).await
+            } else {
+                controller.run().await
+            }
         };
+        let _ = hooks::beside(&site, &fabric, process, client.clone(), env.clone(), work).await;
         env.sleep(BACK_OFF).await;
     }
 }
@@ -63,12 +67,14 @@ async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, clien
     let raw = site.raw_client(fabric, process, &env);
     let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
     let controller = SpiderpoolController::new(client.clone(), raw, env.clone(), eye, pools, reclaim);
-    let ended = if site.plan.serves_subnets() {
-        controller.with_subnets(subnets(site, client, env.clone())).run().await
-    } else {
-        controller.run().await
+    let work = async {
+        if site.plan.serves_subnets() {
+            controller.with_subnets(subnets(site, client.clone(), env.clone())).run().await
+        } else {
+            controller.run().await
+        }
     };
-    if ended.is_err() {
+    if hooks::beside(site, fabric, process, client.clone(), env.clone(), work).await.is_err() {
         // With an election that cannot work client-go ends the process, and so it goes again and again.
         env.sleep(BACK_OFF).await;
     }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::adopt::Adopted;
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, DeleteApp, NAMESPACE};
-use super::plan::{SpiderPlan, both};
+use super::plan::{SpiderPlan, both, nobody_serves};
 use super::subnets::drawn::{IpNumber, SubnetChange};
 use super::trace::TraceRows;
 use crate::actor::kubelet::KubeletDelays;
@@ -52,6 +52,8 @@ pub struct SpiderDraft {
     pub controllers: Choice<u32>,
     /// See [`SpiderPlan::reclaim`].
     pub reclaim: bool,
+    /// See [`SpiderPlan::admission`].
+    pub admission: bool,
     /// See [`SpiderPlan::throttled`].
     pub throttled: Choice<bool>,
     /// See [`SpiderPlan::settings`].
@@ -166,6 +168,7 @@ impl Default for SpiderDraft {
             toleration: Choice::Is(secs(300)),
             controllers: Choice::Is(1),
             reclaim: false,
+            admission: false,
             throttled: Choice::Is(true),
             settings: BTreeMap::new(),
             kubelet: KubeletDelays::default(),
@@ -257,6 +260,9 @@ impl Draft for SpiderDraft {
         }
         if self.on_demand && self.node_lifecycle {
             problems.push(both(source));
+        }
+        if self.admission && *self.controllers.bounds().0 == 0 {
+            problems.push(nobody_serves(source));
         }
         problems.append(at_least_one(source, "trace_compression", "`workload.trace_compression`", self.trace_compression));
         problems.append(at_least_one(source, "trace_replication", "`workload.trace_replication`", self.trace_replication));

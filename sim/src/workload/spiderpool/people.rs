@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipam_core::api::{DeleteOptions, ListOptions, Patch};
 use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::apps::{APP, App, MADE_BY, object};
 use super::ops::{AppKind, DeletePodOf, DeletePool, EditPool, Reserve, SetSettings};
-use super::preload::pool_object;
+use super::preload::{pool_object, written_pool};
 use super::site::Site;
 use super::subnets::admission::subnet_object;
 use crate::cluster::{Fabric, SimClient};
@@ -25,6 +26,9 @@ use crate::env::SimEnv;
 use crate::plan::{Op, OpKind};
 use crate::rt::ProcessId;
 use crate::workload::in_turn::{self, AGAIN};
+
+/// How long people go on asking for what a webhook refuses: longer than any mistake of one lasts.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Clone)]
 pub(super) struct People {
@@ -49,12 +53,21 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
         let people = people.clone();
         // In a box: it holds an object of whichever type is the largest, and is handed on several times.
         Box::pin(async move {
-            while people.ask(number, &op).await.is_err() {
+            let begun = people.env.monotonic();
+            while let Err(error) = people.ask(number, &op).await {
+                if is_denied(&error) && people.env.monotonic() - begun > PATIENCE {
+                    return;
+                }
                 people.env.sleep(AGAIN).await;
             }
         })
     };
     in_turn::run(&fabric, &env, &ops, &done, subject, carry_out).await;
+}
+
+/// Whether a webhook said no.
+fn is_denied(error: &ApiError) -> bool {
+    matches!(error, ApiError::Status(status) if status.text.starts_with("admission webhook"))
 }
 
 /// What an operation is about: those about the same follow each other.
@@ -119,7 +132,9 @@ impl People {
                 migration.metadata.namespace = Some(op.namespace.clone());
                 self.create(migration, number).await
             }
+            OpKind::CreatePool(op) if self.site.hooks.is_some() => self.create(written_pool(&op.pool), number).await,
             OpKind::CreatePool(op) if self.site.plan.serves_subnets() => self.create_admitted(pool_object(&op.pool), number).await,
+            OpKind::CreateSubnet(op) if self.site.hooks.is_some() => self.create(subnet_object(&op.subnet), number).await,
             OpKind::CreateSubnet(op) => self.create_admitted(subnet_object(&op.subnet), number).await,
             OpKind::DeleteSubnet(op) => self.delete_subnet(op).await,
             OpKind::EditSubnet(op) => self.edit_subnet(op).await,

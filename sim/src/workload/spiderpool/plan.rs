@@ -41,6 +41,10 @@ pub struct SpiderPlan {
     /// Whether the controller reclaims addresses whose pods are gone though no DEL came (G).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reclaim: bool,
+    /// Whether the replicas of the controller serve the webhooks of A §9, which every write of a pool, a subnet or a reservation then has
+    /// to pass; else objects come as their webhooks would have left them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub admission: bool,
     /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
     pub throttled: bool,
     /// Settings other than by default, by their names in A §10.
@@ -160,6 +164,9 @@ impl SpiderPlan {
         if self.on_demand && self.node_lifecycle.is_some() {
             problems.push(both(source));
         }
+        if self.admission && self.controllers == 0 {
+            problems.push(nobody_serves(source));
+        }
         let policy = Policy::hardened();
         if let Err(misfit) = self.agent_settings(&policy).map(drop).and_then(|()| self.reclaim_settings(&policy).map(drop)) {
             problems.push(source.problem_of_text(&misfit.found, format!("`workload.settings`: {}", misfit.wrong), misfit.right));
@@ -191,6 +198,15 @@ impl SpiderPlan {
 pub(super) fn both(source: Source<'_>) -> Problem {
     let wrong = "`workload.node_lifecycle` and `workload.on_demand` do not go together: a machine that is off counts as lost";
     source.problem("on_demand", wrong, "one of them")
+}
+
+/// Without a replica no pool could ever be written.
+pub(super) fn nobody_serves(source: Source<'_>) -> Problem {
+    source.problem(
+        "admission",
+        "`workload.admission` needs a replica of the controller that serves the webhooks",
+        "`controllers` from 1 on",
+    )
 }
 
 /// What an agent takes these settings for; those that are not named are as by default.

@@ -29,6 +29,14 @@ pub(super) fn pool_object(pool: &PoolPlan) -> SpiderIPPool {
     SpiderIPPool { metadata, spec: pool.spec.clone(), status: None }
 }
 
+/// A pool as people write it, who leave to the webhooks what these fill in.
+pub(super) fn written_pool(pool: &PoolPlan) -> SpiderIPPool {
+    let mut object = SpiderIPPool { spec: pool.spec.clone(), ..SpiderIPPool::default() };
+    object.metadata.name = Some(pool.name.clone());
+    object.spec.ip_version = None;
+    object
+}
+
 /// A Node that is ready.
 fn node_object(name: &str) -> Node {
     let ready = NodeCondition { type_: "Ready".to_owned(), status: "True".to_owned(), ..NodeCondition::default() };

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::plan::SpiderPlan;
+use crate::cluster::admission::Service;
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::node::{Attachment, Cni, CniError};
@@ -79,6 +80,8 @@ pub(super) struct Site {
     pub seed: u64,
     pub plan: SpiderPlan,
     pub policy: Policy,
+    /// Where the replicas of the controller serve their webhooks, if there are any.
+    pub hooks: Option<Arc<Service>>,
     /// The settings as they stand in Spiderpool's ConfigMap by now.
     pub settings: Mutex<AgentSettings>,
     pub cni: Arc<IpamConfig>,

@@ -22,7 +22,8 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
             all.push(Smaller::same_ops(smaller, ops));
         }
     };
-    for controllers in 0..plan.controllers.min(2) {
+    // Somebody has to serve the webhooks.
+    for controllers in u32::from(plan.admission)..plan.controllers.min(2) {
         same_ops(SpiderPlan { controllers, ..plan.clone() });
     }
     for number in 0..plan.pools.len() {
@@ -45,6 +46,7 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
         same_ops(SpiderPlan { kinds, ..plan.clone() });
     }
     same_ops(SpiderPlan { throttled: false, ..plan.clone() });
+    same_ops(SpiderPlan { admission: false, ..plan.clone() });
     all.extend(simpler_ops(plan, ops));
     all
 }

@@ -91,6 +91,7 @@ impl SpiderDraft {
             on_demand: self.on_demand,
             node_lifecycle: None,
             reclaim: self.reclaim,
+            admission: self.admission,
             controllers: self.controllers.draw(draw),
             throttled: self.throttled.draw(draw),
             settings,

@@ -1,0 +1,128 @@
+//! The webhooks of Spiderpool's controller (A §9): every replica serves them, whoever leads.
+//!
+//! ```text
+//!   API server ──► Service spiderpool-controller ──► a replica ──► production code: defaults, rules ──► lists (API)
+//! ```
+//! They are called for the main resources only, so that allocation, which writes status and endpoints, goes on without them.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_core::api::Verb;
+use ipam_core::race::{Either, race};
+use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Request, Webhook};
+use ipam_core::spiderpool::select::Settings;
+use ipam_core::spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+
+use super::plan::SpiderPlan;
+use super::site::{ApiClient, Site};
+use super::subnets::admission::settings;
+use crate::cluster::Fabric;
+use crate::cluster::admission::{self, Denial, FailurePolicy, Handler, Review, Service, Verdict};
+use crate::env::SimEnv;
+use crate::kinds::{KindId, Stored};
+use crate::object::{Obj, typed};
+use crate::rt::ProcessId;
+
+/// The setting that guards pools and subnets in use from deletion.
+const DELETE_CHECK: &str = "enableValidatingResourcesDeletedWebhook";
+/// The Service of the replicas.
+const SERVICE: &str = "spiderpool-controller";
+/// How long the API server waits for an answer: upstream's chart says nothing, and so it is Kubernetes' default.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+type Hooks = Webhook<ApiClient, SimEnv>;
+
+impl SpiderPlan {
+    /// What admission goes by.
+    fn admission_settings(&self, select: &Settings) -> AdmissionSettings {
+        let enable_delete_check = self.settings.get(DELETE_CHECK).is_some_and(|value| value == "true");
+        AdmissionSettings { enable_delete_check, ..settings(select) }
+    }
+}
+
+/// Registers the webhooks with the API servers, as upstream's chart does. Nobody serves them yet.
+pub(super) fn register(fabric: &Fabric) -> Arc<Service> {
+    let service = Service::new(SERVICE);
+    let write = [Verb::Create, Verb::Update];
+    register_for::<SpiderIPPool>(fabric, &service, &write, true);
+    register_for::<SpiderSubnet>(fabric, &service, &write, true);
+    register_for::<SpiderReservedIP>(fabric, &service, &write, false);
+    service
+}
+
+/// `deletes`: whether the validating webhook is asked about deletions, too.
+fn register_for<K: Stored>(fabric: &Fabric, service: &Arc<Service>, write: &[Verb], deletes: bool) {
+    let name: Arc<str> = format!("{}.spiderpool.spidernet.io", K::kind(&()).to_lowercase()).into();
+    for mutating in [true, false] {
+        let also = (deletes && !mutating).then_some(Verb::Delete);
+        fabric.add_webhook(admission::Webhook {
+            name: name.clone(),
+            mutating,
+            kinds: vec![fabric.registry.id::<K>()],
+            verbs: write.iter().copied().chain(also).collect(),
+            failure_policy: FailurePolicy::Fail,
+            timeout: TIMEOUT,
+            service: service.clone(),
+        });
+    }
+}
+
+/// Does `work`, the life of a replica, and serves the webhooks meanwhile, once its cache is filled.
+pub(super) async fn beside<T>(
+    site: &Site,
+    fabric: &Arc<Fabric>,
+    process: ProcessId,
+    client: ApiClient,
+    env: SimEnv,
+    work: impl Future<Output = T>,
+) -> T {
+    let Some(service) = &site.hooks else { return work.await };
+    let serve = async {
+        let hooks = Arc::new(Webhook::start(client, env, site.plan.admission_settings(&site.settings.lock().select), site.policy));
+        hooks.synced().await;
+        service.serve(process, handler(fabric, hooks));
+        std::future::pending::<()>().await;
+    };
+    let done = match race(work, serve).await {
+        Either::Left(done) => done,
+        Either::Right(()) => unreachable!("it serves for ever"),
+    };
+    service.stop(process, fabric.rt.now());
+    done
+}
+
+/// What a replica does with a call.
+fn handler(fabric: &Fabric, hooks: Arc<Hooks>) -> Handler {
+    let kinds: [KindId; 2] = [fabric.registry.id::<SpiderIPPool>(), fabric.registry.id::<SpiderSubnet>()];
+    Arc::new(move |review| {
+        let hooks = hooks.clone();
+        Box::pin(async move {
+            match kinds.iter().position(|kind| *kind == review.kind) {
+                Some(0) => answer::<SpiderIPPool>(&hooks, review).await,
+                Some(_) => answer::<SpiderSubnet>(&hooks, review).await,
+                None => answer::<SpiderReservedIP>(&hooks, review).await,
+            }
+        })
+    })
+}
+
+async fn answer<K: Admitted>(hooks: &Hooks, review: Review) -> Verdict {
+    let Review { mutating, key, object, old, .. } = review;
+    let (object, old) = (object.map(typed::<K>), old.map(typed::<K>));
+    let request = match (&object, &old) {
+        (Some(new), Some(old)) => Request::Update { old, new },
+        (Some(new), None) => Request::Create(new),
+        (None, Some(old)) => Request::Delete(old),
+        (None, None) => return Ok(None),
+    };
+    if mutating {
+        let defaulted = hooks.mutate(&request).filter(|defaulted| object.as_ref() != Some(defaulted));
+        return Ok(defaulted.map(|defaulted| defaulted as Obj));
+    }
+    hooks.validate(&request).await.map(|()| None).map_err(|denial| {
+        let status = denial.to_status::<K>(key.as_ref().map_or("", |key| key.name()));
+        Denial { code: status.code, reason: Some(status.reason), message: status.message() }
+    })
+}

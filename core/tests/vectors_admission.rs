@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ipam_core::Object;
-use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Denial, Listed, Request, Verdict, review};
+use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Denial, Listed, Request, Rules, Verdict, review};
 use ipam_core::spiderpool::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use serde_json::{Value, json};
 
@@ -54,6 +54,9 @@ fn answer_for<K: Admitted>(case: &Value, policy: &Policy) -> Value {
         (other, ..) => panic!("{other} lacks an object"),
     };
     let Verdict { defaulted, denial } = review(&request, &listed, &settings, policy);
+    if let Request::Create(new) = request {
+        audited(case, new.audit(&Rules { live: &listed, settings: &settings, policy }).err(), denial.as_ref());
+    }
     let violations = denial.as_ref().map(Denial::violations).unwrap_or_default();
     let causes: Vec<_> = violations.iter().map(|cause| json!({"field": cause.field, "type": cause.fault.as_str()})).collect();
     json!({
@@ -63,6 +66,19 @@ fn answer_for<K: Admitted>(case: &Value, policy: &Policy) -> Value {
         "causes": causes,
         "defaulted": defaulted.map(|object| json!(*object)),
     })
+}
+
+/// An audit refuses what a webhook refuses, and tells at least what that tells.
+fn audited(case: &Value, audit: Option<Denial>, denial: Option<&Denial>) {
+    let id = &case["id"];
+    assert_eq!(audit.as_ref().map(Denial::reason), denial.map(Denial::reason), "{id}");
+    // Merging may change the places of entries.
+    fn names(denial: Option<&Denial>) -> BTreeSet<&str> {
+        let violations = denial.map(Denial::violations).unwrap_or_default();
+        violations.iter().map(|violation| violation.field.split('[').next().unwrap_or_default()).collect()
+    }
+    let (all, first) = (names(audit.as_ref()), names(denial));
+    assert!(all.is_superset(&first), "{id}: {all:?} lacks some of {first:?}");
 }
 
 #[test]

@@ -22,8 +22,8 @@ use crate::workload::byom::burst::{Allocate, BurstPlan};
 use crate::workload::byom::pods::{BreakVm, DeletePod, EditState, PodsPlan, RollOut, RunPod, SetPool};
 use crate::workload::counter::CounterPlan;
 use crate::workload::spiderpool::{
-    AnnotateNamespace, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, MigrateVm, Reserve, RollOutApp,
-    ScaleApp, SetSettings, SpiderPlan, Unreserve,
+    AnnotateNamespace, ApplyApp, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, DeleteSubnet, EditPool,
+    EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderPlan, Unreserve,
 };
 use crate::workload::{Misfit, Work};
 
@@ -238,6 +238,12 @@ kinds! {
         "delete-pool" => DeletePool(DeletePool),
         /// Edits an IPPool.
         "edit-pool" => EditPool(EditPool),
+        /// Creates a SpiderSubnet; if there is one of that name, once that is gone.
+        "create-subnet" => CreateSubnet(CreateSubnet),
+        /// Deletes a SpiderSubnet, and its pools with it.
+        "delete-subnet" => DeleteSubnet(DeleteSubnet),
+        /// Edits a SpiderSubnet.
+        "edit-subnet" => EditSubnet(EditSubnet),
         /// Reserves addresses.
         "reserve" => Reserve(Reserve),
         /// Gives reserved addresses free.

@@ -7,6 +7,7 @@
 //! nothing. Auto-created pools and subnets are looked after by
 //! [`SubnetController`](super::subnet::SubnetController).
 
+use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -108,20 +109,28 @@ impl<C: Client, V: Env> PoolController<C, V> {
     /// # Errors
     /// The election is configured in a way that cannot work.
     pub async fn run(&self) -> Result<Phase, ElectionConfigError> {
+        self.run_with(std::future::pending()).await
+    }
+
+    /// The same, with `beside` at work as long as this replica leads: one election for both. `beside` must not end.
+    ///
+    /// # Errors
+    /// The election is configured in a way that cannot work.
+    pub async fn run_with(&self, beside: impl Future<Output = ()>) -> Result<Phase, ElectionConfigError> {
         let informer = self.informer();
         let queue = WorkQueue::new(self.env.clone());
         informer.add_handler({
             let queue = queue.clone();
             move |notification: Notification<SpiderIPPool>| queue.add(notification.key())
         });
-        let work = self.work(&informer, &queue);
+        let work = race(self.work(&informer, &queue), beside);
         let Some(config) = self.settings.election.clone() else {
             work.await;
-            unreachable!("nobody shuts the queue down");
+            unreachable!("neither of them ends");
         };
         let election = Election::start(self.client.clone(), self.env.clone(), config)?;
         let end = election.lead(work).await;
-        Ok(end.expect_err("nobody shuts the queue down"))
+        Ok(end.map(drop).expect_err("neither of them ends"))
     }
 
     /// Works whenever `leadership` says so, as one part of a process that has an election of its own. It never ends.

@@ -1,14 +1,16 @@
 //! One replica of Spiderpool's controller: an election, and what depends on it.
 //!
 //! ```text
-//!   election ──► leadership ──┬─► PoolController   counts and finalizers of pools, leader only
-//!                             └─► Reclaim          scans everywhere, traces as leader
+//!   election ──► leadership ──┬─► PoolController    counts and finalizers of pools, leader only
+//!                             ├─► SubnetController  pools of workloads and subnets, leader only, if the feature is on
+//!                             └─► Reclaim           scans everywhere, traces as leader
 //! ```
 //! Unlike [`PoolController::run`], which ends with its leadership, a replica runs for leader again in the same process, as upstream's
 //! does (G §8).
 
 use super::controller::{ControllerSettings, PoolController};
 use super::reclaim::{InformerCaches, Leadership, LeadershipTeller, Observer, Reclaim, ReclaimConfig};
+use super::subnet::{self, SubnetController, ThirdParty};
 use crate::client::Client;
 use crate::env::Env;
 use crate::leader::{Election, ElectionConfig, ElectionConfigError};
@@ -16,11 +18,12 @@ use crate::race::{Either, race};
 
 /// One replica of the controller, with its caches.
 #[derive(Debug)]
-pub struct SpiderpoolController<C, V: Env, O = ()> {
+pub struct SpiderpoolController<C, V: Env, O = (), S = (), T = ()> {
     raw: C,
     env: V,
     election: Option<ElectionConfig>,
     pools: PoolController<C, V>,
+    subnets: Option<SubnetController<C, V, S, T>>,
     caches: InformerCaches<V>,
     reclaim: Reclaim<C, V, InformerCaches<V>, O>,
 }
@@ -36,6 +39,7 @@ impl<C: Client, V: Env, O: Observer> SpiderpoolController<C, V, O> {
         let caches = InformerCaches::start(client.clone(), env.clone(), &reclaim.settings, &reclaim.policy);
         Self {
             pools: PoolController::new(client.clone(), env.clone(), pools),
+            subnets: None,
             reclaim: Reclaim::new(client, env.clone(), caches.clone(), observer, reclaim).with_raw_client(raw.clone()),
             raw,
             env,
@@ -44,6 +48,17 @@ impl<C: Client, V: Env, O: Observer> SpiderpoolController<C, V, O> {
         }
     }
 
+    /// The same with the feature of subnets (A §8). The election of `subnets` does not count.
+    pub fn with_subnets<S: subnet::Observer, T: ThirdParty>(
+        self,
+        subnets: SubnetController<C, V, S, T>,
+    ) -> SpiderpoolController<C, V, O, S, T> {
+        let Self { raw, env, election, pools, subnets: _, caches, reclaim } = self;
+        SpiderpoolController { raw, env, election, pools, subnets: Some(subnets), caches, reclaim }
+    }
+}
+
+impl<C: Client, V: Env, O: Observer, S: subnet::Observer, T: ThirdParty> SpiderpoolController<C, V, O, S, T> {
     /// Its reclaim, to look into.
     pub fn reclaim(&self) -> &Reclaim<C, V, InformerCaches<V>, O> {
         &self.reclaim
@@ -71,7 +86,13 @@ impl<C: Client, V: Env, O: Observer> SpiderpoolController<C, V, O> {
             self.caches.synced().await;
             self.reclaim.run(leadership.clone()).await;
         };
-        race(self.pools.serve(&leadership), reclaim).await;
+        let subnets = async {
+            match &self.subnets {
+                Some(subnets) => subnets.serve(&leadership).await,
+                None => std::future::pending().await,
+            }
+        };
+        race(race(self.pools.serve(&leadership), subnets), reclaim).await;
     }
 
     /// Runs for leader again and again.

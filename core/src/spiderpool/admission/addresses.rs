@@ -1,5 +1,6 @@
 //! The fields that pools and subnets have in common: family, CIDR, ranges, gateway, routes (A §9.1, §9.2).
 
+use super::findings::Findings;
 use super::{AdmissionSettings, Denial, Fault, Rules, Violation};
 use crate::spiderpool::ranges::{Cidr, RangeError, check_range, merge_ranges, parse_ip, parse_range, range_contains};
 use crate::spiderpool::{IPPoolSpec, Policy, Route, SubnetSpec};
@@ -100,18 +101,18 @@ impl<'a> Checked<'a> {
     }
 
     /// The CIDR, which must be written as Go writes it.
-    pub(super) fn cidr(&self) -> Result<Cidr, Violation> {
+    pub(super) fn cidr(&self, findings: &mut Findings) -> Result<Cidr, Violation> {
         let invalid = |error| Violation::invalid("spec.subnet", error);
         let subnet = self.addresses.subnet;
         let cidr = Cidr::parse_version(subnet, self.version, self.policy).map_err(invalid)?;
-        if Cidr::is_canonical(subnet, self.policy) {
-            return Ok(cidr);
+        if !Cidr::is_canonical(subnet, self.policy) {
+            findings.note(Err(Violation::invalid("spec.subnet", format_args!("`{subnet}` is not the usual form; write `{cidr}`"))))?;
         }
-        Err(Violation::invalid("spec.subnet", format_args!("`{subnet}` is not the usual form; write `{cidr}`")))
+        Ok(cidr)
     }
 
     /// Each entry of `ips` and `excludeIPs` is a range inside the CIDR.
-    pub(super) fn check_ranges(&self) -> Result<(), Violation> {
+    pub(super) fn check_ranges(&self, findings: &mut Findings) -> Result<(), Violation> {
         let cidr = Cidr::parse_version(self.addresses.subnet, self.version, self.policy);
         let cidr = cidr.map_err(|error| Violation::invalid("spec.subnet", error))?;
         for (field, list) in [("spec.ips", self.addresses.ips), ("spec.excludeIPs", self.addresses.exclude)] {
@@ -119,7 +120,7 @@ impl<'a> Checked<'a> {
                 let outside = || RangeError::Outside { text: text.clone(), cidr: cidr.to_string() };
                 let range = parse_range(text, self.version, self.policy);
                 let inside = range.and_then(|range| cidr.contains_range(&range).then_some(()).ok_or_else(outside));
-                inside.map_err(|error| Violation::invalid(format!("{field}[{at}]"), error))?;
+                findings.note(inside.map_err(|error| Violation::invalid(format!("{field}[{at}]"), error)))?;
             }
         }
         Ok(())
@@ -150,23 +151,24 @@ impl<'a> Checked<'a> {
     /// Routes lead somewhere else than everywhere, each to another place, through the CIDR.
     ///
     /// Upstream compares destinations as text; hardened, two spellings of one destination are one.
-    pub(super) fn check_routes(&self) -> Result<(), Violation> {
+    pub(super) fn check_routes(&self, findings: &mut Findings) -> Result<(), Violation> {
         let mut seen: Vec<String> = Vec::with_capacity(self.addresses.routes.len());
         for (at, Route { dst, gw }) in self.addresses.routes.iter().enumerate() {
-            let field = || format!("spec.routes[{at}].dst");
             let parsed = Cidr::parse_version(dst, self.version, self.policy);
             let destination = match &parsed {
                 Ok(cidr) if !self.policy.upstream_ranges => cidr.to_string(),
                 _ => dst.clone(),
             };
-            if destination == "0.0.0.0/0" || destination == "::/0" {
-                return Err(Violation::invalid(field(), "a default route comes from `spec.gateway`"));
-            }
-            if seen.contains(&destination) {
-                return Err(Violation::invalid(field(), format_args!("a second route to {destination}")));
-            }
-            parsed.map_err(|error| Violation::invalid(field(), error))?;
-            self.inside(format!("spec.routes[{at}].gw"), gw)?;
+            let field = format!("spec.routes[{at}].dst");
+            let allowed = if destination == "0.0.0.0/0" || destination == "::/0" {
+                Err(Violation::invalid(field, "a default route comes from `spec.gateway`"))
+            } else if seen.contains(&destination) {
+                Err(Violation::invalid(field, format_args!("a second route to {destination}")))
+            } else {
+                parsed.map(drop).map_err(|error| Violation::invalid(field, error))
+            };
+            findings.note(allowed)?;
+            findings.note(self.inside(format!("spec.routes[{at}].gw"), gw))?;
             seen.push(destination);
         }
         Ok(())

@@ -14,6 +14,7 @@ mod addresses;
 mod affinity;
 mod denial;
 mod empty;
+mod findings;
 mod in_use;
 mod live;
 mod overlap;
@@ -66,6 +67,16 @@ pub trait Admitted: Object {
     /// # Errors
     /// Which rules it breaks.
     fn check(request: &Request<'_, Self>, rules: &Rules<'_>) -> Result<(), Denial>;
+
+    /// Judges the creation of this object, as a user wrote it, and tells every rule that it breaks, where a webhook stops at the first. Lists
+    /// stay as they are written: `spec.ips[1]` is the second entry in the manifest, which merging could put elsewhere. (Not with
+    /// `upstream-ranges`, where what is not merged is judged in another way.)
+    ///
+    /// The object is refused exactly if a webhook refuses it.
+    ///
+    /// # Errors
+    /// Which rules it breaks; of a name that is taken only that.
+    fn audit(&self, rules: &Rules<'_>) -> Result<(), Denial>;
 }
 
 /// What becomes of a request.

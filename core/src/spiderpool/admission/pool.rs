@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::addresses::{Addresses, Checked, check_unchanged, family_of_cidr, merge};
 use super::affinity::{check_auto, check_ordinary};
 use super::denial::unless_empty;
+use super::findings::Findings;
 use super::in_use::{check_records, check_set_aside, check_within_subnet};
 use super::overlap::{AddressSet, shares_addresses};
 use super::{Admitted, Denial, Request, Rules, Violation, empty};
@@ -41,7 +42,7 @@ impl Admitted for SpiderIPPool {
 
     fn check(request: &Request<'_, Self>, rules: &Rules<'_>) -> Result<(), Denial> {
         match *request {
-            Request::Create(new) => check_create(new, rules),
+            Request::Create(new) => check_create(new, rules, &mut Findings::first()),
             Request::Update { old, new } => check_update(old, new, rules),
             Request::Delete(old) => {
                 let status = old.status.as_ref();
@@ -53,6 +54,17 @@ impl Admitted for SpiderIPPool {
                 Ok(())
             }
         }
+    }
+
+    fn audit(&self, rules: &Rules<'_>) -> Result<(), Denial> {
+        let mut new = self.clone();
+        // What cannot be read is told by the rules.
+        let _ = new.set_defaults(rules);
+        if !rules.policy.upstream_ranges {
+            new.spec.ips.clone_from(&self.spec.ips);
+            new.spec.exclude_ips.clone_from(&self.spec.exclude_ips);
+        }
+        Findings::all(|findings| check_create(&new, rules, findings))
     }
 }
 
@@ -129,15 +141,15 @@ pub(super) fn check_terminating(meta: &ObjectMeta, same_spec: bool, rules: &Rule
     Err(Denial::Forbidden("the object is being deleted; only its finalizer may go".to_owned()))
 }
 
-fn check_create(new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Denial> {
+fn check_create(new: &SpiderIPPool, rules: &Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
     let checked = Checked::new(Addresses::from(&new.spec), rules)?;
-    let cidr = checked.cidr()?;
-    check_cidrs(new, &cidr, checked.version, rules)?;
+    let cidr = checked.cidr(findings)?;
+    findings.note_all(check_cidrs(new, &cidr, checked.version, rules))?;
     let mut violations = Vec::new();
-    violations.extend(check_spec(&checked, None, new, rules).err());
+    violations.extend(check_spec(&checked, None, new, rules, findings).err());
     check_affinity(new, &mut violations);
-    unless_empty(violations)?;
-    if rules.settings.enable_spider_subnet { check_within_subnet(None, new, rules) } else { Ok(()) }
+    findings.note_all(unless_empty(violations))?;
+    if rules.settings.enable_spider_subnet { findings.note_all(check_within_subnet(None, new, rules)) } else { Ok(()) }
 }
 
 fn check_update(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Denial> {
@@ -150,7 +162,8 @@ fn check_update(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>) -> Re
     let mut violations = Vec::new();
     if whole || before != after {
         let checked = Checked::new(after, rules)?;
-        violations.extend(check_spec(&checked, Some(old).filter(|_| !whole), new, rules).err());
+        let old = Some(old).filter(|_| !whole);
+        violations.extend(check_spec(&checked, old, new, rules, &mut Findings::first()).err());
     }
     if whole || old.spec.pod_affinity != new.spec.pod_affinity || is_auto_pool(old) != is_auto_pool(new) {
         check_affinity(new, &mut violations);
@@ -187,16 +200,22 @@ fn check_cidrs(new: &SpiderIPPool, cidr: &Cidr, version: i64, rules: &Rules<'_>)
     Ok(())
 }
 
-/// Ranges, overlap with other pools, gateway and routes; the first rule that is broken.
-fn check_spec(checked: &Checked<'_>, old: Option<&SpiderIPPool>, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Violation> {
+/// Ranges, overlap with other pools, gateway and routes.
+fn check_spec(
+    checked: &Checked<'_>,
+    old: Option<&SpiderIPPool>,
+    new: &SpiderIPPool,
+    rules: &Rules<'_>,
+    findings: &mut Findings,
+) -> Result<(), Violation> {
     if rules.policy.upstream_ranges {
-        check_overlap_upstream(checked, new, rules)?;
+        findings.note(check_overlap_upstream(checked, new, rules))?;
     } else {
-        checked.check_ranges()?;
-        check_overlap(old, new, rules)?;
+        checked.check_ranges(findings)?;
+        findings.note(check_overlap(old, new, rules))?;
     }
-    checked.check_gateway()?;
-    checked.check_routes()
+    findings.note(checked.check_gateway())?;
+    checked.check_routes(findings)
 }
 
 /// No other pool has one of the addresses that the request adds.

@@ -1,7 +1,7 @@
 //! Admission of reserved IP objects (A §9.3). They are compared with nothing: an address in use may be reserved.
 
 use super::addresses::{check_version, family_of_range, merge};
-use super::denial::unless_empty;
+use super::findings::Findings;
 use super::{Admitted, Denial, Request, Rules, Violation, empty};
 use crate::spiderpool::SpiderReservedIP;
 use crate::spiderpool::ranges::{RangeError, check_range};
@@ -24,7 +24,7 @@ impl Admitted for SpiderReservedIP {
 
     fn check(request: &Request<'_, Self>, rules: &Rules<'_>) -> Result<(), Denial> {
         match *request {
-            Request::Create(new) => check_spec(new, rules),
+            Request::Create(new) => check_spec(new, rules, &mut Findings::first()),
             Request::Update { old, new } => {
                 if new.metadata.deletion_timestamp.is_some() {
                     // There is no finalizer of Spiderpool's: whoever holds the object must be able to let it go.
@@ -39,18 +39,32 @@ impl Admitted for SpiderReservedIP {
                 {
                     return Err(Violation::forbidden("spec.ipVersion", "is immutable").into());
                 }
-                if old.spec == new.spec && !rules.policy.update_judged_whole { Ok(()) } else { check_spec(new, rules) }
+                if old.spec == new.spec && !rules.policy.update_judged_whole {
+                    Ok(())
+                } else {
+                    check_spec(new, rules, &mut Findings::first())
+                }
             }
             Request::Delete(_) => Ok(()),
         }
     }
+
+    fn audit(&self, rules: &Rules<'_>) -> Result<(), Denial> {
+        let mut new = self.clone();
+        // What cannot be read is told by the rules.
+        let _ = new.set_defaults(rules);
+        if !rules.policy.upstream_ranges {
+            new.spec.ips.clone_from(&self.spec.ips);
+        }
+        Findings::all(|findings| check_spec(&new, rules, findings))
+    }
 }
 
-fn check_spec(new: &SpiderReservedIP, rules: &Rules<'_>) -> Result<(), Denial> {
+fn check_spec(new: &SpiderReservedIP, rules: &Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
     let version = check_version(new.spec.ip_version, rules.settings)?;
-    let bad = |(at, text): (usize, &String)| {
-        let error = check_range(text, version, rules.policy).err()?;
-        Some(Violation::invalid(format!("spec.ips[{at}]"), error))
-    };
-    unless_empty(new.spec.ips.iter().flatten().enumerate().find_map(bad).into_iter().collect())
+    for (at, text) in new.spec.ips.iter().flatten().enumerate() {
+        let range = check_range(text, version, rules.policy);
+        findings.note(range.map_err(|error| Violation::invalid(format!("spec.ips[{at}]"), error)))?;
+    }
+    Ok(())
 }

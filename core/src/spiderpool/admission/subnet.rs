@@ -1,6 +1,7 @@
 //! Admission of subnets (A §9.2).
 
 use super::addresses::{Addresses, Checked, check_unchanged, family_of_cidr, merge};
+use super::findings::Findings;
 use super::in_use::check_pre_allocations;
 use super::overlap::AddressSet;
 use super::pool::{add_finalizer, check_terminating, set_label};
@@ -31,7 +32,7 @@ impl Admitted for SpiderSubnet {
 
     fn check(request: &Request<'_, Self>, rules: &Rules<'_>) -> Result<(), Denial> {
         match *request {
-            Request::Create(new) => check_create(new, rules),
+            Request::Create(new) => check_create(new, rules, &mut Findings::first()),
             Request::Update { old, new } => check_update(old, new, rules),
             Request::Delete(old) => {
                 let counted = old.status.as_ref().and_then(|status| status.allocated_ip_count).unwrap_or(0) > 0;
@@ -42,14 +43,25 @@ impl Admitted for SpiderSubnet {
             }
         }
     }
+
+    fn audit(&self, rules: &Rules<'_>) -> Result<(), Denial> {
+        let mut new = self.clone();
+        // What cannot be read is told by the rules.
+        let _ = new.set_defaults(rules);
+        if !rules.policy.upstream_ranges {
+            new.spec.ips.clone_from(&self.spec.ips);
+            new.spec.exclude_ips.clone_from(&self.spec.exclude_ips);
+        }
+        Findings::all(|findings| check_create(&new, rules, findings))
+    }
 }
 
-fn check_create(new: &SpiderSubnet, rules: &Rules<'_>) -> Result<(), Denial> {
+fn check_create(new: &SpiderSubnet, rules: &Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
     let checked = Checked::new(Addresses::from(&new.spec), rules)?;
-    let cidr = checked.cidr()?;
-    check_cidrs(new, &cidr, checked.version, rules)?;
-    check_spec(&checked)?;
-    check_pools(new, &cidr, checked.version, rules)?;
+    let cidr = checked.cidr(findings)?;
+    findings.note_all(check_cidrs(new, &cidr, checked.version, rules))?;
+    check_spec(&checked, findings)?;
+    findings.note(check_pools(new, &cidr, checked.version, rules))?;
     Ok(())
 }
 
@@ -60,15 +72,15 @@ fn check_update(old: &SpiderSubnet, new: &SpiderSubnet, rules: &Rules<'_>) -> Re
     let (before, after) = (Addresses::from(&old.spec), Addresses::from(&new.spec));
     check_unchanged(&before, &after)?;
     if rules.policy.update_judged_whole || before != after {
-        check_spec(&Checked::new(after, rules)?)?;
+        check_spec(&Checked::new(after, rules)?, &mut Findings::first())?;
     }
     Ok(check_pre_allocations(old, new, rules)?)
 }
 
-fn check_spec(checked: &Checked<'_>) -> Result<(), Violation> {
-    checked.check_ranges()?;
-    checked.check_gateway()?;
-    checked.check_routes()
+fn check_spec(checked: &Checked<'_>, findings: &mut Findings) -> Result<(), Violation> {
+    checked.check_ranges(findings)?;
+    findings.note(checked.check_gateway())?;
+    checked.check_routes(findings)
 }
 
 /// The name is free, and no other subnet has an address of the CIDR.

@@ -155,3 +155,28 @@ fn a_denial_is_told_as_kubernetes_tells_it() {
     let status = Denial::AlreadyExists.to_status::<SpiderIPPool>("new");
     assert_eq!(status.message(), "spiderippools.spiderpool.spidernet.io \"new\" already exists");
 }
+
+#[test]
+fn an_audit_tells_all_that_a_webhook_would_tell_one_by_one() {
+    let mut new = SpiderIPPool::clone(&pool("new", &["10.0.0.30", "10.0.0.5-10.0.0.1", "10.0.0.1-10.0.0.20", "10.9.0.1"], &["here"]));
+    new.spec.gateway = Some("10.0.0.7".to_owned());
+    let route = |dst: &str, gw: &str| crate::spiderpool::Route { dst: dst.to_owned(), gw: gw.to_owned() };
+    new.spec.routes = Some(vec![route("0.0.0.0/0", "10.0.0.1"), route("172.16.0.0/12", "10.9.0.1")]);
+    new.spec.pod_affinity = Some(Default::default());
+    let live = Listed { pools: vec![pool("old", &["10.0.0.20-10.0.0.25"], &[])], subnets: Vec::new() };
+    let (settings, policy) = (AdmissionSettings::default(), Policy::hardened());
+    let rules = Rules { live: &live, settings: &settings, policy: &policy };
+    assert_eq!(
+        fields(new.audit(&rules)),
+        ["spec.ips[1]", "spec.ips[3]", "spec.excludeIPs[0]", "spec.ips", "spec.routes[0].dst", "spec.routes[1].gw", "spec.podAffinity"]
+    );
+    let webhook = review(&Request::Create(&Arc::new(new.clone())), &live, &settings, &policy).denial.map_or(Ok(()), Err);
+    assert_eq!(fields(webhook), ["spec.ips[1]", "spec.podAffinity"]);
+    // Merged lists have another order; what is told is where the user wrote it.
+    new.spec.ips = Some(vec!["10.0.0.30".to_owned(), "10.0.0.1-10.0.0.9".to_owned()]);
+    (new.spec.exclude_ips, new.spec.routes, new.spec.pod_affinity) = (None, None, None);
+    assert_eq!(fields(new.audit(&rules)), ["spec.ips[1]"]);
+    assert_eq!(fields(judge(&Request::Create(&Arc::new(new.clone())), &live.pools, &policy)), ["spec.ips[0]"]);
+    new.metadata.name = Some("old".to_owned());
+    assert_eq!(new.audit(&rules), Err(Denial::AlreadyExists));
+}

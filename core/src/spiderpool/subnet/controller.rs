@@ -24,6 +24,7 @@ use crate::env::Env;
 use crate::leader::{Election, ElectionConfigError, Phase};
 use crate::race::race;
 use crate::spiderpool::controller::ControllerSettings;
+use crate::spiderpool::reclaim::Leadership;
 use crate::spiderpool::select::Settings;
 use crate::workqueue::WorkQueue;
 
@@ -86,19 +87,32 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     /// # Errors
     /// The election is configured in a way that cannot work.
     pub async fn run(&self) -> Result<Phase, ElectionConfigError> {
+        let Some(config) = self.settings.election.clone() else {
+            self.work().await;
+            unreachable!("nobody shuts the queues down");
+        };
+        let election = Election::start(self.auto_pools.client.clone(), self.auto_pools.env.clone(), config)?;
+        let end = election.lead(self.work()).await;
+        Ok(end.expect_err("nobody shuts the queues down"))
+    }
+
+    /// Works whenever `leadership` says so, as one part of a process that has an election of its own. It never ends.
+    pub async fn serve(&self, leadership: &Leadership) {
+        loop {
+            let term = leadership.gained().await;
+            race(leadership.lost(term), self.work()).await;
+        }
+    }
+
+    /// Works as the leader until it is dropped; it never ends by itself.
+    ///
+    /// Each time it begins with empty caches and looks at everything, as upstream's does, which watches nothing while another replica leads:
+    /// what the leader before had in hand may be half done.
+    pub async fn work(&self) {
         let env = || self.auto_pools.env.clone();
         let queues = Queues { apps: WorkQueue::new(env()), subnets: WorkQueue::new(env()), pools: WorkQueue::new(env()) };
         let seen = self.watch(&queues);
-        let work = async {
-            seen.synced().await;
-            race(self.work_on_apps(&queues, &seen), race(self.work_on_subnets(&queues, &seen), self.work_on_pools(&queues, &seen))).await
-        };
-        let Some(config) = self.settings.election.clone() else {
-            work.await;
-            unreachable!("nobody shuts the queues down");
-        };
-        let election = Election::start(self.auto_pools.client.clone(), env(), config)?;
-        let end = election.lead(work).await;
-        Ok(end.expect_err("nobody shuts the queues down"))
+        seen.synced().await;
+        race(self.work_on_apps(&queues, &seen), race(self.work_on_subnets(&queues, &seen), self.work_on_pools(&queues, &seen))).await;
     }
 }

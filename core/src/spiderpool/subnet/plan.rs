@@ -187,7 +187,7 @@ pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan,
         plan.writes.push(set_aside(&before));
     }
     match known.pool {
-        None => plan.writes.push(Write::Create(pool::new(&name, subnet, want, &target.ips))),
+        None => plan.writes.push(Write::Create(pool::new(&name, subnet, want, &target.ips, policy))),
         Some(known) if has == target.ips && pool::is_up_to_date(known, want, policy) => {}
         Some(known) => plan.writes.push(Write::Update(pool::changed(known, want, &target.ips, policy))),
     }

@@ -27,7 +27,7 @@ pub(super) fn plan(want: &Want<'_>, known: &Known<'_>, name: &str, policy: &Poli
         writes.push(Write::Subnet(shares.set_aside(known.subnet, name, want.application, &ips)));
     }
     writes.push(match known.pool {
-        None => Write::Create(pool::new(name, known.subnet, want, &ips)),
+        None => Write::Create(pool::new(name, known.subnet, want, &ips, policy)),
         Some(pool) => Write::Update(pool::changed(pool, want, &ips, policy)),
     });
     Ok(Plan { writes, again: false, surplus: 0 })

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, 
 use super::plan::Want;
 use super::resource::SpiderSubnet;
 use crate::spiderpool::auto_pool::application_label_gv;
-use crate::spiderpool::ranges::IpSet;
+use crate::spiderpool::ranges::{IpSet, cidr_label};
 use crate::spiderpool::{IPPoolSpec, Policy, SpiderIPPool, names};
 
 /// The labels by which the pools of a workload are found, whichever incarnation it is.
@@ -54,12 +54,15 @@ fn reclaim(want: &Want<'_>) -> &'static str {
     if want.demand.reclaim { "true" } else { "false" }
 }
 
-/// A pool that does not exist yet.
-pub(super) fn new(name: &str, subnet: &SpiderSubnet, want: &Want<'_>, ips: &IpSet) -> Box<SpiderIPPool> {
+/// A pool that does not exist yet. It has the label by which pools of a CIDR are listed; the webhook would give it the same (A §9.1), but where
+/// none is asked a pool that nobody finds would have its addresses taken by others.
+pub(super) fn new(name: &str, subnet: &SpiderSubnet, want: &Want<'_>, ips: &IpSet, policy: &Policy) -> Box<SpiderIPPool> {
     let application = &want.application.name;
     let mut labels: BTreeMap<String, String> = identity(want).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     labels.insert(names::LABEL_OWNER_APPLICATION_UID.to_owned(), want.application.uid.clone());
     labels.insert(names::LABEL_IPPOOL_RECLAIM.to_owned(), reclaim(want).to_owned());
+    let cidr = cidr_label(&subnet.spec.subnet, want.demand.family.number(), policy);
+    labels.extend(cidr.ok().map(|cidr| (names::LABEL_IPPOOL_CIDR.to_owned(), cidr)));
     let (group, version) = application.group_version();
     let values = [group, version, &application.kind, &application.namespace, &application.name];
     let affinity = names::AFFINITY_APP.iter().zip(values).map(|(key, value)| ((*key).to_owned(), value.to_owned())).collect();

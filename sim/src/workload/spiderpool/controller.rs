@@ -7,6 +7,7 @@ use ipam_core::leader::ElectionConfig;
 use ipam_core::spiderpool::SpiderpoolController;
 use ipam_core::spiderpool::controller::{ControllerSettings, PoolController};
 use ipam_core::spiderpool::reclaim::ReclaimConfig;
+use ipam_core::spiderpool::subnet::SubnetController;
 use ipam_core::{Env, ObjectKey};
 
 use super::hooks;
@@ -38,9 +39,23 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
         let settings = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
         let controller = PoolController::new(client.clone(), env.clone(), settings);
         // A configuration that cannot work would say so at each turn.
-        let _ = hooks::beside(&site, &fabric, process, client.clone(), env.clone(), controller.run()).await;
+        let work = async {
+            if site.plan.serves_subnets() {
+                let subnets = subnets(&site, client.clone(), env.clone());
+                controller.run_with(subnets.work()).await
+            } else {
+                controller.run().await
+            }
+        };
+        let _ = hooks::beside(&site, &fabric, process, client.clone(), env.clone(), work).await;
         env.sleep(BACK_OFF).await;
     }
+}
+
+/// The part of a replica that makes pools for applications and looks after subnets, while it leads (A §8).
+fn subnets(site: &Site, client: ApiClient, env: SimEnv) -> SubnetController<ApiClient, SimEnv> {
+    let select = site.settings.lock().select.clone();
+    SubnetController::new(client, env, (), (), ControllerSettings::new(site.policy), select)
 }
 
 /// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
@@ -52,7 +67,14 @@ async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, clien
     let raw = site.raw_client(fabric, process, &env);
     let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
     let controller = SpiderpoolController::new(client.clone(), raw, env.clone(), eye, pools, reclaim);
-    if hooks::beside(site, fabric, process, client, env.clone(), controller.run()).await.is_err() {
+    let work = async {
+        if site.plan.serves_subnets() {
+            controller.with_subnets(subnets(site, client.clone(), env.clone())).run().await
+        } else {
+            controller.run().await
+        }
+    };
+    if hooks::beside(site, fabric, process, client.clone(), env.clone(), work).await.is_err() {
         // With an election that cannot work client-go ends the process, and so it goes again and again.
         env.sleep(BACK_OFF).await;
     }

@@ -17,6 +17,7 @@ use super::adopt::Adopted;
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, DeleteApp, NAMESPACE};
 use super::plan::{SpiderPlan, both, nobody_serves};
+use super::subnets::drawn::{IpNumber, SubnetChange};
 use super::trace::TraceRows;
 use crate::actor::kubelet::KubeletDelays;
 use crate::draw::{Concern, Draw};
@@ -68,6 +69,16 @@ pub struct SpiderDraft {
     pub addresses: Choice<u32>,
     /// How many pools of each family serve pods that name none.
     pub default_pools: Choice<u32>,
+    /// How many subnets there are of each family, from which pools are cut for applications (A §8).
+    pub subnets: Choice<u32>,
+    /// How many addresses each of them has.
+    pub subnet_addresses: Choice<u32>,
+    /// How many addresses an application asks its subnet for.
+    pub ip_number: Choice<IpNumber>,
+    /// How many of them are more than its pods need, if it says a number.
+    pub spare: Choice<u32>,
+    /// How many applications want their pools to outlive them (`ippool-reclaim: "false"`).
+    pub keeps_pools: Probability,
     /// How many applications there are.
     pub apps: Choice<u32>,
     /// Of which kind each is; if there are none, of which kinds those of scripted operations are.
@@ -114,9 +125,13 @@ pub struct SpiderDraft {
     pub pool_changes: Choice<u32>,
     /// What they do.
     pub pool_change: Choice<PoolChange>,
-    /// For how long.
+    /// How often people change a subnet for a while.
+    pub subnet_changes: Choice<u32>,
+    /// What they do.
+    pub subnet_change: Choice<SubnetChange>,
+    /// For how long pools and subnets are changed.
     pub changed_for: Choice<Span>,
-    /// When all this happens: scaling, roll-outs, deletions of pods, changes of pools.
+    /// When all this happens: scaling, roll-outs, deletions of pods, changes of pools and subnets.
     pub events: Choice<Span>,
     /// Pods come and go as in this file instead: CSV with a header; relative to the scenario, or to where the program runs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,6 +176,11 @@ impl Default for SpiderDraft {
             pools: Choice::Between(1, 3),
             addresses: Choice::Between(40, 80),
             default_pools: Choice::Between(1, 2),
+            subnets: Choice::Is(0),
+            subnet_addresses: Choice::Between(40, 80),
+            ip_number: Choice::OneOf(vec![IpNumber::AsPods, IpNumber::More, IpNumber::Fixed]),
+            spare: Choice::Between(0, 2),
+            keeps_pools: probability(0.2),
             apps: Choice::Between(2, 5),
             kinds: Choice::OneOf(vec![AppKind::StatefulSet, AppKind::Deployment, AppKind::Pod]),
             replicas: Choice::Between(1, 4),
@@ -184,6 +204,8 @@ impl Default for SpiderDraft {
             completes: probability(0.2),
             pool_changes: Choice::Is(0),
             pool_change: Choice::Is(PoolChange::Disable),
+            subnet_changes: Choice::Is(0),
+            subnet_change: Choice::Is(SubnetChange::Exclude),
             changed_for: Choice::Between(secs(5), secs(30)),
             events: Choice::Between(secs(10), secs(60)),
             trace: None,
@@ -216,12 +238,14 @@ impl Draft for SpiderDraft {
     fn problems(&self, source: Source<'_>) -> Problems {
         let most = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
         let mut problems = Problems::new();
-        let operations = most(&self.apps) * (8 + most(&self.pods_deleted)) + 2 * most(&self.pool_changes);
+        let operations = most(&self.apps) * (8 + most(&self.pods_deleted)) + 2 * (most(&self.pool_changes) + most(&self.subnet_changes));
         for (key, what, value, limit) in [
             ("nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
             ("controllers", "`workload.controllers`", most(&self.controllers), 10),
             ("pools", "`workload.pools`", most(&self.pools), 200),
             ("addresses", "`workload.addresses`", most(&self.addresses), 65_000),
+            ("subnets", "`workload.subnets`", most(&self.subnets), 200),
+            ("subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
             ("replicas", "`workload.replicas`", most(&self.replicas), 100_000),
             ("nics", "`workload.nics`", most(&self.nics), 16),
             ("apps", "the number of operations", operations, OPS_MAX),
@@ -229,6 +253,10 @@ impl Draft for SpiderDraft {
             problems.append(at_most(source, key, what, value, limit));
         }
         problems.append(at_least_one(source, "nodes", "`workload.nodes`", *self.nodes.bounds().0));
+        if self.wishes.written().contains(&&PoolWish::Subnet) && *self.subnets.bounds().0 == 0 {
+            let wrong = "`workload.wishes` has `subnet`, but there may be no subnet";
+            problems.push(source.problem("subnets", wrong, "1 or more for `workload.subnets`"));
+        }
         if self.on_demand && self.node_lifecycle {
             problems.push(both(source));
         }
@@ -249,9 +277,13 @@ impl Draft for SpiderDraft {
             Some(adopted) => adopted.pools.clone(),
             None => plan.pools.clone(),
         };
-        let used = |version: &IpVersion| pools.iter().any(|pool| pool.spec.ip_version == Some(version.number()));
+        let subnets = plan.subnets.clone();
+        let used = |version: &IpVersion| {
+            let number = Some(version.number());
+            pools.iter().any(|pool| pool.spec.ip_version == number) || subnets.iter().any(|subnet| subnet.spec.ip_version == number)
+        };
         let versions: Vec<IpVersion> = [IpVersion::V4, IpVersion::V6].into_iter().filter(used).collect();
-        let mut drawn = Drawn { draft: self, pools: &pools, versions: &versions, ops: Vec::new() };
+        let mut drawn = Drawn { draft: self, pools: &pools, subnets: &subnets, versions: &versions, nodes: plan.nodes, ops: Vec::new() };
         if let Some(adopted) = &self.adopted {
             for app in &adopted.apps {
                 drawn.events(draw, app, nics_of(app), Duration::ZERO..Duration::MAX);
@@ -273,13 +305,18 @@ impl Draft for SpiderDraft {
                 plan.kinds.extend(self.kinds.written().into_iter().copied());
             }
             for number in 0..apps {
-                let kind = drawn.app(draw, number, plan.nodes);
+                let kind = drawn.app(draw, number);
                 plan.kinds.insert(kind);
             }
         }
         let names = |number| plan.node_name(number);
         for number in 0..self.pool_changes.draw(draw) {
             drawn.pool_change(draw, number, &names, plan.nodes);
+        }
+        if !subnets.is_empty() {
+            for _ in 0..self.subnet_changes.draw(draw) {
+                drawn.subnet_change(draw);
+            }
         }
         let mut ops = drawn.ops;
         plan.node_lifecycle = self

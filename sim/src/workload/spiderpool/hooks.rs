@@ -12,10 +12,12 @@ use std::time::Duration;
 use ipam_core::api::Verb;
 use ipam_core::race::{Either, race};
 use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Request, Webhook};
+use ipam_core::spiderpool::select::Settings;
 use ipam_core::spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 
 use super::plan::SpiderPlan;
 use super::site::{ApiClient, Site};
+use super::subnets::admission::settings;
 use crate::cluster::Fabric;
 use crate::cluster::admission::{self, Denial, FailurePolicy, Handler, Review, Service, Verdict};
 use crate::env::SimEnv;
@@ -23,6 +25,8 @@ use crate::kinds::{KindId, Stored};
 use crate::object::{Obj, typed};
 use crate::rt::ProcessId;
 
+/// The setting that guards pools and subnets in use from deletion.
+const DELETE_CHECK: &str = "enableValidatingResourcesDeletedWebhook";
 /// The Service of the replicas.
 const SERVICE: &str = "spiderpool-controller";
 /// How long the API server waits for an answer: upstream's chart says nothing, and so it is Kubernetes' default.
@@ -31,15 +35,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 type Hooks = Webhook<ApiClient, SimEnv>;
 
 impl SpiderPlan {
-    /// What admission goes by. Subnets only count if the plan says so.
-    fn admission_settings(&self) -> AdmissionSettings {
-        let is = |name: &str, default: bool| self.settings.get(name).map_or(default, |value| value == "true");
-        AdmissionSettings {
-            enable_ipv4: is("enableIPv4", true),
-            enable_ipv6: is("enableIPv6", true),
-            enable_spider_subnet: is("enableSpiderSubnet", false),
-            enable_delete_check: is("enableValidatingResourcesDeletedWebhook", false),
-        }
+    /// What admission goes by.
+    fn admission_settings(&self, select: &Settings) -> AdmissionSettings {
+        let enable_delete_check = self.settings.get(DELETE_CHECK).is_some_and(|value| value == "true");
+        AdmissionSettings { enable_delete_check, ..settings(select) }
     }
 }
 
@@ -81,7 +80,7 @@ pub(super) async fn beside<T>(
 ) -> T {
     let Some(service) = &site.hooks else { return work.await };
     let serve = async {
-        let hooks = Arc::new(Webhook::start(client, env, site.plan.admission_settings(), site.policy));
+        let hooks = Arc::new(Webhook::start(client, env, site.plan.admission_settings(&site.settings.lock().select), site.policy));
         hooks.synced().await;
         service.serve(process, handler(fabric, hooks));
         std::future::pending::<()>().await;

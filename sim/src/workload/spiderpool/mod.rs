@@ -27,6 +27,7 @@ mod reclaim_eye;
 mod reclaim_note;
 mod site;
 mod smaller;
+mod subnets;
 mod trace;
 
 use std::collections::BTreeSet;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_core::spiderpool::select::IpamConfig;
-use ipam_core::spiderpool::{Policy, SpiderEndpoint};
+use ipam_core::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, SpiderSubnet};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -46,6 +47,7 @@ use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan};
 use crate::workload::{Misfit, Smaller, Stake, Work, live};
 use site::{Node, Site};
+use subnets::ops::{check_edit, check_subnet};
 
 pub use adopt::Adopted;
 pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
@@ -57,6 +59,8 @@ pub use ops::{
 };
 pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
+pub use subnets::drawn::{IpNumber, SubnetChange};
+pub use subnets::ops::{CreateSubnet, DeleteSubnet, EditSubnet, SubnetPlan};
 pub use trace::TraceRows;
 
 /// The policy that the deviations of a plan make of the hardened one. Deviations of other systems are none of its business.
@@ -120,6 +124,8 @@ impl Work for SpiderPlan {
             }
             OpKind::CreatePool(op) => plan::check_pool(&op.pool),
             OpKind::EditPool(op) => op.exclude.iter().flatten().try_for_each(|range| plan::check_range(range)),
+            OpKind::CreateSubnet(op) => check_subnet(&op.subnet),
+            OpKind::EditSubnet(op) => check_edit(op),
             OpKind::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
             OpKind::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
             OpKind::ScaleApp(_)
@@ -128,13 +134,14 @@ impl Work for SpiderPlan {
             | OpKind::DeletePodOf(_)
             | OpKind::MigrateVm(_)
             | OpKind::DeletePool(_)
+            | OpKind::DeleteSubnet(_)
             | OpKind::Unreserve(_)
             | OpKind::AnnotateNamespace(_)
             | OpKind::DeleteNamespace(_) => Ok(()),
             _ => Err(Misfit::of(
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
-                 `edit-pool`, `delete-pool`, `reserve`, `unreserve`, `annotate-namespace`, `delete-namespace`, `set-settings`",
+                 `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `reserve`, `unreserve`, `annotate-namespace`, `delete-namespace`, `set-settings`",
             )),
         }
     }
@@ -155,14 +162,23 @@ impl Work for SpiderPlan {
         let looked_after = self.node_lifecycle.is_some();
         let resources =
             ["pods", "spiderippools", "spiderendpoints", "spiderreservedips", "namespaces", "nodes", "statefulsets", "replicasets"];
+        let addresses = self.pools.iter().map(|pool| &pool.spec.ips).chain(self.subnets.iter().map(|subnet| &subnet.spec.ips));
+        let pools = self.pools.iter().map(|pool| format!("spiderippools/{}", pool.name));
+        let subnets = self.subnets.iter().map(|subnet| format!("spidersubnets/{}", subnet.name));
+        let with_subnets = self.serves_subnets().then_some(["spidersubnets", "deployments", "daemonsets", "jobs"]);
         Stake {
             processes: self.agents().chain(self.kubelets()).chain(controllers).chain(shared).collect(),
             hosts: self.host_names(),
             peers: Vec::new(),
-            resources: resources.into_iter().chain(self.reclaim.then_some("leases")).map(str::to_owned).collect(),
-            objects: self.pools.iter().map(|pool| format!("spiderippools/{}", pool.name)).collect(),
+            resources: resources
+                .into_iter()
+                .chain(with_subnets.into_iter().flatten())
+                .chain(self.reclaim.then_some("leases"))
+                .map(str::to_owned)
+                .collect(),
+            objects: pools.chain(subnets).collect(),
             kubelets: self.kubelets().collect(),
-            addresses: self.pools.iter().filter_map(first_address).collect(),
+            addresses: addresses.filter_map(|ips| first_address(ips.as_ref())).collect(),
             nodes: if looked_after { self.host_names() } else { Vec::new() },
             webhooks: if self.admission { self.controller_names().collect() } else { Vec::new() },
             leases: if self.controllers > 1 { vec![format!("leases/{}", controller::lease())] } else { Vec::new() },
@@ -217,7 +233,10 @@ impl Work for SpiderPlan {
         if plan.op.iter().any(|op| matches!(op.kind, OpKind::DeleteNamespace(_))) {
             controllers.push(Controller::Namespace);
         }
-        let set = Set::of(controllers).collecting::<SpiderEndpoint>();
+        let mut set = Set::of(controllers).collecting::<SpiderEndpoint>();
+        if self.serves_subnets() {
+            set = set.collecting::<SpiderIPPool>().collecting::<SpiderSubnet>();
+        }
         let set = self.node_lifecycle.map_or(set.clone(), |lifecycle| lifecycle.look_after(set));
         controller_manager::install(fabric, plan.seed, set);
         scheduler::install(fabric, plan.seed);
@@ -256,9 +275,9 @@ impl SpiderPlan {
     }
 }
 
-/// The address of a pool that is given first.
-fn first_address(pool: &PoolPlan) -> Option<String> {
-    let first = pool.spec.ips.iter().flatten().next()?;
+/// The first address of a pool or a subnet.
+fn first_address(ips: Option<&Vec<String>>) -> Option<String> {
+    let first = ips?.first()?;
     Some(first.split_once('-').map_or(first.as_str(), |(first, _)| first).to_owned())
 }
 

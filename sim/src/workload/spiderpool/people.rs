@@ -20,6 +20,7 @@ use super::apps::{APP, App, MADE_BY, object};
 use super::ops::{AppKind, DeletePodOf, DeletePool, EditPool, Reserve, SetSettings};
 use super::preload::{pool_object, written_pool};
 use super::site::Site;
+use super::subnets::admission::subnet_object;
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::kinds::kruise::CloneSet;
@@ -31,9 +32,9 @@ use crate::workload::in_turn::{self, AGAIN};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Clone)]
-struct People {
-    site: Arc<Site>,
-    client: SimClient,
+pub(super) struct People {
+    pub(super) site: Arc<Site>,
+    pub(super) client: SimClient,
     env: SimEnv,
     /// The kind of each application, by namespace and name.
     kinds: Arc<BTreeMap<ObjectKey, AppKind>>,
@@ -83,6 +84,9 @@ fn subject(op: &OpKind) -> Option<String> {
         OpKind::CreatePool(op) => Some(format!("pool {}", op.pool.name)),
         OpKind::DeletePool(op) => Some(format!("pool {}", op.pool)),
         OpKind::EditPool(op) => Some(format!("pool {}", op.pool)),
+        OpKind::CreateSubnet(op) => Some(format!("subnet {}", op.subnet.name)),
+        OpKind::DeleteSubnet(op) => Some(format!("subnet {}", op.subnet)),
+        OpKind::EditSubnet(op) => Some(format!("subnet {}", op.subnet)),
         OpKind::Reserve(op) => Some(format!("reserved {}", op.name)),
         OpKind::Unreserve(op) => Some(format!("reserved {}", op.name)),
         OpKind::SetSettings(_) => Some("settings".to_owned()),
@@ -93,7 +97,7 @@ fn subject(op: &OpKind) -> Option<String> {
 }
 
 /// What is gone cannot be changed and need not be deleted.
-fn gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
+pub(super) fn gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
     match result {
         Err(error) if error.is_not_found() => Ok(()),
         result => result.map(drop),
@@ -132,6 +136,11 @@ impl People {
                 self.create(migration, number).await
             }
             OpKind::CreatePool(op) if self.site.hooks.is_some() => self.create(written_pool(&op.pool), number).await,
+            OpKind::CreatePool(op) if self.site.plan.serves_subnets() => self.create_admitted(pool_object(&op.pool), number).await,
+            OpKind::CreateSubnet(op) if self.site.hooks.is_some() => self.create(subnet_object(&op.subnet), number).await,
+            OpKind::CreateSubnet(op) => self.create_admitted(subnet_object(&op.subnet), number).await,
+            OpKind::DeleteSubnet(op) => self.delete_subnet(op).await,
+            OpKind::EditSubnet(op) => self.edit_subnet(op).await,
             OpKind::CreatePool(op) => self.create(pool_object(&op.pool), number).await,
             OpKind::DeletePool(op) => self.delete_pool(op).await,
             OpKind::SetSettings(op) => {
@@ -158,7 +167,7 @@ impl People {
     }
 
     /// Creates an object. If one of its name is on its way out, this is the one that follows it.
-    async fn create<K: Object>(&self, mut object: K, number: usize) -> Result<(), ApiError> {
+    pub(super) async fn create<K: Object>(&self, mut object: K, number: usize) -> Result<(), ApiError> {
         object.meta_mut().labels.get_or_insert_default().insert(MADE_BY.to_owned(), number.to_string());
         let key = ObjectKey::of(&object);
         match self.client.create::<K>(object).await {

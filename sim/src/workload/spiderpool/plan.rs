@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, PoolPlan, Reserve};
+use super::subnets::ops::{SubnetPlan, check_subnet};
 use crate::actor::kubelet::KubeletDelays;
 use crate::input::{Problem, Problems, Source};
 use crate::plan::{CLIENTS_MAX, WorkloadPlan};
@@ -64,6 +65,9 @@ pub struct SpiderPlan {
     /// The pools that exist at the beginning.
     #[serde(default, rename = "pool", skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolPlan>,
+    /// The subnets that exist at the beginning.
+    #[serde(default, rename = "subnet", skip_serializing_if = "Vec::is_empty")]
+    pub subnets: Vec<SubnetPlan>,
     /// The addresses that are reserved at the beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved: Vec<Reserve>,
@@ -139,6 +143,14 @@ impl SpiderPlan {
         (0..self.controllers).map(controller_name)
     }
 
+    /// Whether pools are made for applications, and subnets are looked after (`enableSpiderSubnet`).
+    ///
+    /// Only if the plan says so. Agents look at the annotation by default, as upstream's do, but a controller that watches six kinds of workloads for a
+    /// feature that nobody uses would cost every run time.
+    pub(crate) fn serves_subnets(&self) -> bool {
+        self.settings.get(SUBNETS).is_some_and(|value| value == "true")
+    }
+
     /// Whether the plugin asks whether somebody else answers on an address (`enableIPConflictDetection`).
     pub(super) fn detects_conflicts(&self) -> bool {
         self.settings.get(DETECTION).is_some_and(|value| value == "true")
@@ -163,6 +175,15 @@ impl SpiderPlan {
             if let Err(misfit) = check_pool(pool) {
                 problems.push(source.problem_of_text(&misfit.found, misfit.wrong, misfit.right));
             }
+        }
+        for subnet in &self.subnets {
+            if let Err(misfit) = check_subnet(subnet) {
+                problems.push(source.problem_of_text(&misfit.found, misfit.wrong, misfit.right));
+            }
+        }
+        if !self.subnets.is_empty() && !self.serves_subnets() {
+            let wrong = format!("there are subnets, but `{SUBNETS}` is not \"true\" in `workload.settings`");
+            problems.push(source.problem("subnet", wrong, "true, or no subnet"));
         }
         for (number, name) in self.node_names.iter().enumerate() {
             if self.node_names[..number].contains(name) {
@@ -208,6 +229,9 @@ pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) ->
 fn wrong_value(name: &str, value: &str, wanted: impl Into<String>) -> Misfit {
     Misfit::value(value, format!("`{value}` is no value of the setting `{name}`"), wanted)
 }
+
+/// The feature of subnets.
+pub(super) const SUBNETS: &str = "enableSpiderSubnet";
 
 /// The plugin's probe for conflicts.
 pub(super) const DETECTION: &str = "enableIPConflictDetection";

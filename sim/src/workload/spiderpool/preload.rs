@@ -5,13 +5,14 @@ use std::sync::Arc;
 use ipam_core::ObjectKey;
 use ipam_core::spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
 use ipam_core::spiderpool::ranges::cidr_label;
-use ipam_core::spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderReservedIP};
+use ipam_core::spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::ops::{PoolPlan, Reserve};
 use super::people::reserved_object;
 use super::plan::SpiderPlan;
+use super::subnets::admission::{defaulted, subnet_object};
 use crate::cluster::Fabric;
 
 /// A pool as the defaulting webhook leaves it (A §9.1).
@@ -69,9 +70,16 @@ pub(super) fn preload(plan: &SpiderPlan, fabric: &Arc<Fabric>) {
         let metadata = ObjectMeta { name: Some(name.clone()), annotations, ..ObjectMeta::default() };
         fabric.preload_typed(Namespace { metadata, ..Namespace::default() });
     }
+    let select = plan.agent_settings(&Policy::hardened()).map(|settings| settings.select).unwrap_or_default();
+    for subnet in &plan.subnets {
+        if !fabric.holds::<SpiderSubnet>(&ObjectKey::cluster(&subnet.name)) {
+            fabric.preload_typed(defaulted(subnet_object(subnet), fabric, &select));
+        }
+    }
     for pool in &plan.pools {
         if !fabric.holds::<SpiderIPPool>(&ObjectKey::cluster(&pool.name)) {
-            fabric.preload_typed(pool_object(pool));
+            let pool = pool_object(pool);
+            fabric.preload_typed(if plan.serves_subnets() { defaulted(pool, fabric, &select) } else { pool });
         }
     }
     for reserve in &plan.reserved {

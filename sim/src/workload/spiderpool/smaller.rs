@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::ops::{AppKind, ApplyApp, EditPool};
 use super::plan::{SpiderPlan, agent_name, kubelet_name};
+use super::subnets::ops::{EditSubnet, SubnetPlan};
 use crate::plan::{Op, OpKind};
 use crate::time::SimTime;
 use crate::workload::Smaller;
@@ -29,6 +30,13 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
         if !is_named(plan, ops, &plan.pools[number].name) && !plan.pools[number].spec.default {
             let mut smaller = plan.clone();
             smaller.pools.remove(number);
+            same_ops(smaller);
+        }
+    }
+    for number in 0..plan.subnets.len() {
+        if !is_named(plan, ops, &plan.subnets[number].name) {
+            let mut smaller = plan.clone();
+            smaller.subnets.remove(number);
             same_ops(smaller);
         }
     }
@@ -62,7 +70,7 @@ fn on_fewer_nodes(plan: &SpiderPlan, ops: &[Op], nodes: u32) -> Smaller {
     Smaller { workload: SpiderPlan { nodes, ..plan.clone() }.into(), ops: moved.collect(), renamed }
 }
 
-/// Whether anything but the cluster's defaults names a pool.
+/// Whether anything but the cluster's defaults names a pool, or a subnet.
 fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
     let in_texts = |texts: &BTreeMap<String, String>| texts.values().any(|text| text.contains(pool) || text.contains('*'));
     let configured = plan.cni_ipv4.iter().chain(&plan.cni_ipv6).any(|name| name == pool) || plan.namespaces.values().any(in_texts);
@@ -73,6 +81,9 @@ fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
             OpKind::EditPool(op) => op.pool == pool,
             OpKind::DeletePool(op) => op.pool == pool,
             OpKind::CreatePool(op) => op.pool.name == pool,
+            OpKind::EditSubnet(op) => op.subnet == pool,
+            OpKind::DeleteSubnet(op) => op.subnet == pool,
+            OpKind::CreateSubnet(op) => op.subnet.name == pool,
             _ => false,
         })
 }
@@ -114,6 +125,12 @@ fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
     all
 }
 
+/// The subnets that are there at the beginning, and those that people create.
+fn subnets_of<'a>(plan: &'a SpiderPlan, ops: &'a [Op]) -> impl Iterator<Item = &'a SubnetPlan> {
+    let created = ops.iter().filter_map(|op| if let OpKind::CreateSubnet(op) = &op.kind { Some(&*op.subnet) } else { None });
+    plan.subnets.iter().chain(created)
+}
+
 /// How long an application lives at least: a delete that overtakes its create finds nothing.
 const LIFE_MIN: Duration = Duration::from_secs(1);
 
@@ -125,6 +142,7 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
     let brought = plan.brought.iter().map(|app| ((app.namespace.as_str(), app.app.as_str()), SimTime::ZERO));
     let mut there: BTreeMap<(&str, &str), SimTime> = brought.collect();
     let mut pools: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut subnets: BTreeMap<&str, bool> = BTreeMap::new();
     let mut reserved: BTreeSet<&str> = BTreeSet::new();
     let apps = in_order.iter().all(|op| match &op.kind {
         OpKind::ApplyApp(apply) => there.insert((&apply.namespace, &apply.app), op.common.at).is_none(),
@@ -153,11 +171,26 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
             pools.insert(pool, nodes.is_empty());
             true
         }
+        OpKind::DeleteSubnet(op) => {
+            subnets.insert(&op.subnet, false);
+            true
+        }
+        OpKind::CreateSubnet(op) => {
+            subnets.insert(&op.subnet.name, true);
+            true
+        }
+        OpKind::EditSubnet(EditSubnet { subnet, ips, exclude }) => {
+            let whole =
+                |written: &&SubnetPlan| written.name == *subnet && ips.as_ref().is_none_or(|ips| Some(ips) == written.spec.ips.as_ref());
+            let serves = exclude.iter().all(Vec::is_empty) && (ips.is_none() || subnets_of(plan, ops).any(|written| whole(&written)));
+            subnets.insert(subnet, serves);
+            true
+        }
         OpKind::Reserve(op) => reserved.insert(&op.name),
         OpKind::Unreserve(op) => reserved.remove(op.name.as_str()),
         _ => true,
     });
-    apps && pools.values().all(|serves| *serves) && reserved.is_empty()
+    apps && pools.values().chain(subnets.values()).all(|serves| *serves) && reserved.is_empty()
 }
 
 #[cfg(test)]
@@ -187,10 +220,23 @@ mod tests {
         SpiderDraft::default().draw(&mut Draw::new(seed, Concern::Workload, 0))
     }
 
+    fn drawn_with_subnets(seed: u64) -> (SpiderPlan, Vec<Op>) {
+        use super::super::{PoolWish, SubnetChange};
+        use crate::input::Choice;
+        let draft = SpiderDraft {
+            subnets: Choice::Between(1, 2),
+            wishes: Choice::OneOf(vec![PoolWish::Subnet, PoolWish::ClusterDefault]),
+            nics: Choice::Between(1, 2),
+            subnet_changes: Choice::Between(1, 3),
+            subnet_change: Choice::OneOf(vec![SubnetChange::Exclude, SubnetChange::Shrink, SubnetChange::Recreate]),
+            ..SpiderDraft::default()
+        };
+        draft.draw(&mut Draw::new(seed, Concern::Workload, 0))
+    }
+
     #[test]
     fn every_variant_is_valid_and_none_leads_back() {
-        for seed in 0..5 {
-            let (mut plan, mut ops) = drawn(seed);
+        for (mut plan, mut ops) in (0..3).map(drawn).chain((0..3).map(drawn_with_subnets)) {
             let mut steps = 0;
             while let Some(next) = plan.smaller(&ops).pop() {
                 let WorkloadPlan::Spiderpool(pods) = next.workload else { panic!("another workload") };
@@ -208,9 +254,24 @@ mod tests {
     #[test]
     fn what_is_drawn_makes_sense() {
         for seed in 0..50 {
-            let (plan, ops) = drawn(seed);
-            assert!(sensible(&plan, &ops), "{seed}");
+            for (plan, ops) in [drawn(seed), drawn_with_subnets(seed)] {
+                assert!(sensible(&plan, &ops), "{seed}");
+            }
         }
+    }
+
+    #[test]
+    fn a_subnet_is_whole_again_in_the_end() {
+        let (plan, ops) = (0..).map(drawn_with_subnets).find(|(_, ops)| changes(ops).count() == 2).unwrap();
+        let all: Vec<Op> = ops.iter().filter(|op| !changes(std::slice::from_ref(op)).any(|_| true)).cloned().collect();
+        let changes: Vec<Op> = changes(&ops).cloned().collect();
+        assert!(sensible(&plan, &all));
+        assert!(!sensible(&plan, &[&all[..], &changes[..1]].concat()));
+        assert!(sensible(&plan, &[&all[..], &changes[..]].concat()));
+    }
+
+    fn changes(ops: &[Op]) -> impl Iterator<Item = &Op> {
+        ops.iter().filter(|op| matches!(op.kind, OpKind::CreateSubnet(_) | OpKind::EditSubnet(_) | OpKind::DeleteSubnet(_)))
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         // How often each workload failed for a reason that has nothing to do with others who write.
         let mut failures: BTreeMap<AppKey, u32> = BTreeMap::new();
         while let Some(app) = queues.apps.next().await {
-            let after = match self.serve(&app, queues, seen).await {
+            let after = match self.look_after_app(&app, queues, seen).await {
                 Ok(Reconciled::Settled) => After::Done,
                 Ok(Reconciled::Larger) => After::Look,
                 Err(error) => self.after_error(&error, failures.entry(AppKey::clone(&app)).or_default()),
@@ -91,7 +91,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     }
 
     /// Makes the pools of a workload, or deletes them if it is gone.
-    async fn serve(&self, app: &AppKey, queues: &Queues<V>, seen: &Seen<V>) -> Result<Reconciled, ReconcileError> {
+    async fn look_after_app(&self, app: &AppKey, queues: &Queues<V>, seen: &Seen<V>) -> Result<Reconciled, ReconcileError> {
         let Some((application, demands)) = self.cached_app(app, seen) else {
             self.delete_pools_of(&app.uid).await?;
             return Ok(Reconciled::Settled);

@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::super::adopt::MULTUS;
 use super::super::ops::{NAMESPACE, PoolPlan};
-use super::super::plan::SpiderPlan;
+use super::super::plan::{SUBNETS, SpiderPlan};
+use super::super::subnets::drawn::subnet;
 use super::SpiderDraft;
 use super::wishes::PoolWish;
 use crate::draw::Draw;
@@ -99,10 +100,18 @@ impl SpiderDraft {
             kubelet: self.kubelet,
             namespaces: BTreeMap::new(),
             pools: all.map(|(version, number)| pool(version, number, addresses, number < defaults)).collect(),
+            subnets: Vec::new(),
             reserved: Vec::new(),
             kinds: BTreeSet::new(),
             brought: Vec::new(),
         };
+        // Drawn for those only who ask for it: what others draw stays as it was.
+        if *self.subnets.bounds().1 > 0 {
+            let (number, addresses) = (self.subnets.draw(draw), self.subnet_addresses.draw(draw));
+            let all = families.versions().iter().flat_map(|version| (0..number).map(move |number| (*version, number)));
+            plan.subnets = all.map(|(version, number)| subnet(version, number, addresses)).collect();
+            plan.settings.entry(SUBNETS.to_owned()).or_insert_with(|| (number > 0).to_string());
+        }
         // The upper tiers hide the lower ones, so a cluster names pools in its configuration only if that is wished for.
         let wishes: Vec<PoolWish> = self.wishes.written().into_iter().copied().collect();
         let of = |plan: &SpiderPlan, version: IpVersion| -> Vec<String> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use ipam_core::spiderpool::names;
 use ipam_core::spiderpool::ranges::IpVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,10 @@ use super::super::ops::{
     ScaleApp, Unreserve,
 };
 use super::super::plan::PEOPLE;
+use super::super::subnets::drawn::{asks, change};
+use super::super::subnets::ops::SubnetPlan;
 use super::SpiderDraft;
-use super::wishes::{Wished, annotations};
+use super::wishes::{PoolWish, Wished, annotations};
 use crate::draw::Draw;
 use crate::input::{Open, With};
 use crate::plan::{Op, OpKind, Turn};
@@ -42,7 +45,9 @@ impl Open for PoolChange {}
 pub(super) struct Drawn<'a> {
     pub(super) draft: &'a SpiderDraft,
     pub(super) pools: &'a [PoolPlan],
+    pub(super) subnets: &'a [SubnetPlan],
     pub(super) versions: &'a [IpVersion],
+    pub(super) nodes: u32,
     pub(super) ops: Vec<Op>,
 }
 
@@ -65,11 +70,56 @@ impl Drawn<'_> {
         self.versions.iter().map(of).collect()
     }
 
-    pub(super) fn app(&mut self, draw: &mut Draw, number: u32, nodes: u32) -> AppKind {
+    /// The annotations by which the pods of an application wish for pools of this kind.
+    fn annotations(&self, draw: &mut Draw, wish: PoolWish, apply: &ApplyApp, nics: u32) -> BTreeMap<String, String> {
+        let wished = self.wished(draw);
+        if wish == PoolWish::Subnet { self.subnet_annotations(draw, apply, nics) } else { annotations(wish, nics, &wished) }
+    }
+
+    /// The same for pools of their own; none for whoever cannot ask for them.
+    fn subnet_annotations(&self, draw: &mut Draw, apply: &ApplyApp, nics: u32) -> BTreeMap<String, String> {
         let draft = self.draft;
+        let turn = draw.u64();
+        let number = draft.ip_number.draw(draw).text(draft.spare.draw(draw), self.most_pods(apply));
+        let keeps = draw.chance(draft.keeps_pools.get());
+        let of = |version: &IpVersion| {
+            let of_family = |subnet: &&SubnetPlan| subnet.spec.ip_version == Some(version.number());
+            let mut subnets: Vec<String> = self.subnets.iter().filter(of_family).map(|subnet| subnet.name.clone()).collect();
+            let first = crate::draw::below(turn, subnets.len().max(1) as u64) as usize;
+            subnets.rotate_left(first);
+            if nics == 1 {
+                subnets.truncate(1);
+            }
+            Wished { version: *version, pools: subnets }
+        };
+        let wished: Vec<Wished> = self.versions.iter().map(of).collect();
+        let enough = wished.iter().all(|wished| wished.pools.len() >= nics as usize);
+        if !enough || !asks(apply.kind) {
+            return annotations(PoolWish::ClusterDefault, nics, &wished);
+        }
+        let mut annotations = annotations(PoolWish::Subnet, nics, &wished);
+        annotations.extend(number.map(|number| (names::ANNOTATION_IPPOOL_IP_NUMBER.to_owned(), number)));
+        if keeps {
+            annotations.insert(names::ANNOTATION_IPPOOL_RECLAIM.to_owned(), "false".to_owned());
+        }
+        annotations
+    }
+
+    /// How many pods an application has at most.
+    fn most_pods(&self, apply: &ApplyApp) -> u32 {
+        if apply.kind == AppKind::DaemonSet {
+            return self.nodes;
+        }
+        let scaled = if self.draft.scaled.get() > 0.0 { *self.draft.scaled_to.bounds().1 } else { 0 };
+        apply.replicas.max(scaled)
+    }
+
+    pub(super) fn app(&mut self, draw: &mut Draw, number: u32) -> AppKind {
+        let (draft, nodes) = (self.draft, self.nodes);
         let kind = draft.kinds.draw(draw);
         let wish = draft.wishes.draw(draw);
         let nics = draft.nics.draw(draw).max(1);
+        let nics = if wish == PoolWish::Subnet && asks(kind) { nics.min(most_nics(self.subnets)) } else { nics };
         let wished = self.wished(draw);
         let (app, namespace) = (format!("app-{number}"), NAMESPACE.to_owned());
         let arrival = draft.arrival.draw(draw).0;
@@ -85,6 +135,9 @@ impl Drawn<'_> {
             grace: Some(draft.grace.draw(draw)),
             ..ApplyApp::default()
         };
+        if wish == PoolWish::Subnet {
+            apply.annotations = self.subnet_annotations(draw, &apply, nics);
+        }
         let node = draw.below(u64::from(nodes)) as u32;
         let completes = draw.chance(draft.completes.get());
         if kind == AppKind::Pod {
@@ -135,7 +188,7 @@ impl Drawn<'_> {
         if rolled && (scales || apply.kind == AppKind::DaemonSet) {
             let rewished = draw.chance(draft.rewished.get());
             let wish = draft.wishes.draw(draw);
-            let annotations = if rewished { annotations(wish, nics, &self.wished(draw)) } else { BTreeMap::new() };
+            let annotations = if rewished { self.annotations(draw, wish, apply, nics) } else { BTreeMap::new() };
             events.push((at, OpKind::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations })));
         }
         for _ in 0..draft.pods_deleted.draw(draw) {
@@ -156,12 +209,24 @@ impl Drawn<'_> {
         }
     }
 
+    /// People change a subnet, and change it back.
+    pub(super) fn subnet_change(&mut self, draw: &mut Draw) {
+        let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
+        let kind = self.draft.subnet_change.draw(draw);
+        let subnet = draw.pick(self.subnets).clone();
+        let half = lower_half(subnet.spec.ips.as_ref(), subnet.spec.ip_version);
+        let [there, back] = change(kind, subnet, half);
+        self.add(at, there);
+        self.add(at + lasts, back);
+    }
+
     /// People change a pool, and change it back.
     pub(super) fn pool_change(&mut self, draw: &mut Draw, number: u32, node_names: &dyn Fn(u32) -> String, nodes: u32) {
         let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
         let change = self.draft.pool_change.draw(draw);
         let (which, node) = (draw.u64(), draw.below(u64::from(nodes)) as u32);
         let Some(pool) = self.pools.get(crate::draw::below(which, self.pools.len().max(1) as u64) as usize).cloned() else { return };
+        let half = || lower_half(pool.spec.ips.as_ref(), pool.spec.ip_version);
         let edit = EditPool { pool: pool.name.clone(), ..EditPool::default() };
         let (name, back) = (pool.name.clone(), at + lasts);
         match change {
@@ -170,7 +235,7 @@ impl Drawn<'_> {
                 self.add(back, OpKind::EditPool(EditPool { disable: Some(false), ..edit }));
             }
             PoolChange::Exclude => {
-                self.add(at, OpKind::EditPool(EditPool { exclude: Some(vec![lower_half(&pool)]), ..edit.clone() }));
+                self.add(at, OpKind::EditPool(EditPool { exclude: Some(vec![half()]), ..edit.clone() }));
                 self.add(back, OpKind::EditPool(EditPool { exclude: Some(Vec::new()), ..edit }));
             }
             PoolChange::Retarget => {
@@ -183,17 +248,23 @@ impl Drawn<'_> {
             }
             PoolChange::Reserve => {
                 let name = format!("reserved-{number}");
-                self.add(at, OpKind::Reserve(Reserve { name: name.clone(), ips: vec![lower_half(&pool)] }));
+                self.add(at, OpKind::Reserve(Reserve { name: name.clone(), ips: vec![half()] }));
                 self.add(back, OpKind::Unreserve(Unreserve { name }));
             }
         }
     }
 }
 
-/// The lower half of a pool's first range.
-fn lower_half(pool: &PoolPlan) -> String {
-    let range = pool.spec.ips.iter().flatten().next();
-    let version = pool.spec.ip_version.unwrap_or(4);
+/// How many NICs of a pod can have subnets of their own.
+fn most_nics(subnets: &[SubnetPlan]) -> u32 {
+    let of = |version: IpVersion| subnets.iter().filter(|subnet| subnet.spec.ip_version == Some(version.number())).count();
+    of(IpVersion::V4).max(of(IpVersion::V6)).max(1) as u32
+}
+
+/// The lower half of the first of these ranges.
+fn lower_half(ips: Option<&Vec<String>>, version: Option<i64>) -> String {
+    let range = ips.into_iter().flatten().next();
+    let version = version.unwrap_or(4);
     let parsed = range
         .and_then(|range| ipam_core::spiderpool::ranges::parse_ranges(&[range], version, &ipam_core::spiderpool::Policy::hardened()).ok());
     match parsed.and_then(|ranges| ranges.first().copied()) {

@@ -29,6 +29,8 @@ pub enum PoolWish {
     Ippools,
     /// The same without the names of the NICs.
     Nameless,
+    /// The annotations `subnet` and `subnets` ask for pools of their own. Pods that nobody controls cannot, and take the default pools.
+    Subnet,
 }
 
 impl Open for PoolWish {}
@@ -62,6 +64,10 @@ pub(super) fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTree
             for pools in entry.values_mut().filter_map(serde_json::Value::as_array_mut) {
                 let count = pools.len().max(1);
                 pools.rotate_left(nic as usize % count);
+                // Of several subnets only the first counts (A §2.2), and no two NICs may have the same.
+                if wish == PoolWish::Subnet {
+                    pools.truncate(1);
+                }
             }
             if named {
                 let name = if nic == 0 { "eth0".to_owned() } else { format!("net{nic}") };
@@ -87,6 +93,8 @@ pub(super) fn annotations(wish: PoolWish, nics: u32, wished: &[Wished]) -> BTree
         }
         PoolWish::Ippools => (names::ANNOTATION_IPPOOLS, each_nic(true)),
         PoolWish::Nameless => (names::ANNOTATION_IPPOOLS, each_nic(false)),
+        PoolWish::Subnet if nics > 1 => (names::ANNOTATION_SUBNETS, each_nic(true)),
+        PoolWish::Subnet => (names::ANNOTATION_SUBNET, serde_json::Value::Object(one_nic(wished)).to_string()),
     };
     annotations.insert(key.to_owned(), text);
     annotations

@@ -1,0 +1,73 @@
+//! Claims about any run, and about the counter.
+
+use ipam_reports::finding::Kind;
+
+use super::super::Make::Events;
+use super::super::{ClaimDef, basic, counter};
+
+/// The claims, in the order in which they are listed.
+pub(super) const CLAIMS: &[ClaimDef] = &[
+    ClaimDef {
+        name: "no-process-panics",
+        kind: Kind::Always,
+        about: "no process of the system under test panics",
+        reference: None,
+        make: Events(|context| Box::new(basic::NoProcessPanics::new(context))),
+    },
+    ClaimDef {
+        name: "revisions-only-grow",
+        kind: Kind::Always,
+        about: "every committed write takes a revision greater than all before it",
+        reference: Some("K004"),
+        make: Events(|_| Box::new(basic::RevisionsOnlyGrow::default())),
+    },
+    ClaimDef {
+        name: "no-increment-is-lost",
+        kind: Kind::Always,
+        about: "no two increments are acknowledged with the same value",
+        reference: Some("K070"),
+        make: Events(|context| Box::new(counter::NoIncrementIsLost::new(context))),
+    },
+    ClaimDef {
+        name: "counter-never-goes-back",
+        kind: Kind::Always,
+        about: "no committed write of the counter lowers its value",
+        reference: Some("K070"),
+        make: Events(|context| Box::new(counter::CounterNeverGoesBack::new(context))),
+    },
+    ClaimDef {
+        name: "every-increment-ends",
+        kind: Kind::Eventually,
+        about: "every increment of the plan has come to an end: acknowledged, or left open by a crash or a lost answer",
+        reference: None,
+        make: Events(|context| Box::new(counter::EveryIncrementEnds::new(context))),
+    },
+    ClaimDef {
+        name: "clients-conflict",
+        kind: Kind::Sometimes,
+        about: "a write is refused because the object changed since it was read",
+        reference: Some("K069"),
+        make: Events(|_| Box::new(basic::Seen(basic::Sight::Conflict))),
+    },
+    ClaimDef {
+        name: "an-answer-is-lost",
+        kind: Kind::Sometimes,
+        about: "a caller gets no answer or an ambiguous error",
+        reference: Some("K114"),
+        make: Events(|_| Box::new(basic::Seen(basic::Sight::AmbiguousAnswer))),
+    },
+    ClaimDef {
+        name: "a-process-restarts",
+        kind: Kind::Reachable,
+        about: "a process crashes and starts again",
+        reference: None,
+        make: Events(|_| Box::new(basic::Restarted::default())),
+    },
+    ClaimDef {
+        name: "a-fault-takes-hold",
+        kind: Kind::Reachable,
+        about: "a fault of the plan begins",
+        reference: None,
+        make: Events(|_| Box::new(basic::Seen(basic::Sight::FaultBegan))),
+    },
+];

@@ -1,0 +1,100 @@
+//! Subnets that are drawn, how many addresses applications ask them for, and what people do to them for a while.
+
+use ipam_core::spiderpool::SubnetSpec;
+use ipam_core::spiderpool::ranges::IpVersion;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::super::ops::AppKind;
+use super::ops::{CreateSubnet, DeleteSubnet, EditSubnet, SubnetPlan};
+use crate::input::Open;
+use crate::plan::OpKind;
+
+/// How many addresses an application wants of its subnet (A §8.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IpNumber {
+    /// It does not say: one for each pod.
+    AsPods,
+    /// Some more than it has pods (`+2`).
+    More,
+    /// A number that is enough for the most pods that it will have, and some more (`7`).
+    Fixed,
+}
+
+impl Open for IpNumber {}
+
+impl IpNumber {
+    /// The text of the annotation `ippool-ip-number` of an application that has at most so many pods.
+    pub(in super::super) fn text(self, spare: u32, pods: u32) -> Option<String> {
+        match self {
+            Self::AsPods => None,
+            Self::More => Some(format!("+{spare}")),
+            Self::Fixed => Some((pods + spare).to_string()),
+        }
+    }
+}
+
+/// What people do to a subnet for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SubnetChange {
+    /// They exclude its lower half.
+    Exclude,
+    /// They leave it its lower half only.
+    Shrink,
+    /// They delete it and create it again.
+    Recreate,
+}
+
+impl Open for SubnetChange {}
+
+/// Whether something makes pods of this kind for whom pools are cut from subnets: pods that nobody controls may not ask for it
+/// (A §2.2), and VMs are nobody's that the controller knows.
+pub(in super::super) fn asks(kind: AppKind) -> bool {
+    !matches!(kind, AppKind::Pod | AppKind::VirtualMachine)
+}
+
+/// A subnet of a generated cluster, apart from all generated pools.
+pub(in super::super) fn subnet(version: IpVersion, number: u32, addresses: u32) -> SubnetPlan {
+    let last = addresses.max(1);
+    let (name, cidr, range, gateway) = match version {
+        IpVersion::V4 => {
+            let net = 16 + number;
+            let range = format!("172.{net}.0.1-172.{net}.{}.{}", last / 256, last % 256);
+            (format!("s4-{number}"), format!("172.{net}.0.0/16"), range, format!("172.{net}.255.254"))
+        }
+        IpVersion::V6 => {
+            let net = 1 + number;
+            let range = format!("fd01:{net:x}::1-fd01:{net:x}::{last:x}");
+            (format!("s6-{number}"), format!("fd01:{net:x}::/64"), range, format!("fd01:{net:x}::ffff:ffff"))
+        }
+    };
+    let spec = SubnetSpec {
+        ip_version: Some(version.number()),
+        subnet: cidr,
+        ips: Some(vec![range]),
+        gateway: Some(gateway),
+        ..SubnetSpec::default()
+    };
+    SubnetPlan { name, spec }
+}
+
+/// The operations of a change: what people do, and how they take it back.
+pub(in super::super) fn change(change: SubnetChange, subnet: SubnetPlan, lower_half: String) -> [OpKind; 2] {
+    let edit = EditSubnet { subnet: subnet.name.clone(), ..EditSubnet::default() };
+    match change {
+        SubnetChange::Exclude => [
+            OpKind::EditSubnet(EditSubnet { exclude: Some(vec![lower_half]), ..edit.clone() }),
+            OpKind::EditSubnet(EditSubnet { exclude: Some(Vec::new()), ..edit }),
+        ],
+        SubnetChange::Shrink => [
+            OpKind::EditSubnet(EditSubnet { ips: Some(vec![lower_half]), ..edit.clone() }),
+            OpKind::EditSubnet(EditSubnet { ips: subnet.spec.ips, ..edit }),
+        ],
+        SubnetChange::Recreate => [
+            OpKind::DeleteSubnet(DeleteSubnet { subnet: subnet.name.clone() }),
+            OpKind::CreateSubnet(CreateSubnet { subnet: Box::new(subnet) }),
+        ],
+    }
+}

@@ -1,0 +1,8 @@
+//! Subnets and the pools that are cut from them: what people say and do about them (A §8).
+//!
+//! The controller and the agents that make such pools are production code; `controller.rs` beside this folder runs it.
+
+pub(super) mod admission;
+pub(super) mod drawn;
+pub(super) mod ops;
+mod people;

@@ -1,0 +1,74 @@
+//! How people write subnets, and pools beside subnets.
+
+use std::sync::Arc;
+
+use ipam_core::api::{DeleteOptions, ListOptions};
+use ipam_core::spiderpool::admission::{Admitted, Denial, Listed};
+use ipam_core::spiderpool::ranges::{IpSet, parse_ranges};
+use ipam_core::spiderpool::{Policy, SpiderSubnet};
+use ipam_core::{ApiError, ClientExt, Object, ObjectKey};
+
+use super::super::people::{People, gone};
+use super::admission::review_create;
+use super::ops::{DeleteSubnet, EditSubnet};
+
+impl People {
+    /// Creates an object beside those that exist. What admission refuses is tried again: what is in the way may go.
+    pub(in super::super) async fn create_admitted<K: Admitted>(&self, object: K, number: usize) -> Result<(), ApiError> {
+        let live = Listed { pools: self.list().await?, subnets: self.list().await? };
+        let name = object.meta().name.clone().unwrap_or_default();
+        let verdict = review_create(&self.site, object, &live);
+        let (Some(object), denial) = (verdict.defaulted, verdict.denial) else { return Ok(()) };
+        match denial {
+            // One of its name may be what an earlier attempt made, whose answer was lost.
+            Some(denial) if denial != Denial::AlreadyExists => Err(denial.to_status::<K>(&name).into()),
+            _ => self.create(Arc::unwrap_or_clone(object), number).await,
+        }
+    }
+
+    async fn list<K: Object>(&self) -> Result<Vec<Arc<K>>, ApiError> {
+        Ok(self.client.list(None, ListOptions::default()).await?.items)
+    }
+
+    pub(in super::super) async fn delete_subnet(&self, op: &DeleteSubnet) -> Result<(), ApiError> {
+        gone(self.client.delete::<SpiderSubnet>(&ObjectKey::cluster(&op.subnet), DeleteOptions::default()).await)
+    }
+
+    /// Reads a subnet and writes it back, so that what was set aside meanwhile makes it be read again: as admission would see to it,
+    /// nothing that is set aside for a pool leaves the subnet.
+    pub(in super::super) async fn edit_subnet(&self, op: &EditSubnet) -> Result<(), ApiError> {
+        let key = ObjectKey::cluster(&op.subnet);
+        let subnet = match self.client.get::<SpiderSubnet>(&key).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            subnet => subnet?,
+        };
+        // A terminating subnet is not edited any more (A §9.2).
+        if subnet.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let mut subnet = SpiderSubnet::clone(&subnet);
+        let some = |ranges: IpSet| Some(ranges.texts()).filter(|ranges| !ranges.is_empty());
+        let kept = set_aside(&subnet);
+        let version = subnet.spec.ip_version.unwrap_or(4);
+        if let Some(ips) = &op.ips {
+            subnet.spec.ips = some(set_of(ips, version).union(&kept));
+        }
+        if let Some(exclude) = &op.exclude {
+            subnet.spec.exclude_ips = some(set_of(exclude, version).difference(&kept));
+        }
+        gone(self.client.update::<SpiderSubnet>(subnet).await)
+    }
+}
+
+/// The addresses of these ranges; none of what cannot be read, as the plan was checked.
+fn set_of(ranges: &[String], version: i64) -> IpSet {
+    parse_ranges(ranges, version, &Policy::hardened()).unwrap_or_default().into_iter().collect()
+}
+
+/// What is set aside for pools.
+fn set_aside(subnet: &SpiderSubnet) -> IpSet {
+    let version = subnet.spec.ip_version.unwrap_or(4);
+    let entries = subnet.status.as_ref().and_then(|status| status.controlled_ippools.parse().ok());
+    let entries = entries.into_iter().flat_map(|entries| entries.iter());
+    entries.map(|(_, entry)| set_of(&entry.ips, version)).fold(IpSet::default(), |all, ips| all.union(&ips))
+}

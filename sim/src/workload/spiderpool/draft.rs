@@ -99,6 +99,8 @@ pub struct SpiderDraft {
     pub arrival: Choice<Span>,
     /// How long it lives before it is deleted.
     pub life: Choice<Span>,
+    /// How often each CronJob starts a Job.
+    pub every: Choice<Span>,
     /// How many applications are deleted again.
     pub deleted: Probability,
     /// How many of those are created again under the same name.
@@ -191,6 +193,7 @@ impl Default for SpiderDraft {
             grace: Choice::Between(2, 30),
             arrival: Choice::Between(secs(0), secs(20)),
             life: Choice::Between(secs(10), secs(60)),
+            every: Choice::Between(secs(15), secs(60)),
             deleted: probability(0.5),
             replaced: probability(0.5),
             forced: probability(0.0),

@@ -1,5 +1,7 @@
 //! A stage for one claim: what happens around Spiderpool, made in a line each.
 
+mod subnets;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -258,6 +260,17 @@ impl Stage {
             let status = pool.status.get_or_insert_default();
             let records = status.allocated_ips.make_mut().expect("the records can be read");
             records.insert(ip(address), PoolIPAllocation { interface: None, pod: pod.to_owned(), pod_uid: uid.to_owned() });
+            status.allocated_ip_count = Some(records.len() as i64);
+        });
+    }
+
+    /// Somebody records an address for a NIC of a pod that is called as its UID.
+    pub(super) fn record_for(&mut self, by: ProcessId, pool: &str, address: &str, uid: &str, nic: &str) {
+        self.change_pool(by, pool, |pool| {
+            let status = pool.status.get_or_insert_default();
+            let records = status.allocated_ips.make_mut().expect("the records can be read");
+            let record = PoolIPAllocation { interface: Some(nic.to_owned()), pod: format!("ns/{uid}"), pod_uid: uid.to_owned() };
+            records.insert(ip(address), record);
             status.allocated_ip_count = Some(records.len() as i64);
         });
     }

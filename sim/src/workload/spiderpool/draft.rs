@@ -73,6 +73,8 @@ pub struct SpiderDraft {
     pub subnets: Choice<u32>,
     /// How many addresses each of them has.
     pub subnet_addresses: Choice<u32>,
+    /// How many pools people have cut from each of them by hand. Pods may name these like any other.
+    pub subnet_pools: Choice<u32>,
     /// How many addresses an application asks its subnet for.
     pub ip_number: Choice<IpNumber>,
     /// How many of them are more than its pods need, if it says a number.
@@ -97,6 +99,8 @@ pub struct SpiderDraft {
     pub arrival: Choice<Span>,
     /// How long it lives before it is deleted.
     pub life: Choice<Span>,
+    /// How often each CronJob starts a Job.
+    pub every: Choice<Span>,
     /// How many applications are deleted again.
     pub deleted: Probability,
     /// How many of those are created again under the same name.
@@ -176,6 +180,7 @@ impl Default for SpiderDraft {
             default_pools: Choice::Between(1, 2),
             subnets: Choice::Is(0),
             subnet_addresses: Choice::Between(40, 80),
+            subnet_pools: Choice::Is(0),
             ip_number: Choice::OneOf(vec![IpNumber::AsPods, IpNumber::More, IpNumber::Fixed]),
             spare: Choice::Between(0, 2),
             keeps_pools: probability(0.2),
@@ -188,6 +193,7 @@ impl Default for SpiderDraft {
             grace: Choice::Between(2, 30),
             arrival: Choice::Between(secs(0), secs(20)),
             life: Choice::Between(secs(10), secs(60)),
+            every: Choice::Between(secs(15), secs(60)),
             deleted: probability(0.5),
             replaced: probability(0.5),
             forced: probability(0.0),
@@ -242,6 +248,7 @@ impl Draft for SpiderDraft {
             ("pools", "`workload.pools`", most(&self.pools), 200),
             ("addresses", "`workload.addresses`", most(&self.addresses), 65_000),
             ("subnets", "`workload.subnets`", most(&self.subnets), 200),
+            ("subnet_pools", "`workload.subnet_pools`", most(&self.subnet_pools), 10),
             ("subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
             ("replicas", "`workload.replicas`", most(&self.replicas), 100_000),
             ("nics", "`workload.nics`", most(&self.nics), 16),

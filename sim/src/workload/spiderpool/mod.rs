@@ -93,6 +93,8 @@ impl SpiderPlan {
             AppKind::DaemonSet => vec![Controller::DaemonSet],
             AppKind::Job => vec![Controller::Job],
             AppKind::VirtualMachine => vec![Controller::KubeVirt],
+            AppKind::CronJob => vec![Controller::Job, Controller::CronJob],
+            AppKind::CloneSet => vec![Controller::CloneSet],
         };
         self.kinds.iter().flat_map(of).collect::<BTreeSet<_>>().into_iter().collect()
     }

@@ -43,6 +43,10 @@ pub enum AppKind {
     Job,
     /// A KubeVirt VirtualMachine.
     VirtualMachine,
+    /// A CronJob that starts Jobs whose pods complete.
+    CronJob,
+    /// An OpenKruise CloneSet: a kind that Spiderpool does not know.
+    CloneSet,
 }
 
 impl Open for AppKind {}
@@ -71,7 +75,8 @@ pub struct ApplyApp {
     /// Whether its pods use the network of their node.
     #[serde(default, skip_serializing_if = "is_default")]
     pub host_network: bool,
-    /// Whether a StatefulSet starts and stops all its pods at once instead of one after the other.
+    /// Whether a StatefulSet starts and stops all its pods at once instead of one after the other, and whether a CronJob starts a Job while
+    /// another one runs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub parallel: bool,
     /// The number of the node that a bare pod names itself; else the scheduler chooses.
@@ -80,6 +85,9 @@ pub struct ApplyApp {
     /// Whether no node will do: the pod stays pending.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unschedulable: bool,
+    /// How often a CronJob starts a Job, in whole seconds; every minute if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Span>,
     /// After this time the containers of its pods end by themselves; a Job's always do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completes: Option<Span>,

@@ -10,7 +10,7 @@ use ipam_core::spiderpool::ranges::{IpSet, IpVersion, parse_ranges, subtract};
 use ipam_core::spiderpool::{Policy, ReservedIPSpec, SpiderIPPool, SpiderReservedIP};
 use ipam_core::{ApiError, ClientExt, Env, Object, ObjectKey};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
@@ -23,6 +23,7 @@ use super::site::Site;
 use super::subnets::admission::subnet_object;
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
+use crate::kinds::kruise::CloneSet;
 use crate::plan::{Op, OpKind};
 use crate::rt::ProcessId;
 use crate::workload::in_turn::{self, AGAIN};
@@ -115,6 +116,8 @@ impl People {
                 App::DaemonSet(object) => Box::pin(self.create(*object, number)).await,
                 App::Job(object) => Box::pin(self.create(*object, number)).await,
                 App::VirtualMachine(object) => Box::pin(self.create(*object, number)).await,
+                App::CronJob(object) => Box::pin(self.create(*object, number)).await,
+                App::CloneSet(object) => Box::pin(self.create(*object, number)).await,
             },
             OpKind::ScaleApp(op) => self.patch_app(&op.namespace, &op.app, json!({"spec": {"replicas": op.replicas}})).await,
             OpKind::RollOutApp(op) => {
@@ -184,8 +187,9 @@ impl People {
             Some(AppKind::Deployment) => client.patch::<Deployment>(&key, patch).await.map(drop),
             Some(AppKind::ReplicaSet) => client.patch::<ReplicaSet>(&key, patch).await.map(drop),
             Some(AppKind::DaemonSet) => client.patch::<DaemonSet>(&key, patch).await.map(drop),
-            // Pods, Jobs and VMs are not scaled and not rolled out.
-            Some(AppKind::Pod | AppKind::Job | AppKind::VirtualMachine) | None => Ok(()),
+            Some(AppKind::CloneSet) => client.patch::<CloneSet>(&key, patch).await.map(drop),
+            // Pods, Jobs, CronJobs and VMs are not scaled and not rolled out.
+            Some(AppKind::Pod | AppKind::Job | AppKind::CronJob | AppKind::VirtualMachine) | None => Ok(()),
         })
     }
 
@@ -202,6 +206,8 @@ impl People {
             Some(AppKind::DaemonSet) => client.delete::<DaemonSet>(&key, options).await.map(drop),
             Some(AppKind::Job) => client.delete::<Job>(&key, options).await.map(drop),
             Some(AppKind::VirtualMachine) => client.delete::<VirtualMachine>(&key, options).await.map(drop),
+            Some(AppKind::CronJob) => client.delete::<CronJob>(&key, options).await.map(drop),
+            Some(AppKind::CloneSet) => client.delete::<CloneSet>(&key, options).await.map(drop),
             None => Ok(()),
         })
     }

@@ -122,7 +122,7 @@ impl SpiderPlan {
     ///
     /// # Errors
     /// The setting that is none.
-    pub(super) fn agent_settings(&self, policy: &Policy) -> Result<AgentSettings, Misfit> {
+    pub(crate) fn agent_settings(&self, policy: &Policy) -> Result<AgentSettings, Misfit> {
         settings_of(&self.settings, policy)
     }
 

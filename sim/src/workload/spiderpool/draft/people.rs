@@ -145,6 +145,9 @@ impl Drawn<'_> {
             apply.completes = completes.then_some(Span(life));
         } else if kind == AppKind::Job {
             apply.completes = Some(Span(life));
+        } else if kind == AppKind::CronJob {
+            let every = draft.every.draw(draw);
+            (apply.every, apply.completes) = (Some(every), Some(every.min(Span(life))));
         }
         self.add(arrival, OpKind::ApplyApp(apply.clone()));
         let deleted = draw.chance(draft.deleted.get()).then_some(arrival + life);
@@ -168,7 +171,7 @@ impl Drawn<'_> {
     pub(super) fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, nics: u32, life: Range<Duration>) {
         let (draft, after) = (self.draft, life.start);
         let mut events: Vec<(Duration, OpKind)> = Vec::new();
-        let scales = matches!(apply.kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet);
+        let scales = matches!(apply.kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet | AppKind::CloneSet);
         let (app, namespace) = (apply.app.clone(), apply.namespace.clone());
         let when = |draw: &mut Draw| after + draft.events.draw(draw).0;
         let (at, scaled) = (when(draw), draw.chance(draft.scaled.get()));

@@ -20,10 +20,12 @@
 //! | [`command`] | the command that shows a failure again |
 //! | [`verdict`] | how one scenario ended |
 //! | [`exit`] | the exit codes, and which wins when several apply |
+//! | [`page`] | the HTML file of a report |
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
 //! | [`reclaim`] | how reclaim's releases lie to the ends of sandboxes and of rights |
 //! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
 //! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
+//! | [`leaks`] | `report reclaim`: times and margins of each way, their tables, sentences, figures |
 //! | [`rows`] | tables in CSV: one row a run, a call, a reclaimed address |
 //! | [`distribution`] | durations as histograms that can be joined |
 //! | [`spread`] | the same of signed ones |
@@ -38,6 +40,7 @@
 //! after the first version are optional when read.
 
 pub mod capacity;
+mod cells;
 pub mod command;
 pub mod conflicts;
 pub mod digest;
@@ -49,9 +52,12 @@ pub mod figure;
 pub mod finding;
 pub mod gate;
 pub mod human;
+pub mod leaks;
 pub mod listing;
+mod made;
 pub mod matrix;
 pub mod merge;
+pub mod page;
 pub mod pool;
 pub mod reclaim;
 pub mod replay;
@@ -67,12 +73,15 @@ pub mod statistics;
 pub mod timeline;
 pub mod verdict;
 
+pub use cells::TableError;
 pub use conflicts::ConflictsReport;
 pub use digest::{Digest, fold};
 pub use explain::ExplainReport;
 pub use explain_reclaim::ExplainReclaimReport;
 pub use gate::{GateCase, GateReport};
+pub use leaks::LeaksReport;
 pub use listing::{CheckReport, ListReport};
+pub use made::Made;
 pub use matrix::MatrixReport;
 pub use merge::{MergeError, merge, merge_gates};
 pub use replay::ReplayReport;

@@ -8,6 +8,7 @@
 //!          the record goes            the sandbox is silent
 //! ```
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -28,6 +29,32 @@ pub enum ReclaimPath {
     Sweep,
 }
 
+impl ReclaimPath {
+    /// All ways.
+    pub const ALL: [ReclaimPath; 3] = [ReclaimPath::Trace, ReclaimPath::Scan, ReclaimPath::Sweep];
+
+    /// As tables have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReclaimPath::Trace => "trace",
+            ReclaimPath::Scan => "scan",
+            ReclaimPath::Sweep => "sweep",
+        }
+    }
+}
+
+/// What ended a pod's right to its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RightEnd {
+    /// Its object was gone.
+    Gone,
+    /// It had ended, and its object said so.
+    Ended,
+    /// Its grace was over, and the additional delay.
+    GraceOver,
+}
+
 /// One address that was reclaimed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reclaimed {
@@ -36,7 +63,7 @@ pub struct Reclaimed {
     /// On which way.
     pub path: ReclaimPath,
     /// The row of the decision table: `S-6`.
-    pub row: &'static str,
+    pub row: Cow<'static, str>,
     /// The pool.
     pub pool: Arc<str>,
     /// The address.
@@ -51,6 +78,10 @@ pub struct Reclaimed {
     /// How much later than the end of the pod's right to it: its object was gone, it had ended, or its grace was over. Negative = that
     /// was still to come. Unset = the run did not see the pod, or it lived on.
     pub delay: Option<Margin>,
+    /// What ended that right. Unset as `delay` is.
+    pub end: Option<RightEnd>,
+    /// How long after that end the bounds of G §10.2 let the record be there, while everything is healthy. Unset as `delay` is.
+    pub bound: Option<Seconds>,
 }
 
 /// What one run reclaimed, by time.
@@ -166,13 +197,15 @@ pub(crate) mod tests {
         let record = |path, row, margin: Option<i64>, delay: Option<i64>| Reclaimed {
             at: Seconds::from_micros(90_000_000),
             path,
-            row,
+            row: Cow::Borrowed(row),
             pool: "pool-0".into(),
             address: "10.0.0.1".parse().unwrap(),
             pod: "default/web-0".into(),
             margin: margin.map(Margin::from_micros),
             answered: margin.is_some_and(|margin| margin < 0),
             delay: delay.map(Margin::from_micros),
+            end: delay.map(|_| RightEnd::Gone),
+            bound: delay.map(|_| Seconds::from_micros(15_000_000)),
         };
         let records = vec![
             record(ReclaimPath::Trace, "TD-3", Some(number * 1_000_000), Some(500_000)),

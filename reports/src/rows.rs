@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use crate::pool::{PoolCall, PoolRun};
-use crate::reclaim::{ReclaimPath, ReclaimRun, Reclaimed};
+use crate::reclaim::{ReclaimPath, ReclaimRun, Reclaimed, RightEnd};
 use crate::run::SeedRecord;
 use crate::schema::{CallsSchema, ReclaimsSchema, RunsSchema};
 use crate::spread::Margin;
@@ -132,6 +132,10 @@ struct ReclaimRow<'a> {
     delay_s: Option<Margin>,
     /// Whether a sandbox of the pod still answered on it.
     answered: bool,
+    /// What ended the pod's right: `gone`, `ended` or `grace-over`. Empty as `delay_s` is.
+    end: Option<RightEnd>,
+    /// How large `delay_s` may be by G §10.2, while everything is healthy. Empty as `delay_s` is.
+    bound_s: Option<Seconds>,
 }
 
 /// Rows of all tables, without their heads.
@@ -182,13 +186,15 @@ fn nothing() -> Reclaimed {
     Reclaimed {
         at: Seconds::ZERO,
         path: ReclaimPath::Scan,
-        row: "",
+        row: "".into(),
         pool: "".into(),
         address: IpAddr::from([0; 4]),
         pod: "".into(),
         margin: None,
         answered: false,
         delay: None,
+        end: None,
+        bound: None,
     }
 }
 
@@ -285,13 +291,15 @@ impl<'a> ReclaimRow<'a> {
             seed,
             at_s: reclaimed.at,
             path: reclaimed.path,
-            row: reclaimed.row,
+            row: &reclaimed.row,
             pool: &reclaimed.pool,
             ip: reclaimed.address,
             pod: &reclaimed.pod,
             margin_s: reclaimed.margin,
             delay_s: reclaimed.delay,
             answered: reclaimed.answered,
+            end: reclaimed.end,
+            bound_s: reclaimed.bound,
         }
     }
 }
@@ -344,10 +352,10 @@ mod tests {
         assert_eq!(
             reclaims.lines().collect::<Vec<_>>(),
             [
-                "schema,scenario,seed,at_s,path,row,pool,ip,pod,margin_s,delay_s,answered",
-                "ipam-sim/reclaims/1,s,8,90.0,trace,TD-3,pool-0,10.0.0.1,default/web-0,3.0,0.5,false",
-                "ipam-sim/reclaims/1,s,8,90.0,scan,G-over,pool-0,10.0.0.1,default/web-0,-1.500003,0.0,true",
-                "ipam-sim/reclaims/1,s,8,90.0,sweep,C8,pool-0,10.0.0.1,default/web-0,,,false",
+                "schema,scenario,seed,at_s,path,row,pool,ip,pod,margin_s,delay_s,answered,end,bound_s",
+                "ipam-sim/reclaims/1,s,8,90.0,trace,TD-3,pool-0,10.0.0.1,default/web-0,3.0,0.5,false,gone,15.0",
+                "ipam-sim/reclaims/1,s,8,90.0,scan,G-over,pool-0,10.0.0.1,default/web-0,-1.500003,0.0,true,gone,15.0",
+                "ipam-sim/reclaims/1,s,8,90.0,sweep,C8,pool-0,10.0.0.1,default/web-0,,,false,,",
             ]
         );
         let runs = String::from_utf8(rows.runs).unwrap();

@@ -82,6 +82,8 @@ schema!(ExplainSchema, "ipam-sim/explain/1");
 schema!(ExplainReclaimSchema, "ipam-sim/explain-reclaim/1");
 schema!(MatrixSchema, "ipam-sim/selftest/1");
 schema!(ConflictsSchema, "ipam-sim/report-conflicts/1");
+schema!(ReclaimReportSchema, "ipam-sim/report-reclaim/1");
+schema!(ReclaimPathsSchema, "ipam-sim/reclaim-paths/1");
 schema!(PointsSchema, "ipam-sim/points/1");
 schema!(RunsSchema, "ipam-sim/runs/1");
 schema!(CallsSchema, "ipam-sim/calls/1");

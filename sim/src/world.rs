@@ -122,7 +122,7 @@ impl<'a> World<'a> {
         let claims = Claims::new(&Context { rt, plan, registry: &stage.registry });
         let mut recorder = Recorder::new(claims, wish.recording);
         recorder.pool = plan.workload.work().pool().map(|key| PoolMeter::new(key, stage.registry.id::<PoolConfigMap>()));
-        recorder.reclaim = plan.workload.work().grace_delay().map(|delay| ReclaimMeter::new(delay, &stage.registry));
+        recorder.reclaim = plan.workload.work().reclaim().map(|settings| ReclaimMeter::new(settings, &stage.registry));
         let config = ClusterConfig { seed: plan.seed, knobs: plan.cluster.knobs, links: plan.cluster.links, delays: plan.cluster.delays };
         let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
         for name in ["default", "kube-system"] {

@@ -61,6 +61,7 @@ fn plates_of(panel: &str, points: &[&Point]) -> Vec<Plate> {
                     scale: Scale::Linear,
                 },
                 curves: curves(points, along, metric),
+                dotted: "closed form",
             },
             caption: caption(metric),
         })
@@ -73,6 +74,7 @@ fn plates_of(panel: &str, points: &[&Point]) -> Vec<Plate> {
             x: along.axis(points),
             y: Axis { label: "time until an address is told".to_owned(), kind: Kind::Seconds, scale: Scale::Log },
             curves: times(points, along),
+            dotted: "",
         },
         caption: "How long calls took that were told an address: half of them at most the dashed line, 99 of 100 at most the solid one. Calls \
                   that gave up are not among them.",

@@ -24,6 +24,7 @@ pub use point::{DECIDING, Point, Precision, USUAL, precise};
 pub use setting::{DECIDES_AGAIN, DECIDES_ONCE, Setting};
 
 use crate::exit;
+pub use crate::made::Made;
 use crate::schema::ConflictsSchema;
 
 /// What `report conflicts` answers.
@@ -41,21 +42,6 @@ pub struct ConflictsReport {
     pub interrupted: bool,
     /// See [`exit`].
     pub exit_code: u8,
-}
-
-/// How a report was made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Made {
-    /// The question that is answered.
-    pub question: String,
-    /// The command line.
-    pub command: String,
-    /// The build that simulated.
-    pub build: String,
-    /// Identifies everything but the seeds that went into the bursts.
-    pub config: String,
-    /// The file that was drawn again; unset = it was simulated.
-    pub from: Option<String>,
 }
 
 impl ConflictsReport {

@@ -1,17 +1,13 @@
-//! The report as one HTML file: question, answer, plots, tables, how it was made. It loads nothing and runs nothing.
-
-use std::fmt::Write;
+//! The page of a report on points: question, answer, plots, tables, how it was made.
 
 use crate::figure::DrawError;
 use crate::human;
-use crate::statistics::Estimate;
+use crate::page::{Page, escape, estimate};
 
 use super::figures::{Along, Plate, panel_title};
 use super::metric::Metric;
 use super::point::{DECIDING, Point};
 use super::{ConflictsReport, answer, series};
-
-const STYLE: &str = include_str!("page.css");
 
 /// The question of `report conflicts`.
 pub const CONFLICTS: &str = "How often do adaptors that share one pool get in each other's way?";
@@ -21,48 +17,22 @@ pub const CONFLICTS: &str = "How often do adaptors that share one pool get in ea
 /// # Errors
 /// A figure could not be drawn.
 pub fn page(report: &ConflictsReport, plates: &[Plate]) -> Result<String, DrawError> {
-    let mut page = String::new();
-    // Writing to a string does not fail.
-    let _ = write!(
-        page,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>Capacity of a pool \u{b7} ipam-sim</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
-        escape(&report.made.question)
-    );
+    let mut page = Page::new("Capacity of a pool", &report.made.question);
     let bursts: u64 = report.points.iter().map(|point| point.bursts).sum();
     let (points, bursts) = (report.points.len() as u64, human::plural(bursts, "burst", "bursts"));
     let unfinished = if report.interrupted { "; interrupted before its last point" } else { "" };
-    let _ = writeln!(page, "<p class=\"meta\">{}, {bursts}{unfinished}.</p>", human::plural(points, "point", "points"));
-    page.push_str("<div class=\"answer\">\n<p>Answer</p>\n<ul>\n");
-    for sentence in &report.answers {
-        let _ = writeln!(page, "<li>{}</li>", escape(sentence));
-    }
-    page.push_str("</ul>\n</div>\n");
+    page.meta(&format!("{}, {bursts}{unfinished}.", human::plural(points, "point", "points")));
+    page.answer(&report.answers);
     for panel in report.panels() {
-        let _ = writeln!(page, "<h2>{}</h2>", escape(panel_title(panel)));
+        page.part(panel_title(panel));
         for plate in plates.iter().filter(|plate| plate.panel == panel) {
-            let (id, title) = (&plate.figure.id, escape(&plate.figure.title));
-            let drawn = plate.figure.svg()?;
-            // The drawing takes the width that there is.
-            let drawn = drawn
-                .split_once(" viewBox")
-                .map_or(drawn.clone(), |(_, rest)| format!("<svg role=\"img\" aria-label=\"{title}\" viewBox{rest}"));
-            let _ = writeln!(
-                page,
-                "<figure>\n{}\n<figcaption>{} <a href=\"{id}.svg\">SVG</a> <a href=\"{id}.png\">PNG</a></figcaption>\n</figure>",
-                drawn.trim(),
-                escape(plate.caption)
-            );
+            page.figure(&plate.figure, plate.caption)?;
         }
         let points: Vec<&Point> = report.points.iter().filter(|point| point.setting.is_in(panel)).collect();
-        page.push_str("<h3>The numbers</h3>\n");
         table(&mut page, &points);
     }
     made(&mut page, report);
-    page.push_str("</body>\n</html>\n");
-    Ok(page)
+    Ok(page.end())
 }
 
 const HEADS: [&str; 16] = [
@@ -84,24 +54,17 @@ const HEADS: [&str; 16] = [
     "p99.9",
 ];
 
-fn table(page: &mut String, points: &[&Point]) {
+fn table(page: &mut Page, points: &[&Point]) {
     let along = Along::of(points);
-    page.push_str("<div class=\"wide\"><table>\n<tr>");
-    for (number, head) in HEADS.iter().enumerate() {
-        let _ = write!(page, "<th>{}</th>", if number == 1 { along.label() } else { head });
-    }
-    page.push_str("</tr>\n");
-    for (name, points) in series(points.iter().copied()) {
-        for (number, point) in points.iter().enumerate() {
-            let (class, name) = if number == 0 { (" class=\"first\"", escape(name)) } else { ("", String::new()) };
-            let _ = write!(page, "<tr{class}><td>{name}</td>");
-            for cell in cells(point, along) {
-                let _ = write!(page, "<td>{cell}</td>");
-            }
-            page.push_str("</tr>\n");
-        }
-    }
-    page.push_str("</table></div>\n");
+    let heads = HEADS.iter().enumerate().map(|(number, head)| if number == 1 { along.label() } else { head });
+    let rows = series(points.iter().copied()).into_iter().flat_map(|(name, points)| {
+        let row = |(number, point): (usize, &Point)| {
+            let name = if number == 0 { escape(name) } else { String::new() };
+            (number == 0, std::iter::once(name).chain(cells(point, along)).collect())
+        };
+        points.into_iter().enumerate().map(row).collect::<Vec<_>>()
+    });
+    page.numbers(heads, rows);
 }
 
 fn cells(point: &Point, along: Along) -> Vec<String> {
@@ -138,60 +101,42 @@ fn cells(point: &Point, along: Along) -> Vec<String> {
     cells
 }
 
-/// A value, and its interval in small letters.
-fn estimate(found: Option<Estimate>, show: &dyn Fn(f64) -> String) -> String {
-    let Some(Estimate { value, low, high }) = found else { return "–".to_owned() };
-    let end = |end: Option<f64>, open: &str| end.map_or_else(|| open.to_owned(), show);
-    format!("{} <small>{} to {}</small>", show(value), end(low, "?"), end(high, "?"))
-}
-
-fn made(page: &mut String, report: &ConflictsReport) {
-    let made = &report.made;
-    page.push_str("<h2>How it was made</h2>\n<dl>\n");
-    let mut row = |name: &str, text: &str| {
-        let _ = writeln!(page, "<dt>{name}</dt><dd>{text}</dd>");
-    };
-    row("command", &format!("<code>{}</code>", escape(&made.command)));
-    if let Some(from) = &made.from {
-        row("drawn from", &format!("<code>{}</code>", escape(from)));
-    }
-    row("version", &format!("<code>{}</code>", escape(&made.build)));
-    row("scenarios", &format!("<code>{}</code>, a hash of everything but the seeds", escape(&made.config)));
-    row(
-        "seeds",
-        "one a burst; those of a point follow each other from <code>first_seed</code> of <a href=\"points.csv\">points.csv</a> on, and no two \
-         points share any; each burst by itself stands in <code>runs.csv</code>",
-    );
+fn made(page: &mut Page, report: &ConflictsReport) {
     let deciding: Vec<String> = DECIDING.iter().map(|metric| lower_first(metric.title())).collect();
-    row(
-        "bursts",
-        &format!(
-            "1,000 at first, then twice as many until the intervals of {} are narrow enough (usually \u{b1}2 % of the value or \u{b1}0.005)",
-            deciding.join(" and of ")
+    let rows = [
+        (
+            "seeds",
+            "one a burst; those of a point follow each other from <code>first_seed</code> of <a href=\"points.csv\">points.csv</a> on, and no \
+             two points share any; each burst by itself stands in <code>runs.csv</code>"
+                .to_owned(),
         ),
-    );
-    row(
-        "intervals",
-        "of 95 %. Means and ratios: Student\u{2019}s t over bursts. Shares of bursts: Wilson. Shares of calls: Wilson, with as many calls as \
-         their scatter between bursts makes count. Times: order statistics (Woodruff), whatever their distribution. \u{201c}?\u{201d}: \
-         so many bursts do not bound it",
-    );
-    row(
-        "times",
-        "reads and writes take what the table\u{2019}s model assumes: a round trip of 4 ms and of 10 ms, 20 % more or less, unless latency \
-         was varied",
-    );
-    page.push_str("</dl>\n");
+        (
+            "bursts",
+            format!(
+                "1,000 at first, then twice as many until the intervals of {} are narrow enough (usually \u{b1}2 % of the value or \u{b1}0.005)",
+                deciding.join(" and of ")
+            ),
+        ),
+        (
+            "intervals",
+            "of 95 %. Means and ratios: Student\u{2019}s t over bursts. Shares of bursts: Wilson. Shares of calls: Wilson, with as many calls as \
+             their scatter between bursts makes count. Times: order statistics (Woodruff), whatever their distribution. \u{201c}?\u{201d}: \
+             so many bursts do not bound it"
+                .to_owned(),
+        ),
+        (
+            "times",
+            "reads and writes take what the table\u{2019}s model assumes: a round trip of 4 ms and of 10 ms, 20 % more or less, unless latency \
+             was varied"
+                .to_owned(),
+        ),
+    ];
+    page.made(&report.made, &rows);
 }
 
 fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
-}
-
-/// A text as markup that shows it.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 #[cfg(test)]
@@ -200,6 +145,7 @@ mod tests {
     use crate::conflicts::Made;
     use crate::conflicts::figures::plates;
     use crate::conflicts::tests::point;
+    use crate::page::STYLE;
 
     fn made() -> Made {
         Made {

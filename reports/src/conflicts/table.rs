@@ -9,41 +9,14 @@
 //! | `closed_…` | what a formula of B §8.2 gives, and which; empty = there is none |
 //! | `model_…` | what an independent model gave, B §8.3 |
 
+use crate::cells::{self, Cells, line};
 use crate::schema::PointsSchema;
 use crate::statistics::Estimate;
 
 use super::metric::{METRICS, Metric};
 use super::point::Point;
 use super::setting::Setting;
-
-/// Why a text is no table of points.
-#[derive(Debug, thiserror::Error)]
-pub enum TableError {
-    /// Something that is no CSV, or a row of another length.
-    #[error("it is no table: {0}")]
-    Csv(#[from] csv::Error),
-    /// Another kind of table.
-    #[error("it is no table of points: the first column must say `{}`", PointsSchema::NAME)]
-    Foreign,
-    /// A table without rows.
-    #[error("it has no points")]
-    Empty,
-    /// A column that must be there.
-    #[error("it has no column `{0}`")]
-    Missing(String),
-    /// A value that cannot be.
-    #[error("line {line}, column `{column}`: `{found}` is no {expected}")]
-    Value {
-        /// The line, from 1.
-        line: u64,
-        /// The column's head.
-        column: String,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-}
+pub use crate::cells::TableError;
 
 /// A table of points.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -118,103 +91,49 @@ pub fn row(build: &str, config: &str, point: &Point) -> String {
     line(cells)
 }
 
-fn line(cells: impl IntoIterator<Item = String>) -> String {
-    let mut text = Vec::new();
-    let mut writer = csv::Writer::from_writer(&mut text);
-    let written = writer.write_record(cells).and_then(|()| writer.flush().map_err(csv::Error::from));
-    written.unwrap_or_else(|error| panic!("writing to memory does not fail: {error}"));
-    drop(writer);
-    String::from_utf8(text).unwrap_or_else(|error| panic!("cells are text: {error}"))
-}
-
 /// Reads a table back. What follows from the setting is not read but worked out again.
 ///
 /// # Errors
 /// It is something else, it is empty, or a value cannot be.
 pub fn read(text: &str) -> Result<Table, TableError> {
-    let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let head = reader.headers()?.clone();
-    if head.get(0) != Some("schema") {
-        return Err(TableError::Foreign);
-    }
     let mut table = Table::default();
-    for record in reader.records() {
-        let record = record?;
-        if record.get(0) != Some(PointsSchema::NAME) {
-            return Err(TableError::Foreign);
-        }
-        let row = Row { head: &head, line: record.position().map_or(0, csv::Position::line), record: &record };
-        table.build = row.text("build")?.to_owned();
-        table.config = row.text("config")?.to_owned();
-        table.points.push(row.point()?);
-    }
-    if table.points.is_empty() { Err(TableError::Empty) } else { Ok(table) }
+    table.points = cells::read(text, "points", PointsSchema::NAME, |row| {
+        row.text("build")?.clone_into(&mut table.build);
+        row.text("config")?.clone_into(&mut table.config);
+        point(&row)
+    })?;
+    Ok(table)
 }
 
-struct Row<'a> {
-    head: &'a csv::StringRecord,
-    record: &'a csv::StringRecord,
-    line: u64,
+fn setting(row: &Cells<'_>) -> Result<Setting, TableError> {
+    let mut fields = serde_json::Map::new();
+    for name in SETTING {
+        let text = row.text(name)?;
+        let value = match name {
+            "instances" | "addresses" | "taken" => serde_json::Value::from(row.value::<u32>(name, "whole number")?),
+            _ if name.ends_with("_s") => match row.number(name)?.filter(|seconds| *seconds >= 0.0) {
+                Some(seconds) => serde_json::Value::from(seconds),
+                None => return Err(row.wrong(name, text, "duration in seconds")),
+            },
+            _ => serde_json::Value::from(text),
+        };
+        fields.insert(name.to_owned(), value);
+    }
+    serde_json::from_value(fields.into()).map_err(|_| row.wrong("panels", row.text("panels").unwrap_or_default(), "setting"))
 }
 
-impl Row<'_> {
-    fn text(&self, column: &str) -> Result<&str, TableError> {
-        let at = self.head.iter().position(|head| head == column);
-        at.and_then(|at| self.record.get(at)).ok_or_else(|| TableError::Missing(column.to_owned()))
-    }
-
-    fn value<T: std::str::FromStr>(&self, column: &str, expected: &'static str) -> Result<T, TableError> {
-        let found = self.text(column)?;
-        found.parse().map_err(|_| self.wrong(column, found, expected))
-    }
-
-    fn wrong(&self, column: &str, found: &str, expected: &'static str) -> TableError {
-        TableError::Value { line: self.line, column: column.to_owned(), found: found.to_owned(), expected }
-    }
-
-    fn count(&self, column: &str) -> Result<u64, TableError> {
-        self.value(column, "whole number")
-    }
-
-    fn number(&self, column: &str) -> Result<Option<f64>, TableError> {
-        let found = self.text(column)?;
-        if found.is_empty() {
-            return Ok(None);
+fn point(row: &Cells<'_>) -> Result<Point, TableError> {
+    let mut estimates = [None; METRICS];
+    for metric in Metric::ALL {
+        let name = metric.name();
+        if let Some(value) = row.number(name)? {
+            let (low, high) = (row.number(&format!("{name}_low"))?, row.number(&format!("{name}_high"))?);
+            estimates[metric as usize] = Some(Estimate { value, low, high });
         }
-        let number: f64 = self.value(column, "number")?;
-        if number.is_finite() { Ok(Some(number)) } else { Err(self.wrong(column, found, "number")) }
     }
-
-    fn setting(&self) -> Result<Setting, TableError> {
-        let mut fields = serde_json::Map::new();
-        for name in SETTING {
-            let text = self.text(name)?;
-            let value = match name {
-                "instances" | "addresses" | "taken" => serde_json::Value::from(self.value::<u32>(name, "whole number")?),
-                _ if name.ends_with("_s") => match self.number(name)?.filter(|seconds| *seconds >= 0.0) {
-                    Some(seconds) => serde_json::Value::from(seconds),
-                    None => return Err(self.wrong(name, text, "duration in seconds")),
-                },
-                _ => serde_json::Value::from(text),
-            };
-            fields.insert(name.to_owned(), value);
-        }
-        serde_json::from_value(fields.into()).map_err(|_| self.wrong("panels", self.text("panels").unwrap_or_default(), "setting"))
-    }
-
-    fn point(&self) -> Result<Point, TableError> {
-        let mut estimates = [None; METRICS];
-        for metric in Metric::ALL {
-            let name = metric.name();
-            if let Some(value) = self.number(name)? {
-                let (low, high) = (self.number(&format!("{name}_low"))?, self.number(&format!("{name}_high"))?);
-                estimates[metric as usize] = Some(Estimate { value, low, high });
-            }
-        }
-        let bursts = (self.count("bursts")?, self.count("first_seed")?);
-        let calls = (self.count("calls")?, self.count("allocated")?);
-        Ok(Point::known(self.setting()?, bursts, self.value("reached", "true or false")?, calls, estimates))
-    }
+    let bursts = (row.count("bursts")?, row.count("first_seed")?);
+    let calls = (row.count("calls")?, row.count("allocated")?);
+    Ok(Point::known(setting(row)?, bursts, row.value("reached", "true or false")?, calls, estimates))
 }
 
 #[cfg(test)]

@@ -36,6 +36,9 @@ const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
 const FONT: &str = "sans-serif";
 const FONT_BYTES: &[u8] = include_bytes!("../../assets/DejaVuSans-subset.ttf");
 
+/// So many points of a curve have a mark each.
+const MARKS_MAX: usize = 24;
+
 /// Room for the legend on the right.
 const LEGEND: u32 = 268;
 
@@ -114,12 +117,12 @@ impl Figure {
         let (left, right) =
             root.margin(unit.of(44), unit.of(6), unit.of(14), unit.of(8)).split_horizontally(unit.of((WIDTH - LEGEND) as i32 - 14));
         self.plot(&left, unit)?;
-        legend::draw(&self.curves, &right, unit)?;
+        legend::draw(&self.curves, self.dotted, &right, unit)?;
         root.present()
     }
 
     fn plot<B: DrawingBackend>(&self, area: &Canvas<B>, unit: Unit) -> Drawn<B> {
-        let xs = || self.curves.iter().flat_map(|curve| curve.points.iter().map(|(x, _)| *x));
+        let xs = || self.curves.iter().flat_map(|curve| curve.points.iter().map(|(x, _)| *x).chain(curve.formula.iter().map(|(x, _)| *x)));
         let ys = self.curves.iter().flat_map(|curve| {
             let points = curve.points.iter().flat_map(|(_, y)| [Some(y.value), y.low, y.high].into_iter().flatten());
             points.chain(curve.formula.iter().chain(&curve.model).map(|(_, y)| *y))
@@ -181,7 +184,7 @@ impl Figure {
         let upper = curve.points.iter().filter_map(|(x, y)| edge(*x, y.high, range.end));
         let lower = curve.points.iter().rev().filter_map(|(x, y)| edge(*x, y.low, range.start));
         let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
-        if outline.len() > 2 {
+        if outline.len() > 2 && curve.has_band() {
             chart.draw_series([Polygon::new(outline, ink(curve.ink).mix(0.2))])?;
         }
         Ok(())
@@ -204,7 +207,9 @@ impl Figure {
                 .into_iter()
                 .map(|at| EmptyElement::at(at) + Circle::new((0, 0), unit.of(7), TEXT.stroke_width(unit.stroke(1)))),
         )?;
-        for (x, y) in places {
+        // Where there are many points, a mark at each would hide the line.
+        let apart = if places.len() > MARKS_MAX { places.len().div_ceil(MARKS_MAX / 2) } else { 1 };
+        for (x, y) in places.into_iter().skip(apart / 2).step_by(apart) {
             let mark: Vec<(i32, i32)> = mark(curve.ink).iter().map(|(dx, dy)| (unit.of(*dx), unit.of(*dy))).collect();
             chart.draw_series([EmptyElement::at((x, y)) + Polygon::new(mark, color.filled())])?;
         }

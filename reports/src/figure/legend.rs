@@ -6,8 +6,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::Curve;
 use super::draw::{Canvas, DIM, Drawn, TEXT, Unit, ink, mark, text};
 
-/// Draws the legend of these curves.
-pub(super) fn draw<B: DrawingBackend>(curves: &[Curve], area: &Canvas<B>, unit: Unit) -> Drawn<B> {
+/// Draws the legend of these curves; `dotted` says what dotted lines stand for.
+pub(super) fn draw<B: DrawingBackend>(curves: &[Curve], dotted: &str, area: &Canvas<B>, unit: Unit) -> Drawn<B> {
     let mut row = Row { area, unit, y: unit.of(16) };
     for curve in curves.iter().filter(|curve| !curve.name.is_empty()) {
         row.line(if curve.dashed { (7, 5) } else { (1, 0) }, ink(curve.ink))?;
@@ -16,12 +16,14 @@ pub(super) fn draw<B: DrawingBackend>(curves: &[Curve], area: &Canvas<B>, unit: 
         row.said(&curve.name)?;
     }
     row.y += unit.of(12);
-    let low = row.at(6, 6);
-    area.draw(&Rectangle::new([row.at(30, -6), low], DIM.mix(0.2).filled()))?;
-    row.said("95 % interval")?;
+    if curves.iter().any(Curve::has_band) {
+        let low = row.at(6, 6);
+        area.draw(&Rectangle::new([row.at(30, -6), low], DIM.mix(0.2).filled()))?;
+        row.said("95 % interval")?;
+    }
     if curves.iter().any(|curve| !curve.formula.is_empty()) {
         row.line((2, 4), DIM)?;
-        row.said("closed form")?;
+        row.said(dotted)?;
     }
     if curves.iter().any(|curve| !curve.model.is_empty()) {
         area.draw(&Circle::new(row.at(18, 0), unit.of(7), TEXT.stroke_width(unit.stroke(1))))?;

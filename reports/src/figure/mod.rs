@@ -26,6 +26,8 @@ pub struct Figure {
     pub y: Axis,
     /// At most [`INKS`] inks can be told apart.
     pub curves: Vec<Curve>,
+    /// What its dotted lines stand for.
+    pub dotted: &'static str,
 }
 
 /// One curve.
@@ -39,10 +41,17 @@ pub struct Curve {
     pub dashed: bool,
     /// Its points, by x; the intervals make a band.
     pub points: Vec<(f64, Estimate)>,
-    /// What a formula gives: a dotted line.
+    /// What a formula gives, or a limit: a dotted line.
     pub formula: Vec<(f64, f64)>,
     /// What an independent model gave: rings.
     pub model: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    /// Whether anything of it is known less than exactly.
+    fn has_band(&self) -> bool {
+        self.points.iter().any(|(_, y)| y.low != Some(y.value) || y.high != Some(y.value))
+    }
 }
 
 /// Why a figure could not be drawn.
@@ -66,6 +75,7 @@ mod tests {
             title: "Conflicts & <others>".to_owned(),
             x: Axis { label: "adaptors".to_owned(), kind: Kind::Count, scale: Scale::Log },
             y: Axis { label: "conflicts per call".to_owned(), kind: Kind::Count, scale: Scale::Linear },
+            dotted: "closed form",
             curves: vec![Curve {
                 name: "in use".to_owned(),
                 points: [2.0, 4.0, 8.0].map(|x: f64| (x, estimate(x.log2()))).to_vec(),

@@ -29,7 +29,7 @@ pub enum Kind {
 /// How numbers are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// From 0 on, evenly.
+    /// From 0 on, or from what lies below, evenly.
     Linear,
     /// Each double as far from the number as its half; what is not above 0 has no place.
     Log,
@@ -59,8 +59,11 @@ impl Axis {
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), place| (low.min(place), high.max(place)));
         match self.scale {
             // A mark at 0 has room.
-            Scale::Linear if high <= 0.0 => -0.03..1.0,
-            Scale::Linear => -0.03 * high..1.05 * high,
+            Scale::Linear if high <= 0.0 && low >= 0.0 || low > high => -0.03..1.0,
+            Scale::Linear => {
+                let (low, high) = (low.min(0.0), high.max(0.0));
+                low - 0.03 * (high - low)..high + 0.05 * (high - low)
+            }
             Scale::Log if low > high => 0.0..1.0,
             Scale::Log => low - 0.05..high.max(low + 0.3) + 0.05,
         }
@@ -72,7 +75,8 @@ impl Axis {
             Scale::Linear => {
                 let step = nice((range.end - range.start) / 6.0);
                 let last = if self.kind == Kind::Share { range.end.min(1.0) } else { range.end };
-                (0_u32..).map(|n| f64::from(n) * step).take_while(|place| *place <= last + step * 1e-9).collect()
+                let first = (range.start / step).ceil().min(0.0) as i32;
+                (first..).map(|n| f64::from(n) * step).take_while(|place| *place <= last + step * 1e-9).collect()
             }
             Scale::Log => {
                 let wide = range.end - range.start > 2.4;
@@ -93,7 +97,10 @@ impl Axis {
             Kind::Count if rounded >= 10.0 => format!("{}", (rounded * 100.0).round() / 100.0),
             Kind::Count => format!("{}", (rounded * 1e4).round() / 1e4),
             Kind::Share => format!("{} %", (rounded * 1e4).round() / 1e2),
-            Kind::Seconds => human::duration(Seconds::from_micros((rounded * 1e6).round() as u64)),
+            Kind::Seconds => {
+                let sign = if rounded < 0.0 { "-" } else { "" };
+                format!("{sign}{}", human::duration(Seconds::from_micros((rounded.abs() * 1e6).round() as u64)))
+            }
         }
     }
 }
@@ -126,6 +133,7 @@ mod tests {
         assert_eq!(labels(&axis(Kind::Share, Scale::Linear), &[0.869]), ["0 %", "20 %", "40 %", "60 %", "80 %"]);
         assert_eq!(labels(&axis(Kind::Seconds, Scale::Log), &[0.02, 0.4]), ["20 ms", "50 ms", "100 ms", "200 ms"]);
         assert_eq!(labels(&axis(Kind::Seconds, Scale::Log), &[0.001, 20.0]), ["1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
+        assert_eq!(labels(&axis(Kind::Seconds, Scale::Linear), &[-30.0, 60.0]), ["-20 s", "0 s", "20 s", "40 s", "1 min"]);
         assert_eq!(labels(&axis(Kind::Count, Scale::Linear), &[]), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
     }
 

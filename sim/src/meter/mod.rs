@@ -6,6 +6,7 @@
 mod calls;
 mod pool;
 mod reclaim;
+mod right;
 mod silence;
 
 pub use pool::PoolMeter;

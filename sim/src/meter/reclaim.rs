@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  kubelets' notes ──► silence: who answers on what, and until when ─┐
-//!  commits of pods ──► ends: until when a pod had a right ───────────┼─► a removal: margin, delay
+//!  commits of pods ──► rights: until when a pod had one ─────────────┼─► a removal: margin, delay
 //!  replicas' notes ──► announced: which record, on which way, why ───┘
 //!  commits of pools, by who announced ──► the removal itself
 //! ```
@@ -11,16 +11,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_core::FxHashMap;
-use ipam_core::spiderpool::reclaim::{Releaser, Row};
+use ipam_core::spiderpool::reclaim::{ReclaimSettings, Releaser, Row};
 use ipam_core::spiderpool::{PoolIPAllocations, SpiderIPPool};
 use ipam_reports::Seconds;
 use ipam_reports::reclaim::{ReclaimPath, ReclaimRun, Reclaimed};
 use ipam_reports::spread::Margin;
-use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 
+use super::right::Right;
 use super::silence::{Silence, Sound};
-use crate::cluster::{EPOCH, later};
 use crate::kinds::{KindId, Registry};
 use crate::object::{Obj, typed_ref};
 use crate::rt::ProcessId;
@@ -29,9 +28,6 @@ use crate::trace::{Event, EventKind, Interest};
 use crate::workload::Note;
 use crate::workload::spiderpool::ReclaimNote;
 
-/// Kubernetes' default of a grace, in seconds.
-const DEFAULT_GRACE: i64 = 30;
-
 /// A record that a replica announced to remove.
 struct Announced {
     address: IpAddr,
@@ -39,15 +35,6 @@ struct Announced {
     path: ReclaimPath,
     key: Arc<str>,
     row: Row,
-}
-
-/// What ends a pod's right to its addresses.
-#[derive(Clone, Copy, Default)]
-struct End {
-    /// Its object is gone, or says that it has ended.
-    over: Option<SimTime>,
-    /// Its grace is over: deletionTimestamp, the grace in it, and the additional delay.
-    stop: Option<SimTime>,
 }
 
 /// A removal. Its margin may not be known before the run ends.
@@ -66,11 +53,10 @@ struct Removal {
 pub struct ReclaimMeter {
     pods: KindId,
     pools: KindId,
-    /// The additional delay of the settings.
-    grace_delay: SignedDuration,
+    settings: ReclaimSettings,
     silence: Silence,
     /// By UID, the pods that are on their way.
-    ends: FxHashMap<Arc<str>, End>,
+    rights: FxHashMap<Arc<str>, Right>,
     /// By replica, and by pool: what it announced and has not removed yet.
     announced: FxHashMap<ProcessId, FxHashMap<Arc<str>, Vec<Announced>>>,
     removals: Vec<Removal>,
@@ -80,14 +66,14 @@ impl ReclaimMeter {
     /// Which events it wants to see.
     pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
 
-    /// A meter of replicas that add `grace_delay` to every deadline.
-    pub fn new(grace_delay: SignedDuration, registry: &Registry) -> Self {
+    /// A meter of replicas with these settings.
+    pub fn new(settings: ReclaimSettings, registry: &Registry) -> Self {
         Self {
             pods: registry.id::<Pod>(),
             pools: registry.id::<SpiderIPPool>(),
-            grace_delay,
+            settings,
             silence: Silence::default(),
-            ends: FxHashMap::default(),
+            rights: FxHashMap::default(),
             announced: FxHashMap::default(),
             removals: Vec::new(),
         }
@@ -135,26 +121,16 @@ impl ReclaimMeter {
 
     fn pod(&mut self, at: SimTime, before: Option<&Obj>, after: Option<&Obj>) {
         let Some(pod) = after.or(before).map(|object| typed_ref::<Pod>(&**object)) else { return };
-        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-        let is_over = after.is_none() || matches!(phase, Some("Succeeded" | "Failed"));
-        let asked = pod.metadata.deletion_timestamp.as_ref();
-        if !is_over && asked.is_none() {
+        let gone = after.is_none();
+        if !Right::is_touched(pod, gone) {
             return;
         }
         let Some(uid) = pod.metadata.uid.as_deref() else { return };
-        let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or(DEFAULT_GRACE));
-        let stop = asked.map(|time| {
-            let stop = later(later(time.0, grace), self.grace_delay);
-            SimTime::from_micros(u64::try_from(stop.duration_since(EPOCH).as_micros()).unwrap_or(0))
-        });
-        let end = match self.ends.get_mut(uid) {
-            Some(end) => end,
-            None => self.ends.entry(uid.into()).or_default(),
+        let right = match self.rights.get_mut(uid) {
+            Some(right) => right,
+            None => self.rights.entry(uid.into()).or_default(),
         };
-        end.stop = stop.or(end.stop);
-        if is_over {
-            end.over.get_or_insert(at);
-        }
+        right.learn(pod, gone, at, self.settings.grace_delay);
     }
 
     fn pool(&mut self, at: SimTime, client: ProcessId, name: &str, before: Option<&Obj>, after: Option<&Obj>) {
@@ -167,18 +143,20 @@ impl ReclaimMeter {
         };
         let gone = |announced: &mut Announced| holds(before, announced) && !holds(after, announced);
         for Announced { address, uid, path, key, row } in announced.extract_if(.., gone) {
-            let delay = self.ends.get(&uid).and_then(|end| end.over.into_iter().chain(end.stop).min());
+            let right = self.rights.get(&uid).and_then(|right| right.end(self.settings.grace_delay));
             let sound = self.silence.of(&uid, address);
             let reclaimed = Reclaimed {
                 at: Seconds::from_micros(at.as_micros()),
                 path,
-                row: row.code(),
+                row: row.code().into(),
                 pool: name.into(),
                 address,
                 pod: key,
                 margin: None,
                 answered: matches!(sound, Some(Sound::Answers(_))),
-                delay: delay.map(|end| between(end, at)),
+                delay: right.map(|right| between(right.at, at)),
+                end: right.map(|right| right.by),
+                bound: right.map(|right| Seconds::from_micros(right.bound(path, &self.settings).as_micros().max(0) as u64)),
             };
             self.removals.push(Removal { at, uid, sound, reclaimed });
         }
@@ -213,12 +191,14 @@ mod tests {
     use std::time::Duration;
 
     use ipam_core::api::Verb;
-    use ipam_core::spiderpool::PoolIPAllocation;
     use ipam_core::spiderpool::reclaim::Target;
+    use ipam_core::spiderpool::{Policy, PoolIPAllocation};
     use ipam_core::{Object, ObjectKey};
+    use jiff::SignedDuration;
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::{EPOCH, later};
     use crate::workload::PodNote;
 
     const ADDRESS: &str = "10.0.0.1";
@@ -249,7 +229,9 @@ mod tests {
     impl Stage {
         fn new(grace_delay: i64) -> Self {
             let registry = crate::world::registry();
-            let meter = ReclaimMeter::new(SignedDuration::from_secs(grace_delay), &registry);
+            let mut settings = ReclaimSettings::new(&Policy::hardened());
+            settings.grace_delay = SignedDuration::from_secs(grace_delay);
+            let meter = ReclaimMeter::new(settings, &registry);
             let mut stage = Self { registry, meter, now: SimTime::from_secs(1) };
             stage.kubelet(PodNote::SandboxStarted { sandbox: "s".into(), pod: ObjectKey::namespaced("ns", "a"), uid: "a".into() });
             stage.kubelet(PodNote::Attached { sandbox: "s".into(), nic: "eth0".into(), addresses: [ip()].into() });

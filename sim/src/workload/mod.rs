@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ipam_core::ObjectKey;
-use jiff::SignedDuration;
+use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use k8s_openapi::api::core::v1::Namespace;
 
 use crate::cluster::Fabric;
@@ -61,8 +61,8 @@ pub trait Work {
         None
     }
 
-    /// What Spiderpool's controller adds to every deadline, if the workload has it reclaim addresses: figures are taken of that.
-    fn grace_delay(&self) -> Option<SignedDuration> {
+    /// The settings with which Spiderpool's controller reclaims addresses, if the workload has it do so: figures are taken of that.
+    fn reclaim(&self) -> Option<ReclaimSettings> {
         None
     }
 

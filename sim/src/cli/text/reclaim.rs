@@ -55,13 +55,15 @@ mod tests {
         Reclaimed {
             at: Seconds::from_micros(90_000_000),
             path,
-            row: "S-6",
+            row: "S-6".into(),
             pool: "pool-0".into(),
             address: std::net::IpAddr::from([10, 0, 0, 1]),
             pod: "default/web-0".into(),
             margin: Some(Margin::from_micros(margin)),
             answered: margin < 0,
             delay: Some(Margin::from_micros(delay)),
+            end: None,
+            bound: None,
         }
     }
 

@@ -90,7 +90,7 @@ fn finished(path: &Path, config: &str) -> Result<Vec<Point>, CliError> {
         Ok(table) if table.config == config && table.build == BUILD => Ok(table.points),
         Ok(table) if table.build == BUILD => Err(other("a report on other points".to_owned())),
         Ok(_) => Err(other("a report of another build".to_owned())),
-        Err(table::TableError::Empty) if whole == table::head() => Ok(Vec::new()),
+        Err(table::TableError::Empty(_)) if whole == table::head() => Ok(Vec::new()),
         Err(error) => Err(other(format!("a {POINTS} of something else: {error}"))),
     }
 }

@@ -266,7 +266,7 @@ impl Draft for SpiderDraft {
         if self.on_demand && self.node_lifecycle {
             problems.push(both(source));
         }
-        if self.admission && *self.controllers.bounds().0 == 0 {
+        if (self.admission || *self.subnets.bounds().1 > 0) && *self.controllers.bounds().0 == 0 {
             problems.push(nobody_serves(source));
         }
         problems.append(at_least_one(source, "trace_compression", "`workload.trace_compression`", self.trace_compression));

@@ -34,9 +34,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::IpamConfig;
 use ipam_core::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, SpiderSubnet};
-use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::actor::controller_manager::{self, Controller, Set};
@@ -150,10 +150,10 @@ impl Work for SpiderPlan {
         self.value_problems(source)
     }
 
-    fn grace_delay(&self) -> Option<SignedDuration> {
+    fn reclaim(&self) -> Option<ReclaimSettings> {
         // A plan with settings that cannot be read is refused before.
         let settings = self.reclaim_settings(&Policy::hardened()).ok()?;
-        (self.reclaim && settings.enabled).then_some(settings.grace_delay)
+        (self.reclaim && settings.enabled).then_some(settings)
     }
 
     fn stake(&self, _: &[Op]) -> Stake {
@@ -180,7 +180,7 @@ impl Work for SpiderPlan {
             kubelets: self.kubelets().collect(),
             addresses: addresses.filter_map(|ips| first_address(ips.as_ref())).collect(),
             nodes: if looked_after { self.host_names() } else { Vec::new() },
-            webhooks: if self.admission { self.controller_names().collect() } else { Vec::new() },
+            webhooks: if self.has_webhooks() { self.controller_names().collect() } else { Vec::new() },
             leases: if self.controllers > 1 { vec![format!("leases/{}", controller::lease())] } else { Vec::new() },
         }
     }
@@ -224,7 +224,7 @@ impl Work for SpiderPlan {
             seed: plan.seed,
             plan: self.clone(),
             policy,
-            hooks: self.admission.then(|| hooks::register(fabric)),
+            hooks: self.has_webhooks().then(|| hooks::register(fabric)),
             settings: self.agent_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked")).into(),
             cni: Arc::new(cni),
             nodes: nodes.collect(),

@@ -1,0 +1,112 @@
+//! Tables in CSV read back: a row by the names of its columns, and a sentence for what cannot be.
+
+use std::str::FromStr;
+
+/// Why a text is not the table that was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// Something that is no CSV, or a row of another length.
+    #[error("it is no table: {0}")]
+    Csv(#[from] csv::Error),
+    /// Another kind of table.
+    #[error("it is no table of {what}: the first column must say `{schema}`")]
+    Foreign {
+        /// What its rows should be.
+        what: &'static str,
+        /// What the first column should say.
+        schema: &'static str,
+    },
+    /// A table without rows.
+    #[error("it has no {0}")]
+    Empty(&'static str),
+    /// A column that must be there.
+    #[error("it has no column `{0}`")]
+    Missing(String),
+    /// A value that cannot be.
+    #[error("line {line}, column `{column}`: `{found}` is no {expected}")]
+    Value {
+        /// The line, from 1.
+        line: u64,
+        /// The column's head.
+        column: String,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: &'static str,
+    },
+}
+
+/// A row of a table.
+pub(crate) struct Cells<'a> {
+    head: &'a csv::StringRecord,
+    record: &'a csv::StringRecord,
+    line: u64,
+}
+
+/// The rows of a table of `what`, whose first column says `schema`, each as `row` reads it.
+pub(crate) fn read<T>(
+    text: &str,
+    what: &'static str,
+    schema: &'static str,
+    mut row: impl FnMut(Cells<'_>) -> Result<T, TableError>,
+) -> Result<Vec<T>, TableError> {
+    let foreign = TableError::Foreign { what, schema };
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let head = reader.headers()?.clone();
+    if head.get(0) != Some("schema") {
+        return Err(foreign);
+    }
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record?;
+        if record.get(0) != Some(schema) {
+            return Err(foreign);
+        }
+        rows.push(row(Cells { head: &head, line: record.position().map_or(0, csv::Position::line), record: &record })?);
+    }
+    if rows.is_empty() { Err(TableError::Empty(what)) } else { Ok(rows) }
+}
+
+impl Cells<'_> {
+    /// What stands in a column; `None` if there is no such column.
+    pub(crate) fn get(&self, column: &str) -> Option<&str> {
+        self.head.iter().position(|head| head == column).and_then(|at| self.record.get(at))
+    }
+
+    pub(crate) fn text(&self, column: &str) -> Result<&str, TableError> {
+        self.get(column).ok_or_else(|| TableError::Missing(column.to_owned()))
+    }
+
+    pub(crate) fn value<T: FromStr>(&self, column: &str, expected: &'static str) -> Result<T, TableError> {
+        let found = self.text(column)?;
+        found.parse().map_err(|_| self.wrong(column, found, expected))
+    }
+
+    pub(crate) fn wrong(&self, column: &str, found: &str, expected: &'static str) -> TableError {
+        TableError::Value { line: self.line, column: column.to_owned(), found: found.to_owned(), expected }
+    }
+
+    pub(crate) fn count(&self, column: &str) -> Result<u64, TableError> {
+        self.value(column, "whole number")
+    }
+
+    /// A number; empty = there is none.
+    pub(crate) fn number(&self, column: &str) -> Result<Option<f64>, TableError> {
+        let found = self.text(column)?;
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let number: f64 = self.value(column, "number")?;
+        if number.is_finite() { Ok(Some(number)) } else { Err(self.wrong(column, found, "number")) }
+    }
+}
+
+/// A line of a table.
+pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
+    let mut text = Vec::new();
+    let mut writer = csv::Writer::from_writer(&mut text);
+    let written = writer.write_record(cells).and_then(|()| writer.flush().map_err(csv::Error::from));
+    written.unwrap_or_else(|error| panic!("writing to memory does not fail: {error}"));
+    drop(writer);
+    String::from_utf8(text).unwrap_or_else(|error| panic!("cells are text: {error}"))
+}

@@ -1,0 +1,79 @@
+//! What was reclaimed, in sentences.
+
+use crate::conflicts::answer::share;
+use crate::human;
+use crate::reclaim::ReclaimPath;
+use crate::spread::Margin;
+use crate::statistics::Estimate;
+
+use super::group::Group;
+
+/// One sentence on the time and one on the margin of each group.
+pub(super) fn sentences(groups: &[Group]) -> Vec<String> {
+    if groups.is_empty() {
+        return vec!["No address was reclaimed.".to_owned()];
+    }
+    groups.iter().flat_map(|group| [of_delay(group), of_margin(group)]).flatten().collect()
+}
+
+/// `12.3 s`, with its sign.
+pub(super) fn time(seconds: f64) -> String {
+    Margin::from_micros((seconds * 1e6).round() as i64).to_string()
+}
+
+fn with_ends(found: Estimate) -> String {
+    match (found.low, found.high) {
+        (Some(low), Some(high)) => format!("{} ({} to {})", time(found.value), time(low), time(high)),
+        _ => time(found.value),
+    }
+}
+
+/// On which way, as a sentence says it.
+fn way(path: ReclaimPath) -> &'static str {
+    match path {
+        ReclaimPath::Trace => "by tracing pods",
+        ReclaimPath::Scan => "by scans of records",
+        ReclaimPath::Sweep => "with endpoints that scans find",
+    }
+}
+
+fn of_delay(group: &Group) -> Option<String> {
+    let (half, most, longest) = (group.delay_p50_s?, group.delay_p99_s?, group.delay_max_s?);
+    let bound = match (group.late, group.late_share, group.bound_max_s) {
+        (_, None, _) | (.., None) => String::new(),
+        (0, Some(late), Some(bound)) => {
+            let most = late.high.map_or_else(String::new, |high| format!(", at most {:.1} % with 95 % confidence", 100.0 * high));
+            format!("; none is later than its bound, which is up to {} (G §10.2{most})", time(bound))
+        }
+        (late, Some(share_of), Some(bound)) => {
+            format!("; {} later than the bound for a healthy cluster, up to {}: {}", human::count(late), time(bound), share(share_of))
+        }
+    };
+    Some(format!(
+        "{}, {}: {} of {}; half of them are back within {} after the end of their pod's right, 99 % within {}, all within {}{bound}.",
+        group.scenario,
+        way(group.path),
+        human::plural(group.addresses, "address", "addresses"),
+        human::plural(group.runs, "run", "runs"),
+        with_ends(half),
+        time(most.value),
+        time(longest),
+    ))
+}
+
+fn of_margin(group: &Group) -> Option<String> {
+    let least = group.margin_min_s?;
+    let name = format!("{}, {}", group.scenario, way(group.path));
+    if group.answered == 0 {
+        let most = group.answered_share.and_then(|share| share.high);
+        let most = most.map_or_else(String::new, |high| format!(" (at most {:.1} % with 95 % confidence)", 100.0 * high));
+        return Some(format!("{name}: no address went while a sandbox answered on it{most}; the nearest was silent for {}.", time(least)));
+    }
+    let share = share(group.answered_share?);
+    Some(format!(
+        "{name}: {} of {} went while a sandbox answered on them, {share}, the worst {} before it fell silent.",
+        human::count(group.answered),
+        human::plural(group.addresses, "address", "addresses"),
+        time(-least),
+    ))
+}

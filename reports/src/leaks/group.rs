@@ -1,0 +1,145 @@
+//! The addresses that went on one way in one scenario.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::reclaim::{ReclaimPath, Reclaimed};
+use crate::spread::Margin;
+use crate::statistics::{self, Estimate};
+
+use super::Found;
+
+/// What the addresses have in common that went on one way in one scenario. Times are seconds; see [`Reclaimed`] for what they are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Group {
+    /// The scenario.
+    pub scenario: String,
+    /// The way.
+    pub path: ReclaimPath,
+    /// How many runs have such an address.
+    pub runs: u64,
+    /// How many there are.
+    pub addresses: u64,
+    /// The time from the end of the pod's right that half of them were not recorded longer than.
+    pub delay_p50_s: Option<Estimate>,
+    /// The same for 90 %.
+    pub delay_p90_s: Option<Estimate>,
+    /// The same for 99 %.
+    pub delay_p99_s: Option<Estimate>,
+    /// The longest.
+    pub delay_max_s: Option<f64>,
+    /// The longest bound of G §10.2 that any of them has; it holds while everything is healthy.
+    pub bound_max_s: Option<f64>,
+    /// How many were recorded longer than the bound of their own.
+    pub late: u64,
+    /// Their share of those that have one.
+    pub late_share: Option<Estimate>,
+    /// The least time from the end of the last sandbox that answered on an address to its removal.
+    pub margin_min_s: Option<f64>,
+    /// The time that 1 % of them do not exceed.
+    pub margin_p01_s: Option<Estimate>,
+    /// The time that half of them do not exceed.
+    pub margin_p50_s: Option<Estimate>,
+    /// How many were answered on when they went.
+    pub answered: u64,
+    /// Their share.
+    pub answered_share: Option<Estimate>,
+}
+
+/// Some addresses, run by run.
+pub(super) type Runs<'a> = BTreeMap<u64, Vec<&'a Reclaimed>>;
+
+/// The addresses of each scenario and each way, in the order in which scenarios first appear.
+pub(super) fn sorted(found: &[Found]) -> Vec<(&str, ReclaimPath, Runs<'_>)> {
+    let mut groups: Vec<(&str, ReclaimPath, Runs<'_>)> = Vec::new();
+    for Found { scenario, seed, reclaimed } in found {
+        let known = groups.iter().position(|(name, path, _)| name == scenario && *path == reclaimed.path);
+        let at = known.unwrap_or_else(|| {
+            groups.push((scenario, reclaimed.path, Runs::new()));
+            groups.len() - 1
+        });
+        groups[at].2.entry(*seed).or_default().push(reclaimed);
+    }
+    let first = |scenario: &str| found.iter().position(|one| one.scenario == scenario);
+    groups.sort_by_key(|(scenario, path, _)| (first(scenario), ReclaimPath::ALL.iter().position(|one| one == path)));
+    groups
+}
+
+pub(super) fn groups(found: &[Found]) -> Vec<Group> {
+    sorted(found).into_iter().map(|(scenario, path, runs)| Group::of(scenario, path, &runs)).collect()
+}
+
+/// What `of` gives for the addresses of each run, where it gives anything.
+pub(super) fn numbers(runs: &Runs<'_>, of: impl Fn(&Reclaimed) -> Option<f64>) -> Vec<Vec<f64>> {
+    runs.values().map(|run| run.iter().filter_map(|one| of(one)).collect()).collect()
+}
+
+pub(super) fn delay(one: &Reclaimed) -> Option<f64> {
+    one.delay.map(seconds)
+}
+
+pub(super) fn margin(one: &Reclaimed) -> Option<f64> {
+    one.margin.map(seconds)
+}
+
+/// Which part of its bound an address took: 1 = all of it.
+pub(super) fn part_of_bound(one: &Reclaimed) -> Option<f64> {
+    Some(delay(one)? / one.bound?.as_f64())
+}
+
+fn seconds(margin: Margin) -> f64 {
+    margin.as_micros() as f64 / 1e6
+}
+
+/// Added to signed microseconds so that they are counted from 0 on: 142 years.
+const SHIFT: i64 = 1 << 52;
+
+/// The quantile of signed seconds.
+fn quantile(runs: &[Vec<f64>], p: f64) -> Option<Estimate> {
+    let shifted: Vec<Vec<u64>> = runs
+        .iter()
+        .map(|run| {
+            let mut run: Vec<u64> = run.iter().map(|seconds| ((seconds * 1e6).round() as i64 + SHIFT).max(0) as u64).collect();
+            run.sort_unstable();
+            run
+        })
+        .collect();
+    let found = statistics::quantile(&shifted, p)?;
+    let back = |shifted: f64| (shifted - SHIFT as f64) / 1e6;
+    Some(Estimate { value: back(found.value), low: found.low.map(back), high: found.high.map(back) })
+}
+
+/// The share of addresses that are `hit`, of those that `counts`.
+fn share(runs: &Runs<'_>, counts: impl Fn(&Reclaimed) -> bool, hit: impl Fn(&Reclaimed) -> bool) -> (u64, Option<Estimate>) {
+    let of = |run: &Vec<&Reclaimed>, wanted: &dyn Fn(&Reclaimed) -> bool| run.iter().filter(|one| wanted(one)).count() as f64;
+    let pairs: Vec<(f64, f64)> = runs.values().map(|run| (of(run, &|one| counts(one) && hit(one)), of(run, &counts))).collect();
+    (pairs.iter().map(|pair| pair.0 as u64).sum(), statistics::share(pairs.iter().copied()))
+}
+
+impl Group {
+    fn of(scenario: &str, path: ReclaimPath, runs: &Runs<'_>) -> Self {
+        let (delays, margins) = (numbers(runs, delay), numbers(runs, margin));
+        let all = || runs.values().flatten();
+        let (late, late_share) = share(runs, |one| part_of_bound(one).is_some(), |one| part_of_bound(one).is_some_and(|part| part > 1.0));
+        let (answered, answered_share) = share(runs, |_| true, |one| one.answered);
+        Self {
+            scenario: scenario.to_owned(),
+            path,
+            runs: runs.len() as u64,
+            addresses: all().count() as u64,
+            delay_p50_s: quantile(&delays, 0.5),
+            delay_p90_s: quantile(&delays, 0.9),
+            delay_p99_s: quantile(&delays, 0.99),
+            delay_max_s: delays.iter().flatten().copied().reduce(f64::max),
+            bound_max_s: all().filter_map(|one| one.bound).max().map(|bound| bound.as_f64()),
+            late,
+            late_share,
+            margin_min_s: margins.iter().flatten().copied().reduce(f64::min),
+            margin_p01_s: quantile(&margins, 0.01),
+            margin_p50_s: quantile(&margins, 0.5),
+            answered,
+            answered_share,
+        }
+    }
+}

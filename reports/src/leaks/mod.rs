@@ -1,0 +1,126 @@
+//! `report reclaim`: how long addresses whose DEL never came stay recorded, and how far their removal keeps from whoever used them (G §10).
+//!
+//! ```text
+//!  runs of scenarios ─► Reclaimed … ─► reclaims.csv ─► the same again
+//!                            └─► groups: scenario × way ─► sentences, tables, figures
+//! ```
+//! Whoever simulates hands over what was reclaimed; everything else follows from that.
+
+mod answer;
+mod figures;
+mod group;
+mod page;
+mod table;
+
+use serde::Serialize;
+
+pub use figures::{Plate, plates};
+pub use group::Group;
+pub use page::page;
+pub use table::{head, read, rows};
+
+use crate::Made;
+use crate::exit;
+use crate::reclaim::Reclaimed;
+use crate::schema::ReclaimReportSchema;
+
+/// The question of `report reclaim`.
+pub const QUESTION: &str = "How long do leaked addresses stay recorded, and how far does reclaim keep from addresses in use?";
+
+/// One address that was reclaimed in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The scenario.
+    pub scenario: String,
+    /// The run.
+    pub seed: u64,
+    /// What became of the address.
+    pub reclaimed: Reclaimed,
+}
+
+/// What `report reclaim` answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeaksReport {
+    schema: ReclaimReportSchema,
+    /// How it was made.
+    pub made: Made,
+    /// What the groups say, a sentence each.
+    pub answers: Vec<String>,
+    /// How many runs there were; unset = a table was drawn again, which does not say.
+    pub runs: Option<u64>,
+    /// The addresses of each scenario and each way together.
+    pub groups: Vec<Group>,
+    /// Whether the user stopped it before its last run.
+    pub interrupted: bool,
+    /// See [`exit`].
+    pub exit_code: u8,
+}
+
+impl LeaksReport {
+    /// The report of these addresses, of `runs` runs if that is known.
+    pub fn new(made: Made, found: &[Found], runs: Option<u64>, interrupted: bool) -> Self {
+        let groups = group::groups(found);
+        let answers = answer::sentences(&groups);
+        let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
+        Self { schema: ReclaimReportSchema, made, answers, runs, groups, interrupted, exit_code }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Seconds;
+    use crate::reclaim::{ReclaimPath, RightEnd};
+    use crate::spread::Margin;
+
+    /// Addresses of `seeds` runs: two a run that were traced, one that a scan found, which a sandbox answered on in the first run.
+    pub(crate) fn found(seeds: u64) -> Vec<Found> {
+        let one = |seed: u64, path, margin: i64, delay: i64, bound: u64| Found {
+            scenario: "leaks".to_owned(),
+            seed,
+            reclaimed: Reclaimed {
+                at: Seconds::from_micros(90_000_000 + seed),
+                path,
+                row: "G-over".into(),
+                pool: "v4-0".into(),
+                address: "10.0.0.1".parse().unwrap(),
+                pod: "default/web-0".into(),
+                margin: Some(Margin::from_micros(margin)),
+                answered: margin < 0,
+                delay: Some(Margin::from_micros(delay)),
+                end: Some(RightEnd::Gone),
+                bound: Some(Seconds::from_micros(bound)),
+            },
+        };
+        let of_run = |seed: u64| {
+            let step = seed as i64 * 100_000;
+            [
+                one(seed, ReclaimPath::Trace, 40_000_000 + step, 2_000_000 + step, 15_000_000),
+                one(seed, ReclaimPath::Trace, 50_000_000 + step, 3_000_000 + step, 15_000_000),
+                one(seed, ReclaimPath::Scan, if seed == 0 { -5_000_000 } else { 90_000_000 }, 60_000_000 + step, 72_000_000),
+            ]
+        };
+        (0..seeds).flat_map(of_run).collect()
+    }
+
+    #[test]
+    fn groups_count_what_was_late_and_what_was_answered_on() {
+        let mut all = found(30);
+        all[0].reclaimed.bound = Some(Seconds::from_micros(1_999_999));
+        let report = LeaksReport::new(Made::default(), &all, Some(30), false);
+        let [trace, scan] = &report.groups[..] else { panic!("{:?}", report.groups) };
+        assert_eq!((trace.path, trace.addresses, trace.runs, trace.late), (ReclaimPath::Trace, 60, 30, 1));
+        assert_eq!((scan.path, scan.addresses, scan.late, scan.answered), (ReclaimPath::Scan, 30, 0, 1));
+        assert_eq!((trace.delay_max_s, scan.margin_min_s), (Some(5.9), Some(-5.0)));
+        let half = trace.delay_p50_s.unwrap();
+        assert!((3.5..4.5).contains(&half.value) && half.low.unwrap() < half.value && half.high.unwrap() > half.value, "{half:?}");
+    }
+
+    #[test]
+    fn the_sentences_say_what_a_planner_asks() {
+        let mut all = found(30);
+        all[0].reclaimed.bound = Some(Seconds::from_micros(1_999_999));
+        insta::assert_snapshot!(LeaksReport::new(Made::default(), &all, Some(30), false).answers.join("\n"));
+        assert_eq!(LeaksReport::new(Made::default(), &[], Some(3), false).answers, ["No address was reclaimed."]);
+    }
+}

@@ -1,0 +1,118 @@
+//! The page of a report on reclaim.
+
+use crate::figure::DrawError;
+use crate::human;
+use crate::page::{Page, escape, estimate};
+
+use super::LeaksReport;
+use super::answer::time;
+use super::figures::Plate;
+use super::group::Group;
+
+const HEADS: [&str; 14] = [
+    "Way",
+    "Addresses",
+    "Runs",
+    "Delay p50",
+    "p90",
+    "p99",
+    "longest",
+    "Longest bound",
+    "Later than the bound",
+    "share",
+    "Least margin",
+    "p1",
+    "p50",
+    "Answered on",
+];
+
+/// The file's text, with these figures in it.
+///
+/// # Errors
+/// A figure could not be drawn.
+pub fn page(report: &LeaksReport, plates: &[Plate]) -> Result<String, DrawError> {
+    let mut page = Page::new("Reclaim", &report.made.question);
+    let addresses: u64 = report.groups.iter().map(|group| group.addresses).sum();
+    let runs = report.runs.map_or_else(String::new, |runs| format!(" of {}", human::plural(runs, "run", "runs")));
+    let unfinished = if report.interrupted { "; interrupted before its last run" } else { "" };
+    page.meta(&format!("{}{runs}{unfinished}.", human::plural(addresses, "address", "addresses")));
+    page.answer(&report.answers);
+    let mut scenarios: Vec<&str> = report.groups.iter().map(|group| &*group.scenario).collect();
+    scenarios.dedup();
+    for scenario in scenarios {
+        page.part(scenario);
+        for plate in plates.iter().filter(|plate| plate.scenario == scenario) {
+            page.figure(&plate.figure, plate.caption)?;
+        }
+        let groups = report.groups.iter().filter(|group| group.scenario == scenario);
+        page.numbers(HEADS, groups.map(|group| (true, cells(group))));
+    }
+    let more = [
+        ("seeds", "from 0 on; each run by itself stands in <code>runs.csv</code>, each address in <code>reclaims.csv</code>".to_owned()),
+        (
+            "delay",
+            "from the end of the pod\u{2019}s right (its object was gone, it had ended, or its grace was over) to the write that removed the record"
+                .to_owned(),
+        ),
+        (
+            "bound",
+            "G \u{a7}10.2: until containers have ended for sure and the additional delay is over, then the pause of tracing (GL1 to GL3) or the \
+             interval of scans and two scans of a second (GL4 to GL7), and 10 s for a release with its retries; of a cluster in which nothing fails"
+                .to_owned(),
+        ),
+        ("margin", "from the end of the last sandbox of the pod that answered on the address to that write".to_owned()),
+        (
+            "intervals",
+            "of 95 %. Shares of addresses: Wilson, with as many addresses as their scatter between runs makes count. Times: order statistics \
+             (Woodruff). \u{201c}?\u{201d}: so many runs do not bound it"
+                .to_owned(),
+        ),
+    ];
+    page.made(&report.made, &more);
+    Ok(page.end())
+}
+
+fn cells(group: &Group) -> Vec<String> {
+    let plain = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), time);
+    let share = |share: f64| format!("{:.1} %", 100.0 * share);
+    let bad = |count: u64| if count == 0 { "0".to_owned() } else { format!("<span class=\"bad\">{}</span>", human::count(count)) };
+    vec![
+        escape(group.path.name()),
+        human::count(group.addresses),
+        human::count(group.runs),
+        estimate(group.delay_p50_s, &time),
+        estimate(group.delay_p90_s, &time),
+        estimate(group.delay_p99_s, &time),
+        plain(group.delay_max_s),
+        plain(group.bound_max_s),
+        bad(group.late),
+        estimate(group.late_share, &share),
+        plain(group.margin_min_s),
+        estimate(group.margin_p01_s, &time),
+        estimate(group.margin_p50_s, &time),
+        bad(group.answered),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Made;
+    use crate::leaks::plates;
+    use crate::leaks::tests::found;
+
+    #[test]
+    fn the_page_has_question_answer_plots_table_and_no_markup_of_others() {
+        let mut all = found(10);
+        all[0].scenario = "<script>".to_owned();
+        let made = Made { question: super::super::QUESTION.to_owned(), command: "ipam-sim report reclaim".to_owned(), ..Made::default() };
+        let report = LeaksReport::new(made, &all, Some(10), true);
+        let page = page(&report, &plates(&all)).unwrap();
+        for part in
+            ["leaks-delay.png", "Answer", "The numbers", "interrupted before its last run", "ipam-sim report reclaim", "&lt;script&gt;"]
+        {
+            assert!(page.contains(part), "{part}");
+        }
+        assert!(!page.contains("<script") && !page.contains("src="));
+    }
+}

@@ -1,0 +1,18 @@
+//! How a report was made.
+
+use serde::{Deserialize, Serialize};
+
+/// How a report was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// The question that is answered.
+    pub question: String,
+    /// The command line.
+    pub command: String,
+    /// The build that simulated.
+    pub build: String,
+    /// Identifies everything but the seeds that went into the runs.
+    pub config: String,
+    /// The file that was drawn again; unset = it was simulated.
+    pub from: Option<String>,
+}

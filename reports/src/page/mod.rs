@@ -1,0 +1,125 @@
+//! A report as one HTML file: question, answer, plots, tables, how it was made. It loads nothing and runs nothing.
+//!
+//! Each report fills a [`Page`] from above to below; what goes in as text cannot become markup.
+
+use std::fmt::Write;
+
+use crate::Made;
+use crate::figure::{DrawError, Figure};
+use crate::statistics::Estimate;
+
+/// The style of all pages, light and dark.
+pub(crate) const STYLE: &str = include_str!("page.css");
+
+/// A page that is being written.
+pub struct Page(String);
+
+impl Page {
+    /// A page that begins with its question. `title` is that of the window.
+    pub fn new(title: &str, question: &str) -> Self {
+        let mut page = String::new();
+        // Writing to a string does not fail.
+        let _ = write!(
+            page,
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+             <title>{} \u{b7} ipam-sim</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
+            escape(title),
+            escape(question)
+        );
+        Self(page)
+    }
+
+    /// How much the answer rests on, in small letters.
+    pub fn meta(&mut self, text: &str) {
+        let _ = writeln!(self.0, "<p class=\"meta\">{}</p>", escape(text));
+    }
+
+    /// The answer, a sentence each.
+    pub fn answer(&mut self, sentences: &[String]) {
+        self.0.push_str("<div class=\"answer\">\n<p>Answer</p>\n<ul>\n");
+        for sentence in sentences {
+            let _ = writeln!(self.0, "<li>{}</li>", escape(sentence));
+        }
+        self.0.push_str("</ul>\n</div>\n");
+    }
+
+    /// A part of the page.
+    pub fn part(&mut self, title: &str) {
+        let _ = writeln!(self.0, "<h2>{}</h2>", escape(title));
+    }
+
+    /// A drawing and what it shows.
+    ///
+    /// # Errors
+    /// It could not be drawn.
+    pub fn figure(&mut self, figure: &Figure, caption: &str) -> Result<(), DrawError> {
+        let (id, title) = (&figure.id, escape(&figure.title));
+        let drawn = figure.svg()?;
+        // The drawing takes the width that there is.
+        let drawn = drawn
+            .split_once(" viewBox")
+            .map_or(drawn.clone(), |(_, rest)| format!("<svg role=\"img\" aria-label=\"{title}\" viewBox{rest}"));
+        let _ = writeln!(
+            self.0,
+            "<figure>\n{}\n<figcaption>{} <a href=\"{id}.svg\">SVG</a> <a href=\"{id}.png\">PNG</a></figcaption>\n</figure>",
+            drawn.trim(),
+            escape(caption)
+        );
+        Ok(())
+    }
+
+    /// A table under the heading "The numbers". Heads and cells are markup; each row says whether it begins a group.
+    pub fn numbers<'a>(&mut self, heads: impl IntoIterator<Item = &'a str>, rows: impl IntoIterator<Item = (bool, Vec<String>)>) {
+        self.0.push_str("<h3>The numbers</h3>\n<div class=\"wide\"><table>\n<tr>");
+        for head in heads {
+            let _ = write!(self.0, "<th>{head}</th>");
+        }
+        self.0.push_str("</tr>\n");
+        for (first, cells) in rows {
+            let _ = write!(self.0, "<tr{}>", if first { " class=\"first\"" } else { "" });
+            for cell in cells {
+                let _ = write!(self.0, "<td>{cell}</td>");
+            }
+            self.0.push_str("</tr>\n");
+        }
+        self.0.push_str("</table></div>\n");
+    }
+
+    /// How it was made, with what else there is to say of that: names and markup.
+    pub fn made(&mut self, made: &Made, more: &[(&str, String)]) {
+        self.0.push_str("<h2>How it was made</h2>\n<dl>\n");
+        let mut row = |name: &str, text: &str| {
+            let _ = writeln!(self.0, "<dt>{name}</dt><dd>{text}</dd>");
+        };
+        row("command", &format!("<code>{}</code>", escape(&made.command)));
+        if let Some(from) = &made.from {
+            row("drawn from", &format!("<code>{}</code>", escape(from)));
+        }
+        row("version", &format!("<code>{}</code>", escape(&made.build)));
+        row("scenarios", &format!("<code>{}</code>, a hash of everything but the seeds", escape(&made.config)));
+        for (name, text) in more {
+            row(name, text);
+        }
+        self.0.push_str("</dl>\n");
+    }
+
+    /// The file's text.
+    pub fn end(mut self) -> String {
+        self.0.push_str("</body>\n</html>\n");
+        self.0
+    }
+}
+
+/// A value, and its interval in small letters.
+pub fn estimate(found: Option<Estimate>, show: &dyn Fn(f64) -> String) -> String {
+    let Some(Estimate { value, low, high }) = found else { return "–".to_owned() };
+    let end = |end: Option<f64>, open: &str| end.map_or_else(|| open.to_owned(), show);
+    format!("{} <small>{} to {}</small>", show(value), end(low, "?"), end(high, "?"))
+}
+
+/// A text as markup that shows it.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}

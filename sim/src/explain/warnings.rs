@@ -25,7 +25,7 @@ pub(super) fn admission(question: &Question) -> Admission<'_> {
 pub(super) fn warnings(question: &Question, selection: &Selection) -> Vec<String> {
     let (mut warnings, policy) = (Vec::new(), &question.policy);
     let families = selection.nics.iter().flat_map(|nic| &nic.families);
-    let named: BTreeSet<&str> = families.flat_map(|family| &family.candidates).map(|candidate| candidate.name.as_str()).collect();
+    let named: BTreeSet<&str> = families.flat_map(|family| &family.candidates).map(|candidate| candidate.name()).collect();
     let admission = admission(question);
     for pool in named.into_iter().filter_map(|name| question.objects.pool(name)) {
         let name = name_of(&pool);

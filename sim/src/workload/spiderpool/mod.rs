@@ -180,7 +180,7 @@ impl Work for SpiderPlan {
             kubelets: self.kubelets().collect(),
             addresses: addresses.filter_map(|ips| first_address(ips.as_ref())).collect(),
             nodes: if looked_after { self.host_names() } else { Vec::new() },
-            webhooks: if self.admission { self.controller_names().collect() } else { Vec::new() },
+            webhooks: if self.has_webhooks() { self.controller_names().collect() } else { Vec::new() },
             leases: if self.controllers > 1 { vec![format!("leases/{}", controller::lease())] } else { Vec::new() },
         }
     }
@@ -224,7 +224,7 @@ impl Work for SpiderPlan {
             seed: plan.seed,
             plan: self.clone(),
             policy,
-            hooks: self.admission.then(|| hooks::register(fabric)),
+            hooks: self.has_webhooks().then(|| hooks::register(fabric)),
             settings: self.agent_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked")).into(),
             cni: Arc::new(cni),
             nodes: nodes.collect(),

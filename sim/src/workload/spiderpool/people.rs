@@ -136,9 +136,7 @@ impl People {
                 self.create(migration, number).await
             }
             OpKind::CreatePool(op) if self.site.hooks.is_some() => self.create(written_pool(&op.pool), number).await,
-            OpKind::CreatePool(op) if self.site.plan.serves_subnets() => self.create_admitted(pool_object(&op.pool), number).await,
-            OpKind::CreateSubnet(op) if self.site.hooks.is_some() => self.create(subnet_object(&op.subnet), number).await,
-            OpKind::CreateSubnet(op) => self.create_admitted(subnet_object(&op.subnet), number).await,
+            OpKind::CreateSubnet(op) => self.create(subnet_object(&op.subnet), number).await,
             OpKind::DeleteSubnet(op) => self.delete_subnet(op).await,
             OpKind::EditSubnet(op) => self.edit_subnet(op).await,
             OpKind::CreatePool(op) => self.create(pool_object(&op.pool), number).await,

@@ -42,7 +42,7 @@ pub struct SpiderPlan {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reclaim: bool,
     /// Whether the replicas of the controller serve the webhooks of A §9, which every write of a pool, a subnet or a reservation then has
-    /// to pass; else objects come as their webhooks would have left them.
+    /// to pass; else objects come as their webhooks would have left them. With subnets they do in any case.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub admission: bool,
     /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
@@ -151,6 +151,12 @@ impl SpiderPlan {
         self.settings.get(SUBNETS).is_some_and(|value| value == "true")
     }
 
+    /// Whether the webhooks of A §9 are registered: if the plan says so, and always with subnets, of whose pools some are only kept apart by
+    /// admission.
+    pub(super) fn has_webhooks(&self) -> bool {
+        self.admission || self.serves_subnets()
+    }
+
     /// Whether the plugin asks whether somebody else answers on an address (`enableIPConflictDetection`).
     pub(super) fn detects_conflicts(&self) -> bool {
         self.settings.get(DETECTION).is_some_and(|value| value == "true")
@@ -164,7 +170,7 @@ impl SpiderPlan {
         if self.on_demand && self.node_lifecycle.is_some() {
             problems.push(both(source));
         }
-        if self.admission && self.controllers == 0 {
+        if self.has_webhooks() && self.controllers == 0 {
             problems.push(nobody_serves(source));
         }
         let policy = Policy::hardened();
@@ -203,8 +209,8 @@ pub(super) fn both(source: Source<'_>) -> Problem {
 /// Without a replica no pool could ever be written.
 pub(super) fn nobody_serves(source: Source<'_>) -> Problem {
     source.problem(
-        "admission",
-        "`workload.admission` needs a replica of the controller that serves the webhooks",
+        "controllers",
+        "webhooks, which `workload.admission` and subnets bring with them, need a replica of the controller that serves them",
         "`controllers` from 1 on",
     )
 }

@@ -23,7 +23,7 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
         }
     };
     // Somebody has to serve the webhooks.
-    for controllers in u32::from(plan.admission)..plan.controllers.min(2) {
+    for controllers in u32::from(plan.has_webhooks())..plan.controllers.min(2) {
         same_ops(SpiderPlan { controllers, ..plan.clone() });
     }
     for number in 0..plan.pools.len() {

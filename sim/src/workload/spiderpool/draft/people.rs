@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use ipam_core::spiderpool::names;
 use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_core::spiderpool::{IPPoolSpec, names};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use super::super::ops::{
     ScaleApp, Unreserve,
 };
 use super::super::plan::PEOPLE;
-use super::super::subnets::drawn::{asks, change};
+use super::super::subnets::drawn::{IpNumber, asks, change};
 use super::super::subnets::ops::SubnetPlan;
 use super::SpiderDraft;
 use super::wishes::{PoolWish, Wished, annotations};
@@ -80,7 +80,10 @@ impl Drawn<'_> {
     fn subnet_annotations(&self, draw: &mut Draw, apply: &ApplyApp, nics: u32) -> BTreeMap<String, String> {
         let draft = self.draft;
         let turn = draw.u64();
-        let number = draft.ip_number.draw(draw).text(draft.spare.draw(draw), self.most_pods(apply));
+        // Nobody counts the pods of a kind that is not known: such an application says a number (A §8.3).
+        let number = draft.ip_number.draw(draw);
+        let number = if apply.kind == AppKind::CloneSet { IpNumber::Fixed } else { number };
+        let number = number.text(draft.spare.draw(draw), self.most_pods(apply));
         let keeps = draw.chance(draft.keeps_pools.get());
         let of = |version: &IpVersion| {
             let of_family = |subnet: &&SubnetPlan| subnet.spec.ip_version == Some(version.number());
@@ -220,6 +223,16 @@ impl Drawn<'_> {
         self.add(at + lasts, back);
     }
 
+    /// So many people create pools at once, each of which overlaps the next: all of one CIDR, which is no other pool's.
+    pub(super) fn overlapping_pools(&mut self, draw: &mut Draw, count: u32) {
+        let at = self.draft.events.draw(draw).0;
+        for number in 0..count {
+            let first = 1 + number * OVERLAPPING_EVERY;
+            let pool = overlapping_pool(number, first, first + OVERLAPPING_SIZE - 1);
+            self.add(at, OpKind::CreatePool(CreatePool { pool: Box::new(pool) }));
+        }
+    }
+
     /// People change a pool, and change it back.
     pub(super) fn pool_change(&mut self, draw: &mut Draw, number: u32, node_names: &dyn Fn(u32) -> String, nodes: u32) {
         let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
@@ -274,4 +287,21 @@ fn lower_half(ips: Option<&Vec<String>>, version: Option<i64>) -> String {
         }
         None => String::new(),
     }
+}
+
+/// How many addresses each of the pools has that overlap, and from the first of one to that of the next.
+const OVERLAPPING_SIZE: u32 = 12;
+const OVERLAPPING_EVERY: u32 = 8;
+
+/// A pool for everybody, with these addresses of a CIDR that all of its kind share.
+fn overlapping_pool(number: u32, first: u32, last: u32) -> PoolPlan {
+    let ip = |offset: u32| format!("10.254.{}.{}", offset / 256, offset % 256);
+    let spec = IPPoolSpec {
+        ip_version: Some(4),
+        subnet: "10.254.0.0/16".to_owned(),
+        ips: Some(vec![format!("{}-{}", ip(first), ip(last))]),
+        default: true,
+        ..IPPoolSpec::default()
+    };
+    PoolPlan { name: format!("overlap-{number}"), spec }
 }

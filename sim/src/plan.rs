@@ -22,8 +22,8 @@ use crate::workload::byom::burst::{Allocate, BurstPlan};
 use crate::workload::byom::pods::{BreakVm, DeletePod, EditState, PodsPlan, RollOut, RunPod, SetPool};
 use crate::workload::counter::CounterPlan;
 use crate::workload::spiderpool::{
-    AnnotateNamespace, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, MigrateVm, Reserve, RollOutApp,
-    ScaleApp, SetSettings, SpiderPlan, Unreserve,
+    AnnotateNamespace, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, EditRecord, MigrateVm, Reserve,
+    RollOutApp, ScaleApp, SetSettings, SpiderPlan, Unreserve,
 };
 use crate::workload::{Misfit, Work};
 
@@ -238,6 +238,8 @@ kinds! {
         "delete-pool" => DeletePool(DeletePool),
         /// Edits an IPPool.
         "edit-pool" => EditPool(EditPool),
+        /// Writes into an IPPool by hand who holds an address, or that nobody does.
+        "edit-record" => EditRecord(EditRecord),
         /// Reserves addresses.
         "reserve" => Reserve(Reserve),
         /// Gives reserved addresses free.

@@ -115,6 +115,7 @@ struct World<'a> {
     rt: Rt,
     plan: &'a Plan,
     fabric: Arc<Fabric>,
+    faults: Arc<Faults>,
 }
 
 impl<'a> World<'a> {
@@ -152,8 +153,8 @@ impl<'a> World<'a> {
         });
         fabric.compact_regularly();
         // They heal by themselves.
-        Faults::schedule(&fabric, &plan.fault, plan.heal_at);
-        Self { rt: rt.clone(), plan, fabric }
+        let faults = Faults::schedule(&fabric, &plan.fault, plan.heal_at);
+        Self { rt: rt.clone(), plan, fabric, faults }
     }
 
     /// Safety phase, heal, liveness phase.
@@ -173,6 +174,7 @@ impl<'a> World<'a> {
         let broken = self.rt.panics().into_iter().find(|panic| !panic.in_core);
         let narrator = wish.recording.then(|| Narrator::new(&self.rt, &self.fabric.registry, &self.plan.fault));
         let ended_at = self.rt.now();
+        self.faults.settle();
         let writes = self.fabric.writes();
         let outcome = self.fabric.recorder(|recorder| {
             recorder.claims.end(ended_at);

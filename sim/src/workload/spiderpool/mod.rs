@@ -54,8 +54,8 @@ pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
 pub use lifecycle::NodeLifecycle;
 pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
 pub use ops::{
-    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, MigrateVm, PoolPlan,
-    Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
+    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, EditRecord, MigrateVm,
+    PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
 };
 pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
@@ -127,6 +127,7 @@ impl Work for SpiderPlan {
             OpKind::CreateSubnet(op) => check_subnet(&op.subnet),
             OpKind::EditSubnet(op) => check_edit(op),
             OpKind::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
+            OpKind::EditRecord(op) => plan::check_record(op),
             OpKind::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
             OpKind::ScaleApp(_)
             | OpKind::RollOutApp(_)
@@ -141,7 +142,8 @@ impl Work for SpiderPlan {
             _ => Err(Misfit::of(
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
-                 `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `reserve`, `unreserve`, `annotate-namespace`, `delete-namespace`, `set-settings`",
+                 `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, `reserve`, `unreserve`, \
+                 `annotate-namespace`, `delete-namespace`, `set-settings`",
             )),
         }
     }
@@ -281,9 +283,10 @@ fn first_address(ips: Option<&Vec<String>>) -> Option<String> {
     Some(first.split_once('-').map_or(first.as_str(), |(first, _)| first).to_owned())
 }
 
-/// What the containers of a pod do: its annotation says whether they end by themselves.
+/// What the containers of a pod do: its annotations say whether they end by themselves, and how.
 fn behaviour(pod: &Pod) -> Behaviour {
     let after = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(apps::COMPLETES));
     let runs_for = after.and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
-    Behaviour { runs_for, ..Behaviour::default() }
+    let fails = pod.metadata.annotations.iter().flatten().any(|(key, _)| key == apps::FAILS);
+    Behaviour { runs_for, fails, ..Behaviour::default() }
 }

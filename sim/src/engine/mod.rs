@@ -16,13 +16,13 @@ mod tables;
 use std::ops::ControlFlow;
 
 use crate::cli::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
-use crate::cli::report::args::{CapacityArgs, ConflictsArgs};
+use crate::cli::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CheckReport, ConflictsReport, ExplainReclaimReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport,
-    ShrinkReport,
+    CheckReport, ConflictsReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport, ListReport, MatrixReport, ReplayReport,
+    RunReport, ShrinkReport,
 };
 
 /// Which build this is: digests are comparable within one build.
@@ -79,6 +79,10 @@ impl Engine for Simulator {
 
     fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
         report::capacity(args, progress)
+    }
+
+    fn leaks(&self, args: &ReclaimArgs, progress: &Progress) -> Result<LeaksReport, CliError> {
+        report::leaks(args, progress)
     }
 
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError> {

@@ -6,8 +6,9 @@ use clap::{Args, Subcommand};
 
 use ipam_reports::capacity::Objective;
 
+use super::output::Output;
 use super::vary::Vary;
-use crate::cli::args::{Format, jobs, positive};
+use crate::cli::args::{Setting, positive};
 
 /// Arguments of `report`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -25,12 +26,15 @@ pub enum What {
     Conflicts(ConflictsArgs),
     /// How many adaptors one pool serves before an objective is missed
     Capacity(CapacityArgs),
+    /// How long leaked addresses stay recorded, and how far reclaim keeps from addresses in use
+    Reclaim(ReclaimArgs),
 }
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
   ipam-sim report conflicts
   ipam-sim report capacity --objective exhausted<1% --vary instances=2..256
+  ipam-sim report reclaim
   ipam-sim report conflicts --help";
 
 /// Arguments of `report conflicts`.
@@ -50,18 +54,9 @@ pub struct ConflictsArgs {
     /// Draw this points.csv again instead of simulating
     #[arg(long, value_name = "FILE", conflicts_with_all = ["vary", "precision", "seeds", "jobs"])]
     pub from: Option<PathBuf>,
-    /// Where to write tables, plots and index.html; what is finished there is kept [default: target/ipam-sim/conflicts]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Overwrite other results in DIR
-    #[arg(long)]
-    pub force: bool,
-    /// Worker threads [default: one per core]
-    #[arg(long, value_name = "J", value_parser = jobs)]
-    pub jobs: Option<usize>,
-    /// How to print the result
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    pub format: Format,
+    /// See [`Output`].
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Unless `--seeds` says otherwise: enough for two adaptors that rarely meet.
@@ -90,18 +85,9 @@ pub struct CapacityArgs {
     /// The most bursts of a point; what they leave open counts as missed
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = CAPACITY_BURSTS_MAX)]
     pub seeds: u64,
-    /// Where to write tables, plots, plans and index.html; what is finished there is kept [default: target/ipam-sim/capacity]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Overwrite other results in DIR
-    #[arg(long)]
-    pub force: bool,
-    /// Worker threads [default: one per core]
-    #[arg(long, value_name = "J", value_parser = jobs)]
-    pub jobs: Option<usize>,
-    /// How to print the result
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    pub format: Format,
+    /// See [`Output`].
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Unless `--seeds` says otherwise: a number that more than these do not decide is close enough to the largest.
@@ -123,6 +109,51 @@ impl CapacityArgs {
         let vary = self.vary.iter().map(|vary| format!(" --vary {vary}"));
         let seeds = (self.seeds != CAPACITY_BURSTS_MAX).then(|| format!(" --seeds {}", self.seeds));
         std::iter::once("ipam-sim report capacity".to_owned()).chain(objectives).chain(vary).chain(seeds).collect()
+    }
+}
+
+/// Arguments of `report reclaim`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = RECLAIM_EXAMPLES)]
+pub struct ReclaimArgs {
+    /// A scenario file with `reclaim = true`, each variant for itself [default: scenarios/capacity/reclaim-leaks.toml, built in]
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: Option<PathBuf>,
+    /// Only the variant of this name
+    #[arg(long, value_name = "NAME", requires = "scenario")]
+    pub variant: Option<String>,
+    /// How many seeds of each [default: what the scenario says]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub seeds: Option<u64>,
+    /// Change a setting of the scenario; repeatable
+    #[arg(long, value_name = "KEY=VALUE", requires = "scenario")]
+    pub set: Vec<Setting>,
+    /// Draw this reclaims.csv again instead of simulating
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scenario", "seeds", "jobs"])]
+    pub from: Option<PathBuf>,
+    /// See [`Output`].
+    #[command(flatten)]
+    pub output: Output,
+}
+
+const RECLAIM_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report reclaim --out report
+  ipam-sim report reclaim scenarios/smoke/unreachable-node.toml --seeds 200
+  ipam-sim report reclaim scenarios/smoke/reclaim-calm.toml --set workload.settings.SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION=\"600\"
+  ipam-sim report reclaim --from report/reclaims.csv --out again
+
+Delays count from the end of the pod's right to its address, margins from its last answer on it.";
+
+impl ReclaimArgs {
+    /// The command line that asks for the same, for whoever reads the report.
+    pub fn command(&self) -> String {
+        let scenario = self.scenario.iter().map(|file| format!(" {}", file.display()));
+        let variant = self.variant.iter().map(|name| format!(" --variant {name}"));
+        let seeds = self.seeds.iter().map(|seeds| format!(" --seeds {seeds}"));
+        let set = self.set.iter().map(|setting| format!(" --set '{}={}'", setting.key, setting.value));
+        let from = self.from.iter().map(|file| format!(" --from {}", file.display()));
+        std::iter::once("ipam-sim report reclaim".to_owned()).chain(scenario).chain(variant).chain(seeds).chain(set).chain(from).collect()
     }
 }
 

@@ -1,15 +1,12 @@
 //! The bursts of one point, on several threads, until they are enough.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use ipam_reports::conflicts::Point;
 use ipam_reports::pool::PoolRun;
 use ipam_reports::rows::Rows;
 
+use super::crew::Crew;
 use super::points::Planned;
 use crate::cli::{CliError, Progress};
-use crate::engine::spawn_worker;
 use crate::engine::sweep::{record_of, run_seed};
 use crate::world::{Stage, Wish};
 
@@ -25,8 +22,8 @@ pub(super) struct Finished {
     pub(super) runs: Vec<u8>,
 }
 
-/// What one worker gave.
-type Part = (u64, Vec<PoolRun>, Vec<u8>);
+/// What one burst gave, and its row.
+type Part = (PoolRun, Vec<u8>);
 
 /// When a point has enough bursts.
 pub(super) struct Enough<'a> {
@@ -55,9 +52,9 @@ pub(super) fn run(
         let have = all.len() as u64;
         let want = if have == 0 { enough.first } else { have * 2 }.min(enough.most);
         let Some(parts) = batch(planned, have..want, jobs, label, progress)? else { return Ok(None) };
-        for (_, runs, more) in parts {
-            all.extend(runs);
-            rows.extend(more);
+        for (run, row) in parts {
+            all.push(run);
+            rows.extend(row);
         }
         if want == enough.most || (enough.are)(&all) {
             let mut point = Point::of(planned.setting.clone(), planned.first_seed, &all);
@@ -75,55 +72,24 @@ fn batch(
     label: &str,
     progress: &Progress,
 ) -> Result<Option<Vec<Part>>, CliError> {
-    let counters = progress.begin(label, Some(range.end - range.start), jobs);
-    let next = AtomicU64::new(range.start);
-    let parts: Mutex<Vec<Part>> = Mutex::default();
-    let broken: Mutex<Option<String>> = Mutex::default();
     let key = planned.setting.key();
-    std::thread::scope(|scope| {
-        for counter in &counters {
-            let (next, parts, broken, key, end) = (&next, &parts, &broken, &key, range.end);
-            spawn_worker(scope, move || {
-                let stage = Stage::new(Vec::new());
-                loop {
-                    let first = next.fetch_add(CHUNK, Ordering::Relaxed);
-                    if first >= end || progress.stop_requested() || lock(broken).is_some() {
-                        return;
-                    }
-                    let mut part = (first, Vec::new(), Rows::default());
-                    for number in first..end.min(first + CHUNK) {
-                        let seed = planned.first_seed + number;
-                        if let Err(message) = burst(planned, &stage, seed, key, &mut part.1, &mut part.2) {
-                            lock(broken).get_or_insert(format!("seed {seed} of {key}: {message}"));
-                            return;
-                        }
-                        counter.count(false);
-                    }
-                    lock(parts).push((part.0, part.1, part.2.runs));
-                }
-            });
-        }
-    });
-    if let Some(message) = lock(&broken).take() {
-        return Err(CliError::harness(message));
-    }
-    if progress.stop_requested() {
-        return Ok(None);
-    }
-    let mut parts = std::mem::take(&mut *lock(&parts));
-    parts.sort_by_key(|(first, ..)| *first);
-    Ok(Some(parts))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    let crew = Crew { jobs, chunk: CHUNK, label, progress };
+    crew.each(
+        range,
+        || Stage::new(Vec::new()),
+        |stage, number| {
+            let seed = planned.first_seed + number;
+            burst(planned, stage, seed, &key).map_err(|message| format!("seed {seed} of {key}: {message}"))
+        },
+    )
 }
 
 /// Runs one burst and keeps what it did.
-fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str, runs: &mut Vec<PoolRun>, rows: &mut Rows) -> Result<(), String> {
+fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str) -> Result<Part, String> {
     let plan = planned.scenario.draw(seed);
     let outcome = run_seed(&plan, stage, Wish::default())?;
     record_of(&plan, seed, Ok(outcome), |mut record| {
+        let mut rows = Rows::default();
         // What the workload is stands in `points.csv`, once for all bursts of the point.
         rows.add(key, "", &record);
         let run = record.pool.take().ok_or_else(|| "a burst has a pool".to_owned())?;
@@ -135,8 +101,7 @@ fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str, runs: &mut Vec<
                 counts.calls
             ));
         }
-        runs.push(run);
-        Ok(())
+        Ok((run, rows.runs))
     })
 }
 

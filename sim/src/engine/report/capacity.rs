@@ -21,9 +21,6 @@ use crate::engine::sweep::{jobs, run_seed, write_plan};
 use crate::plan::hash_text;
 use crate::world::{Stage, Wish};
 
-/// Where a report goes unless `--out` says otherwise.
-pub(super) const OUT: &str = "target/ipam-sim/capacity";
-
 /// The first look at a point: enough to say that what never happened happens to fewer than 1 % of the calls.
 const FIRST_LOOK: u64 = 500;
 /// How many seeds are looked through for a burst that misses an objective.
@@ -49,7 +46,7 @@ pub(super) fn search(args: &CapacityArgs, out: &Path, progress: &Progress) -> Re
     let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?.concat();
     let wanted: Vec<String> = args.objective.iter().map(Objective::to_string).collect();
     let config = hash_text(&format!("{wanted:?} {} {scenarios}", args.seeds));
-    let (folder, known) = Folder::open(out, &config, args.force)?;
+    let (folder, known) = Folder::open(out, &config, args.output.force)?;
     let mut search = Search { args, folder, known, tried: Vec::new(), progress };
     let mut answers = Vec::new();
     let mut interrupted = false;
@@ -105,7 +102,7 @@ impl Search<'_> {
                 };
                 let enough = Enough { first: FIRST_LOOK, most: self.args.seeds, are: &decided };
                 let label = format!("{}, {instances} adaptors", line.series);
-                let finished = bursts::run(&planned, &enough, jobs(self.args.jobs), &label, self.progress)?.ok_or(Ended::Stopped)?;
+                let finished = bursts::run(&planned, &enough, jobs(self.args.output.jobs), &label, self.progress)?.ok_or(Ended::Stopped)?;
                 self.folder.keep(&finished)?;
                 finished.point
             }

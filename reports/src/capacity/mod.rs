@@ -10,7 +10,7 @@ mod objective;
 mod search;
 
 pub use objective::{Decision, Objective};
-pub use search::{Capacity, largest};
+pub use search::{Capacity, largest, smallest};
 
 use crate::conflicts::answer;
 use crate::conflicts::{Metric, Point};

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use ipam_reports::capacity::Objective;
+use ipam_reports::conflicts::System;
+use ipam_reports::demand::Wanted;
 
 use super::output::Output;
 use super::vary::Vary;
@@ -41,8 +42,12 @@ Examples:
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = CONFLICTS_EXAMPLES)]
 pub struct ConflictsArgs {
+    /// Who shares the pool: byom (adaptors) or spiderpool (nodes with an agent each)
+    #[arg(long, value_name = "SYSTEM", value_parser = system, default_value = "byom", conflicts_with = "from")]
+    pub system: System,
     /// What to vary: instances, pool, fill, spread, latency, think (times); retry, update, selection,
-    /// throttle (names); repeatable [default: instances=2..64 with all policies, spreads and limits]
+    /// throttle (names); of spiderpool nodes, pods, pool, spread, latency, policy; repeatable
+    /// [default: instances=2..64, or nodes=2..32, with all policies]
     #[arg(long, value_name = "KEY=VALUES")]
     pub vary: Vec<Vary>,
     /// Half the width of the intervals of conflicts and exhaustion, as a part of the value
@@ -67,6 +72,7 @@ Examples:
   ipam-sim report conflicts --out report
   ipam-sim report conflicts --vary instances=2..256 --vary retry=default-backoff,patient
   ipam-sim report conflicts --vary spread=0,50ms,250ms,1s --vary instances=16
+  ipam-sim report conflicts --system spiderpool --vary nodes=2..32 --vary policy=hardened,upstream
   ipam-sim report conflicts --from report/points.csv --out again
 
 A range of whole numbers doubles: 2..64 is 2,4,8,16,32,64. Intervals are of 95 %; a point takes
@@ -76,28 +82,41 @@ bursts until they are as narrow as --precision asks, or a quarter of it for what
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = CAPACITY_EXAMPLES)]
 pub struct CapacityArgs {
-    /// What must hold, e.g. 'exhausted<1%' or 'allocate_p99<1s'; repeatable
+    /// A scenario file of Spiderpool whose pods need a pool, such as one with a trace; without one, bursts at a pool
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: Option<PathBuf>,
+    /// Only the variant of this name
+    #[arg(long, value_name = "NAME", requires = "scenario")]
+    pub variant: Option<String>,
+    /// Change a setting of the scenario; repeatable
+    #[arg(long, value_name = "KEY=VALUE", requires = "scenario")]
+    pub set: Vec<Setting>,
+    /// What must hold, e.g. 'exhausted<1%' or 'allocate_p99<1s', of pods 'refused<1%' or 'wait_p99<30s'; repeatable
     #[arg(long, value_name = "METRIC<VALUE", required = true)]
-    pub objective: Vec<Objective>,
-    /// The range of adaptors, and what to vary besides, as for `report conflicts` [default: instances=2..256]
-    #[arg(long, value_name = "KEY=VALUES")]
+    pub objective: Vec<Wanted>,
+    /// Who shares the pool: byom (adaptors) or spiderpool (nodes with an agent each)
+    #[arg(long, value_name = "SYSTEM", value_parser = system, default_value = "byom", conflicts_with = "scenario")]
+    pub system: System,
+    /// The range of adaptors or nodes, and what to vary besides, as for `report conflicts` [default: instances=2..256, nodes=2..64]
+    #[arg(long, value_name = "KEY=VALUES", conflicts_with = "scenario")]
     pub vary: Vec<Vary>,
-    /// The most bursts of a point; what they leave open counts as missed
-    #[arg(long, value_name = "N", value_parser = positive, default_value_t = CAPACITY_BURSTS_MAX)]
-    pub seeds: u64,
+    /// The most bursts of a point; what they leave open counts as missed; of a scenario its runs [default: 4000; what the scenario says]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub seeds: Option<u64>,
     /// See [`Output`].
     #[command(flatten)]
     pub output: Output,
 }
 
-/// Unless `--seeds` says otherwise: a number that more than these do not decide is close enough to the largest.
+/// Of bursts, unless `--seeds` says otherwise: a number that more than these do not decide is close enough to the largest.
 pub const CAPACITY_BURSTS_MAX: u64 = 4_000;
 
 const CAPACITY_EXAMPLES: &str = "\
 Examples:
   ipam-sim report capacity --objective 'exhausted<1%' --objective 'allocate_p99<1s'
   ipam-sim report capacity --objective 'exhausted<1%' --vary retry=default-backoff,twelve,patient
-  ipam-sim report capacity --objective 'lost<0.01' --vary update=decides-once --vary spread=1s
+  ipam-sim report capacity --objective 'exhausted<1%' --system spiderpool --vary policy=hardened,upstream
+  ipam-sim report capacity scenarios/capacity/trace.toml --objective 'refused<1%'
 
 A number of adaptors meets an objective when the whole interval of 95 % does. The search takes it
 that more adaptors never meet one that fewer miss.";
@@ -107,8 +126,12 @@ impl CapacityArgs {
     pub fn command(&self) -> String {
         let objectives = self.objective.iter().map(|objective| format!(" --objective '{}'", objective.to_string().replace(' ', "")));
         let vary = self.vary.iter().map(|vary| format!(" --vary {vary}"));
-        let seeds = (self.seeds != CAPACITY_BURSTS_MAX).then(|| format!(" --seeds {}", self.seeds));
-        std::iter::once("ipam-sim report capacity".to_owned()).chain(objectives).chain(vary).chain(seeds).collect()
+        let seeds = self.seeds.iter().map(|seeds| format!(" --seeds {seeds}"));
+        let scenario = self.scenario.iter().map(|file| format!(" {}", file.display()));
+        let variant = self.variant.iter().map(|name| format!(" --variant {name}"));
+        let set = self.set.iter().map(|setting| format!(" --set '{}={}'", setting.key, setting.value));
+        let verb = std::iter::once("ipam-sim report capacity".to_owned());
+        verb.chain(scenario).chain(variant).chain(set).chain(objectives).chain(of_system(self.system)).chain(vary).chain(seeds).collect()
     }
 }
 
@@ -157,6 +180,19 @@ impl ReclaimArgs {
     }
 }
 
+/// `byom` or `spiderpool`.
+fn system(text: &str) -> Result<System, String> {
+    [System::Byom, System::Spiderpool]
+        .into_iter()
+        .find(|system| system.name() == text)
+        .ok_or_else(|| format!("there is no system `{text}`; there are byom, spiderpool"))
+}
+
+/// What a command line says of the system, if it is not the usual one.
+fn of_system(system: System) -> Option<String> {
+    (system != System::default()).then(|| format!(" --system {}", system.name()))
+}
+
 /// A part of a whole, above 0 and below 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part(pub f64);
@@ -183,6 +219,7 @@ impl ConflictsArgs {
     /// The command line that asks for the same, for whoever reads the report.
     pub fn command(&self) -> String {
         let mut command = "ipam-sim report conflicts".to_owned();
+        command.extend(of_system(self.system));
         for vary in &self.vary {
             command.push_str(&format!(" --vary {vary}"));
         }

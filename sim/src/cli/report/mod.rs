@@ -22,6 +22,11 @@ pub(super) fn report(args: &ReportArgs, engine: &dyn Engine, console: &mut Conso
             Ok(report.exit_code)
         }
         What::Capacity(args) => {
+            if let Some(file) = &args.scenario {
+                let report = watched(&progress, console, |progress| engine.demand(args, file, progress))?;
+                print(console, args.output.format, &report, text::demand)?;
+                return Ok(report.exit_code);
+            }
             let report = watched(&progress, console, |progress| engine.capacity(args, progress))?;
             print(console, args.output.format, &report, text::conflicts)?;
             Ok(report.exit_code)

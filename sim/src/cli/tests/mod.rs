@@ -136,6 +136,10 @@ impl Engine for Prepared {
         answer(&self.conflicts)
     }
 
+    fn demand(&self, _: &CapacityArgs, _: &std::path::Path, _: &Progress) -> Result<ipam_reports::DemandReport, CliError> {
+        unreachable!("no test of the command line asks for it")
+    }
+
     fn leaks(&self, _: &ReclaimArgs, _: &Progress) -> Result<ipam_reports::LeaksReport, CliError> {
         unreachable!("no test of the command line asks for it")
     }

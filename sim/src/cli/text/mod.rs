@@ -1,6 +1,7 @@
 //! Records as text for people. Takes records only, prints nothing itself.
 
 mod conflicts;
+mod demand;
 mod explain;
 mod explain_reclaim;
 mod failure;
@@ -17,6 +18,7 @@ mod shrink;
 mod table;
 
 pub use conflicts::conflicts;
+pub use demand::demand;
 pub use explain::explain;
 pub use explain_reclaim::explain_reclaim;
 pub use gate::gate;

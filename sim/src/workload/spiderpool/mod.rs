@@ -34,6 +34,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_core::spiderpool::ranges::CheckedRanges;
 use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::IpamConfig;
 use ipam_core::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, SpiderSubnet};
@@ -156,6 +157,15 @@ impl Work for SpiderPlan {
         // A plan with settings that cannot be read is refused before.
         let settings = self.reclaim_settings(&Policy::hardened()).ok()?;
         (self.reclaim && settings.enabled).then_some(settings)
+    }
+
+    fn addresses(&self) -> Option<u64> {
+        let total = |pool: &PoolPlan| {
+            let (ips, exclude) = (pool.spec.ips.as_deref().unwrap_or_default(), pool.spec.exclude_ips.as_deref().unwrap_or_default());
+            // A plan with ranges that cannot be read is refused before.
+            CheckedRanges::parse(&pool.spec.subnet, ips, exclude, &Policy::hardened()).map_or(0, |ranges| ranges.total())
+        };
+        Some(u64::try_from(self.pools.iter().map(total).sum::<u128>()).unwrap_or(u64::MAX))
     }
 
     fn stake(&self, _: &[Op]) -> Stake {

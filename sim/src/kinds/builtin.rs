@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::kruise::CloneSet;
 use super::{Binding, Stored, TypeDef, content};
 
 /// The registrations of the built-in types.
@@ -33,9 +34,9 @@ pub fn builtin() -> Vec<TypeDef> {
     ]
 }
 
-/// The registrations of built-in types that came later than those of others: digests of kept plans count on the numbers of types.
+/// The registrations of types that came later than those of others: digests of kept plans count on the numbers of types.
 pub fn latecomers() -> Vec<TypeDef> {
-    vec![TypeDef::of::<ControllerRevision>()]
+    vec![TypeDef::of::<ControllerRevision>(), TypeDef::of::<CloneSet>()]
 }
 
 /// A field whose value is not allowed to change.

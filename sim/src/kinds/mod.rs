@@ -7,6 +7,7 @@ mod builtin;
 mod byom;
 mod config_map;
 mod content;
+pub mod kruise;
 mod kubevirt;
 mod served;
 mod spiderpool;

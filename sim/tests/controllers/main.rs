@@ -1,5 +1,7 @@
 //! The workload controllers of the simulated control plane (K §7, K141, K142, A §6), with a kubelet of a few lines.
 
+mod clone_sets;
+mod cron_jobs;
 mod daemon_sets;
 mod jobs;
 mod namespaces;

@@ -1,6 +1,6 @@
 //! The webhooks of Spiderpool's controller, as the replicas of a cluster serve them (A §9).
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ipam_core::spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
@@ -8,6 +8,7 @@ use ipam_core::spiderpool::{SpiderIPPool, SpiderReservedIP};
 use ipam_core::{ApiError, ClientExt, ObjectKey};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::object::typed_ref;
+use ipam_sim::scenario::Scenario;
 use ipam_sim::testbed::{Testbed, from_json};
 use ipam_sim::time::SimTime;
 use ipam_sim::world::{Outcome, Stage, Wish, run};
@@ -18,8 +19,9 @@ use super::scenario;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A cluster without applications whose two replicas serve webhooks.
-const EMPTY: &str = r#"
+/// A cluster without applications whose two replicas serve webhooks. Read once: tests that run at the same time share the file.
+static EMPTY: LazyLock<Scenario> = LazyLock::new(|| scenario("admission", EMPTY_TEXT));
+const EMPTY_TEXT: &str = r#"
 name = "webhooks"
 why = "Do pools of people pass the webhooks?"
 phases = { safety = "5m", liveness = "1m" }
@@ -30,7 +32,7 @@ always = ["no-address-has-two-live-sandboxes"]
 
 /// Runs `test` beside the replicas of that cluster.
 fn beside<T>(seed: u64, test: impl AsyncFnOnce(Testbed, SimClient) -> T) -> T {
-    let plan = scenario("admission", EMPTY).draw(seed);
+    let plan = EMPTY.draw(seed);
     Testbed::run(seed, async |bed| {
         let work = plan.workload.work();
         work.install(&bed.fabric, &plan);

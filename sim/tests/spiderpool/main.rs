@@ -6,6 +6,7 @@ mod explained;
 mod manifests;
 mod margins;
 mod reach;
+mod third_party;
 mod traces;
 
 use std::ffi::OsString;

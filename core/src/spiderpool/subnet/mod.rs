@@ -29,6 +29,7 @@ mod resource;
 mod shares;
 #[cfg(test)]
 mod tests;
+mod third_party;
 mod upkeep;
 
 pub use application::{Application, ApplicationName};
@@ -40,4 +41,5 @@ pub use observer::{Observer, Step};
 pub use plan::{Known, Plan, Refusal, Want, Write, plan};
 pub use reclaim::{Fate, reclaim};
 pub use resource::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
+pub use third_party::Live;
 pub use upkeep::{Census, Upkeep, upkeep};

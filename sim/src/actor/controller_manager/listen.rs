@@ -7,7 +7,7 @@ use ipam_core::ObjectKey;
 use ipam_core::informer::{Index, Notification};
 use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use parking_lot::Mutex;
 
@@ -18,6 +18,7 @@ use super::{Controller, Item, Kind, OWNER, Set};
 use crate::actor::garbage_collector::Collected;
 use crate::actor::informers::Informers;
 use crate::kinds::Stored;
+use crate::kinds::kruise::CloneSet;
 
 /// The types that the garbage collector sees: pods, those of the controllers, and what was asked for.
 pub(super) fn collected(set: &Set) -> Arc<[Collected]> {
@@ -30,6 +31,8 @@ pub(super) fn collected(set: &Set) -> Arc<[Collected]> {
             Controller::DaemonSet => types.push(Collected::of::<DaemonSet>()),
             Controller::Job => types.push(Collected::of::<Job>()),
             Controller::Namespace | Controller::NodeLifecycle | Controller::PodGc => {}
+            Controller::CronJob => types.push(Collected::of::<CronJob>()),
+            Controller::CloneSet => types.push(Collected::of::<CloneSet>()),
             Controller::KubeVirt => types.extend([
                 Collected::of::<VirtualMachine>(),
                 Collected::of::<VirtualMachineInstance>(),
@@ -69,6 +72,8 @@ pub(super) fn listen(shared: &Arc<Shared>, informers: &mut Informers) {
             Controller::Job => shared.hear_of::<Job>(informers, |key| Kind::Job.item(key)),
             Controller::Namespace => shared.hear_of::<Namespace>(informers, |key| Kind::Namespace.item(key)),
             Controller::KubeVirt => kubevirt(shared, informers),
+            Controller::CronJob => cron_jobs(shared, informers),
+            Controller::CloneSet => shared.hear_of::<CloneSet>(informers, |key| Kind::CloneSet.item(key)),
             // They listen for themselves.
             Controller::NodeLifecycle | Controller::PodGc => {}
         }
@@ -83,6 +88,20 @@ fn deployments(shared: &Arc<Shared>, informers: &mut Informers) {
     informers.tell::<ReplicaSet>(move |notification| {
         if let Some(item) = deployment_of(notification.object()) {
             shared.queue.add(item);
+        }
+    });
+}
+
+/// A CronJob is looked at when it changes, and when a Job of it does.
+fn cron_jobs(shared: &Arc<Shared>, informers: &mut Informers) {
+    informers.index::<Job>(by_owner());
+    shared.hear_of::<CronJob>(informers, |key| Kind::CronJob.item(key));
+    let shared = shared.clone();
+    informers.tell::<Job>(move |notification| {
+        let meta = &notification.object().metadata;
+        if let Some(owner) = controller_of(meta).filter(|owner| owner.kind == "CronJob") {
+            let key = ObjectKey::namespaced(meta.namespace.as_deref().unwrap_or(""), &owner.name);
+            shared.queue.add(Kind::CronJob.item(key));
         }
     });
 }

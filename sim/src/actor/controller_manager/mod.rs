@@ -30,6 +30,8 @@
 //! request.
 
 mod batch;
+mod clone_set;
+mod cron_job;
 mod daemon_set;
 mod deployment;
 mod expectations;
@@ -60,8 +62,10 @@ use super::garbage_collector::{self, Collected, Collector};
 use super::informers::{Informers, Started};
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
-use crate::kinds::Stored;
+use crate::kinds::{Stored, kruise};
 use crate::rt::ProcessId;
+use clone_set::CloneSets;
+use cron_job::CronJobs;
 use daemon_set::DaemonSets;
 use deployment::Deployments;
 use job::Jobs;
@@ -95,11 +99,15 @@ pub enum Controller {
     NodeLifecycle,
     /// Pods that nobody else removes (K §6.3). Each node with pods needs its Node.
     PodGc,
+    /// Jobs, again and again (K §7.3); does nothing without [`Controller::Job`].
+    CronJob,
+    /// Pods of a kind of workload that Spiderpool does not know (A §6.1).
+    CloneSet,
 }
 
 impl Controller {
     /// Every controller of those who own pods. Those of nodes ask more of a cluster.
-    pub const ALL: [Controller; 7] = [
+    pub const ALL: [Controller; 9] = [
         Controller::StatefulSet,
         Controller::ReplicaSet,
         Controller::Deployment,
@@ -107,6 +115,8 @@ impl Controller {
         Controller::Job,
         Controller::Namespace,
         Controller::KubeVirt,
+        Controller::CronJob,
+        Controller::CloneSet,
     ];
 }
 
@@ -178,6 +188,8 @@ enum Kind {
     Namespace,
     Machine,
     Instance,
+    CronJob,
+    CloneSet,
 }
 
 impl Kind {
@@ -189,6 +201,7 @@ impl Kind {
             ("apps/v1", "DaemonSet") => Kind::DaemonSet,
             ("batch/v1", "Job") => Kind::Job,
             (ipam_core::kubevirt::API_VERSION, "VirtualMachineInstance") => Kind::Instance,
+            (kruise::API_VERSION, "CloneSet") => Kind::CloneSet,
             _ => return None,
         })
     }
@@ -203,6 +216,8 @@ impl Kind {
             Kind::Job => Controller::Job,
             Kind::Namespace => Controller::Namespace,
             Kind::Machine | Kind::Instance => Controller::KubeVirt,
+            Kind::CronJob => Controller::CronJob,
+            Kind::CloneSet => Controller::CloneSet,
         }
     }
 
@@ -235,6 +250,8 @@ struct Controllers {
     namespaces: Option<Namespaces>,
     machines: Option<Machines>,
     instances: Option<Instances>,
+    cron_jobs: Option<CronJobs>,
+    clone_sets: Option<CloneSets>,
 }
 
 /// One life of the process.
@@ -290,6 +307,8 @@ impl Controllers {
                 instances: informers.store(),
                 migrations: informers.store(),
             }),
+            cron_jobs: of(Controller::CronJob).map(|shared| CronJobs { shared, cron_jobs: informers.store(), jobs: informers.store() }),
+            clone_sets: of(Controller::CloneSet).map(|shared| CloneSets { shared, sets: informers.store() }),
             shared,
         }
     }
@@ -321,6 +340,8 @@ impl Controllers {
             Kind::Namespace => with!(namespaces),
             Kind::Machine => with!(machines),
             Kind::Instance => with!(instances),
+            Kind::CronJob => with!(cron_jobs),
+            Kind::CloneSet => with!(clone_sets),
         }
     }
 }

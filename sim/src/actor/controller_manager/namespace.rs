@@ -26,6 +26,7 @@ use super::batch;
 use super::shared::{Shared, unless_gone};
 use crate::actor::ApiClient;
 use crate::kinds::Stored;
+use crate::kinds::kruise::CloneSet;
 
 /// How long objects with finalizers are taken to need, in seconds.
 const FINALIZERS_TAKE: i64 = 15;
@@ -34,7 +35,7 @@ const FINALIZERS_TAKE: i64 = 15;
 type Empty = for<'a> fn(&'a ApiClient, &'a str) -> Pin<Box<dyn Future<Output = Result<Option<i64>, ApiError>> + Send + 'a>>;
 
 /// One for each type in namespaces that the cluster serves; that of pods comes first.
-const CONTENT: [(&str, Empty); 15] = [
+const CONTENT: [(&str, Empty); 16] = [
     ("pods", |client, namespace| Box::pin(empty::<Pod>(client, namespace))),
     ("configmaps", |client, namespace| Box::pin(empty::<PoolConfigMap>(client, namespace))),
     ("leases", |client, namespace| Box::pin(empty::<Lease>(client, namespace))),
@@ -44,6 +45,7 @@ const CONTENT: [(&str, Empty); 15] = [
     ("daemonsets", |client, namespace| Box::pin(empty::<DaemonSet>(client, namespace))),
     ("jobs", |client, namespace| Box::pin(empty::<Job>(client, namespace))),
     ("cronjobs", |client, namespace| Box::pin(empty::<CronJob>(client, namespace))),
+    ("clonesets", |client, namespace| Box::pin(empty::<CloneSet>(client, namespace))),
     ("controllerrevisions", |client, namespace| Box::pin(empty::<ControllerRevision>(client, namespace))),
     ("spiderendpoints", |client, namespace| Box::pin(empty::<SpiderEndpoint>(client, namespace))),
     ("peerpods", |client, namespace| Box::pin(empty::<PeerPod>(client, namespace))),

@@ -128,7 +128,7 @@ pub(super) fn available_in(pod: &Pod, min_ready: i32, now: Timestamp) -> Option<
 }
 
 /// The `count` pods that are deleted first: Pending, not ready, cheap, crowded, newest.
-fn superfluous(family: &Family, count: usize, now: Timestamp) -> Vec<Arc<Pod>> {
+pub(super) fn superfluous(family: &Family, count: usize, now: Timestamp) -> Vec<Arc<Pod>> {
     let mut on_node: BTreeMap<&str, usize> = BTreeMap::new();
     let active = || family.members().filter(|member| member.view.active());
     for member in active() {

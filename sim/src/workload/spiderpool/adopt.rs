@@ -7,7 +7,7 @@ use ipam_core::spiderpool::ipam::AgentSettings;
 use ipam_core::spiderpool::ranges::IpVersion;
 use ipam_core::spiderpool::{Policy, SpiderIPPool};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::ops::{AppKind, ApplyApp, NAMESPACE, PoolPlan};
 use super::plan::{BroughtApp, SpiderPlan};
 use crate::kinds::KindId;
+use crate::kinds::kruise::CloneSet;
 use crate::object::Obj;
 
 /// What the user's manifests hold.
@@ -77,6 +78,10 @@ impl Adopted {
             self.app(meta, AppKind::DaemonSet, None);
         } else if any.is::<Job>() {
             self.app(meta, AppKind::Job, None);
+        } else if any.is::<CronJob>() {
+            self.app(meta, AppKind::CronJob, None);
+        } else if let Some(set) = any.downcast_ref::<CloneSet>() {
+            self.app(meta, AppKind::CloneSet, set.spec.replicas);
         } else if any.is::<ipam_core::kubevirt::VirtualMachine>() {
             self.app(meta, AppKind::VirtualMachine, None);
         } else if let Some(pod) = any.downcast_ref::<Pod>() {

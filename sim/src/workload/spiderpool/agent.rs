@@ -50,12 +50,13 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
 fn needed(kinds: &BTreeSet<AppKind>) -> BTreeSet<LateKind> {
     let of = |kind: &AppKind| -> &[LateKind] {
         match kind {
-            AppKind::Pod | AppKind::VirtualMachine => &[],
+            // Of a kind that is not known only the reference is looked at.
+            AppKind::Pod | AppKind::VirtualMachine | AppKind::CloneSet => &[],
             AppKind::StatefulSet => &[LateKind::StatefulSets],
             AppKind::Deployment => &[LateKind::ReplicaSets, LateKind::Deployments],
             AppKind::ReplicaSet => &[LateKind::ReplicaSets],
             AppKind::DaemonSet => &[LateKind::DaemonSets],
-            AppKind::Job => &[LateKind::Jobs, LateKind::CronJobs],
+            AppKind::Job | AppKind::CronJob => &[LateKind::Jobs, LateKind::CronJobs],
         }
     };
     kinds.iter().flat_map(of).copied().chain([LateKind::Subnets]).collect()

@@ -6,12 +6,13 @@ use ipam_core::kubevirt::{InstanceTemplate, VirtualMachine, VirtualMachineSpec};
 use k8s_openapi::api::apps::v1::{
     DaemonSet, DaemonSetSpec, Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec, StatefulSet, StatefulSetSpec,
 };
-use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job, JobSpec, JobTemplateSpec};
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::ops::{AppKind, ApplyApp};
 use super::plan::SpiderPlan;
+use crate::kinds::kruise::{CloneSet, CloneSetSpec};
 
 /// The label of an application's pods.
 pub(super) const APP: &str = "app";
@@ -19,6 +20,8 @@ pub(super) const APP: &str = "app";
 pub(super) const MADE_BY: &str = "example.com/operation";
 /// The annotation of a pod whose containers end by themselves: after how many microseconds.
 pub(super) const COMPLETES: &str = "example.com/completes-after-us";
+/// The annotation of a pod whose containers end with an error.
+pub(super) const FAILS: &str = "example.com/fails";
 /// The label that no node has.
 const NOWHERE: &str = "example.com/nowhere";
 
@@ -31,6 +34,8 @@ pub(super) enum App {
     DaemonSet(Box<DaemonSet>),
     Job(Box<Job>),
     VirtualMachine(Box<VirtualMachine>),
+    CronJob(Box<CronJob>),
+    CloneSet(Box<CloneSet>),
 }
 
 /// The object of an application that operation `number` creates.
@@ -72,14 +77,20 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
             let spec = DaemonSetSpec { selector, template: template(), ..DaemonSetSpec::default() };
             App::DaemonSet(Box::new(DaemonSet { metadata, spec, status: None }))
         }
-        AppKind::Job => {
-            let spec = JobSpec {
-                completions: replicas,
-                parallelism: replicas.map(|replicas| replicas.min(4)),
-                template: template(),
-                ..JobSpec::default()
+        AppKind::Job => App::Job(Box::new(Job { metadata, spec: Some(job_spec(replicas, template())), status: None })),
+        AppKind::CronJob => {
+            let every = apply.every.map_or(60, |every| every.0.as_secs().max(1));
+            let spec = CronJobSpec {
+                schedule: format!("@every {every}s"),
+                concurrency_policy: Some(if apply.parallel { "Allow" } else { "Forbid" }.to_owned()),
+                job_template: JobTemplateSpec { metadata: None, spec: Some(job_spec(replicas, template())) },
+                ..CronJobSpec::default()
             };
-            App::Job(Box::new(Job { metadata, spec: Some(spec), status: None }))
+            App::CronJob(Box::new(CronJob { metadata, spec, status: None }))
+        }
+        AppKind::CloneSet => {
+            let spec = CloneSetSpec { replicas, selector, template: template() };
+            App::CloneSet(Box::new(CloneSet { metadata, spec, status: None }))
         }
         AppKind::VirtualMachine => {
             let annotations = Some(apply.annotations.clone()).filter(|annotations| !annotations.is_empty());
@@ -94,10 +105,17 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
     }
 }
 
+fn job_spec(completions: Option<i32>, template: PodTemplateSpec) -> JobSpec {
+    JobSpec { completions, parallelism: completions.map(|completions| completions.min(4)), template, ..JobSpec::default() }
+}
+
 fn template(plan: &SpiderPlan, apply: &ApplyApp) -> PodTemplateSpec {
     let mut annotations = apply.annotations.clone();
     if let Some(completes) = apply.completes {
         annotations.insert(COMPLETES.to_owned(), crate::time::micros(completes.0).to_string());
+    }
+    if apply.fails {
+        annotations.insert(FAILS.to_owned(), "true".to_owned());
     }
     let mut labels: BTreeMap<String, String> = apply.labels.clone();
     labels.insert(APP.to_owned(), apply.app.clone());

@@ -7,7 +7,7 @@ use ipam_core::leader::ElectionConfig;
 use ipam_core::spiderpool::SpiderpoolController;
 use ipam_core::spiderpool::controller::{ControllerSettings, PoolController};
 use ipam_core::spiderpool::reclaim::ReclaimConfig;
-use ipam_core::spiderpool::subnet::SubnetController;
+use ipam_core::spiderpool::subnet::{Live, SubnetController};
 use ipam_core::{Env, ObjectKey};
 
 use super::hooks;
@@ -15,6 +15,7 @@ use super::reclaim_eye::ReclaimEye;
 use super::site::{ApiClient, Site};
 use crate::cluster::Fabric;
 use crate::env::SimEnv;
+use crate::kinds::kruise::CloneSet;
 use crate::rt::ProcessId;
 
 /// How long a replica waits before it starts again: the first back-off of a kubelet.
@@ -53,9 +54,12 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
 }
 
 /// The part of a replica that makes pools for applications and looks after subnets, while it leads (A §8).
-fn subnets(site: &Site, client: ApiClient, env: SimEnv) -> SubnetController<ApiClient, SimEnv> {
+///
+/// Kinds that it does not know it looks up live: of those there is the CloneSet.
+fn subnets(site: &Site, client: ApiClient, env: SimEnv) -> SubnetController<ApiClient, SimEnv, (), Live<ApiClient, CloneSet>> {
     let select = site.settings.lock().select.clone();
-    SubnetController::new(client, env, (), (), ControllerSettings::new(site.policy), select)
+    let third_party = Live::new(client.clone());
+    SubnetController::new(client, env, (), third_party, ControllerSettings::new(site.policy), select)
 }
 
 /// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).

@@ -99,6 +99,8 @@ pub struct SpiderDraft {
     pub arrival: Choice<Span>,
     /// How long it lives before it is deleted.
     pub life: Choice<Span>,
+    /// How often each CronJob starts a Job.
+    pub every: Choice<Span>,
     /// How many applications are deleted again.
     pub deleted: Probability,
     /// How many of those are created again under the same name.
@@ -125,6 +127,8 @@ pub struct SpiderDraft {
     pub pool_changes: Choice<u32>,
     /// What they do.
     pub pool_change: Choice<PoolChange>,
+    /// How many people create pools at once that overlap each other, of IPv4, for pods that name none.
+    pub overlapping: Choice<u32>,
     /// How often people change a subnet for a while.
     pub subnet_changes: Choice<u32>,
     /// What they do.
@@ -191,6 +195,7 @@ impl Default for SpiderDraft {
             grace: Choice::Between(2, 30),
             arrival: Choice::Between(secs(0), secs(20)),
             life: Choice::Between(secs(10), secs(60)),
+            every: Choice::Between(secs(15), secs(60)),
             deleted: probability(0.5),
             replaced: probability(0.5),
             forced: probability(0.0),
@@ -204,6 +209,7 @@ impl Default for SpiderDraft {
             completes: probability(0.2),
             pool_changes: Choice::Is(0),
             pool_change: Choice::Is(PoolChange::Disable),
+            overlapping: Choice::Is(0),
             subnet_changes: Choice::Is(0),
             subnet_change: Choice::Is(SubnetChange::Exclude),
             changed_for: Choice::Between(secs(5), secs(30)),
@@ -238,7 +244,9 @@ impl Draft for SpiderDraft {
     fn problems(&self, source: Source<'_>) -> Problems {
         let most = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
         let mut problems = Problems::new();
-        let operations = most(&self.apps) * (8 + most(&self.pods_deleted)) + 2 * (most(&self.pool_changes) + most(&self.subnet_changes));
+        let operations = most(&self.apps) * (8 + most(&self.pods_deleted))
+            + 2 * (most(&self.pool_changes) + most(&self.subnet_changes))
+            + most(&self.overlapping);
         for (key, what, value, limit) in [
             ("nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
             ("controllers", "`workload.controllers`", most(&self.controllers), 10),
@@ -247,6 +255,7 @@ impl Draft for SpiderDraft {
             ("subnets", "`workload.subnets`", most(&self.subnets), 200),
             ("subnet_pools", "`workload.subnet_pools`", most(&self.subnet_pools), 10),
             ("subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
+            ("overlapping", "`workload.overlapping`", most(&self.overlapping), 1_000),
             ("replicas", "`workload.replicas`", most(&self.replicas), 100_000),
             ("nics", "`workload.nics`", most(&self.nics), 16),
             ("apps", "the number of operations", operations, OPS_MAX),
@@ -261,7 +270,7 @@ impl Draft for SpiderDraft {
         if self.on_demand && self.node_lifecycle {
             problems.push(both(source));
         }
-        if self.admission && *self.controllers.bounds().0 == 0 {
+        if (self.admission || *self.subnets.bounds().1 > 0) && *self.controllers.bounds().0 == 0 {
             problems.push(nobody_serves(source));
         }
         problems.append(at_least_one(source, "trace_compression", "`workload.trace_compression`", self.trace_compression));
@@ -313,6 +322,10 @@ impl Draft for SpiderDraft {
         let names = |number| plan.node_name(number);
         for number in 0..self.pool_changes.draw(draw) {
             drawn.pool_change(draw, number, &names, plan.nodes);
+        }
+        if *self.overlapping.bounds().1 > 0 {
+            let count = self.overlapping.draw(draw);
+            drawn.overlapping_pools(draw, count);
         }
         if !subnets.is_empty() {
             for _ in 0..self.subnet_changes.draw(draw) {

@@ -1,6 +1,7 @@
 //! Who is there, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use ipam_core::spiderpool::ipam::AgentSettings;
 use ipam_core::spiderpool::ranges::{CheckedRanges, parse_ranges};
@@ -10,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lifecycle::NodeLifecycle;
-use super::ops::{AppKind, PoolPlan, Reserve};
+use super::ops::{AppKind, EditRecord, PoolPlan, Reserve};
 use super::subnets::ops::{SubnetPlan, check_subnet};
 use crate::actor::kubelet::KubeletDelays;
 use crate::input::{Problem, Problems, Source};
@@ -42,7 +43,7 @@ pub struct SpiderPlan {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reclaim: bool,
     /// Whether the replicas of the controller serve the webhooks of A §9, which every write of a pool, a subnet or a reservation then has
-    /// to pass; else objects come as their webhooks would have left them.
+    /// to pass; else objects come as their webhooks would have left them. With subnets they do in any case.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub admission: bool,
     /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
@@ -151,6 +152,12 @@ impl SpiderPlan {
         self.settings.get(SUBNETS).is_some_and(|value| value == "true")
     }
 
+    /// Whether the webhooks of A §9 are registered: if the plan says so, and always with subnets, of whose pools some are only kept apart by
+    /// admission.
+    pub(super) fn has_webhooks(&self) -> bool {
+        self.admission || self.serves_subnets()
+    }
+
     /// Whether the plugin asks whether somebody else answers on an address (`enableIPConflictDetection`).
     pub(super) fn detects_conflicts(&self) -> bool {
         self.settings.get(DETECTION).is_some_and(|value| value == "true")
@@ -164,7 +171,7 @@ impl SpiderPlan {
         if self.on_demand && self.node_lifecycle.is_some() {
             problems.push(both(source));
         }
-        if self.admission && self.controllers == 0 {
+        if self.has_webhooks() && self.controllers == 0 {
             problems.push(nobody_serves(source));
         }
         let policy = Policy::hardened();
@@ -203,8 +210,8 @@ pub(super) fn both(source: Source<'_>) -> Problem {
 /// Without a replica no pool could ever be written.
 pub(super) fn nobody_serves(source: Source<'_>) -> Problem {
     source.problem(
-        "admission",
-        "`workload.admission` needs a replica of the controller that serves the webhooks",
+        "controllers",
+        "webhooks, which `workload.admission` and subnets bring with them, need a replica of the controller that serves them",
         "`controllers` from 1 on",
     )
 }
@@ -257,6 +264,18 @@ pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), Misfit> {
     CheckedRanges::parse(subnet, ips, exclude, &Policy::hardened()).map(drop).map_err(|error| {
         Misfit::value(&pool.name, format!("pool {}: {error}", pool.name), "a CIDR, and ranges FIRST-LAST inside it that do not overlap")
     })
+}
+
+/// An address, and the name of a pod with its namespace.
+pub(super) fn check_record(EditRecord { ip, pod, .. }: &EditRecord) -> Result<(), Misfit> {
+    if ip.parse::<IpAddr>().is_err() {
+        return Err(Misfit::value(ip, format!("`{ip}` is no address"), "one address"));
+    }
+    let Some(pod) = pod else { return Ok(()) };
+    match pod.split_once('/') {
+        Some((namespace, name)) => [namespace, name].into_iter().try_for_each(check_name),
+        None => Err(Misfit::value(pod, format!("`{pod}` names no namespace"), "NAMESPACE/NAME")),
+    }
 }
 
 /// A range is an address, or two with a hyphen between them.

@@ -23,7 +23,7 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
         }
     };
     // Somebody has to serve the webhooks.
-    for controllers in u32::from(plan.admission)..plan.controllers.min(2) {
+    for controllers in u32::from(plan.has_webhooks())..plan.controllers.min(2) {
         same_ops(SpiderPlan { controllers, ..plan.clone() });
     }
     for number in 0..plan.pools.len() {
@@ -79,6 +79,7 @@ fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
             OpKind::ApplyApp(op) => in_texts(&op.annotations),
             OpKind::RollOutApp(op) => in_texts(&op.annotations),
             OpKind::EditPool(op) => op.pool == pool,
+            OpKind::EditRecord(op) => op.pool == pool,
             OpKind::DeletePool(op) => op.pool == pool,
             OpKind::CreatePool(op) => op.pool.name == pool,
             OpKind::EditSubnet(op) => op.subnet == pool,

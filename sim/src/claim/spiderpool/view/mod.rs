@@ -67,7 +67,7 @@ pub(super) use pools::{Pool, PoolChange, Pools, listed, records_of, total};
 use replicas::Whose;
 pub(super) use replicas::{Announced, Replicas};
 pub(super) use reservations::Reservations;
-pub(super) use rights::{EMPTY_POD_IPS, Reclaimed, grace, has_ended, has_ips, sim_time, wall};
+pub(super) use rights::{EMPTY_POD_IPS, Reclaimed, grace, has_ended, has_ips, of_containers, sim_time, wall};
 #[cfg(test)]
 pub(super) use rights::{FORCE_DELETE, UNREACHABLE_NODE};
 pub(super) use sandboxes::{Sandbox, Sandboxes};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use ipam_core::spiderpool::names;
 use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_core::spiderpool::{IPPoolSpec, names};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use super::super::ops::{
     ScaleApp, Unreserve,
 };
 use super::super::plan::PEOPLE;
-use super::super::subnets::drawn::{asks, change};
+use super::super::subnets::drawn::{IpNumber, asks, change};
 use super::super::subnets::ops::SubnetPlan;
 use super::SpiderDraft;
 use super::wishes::{PoolWish, Wished, annotations};
@@ -80,7 +80,10 @@ impl Drawn<'_> {
     fn subnet_annotations(&self, draw: &mut Draw, apply: &ApplyApp, nics: u32) -> BTreeMap<String, String> {
         let draft = self.draft;
         let turn = draw.u64();
-        let number = draft.ip_number.draw(draw).text(draft.spare.draw(draw), self.most_pods(apply));
+        // Nobody counts the pods of a kind that is not known: such an application says a number (A §8.3).
+        let number = draft.ip_number.draw(draw);
+        let number = if apply.kind == AppKind::CloneSet { IpNumber::Fixed } else { number };
+        let number = number.text(draft.spare.draw(draw), self.most_pods(apply));
         let keeps = draw.chance(draft.keeps_pools.get());
         let of = |version: &IpVersion| {
             let of_family = |subnet: &&SubnetPlan| subnet.spec.ip_version == Some(version.number());
@@ -145,6 +148,9 @@ impl Drawn<'_> {
             apply.completes = completes.then_some(Span(life));
         } else if kind == AppKind::Job {
             apply.completes = Some(Span(life));
+        } else if kind == AppKind::CronJob {
+            let every = draft.every.draw(draw);
+            (apply.every, apply.completes) = (Some(every), Some(every.min(Span(life))));
         }
         self.add(arrival, OpKind::ApplyApp(apply.clone()));
         let deleted = draw.chance(draft.deleted.get()).then_some(arrival + life);
@@ -168,7 +174,7 @@ impl Drawn<'_> {
     pub(super) fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, nics: u32, life: Range<Duration>) {
         let (draft, after) = (self.draft, life.start);
         let mut events: Vec<(Duration, OpKind)> = Vec::new();
-        let scales = matches!(apply.kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet);
+        let scales = matches!(apply.kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet | AppKind::CloneSet);
         let (app, namespace) = (apply.app.clone(), apply.namespace.clone());
         let when = |draw: &mut Draw| after + draft.events.draw(draw).0;
         let (at, scaled) = (when(draw), draw.chance(draft.scaled.get()));
@@ -186,7 +192,10 @@ impl Drawn<'_> {
             let rewished = draw.chance(draft.rewished.get());
             let wish = draft.wishes.draw(draw);
             let annotations = if rewished { self.annotations(draw, wish, apply, nics) } else { BTreeMap::new() };
-            events.push((at, OpKind::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations })));
+            events.push((
+                at,
+                OpKind::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, host_network: false }),
+            ));
         }
         for _ in 0..draft.pods_deleted.draw(draw) {
             let (at, number) = (when(draw), draw.below(u64::from(apply.replicas.max(1))) as u32);
@@ -215,6 +224,16 @@ impl Drawn<'_> {
         let [there, back] = change(kind, subnet, half);
         self.add(at, there);
         self.add(at + lasts, back);
+    }
+
+    /// So many people create pools at once, each of which overlaps the next: all of one CIDR, which is no other pool's.
+    pub(super) fn overlapping_pools(&mut self, draw: &mut Draw, count: u32) {
+        let at = self.draft.events.draw(draw).0;
+        for number in 0..count {
+            let first = 1 + number * OVERLAPPING_EVERY;
+            let pool = overlapping_pool(number, first, first + OVERLAPPING_SIZE - 1);
+            self.add(at, OpKind::CreatePool(CreatePool { pool: Box::new(pool) }));
+        }
     }
 
     /// People change a pool, and change it back.
@@ -271,4 +290,21 @@ fn lower_half(ips: Option<&Vec<String>>, version: Option<i64>) -> String {
         }
         None => String::new(),
     }
+}
+
+/// How many addresses each of the pools has that overlap, and from the first of one to that of the next.
+const OVERLAPPING_SIZE: u32 = 12;
+const OVERLAPPING_EVERY: u32 = 8;
+
+/// A pool for everybody, with these addresses of a CIDR that all of its kind share.
+fn overlapping_pool(number: u32, first: u32, last: u32) -> PoolPlan {
+    let ip = |offset: u32| format!("10.254.{}.{}", offset / 256, offset % 256);
+    let spec = IPPoolSpec {
+        ip_version: Some(4),
+        subnet: "10.254.0.0/16".to_owned(),
+        ips: Some(vec![format!("{}-{}", ip(first), ip(last))]),
+        default: true,
+        ..IPPoolSpec::default()
+    };
+    PoolPlan { name: format!("overlap-{number}"), spec }
 }

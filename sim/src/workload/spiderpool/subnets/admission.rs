@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Listed, Request, Rules, Verdict, mutate, review};
+use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Listed, Request, Rules, mutate};
 use ipam_core::spiderpool::select::Settings;
 use ipam_core::spiderpool::{Policy, SpiderSubnet};
 
-use super::super::site::Site;
 use super::ops::SubnetPlan;
 use crate::cluster::Fabric;
 
@@ -23,12 +22,6 @@ pub(in super::super) fn settings(select: &Settings) -> AdmissionSettings {
 /// A subnet as people write it.
 pub(in super::super) fn subnet_object(subnet: &SubnetPlan) -> SpiderSubnet {
     SpiderSubnet::new(&subnet.name, subnet.spec.clone())
-}
-
-/// What becomes of the wish to create an object beside those that exist.
-pub(in super::super) fn review_create<K: Admitted>(site: &Site, object: K, live: &Listed) -> Verdict<K> {
-    let settings = settings(&site.settings.lock().select);
-    review(&Request::Create(&Arc::new(object)), live, &settings, &site.policy)
 }
 
 /// An object that exists from the beginning, as admission left it: a pool belongs to the subnet of its CIDR, if that is in the store already.

@@ -1,35 +1,14 @@
-//! How people write subnets, and pools beside subnets.
+//! How people write subnets.
 
-use std::sync::Arc;
-
-use ipam_core::api::{DeleteOptions, ListOptions};
-use ipam_core::spiderpool::admission::{Admitted, Denial, Listed};
+use ipam_core::api::DeleteOptions;
 use ipam_core::spiderpool::ranges::{IpSet, parse_ranges};
 use ipam_core::spiderpool::{Policy, SpiderSubnet};
-use ipam_core::{ApiError, ClientExt, Object, ObjectKey};
+use ipam_core::{ApiError, ClientExt, ObjectKey};
 
 use super::super::people::{People, gone};
-use super::admission::review_create;
 use super::ops::{DeleteSubnet, EditSubnet};
 
 impl People {
-    /// Creates an object beside those that exist. What admission refuses is tried again: what is in the way may go.
-    pub(in super::super) async fn create_admitted<K: Admitted>(&self, object: K, number: usize) -> Result<(), ApiError> {
-        let live = Listed { pools: self.list().await?, subnets: self.list().await? };
-        let name = object.meta().name.clone().unwrap_or_default();
-        let verdict = review_create(&self.site, object, &live);
-        let (Some(object), denial) = (verdict.defaulted, verdict.denial) else { return Ok(()) };
-        match denial {
-            // One of its name may be what an earlier attempt made, whose answer was lost.
-            Some(denial) if denial != Denial::AlreadyExists => Err(denial.to_status::<K>(&name).into()),
-            _ => self.create(Arc::unwrap_or_clone(object), number).await,
-        }
-    }
-
-    async fn list<K: Object>(&self) -> Result<Vec<Arc<K>>, ApiError> {
-        Ok(self.client.list(None, ListOptions::default()).await?.items)
-    }
-
     pub(in super::super) async fn delete_subnet(&self, op: &DeleteSubnet) -> Result<(), ApiError> {
         gone(self.client.delete::<SpiderSubnet>(&ObjectKey::cluster(&op.subnet), DeleteOptions::default()).await)
     }

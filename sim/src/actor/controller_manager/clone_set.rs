@@ -1,0 +1,92 @@
+//! CloneSets: the pods of a controller that Kubernetes does not bring along, and that Spiderpool does not know (A §6.1).
+//!
+//! It makes and deletes pods as a ReplicaSet does (K §7.2). Pods of an older template are deleted a few at a time, and those that follow
+//! them are of the new one. Of OpenKruise's there are neither in-place updates, partitions, volumes nor lifecycle hooks.
+
+use std::sync::Arc;
+
+use ipam_core::informer::StoreReader;
+use ipam_core::{ApiError, Env};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
+
+use super::families::{Family, Member};
+use super::names::REVISION_LABEL;
+use super::replica_set::superfluous;
+use super::shared::Shared;
+use super::view::label;
+use super::{Item, template};
+use crate::kinds::kruise::{CloneSet, CloneSetStatus};
+
+/// The most pods that are made in one go.
+const BURST: usize = 500;
+/// Of so many pods one may be missing during a roll-out (`maxUnavailable`: 20 %).
+const PODS_FOR_ONE_MISSING: i32 = 5;
+
+pub(super) struct CloneSets {
+    pub(super) shared: Arc<Shared>,
+    pub(super) sets: StoreReader<CloneSet>,
+}
+
+/// What is to be done for a set.
+#[derive(Debug, Default)]
+struct Plan {
+    create: usize,
+    delete: Vec<Arc<Pod>>,
+    status: CloneSetStatus,
+}
+
+impl CloneSets {
+    pub(super) async fn reconcile(&self, item: &Item) -> Result<(), ApiError> {
+        let Some(set) = self.sets.get(&item.key) else {
+            self.shared.forget(item);
+            return Ok(());
+        };
+        let behind = self.shared.is_behind(item, &set.metadata);
+        let acts = set.metadata.deletion_timestamp.is_none() && !self.shared.waits(item);
+        let hash = self.shared.hash_of(item, &*set, &set.spec.template);
+        let now = self.shared.env.wall();
+        let uid = set.metadata.uid.as_deref();
+        let Plan { create, delete, status } = self.shared.family(uid, |family| plan(&set, family, &hash, acts, now));
+        let mut done = Ok(());
+        if create > 0 {
+            let mut pod = template::pod(&set.spec.template, &*set, item.key.name());
+            template::set_label(&mut pod.metadata, REVISION_LABEL, &hash);
+            done = self.shared.create_pods(item, pod, create.min(BURST)).await;
+        } else if !delete.is_empty() {
+            done = self.shared.delete_pods(item, &delete).await;
+        }
+        if !behind && set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
+            let mut set = CloneSet::clone(&set);
+            set.status = Some(status);
+            self.shared.write_status(item, set).await?;
+        }
+        done
+    }
+}
+
+fn plan(set: &CloneSet, family: Option<&Family>, hash: &str, acts: bool, now: Timestamp) -> Plan {
+    let wanted = set.spec.replicas.unwrap_or(1).max(0);
+    let tally = family.map(|family| family.tally).unwrap_or_default();
+    let active = || family.into_iter().flat_map(Family::members).filter(|member| member.view.active());
+    let is_old = |member: &&Member| label(&member.pod, REVISION_LABEL) != Some(hash);
+    let mut plan = Plan::default();
+    if acts && tally.active < wanted {
+        plan.create = (wanted - tally.active) as usize;
+    } else if acts && tally.active > wanted {
+        plan.delete = family.map_or_else(Vec::new, |family| superfluous(family, (tally.active - wanted) as usize, now));
+    } else if acts {
+        let missing = (wanted - tally.ready).max(0);
+        let room = ((wanted / PODS_FOR_ONE_MISSING).max(1) - missing).max(0) as usize;
+        // Nobody misses one that is not ready.
+        let (ready, unready): (Vec<&Member>, Vec<&Member>) = active().filter(is_old).partition(|member| member.view.ready);
+        plan.delete = unready.into_iter().chain(ready.into_iter().take(room)).map(|member| member.pod.clone()).collect();
+    }
+    plan.status = CloneSetStatus {
+        observed_generation: set.metadata.generation,
+        replicas: tally.active,
+        ready_replicas: tally.ready,
+        updated_replicas: active().filter(|member| !is_old(member)).count() as i32,
+    };
+    plan
+}

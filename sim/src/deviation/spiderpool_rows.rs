@@ -97,7 +97,6 @@ pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("random-clean-gateway", How::Test),
     // Admission and subnets: no scenario runs their webhooks and their controller yet; core's tests compare both behaviours.
     ("subnet-shrinks-lowest", How::Test),
-    ("overlap-admitted-forever", How::Test),
     ("update-judged-whole", How::Test),
     ("terminating-update-refused", How::Test),
     ("delete-trusts-count", How::Test),

@@ -45,13 +45,6 @@ pub trait WatchStream<K>: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Option<Result<WatchEvent<K>, ApiError>>> + Send;
 }
 
-fn object<K>(reply: Reply<K>) -> Arc<K> {
-    match reply {
-        Reply::Object(object) => object,
-        Reply::List(_) | Reply::Deleted { .. } => unreachable!("an API server answers this verb with an object"),
-    }
-}
-
 /// The verbs, on every [`Client`].
 pub trait ClientExt: Client {
     /// The most recent state of an object (quorum read, K §2.1).
@@ -59,8 +52,8 @@ pub trait ClientExt: Client {
     /// # Errors
     /// See [`Client::send`].
     fn get<K: Object>(&self, key: &ObjectKey) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
-        let call = Call::Get { key: key.clone(), resource_version: None };
-        async move { self.send(call.into()).await.map(object) }
+        let call = Call::get(key);
+        async move { self.send(call.into()).await.map(Reply::into_object) }
     }
 
     /// An object's state not older than `resource_version`, from the server's cache; `"0"` = any state (K §2.1).
@@ -69,7 +62,7 @@ pub trait ClientExt: Client {
     /// See [`Client::send`].
     fn get_cached<K: Object>(&self, key: &ObjectKey, resource_version: &str) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
         let call = Call::Get { key: key.clone(), resource_version: Some(resource_version.to_owned()) };
-        async move { self.send(call.into()).await.map(object) }
+        async move { self.send(call.into()).await.map(Reply::into_object) }
     }
 
     /// The objects of a namespace, or of all.
@@ -78,12 +71,7 @@ pub trait ClientExt: Client {
     /// See [`Client::send`].
     fn list<K: Object>(&self, namespace: Option<&str>, options: ListOptions) -> impl Future<Output = Result<List<K>, ApiError>> + Send {
         let call = Call::List { namespace: namespace.map(Arc::from), options };
-        async move {
-            match self.send(call.into()).await? {
-                Reply::List(list) => Ok(list),
-                Reply::Object(_) | Reply::Deleted { .. } => unreachable!("an API server answers a list with a list"),
-            }
-        }
+        async move { self.send(call.into()).await.map(Reply::into_list) }
     }
 
     /// Creates an object in the namespace of its metadata.
@@ -91,10 +79,8 @@ pub trait ClientExt: Client {
     /// # Errors
     /// See [`Client::send`].
     fn create<K: Object>(&self, body: impl Into<Arc<K>>) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
-        let body = body.into();
-        let namespace = body.meta().namespace.as_deref().map(Arc::from);
-        let call = Call::Create { namespace, body, dry: Dry::No };
-        async move { self.send(call.into()).await.map(object) }
+        let call = Call::create(body);
+        async move { self.send(call.into()).await.map(Reply::into_object) }
     }
 
     /// Replaces an object; guarded by the body's resourceVersion if it has one.
@@ -102,9 +88,8 @@ pub trait ClientExt: Client {
     /// # Errors
     /// See [`Client::send`].
     fn update<K: Object>(&self, body: impl Into<Arc<K>>) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
-        let body = body.into();
-        let call = Call::Update { key: ObjectKey::of(&*body), body, subresource: None, dry: Dry::No };
-        async move { self.send(call.into()).await.map(object) }
+        let call = Call::update(body);
+        async move { self.send(call.into()).await.map(Reply::into_object) }
     }
 
     /// Replaces an object's status; guarded by the body's resourceVersion if it has one.
@@ -112,9 +97,8 @@ pub trait ClientExt: Client {
     /// # Errors
     /// See [`Client::send`].
     fn update_status<K: Object>(&self, body: impl Into<Arc<K>>) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
-        let body = body.into();
-        let call = Call::Update { key: ObjectKey::of(&*body), body, subresource: Some(Subresource::Status), dry: Dry::No };
-        async move { self.send(call.into()).await.map(object) }
+        let call = Call::update_status(body);
+        async move { self.send(call.into()).await.map(Reply::into_object) }
     }
 
     /// Assigns a Pod to a node, unless it is another Pod than the one with this UID.
@@ -128,7 +112,7 @@ pub trait ClientExt: Client {
         body.metadata.uid = uid;
         body.spec.get_or_insert_default().node_name = Some(node.to_owned());
         let call = Call::Update { key: key.clone(), body: Arc::new(body), subresource: Some(Subresource::Binding), dry: Dry::No };
-        async move { self.send(call.into()).await.map(object) }
+        async move { self.send(call.into()).await.map(Reply::into_object) }
     }
 
     /// Changes an object.
@@ -136,8 +120,8 @@ pub trait ClientExt: Client {
     /// # Errors
     /// See [`Client::send`].
     fn patch<K: Object>(&self, key: &ObjectKey, patch: Patch) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
-        let call = Call::Patch { key: key.clone(), patch, subresource: None, dry: Dry::No };
-        async move { self.send(call.into()).await.map(object) }
+        let call = Call::patch(key, patch);
+        async move { self.send(call.into()).await.map(Reply::into_object) }
     }
 
     /// Changes an object's status.
@@ -146,7 +130,7 @@ pub trait ClientExt: Client {
     /// See [`Client::send`].
     fn patch_status<K: Object>(&self, key: &ObjectKey, patch: Patch) -> impl Future<Output = Result<Arc<K>, ApiError>> + Send {
         let call = Call::Patch { key: key.clone(), patch, subresource: Some(Subresource::Status), dry: Dry::No };
-        async move { self.send(call.into()).await.map(object) }
+        async move { self.send(call.into()).await.map(Reply::into_object) }
     }
 
     /// Deletes an object. `Some` = it still exists and is terminating; `None` = it is gone.
@@ -155,13 +139,7 @@ pub trait ClientExt: Client {
     /// See [`Client::send`].
     fn delete<K: Object>(&self, key: &ObjectKey, options: DeleteOptions) -> impl Future<Output = Result<Option<Arc<K>>, ApiError>> + Send {
         let call = Call::<K>::Delete { key: key.clone(), options };
-        async move {
-            Ok(match self.send(call.into()).await? {
-                Reply::Object(object) => Some(object),
-                Reply::Deleted { .. } => None,
-                Reply::List(_) => unreachable!("an API server answers a delete with an object or a Status"),
-            })
-        }
+        async move { self.send(call.into()).await.map(Reply::into_remains) }
     }
 }
 

@@ -120,7 +120,7 @@ fn pool_name(pool: &std::sync::Arc<ipam_core::spiderpool::SpiderIPPool>) -> Stri
 }
 
 fn named(family: &FamilySelection) -> Map<String, Value> {
-    let candidates: BTreeSet<_> = family.candidates.iter().map(|candidate| candidate.name.as_str()).collect();
+    let candidates: BTreeSet<_> = family.candidates.iter().map(|candidate| candidate.name()).collect();
     let rejected: BTreeSet<_> = family.rejected().map(|(pool, reason)| (pool, reason.code())).collect();
     let rejected: Vec<_> = rejected.into_iter().map(|(pool, reason)| json!({"pool": pool, "reason": reason})).collect();
     let Value::Object(fields) = json!({"ip_version": family.family.number(), "candidates": candidates, "rejected": rejected}) else {
@@ -316,7 +316,7 @@ fn vectors_selection_hardened_keeps_tier_and_order() {
         let selection = select(&asked.objects, &asked.request(&policy));
         assert_eq!(selection.tier.name(), case["expect"]["tier"], "{id}");
         for family in selection.nics.iter().flat_map(|nic| &nic.families) {
-            let place = |pool: &std::sync::Arc<_>| family.candidates.iter().position(|candidate| candidate.name == pool_name(pool));
+            let place = |pool: &std::sync::Arc<_>| family.candidates.iter().position(|candidate| candidate.name() == pool_name(pool));
             for rank in &family.order {
                 assert!(rank.iter().map(place).is_sorted(), "{id}: the order of the user is lost");
                 ties += usize::from(rank.len() > 1);

@@ -17,6 +17,8 @@
 //!   `subnet-many-auto-pools`, `subnet-reconcile-failed`.
 //! * `class` of `allocate_error`, where selection passed: `exhausted`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::schema::{self, ExplainSchema, ReadError};
@@ -49,6 +51,9 @@ pub struct ExplainReport {
     pub nameless: bool,
     /// The NICs that this ADD is to give addresses to.
     pub nics: Vec<NicAnswer>,
+    /// The auto pools that the pod asks for and that are not there yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub auto_pools: Vec<AutoPoolAnswer>,
     /// Why no pool was asked for an address: the ADD fails, and nothing is given.
     pub error: Option<Refusal>,
     /// Why the ADD fails as a whole although pools were selected: some NIC and family gets no address.
@@ -149,6 +154,41 @@ pub struct FamilyAnswer {
     /// The routes that come with the address.
     #[serde(default)]
     pub routes: Vec<RouteAnswer>,
+}
+
+/// An auto pool that is not there yet, as it would be made on the cluster as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AutoPoolAnswer {
+    /// Its name.
+    pub pool: String,
+    /// For whom: `apps/v1 Deployment shop/web`.
+    pub application: String,
+    /// The subnet that it is cut from.
+    pub subnet: String,
+    /// The NIC that it serves.
+    pub nic: String,
+    /// 4 or 6.
+    pub ip_version: u8,
+    /// Who makes it: `controller`, or `agent` for workloads of kinds that Spiderpool does not know.
+    pub maker: String,
+    /// The pool of an earlier workload of this name that is taken over, instead of making one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes_over: Option<String>,
+    /// How many addresses it is to have.
+    pub size: u64,
+    /// Whether its addresses are drawn at random; `ranges` is empty then.
+    pub random: bool,
+    /// Its addresses.
+    pub ranges: Vec<String>,
+    /// If it draws at random: how many addresses of the subnet are free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free: Option<u64>,
+    /// Its labels.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Why it cannot be made: of the plan, or of admission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// A pool that cannot serve.

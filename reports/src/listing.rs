@@ -134,6 +134,20 @@ pub struct Finding {
     pub found: String,
     /// What would be right.
     pub hint: Option<String>,
+    /// The rule of admission that is broken, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<BrokenRule>,
+}
+
+/// A rule of admission that an object breaks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenRule {
+    /// The kind and the name of the object: `SpiderIPPool/blue`.
+    pub object: String,
+    /// The path of the field, as Kubernetes writes it: `spec.ips[1]`.
+    pub field: String,
+    /// The type of the cause, as Kubernetes writes it (`FieldValueInvalid`), or `AlreadyExists`.
+    pub fault: String,
 }
 
 /// How wrong something is.
@@ -155,7 +169,7 @@ mod tests {
         let file = |severity| CheckedFile {
             file: "f".into(),
             kind: "scenario".into(),
-            findings: vec![Finding { severity, line: Some(1), column: Some(1), found: "x".into(), hint: None }],
+            findings: vec![Finding { severity, line: Some(1), column: Some(1), found: "x".into(), hint: None, rule: None }],
         };
         let code = |files| CheckReport { files, ..CheckReport::default() }.exit_code();
         assert_eq!(code(vec![file(Severity::Warning)]), exit::HELD);

@@ -42,6 +42,7 @@ fn question(case: &Value, profile: Profile) -> Question {
     }
     let network: NetworkConfig = serde_json::from_value(case["cni_config"].clone()).unwrap();
     Question {
+        written: Vec::new(),
         pod: cluster.pod(namespace, name).unwrap().0.clone(),
         objects: cluster.objects,
         endpoint: None,

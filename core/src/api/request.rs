@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ObjectKey, Status};
+use super::{Object, ObjectKey, Status};
 
 /// What a request does (K §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -255,6 +255,37 @@ impl<K> Call<K> {
     }
 }
 
+/// The calls that almost everybody makes: most recent state, whole objects, nothing dry.
+impl<K: Object> Call<K> {
+    /// Reads the most recent state of an object (quorum read, K §2.1).
+    pub fn get(key: &ObjectKey) -> Self {
+        Call::Get { key: key.clone(), resource_version: None }
+    }
+
+    /// Creates an object in the namespace of its metadata.
+    pub fn create(body: impl Into<Arc<K>>) -> Self {
+        let body = body.into();
+        Call::Create { namespace: body.meta().namespace.as_deref().map(Arc::from), body, dry: Dry::No }
+    }
+
+    /// Replaces an object; guarded by the body's resourceVersion if it has one.
+    pub fn update(body: impl Into<Arc<K>>) -> Self {
+        let body = body.into();
+        Call::Update { key: ObjectKey::of(&*body), body, subresource: None, dry: Dry::No }
+    }
+
+    /// Replaces an object's status; guarded by the body's resourceVersion if it has one.
+    pub fn update_status(body: impl Into<Arc<K>>) -> Self {
+        let body = body.into();
+        Call::Update { key: ObjectKey::of(&*body), body, subresource: Some(Subresource::Status), dry: Dry::No }
+    }
+
+    /// Changes an object.
+    pub fn patch(key: &ObjectKey, patch: Patch) -> Self {
+        Call::Patch { key: key.clone(), patch, subresource: None, dry: Dry::No }
+    }
+}
+
 /// A call and how long its caller is willing to wait.
 #[derive(Clone, Debug)]
 pub struct Request<K> {
@@ -295,6 +326,33 @@ pub enum Reply<K> {
         /// The UID of the object that was removed.
         uid: String,
     },
+}
+
+impl<K> Reply<K> {
+    /// The object. Panics if the call was a list, or a delete that removed its object.
+    pub fn into_object(self) -> Arc<K> {
+        match self {
+            Reply::Object(object) => object,
+            Reply::List(_) | Reply::Deleted { .. } => unreachable!("an API server answers this verb with an object"),
+        }
+    }
+
+    /// The list. Panics if the call was none.
+    pub fn into_list(self) -> List<K> {
+        match self {
+            Reply::List(list) => list,
+            Reply::Object(_) | Reply::Deleted { .. } => unreachable!("an API server answers a list with a list"),
+        }
+    }
+
+    /// Of a delete: `Some` = the object still exists and is terminating; `None` = it is gone. Panics if the call was a list.
+    pub fn into_remains(self) -> Option<Arc<K>> {
+        match self {
+            Reply::Object(object) => Some(object),
+            Reply::Deleted { .. } => None,
+            Reply::List(_) => unreachable!("an API server answers a delete with an object or a Status"),
+        }
+    }
 }
 
 /// One element of a watch stream (K §2.3).

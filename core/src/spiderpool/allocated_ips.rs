@@ -125,8 +125,24 @@ impl PoolIPAllocations {
     /// The records with this pod UID, in the order of [`iter`](Self::iter).
     pub fn of_pod_uid(&self, uid: &str) -> impl Iterator<Item = (&RecordKey, &PoolIPAllocation)> {
         let hash = hash_of(uid);
-        let same_hash = self.owners.range((hash, RecordKey::MIN)..).take_while(move |(other, _)| *other == hash);
-        same_hash.filter_map(move |(_, key)| self.records.get(key).filter(|record| record.pod_uid == uid).map(|record| (key, record)))
+        let first = (hash, RecordKey::MIN);
+        // Most pools are asked for a pod that has nothing there, and the look-up of one costs less than the beginning of a walk.
+        let there = self.owners.get_next(&first).is_some_and(|(other, _)| *other == hash);
+        let same_hash = there.then(|| self.owners.range(first..).take_while(move |(other, _)| *other == hash));
+        same_hash
+            .into_iter()
+            .flatten()
+            .filter_map(move |(_, key)| self.records.get(key).filter(|record| record.pod_uid == uid).map(|record| (key, record)))
+    }
+
+    /// A number that tells pod UIDs apart, though not all.
+    pub(crate) fn owner_hash(uid: &str) -> u64 {
+        hash_of(uid)
+    }
+
+    /// The [`owner_hash`](Self::owner_hash) of each record.
+    pub(crate) fn owner_hashes(&self) -> impl Iterator<Item = u64> {
+        self.owners.iter().map(|(hash, _)| *hash)
     }
 
     /// The lowest address of the family of `ip`, from `ip` on, that has no record. ([`others`](Self::others) do not count.)

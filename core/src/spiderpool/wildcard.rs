@@ -65,11 +65,9 @@ fn match_chunk<'a>(mut chunk: &[u8], text: &'a [u8]) -> Result<Option<&'a [u8]>,
         text = text.filter(|text| !text.is_empty());
         chunk = match first {
             b'[' => {
-                let (class, rest) = read_class(rest)?;
-                text = text.and_then(|text| {
-                    let (character, length) = decode(text);
-                    class.holds(character).then(|| &text[length..])
-                });
+                let character = text.map(decode);
+                let (holds, rest) = read_class(rest, character.map(|(character, _)| character))?;
+                text = text.zip(character).filter(|_| holds).map(|(text, (_, length))| &text[length..]);
                 rest
             }
             b'?' => {
@@ -90,30 +88,19 @@ fn match_chunk<'a>(mut chunk: &[u8], text: &'a [u8]) -> Result<Option<&'a [u8]>,
     Ok(text)
 }
 
-struct Class {
-    negated: bool,
-    ranges: Vec<(u32, u32)>,
-}
-
-impl Class {
-    fn holds(&self, character: u32) -> bool {
-        self.ranges.iter().any(|(low, high)| (*low..=*high).contains(&character)) != self.negated
-    }
-}
-
-/// A class, behind its `[`, and what follows its `]`.
-fn read_class(chunk: &[u8]) -> Result<(Class, &[u8]), BadPattern> {
+/// Whether a class, behind its `[`, holds a character, and what follows its `]`. The class is read to its end in any case.
+fn read_class(chunk: &[u8], character: Option<u32>) -> Result<(bool, &[u8]), BadPattern> {
     let (negated, mut chunk) = chunk.strip_prefix(b"^").map_or((false, chunk), |rest| (true, rest));
-    let mut ranges = Vec::new();
+    let (mut is_empty, mut among) = (true, false);
     loop {
         match chunk.strip_prefix(b"]") {
-            Some(rest) if !ranges.is_empty() => return Ok((Class { negated, ranges }, rest)),
+            Some(rest) if !is_empty => return Ok((character.is_some() && among != negated, rest)),
             _ => {}
         }
         let (low, rest) = read_end(chunk)?;
         let (high, rest) = rest.strip_prefix(b"-").map_or(Ok((low, rest)), read_end)?;
-        ranges.push((low, high));
-        chunk = rest;
+        among |= character.is_some_and(|character| (low..=high).contains(&character));
+        (is_empty, chunk) = (false, rest);
     }
 }
 

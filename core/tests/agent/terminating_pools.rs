@@ -147,3 +147,50 @@ fn what_somebody_else_has_by_the_time_it_is_taken_over_is_replaced_as_well() {
     assert_eq!((scene.of("u2").len(), scene.stored("db-0")), (2, addresses(&answer)));
     assert_eq!((scene.of("u1"), scene.of("o")), (vec![], vec!["fd00::1".to_owned()]));
 }
+
+/// The pod asks a subnet for a pool that nobody has made.
+fn asks_a_subnet(scene: &Scene) {
+    scene.change("Pod", "db-0", |pod| pod["metadata"]["annotations"] = json!({"ipam.spidernet.io/subnet": r#"{"ipv4":["s"]}"#}));
+}
+
+/// The pool that is made of the subnet for the StatefulSet.
+fn make_auto_pool(scene: &Scene) {
+    let owner = |key: &str| format!("ipam.spidernet.io/owner-application-{key}");
+    let app = |key: &str| format!("ipam.spidernet.io/app-{key}");
+    scene.world.put(json!({
+        "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool",
+        "metadata": {
+            "name": "auto4-db-eth0-db", "finalizers": ["spiderpool.spidernet.io"],
+            "labels": {
+                "ipam.spidernet.io/owner-spider-subnet": "s", "ipam.spidernet.io/interface": "eth0", "ipam.spidernet.io/ip-version": "IPv4",
+                owner("gv"): "apps_v1", owner("kind"): "StatefulSet", owner("namespace"): "ns", owner("name"): "db", owner("uid"): "db",
+            },
+        },
+        "spec": {
+            "subnet": "10.0.2.0/24", "ips": ["10.0.2.1-10.0.2.3"], "ipVersion": 4,
+            "podAffinity": {"matchLabels": {
+                app("api-group"): "apps", app("api-version"): "v1", app("kind"): "StatefulSet", app("namespace"): "ns", app("name"): "db",
+            }},
+        },
+        "status": {"allocatedIPCount": 0},
+    }));
+}
+
+#[test]
+fn a_pod_whose_auto_pool_is_not_there_leaves_pools_that_go_and_no_others() {
+    let scene = restarted_while_its_pool_goes(Policy::hardened());
+    asks_a_subnet(&scene);
+    assert!(scene.add("db-0", "u2", "eth0").is_err());
+    assert_eq!(scene.records(), []);
+    make_auto_pool(&scene);
+    let answer = scene.add("db-0", "u2", "eth0").unwrap();
+    assert_eq!((addresses(&answer), scene.stored("db-0"), scene.records().len()), (vec!["10.0.2.1".to_owned()], addresses(&answer), 1));
+
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("db-0", "u1", Owner::StatefulSet, ONE);
+    let first = scene.add("db-0", "u1", "eth0").unwrap();
+    scene.pod("db-0", "u2", Owner::StatefulSet, ONE);
+    asks_a_subnet(&scene);
+    assert!(scene.add("db-0", "u2", "eth0").is_err());
+    assert_eq!(scene.of("u1"), addresses(&first));
+}

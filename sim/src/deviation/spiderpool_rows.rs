@@ -92,25 +92,15 @@ pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("capacity-not-filtered", How::Explain),
     ("outdated-keys-ignored", How::Explain),
     ("failure-cache-kept-by-reuse", How::Test),
-    // The endpoint and its records stay until reclaim comes, which is what the hardened form waits for, too.
-    ("static-by-kind-only", How::Test),
     ("random-clean-gateway", How::Test),
-    // Admission and subnets: no scenario runs their webhooks and their controller yet; core's tests compare both behaviours.
-    ("subnet-shrinks-lowest", How::Test),
+    // Admission and subnets: nobody in a scenario does what these need yet; core's tests compare both behaviours.
     ("update-judged-whole", How::Test),
     ("terminating-update-refused", How::Test),
     ("delete-trusts-count", How::Test),
-    ("refused-pool-keeps-addresses", How::Test),
     ("interrupted-shrink-takes-back", How::Test),
     ("lost-preallocation-not-restored", How::Test),
     ("unreadable-preallocation-dropped", How::Test),
     ("preallocation-by-name-only", How::Test),
-    ("namesake-keeps-preallocation", How::Test),
-    ("manual-pool-ignores-preallocation", How::Test),
-    ("auto-pool-reclaim-trusts-cache", How::Test),
     ("auto-pool-annotations-replaced", How::Test),
-    ("removed-annotation-keeps-pool", How::Test),
-    ("application-given-up", How::Test),
     ("full-queue-drops-event", How::Test),
-    ("subnet-finalizer-trusts-status", How::Test),
 ];

@@ -1,14 +1,21 @@
 //! `check`: everything that is wrong with scenario, plan and manifest files, without running them.
+//!
+//! Of manifests that includes what Spiderpool's webhooks would say, if the objects of a cluster were created one after the other.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ipam_core::spiderpool::Policy;
+use ipam_core::spiderpool::admission::AdmissionSettings;
 use ipam_reports::CheckReport;
-use ipam_reports::listing::{CheckedFile, Finding, Severity};
+use ipam_reports::listing::{BrokenRule, CheckedFile, Finding, Severity};
 
 use super::load;
 use crate::cli::CliError;
 use crate::cli::args::CheckArgs;
-use crate::input::{Problem, Problems, manifest};
+use crate::input::admission::{Admission, Broken, in_order};
+use crate::input::manifest::{self, Manifest};
+use crate::input::{Problem, Problems};
 use crate::kinds::Registry;
 use crate::plan::{Plan, SCHEMA};
 use crate::scenario::Scenario;
@@ -17,22 +24,40 @@ use crate::world::registry;
 /// Checks every file under the paths of the command line.
 pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
     let registry = registry();
-    let mut report = CheckReport::default();
+    let (mut checked_files, mut seen, mut clusters) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
     for path in &args.paths {
         let mut files = Vec::new();
-        collect(path, &mut files);
+        collect(path, true, &mut files);
         if files.is_empty() {
             let wrong = if path.exists() { "there is nothing to check in this folder" } else { "there is no such file or folder" };
             let problem =
                 Problem::of_file(&path.display().to_string(), wrong, "scenarios and plans end in .toml, manifests in .yaml, .yml or .json");
-            report.files.push(checked(path, "nothing", problem.into(), Problems::new()));
+            checked_files.push(Checked { errors: problem.into(), ..Checked::new(path, "nothing") });
         }
-        report.files.extend(files.iter().map(|file| check_file(&registry, file)));
+        for Found { file, named } in files.into_iter().filter(|found| seen.insert(found.file.clone())) {
+            let (checked, manifests) = check_file(&registry, &file);
+            checked_files.push(checked);
+            let cluster = if named { None } else { file.parent().map(Path::to_owned) };
+            clusters.entry(cluster).or_insert_with(Vec::new).extend(manifests);
+        }
     }
-    Ok(report)
+    let mut refused = refused(clusters.values());
+    let files = checked_files.into_iter().map(|checked| {
+        let refused = refused.remove(&checked.name).unwrap_or_default();
+        checked.told(refused)
+    });
+    Ok(CheckReport { files: files.collect(), ..CheckReport::default() })
 }
 
-fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+/// A file that is to be checked.
+struct Found {
+    file: PathBuf,
+    /// Whether it, or the folder that it lies in, was named on the command line: all of these are one cluster, as they are for
+    /// `--manifests`. Further down each folder is a cluster of its own.
+    named: bool,
+}
+
+fn collect(path: &Path, named: bool, files: &mut Vec<Found>) {
     if path.is_dir() {
         let mut entries: Vec<PathBuf> = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         entries.sort();
@@ -40,16 +65,44 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) {
             let known = entry.extension().is_some_and(|extension| ["toml", "yaml", "yml", "json"].iter().any(|known| extension == *known));
             // The schema of scenarios lies beside them, and is none of the three.
             let schema = entry.to_string_lossy().ends_with(".schema.json");
-            if entry.is_dir() || (known && !schema) {
-                collect(&entry, files);
+            if entry.is_dir() {
+                collect(&entry, false, files);
+            } else if known && !schema {
+                files.push(Found { file: entry, named });
             }
         }
     } else if path.is_file() || path == Path::new("-") {
-        files.push(path.to_owned());
+        files.push(Found { file: path.to_owned(), named });
     }
 }
 
-fn check_file(registry: &Registry, file: &Path) -> CheckedFile {
+/// What admission would say of the objects of each cluster, file by file, if they were created one after the other.
+fn refused<'a>(clusters: impl Iterator<Item = &'a Vec<Manifest>>) -> BTreeMap<String, Vec<Finding>> {
+    let (settings, policy) = (AdmissionSettings::default(), Policy::hardened());
+    let mut refused: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
+    for manifests in clusters {
+        let mut admission = Admission::new(settings, &policy);
+        for manifest in in_order(manifests) {
+            let findings = admission.create(manifest).into_iter().map(|broken| finding_of(manifest, broken));
+            refused.entry(manifest.file().to_owned()).or_default().extend(findings);
+        }
+    }
+    refused
+}
+
+fn finding_of(manifest: &Manifest, Broken { field, message, fault, unknown }: Broken) -> Finding {
+    let (at, Manifest { kind, name, .. }) = (manifest.locate(&field), manifest);
+    Finding {
+        severity: if unknown { Severity::Warning } else { Severity::Error },
+        line: Some(at.line.into()),
+        column: Some(at.column.into()),
+        found: format!("{kind} {name}: {field}: {message}"),
+        hint: unknown.then(|| "with the manifest of the owner it could be judged".to_owned()),
+        rule: Some(BrokenRule { object: format!("{kind}/{name}"), field, fault: fault.to_owned() }),
+    }
+}
+
+fn check_file(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>) {
     if file.extension().is_none_or(|extension| extension != "toml") {
         return check_manifests(registry, file);
     }
@@ -59,7 +112,7 @@ fn check_file(registry: &Registry, file: &Path) -> CheckedFile {
     } else {
         ("scenario", Scenario::read(file).and_then(check_stages).err())
     };
-    checked(file, kind, problems.unwrap_or_default(), Problems::new())
+    (Checked { errors: problems.unwrap_or_default(), ..Checked::new(file, kind) }, Vec::new())
 }
 
 /// The manifests of every variation can be read.
@@ -67,8 +120,9 @@ fn check_stages(scenario: Scenario) -> Result<(), Problems> {
     scenario.each().iter().try_for_each(|scenario| load::stage(&scenario.cluster.manifests).map(drop))
 }
 
-fn check_manifests(registry: &Registry, file: &Path) -> CheckedFile {
-    let (mut errors, mut warnings) = (Problems::new(), Problems::new());
+fn check_manifests(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>) {
+    let mut checked = Checked::new(file, "manifest");
+    let Checked { errors, warnings, .. } = &mut checked;
     let manifests = errors.collect(manifest::read(&[file.to_owned()])).unwrap_or_default();
     for manifest in &manifests {
         match registry.find(&manifest.api_version, &manifest.kind) {
@@ -83,23 +137,47 @@ fn check_manifests(registry: &Registry, file: &Path) -> CheckedFile {
             }
         }
     }
-    checked(file, "manifest", errors, warnings)
+    if let Some(manifest) = manifests.first() {
+        manifest.file().clone_into(&mut checked.name);
+    }
+    (checked, manifests)
 }
 
-fn checked(file: &Path, kind: &str, errors: Problems, warnings: Problems) -> CheckedFile {
-    let finding = |severity| {
-        move |problem: &Problem| Finding {
-            severity,
-            line: problem.at.map(|at| u64::from(at.line)),
-            column: problem.at.map(|at| u64::from(at.column)),
-            found: if problem.file == file.display().to_string() {
-                problem.wrong.clone()
-            } else {
-                format!("{}: {}", problem.file, problem.wrong)
-            },
-            hint: (!problem.right.is_empty()).then(|| problem.right.clone()),
+/// What was found in a file by itself.
+struct Checked {
+    file: PathBuf,
+    /// What its manifests call it.
+    name: String,
+    kind: &'static str,
+    errors: Problems,
+    warnings: Problems,
+}
+
+impl Checked {
+    fn new(file: &Path, kind: &'static str) -> Self {
+        Self { file: file.to_owned(), name: file.display().to_string(), kind, errors: Problems::new(), warnings: Problems::new() }
+    }
+
+    /// All findings: what is an error comes first, each by position.
+    fn told(self, refused: Vec<Finding>) -> CheckedFile {
+        let file = self.file.display().to_string();
+        let finding = |severity| {
+            let file = &file;
+            move |problem: &Problem| Finding {
+                severity,
+                line: problem.at.map(|at| u64::from(at.line)),
+                column: problem.at.map(|at| u64::from(at.column)),
+                found: if problem.file == *file { problem.wrong.clone() } else { format!("{}: {}", problem.file, problem.wrong) },
+                hint: (!problem.right.is_empty()).then(|| problem.right.clone()),
+                rule: None,
+            }
+        };
+        let own = self.errors.iter().map(finding(Severity::Error)).chain(self.warnings.iter().map(finding(Severity::Warning)));
+        let mut findings: Vec<Finding> = own.collect();
+        if !refused.is_empty() {
+            findings.extend(refused);
+            findings.sort_by_key(|finding| (finding.severity, finding.line, finding.column));
         }
-    };
-    let findings = errors.iter().map(finding(Severity::Error)).chain(warnings.iter().map(finding(Severity::Warning))).collect();
-    CheckedFile { file: file.display().to_string(), kind: kind.to_owned(), findings }
+        CheckedFile { file, kind: self.kind.to_owned(), findings }
+    }
 }

@@ -47,6 +47,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
         profile: args.profile,
         policy,
         objects: cluster.objects,
+        written: cluster.admitted,
         pod,
     };
     let mut report = explain::explain(&question);

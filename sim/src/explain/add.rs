@@ -38,7 +38,7 @@ pub(super) fn family_answer(question: &Question, nic: &str, family: &FamilySelec
         ranks.flat_map(|(rank, pools)| pools.iter().map(move |pool| (rank, pool))).map(|(r, p)| supply(r, p)).collect();
     FamilyAnswer {
         ip_version: if family.family == IpVersion::V4 { 4 } else { 6 },
-        candidates: family.candidates.iter().map(|candidate| candidate.name.clone()).collect(),
+        candidates: family.candidates.iter().map(|candidate| candidate.name().to_owned()).collect(),
         rejected,
         order: family.order.iter().map(|rank| rank.iter().map(|pool| name_of(pool).to_owned()).collect()).collect(),
         supplies,

@@ -12,24 +12,24 @@
 //! [`Asker::draw`]: ipam_core::spiderpool::select::Asker::draw
 
 mod add;
+mod auto_pool;
 mod detail;
 mod ladder;
 mod reclaim;
+mod warnings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ipam_core::spiderpool::ranges::bad_entries;
-use ipam_core::spiderpool::select::{
-    Cluster, IpamConfig, NicSelection, Objects, Reason, Request, SelectError, Selection, Settings, select,
-};
-use ipam_core::spiderpool::{IPPoolSpec, Policy, ReservedIPSpec, SpiderEndpoint, SpiderIPPool};
+use ipam_core::spiderpool::select::{IpamConfig, NicSelection, Objects, Reason, Request, SelectError, Selection, Settings, select};
+use ipam_core::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool};
 use ipam_reports::ExplainReport;
 use ipam_reports::explain::{NicAnswer, Refusal, Rejected};
 use ipam_reports::schema::ExplainSchema;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::deviation::Profile;
+use crate::input::manifest::Manifest;
 
 pub use reclaim::{ReclaimQuestion, explain_reclaim};
 
@@ -56,6 +56,8 @@ pub struct Question {
     pub profile: Profile,
     /// The form of Spiderpool: that of the profile, or with deviations more or less.
     pub policy: Policy,
+    /// Pools, subnets and reservations as they were written, as far as they were.
+    pub written: Vec<Manifest>,
     /// Where the annotations of the pod and of its namespace stand, by their keys: `FILE:LINE:COLUMN`.
     pub places: BTreeMap<String, String>,
 }
@@ -101,10 +103,11 @@ pub fn explain(question: &Question) -> ExplainReport {
         tiers,
         nameless: selection.nameless,
         nics,
+        auto_pools: auto_pool::auto_pools(question, &selection),
         error: selection.error.as_ref().map(|error| refusal(question, error)),
         allocate_error,
         remarks,
-        warnings: warnings(question, &selection),
+        warnings: warnings::warnings(question, &selection),
     }
 }
 
@@ -179,27 +182,4 @@ fn remarks(question: &Question, selection: &Selection) -> Vec<String> {
         remarks.push("the pod is on no node yet; --node NAME asks for one".to_owned());
     }
     remarks
-}
-
-/// What is wrong with the objects that were looked at: pools that were named, and reservations.
-fn warnings(question: &Question, selection: &Selection) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let families = selection.nics.iter().flat_map(|nic| &nic.families);
-    let named: BTreeSet<&str> = families.flat_map(|family| &family.candidates).map(|candidate| candidate.name.as_str()).collect();
-    for pool in named.into_iter().filter_map(|name| question.objects.pool(name)) {
-        for (field, error) in bad_entries(&pool.spec, &question.policy) {
-            warnings.push(format!("SpiderIPPool {}: {field}: {error}", name_of(&pool)));
-        }
-        if let Some(Err(error)) = pool.status.as_ref().map(|status| status.allocated_ips.parse()) {
-            warnings.push(format!("SpiderIPPool {}: status.allocatedIPs: {error}", name_of(&pool)));
-        }
-    }
-    for reserved in question.objects.reserved_ips.iter() {
-        let ReservedIPSpec { ip_version, ips } = reserved.spec.clone();
-        let entries = IPPoolSpec { ip_version, ips, ..IPPoolSpec::default() };
-        for (field, error) in bad_entries(&entries, &question.policy) {
-            warnings.push(format!("SpiderReservedIP {}: {field}: {error}", reserved.metadata.name.as_deref().unwrap_or_default()));
-        }
-    }
-    warnings
 }

@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::DeserializeOwned;
 
+use super::admission;
 use super::manifest::{self, Manifest};
 use super::problem::{Problem, Problems};
 
@@ -29,6 +30,8 @@ pub struct ClusterInput {
     pub machines: Kept<VirtualMachine>,
     /// The namespaces as they were written.
     pub namespaces: Vec<Manifest>,
+    /// The objects that admission judges, as they were written.
+    pub admitted: Vec<Manifest>,
     /// What is odd and no error.
     pub warnings: Problems,
 }
@@ -97,6 +100,9 @@ impl ClusterInput {
         if again {
             let wrong = format!("another {} was called {}, too", manifest.kind, manifest.name);
             self.warnings.push(manifest.problem("metadata.name", wrong, "this one counts"));
+        }
+        if admission::kind_of(&manifest).is_some() {
+            self.admitted.push(manifest);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! Rust type. It finds every problem of a file in one go and says for each where it is, what was found and what would be right.
 //! The types themselves are ordinary [`serde::Deserialize`] types.
 
+pub mod admission;
 pub mod choice;
 pub mod cluster;
 pub mod cni;

@@ -18,6 +18,7 @@ use ipam_reports::reclaim::{ReclaimPath, ReclaimRun, Reclaimed};
 use ipam_reports::spread::Margin;
 use k8s_openapi::api::core::v1::Pod;
 
+use super::agents::records;
 use super::right::Right;
 use super::silence::{Silence, Sound};
 use crate::kinds::{KindId, Registry};
@@ -179,11 +180,6 @@ impl ReclaimMeter {
 
 fn between(earlier: SimTime, later: SimTime) -> Margin {
     Margin::between(earlier.as_micros(), later.as_micros())
-}
-
-/// The records of a pool, if it has any that can be read.
-fn records(pool: &Obj) -> Option<&PoolIPAllocations> {
-    typed_ref::<SpiderIPPool>(&**pool).status.as_ref()?.allocated_ips.parse().ok()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use ipam_core::spiderpool::select::{Reason, Tier};
 use super::{MANIFESTS, explain, record};
 
 /// A name for the story, the pod, and further flags.
-const STORIES: [(&str, &str, &str); 23] = [
+const STORIES: [(&str, &str, &str); 26] = [
     ("subnet", "shop/inventory-6c9d8-zz9k4", ""),
     ("subnet-switched-off", "shop/inventory-6c9d8-zz9k4", "--settings ../scenarios/manifests/spiderpool-conf.yaml"),
     ("recorded", "shop/inventory-6c9d8-q7x2p", ""),
@@ -24,7 +24,10 @@ const STORIES: [(&str, &str, &str); 23] = [
     ("equals", "shop/equals", ""),
     ("nothing-matches", "shop/nothing-matches", ""),
     ("exhausted", "shop/exhausted", ""),
-    ("stored-badly", "shop/stored-badly", ""),
+    ("stored-badly", "shop/stored-badly", "--manifests tests/explain/stored-badly.yaml"),
+    ("auto-pool", "shop/orders-5b7f9-k2m4n", ""),
+    ("auto-pool-of-agent", "shop/batch-x8c2v", ""),
+    ("auto-pool-too-large", "shop/archive-0", ""),
     ("malformed", "shop/malformed", ""),
     ("cni", "plain/cni", "--cni-config ../scenarios/manifests/10-macvlan.conflist"),
     ("sriov", "plain/sriov", "--cni-config ../scenarios/manifests/20-sriov.conf --master 10.30.0.7"),

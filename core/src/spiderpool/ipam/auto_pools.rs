@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::env::Env;
 use crate::race::{Either, race};
 use crate::spiderpool::ranges::{IpSet, IpVersion};
-use crate::spiderpool::select::{SelectError, SubnetRequest, Workload, annotation};
+use crate::spiderpool::select::{SelectError, SubnetRequest, Workload};
 use crate::spiderpool::subnet::{Application, AutoPools, Demand, ReconcileError, Want};
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
@@ -27,16 +27,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let agent = self.op.agent;
         let policy = *self.op.policy();
         let asked = SubnetRequest::of(&self.pod, &self.request.nic, &self.controller)?;
-        let number = annotation::subnet(&self.pod)?.and_then(|wish| wish.size);
-        let number = number
-            .map_or_else(|| "+0".to_owned(), |size| if size.flexible { format!("+{}", size.number) } else { size.number.to_string() });
         let lowest_first = policy.subnet_shrinks_lowest;
         let auto_pools = AutoPools { client: agent.client.clone(), env: agent.env.clone(), observer: (), policy, lowest_first };
         let none = IpSet::default();
         for family in IpVersion::ALL.into_iter().filter(|family| agent.config.settings.select.enables(*family)) {
-            let Some(subnet) = asked.subnet(family) else { continue };
-            let (subnet, nic, number) = (subnet.to_owned(), self.request.nic.to_string(), number.clone());
-            let demand = Demand { subnet, nic, family, size: asked.size, number, reclaim: asked.reclaim };
+            let Some(demand) = Demand::of_pod(&asked, &self.request.nic, family) else { continue };
             let reservations = self.op.reservations(family);
             let reserved = reservations.set.as_ref().unwrap_or(&none);
             let want = Want { application: &application, demand: &demand };

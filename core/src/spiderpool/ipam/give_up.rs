@@ -42,8 +42,29 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Vec::new();
         }
         let mut what = given_up(endpoint, inheritance);
-        what.retain(|(pool, _)| self.op.agent.caches.pool(pool).is_some_and(|pool| pool.metadata.deletion_timestamp.is_some()));
+        what.retain(|(pool, _)| self.is_going(pool));
         what
+    }
+
+    /// Whether a pool is being deleted, as the cache shows it.
+    fn is_going(&self, pool: &str) -> bool {
+        self.op.agent.caches.pool(pool).is_some_and(|pool| pool.metadata.deletion_timestamp.is_some())
+    }
+
+    /// Takes back what the predecessor has in pools that are being deleted, for a pod whose own auto pool is not there.
+    ///
+    /// A StatefulSet that is created again under its name has new pools, and they may have to wait for what the old ones hold in the subnet; or for
+    /// the subnet itself, which is being deleted and goes after its last pool. The VM's pods of a live migration may both be alive.
+    pub(super) async fn leave_behind(&self, endpoint: &SpiderEndpoint) {
+        if self.policy().static_reuse_skips_filter || self.keeper != Keeper::StatefulSet {
+            return;
+        }
+        let all = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr()));
+        let what: Vec<(Arc<str>, IpAddr)> = all.filter(|(pool, _): &(Arc<str>, _)| self.is_going(pool)).collect();
+        if !what.is_empty() {
+            // What stays now goes with the next ADD that finds no pool.
+            let _ = self.leave_pools(uid_of(endpoint), &what).await;
+        }
     }
 
     /// Takes back the records of addresses in pools that are being deleted, though the pod has nothing instead yet.

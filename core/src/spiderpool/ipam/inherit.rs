@@ -130,7 +130,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             };
             let waits =
                 matches!(error, IpamError::Select(SelectError::SubnetNoAutoPool { .. } | SelectError::SubnetReconcileFailed { .. }));
-            if !waits || left <= 1 || self.op.is_late() {
+            if !waits {
+                return Err(error);
+            }
+            if left <= 1 || self.op.is_late() {
+                // What is refused for want of a pool is a selection for whoever looks on.
+                let asked = self.asked();
+                let selection = select::select_for(&agent.caches, &asked, &self.controller);
+                let (request, controller) = (self.request, &self.controller);
+                self.op.observe(Step::Selected { request, asked: &asked, cluster: &agent.caches, controller, selection: &selection });
+                self.leave_behind(endpoint).await;
                 return Err(error);
             }
             left -= 1;

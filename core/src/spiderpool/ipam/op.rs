@@ -9,7 +9,7 @@ use super::caches::Caches;
 use super::endpoints::may_pass;
 use super::error::{IpamError, PoolError};
 use super::observer::{Cause, Effort, Observer, Step};
-use crate::api::{ApiError, Call, DeleteOptions, Dry, ListOptions, Object, ObjectKey, Patch, Reply, Request, Subresource, TransportError};
+use crate::api::{ApiError, Call, DeleteOptions, ListOptions, Object, ObjectKey, Patch, Reply, Request, TransportError};
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::Policy;
@@ -98,19 +98,12 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         result
     }
 
-    async fn object<T: Object>(&self, call: Call<T>) -> Result<Arc<T>, ApiError> {
-        match self.send(call).await? {
-            Reply::Object(object) => Ok(object),
-            Reply::List(_) | Reply::Deleted { .. } => unreachable!("an API server answers this verb with an object"),
-        }
-    }
-
     /// The most recent state; `None` = there is none.
     pub(super) async fn get<T: Object>(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ApiError> {
         let mut tries = 0;
         loop {
-            match self.object(Call::Get { key: key.clone(), resource_version: None }).await {
-                Ok(object) => return Ok(Some(object)),
+            match self.send(Call::get(key)).await {
+                Ok(reply) => return Ok(Some(reply.into_object())),
                 Err(error) if error.is_not_found() => return Ok(None),
                 Err(error) if self.policy().reads_once || tries >= 3 || self.is_late() || !may_pass(&error) => return Err(error),
                 Err(_) => {
@@ -123,37 +116,29 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
 
     /// All objects of a cluster-scoped type.
     pub(super) async fn list<T: Object>(&self) -> Result<Vec<Arc<T>>, ApiError> {
-        match self.send(Call::List { namespace: None, options: ListOptions::default() }).await? {
-            Reply::List(list) => Ok(list.items),
-            Reply::Object(_) | Reply::Deleted { .. } => unreachable!("an API server answers a list with a list"),
-        }
+        let reply = self.send(Call::List { namespace: None, options: ListOptions::default() }).await?;
+        Ok(reply.into_list().items)
     }
 
     pub(super) async fn create<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
-        let namespace = body.meta().namespace.as_deref().map(Arc::from);
-        self.object(Call::Create { namespace, body: Arc::new(body), dry: Dry::No }).await
+        self.send(Call::create(body)).await.map(Reply::into_object)
     }
 
     pub(super) async fn update<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
-        self.object(Call::Update { key: ObjectKey::of(&body), body: Arc::new(body), subresource: None, dry: Dry::No }).await
+        self.send(Call::update(body)).await.map(Reply::into_object)
     }
 
     pub(super) async fn update_status<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
-        let subresource = Some(Subresource::Status);
-        self.object(Call::Update { key: ObjectKey::of(&body), body: Arc::new(body), subresource, dry: Dry::No }).await
+        self.send(Call::update_status(body)).await.map(Reply::into_object)
     }
 
     pub(super) async fn patch<T: Object>(&self, key: &ObjectKey, patch: Patch) -> Result<Arc<T>, ApiError> {
-        self.object(Call::Patch { key: key.clone(), patch, subresource: None, dry: Dry::No }).await
+        self.send(Call::patch(key, patch)).await.map(Reply::into_object)
     }
 
     /// `Some` = it still exists, and is terminating; `None` = it is gone.
     pub(super) async fn delete<T: Object>(&self, key: &ObjectKey, options: DeleteOptions) -> Result<Option<Arc<T>>, ApiError> {
-        match self.send(Call::<T>::Delete { key: key.clone(), options }).await? {
-            Reply::Object(object) => Ok(Some(object)),
-            Reply::Deleted { .. } => Ok(None),
-            Reply::List(_) => unreachable!("an API server answers a delete with an object or a Status"),
-        }
+        self.send(Call::Delete { key: key.clone(), options }).await.map(Reply::into_remains)
     }
 
     /// Waits for the turn of these pools.

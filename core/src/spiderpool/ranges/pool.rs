@@ -1,6 +1,7 @@
 //! The choice of a free address in a pool (A §1.6, §5.4).
 
 use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::checked::pieces;
 use super::set::MAPPED;
@@ -19,6 +20,7 @@ pub struct PoolAddresses {
     listed: bool,
     included: Vec<IpRange>,
     usable: Vec<IpRange>,
+    mark: Mark,
 }
 
 /// Why a pool has no address to give away.
@@ -57,7 +59,7 @@ impl PoolAddresses {
         let is_listed = !listed.is_empty();
         let included = subtract(listed, &excluded);
         let usable = subtract(included.iter().copied(), reserved);
-        Ok(Self { version: family, policy: *policy, listed: is_listed, included, usable })
+        Ok(Self { version: family, policy: *policy, listed: is_listed, included, usable, mark: Mark::default() })
     }
 
     /// The same, of a spec.
@@ -91,13 +93,21 @@ impl PoolAddresses {
 
     /// The address to give away next; `None` if there is none.
     ///
-    /// O(k log n) for n records and k stretches of usable addresses before the free one that are full. Keys of records
-    /// that are not canonical addresses count as what they spell.
+    /// O(k log n) for n records and k stretches of usable addresses before the free one that are full. Where there are many stretches, it is
+    /// remembered up to where they were full, so that the next choice costs what changed in between. Keys of records that are not canonical
+    /// addresses count as what they spell.
     ///
     /// # Errors
     /// With `upstream-ranges`, a key that is no range of the pool's family. (Hardened, such a key holds nothing here.)
     pub fn first_free(&self, records: &PoolIPAllocations) -> Result<Option<IpAddr>, RangeError> {
         let spelled = self.spelled(records)?;
+        if self.usable.len() >= MARKED && spelled.is_empty() {
+            let full = self.mark.full(records, &self.usable, &self.policy);
+            let free_in = |range: &IpRange| records.first_free_from(range.first()).filter(|ip| range.contains(*ip));
+            let found = (full..).zip(&self.usable[full..]).find_map(|(at, range)| Some((at, free_in(range)?)));
+            self.mark.set(records, found.map_or(self.usable.len(), |(at, _)| at));
+            return Ok(found.map(|(_, ip)| ip));
+        }
         let free_from = |ip| {
             let mut free = records.first_free_from(ip)?;
             // Two sets in turn, until one address is in neither.
@@ -150,6 +160,45 @@ impl PoolAddresses {
             }
         }
         Ok(ranges.into_iter().collect())
+    }
+}
+
+/// From so many stretches on it is worth remembering which are full.
+const MARKED: usize = 16;
+
+/// How many stretches, from the first on, held no free address, and with which records. It changes no answer, only what it costs.
+#[derive(Debug, Default)]
+struct Mark(Mutex<Option<(PoolIPAllocations, usize)>>);
+
+/// A copy remembers nothing.
+impl Clone for Mark {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Mark {
+    fn open(&self) -> MutexGuard<'_, Option<(PoolIPAllocations, usize)>> {
+        // What is in it is true even if a reader panicked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So many stretches, from the first on, have no free address with these records. Versions of records share what they have in common, so
+    /// this costs what changed since the last time.
+    fn full(&self, records: &PoolIPAllocations, usable: &[IpRange], policy: &Policy) -> usize {
+        let open = self.open();
+        let Some((before, full)) = &*open else { return 0 };
+        let gone = before.diff(records).filter(|edit| edit.after.is_none()).filter_map(|edit| edit.key.address());
+        let stretch = |ip: IpAddr| match policy.upstream_ranges {
+            // Stretches are in any order, and may repeat.
+            true => 0,
+            false => usable.partition_point(|range| range.last() < ip),
+        };
+        gone.map(stretch).fold(*full, usize::min)
+    }
+
+    fn set(&self, records: &PoolIPAllocations, full: usize) {
+        *self.open() = Some((records.clone(), full));
     }
 }
 

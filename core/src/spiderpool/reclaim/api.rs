@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 
 use super::process::Reclaim;
 use super::question::{Answer, Question};
-use crate::api::{ApiError, Call, DeleteOptions, Dry, Object, ObjectKey, Patch, Reply, Request, Subresource};
+use crate::api::{ApiError, Call, DeleteOptions, Object, ObjectKey, Patch, Reply, Request};
 use crate::client::Client;
 use crate::env::Env;
 use crate::kubevirt::{VirtualMachine, VirtualMachineInstance};
@@ -18,38 +18,26 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
         self.client.send(Request { call, timeout: self.config.settings.request_timeout }).await
     }
 
-    async fn object<T: Object>(&self, call: Call<T>) -> Result<Arc<T>, ApiError> {
-        match self.send(call).await? {
-            Reply::Object(object) => Ok(object),
-            Reply::List(_) | Reply::Deleted { .. } => unreachable!("an API server answers this verb with an object"),
-        }
-    }
-
     /// The most recent state; `None` = there is none. Only NotFound means that.
     pub(super) async fn get<T: Object>(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ApiError> {
-        match self.object(Call::Get { key: key.clone(), resource_version: None }).await {
-            Ok(object) => Ok(Some(object)),
+        match self.send(Call::get(key)).await {
+            Ok(reply) => Ok(Some(reply.into_object())),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     pub(super) async fn update_status<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
-        let subresource = Some(Subresource::Status);
-        self.object(Call::Update { key: ObjectKey::of(&body), body: Arc::new(body), subresource, dry: Dry::No }).await
+        self.send(Call::update_status(body)).await.map(Reply::into_object)
     }
 
     pub(super) async fn patch<T: Object>(&self, key: &ObjectKey, patch: Patch) -> Result<Arc<T>, ApiError> {
-        self.object(Call::Patch { key: key.clone(), patch, subresource: None, dry: Dry::No }).await
+        self.send(Call::patch(key, patch)).await.map(Reply::into_object)
     }
 
     /// `Some` = it still exists, and is terminating; `None` = it is gone.
     pub(super) async fn delete<T: Object>(&self, key: &ObjectKey, options: DeleteOptions) -> Result<Option<Arc<T>>, ApiError> {
-        match self.send(Call::<T>::Delete { key: key.clone(), options }).await? {
-            Reply::Object(object) => Ok(Some(object)),
-            Reply::Deleted { .. } => Ok(None),
-            Reply::List(_) => unreachable!("an API server answers a delete with an object or a Status"),
-        }
+        self.send(Call::Delete { key: key.clone(), options }).await.map(Reply::into_remains)
     }
 
     /// Asks the API server whether addresses are kept (G §5).

@@ -31,7 +31,7 @@ impl PoolItem {
         }
     }
 
-    fn read(members: &Members) -> Result<Self, String> {
+    fn read(members: &mut Members) -> Result<Self, String> {
         Ok(Self {
             interface: members.text("interface")?,
             ipv4: members.texts("ipv4")?,
@@ -61,9 +61,10 @@ impl SubnetItem {
         }
     }
 
-    fn read(members: &Members) -> Result<Self, String> {
-        let first = |key| Ok::<_, String>(members.texts(key)?.into_iter().next());
-        Ok(Self { interface: members.text("interface")?, ipv4: first("ipv4")?, ipv6: first("ipv6")? })
+    fn read(members: &mut Members) -> Result<Self, String> {
+        let interface = members.text("interface")?;
+        let mut first = |key| Ok::<_, String>(members.texts(key)?.into_iter().next());
+        Ok(Self { interface, ipv4: first("ipv4")?, ipv6: first("ipv6")? })
     }
 }
 
@@ -114,7 +115,7 @@ pub fn is_nameless(pod: &Pod) -> bool {
 /// [`SelectError::MalformedRoutes`], [`SelectError::InvalidRoute`].
 pub fn routes(pod: &Pod, policy: &Policy) -> Result<Vec<Route>, SelectError> {
     let Some(text) = of_pod(pod, names::ANNOTATION_ROUTES) else { return Ok(Vec::new()) };
-    let read = |members: &Members| Ok(Route { dst: members.text("dst")?, gw: members.text("gw")? });
+    let read = |members: &mut Members| Ok(Route { dst: members.text("dst")?, gw: members.text("gw")? });
     let routes = items(text, read).map_err(|why| SelectError::MalformedRoutes { why })?;
     match routes.iter().find(|route| check_route_of_any_version(&route.dst, &route.gw, policy).is_err()) {
         Some(bad) => Err(SelectError::InvalidRoute { dst: bad.dst.clone(), gw: bad.gw.clone() }),
@@ -148,8 +149,8 @@ pub fn of_namespace(namespace: &Namespace, family: IpVersion, with_outdated: boo
         (None, Some((text, outdated))) => (outdated, text),
         (None, None) => return Ok(NamespaceWish::default()),
     };
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| malformed(key)(error.to_string()))?;
-    let pools = if value.is_null() { Some(Vec::new()) } else { texts_of(&value) };
+    let mut value: serde_json::Value = serde_json::from_str(text).map_err(|error| malformed(key)(error.to_string()))?;
+    let pools = if value.is_null() { Some(Vec::new()) } else { texts_of(&mut value) };
     let pools = pools.ok_or_else(|| malformed(key)("not a list of strings".to_owned()))?;
     Ok(NamespaceWish { pools, outdated })
 }
@@ -221,13 +222,13 @@ pub(crate) fn go_bool(text: &str) -> Option<bool> {
     }
 }
 
-fn items<T>(text: &str, read: impl Fn(&Members) -> Result<T, String>) -> Result<Vec<T>, String> {
+fn items<T>(text: &str, read: impl Fn(&mut Members) -> Result<T, String>) -> Result<Vec<T>, String> {
     let list: Option<Vec<Members>> = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    list.unwrap_or_default().iter().map(read).collect()
+    list.unwrap_or_default().iter_mut().map(read).collect()
 }
 
-fn item<T>(text: &str, read: impl Fn(&Members) -> Result<T, String>) -> Result<T, String> {
-    read(&serde_json::from_str(text).map_err(|error| error.to_string())?)
+fn item<T>(text: &str, read: impl Fn(&mut Members) -> Result<T, String>) -> Result<T, String> {
+    read(&mut serde_json::from_str(text).map_err(|error| error.to_string())?)
 }
 
 fn malformed(annotation: &'static str) -> impl Fn(String) -> SelectError {

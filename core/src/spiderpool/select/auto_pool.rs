@@ -9,7 +9,7 @@ use super::annotation;
 use super::cluster::Cluster;
 use super::error::SelectError;
 use super::top_controller::TopController;
-use crate::spiderpool::auto_pool::application_label_gv;
+use crate::spiderpool::auto_pool::{PoolIpNumber, application_label_gv};
 use crate::spiderpool::ranges::{IpVersion, total_ips};
 use crate::spiderpool::{Policy, SpiderIPPool, names};
 
@@ -31,6 +31,8 @@ pub struct SubnetRequest {
     pub ipv6: Option<String>,
     /// The number of addresses that the pool is to have.
     pub size: u64,
+    /// What the annotation says of that number, if it is there.
+    pub given: Option<PoolIpNumber>,
     /// Whether the pool goes with its workload.
     pub reclaim: bool,
 }
@@ -45,8 +47,9 @@ impl SubnetRequest {
         if controller.is_orphan() {
             return Err(SelectError::SubnetOrphanPod);
         }
-        let mut request = Self { ipv4: None, ipv6: None, size: 0, reclaim: true };
+        let mut request = Self { ipv4: None, ipv6: None, size: 0, given: None, reclaim: true };
         let Some(wish) = wish else { return Ok(request) };
+        request.given = wish.size;
         let given = wish.size.map(|size| (size.flexible, size.number.unsigned_abs()));
         request.size = match (given, controller.workload.pods()) {
             (Some((false, size)), _) => size,

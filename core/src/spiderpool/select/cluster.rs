@@ -8,6 +8,7 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 
 use super::memo::CapacityMemo;
+use crate::FxHashMap;
 use crate::api::Object;
 use crate::spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 
@@ -86,11 +87,15 @@ pub struct Objects {
 
 /// Objects of one kind by namespace and name.
 #[derive(Clone, Debug)]
-pub struct Kept<K>(BTreeMap<String, BTreeMap<String, Arc<K>>>);
+pub struct Kept<K> {
+    ordered: BTreeMap<String, BTreeMap<String, Arc<K>>>,
+    /// The same, for look-ups: a decision may name a thousand pools.
+    index: FxHashMap<String, FxHashMap<String, Arc<K>>>,
+}
 
 impl<K> Default for Kept<K> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self { ordered: BTreeMap::new(), index: FxHashMap::default() }
     }
 }
 
@@ -99,17 +104,19 @@ impl<K: Object> Kept<K> {
     pub fn insert(&mut self, object: K) -> Option<Arc<K>> {
         let meta = object.meta();
         let (namespace, name) = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
-        self.0.entry(namespace).or_default().insert(name, Arc::new(object))
+        let object = Arc::new(object);
+        self.index.entry(namespace.clone()).or_default().insert(name.clone(), Arc::clone(&object));
+        self.ordered.entry(namespace).or_default().insert(name, object)
     }
 
     /// The objects by namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
-        self.0.values().flat_map(BTreeMap::values)
+        self.ordered.values().flat_map(BTreeMap::values)
     }
 
     /// The object of this name; the namespace of objects that have none is empty.
     pub fn get(&self, namespace: &str, name: &str) -> Option<&Arc<K>> {
-        self.0.get(namespace)?.get(name)
+        self.index.get(namespace)?.get(name)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which of the named pools can serve (A §3).
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Node};
@@ -8,13 +8,14 @@ use k8s_openapi::api::core::v1::{Namespace, Node};
 use super::Request;
 use super::auto_pool::{is_auto_pool, is_made_for};
 use super::cluster::Cluster;
+use super::memo::Open;
 use super::network::Network;
 use super::reason::Reason;
 use super::supply::{Asker, reserved};
 use super::top_controller::TopController;
 use crate::label_selector::selects;
 use crate::spiderpool::ranges::{Cidr, IpSet, IpVersion, RangeError, Shortage};
-use crate::spiderpool::{IPPoolSpec, SpiderIPPool};
+use crate::spiderpool::{IPPoolSpec, PoolIPAllocations, SpiderIPPool};
 
 /// The rules, for one pod. What a rule needs is looked up when the first pool has that rule.
 pub(super) struct Filter<'a, C: ?Sized> {
@@ -24,6 +25,10 @@ pub(super) struct Filter<'a, C: ?Sized> {
     node: OnceCell<Option<Arc<Node>>>,
     namespace: OnceCell<Option<Arc<Namespace>>>,
     reserved: [OnceCell<Reserved>; 2],
+    /// The hash of the pod's UID, for the memo.
+    owner: u64,
+    /// What is known already, from the first pool on that is asked for addresses.
+    memo: OnceCell<Option<RefCell<Open<'a>>>>,
 }
 
 /// The reservations of a family, and under which number a memo knows the circumstances with them.
@@ -48,7 +53,9 @@ impl<'a> Nic<'a> {
 impl<'a, C: Cluster + ?Sized> Filter<'a, C> {
     pub(super) fn new(cluster: &'a C, request: &'a Request<'a>, controller: &'a TopController) -> Self {
         let reserved = [OnceCell::new(), OnceCell::new()];
-        Self { cluster, request, controller, node: OnceCell::new(), namespace: OnceCell::new(), reserved }
+        let owner = PoolIPAllocations::owner_hash(request.pod.metadata.uid.as_deref().unwrap_or_default());
+        let (node, namespace) = (OnceCell::new(), OnceCell::new());
+        Self { cluster, request, controller, node, namespace, reserved, owner, memo: OnceCell::new() }
     }
 
     /// The first rule that the pool fails.
@@ -137,23 +144,24 @@ impl<'a, C: Cluster + ?Sized> Filter<'a, C> {
         if policy.capacity_not_filtered {
             return Ok(());
         }
-        let (asker, memo) = (self.request.asker(nic.name), self.cluster.capacity_memo());
+        let asker = self.request.asker(nic.name);
+        let memo = self.memo.get_or_init(|| self.cluster.capacity_memo().map(|memo| RefCell::new(memo.open()))).as_ref();
         let slot = &self.reserved[usize::from(family == IpVersion::V6)];
         let Reserved { set, circumstances } = slot.get_or_init(|| {
             let set = reserved(self.cluster, family, policy);
-            let circumstances = memo.map_or(0, |memo| memo.circumstances(family, &set, &asker));
+            let circumstances = memo.map_or(0, |memo| memo.borrow_mut().circumstances(family, &set, &asker));
             Reserved { set, circumstances }
         });
         let find = || asker.shortage(pool, set);
         let shortage = match memo {
-            Some(memo) => memo.shortage(pool, *circumstances, find),
-            None => find(),
+            Some(memo) => memo.borrow_mut().shortage(pool, *circumstances, self.owner, find),
+            None => find().map(|shortage| (shortage, true)),
         };
-        match shortage.filter(|_| !asker.is_recorded(pool)) {
+        match shortage.filter(|(_, may_be_recorded)| !(*may_be_recorded && asker.is_recorded(pool))) {
             None => Ok(()),
-            Some(Shortage::Excluded) => Err(Reason::Excluded),
-            Some(Shortage::Reserved) => Err(Reason::Reserved),
-            Some(Shortage::Empty | Shortage::Exhausted) => Err(Reason::Exhausted),
+            Some((Shortage::Excluded, _)) => Err(Reason::Excluded),
+            Some((Shortage::Reserved, _)) => Err(Reason::Reserved),
+            Some((Shortage::Empty | Shortage::Exhausted, _)) => Err(Reason::Exhausted),
         }
     }
 }

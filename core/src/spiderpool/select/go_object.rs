@@ -17,9 +17,13 @@ impl Members {
         self.last(key, |value| value.as_str().map(str::to_owned), "a string")
     }
 
-    /// The texts of a member; none if there is no such member.
-    pub(super) fn texts(&self, key: &str) -> Result<Vec<String>, String> {
-        self.last(key, texts_of, "a list of strings")
+    /// Takes the texts of a member out; none if there is no such member.
+    pub(super) fn texts(&mut self, key: &str) -> Result<Vec<String>, String> {
+        let mut found = Vec::new();
+        for (_, value) in self.0.iter_mut().filter(|(name, value)| is_given(name, key, value)) {
+            found = texts_of(value).ok_or_else(|| format!("{key} is not a list of strings: {value}"))?;
+        }
+        Ok(found)
     }
 
     /// The truth of a member; false if there is none.
@@ -29,16 +33,26 @@ impl Members {
 
     fn last<T: Default>(&self, key: &str, read: impl Fn(&Value) -> Option<T>, wanted: &str) -> Result<T, String> {
         let mut found = T::default();
-        for (_, value) in self.0.iter().filter(|(name, value)| name.eq_ignore_ascii_case(key) && !value.is_null()) {
+        for (_, value) in self.0.iter().filter(|(name, value)| is_given(name, key, value)) {
             found = read(value).ok_or_else(|| format!("{key} is not {wanted}: {value}"))?;
         }
         Ok(found)
     }
 }
 
-/// A list of texts, in which `null` is the empty text.
-pub(super) fn texts_of(value: &Value) -> Option<Vec<String>> {
-    value.as_array()?.iter().map(|text| if text.is_null() { Some(String::new()) } else { text.as_str().map(str::to_owned) }).collect()
+/// Whether this is the member, and not `null`.
+fn is_given(name: &str, key: &str, value: &Value) -> bool {
+    name.eq_ignore_ascii_case(key) && !value.is_null()
+}
+
+/// Takes a list of texts out, in which `null` is the empty text. Anything else stays as it is.
+pub(super) fn texts_of(value: &mut Value) -> Option<Vec<String>> {
+    let list = value.as_array_mut()?;
+    if !list.iter().all(|text| text.is_null() || text.is_string()) {
+        return None;
+    }
+    let text = |value: Value| if let Value::String(text) = value { text } else { String::new() };
+    Some(std::mem::take(list).into_iter().map(text).collect())
 }
 
 impl<'de> Deserialize<'de> for Members {

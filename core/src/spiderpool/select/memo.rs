@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::sketch::Sketch;
 use super::supply::Asker;
 use crate::FxHashMap;
 use crate::spiderpool::ranges::{IpSet, IpVersion, RangeError, Shortage};
@@ -45,17 +46,29 @@ struct Entry {
     pool: Arc<SpiderIPPool>,
     circumstances: u64,
     shortage: Option<Shortage>,
+    /// Whose records the pool holds, if it has a shortage: then it only serves who has one. `None` = its records have to be asked.
+    owners: Option<Sketch>,
 }
 
-impl CapacityMemo {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // What is in it is true even if a reader panicked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Records that are sketched; of more the sketch costs too much for one look at each version of a pool.
+const SKETCHED_MAX: usize = 1 << 12;
 
+/// The memo, in the hands of one decision: it asks about many pools, and nobody else decides meanwhile.
+#[derive(Debug)]
+pub(super) struct Open<'a>(MutexGuard<'a, Known>);
+
+impl CapacityMemo {
+    /// Opens it. Whoever has it open must not open it once more.
+    pub(super) fn open(&self) -> Open<'_> {
+        // What is in it is true even if a reader panicked.
+        Open(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Open<'_> {
     /// The number of these circumstances; the same one as long as they are the same.
-    pub(super) fn circumstances(&self, family: IpVersion, reserved: &Result<IpSet, RangeError>, asker: &Asker<'_>) -> u64 {
-        let mut known = self.known();
+    pub(super) fn circumstances(&mut self, family: IpVersion, reserved: &Result<IpSet, RangeError>, asker: &Asker<'_>) -> u64 {
+        let known = &mut *self.0;
         let slot = usize::from(family == IpVersion::V6);
         let same = |of: &&Circumstances| of.max_records == asker.max_records && of.policy == *asker.policy && of.reserved == *reserved;
         if let Some(of) = known.circumstances[slot].as_ref().filter(same) {
@@ -68,27 +81,39 @@ impl CapacityMemo {
         number
     }
 
-    /// Why the pool has no address for somebody who has none of it yet; asks `find` if that is not known.
+    /// Why the pool has no address for somebody who has none of it yet, and whether the asker may be one who has; asks `find` if that is not
+    /// known.
     pub(super) fn shortage(
-        &self,
+        &mut self,
         pool: &Arc<SpiderIPPool>,
         circumstances: u64,
+        owner: u64,
         find: impl FnOnce() -> Option<Shortage>,
-    ) -> Option<Shortage> {
+    ) -> Option<(Shortage, bool)> {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
-        let mut known = self.known();
+        let known = &mut *self.0;
         if let Some(entry) = known.pools.get(name)
             && entry.circumstances == circumstances
             && Arc::ptr_eq(&entry.pool, pool)
         {
-            return entry.shortage;
+            return entry.answer(owner);
         }
         let shortage = find();
+        let records = || pool.status.as_ref()?.allocated_ips.parse().ok().filter(|records| records.len() <= SKETCHED_MAX);
+        let owners = shortage.and_then(|_| records()).map(Sketch::of);
+        let entry = Entry { pool: Arc::clone(pool), circumstances, shortage, owners };
+        let answer = entry.answer(owner);
         if known.pools.len() >= POOLS_MAX {
             known.pools.clear();
         }
-        known.pools.insert(name.to_owned(), Entry { pool: Arc::clone(pool), circumstances, shortage });
-        shortage
+        known.pools.insert(name.to_owned(), entry);
+        answer
+    }
+}
+
+impl Entry {
+    fn answer(&self, owner: u64) -> Option<(Shortage, bool)> {
+        Some((self.shortage?, self.owners.as_ref().is_none_or(|owners| owners.may_hold(owner))))
     }
 }
 
@@ -100,6 +125,7 @@ mod tests {
     #[test]
     fn an_answer_is_kept_for_the_same_object_under_the_same_circumstances() {
         let memo = CapacityMemo::default();
+        let mut memo = memo.open();
         let (hardened, upstream) = (Policy::hardened(), Policy::upstream());
         let asker = Asker { pod_uid: "u", nic: "eth0", max_records: 5, policy: &hardened };
         let nothing = Ok(IpSet::default());
@@ -108,11 +134,11 @@ mod tests {
         let (one, again) = (pool("p"), pool("p"));
         let unknown = || Some(Shortage::Exhausted);
         let known = || unreachable!("the answer is known");
-        assert_eq!(memo.shortage(&one, first, unknown), Some(Shortage::Exhausted));
-        assert_eq!(memo.shortage(&one, first, known), Some(Shortage::Exhausted));
+        assert_eq!(memo.shortage(&one, first, 7, unknown), Some((Shortage::Exhausted, true)));
+        assert_eq!(memo.shortage(&one, first, 7, known), Some((Shortage::Exhausted, true)));
         assert_eq!(memo.circumstances(IpVersion::V4, &nothing, &asker), first);
         // Another object of that name, another policy, other reservations.
-        assert_eq!(memo.shortage(&again, first, || None), None);
+        assert_eq!(memo.shortage(&again, first, 7, || None), None);
         let reserved = Ok([std::net::IpAddr::from([10, 0, 0, 1])].into_iter().collect::<IpSet>());
         let mut numbers = vec![first];
         for (reserved, asker) in
@@ -121,7 +147,7 @@ mod tests {
             let number = memo.circumstances(IpVersion::V4, reserved, &asker);
             assert!(!numbers.contains(&number));
             numbers.push(number);
-            assert_eq!(memo.shortage(&again, number, unknown), Some(Shortage::Exhausted));
+            assert_eq!(memo.shortage(&again, number, 7, unknown), Some((Shortage::Exhausted, true)));
         }
     }
 }

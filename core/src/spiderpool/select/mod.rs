@@ -24,6 +24,7 @@ mod reason;
 mod selection;
 mod setting_names;
 mod settings;
+mod sketch;
 mod supply;
 mod tier;
 mod top_controller;

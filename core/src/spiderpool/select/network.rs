@@ -66,7 +66,7 @@ fn elements(text: &str, default_namespace: &str) -> Option<Vec<Element>> {
     let in_default = |namespace: &str| if namespace.is_empty() { default_namespace } else { namespace }.to_owned();
     if text.contains(['[', '{', '"']) {
         let objects: Option<Vec<Option<Members>>> = serde_json::from_str(text).ok()?;
-        return objects.unwrap_or_default().into_iter().map(|object| read_object(&object?, in_default)).collect();
+        return objects.unwrap_or_default().into_iter().map(|object| read_object(object?, in_default)).collect();
     }
     let read = |item: &str| {
         let (namespace, rest) = match item.trim().split('/').collect::<Vec<_>>()[..] {
@@ -87,13 +87,14 @@ fn elements(text: &str, default_namespace: &str) -> Option<Vec<Element>> {
 }
 
 /// An element written as an object, if its addresses are addresses.
-fn read_object(members: &Members, in_default: impl Fn(&str) -> String) -> Option<Element> {
+fn read_object(mut members: Members, in_default: impl Fn(&str) -> String) -> Option<Element> {
+    let ips = members.texts("ips").ok()?;
     let text = |key| members.text(key).ok();
     let is_ip = |text: &String| {
         if text.contains('/') { text.parse::<ipnet::IpNet>().is_ok() } else { text.parse::<std::net::IpAddr>().is_ok() }
     };
     let mac = text("mac")?;
-    if !(mac.is_empty() || is_mac(&mac)) || !members.texts("ips").ok()?.iter().all(is_ip) {
+    if !(mac.is_empty() || is_mac(&mac)) || !ips.iter().all(is_ip) {
         return None;
     }
     // The second key is the one of old versions of Multus.

@@ -60,16 +60,22 @@ pub struct FamilySelection {
 /// A pool that was named.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The name.
-    pub name: String,
+    named: Named,
     /// Why it cannot serve; absent, too, if the decision did not come to the rules.
     pub rejected: Option<Reason>,
+}
+
+impl Candidate {
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.named.name()
+    }
 }
 
 impl FamilySelection {
     /// The pools that cannot serve, and why.
     pub fn rejected(&self) -> impl Iterator<Item = (&str, Reason)> {
-        self.candidates.iter().filter_map(|candidate| Some((candidate.name.as_str(), candidate.rejected?)))
+        self.candidates.iter().filter_map(|candidate| Some((candidate.name(), candidate.rejected?)))
     }
 }
 
@@ -190,7 +196,7 @@ pub fn select_for<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>, contr
     }
 
     let mut missed = None;
-    let mut named: Vec<Vec<FamilyWish>> = Vec::new();
+    let mut may_repeat = Vec::new();
     for wish in wishes {
         let mut families = wish.families;
         families.retain(|wish| request.settings.enables(wish.family));
@@ -204,56 +210,48 @@ pub fn select_for<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>, contr
             missed = what.map(|what| SelectError::NoCandidate { nic: wish.nic.clone(), what });
         }
         families.retain(|wish| !wish.pools.is_empty());
-        let candidate = |pool: &Named| Candidate { name: pool.name().to_owned(), rejected: None };
-        let of = |wish: &FamilyWish| FamilySelection {
+        may_repeat.extend(families.iter().map(|wish| wish.may_repeat));
+        let of = |wish: FamilyWish| FamilySelection {
             family: wish.family,
-            candidates: wish.pools.iter().map(candidate).collect(),
+            candidates: wish.pools.into_iter().map(|named| Candidate { named, rejected: None }).collect(),
             order: Vec::new(),
         };
-        let families_selected = families.iter().map(of).collect();
-        selection.nics.push(NicSelection { nic: wish.nic, clean_gateway: wish.clean_gateway, families: families_selected });
-        named.push(families);
+        let families = families.into_iter().map(of).collect();
+        selection.nics.push(NicSelection { nic: wish.nic, clean_gateway: wish.clean_gateway, families });
     }
-    let checked = look_up(cluster, &mut selection.nics, &named);
-    selection.error = missed.or(checked.as_ref().err().cloned());
-    if let (None, Ok(pools)) = (&selection.error, checked) {
-        selection.error = sift(cluster, request, controller, nameless, &mut selection.nics, pools);
+    let checked = look_up(cluster, &mut selection.nics, &may_repeat);
+    selection.error = missed.or(checked.err());
+    if selection.error.is_none() {
+        selection.error = sift(cluster, request, controller, nameless, &mut selection.nics);
     }
     selection
 }
 
-/// The pools of each NIC and family.
-type Pools = Vec<Vec<Vec<Arc<SpiderIPPool>>>>;
-
-/// Looks up what was named. All that is missing is marked; the first thing that is wrong is the error.
-fn look_up<C: Cluster + ?Sized>(cluster: &C, nics: &mut [NicSelection], named: &[Vec<FamilyWish>]) -> Result<Pools, SelectError> {
+/// Looks up what was named, where a pool may be there twice if `may_repeat` says so of the family. All that is missing is marked; the first
+/// thing that is wrong is the error.
+fn look_up<C: Cluster + ?Sized>(cluster: &C, nics: &mut [NicSelection], may_repeat: &[bool]) -> Result<(), SelectError> {
     let mut error = None;
-    let mut pools = Vec::new();
-    for (nic, wishes) in nics.iter_mut().zip(named) {
-        let mut of_nic = Vec::new();
-        for (selected, wish) in nic.families.iter_mut().zip(wishes) {
-            let mut seen = crate::FxHashSet::default();
-            let mut of_family = Vec::new();
-            for (candidate, pool) in selected.candidates.iter_mut().zip(&wish.pools) {
-                let name = pool.name();
-                if wish.may_repeat && !seen.insert(name) {
-                    error.get_or_insert_with(|| SelectError::DuplicatePool { family: wish.family, pool: name.to_owned() });
-                }
-                let found = match pool {
-                    Named::Pool(pool) => Some(Arc::clone(pool)),
-                    Named::Name(name) => cluster.pool(name),
-                };
-                if found.is_none() {
-                    candidate.rejected = Some(Reason::Missing);
-                    error.get_or_insert_with(|| SelectError::MissingPool { family: wish.family, pool: name.to_owned() });
-                }
-                of_family.extend(found);
+    for (selected, may_repeat) in nics.iter_mut().flat_map(|nic| &mut nic.families).zip(may_repeat) {
+        let (family, candidates) = (selected.family, &mut selected.candidates);
+        for candidate in candidates.iter_mut() {
+            let Named::Name(name) = &candidate.named else { continue };
+            match cluster.pool(name) {
+                Some(pool) => candidate.named = Named::Pool(pool),
+                None => candidate.rejected = Some(Reason::Missing),
             }
-            of_nic.push(of_family);
         }
-        pools.push(of_nic);
+        let mut seen = crate::FxHashSet::with_capacity_and_hasher(if *may_repeat { candidates.len() } else { 0 }, Default::default());
+        for candidate in candidates {
+            let name = candidate.named.name();
+            if *may_repeat && !seen.insert(name) {
+                error.get_or_insert_with(|| SelectError::DuplicatePool { family, pool: name.to_owned() });
+            }
+            if candidate.rejected.is_some() {
+                error.get_or_insert_with(|| SelectError::MissingPool { family, pool: name.to_owned() });
+            }
+        }
     }
-    error.map_or(Ok(pools), Err)
+    error.map_or(Ok(()), Err)
 }
 
 /// Applies the rules and puts in order what is left; the first NIC and family for which nothing is left is the error.
@@ -263,21 +261,19 @@ fn sift<C: Cluster + ?Sized>(
     controller: &TopController,
     nameless: bool,
     nics: &mut [NicSelection],
-    pools: Pools,
 ) -> Option<SelectError> {
     let filter = Filter::new(cluster, request, controller);
     let mut error = None;
-    for (selection, pools) in nics.iter_mut().zip(pools) {
+    for selection in nics {
         let nic = Nic::new(&selection.nic, nameless);
-        for (selected, pools) in selection.families.iter_mut().zip(pools) {
-            let mut left = Vec::new();
-            for (candidate, pool) in selected.candidates.iter_mut().zip(pools) {
-                match filter.verdict(&pool, selected.family, &nic) {
-                    Ok(()) => left.push(pool),
-                    Err(reason) => candidate.rejected = Some(reason),
-                }
-            }
-            selected.order = by_rank(left);
+        for selected in &mut selection.families {
+            let serving = selected.candidates.iter_mut().filter_map(|candidate| {
+                // Whatever is missing was an error before.
+                let Named::Pool(pool) = &candidate.named else { return None };
+                candidate.rejected = filter.verdict(pool, selected.family, &nic).err();
+                candidate.rejected.is_none().then(|| Arc::clone(pool))
+            });
+            selected.order = by_rank(serving);
             if selected.order.is_empty() && error.is_none() {
                 let reasons = Rejections(selected.rejected().map(|(pool, reason)| (pool.to_owned(), reason)).collect());
                 error = Some(SelectError::AllFiltered { nic: selection.nic.clone(), family: selected.family, reasons });

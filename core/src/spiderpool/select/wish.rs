@@ -91,7 +91,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         if let Some(text) = annotation::of_pod(pod, names::ANNOTATION_IPPOOL) {
             self.wish.tier = Tier::PodIPPool;
             let item = annotation::ippool(text)?;
-            return self.this_nic(&item.ipv4, &item.ipv6);
+            return self.this_nic(item.ipv4, item.ipv6);
         }
         self.wish.tier = Tier::Namespace;
         let [ipv4, ipv6] = match self.of_namespace() {
@@ -102,11 +102,11 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
             lists => lists?,
         };
         if !(ipv4.is_empty() && ipv6.is_empty()) {
-            return self.this_nic(&ipv4, &ipv6);
+            return self.this_nic(ipv4, ipv6);
         }
         if !(cni.default_ipv4_ippool.is_empty() && cni.default_ipv6_ippool.is_empty()) {
             self.wish.tier = Tier::CniConfig;
-            return self.this_nic(&cni.default_ipv4_ippool, &cni.default_ipv6_ippool);
+            return self.this_nic(cni.default_ipv4_ippool.clone(), cni.default_ipv6_ippool.clone());
         }
         self.wish.tier = Tier::None;
         self.cluster_default()
@@ -129,11 +129,11 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         Ok(())
     }
 
-    fn ippools(&mut self, items: Vec<PoolItem>) -> Result<(), SelectError> {
+    fn ippools(&mut self, mut items: Vec<PoolItem>) -> Result<(), SelectError> {
         // Patterns come first: a bad one is reported rather than what is wrong with interfaces.
         let mut wishes = Vec::new();
-        for item in &items {
-            let families = self.families(&item.ipv4, &item.ipv6)?;
+        for item in &mut items {
+            let families = self.families(std::mem::take(&mut item.ipv4), std::mem::take(&mut item.ipv6))?;
             wishes.push(NicWish { nic: item.interface.clone(), clean_gateway: item.clean_gateway, families });
         }
         let nameless = items.first().ok_or(SelectError::EmptyIPPools)?.interface.is_empty();
@@ -190,7 +190,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         Ok(())
     }
 
-    fn this_nic(&mut self, ipv4: &[String], ipv6: &[String]) -> Result<(), SelectError> {
+    fn this_nic(&mut self, ipv4: Vec<String>, ipv6: Vec<String>) -> Result<(), SelectError> {
         let families = self.families(ipv4, ipv6)?;
         self.push_this_nic(families);
         Ok(())
@@ -201,11 +201,12 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         self.wish.nics.push(NicWish { nic: nic.to_owned(), clean_gateway: cni.clean_gateway, families });
     }
 
-    fn families(&mut self, ipv4: &[String], ipv6: &[String]) -> Result<Vec<FamilyWish>, SelectError> {
+    fn families(&mut self, ipv4: Vec<String>, ipv6: Vec<String>) -> Result<Vec<FamilyWish>, SelectError> {
         let mut families = Vec::new();
         for (family, elements) in [(IpVersion::V4, ipv4), (IpVersion::V6, ipv6)] {
             if !elements.is_empty() {
-                families.push(FamilyWish { family, pools: self.expand(family, elements)?, may_repeat: elements.len() > 1 });
+                let may_repeat = elements.len() > 1;
+                families.push(FamilyWish { family, pools: self.expand(family, elements)?, may_repeat });
             }
         }
         Ok(families)
@@ -213,17 +214,20 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
 
     /// Replaces patterns by the pools they match, by name. A pool that a pattern names once more is named once; a name that
     /// is written twice stays twice.
-    fn expand(&mut self, family: IpVersion, elements: &[String]) -> Result<Vec<Named>, SelectError> {
+    fn expand(&mut self, family: IpVersion, elements: Vec<String>) -> Result<Vec<Named>, SelectError> {
         if !elements.iter().any(|element| is_wildcard(element)) {
-            return Ok(elements.iter().cloned().map(Named::Name).collect());
+            return Ok(elements.into_iter().map(Named::Name).collect());
         }
         let cluster = self.cluster;
+        if let [pattern] = &elements[..] {
+            return matching(cluster, family, pattern);
+        }
         let known = self.by_family[slot(family)].get_or_insert_with(|| pools_of_family(cluster, family));
         // Whether a pattern named the pool.
         let mut seen: FxHashMap<String, bool> = FxHashMap::default();
         let keep_all = self.request.policy.wildcard_duplicates_fail;
         let mut pools = Vec::new();
-        for element in elements {
+        for element in &elements {
             if !is_wildcard(element) {
                 if keep_all || seen.insert(element.clone(), false) != Some(true) {
                     pools.push(Named::Name(element.clone()));
@@ -234,9 +238,7 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
                 let name = pool.metadata.name.as_deref().unwrap_or_default();
                 let matches = wildcard_match(element, name).map_err(|_| SelectError::BadWildcard { pattern: element.clone() })?;
                 if matches && (keep_all || !seen.contains_key(name)) {
-                    if elements.len() > 1 {
-                        seen.insert(name.to_owned(), true);
-                    }
+                    seen.insert(name.to_owned(), true);
                     pools.push(Named::Pool(Arc::clone(pool)));
                 }
             }
@@ -254,6 +256,25 @@ fn pools_of_family<C: Cluster + ?Sized>(cluster: &C, family: IpVersion) -> Vec<A
     });
     pools.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
     pools
+}
+
+/// The pools of a family that one pattern matches, by name. What does not match is not even kept for a moment.
+fn matching<C: Cluster + ?Sized>(cluster: &C, family: IpVersion, pattern: &str) -> Result<Vec<Named>, SelectError> {
+    let (mut pools, mut bad) = (Vec::new(), false);
+    cluster.for_each_pool(&mut |pool| {
+        if pool.spec.ip_version == Some(family.number()) {
+            match wildcard_match(pattern, pool.metadata.name.as_deref().unwrap_or_default()) {
+                Ok(true) => pools.push(Named::Pool(Arc::clone(pool))),
+                Ok(false) => {}
+                Err(_) => bad = true,
+            }
+        }
+    });
+    if bad {
+        return Err(SelectError::BadWildcard { pattern: pattern.to_owned() });
+    }
+    pools.sort_by(|one, other| one.name().cmp(other.name()));
+    Ok(pools)
 }
 
 fn slot(family: IpVersion) -> usize {

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use super::application::Application;
 use crate::spiderpool::ranges::IpVersion;
 use crate::spiderpool::select::annotation::subnet as subnet_wish;
-use crate::spiderpool::select::{SelectError, Settings};
+use crate::spiderpool::select::{SelectError, Settings, SubnetRequest};
 
 /// A pool that a workload asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,20 @@ pub struct Demand {
     pub number: String,
     /// Whether it goes with the workload.
     pub reclaim: bool,
+}
+
+impl Demand {
+    /// The pool that a pod asks for on a NIC; nothing if it asks for none of this family. Of third-party workloads that is all that is known,
+    /// and agents make their pools (A §2.2).
+    pub fn of_pod(request: &SubnetRequest, nic: &str, family: IpVersion) -> Option<Self> {
+        let number = match request.given {
+            None => "+0".to_owned(),
+            Some(given) if given.flexible => format!("+{}", given.number),
+            Some(given) => given.number.to_string(),
+        };
+        let (subnet, nic) = (request.subnet(family)?.to_owned(), nic.to_owned());
+        Some(Self { subnet, nic, family, size: request.size, number, reclaim: request.reclaim })
+    }
 }
 
 /// The pools that the pods of a template ask for, of whom there are to be `pods`; `None` = nobody knows.

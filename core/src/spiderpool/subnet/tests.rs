@@ -7,3 +7,4 @@ mod races;
 mod scene;
 mod server;
 mod stories;
+mod terms;

@@ -4,10 +4,11 @@ mod allocation;
 mod byom;
 mod common;
 mod reclaim;
+mod subnets;
 
 use super::ClaimDef;
 
-const TABLES: [&[ClaimDef]; 4] = [common::CLAIMS, byom::CLAIMS, allocation::CLAIMS, reclaim::CLAIMS];
+const TABLES: [&[ClaimDef]; 5] = [common::CLAIMS, byom::CLAIMS, allocation::CLAIMS, reclaim::CLAIMS, subnets::CLAIMS];
 
 const ALL_LEN: usize = {
     let (mut len, mut table) = (0, 0);

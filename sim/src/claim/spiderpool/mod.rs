@@ -1,4 +1,5 @@
-//! Claims about Spiderpool: its allocation (A S1 to S18, L1 to L8), reclaim ([`reclaim`]), and what keeps scenarios about it honest.
+//! Claims about Spiderpool: its allocation (A S1 to S18, L1 to L8), reclaim ([`reclaim`]), subnets
+//! ([`subnet`]), and what keeps scenarios about it honest.
 //!
 //! ```text
 //!  events ──► View: pools, endpoints, pods, sandboxes, agents, ledger ──► Seen ──► each claim ──► Findings
@@ -30,6 +31,7 @@ mod reserved;
 mod reuse;
 mod selection;
 mod static_pods;
+mod subnet;
 mod turns;
 mod view;
 
@@ -68,6 +70,7 @@ pub(super) use reserved::NotReserved;
 pub(super) use reuse::Permitted;
 pub(super) use selection::{AsTheRulesSay, BestPoolFirst};
 pub(super) use static_pods::KeptAddresses;
+pub(super) use subnet::*;
 pub(super) use turns::EverybodysTurn;
 pub(super) use view::{Terms, View};
 

@@ -1,5 +1,7 @@
 //! A stage for one claim: what happens around Spiderpool, made in a line each.
 
+mod subnets;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -262,6 +264,17 @@ impl Stage {
         });
     }
 
+    /// Somebody records an address for a NIC of a pod that is called as its UID.
+    pub(super) fn record_for(&mut self, by: ProcessId, pool: &str, address: &str, uid: &str, nic: &str) {
+        self.change_pool(by, pool, |pool| {
+            let status = pool.status.get_or_insert_default();
+            let records = status.allocated_ips.make_mut().expect("the records can be read");
+            let record = PoolIPAllocation { interface: Some(nic.to_owned()), pod: format!("ns/{uid}"), pod_uid: uid.to_owned() };
+            records.insert(ip(address), record);
+            status.allocated_ip_count = Some(records.len() as i64);
+        });
+    }
+
     /// Somebody removes a record.
     pub(super) fn unrecord(&mut self, by: ProcessId, pool: &str, address: &str) {
         self.change_pool(by, pool, |pool| {
@@ -379,14 +392,14 @@ impl Stage {
     fn end(&mut self, pod: &str, uid: &str, nic: &str, result: Result<Arc<[Given]>, Refusal>, how: How) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), nic.into());
         let took = Duration::from_millis(5);
-        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how, conflicts: 0, took });
+        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how, conflicts: 0, attempts: 1, took });
     }
 
     /// The request for `eth0` is answered, after so long by the agent's clock.
     pub(super) fn answer_after(&mut self, took: Duration, pod: &str, uid: &str) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
         let result = Ok(given(&[("eth0", "p", "10.0.0.1")]));
-        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how: How::Fresh, conflicts: 0, took });
+        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how: How::Fresh, conflicts: 0, attempts: 1, took });
     }
 
     /// The request is answered.

@@ -62,6 +62,7 @@ fn findings_have_the_form_that_editors_jump_to() {
         column,
         found: found.into(),
         hint: hint.map(str::to_owned),
+        rule: None,
     };
     let files = vec![
         CheckedFile { file: "a.toml".into(), kind: "scenario".into(), findings: vec![] },

@@ -1,7 +1,7 @@
 //! Why a pod gets its pools and addresses, from the question down to the answer.
 
 use ipam_reports::ExplainReport;
-use ipam_reports::explain::{FamilyAnswer, NicAnswer, Refusal, RouteSource, TierState};
+use ipam_reports::explain::{AutoPoolAnswer, FamilyAnswer, NicAnswer, Refusal, RouteSource, TierState};
 
 use super::Paint;
 use super::table::{Align, Table};
@@ -10,6 +10,7 @@ use super::table::{Align, Table};
 pub fn explain(report: &ExplainReport, paint: Paint) -> String {
     let mut sections = vec![head(report, paint), tiers(report, paint)];
     sections.extend(report.families().map(|(nic, answer)| family(report, nic, answer, paint)));
+    sections.extend(report.auto_pools.iter().map(|answer| auto_pool(answer, paint)));
     sections.push(verdict(report, paint));
     sections.retain(|section| !section.is_empty());
     sections.join("\n")
@@ -117,6 +118,36 @@ fn indented<const N: usize>(table: &Table<N>) -> String {
 /// A NIC as people call it.
 fn called(report: &ExplainReport, nic: &NicAnswer) -> String {
     if report.nameless { format!("NIC {}", nic.nic) } else { nic.nic.clone() }
+}
+
+/// A pool that is not there yet.
+fn auto_pool(answer: &AutoPoolAnswer, paint: Paint) -> String {
+    let AutoPoolAnswer { pool, application, subnet, nic, ip_version, size, .. } = answer;
+    let maker = if answer.maker == "agent" { "an agent" } else { "the controller" };
+    let title = match (&answer.takes_over, &answer.error) {
+        (None, None) => format!("{nic} IPv{ip_version}, auto pool that {maker} makes"),
+        (Some(_), None) => format!("{nic} IPv{ip_version}, auto pool of an earlier workload of this name, which {maker} takes over"),
+        (_, Some(_)) => format!("{nic} IPv{ip_version}, auto pool that {maker} cannot make"),
+    };
+    let addresses = match answer.free {
+        _ if answer.labels.is_empty() => format!("{size} wanted of subnet {subnet}"),
+        _ if !answer.random => format!("{size} of subnet {subnet}: {}", answer.ranges.join(", ")),
+        Some(free) => format!("{size} of subnet {subnet}, drawn at random from {free} free ones"),
+        None => format!("{size} of subnet {subnet}, drawn at random"),
+    };
+    let mut table = Table::new([Align::Left, Align::Left]);
+    table.row(["name".to_owned(), pool.clone()]);
+    table.row(["for".to_owned(), application.clone()]);
+    table.row(["addresses".to_owned(), addresses]);
+    // The others repeat for whom it is.
+    let telling = ["owner-spider-subnet", "owner-application-uid", "ippool-reclaim"].map(|key| format!("ipam.spidernet.io/{key}"));
+    for (at, (key, value)) in answer.labels.iter().filter(|(key, _)| telling.contains(key)).enumerate() {
+        table.row([if at == 0 { "labels".to_owned() } else { String::new() }, format!("{key}={value}")]);
+    }
+    if let Some(error) = &answer.error {
+        table.painted(["but".to_owned(), error.clone()], move |column, text| if column == 1 { paint.bad(text) } else { text.to_owned() });
+    }
+    format!("{}\n{}\n", paint.bold(&title), indented(&table))
 }
 
 /// What comes of it.

@@ -73,6 +73,8 @@ pub struct SpiderDraft {
     pub subnets: Choice<u32>,
     /// How many addresses each of them has.
     pub subnet_addresses: Choice<u32>,
+    /// How many pools people have cut from each of them by hand. Pods may name these like any other.
+    pub subnet_pools: Choice<u32>,
     /// How many addresses an application asks its subnet for.
     pub ip_number: Choice<IpNumber>,
     /// How many of them are more than its pods need, if it says a number.
@@ -180,6 +182,7 @@ impl Default for SpiderDraft {
             default_pools: Choice::Between(1, 2),
             subnets: Choice::Is(0),
             subnet_addresses: Choice::Between(40, 80),
+            subnet_pools: Choice::Is(0),
             ip_number: Choice::OneOf(vec![IpNumber::AsPods, IpNumber::More, IpNumber::Fixed]),
             spare: Choice::Between(0, 2),
             keeps_pools: probability(0.2),
@@ -250,6 +253,7 @@ impl Draft for SpiderDraft {
             ("pools", "`workload.pools`", most(&self.pools), 200),
             ("addresses", "`workload.addresses`", most(&self.addresses), 65_000),
             ("subnets", "`workload.subnets`", most(&self.subnets), 200),
+            ("subnet_pools", "`workload.subnet_pools`", most(&self.subnet_pools), 10),
             ("subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
             ("overlapping", "`workload.overlapping`", most(&self.overlapping), 1_000),
             ("replicas", "`workload.replicas`", most(&self.replicas), 100_000),

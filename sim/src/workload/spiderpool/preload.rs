@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ipam_core::ObjectKey;
 use ipam_core::spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
 use ipam_core::spiderpool::ranges::cidr_label;
+use ipam_core::spiderpool::select::Settings;
 use ipam_core::spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -104,6 +105,8 @@ fn default_brought(fabric: &Arc<Fabric>) {
             defaulted.metadata.finalizers = metadata.finalizers;
             defaulted.metadata.labels.get_or_insert_default().extend(metadata.labels.into_iter().flatten());
             fabric.preload_typed(defaulted);
+        } else if let Some(subnet) = any.downcast_ref::<SpiderSubnet>().filter(|subnet| subnet.spec.ip_version.is_none()) {
+            fabric.preload_typed(defaulted(subnet.clone(), fabric, &Settings::default()));
         } else if let Some(reserved) = any.downcast_ref::<SpiderReservedIP>().filter(|reserved| reserved.spec.ip_version.is_none()) {
             let ips = reserved.spec.ips.clone().unwrap_or_default();
             let reserve = Reserve { name: String::new(), ips };

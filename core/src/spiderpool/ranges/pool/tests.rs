@@ -142,3 +142,37 @@ fn keys_of_records_that_are_no_addresses_stop_upstream_only() {
         assert_eq!(first_free(&addresses(policy), &["10.0.0.1-10.0.0.3", "10.0.0.4"]).as_deref(), Some("10.0.0.5"));
     }
 }
+
+proptest! {
+    /// What is remembered of one version of the records changes no answer for another one, earlier or later.
+    #[test]
+    fn what_is_remembered_changes_no_choice(edits in prop::collection::vec((0u32..72, any::<bool>(), any::<bool>()), 1..200)) {
+        let ip = |low: u32| Ipv4Addr::from_bits(0x0a00_0000 + low);
+        // 18 stretches of two, in another order for upstream.
+        let ips: Vec<String> = (0..18).map(|at| 4 * (at * 5 % 18)).map(|low| format!("{}-{}", ip(low), ip(low + 1))).collect();
+        for policy in [Policy::hardened(), Policy::upstream()] {
+            let pool = PoolAddresses::new(&ips, &[], &IpSet::default(), 4, &policy).unwrap();
+            prop_assert!(pool.usable().len() >= MARKED);
+            let mut order = plain(&ips);
+            if !policy.upstream_ranges {
+                order.sort();
+            }
+            let (mut records, mut earlier) = (PoolIPAllocations::default(), PoolIPAllocations::default());
+            for (low, is_there, keep) in &edits {
+                let lowest_free = pool.first_free(&records).unwrap();
+                match (is_there, lowest_free) {
+                    // Mostly as pools fill up: from the lowest address on.
+                    (true, Some(ip)) => drop(records.insert(ip, PoolIPAllocation::default())),
+                    _ => drop(records.remove(IpAddr::from(ip(*low)))),
+                }
+                for records in [&records, &earlier] {
+                    let free = order.iter().find(|ip| records.get(IpAddr::from(**ip)).is_none());
+                    prop_assert_eq!(pool.first_free(records).unwrap(), free.copied().map(IpAddr::from));
+                }
+                if *keep {
+                    earlier = records.clone();
+                }
+            }
+        }
+    }
+}

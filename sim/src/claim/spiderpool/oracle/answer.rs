@@ -109,7 +109,7 @@ impl Answer {
             for (family, selected) in nic.families.iter_mut().zip(&selected.families) {
                 for (candidate, selected) in family.candidates.iter_mut().zip(&selected.candidates) {
                     let full = candidate.reason.is_some_and(|reason| CAPACITY.contains(&reason));
-                    if full && selected.rejected.is_none() && selected.name == candidate.name() {
+                    if full && selected.rejected.is_none() && selected.name() == candidate.name() {
                         candidate.reason = None;
                     }
                 }
@@ -153,7 +153,7 @@ impl Answer {
 
 impl Family {
     fn difference(&self, selected: &FamilySelection, early: bool) -> Option<(bool, String)> {
-        let found = selected.candidates.iter().map(|candidate| (candidate.name.as_str(), candidate.rejected.map(|reason| reason.code())));
+        let found = selected.candidates.iter().map(|candidate| (candidate.name(), candidate.rejected.map(|reason| reason.code())));
         let said = self.candidates.iter().map(|candidate| (candidate.name(), candidate.reason));
         if !found.clone().eq(said.clone()) {
             let list = |things: Vec<(&str, Option<&str>)>| {

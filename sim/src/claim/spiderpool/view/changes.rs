@@ -18,6 +18,8 @@ pub(in super::super) struct Changes {
     addresses: FxHashSet<IpAddr>,
     /// The pools from which a person took the finalizer.
     pools: FxHashSet<Arc<str>>,
+    /// The pools whose ranges a person set.
+    ranges: FxHashSet<Arc<str>>,
     /// The endpoints that a person changed, `NAMESPACE/NAME`.
     endpoints: FxHashSet<Arc<str>>,
     /// For each namespace the revision of its last change that matters to selection.
@@ -52,6 +54,11 @@ impl Changes {
         self.pools.contains(pool)
     }
 
+    /// Whether a person ever set the ranges of a pool.
+    pub(in super::super) fn touched_ranges(&self, pool: &str) -> bool {
+        self.ranges.contains(pool)
+    }
+
     /// Whether a person changed an endpoint.
     pub(in super::super) fn touched_endpoint(&self, key: &str) -> bool {
         self.endpoints.contains(key)
@@ -72,6 +79,9 @@ impl Changes {
             return;
         }
         self.addresses.extend(change.edits.iter().filter_map(|edit| edit.key.address()));
+        if change.moved && change.after.is_some() && !self.ranges.contains(&change.pool) {
+            self.ranges.insert(change.pool.clone());
+        }
         let [before, after] = [&change.before, &change.after].map(|object| object.as_ref().map(|object| &object.metadata));
         if loses_finalizer(before, after) {
             self.pools.insert(change.pool.clone());

@@ -13,12 +13,14 @@
 //! Spiderpool's controller: it said [`ReclaimNote`], or is called so.
 
 mod agents;
+mod applications;
 mod changes;
 mod endpoints;
 mod health;
 mod kubelets;
 mod ledger;
 mod nodes;
+mod overlaps;
 mod places;
 mod pods;
 mod pools;
@@ -27,16 +29,18 @@ mod reservations;
 mod rights;
 mod sandboxes;
 mod story;
+mod subnets;
 mod terms;
+mod territory;
 
 use std::sync::Arc;
 
 use ipam_core::FxHashMap;
 use ipam_core::ObjectKey;
-use ipam_core::api::Verb;
+use ipam_core::api::{Reason, Verb};
 use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
 use ipam_core::spiderpool::reclaim::Target;
-use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP};
+use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod as PodObject};
 
@@ -49,6 +53,7 @@ use crate::workload::spiderpool::{IpamNote, Opinion, ReclaimNote};
 use crate::workload::{Note, OutOfReach, PodNote};
 
 pub(super) use agents::{Agents, Shown, Tried};
+pub(super) use applications::{Application, Applications, label};
 pub(super) use changes::Changes;
 pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, uid_of};
 pub(super) use health::{AFTERMATH, Health};
@@ -58,14 +63,15 @@ use ledger::{Basis, Last, Release};
 pub(super) use nodes::Nodes;
 pub(super) use places::Places;
 pub(super) use pods::{Place, Pod, Pods};
-pub(super) use pools::{PoolChange, Pools, records_of, total};
+pub(super) use pools::{Pool, PoolChange, Pools, listed, records_of, total};
 use replicas::Whose;
 pub(super) use replicas::{Announced, Replicas};
 pub(super) use reservations::Reservations;
-pub(super) use rights::{EMPTY_POD_IPS, Reclaimed, grace, has_ended, has_ips, sim_time, wall};
+pub(super) use rights::{EMPTY_POD_IPS, Reclaimed, grace, has_ended, has_ips, of_containers, sim_time, wall};
 #[cfg(test)]
 pub(super) use rights::{FORCE_DELETE, UNREACHABLE_NODE};
 pub(super) use sandboxes::{Sandbox, Sandboxes};
+pub(super) use subnets::{Subnet, SubnetChange, Subnets, entries_of};
 pub(super) use terms::Reach;
 pub(in crate::claim) use terms::Terms;
 
@@ -85,10 +91,14 @@ pub(super) struct Said {
 pub(in super::super) enum Seen<'a> {
     /// A write of a pool took effect.
     Pool(Box<PoolChange>),
+    /// A write of a subnet took effect.
+    Subnet(Box<SubnetChange>),
     /// A write of an endpoint took effect.
     Endpoint(Box<EndpointChange>),
     /// An agent learned how its write of a pool ended.
     Wrote(Outcome),
+    /// Somebody learned that a pool may not be as it was to be: admission, or the API server's own rules, refused it.
+    PoolRefused,
     /// An agent says something.
     Ipam(ProcessId, &'a IpamNote),
     /// A node says something.
@@ -111,6 +121,7 @@ pub(in super::super) enum Seen<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Kinds {
     pools: KindId,
+    subnets: KindId,
     reserved_ips: KindId,
     endpoints: KindId,
     pods: KindId,
@@ -139,6 +150,10 @@ pub(in super::super) struct View {
     pub(super) at: SimTime,
     /// The pools.
     pub(super) pools: Pools,
+    /// The subnets.
+    pub(super) subnets: Subnets,
+    /// The workloads that pools are made for.
+    pub(super) applications: Applications,
     /// The reserved addresses.
     pub(super) reservations: Reservations,
     /// The endpoints.
@@ -186,6 +201,7 @@ impl View {
     pub(in super::super) fn new(rt: &Rt, registry: &Registry, out_of_reach: OutOfReach, terms: Terms) -> Self {
         let kinds = Kinds {
             pools: registry.id::<SpiderIPPool>(),
+            subnets: registry.id::<SpiderSubnet>(),
             reserved_ips: registry.id::<SpiderReservedIP>(),
             endpoints: registry.id::<SpiderEndpoint>(),
             pods: registry.id::<PodObject>(),
@@ -201,6 +217,8 @@ impl View {
             moment: 0,
             at: SimTime::ZERO,
             pools: Pools::default(),
+            subnets: Subnets::default(),
+            applications: Applications::new(registry),
             reservations: Reservations::default(),
             endpoints: Endpoints::default(),
             pods: Pods::default(),
@@ -225,7 +243,11 @@ impl View {
         let name = key.as_str();
         let said = Said { by: ProcessId(0), at: SimTime::ZERO, moment: 0 };
         match kind {
-            kind if kind == self.kinds.pools => self.pools.begin(name, typed(object.clone())),
+            kind if kind == self.kinds.pools => {
+                self.pools.begin(name, typed(object.clone()));
+                self.applications.see_pool(&name.into(), None, Some(typed_ref(&**object)));
+            }
+            kind if kind == self.kinds.subnets => self.subnets.begin(name, typed(object.clone())),
             kind if kind == self.kinds.endpoints => drop(self.endpoints.see(name, said, Some(typed(object.clone())))),
             kind => drop(self.take(kind, key, 0, None, Some(object))),
         }
@@ -300,8 +322,10 @@ impl View {
             Seen::Pod(process, note) => self.sandboxes.note(note, self.said(*process)),
             Seen::Reclaim(process, note) => self.reclaim_note(self.said(*process), note),
             Seen::Pool(_)
+            | Seen::Subnet(_)
             | Seen::Endpoint(_)
             | Seen::Wrote(_)
+            | Seen::PoolRefused
             | Seen::Life(_)
             | Seen::Places
             | Seen::Node
@@ -356,7 +380,13 @@ impl View {
                 self.note_reclaimed(&change);
             }
             self.changes.see_pool(&change);
+            self.applications.see_pool(&change.pool, change.before.as_deref(), change.after.as_deref());
             return Some(Seen::Pool(Box::new(change)));
+        }
+        if kind == self.kinds.subnets {
+            let by_hand = !self.agents.is_agent(client) && !self.is_replica(client) && self.is_hand(client);
+            let change = self.subnets.commit(key.as_str(), said, revision, after.map(|object| typed(object.clone())), by_hand);
+            return Some(Seen::Subnet(Box::new(change)));
         }
         if kind == self.kinds.endpoints {
             let mut change = self.endpoints.see(key.as_str(), said, after.map(|object| typed(object.clone())));
@@ -371,6 +401,7 @@ impl View {
     /// Takes in a version of an object that is neither pool nor endpoint.
     fn take<'a>(&mut self, kind: KindId, key: &ObjectKey, revision: u64, before: Option<&Obj>, after: Option<&Obj>) -> Option<Seen<'a>> {
         let (name, when) = (key.as_str(), (self.moment, self.at));
+        self.applications.see(kind, name, self.at, after);
         macro_rules! as_type {
             ($type:ty, $object:expr) => {
                 $object.map(|object| typed_ref::<$type>(&**object))
@@ -420,6 +451,11 @@ impl View {
             let version = self.pools.revision(key.as_str());
             self.agents.got(client, key, version);
             return None;
+        }
+        if matches!(verb, Verb::Create | Verb::Update | Verb::Patch)
+            && matches!(outcome, Outcome::Http(_, Reason::Invalid | Reason::Forbidden))
+        {
+            return Some(Seen::PoolRefused);
         }
         let writes = matches!(verb, Verb::Update | Verb::Patch) && self.agents.is_agent(client);
         writes.then_some(Seen::Wrote(outcome))

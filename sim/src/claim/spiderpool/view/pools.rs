@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_core::FxHashMap;
-use ipam_core::spiderpool::ranges::{CheckedRanges, IpRange, IpSet, PoolAddresses};
+use ipam_core::spiderpool::ranges::{CheckedRanges, IpRange, IpSet, PoolAddresses, parse_range};
 use ipam_core::spiderpool::{IPPoolSpec, Policy, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderIPPool};
 
 use super::Said;
+use super::overlaps::Overlaps;
 
 /// A pool.
 #[derive(Clone, Debug)]
@@ -24,6 +25,11 @@ pub(in super::super) struct Pool {
 impl Pool {
     fn new(object: Arc<SpiderIPPool>) -> Self {
         Self { addresses: addresses_of(&object.spec), object, changed: 0 }
+    }
+
+    /// See [`listed`].
+    pub(in super::super) fn listed(&self) -> Option<IpSet> {
+        listed(&self.object.spec)
     }
 
     /// Its records; none if they cannot be read.
@@ -58,6 +64,11 @@ impl Pool {
 /// The records of a pool, if it has any that can be read.
 pub(in super::super) fn records_of(pool: &SpiderIPPool) -> Option<&PoolIPAllocations> {
     pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok())
+}
+
+/// The addresses in `ips`, also those that `excludeIPs` takes out; `None` = cannot be read.
+pub(in super::super) fn listed(spec: &IPPoolSpec) -> Option<IpSet> {
+    spec.ips.iter().flatten().map(|text| parse_range(text, spec.ip_version?, &Policy::hardened()).ok()).collect()
 }
 
 fn addresses_of(spec: &IPPoolSpec) -> Option<Arc<IpSet>> {
@@ -123,6 +134,8 @@ pub(in crate::claim) struct PoolChange {
     pub(in super::super) after: Option<Arc<SpiderIPPool>>,
     /// The records that differ, by key.
     pub(in super::super) edits: Vec<RecordEdit>,
+    /// Whether its addresses are others than before: it is new or gone, or its ranges changed.
+    pub(in super::super) moved: bool,
 }
 
 /// Who holds an address.
@@ -152,6 +165,8 @@ pub(in super::super) struct Pools {
     holders: FxHashMap<IpAddr, Holders>,
     /// By the UID in the records: pool and address.
     by_uid: FxHashMap<Box<str>, Vec<(Arc<str>, IpAddr)>>,
+    /// Which of them overlap.
+    pub(in super::super) overlaps: Overlaps,
 }
 
 impl Pools {
@@ -198,7 +213,11 @@ impl Pools {
                 self.hold(address, Holder { pool: name.clone(), record: Arc::new(record.clone()), since: None });
             }
         }
-        self.by_name.insert(name, Pool::new(object));
+        let pool = Pool::new(object);
+        if let Some(addresses) = &pool.addresses {
+            self.overlaps.begin(&name, addresses);
+        }
+        self.by_name.insert(name, pool);
     }
 
     /// Takes in a commit; the cost is that of what changed.
@@ -221,28 +240,36 @@ impl Pools {
             }
         }
         self.revisions.insert(name.clone(), revision);
-        self.replace(&name, revision, after.clone());
-        PoolChange { said, by_agent: false, by_hand: false, by_replica: false, revision, pool: name, before, after, edits }
+        let moved = self.replace(&name, revision, after.clone());
+        PoolChange { said, by_agent: false, by_hand: false, by_replica: false, revision, pool: name, before, after, edits, moved }
     }
 
-    fn replace(&mut self, name: &Arc<str>, revision: u64, after: Option<Arc<SpiderIPPool>>) {
+    /// Puts a version in the place of the last one; whether the addresses are others.
+    fn replace(&mut self, name: &Arc<str>, revision: u64, after: Option<Arc<SpiderIPPool>>) -> bool {
+        let none = || Arc::new(IpSet::default());
         let Some(after) = after else {
-            self.by_name.remove(name);
-            return;
+            let gone = self.by_name.remove(name).and_then(|pool| pool.addresses).unwrap_or_else(none);
+            self.overlaps.change(name, &gone, &IpSet::default());
+            return true;
         };
         let Some(pool) = self.by_name.get_mut(name) else {
-            self.by_name.insert(name.clone(), Pool { changed: revision, ..Pool::new(after) });
-            return;
+            let pool = Pool { changed: revision, ..Pool::new(after) };
+            self.overlaps.change(name, &IpSet::default(), pool.addresses.as_deref().unwrap_or(&none()));
+            self.by_name.insert(name.clone(), pool);
+            return true;
         };
         let (old, new) = (&pool.object.spec, &after.spec);
         let same_ranges = old.ips == new.ips && old.exclude_ips == new.exclude_ips && old.ip_version == new.ip_version;
         if !same_ranges {
+            let before = pool.addresses.take().unwrap_or_else(none);
             pool.addresses = addresses_of(new);
+            self.overlaps.change(name, &before, pool.addresses.as_deref().unwrap_or(&none()));
         }
         if old != new || pool.is_terminating() != after.metadata.deletion_timestamp.is_some() {
             pool.changed = revision;
         }
         pool.object = after;
+        !same_ranges
     }
 
     fn hold(&mut self, address: IpAddr, holder: Holder) {

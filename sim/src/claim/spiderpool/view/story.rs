@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{PoolChange, Said, View};
+use super::{PoolChange, Said, SubnetChange, View};
 use crate::rt::ProcessId;
 
 /// A UID as people tell it.
@@ -37,6 +37,11 @@ impl View {
     /// Who wrote what.
     pub(in super::super) fn story_of_write(&self, change: &PoolChange) -> String {
         format!("revision {} of pool {} was written {}", change.revision, change.pool, self.by(change.said))
+    }
+
+    /// The same of a subnet.
+    pub(in super::super) fn story_of_subnet(&self, change: &SubnetChange) -> String {
+        format!("revision {} of subnet {} was written {}", change.revision, change.subnet, self.by(change.said))
     }
 
     /// Who holds an address, and what was announced about it.

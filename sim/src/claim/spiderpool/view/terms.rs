@@ -2,6 +2,7 @@
 
 use ipam_core::spiderpool::Policy;
 use ipam_core::spiderpool::reclaim::ReclaimSettings;
+use ipam_core::spiderpool::select::Settings;
 
 use crate::fault::{self, FaultKind};
 use crate::plan::{Plan, WorkloadPlan};
@@ -67,6 +68,8 @@ impl Reach {
 pub(in crate::claim) struct Terms {
     /// The settings of the replicas.
     pub(in super::super) settings: ReclaimSettings,
+    /// What is on.
+    pub(in super::super) select: Settings,
     /// The replicas that reclaim, by name; none if nothing is reclaimed.
     pub(in super::super) replicas: Vec<String>,
     /// When all faults are over but those for good.
@@ -82,6 +85,7 @@ impl Terms {
         if let WorkloadPlan::Spiderpool(spiderpool) = &plan.workload {
             // A plan with settings that cannot be read is refused before.
             terms.settings = spiderpool.reclaim_settings(&Policy::hardened()).unwrap_or(terms.settings);
+            terms.select = spiderpool.agent_settings(&Policy::hardened()).map_or(terms.select, |settings| settings.select);
             if spiderpool.reclaim && terms.settings.enabled {
                 terms.replicas = spiderpool.controller_names().collect();
             }
@@ -101,6 +105,12 @@ impl Terms {
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { settings: ReclaimSettings::new(&Policy::hardened()), replicas: Vec::new(), heal_at: SimTime::ZERO, faults: Vec::new() }
+        Self {
+            settings: ReclaimSettings::new(&Policy::hardened()),
+            select: Settings::default(),
+            replicas: Vec::new(),
+            heal_at: SimTime::ZERO,
+            faults: Vec::new(),
+        }
     }
 }

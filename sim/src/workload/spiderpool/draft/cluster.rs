@@ -12,7 +12,7 @@ use serde_json::json;
 use super::super::adopt::MULTUS;
 use super::super::ops::{NAMESPACE, PoolPlan};
 use super::super::plan::{SUBNETS, SpiderPlan};
-use super::super::subnets::drawn::subnet;
+use super::super::subnets::drawn::{pools_of, subnet};
 use super::SpiderDraft;
 use super::wishes::PoolWish;
 use crate::draw::Draw;
@@ -110,6 +110,8 @@ impl SpiderDraft {
             let (number, addresses) = (self.subnets.draw(draw), self.subnet_addresses.draw(draw));
             let all = families.versions().iter().flat_map(|version| (0..number).map(move |number| (*version, number)));
             plan.subnets = all.map(|(version, number)| subnet(version, number, addresses)).collect();
+            let by_hand = self.subnet_pools.draw(draw);
+            plan.pools.extend(plan.subnets.iter().flat_map(|subnet| pools_of(subnet, by_hand)));
             plan.settings.entry(SUBNETS.to_owned()).or_insert_with(|| (number > 0).to_string());
         }
         // The upper tiers hide the lower ones, so a cluster names pools in its configuration only if that is wished for.

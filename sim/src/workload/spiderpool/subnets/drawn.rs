@@ -1,11 +1,11 @@
 //! Subnets that are drawn, how many addresses applications ask them for, and what people do to them for a while.
 
-use ipam_core::spiderpool::SubnetSpec;
-use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_core::spiderpool::ranges::{IpVersion, parse_ranges};
+use ipam_core::spiderpool::{IPPoolSpec, Policy, SubnetSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::ops::AppKind;
+use super::super::ops::{AppKind, PoolPlan};
 use super::ops::{CreateSubnet, DeleteSubnet, EditSubnet, SubnetPlan};
 use crate::input::Open;
 use crate::plan::OpKind;
@@ -78,6 +78,27 @@ pub(in super::super) fn subnet(version: IpVersion, number: u32, addresses: u32) 
         ..SubnetSpec::default()
     };
     SubnetPlan { name, spec }
+}
+
+/// Pools that people cut from a subnet by hand: an eighth of its addresses each, from the last on.
+pub(in super::super) fn pools_of(subnet: &SubnetPlan, number: u32) -> impl Iterator<Item = PoolPlan> {
+    let version = subnet.spec.ip_version.unwrap_or(4);
+    let ranges = parse_ranges(subnet.spec.ips.as_deref().unwrap_or_default(), version, &Policy::hardened()).unwrap_or_default();
+    let range = ranges.first().copied();
+    (0..number).filter_map(move |place| {
+        let range = range?;
+        let (first, last) = range.numbers();
+        let size = ((last - first + 1) / 8).max(1);
+        let last = last.checked_sub(size * u128::from(place)).filter(|last| *last >= first + size)?;
+        let address = |number| range.version().address(number);
+        let spec = IPPoolSpec {
+            ip_version: Some(version),
+            subnet: subnet.spec.subnet.clone(),
+            ips: Some(vec![format!("{}-{}", address(last - size + 1), address(last))]),
+            ..IPPoolSpec::default()
+        };
+        Some(PoolPlan { name: format!("{}-pool-{place}", subnet.name), spec })
+    })
 }
 
 /// The operations of a change: what people do, and how they take it back.

@@ -1,0 +1,91 @@
+//! A L6: pools that nobody asks for any more go.
+
+use ipam_core::spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_UID};
+use ipam_core::spiderpool::select::is_auto_pool;
+
+use super::super::view::{Pool, Seen, View, label};
+use super::super::{Findings, IpamClaim, told};
+use super::{subnet_of, wishes};
+
+/// In the end there is no auto pool that goes with its workload and whose workload is gone; nor, if no pod has an address of it, one that its
+/// workload does not ask for any more. While pods have addresses of it, that it is being deleted is enough.
+///
+/// Broken by `removed-annotation-keeps-pool`. It does not look at pools of third-party kinds, of which nobody is told when they go.
+pub(in super::super::super) struct UnwantedPoolsGo;
+
+impl IpamClaim for UnwantedPoolsGo {
+    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
+
+    fn pending(&self, view: &View) -> Option<String> {
+        let left = view.pools.iter().filter_map(|(name, pool)| {
+            let why = why(view, name, pool)?;
+            Some(format!("{name} ({why})"))
+        });
+        told("auto pools are still there that nobody asks for", left.collect())
+    }
+}
+
+fn why(view: &View, name: &str, pool: &Pool) -> Option<&'static str> {
+    let text = |key| label(&pool.object, key);
+    let goes = text(LABEL_IPPOOL_RECLAIM) == Some("true") && view.applications.knows(text(LABEL_OWNER_APPLICATION_KIND)?);
+    if !goes || !is_auto_pool(&pool.object) || view.changes.touched_pool(name) || subnet_of(view, name).is_none() {
+        return None;
+    }
+    let has_records = !pool.records().is_empty();
+    match wishes::wants(view, text(LABEL_OWNER_APPLICATION_UID)?, &pool.object)? {
+        None if pool.is_terminating() => (!has_records).then_some("its workload is gone, and it is being deleted"),
+        None => Some("its workload is gone"),
+        Some(true) => None,
+        Some(false) => (!has_records).then_some("its workload does not ask for it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{Stage, on_stage};
+
+    fn staged(test: impl FnOnce(&mut Stage)) {
+        on_stage("pools-that-nobody-asks-for-disappear", |stage| {
+            stage.subnet("s", &["10.0.0.1-10.0.0.9"]);
+            stage.application("u", 1, Some("s"));
+            stage.auto_pool(stage.replicas[0], "auto", "u", &["10.0.0.1"]);
+            assert_eq!(stage.pending(), None);
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn a_pool_goes_after_its_workload_and_after_its_records() {
+        staged(|stage| {
+            stage.record(stage.agent, "auto", "10.0.0.1", "ns/a", "a");
+            stage.application_gone();
+            assert!(stage.pending().unwrap().ends_with("auto (its workload is gone)"));
+            stage.terminate_pool(stage.replicas[0], "auto");
+            assert_eq!(stage.pending(), None, "a pod has its address");
+            stage.unrecord(stage.agent, "auto", "10.0.0.1");
+            assert!(stage.pending().is_some());
+            stage.pool_gone(stage.replicas[0], "auto");
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn another_incarnation_does_not_keep_it() {
+        staged(|stage| {
+            stage.application_gone();
+            stage.application("v", 1, Some("s"));
+            assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn a_pool_that_is_not_asked_for_goes_when_no_pod_has_an_address_of_it() {
+        staged(|stage| {
+            stage.record(stage.agent, "auto", "10.0.0.1", "ns/a", "a");
+            stage.application("u", 1, None);
+            assert_eq!(stage.pending(), None);
+            stage.unrecord(stage.agent, "auto", "10.0.0.1");
+            assert!(stage.pending().unwrap().ends_with("auto (its workload does not ask for it)"));
+        });
+    }
+}

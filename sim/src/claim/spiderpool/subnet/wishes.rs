@@ -1,0 +1,43 @@
+//! Which pools workloads ask for, and how many addresses there are for them.
+
+use std::sync::Arc;
+
+use ipam_core::spiderpool::SpiderIPPool;
+use ipam_core::spiderpool::names::{LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_SUBNET};
+use ipam_core::spiderpool::ranges::IpSet;
+use ipam_core::spiderpool::subnet::Demand;
+
+use super::super::view::{Application, Pool, Subnet, View, label};
+
+/// What a workload asks for now; nothing if it is being deleted, `None` = nobody can tell.
+pub(super) fn of(view: &View, application: &Application) -> Option<Vec<Demand>> {
+    if application.is_terminating() { Some(Vec::new()) } else { application.demands(&view.terms.select) }
+}
+
+/// Whether a pool is the one that is asked for.
+pub(super) fn is_for(pool: &SpiderIPPool, demand: &Demand) -> bool {
+    label(pool, LABEL_OWNER_SUBNET) == Some(&demand.subnet)
+        && label(pool, LABEL_INTERFACE) == Some(&demand.nic)
+        && label(pool, LABEL_IP_VERSION) == Some(&demand.family.to_string())
+}
+
+/// Whether the workload of an auto pool's UID asks for it; `None` = nobody can tell, `Some(None)` = there is no such workload.
+pub(super) fn wants(view: &View, uid: &str, pool: &SpiderIPPool) -> Option<Option<bool>> {
+    let Some((_, application)) = view.applications.of_uid(uid) else { return Some(None) };
+    of(view, application).map(|demands| Some(demands.iter().any(|demand| is_for(pool, demand))))
+}
+
+/// The pools of a workload that are what it asks for, with their names.
+pub(super) fn pools<'a>(view: &'a View, uid: &'a str, demand: &'a Demand) -> impl Iterator<Item = (&'a Arc<str>, &'a Pool)> {
+    let found = view.applications.pools_of(uid).iter().filter_map(|name| Some((name, view.pools.get(name)?)));
+    found.filter(move |(_, pool)| is_for(&pool.object, demand))
+}
+
+/// The addresses of a subnet that a pool could have besides those that it has: they are set aside for nobody else, in no other pool, and not
+/// reserved.
+pub(super) fn room(view: &View, subnet: &Subnet, pool: &str, has: &IpSet) -> IpSet {
+    let Some(total) = &subnet.total else { return IpSet::default() };
+    let set_aside: IpSet = subnet.territory.others(pool, total).map(|(_, range)| range).collect();
+    let free = total.difference(&set_aside).difference(&view.pools.overlaps.of_others(pool, total));
+    free.difference(&view.reservations.now()).difference(has)
+}

@@ -1,0 +1,102 @@
+//! A S13: a pool that was made for a workload has nothing that is not set aside for it.
+
+use std::sync::Arc;
+
+use ipam_core::spiderpool::ranges::IpSet;
+
+use super::super::view::{Seen, View};
+use super::super::{Findings, IpamClaim, violated};
+use super::{by_hand, first, subnet_of};
+
+/// After every write of an auto pool's ranges, and of what its subnet sets aside for it, the pool is a part of the latter.
+///
+/// Broken by `subnet-shrinks-lowest`, `lost-preallocation-not-restored` and `unreadable-preallocation-dropped`. What is set aside for another
+/// pool at the same time is not held against this one: that is the business of `no-address-is-set-aside-twice`.
+pub(in super::super::super) struct PoolsWithinShares;
+
+/// What an auto pool has and its subnet sets aside for nobody.
+fn excess(view: &View, pool: &str) -> Option<IpSet> {
+    let subnet = subnet_of(view, pool)?;
+    let has = view.pools.get(pool)?.addresses.as_ref()?;
+    let excess = subnet.share(pool).map_or_else(|| IpSet::clone(has), |share| has.difference(share));
+    if excess.is_empty() {
+        return None;
+    }
+    let of_others: IpSet = subnet.territory.others(pool, &excess).map(|(_, range)| range).collect();
+    Some(excess.difference(&of_others)).filter(|excess| !excess.is_empty())
+}
+
+fn judge(pool: &Arc<str>, hand: bool, what: impl Fn() -> String, view: &View, findings: &mut Findings) {
+    findings.judged();
+    if let Some(excess) = excess(view, pool) {
+        violated(findings, hand || by_hand(view, pool), || {
+            vec![format!("pool {pool} has {}, which its subnet sets aside for nobody", first(&excess)), what()]
+        });
+    }
+}
+
+impl IpamClaim for PoolsWithinShares {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match seen {
+            Seen::Pool(change) if change.moved && change.after.is_some() && subnet_of(view, &change.pool).is_some() => {
+                judge(&change.pool, change.by_hand, || view.story_of_write(change), view, findings);
+            }
+            Seen::Subnet(change) => {
+                for edit in change.edits.iter().filter(|edit| edit.loses() && subnet_of(view, &edit.pool).is_some()) {
+                    let what = || view.story_of_subnet(change);
+                    judge(&edit.pool, change.by_hand, what, view, findings);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::BY_HAND;
+    use super::super::super::testing::{Stage, on_stage};
+
+    fn staged(test: impl FnOnce(&mut Stage)) {
+        on_stage("auto-pools-stay-within-what-is-set-aside", |stage| {
+            stage.subnet("s", &["10.0.0.1-10.0.0.99"]);
+            stage.set_aside(stage.replicas[0], "s", "auto", &["10.0.0.1-10.0.0.3"]);
+            stage.auto_pool(stage.replicas[0], "auto", "u", &["10.0.0.1-10.0.0.3"]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn growing_writes_the_subnet_first_and_shrinking_the_pool() {
+        staged(|stage| {
+            let by = stage.replicas[0];
+            stage.set_aside(by, "s", "auto", &["10.0.0.1-10.0.0.5"]);
+            stage.resize(by, "auto", &["10.0.0.1-10.0.0.5"]);
+            stage.resize(by, "auto", &["10.0.0.1-10.0.0.2"]);
+            stage.set_aside(by, "s", "auto", &["10.0.0.1-10.0.0.2"]);
+            assert_eq!(stage.excuses(), []);
+            stage.resize(by, "auto", &["10.0.0.1-10.0.0.3"]);
+            assert_eq!(stage.excuses(), [None]);
+            assert_eq!(stage.detail()[0], "pool auto has 10.0.0.3, which its subnet sets aside for nobody");
+        });
+        staged(|stage| {
+            stage.set_aside(stage.replicas[0], "s", "auto", &["10.0.0.2-10.0.0.3"]);
+            assert_eq!(stage.excuses(), [None]);
+        });
+        staged(|stage| {
+            stage.give_back(stage.replicas[0], "s", "auto");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn what_a_person_wrote_excuses_and_manual_pools_do_not_count() {
+        staged(|stage| {
+            stage.give_back(stage.person, "s", "auto");
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+            stage.pool("manual", &["10.0.0.50-10.0.0.60"]);
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+}

@@ -1,0 +1,71 @@
+//! What is wrong with the objects that a decision looked at: pools and subnets that were named, and reservations.
+//!
+//! Objects are taken as they are stored. Admission would not store all of them today: that is told, by the rules of the webhooks, as if each
+//! object were created last.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ipam_core::spiderpool::ranges::{RangeError, bad_entries};
+use ipam_core::spiderpool::select::{Cluster, Selection, Tier, annotation};
+use ipam_core::spiderpool::{IPPoolSpec, ReservedIPSpec};
+
+use super::{Question, name_of};
+use crate::input::admission::{Admission, Broken, settings_of};
+
+/// The webhooks of the cluster.
+pub(super) fn admission(question: &Question) -> Admission<'_> {
+    let mut admission = Admission::new(settings_of(&question.settings), &question.policy);
+    question.objects.subnets.iter().for_each(|subnet| admission.add_subnet(Arc::clone(subnet)));
+    question.objects.pools.iter().for_each(|pool| admission.add_pool(Arc::clone(pool)));
+    admission
+}
+
+/// The sentences.
+pub(super) fn warnings(question: &Question, selection: &Selection) -> Vec<String> {
+    let (mut warnings, policy) = (Vec::new(), &question.policy);
+    let families = selection.nics.iter().flat_map(|nic| &nic.families);
+    let named: BTreeSet<&str> = families.flat_map(|family| &family.candidates).map(|candidate| candidate.name()).collect();
+    let admission = admission(question);
+    for pool in named.into_iter().filter_map(|name| question.objects.pool(name)) {
+        let name = name_of(&pool);
+        let broken = admission.without(Some(name), None).judge_pool(&pool);
+        told(question, ("SpiderIPPool", name), broken, &bad_entries(&pool.spec, policy), &mut warnings);
+        if let Some(Err(error)) = pool.status.as_ref().map(|status| status.allocated_ips.parse()) {
+            warnings.push(format!("SpiderIPPool {name}: status.allocatedIPs: {error}"));
+        }
+    }
+    for subnet in asked_for(question, selection).into_iter().filter_map(|name| question.objects.subnet(&name)) {
+        let name = subnet.metadata.name.as_deref().unwrap_or_default();
+        let broken = admission.without(None, Some(name)).judge(&*subnet);
+        told(question, ("SpiderSubnet", name), broken, &[], &mut warnings);
+    }
+    for reserved in question.objects.reserved_ips.iter() {
+        let ReservedIPSpec { ip_version, ips } = reserved.spec.clone();
+        let entries = IPPoolSpec { ip_version, ips, ..IPPoolSpec::default() };
+        let name = reserved.metadata.name.as_deref().unwrap_or_default();
+        told(question, ("SpiderReservedIP", name), admission.judge(&**reserved), &bad_entries(&entries, policy), &mut warnings);
+    }
+    warnings
+}
+
+/// The subnets that the pod asks for.
+fn asked_for(question: &Question, selection: &Selection) -> BTreeSet<String> {
+    if selection.tier != Tier::Subnet {
+        return BTreeSet::new();
+    }
+    let wish = annotation::subnet(&question.pod).ok().flatten();
+    wish.into_iter().flat_map(|wish| wish.items).flat_map(|item| [item.ipv4, item.ipv6]).flatten().collect()
+}
+
+/// What admission says of an object, and which of its entries selection cannot read besides.
+fn told(question: &Question, (kind, name): (&str, &str), broken: Vec<Broken>, bad: &[(String, RangeError)], warnings: &mut Vec<String>) {
+    let written = question.written.iter().rev().find(|manifest| manifest.kind == kind && manifest.name == name);
+    let place = |field: &str| written.map_or_else(String::new, |manifest| format!("{}:{}: ", manifest.file(), manifest.locate(field)));
+    let known: Vec<Broken> = broken.into_iter().filter(|broken| !broken.unknown).collect();
+    let besides = bad.iter().filter(|(field, _)| known.iter().all(|broken| broken.field != *field));
+    warnings.extend(besides.map(|(field, error)| format!("{}{kind} {name}: {field}: {error}", place(field))));
+    warnings.extend(
+        known.iter().map(|Broken { field, message, .. }| format!("{}{kind} {name} would be refused: {field}: {message}", place(field))),
+    );
+}

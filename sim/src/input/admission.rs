@@ -1,0 +1,201 @@
+//! What Spiderpool's webhooks would say of manifests (A §9).
+//!
+//! `check` judges manifests as if their objects were created one after the other; `explain` judges the objects that a decision looked at, each as
+//! if it were created last. Every rule is core's ([`Admitted::audit`]); here are the objects for it, and the places in files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Denial, Fault, Listed, Request, Rules, Violation, mutate};
+use ipam_core::spiderpool::names::{GROUP, VERSION};
+use ipam_core::spiderpool::select::Settings;
+use ipam_core::spiderpool::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use super::manifest::Manifest;
+
+/// By what objects are judged, and what exists.
+#[derive(Clone, Debug)]
+pub struct Admission<'a> {
+    settings: AdmissionSettings,
+    policy: &'a Policy,
+    live: Listed,
+}
+
+/// A rule that an object breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The path of the field, such as `spec.ips[1]`.
+    pub field: String,
+    /// What is wrong and, where that helps, what to write instead.
+    pub message: String,
+    /// The type of the cause, as Kubernetes writes it; `AlreadyExists` for a name that is taken.
+    pub fault: &'static str,
+    /// Whether the manifests are too few to judge: a webhook would look at what they do not hold.
+    pub unknown: bool,
+}
+
+/// The settings of a cluster, as far as admission looks at them.
+pub fn settings_of(settings: &Settings) -> AdmissionSettings {
+    AdmissionSettings {
+        enable_ipv4: settings.enable_ipv4,
+        enable_ipv6: settings.enable_ipv6,
+        enable_spider_subnet: settings.enable_spider_subnet,
+        ..AdmissionSettings::default()
+    }
+}
+
+/// The kind, if admission judges objects of this kind.
+pub fn kind_of(manifest: &Manifest) -> Option<&'static str> {
+    let kinds = ["SpiderSubnet", "SpiderIPPool", "SpiderReservedIP"];
+    let kind = kinds.into_iter().find(|kind| *kind == manifest.kind)?;
+    (manifest.api_version.split_once('/') == Some((GROUP, VERSION))).then_some(kind)
+}
+
+/// The order in which objects are created: as they are written, but a subnet before the pools that name it as their owner, because there
+/// was none without it. Objects of other kinds are left out.
+pub fn in_order(manifests: &[Manifest]) -> Vec<&Manifest> {
+    let mut subnets: BTreeMap<&str, usize> = BTreeMap::new();
+    for (at, subnet) in manifests.iter().enumerate().filter(|(_, manifest)| kind_of(manifest) == Some("SpiderSubnet")) {
+        subnets.entry(&subnet.name).or_insert(at);
+    }
+    let (mut order, mut early) = (Vec::new(), BTreeSet::new());
+    for (at, manifest) in manifests.iter().enumerate() {
+        match kind_of(manifest) {
+            Some("SpiderIPPool") => {
+                if let Some(owner) = owner_in(manifest).and_then(|name| subnets.get(name)).filter(|owner| **owner > at)
+                    && early.insert(*owner)
+                {
+                    order.push(&manifests[*owner]);
+                }
+                order.push(manifest);
+            }
+            Some(_) if !early.contains(&at) => order.push(manifest),
+            _ => {}
+        }
+    }
+    order
+}
+
+/// The name of the subnet that controls a pool.
+fn owner_in(pool: &Manifest) -> Option<&str> {
+    let owners = pool.value["metadata"]["ownerReferences"].as_array()?;
+    owners.iter().find(|owner| owner["controller"] == true)?["name"].as_str()
+}
+
+impl<'a> Admission<'a> {
+    /// An empty cluster.
+    pub fn new(settings: AdmissionSettings, policy: &'a Policy) -> Self {
+        Self { settings, policy, live: Listed::default() }
+    }
+
+    /// The creation of the next object. It exists from then on, also if it is refused: so what is wrong beside it is told in the same go.
+    pub fn create(&mut self, manifest: &Manifest) -> Vec<Broken> {
+        match kind_of(manifest) {
+            Some("SpiderIPPool") => {
+                let Ok(pool) = manifest.decode::<SpiderIPPool>() else { return Vec::new() };
+                let broken = self.judge_pool(&pool);
+                self.add_pool(Arc::new(pool));
+                broken
+            }
+            Some("SpiderSubnet") => {
+                let Ok(subnet) = manifest.decode::<SpiderSubnet>() else { return Vec::new() };
+                let broken = self.judge(&subnet);
+                self.add_subnet(Arc::new(subnet));
+                broken
+            }
+            Some(_) => manifest.decode::<SpiderReservedIP>().map_or_else(|_| Vec::new(), |reserved| self.judge(&reserved)),
+            None => Vec::new(),
+        }
+    }
+
+    /// A pool that exists, with its defaults; unless there is one of this name.
+    pub fn add_pool(&mut self, pool: Arc<SpiderIPPool>) {
+        let pool = mutate(&Request::Create(&pool), &self.rules()).unwrap_or(pool);
+        if let Err(at) = self.live.pools.binary_search_by(|other| other.metadata.name.cmp(&pool.metadata.name)) {
+            self.live.pools.insert(at, pool);
+        }
+    }
+
+    /// A subnet that exists, with its defaults; unless there is one of this name.
+    pub fn add_subnet(&mut self, subnet: Arc<SpiderSubnet>) {
+        let subnet = mutate(&Request::Create(&subnet), &self.rules()).unwrap_or(subnet);
+        if let Err(at) = self.live.subnets.binary_search_by(|other| other.metadata.name.cmp(&subnet.metadata.name)) {
+            self.live.subnets.insert(at, subnet);
+        }
+    }
+
+    /// The same cluster without the pool and the subnet of this name.
+    pub fn without(&self, pool: Option<&str>, subnet: Option<&str>) -> Self {
+        let mut rest = self.clone();
+        rest.live.pools.retain(|other| pool.is_none() || other.metadata.name.as_deref() != pool);
+        rest.live.subnets.retain(|other| subnet.is_none() || other.metadata.name.as_deref() != subnet);
+        rest
+    }
+
+    /// Every rule that a new subnet or reservation would break.
+    pub fn judge<K: Admitted>(&self, new: &K) -> Vec<Broken> {
+        match new.audit(&self.rules()) {
+            Ok(()) => Vec::new(),
+            Err(Denial::Invalid(violations)) => violations.into_iter().map(Broken::of).collect(),
+            Err(denial) => {
+                let (field, fault) = ("metadata.name".to_owned(), denial.reason().as_str());
+                vec![Broken { field, message: denial.to_string(), fault, unknown: false }]
+            }
+        }
+    }
+
+    /// Every rule that a new pool would break. What its owner would say if the manifests held it is not known.
+    pub fn judge_pool(&self, new: &SpiderIPPool) -> Vec<Broken> {
+        let is_known = |owner: &OwnerReference| self.live.subnets.iter().any(|subnet| subnet.metadata.name.as_ref() == Some(&owner.name));
+        let owner = new.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+        let mut broken = self.judge(new);
+        if owner.is_some_and(|owner| !is_known(owner)) {
+            let internal = Fault::Internal.as_str();
+            broken.iter_mut().filter(|broken| broken.fault == internal).for_each(|broken| broken.unknown = true);
+        }
+        broken
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        Rules { live: &self.live, settings: &self.settings, policy: self.policy }
+    }
+}
+
+impl Broken {
+    fn of(violation: Violation) -> Self {
+        let Violation { field, fault, message } = violation;
+        Self { field: field.into_owned(), message, fault: fault.as_str(), unknown: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manifest;
+    use super::*;
+
+    fn manifests(objects: &[(&str, &str, &str)]) -> Vec<Manifest> {
+        let text = |(kind, name, owner): &(&str, &str, &str)| {
+            let owners = if owner.is_empty() { String::new() } else { format!(", ownerReferences: [{{controller: true, name: {owner}}}]") };
+            format!("{{apiVersion: spiderpool.spidernet.io/v2beta1, kind: {kind}, metadata: {{name: {name}{owners}}}, spec: {{}}}}\n")
+        };
+        manifest::parse("x.yaml", objects.iter().map(text).collect::<Vec<_>>().join("---\n").as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_subnet_is_there_before_the_pools_that_it_owns_and_all_else_is_in_the_order_of_the_files() {
+        let manifests = manifests(&[
+            ("SpiderIPPool", "free", ""),
+            ("SpiderIPPool", "owned", "s2"),
+            ("SpiderEndpoint", "e", ""),
+            ("SpiderReservedIP", "r", ""),
+            ("SpiderSubnet", "s1", ""),
+            ("SpiderSubnet", "s2", ""),
+            ("SpiderSubnet", "s2", ""),
+            ("SpiderIPPool", "owned-too", "s2"),
+            ("SpiderIPPool", "orphan", "gone"),
+        ]);
+        let names: Vec<&str> = in_order(&manifests).iter().map(|manifest| manifest.name.as_str()).collect();
+        assert_eq!(names, ["free", "s2", "owned", "r", "s1", "s2", "owned-too", "orphan"]);
+    }
+}

@@ -97,10 +97,6 @@ pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("update-judged-whole", How::Test),
     ("terminating-update-refused", How::Test),
     ("delete-trusts-count", How::Test),
-    ("interrupted-shrink-takes-back", How::Test),
-    ("lost-preallocation-not-restored", How::Test),
-    ("unreadable-preallocation-dropped", How::Test),
     ("preallocation-by-name-only", How::Test),
-    ("auto-pool-annotations-replaced", How::Test),
     ("full-queue-drops-event", How::Test),
 ];

@@ -413,6 +413,13 @@ pub const ALL: &[ClaimDef] = &[
         make: Ipam(|| Box::new(spiderpool::KeptAddresses)),
     },
     ClaimDef {
+        name: "gateways-are-decided",
+        kind: Kind::Always,
+        about: "an endpoint that names a gateway says whether it is left out, and no other does",
+        reference: Some("A §14.31"),
+        make: Ipam(|| Box::new(spiderpool::GatewaysAreDecided)),
+    },
+    ClaimDef {
         name: "counts-equal-records",
         kind: Kind::Always,
         about: "an agent that adds or removes records leaves allocatedIPCount as their number",
@@ -621,6 +628,20 @@ pub const ALL: &[ClaimDef] = &[
         about: "scans and releases that begin end, executors see to what is due, and the leader scans again",
         reference: Some("G GL10"),
         make: Ipam(|| Box::new(spiderpool::GoesOn::default())),
+    },
+    ClaimDef {
+        name: "leaders-begin-at-once",
+        kind: Kind::Always,
+        about: "a replica that has taken the lease leads reclaim within 10 s",
+        reference: Some("G §8"),
+        make: Ipam(|| Box::new(spiderpool::LeadersBegin::default())),
+    },
+    ClaimDef {
+        name: "ex-leaders-stop",
+        kind: Kind::Always,
+        about: "a replica that leads no more changes nothing on account of a pod that it traced",
+        reference: Some("G §8"),
+        make: Ipam(|| Box::new(spiderpool::ExLeadersStop::default())),
     },
     ClaimDef {
         name: "emptied-pools-go-in-time",

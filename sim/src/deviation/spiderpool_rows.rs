@@ -91,8 +91,6 @@ pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("upstream-ranges", How::Explain),
     ("capacity-not-filtered", How::Explain),
     ("outdated-keys-ignored", How::Explain),
-    ("failure-cache-kept-by-reuse", How::Test),
-    ("random-clean-gateway", How::Test),
     // Admission and subnets: no scenario runs their webhooks and their controller yet; core's tests compare both behaviours.
     ("subnet-shrinks-lowest", How::Test),
     ("overlap-admitted-forever", How::Test),

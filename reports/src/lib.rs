@@ -22,11 +22,13 @@
 //! | [`exit`] | the exit codes, and which wins when several apply |
 //! | [`page`] | the HTML file of a report |
 //! | [`pool`] | what the instances of a BYOM pool did to each other |
+//! | [`addresses`] | how many addresses a run of Spiderpool held, and for whom |
 //! | [`reclaim`] | how reclaim's releases lie to the ends of sandboxes and of rights |
 //! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
 //! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
 //! | [`leaks`] | `report reclaim`: times and margins of each way, their tables, sentences, figures |
 //! | [`rows`] | tables in CSV: one row a run, a call, a reclaimed address |
+//! | [`demand`] | `report capacity` of pods that come and go: the smallest pool, head-room over time |
 //! | [`distribution`] | durations as histograms that can be joined |
 //! | [`spread`] | the same of signed ones |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
@@ -39,10 +41,12 @@
 //! JSON written by a later version may hold more fields: readers skip what they do not know. Fields added
 //! after the first version are optional when read.
 
+pub mod addresses;
 pub mod capacity;
 mod cells;
 pub mod command;
 pub mod conflicts;
+pub mod demand;
 pub mod digest;
 pub mod distribution;
 pub mod exit;
@@ -75,6 +79,7 @@ pub mod verdict;
 
 pub use cells::TableError;
 pub use conflicts::ConflictsReport;
+pub use demand::DemandReport;
 pub use digest::{Digest, fold};
 pub use explain::ExplainReport;
 pub use explain_reclaim::ExplainReclaimReport;

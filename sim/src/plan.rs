@@ -23,7 +23,7 @@ use crate::workload::byom::pods::{BreakVm, DeletePod, EditState, PodsPlan, RollO
 use crate::workload::counter::CounterPlan;
 use crate::workload::spiderpool::{
     AnnotateNamespace, ApplyApp, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, DeleteSubnet, EditPool,
-    EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderPlan, Unreserve,
+    EditRecord, EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderPlan, Unreserve,
 };
 use crate::workload::{Misfit, Work};
 
@@ -244,6 +244,8 @@ kinds! {
         "delete-subnet" => DeleteSubnet(DeleteSubnet),
         /// Edits a SpiderSubnet.
         "edit-subnet" => EditSubnet(EditSubnet),
+        /// Writes into an IPPool by hand who holds an address, or that nobody does.
+        "edit-record" => EditRecord(EditRecord),
         /// Reserves addresses.
         "reserve" => Reserve(Reserve),
         /// Gives reserved addresses free.

@@ -7,7 +7,7 @@ use ipam_core::api::Verb;
 use ipam_reports::{Digest as DigestText, Seconds};
 
 use crate::claim::Claims;
-use crate::meter::{PoolMeter, ReclaimMeter};
+use crate::meter::{AddressMeter, AgentsMeter, PoolMeter, ReclaimMeter};
 use crate::plan::Checkpoint;
 use crate::record::{Part, Record};
 use crate::time::SimTime;
@@ -59,6 +59,8 @@ pub struct Recorder {
     pub pool: Option<PoolMeter>,
     /// Takes figures of what is reclaimed, if anything is.
     pub reclaim: Option<ReclaimMeter>,
+    /// Takes the figures that planners want of Spiderpool, if they are wanted.
+    pub planner: Option<Box<(AgentsMeter, AddressMeter)>>,
     /// The faults of the plan that took hold of something, by their position.
     pub fired: BTreeSet<u32>,
     checkpoints: Vec<Checkpoint>,
@@ -74,6 +76,7 @@ impl Default for Recorder {
             claims: Claims::default(),
             pool: None,
             reclaim: None,
+            planner: None,
             fired: BTreeSet::new(),
             checkpoints: Vec::new(),
             checkpoint_every: 64,
@@ -115,6 +118,12 @@ impl Recorder {
             && ReclaimMeter::INTEREST.meets(event.kind.interest())
         {
             reclaim.observe(&event);
+        }
+        if let Some(planner) = &mut self.planner
+            && AgentsMeter::INTEREST.meets(event.kind.interest())
+        {
+            planner.0.observe(&event);
+            planner.1.observe(&event);
         }
         // A power of two.
         if self.digest.events() & (self.checkpoint_every - 1) == 0 {

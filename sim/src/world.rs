@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipam_core::byom::PoolConfigMap;
 use ipam_reports::Digest;
+use ipam_reports::addresses::AddressRun;
 use ipam_reports::finding::Violation;
 use ipam_reports::pool::PoolRun;
 use ipam_reports::reclaim::ReclaimRun;
@@ -15,7 +16,7 @@ use crate::claim::{Claims, Context};
 use crate::cluster::{ClusterConfig, Fabric};
 use crate::fault::apply::Faults;
 use crate::kinds::{self, KindId, Registry};
-use crate::meter::{PoolMeter, ReclaimMeter};
+use crate::meter::{AddressMeter, AgentsMeter, PoolMeter, ReclaimMeter};
 use crate::object::Obj;
 use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
 use crate::record::{Narrator, Record};
@@ -52,6 +53,8 @@ pub struct Wish {
     pub dump: bool,
     /// Each call for an address by itself.
     pub calls: bool,
+    /// What planners ask about Spiderpool: what its agents do to each other, and how many addresses are held for whom.
+    pub planner: bool,
     /// The run ends here instead of where its plan says.
     pub until: Option<SimTime>,
 }
@@ -78,8 +81,10 @@ pub struct Outcome {
     pub writes: Vec<(Arc<str>, u32)>,
     /// How often each thing happened.
     pub counts: ApiCounts,
-    /// What the run did with its BYOM pool, if it has one.
+    /// What the run did with its BYOM pool, if it has one; what agents did with the pools of Spiderpool, if that is wanted.
     pub pool: Option<PoolRun>,
+    /// How many addresses of Spiderpool were held, if wanted.
+    pub addresses: Option<AddressRun>,
     /// What the run reclaimed, if it reclaims.
     pub reclaim: Option<ReclaimRun>,
     /// A panic outside the system under test: a bug of the harness.
@@ -115,6 +120,7 @@ struct World<'a> {
     rt: Rt,
     plan: &'a Plan,
     fabric: Arc<Fabric>,
+    faults: Arc<Faults>,
 }
 
 impl<'a> World<'a> {
@@ -123,6 +129,10 @@ impl<'a> World<'a> {
         let mut recorder = Recorder::new(claims, wish.recording);
         recorder.pool = plan.workload.work().pool().map(|key| PoolMeter::new(key, stage.registry.id::<PoolConfigMap>()));
         recorder.reclaim = plan.workload.work().reclaim().map(|settings| ReclaimMeter::new(settings, &stage.registry));
+        recorder.planner = plan.workload.work().addresses().filter(|_| wish.planner).map(|addresses| {
+            let meters = (AgentsMeter::new(&stage.registry), AddressMeter::new(&stage.registry, addresses, plan.end_at));
+            Box::new(meters)
+        });
         let config = ClusterConfig { seed: plan.seed, knobs: plan.cluster.knobs, links: plan.cluster.links, delays: plan.cluster.delays };
         let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
         for name in ["default", "kube-system"] {
@@ -152,8 +162,8 @@ impl<'a> World<'a> {
         });
         fabric.compact_regularly();
         // They heal by themselves.
-        Faults::schedule(&fabric, &plan.fault, plan.heal_at);
-        Self { rt: rt.clone(), plan, fabric }
+        let faults = Faults::schedule(&fabric, &plan.fault, plan.heal_at);
+        Self { rt: rt.clone(), plan, fabric, faults }
     }
 
     /// Safety phase, heal, liveness phase.
@@ -173,11 +183,14 @@ impl<'a> World<'a> {
         let broken = self.rt.panics().into_iter().find(|panic| !panic.in_core);
         let narrator = wish.recording.then(|| Narrator::new(&self.rt, &self.fabric.registry, &self.plan.fault));
         let ended_at = self.rt.now();
+        self.faults.settle();
         let writes = self.fabric.writes();
         let outcome = self.fabric.recorder(|recorder| {
             recorder.claims.end(ended_at);
             let (violations, held) = recorder.claims.verdict(&self.plan.excuses);
             let pool = recorder.pool.as_mut().map(|meter| meter.finish(wish.calls.then_some(&self.rt)));
+            let planner = recorder.planner.as_mut().map(|meters| (meters.0.finish(), meters.1.finish(ended_at)));
+            let (agents, addresses) = planner.unzip();
             Outcome {
                 digest: Digest(recorder.digest.value()),
                 events: recorder.digest.events(),
@@ -189,7 +202,8 @@ impl<'a> World<'a> {
                 fired: std::mem::take(&mut recorder.fired),
                 writes,
                 counts: recorder.counts,
-                pool,
+                pool: pool.or(agents),
+                addresses,
                 reclaim: recorder.reclaim.as_mut().map(|meter| meter.finish(ended_at)),
                 broken: broken.map(|panic| format!("{} at {}", panic.message, panic.at)),
                 recording: recorder.take_recording().zip(narrator),

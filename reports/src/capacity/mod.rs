@@ -10,7 +10,7 @@ mod objective;
 mod search;
 
 pub use objective::{Decision, Objective};
-pub use search::{Capacity, largest};
+pub use search::{Capacity, largest, smallest};
 
 use crate::conflicts::answer;
 use crate::conflicts::{Metric, Point};
@@ -43,6 +43,7 @@ pub fn sentence(found: &Found, objectives: &[Objective], points: &[&Point]) -> S
     };
     let proof = found.plan.as_ref().map_or_else(String::new, |plan| format!(" A burst that shows it: {plan}."));
     let series = &found.series;
+    let sharers = points.first().map_or("adaptors", |point| point.setting.system.sharers().1);
     let undecided = |instances: u32| {
         let open = at(instances).is_some_and(|point| {
             let decisions = || objectives.iter().map(|objective| objective.judge(point.get(objective.metric)));
@@ -52,13 +53,13 @@ pub fn sentence(found: &Found, objectives: &[Objective], points: &[&Point]) -> S
     };
     match found.capacity {
         Capacity::All(most) => {
-            format!("{series}: {wanted} holds for all of up to {most} adaptors ({}), with 95 % confidence.", figures(most))
+            format!("{series}: {wanted} holds for all of up to {most} {sharers} ({}), with 95 % confidence.", figures(most))
         }
         Capacity::None(least) => {
-            format!("{series}: {wanted} does not hold for {least} adaptors, {} ({}).{proof}", undecided(least), figures(least))
+            format!("{series}: {wanted} does not hold for {least} {sharers}, {} ({}).{proof}", undecided(least), figures(least))
         }
         Capacity::UpTo(most) => format!(
-            "{series}: {wanted} holds for up to {most} adaptors ({}), with 95 % confidence; {} are {} ({}).{proof}",
+            "{series}: {wanted} holds for up to {most} {sharers} ({}), with 95 % confidence; {} are {} ({}).{proof}",
             figures(most),
             most + 1,
             undecided(most + 1),
@@ -97,6 +98,24 @@ pub fn hard_limits(record_bytes: u64, empty_bytes: u64, burst: u32, per_second: 
             "Whatever the policy: client-go's usual limit lets one adaptor allocate {} addresses at once and {:.1} a second after that.",
             burst / requests.max(1),
             per_second / f64::from(requests.max(1))
+        ),
+    ]
+}
+
+/// The same of Spiderpool: a record takes `record_bytes` in the status of its pool, and an agent's client may send `burst` requests at once and
+/// `per_second` after that. An allocation without a conflict writes the pool and the endpoint, and reads the pod and the pool before.
+pub fn agent_limits(record_bytes: u64, (per_second, burst): (f64, u32)) -> [String; 2] {
+    const REQUESTS: u32 = 4;
+    let records = OBJECT_MAX / record_bytes.max(1);
+    [
+        format!(
+            "Whatever the policy: a pool takes {record_bytes} bytes for each record, so that no more than {} addresses of one pool can be in use (1 MiB).",
+            crate::human::count(records)
+        ),
+        format!(
+            "Whatever the policy: with the usual limit of its client, an agent allocates {} addresses at once and {:.1} a second after that.",
+            burst / REQUESTS,
+            per_second / f64::from(REQUESTS)
         ),
     ]
 }

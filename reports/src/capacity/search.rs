@@ -34,6 +34,31 @@ pub fn largest<E>(least: u32, most: u32, mut holds: impl FnMut(u32) -> Result<bo
     Ok(Capacity::UpTo(fine))
 }
 
+/// The smallest number from `least` to `most` for which `holds`, if whatever holds for a number holds for larger ones; `None` if it holds for
+/// none of them. `guess` is tried first. The number and the one below it have both been tried, unless it is `least`.
+///
+/// # Errors
+/// That of `holds`, at once.
+pub fn smallest<E>(least: u32, most: u32, guess: u32, mut holds: impl FnMut(u32) -> Result<bool, E>) -> Result<Option<u32>, E> {
+    let guess = guess.clamp(least, most);
+    // Both ends of what is open, as a width so that the smallest number has one below it.
+    let (mut bad, mut fine) = (i64::from(least) - 1, None);
+    if holds(guess)? {
+        fine = Some(guess)
+    } else {
+        bad = i64::from(guess)
+    }
+    if fine.is_none() && guess < most && holds(most)? {
+        fine = Some(most);
+    }
+    let Some(mut fine) = fine else { return Ok(None) };
+    while i64::from(fine) - bad > 1 {
+        let middle = (bad + (i64::from(fine) - bad) / 2) as u32;
+        if holds(middle)? { fine = middle } else { bad = i64::from(middle) }
+    }
+    Ok(Some(fine))
+}
+
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
@@ -59,6 +84,21 @@ mod tests {
             prop_assert!(tried.len() <= 22 && tried.iter().all(|number| (least..=most).contains(number)));
             if let Capacity::UpTo(number) = found {
                 prop_assert!(tried.contains(&number) && tried.contains(&(number + 1)));
+            }
+        }
+    }
+
+    proptest! {
+        /// By trying every number.
+        #[test]
+        fn the_smallest_is_what_a_scan_finds(least in 1u32..50, more in 0u32..300, guess in 0u32..400, limit in 0u32..400) {
+            let most = least + more;
+            let mut tried = Vec::new();
+            let found = smallest(least, most, guess, |number| { tried.push(number); Ok::<_, Infallible>(number >= limit) }).unwrap();
+            prop_assert_eq!(found, (least..=most).find(|number| *number >= limit));
+            prop_assert!(tried.len() <= 12 && tried.iter().all(|number| (least..=most).contains(number)));
+            if let Some(number) = found {
+                prop_assert!(tried.contains(&number) && (number == least || tried.contains(&(number - 1))));
             }
         }
     }

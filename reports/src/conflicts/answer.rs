@@ -81,7 +81,8 @@ fn point_number(point: &Point, metric: Metric) -> String {
 
 /// `16 adaptors`.
 fn place(point: &Point) -> String {
-    human::plural(u64::from(point.setting.instances), "adaptor", "adaptors")
+    let (one, many) = point.setting.system.sharers();
+    human::plural(u64::from(point.setting.instances), one, many)
 }
 
 /// Where acknowledgements are lost most.

@@ -7,7 +7,7 @@ use crate::statistics::Estimate;
 use super::answer;
 use super::metric::Metric;
 use super::point::Point;
-use super::setting::Setting;
+use super::setting::{Setting, System};
 use super::{ConflictsReport, series};
 
 /// A figure and the words beside it.
@@ -26,6 +26,7 @@ pub fn panel_title(panel: &str) -> &str {
     match panel {
         "retries" => "Ways to try again, all adaptors at once",
         "spread" => "DefaultBackoff, starts spread over time, and slow clients",
+        "agents" => "Agents of Spiderpool at one pool",
         "asked" => "As asked",
         other => other,
     }
@@ -156,6 +157,10 @@ fn estimates(points: &[&Point], along: Along, metric: Metric) -> Vec<(f64, Estim
 pub enum Along {
     /// How many adaptors.
     Instances,
+    /// How many nodes, each with an agent.
+    Nodes,
+    /// How many pods start on each node.
+    Pods,
     /// How many addresses.
     Pool,
     /// The share that is taken.
@@ -171,7 +176,9 @@ pub enum Along {
 impl Along {
     /// The first that takes more than one value on one curve; instances if none does.
     pub fn of(points: &[&Point]) -> Self {
-        let all = [Along::Instances, Along::Pool, Along::Fill, Along::Spread, Along::Latency, Along::Think];
+        let agents = points.first().is_some_and(|point| point.setting.system == System::Spiderpool);
+        let main = if agents { Along::Nodes } else { Along::Instances };
+        let all = [main, Along::Pods, Along::Pool, Along::Fill, Along::Spread, Along::Latency, Along::Think];
         let curves = series(points.iter().copied());
         let moves = |along: &Along| {
             curves.iter().any(|(_, points)| points.windows(2).any(|pair| along.number(&pair[0].setting) != along.number(&pair[1].setting)))
@@ -181,14 +188,15 @@ impl Along {
         match found[..] {
             [Along::Pool, Along::Fill, ..] => Along::Fill,
             [first, ..] => first,
-            [] => Along::Instances,
+            [] => main,
         }
     }
 
     /// Where a point stands.
     pub fn number(self, setting: &Setting) -> f64 {
         match self {
-            Along::Instances => f64::from(setting.instances),
+            Along::Instances | Along::Nodes => f64::from(setting.instances),
+            Along::Pods => f64::from(setting.pods),
             Along::Pool => f64::from(setting.addresses),
             Along::Fill => setting.fill(),
             Along::Spread => setting.spread.as_f64(),
@@ -201,6 +209,8 @@ impl Along {
     pub fn label(self) -> &'static str {
         match self {
             Along::Instances => "adaptors that ask for an address",
+            Along::Nodes => "nodes whose agents share the pool",
+            Along::Pods => "pods that start on each node",
             Along::Pool => "addresses in the pool",
             Along::Fill => "share of the pool that is taken at the beginning",
             Along::Spread => "starts are spread over",
@@ -213,7 +223,7 @@ impl Along {
     pub fn told(self, setting: &Setting) -> String {
         let number = self.number(setting);
         match self {
-            Along::Instances | Along::Pool => human::count(number as u64),
+            Along::Instances | Along::Nodes | Along::Pods | Along::Pool => human::count(number as u64),
             Along::Fill => format!("{:.0} %", 100.0 * number),
             Along::Spread | Along::Latency | Along::Think => answer::time(number),
         }
@@ -223,7 +233,11 @@ impl Along {
     pub fn said(self, setting: &Setting) -> String {
         let told = self.told(setting);
         match self {
-            Along::Instances => human::plural(u64::from(setting.instances), "adaptor", "adaptors"),
+            Along::Instances | Along::Nodes => {
+                let (one, many) = setting.system.sharers();
+                human::plural(u64::from(setting.instances), one, many)
+            }
+            Along::Pods => format!("{} on each node", human::plural(u64::from(setting.pods), "pod", "pods")),
             Along::Pool => format!("a pool of {told} addresses"),
             Along::Fill => format!("{told} of the pool taken"),
             Along::Spread => format!("starts over {told}"),
@@ -234,7 +248,7 @@ impl Along {
 
     fn axis(self, points: &[&Point]) -> Axis {
         let kind = match self {
-            Along::Instances | Along::Pool => Kind::Count,
+            Along::Instances | Along::Nodes | Along::Pods | Along::Pool => Kind::Count,
             Along::Fill => Kind::Share,
             Along::Spread | Along::Latency | Along::Think => Kind::Seconds,
         };

@@ -21,7 +21,7 @@ use serde::{Serialize, Serializer};
 
 pub use metric::Metric;
 pub use point::{DECIDING, Point, Precision, USUAL, precise};
-pub use setting::{DECIDES_AGAIN, DECIDES_ONCE, Setting};
+pub use setting::{DECIDES_AGAIN, DECIDES_ONCE, Setting, System};
 
 use crate::exit;
 pub use crate::made::Made;
@@ -121,6 +121,8 @@ pub(crate) mod tests {
             update: DECIDES_AGAIN.to_owned(),
             selection: "hash".to_owned(),
             throttle: "none".to_owned(),
+            system: System::Byom,
+            pods: 1,
         }
     }
 

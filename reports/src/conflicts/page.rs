@@ -7,10 +7,16 @@ use crate::page::{Page, escape, estimate};
 use super::figures::{Along, Plate, panel_title};
 use super::metric::Metric;
 use super::point::{DECIDING, Point};
+use super::setting::System;
 use super::{ConflictsReport, answer, series};
 
 /// The question of `report conflicts`.
-pub const CONFLICTS: &str = "How often do adaptors that share one pool get in each other's way?";
+pub fn question(system: System) -> &'static str {
+    match system {
+        System::Byom => "How often do adaptors that share one pool get in each other's way?",
+        System::Spiderpool => "How often do the agents of nodes that share one pool get in each other's way?",
+    }
+}
 
 /// The file's text, with these figures in it.
 ///
@@ -113,7 +119,7 @@ fn made(page: &mut Page, report: &ConflictsReport) {
         (
             "bursts",
             format!(
-                "1,000 at first, then twice as many until the intervals of {} are narrow enough (usually \u{b1}2 % of the value or \u{b1}0.005)",
+                "1,000 at first (50 of nodes with agents), then twice as many until the intervals of {} are narrow enough (usually \u{b1}2 % of the value or \u{b1}0.005)",
                 deciding.join(" and of ")
             ),
         ),
@@ -123,6 +129,10 @@ fn made(page: &mut Page, report: &ConflictsReport) {
              their scatter between bursts makes count. Times: order statistics (Woodruff), whatever their distribution. \u{201c}?\u{201d}: \
              so many bursts do not bound it"
                 .to_owned(),
+        ),
+        (
+            "calls",
+            "a call is a request for an address, also one that a kubelet repeats; an attempt is one to write the pool".to_owned(),
         ),
         (
             "times",
@@ -149,7 +159,7 @@ mod tests {
 
     fn made() -> Made {
         Made {
-            question: CONFLICTS.to_owned(),
+            question: question(System::Byom).to_owned(),
             command: "ipam-sim report conflicts".to_owned(),
             build: "0.1.0-b".to_owned(),
             config: "c".to_owned(),

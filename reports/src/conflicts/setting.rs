@@ -4,14 +4,55 @@ use serde::{Deserialize, Serialize};
 
 use crate::Seconds;
 
+/// Who shares a pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum System {
+    /// Adaptors of BYOM, each of which asks for one address.
+    #[default]
+    Byom,
+    /// Nodes with an agent of Spiderpool each.
+    Spiderpool,
+}
+
+impl System {
+    /// As a table has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            System::Byom => "byom",
+            System::Spiderpool => "spiderpool",
+        }
+    }
+
+    /// One of those who share a pool, and several.
+    pub fn sharers(self) -> (&'static str, &'static str) {
+        match self {
+            System::Byom => ("adaptor", "adaptors"),
+            System::Spiderpool => ("node", "nodes"),
+        }
+    }
+
+    fn is_byom(&self) -> bool {
+        *self == System::Byom
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
 /// Where a point stands: `instances` adaptors that allocate one address each from one pool (B §8.1).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// The panels that show it, joined by `+`: `retries+spread`.
     pub panels: String,
     /// The curve on which it lies: everything but what the axis shows.
     pub series: String,
-    /// How many adaptors, each on a host of its own.
+    /// How many adaptors or nodes, each a host of its own.
     pub instances: u32,
     /// How many addresses the pool has in total.
     pub addresses: u32,
@@ -32,14 +73,44 @@ pub struct Setting {
     /// The mean time to try a VM before its address is handed out; 0 = it is not tried.
     #[serde(rename = "dial_s")]
     pub dial: Seconds,
-    /// How a write that met a conflict is tried again: `default-backoff`, `default-retry`, `twelve`, `patient`.
+    /// How a write that met a conflict is tried again: `default-backoff`, `default-retry`, `twelve`, `patient`; of agents: `hardened`, `upstream`.
     pub retry: String,
     /// What is written after a conflict: [`DECIDES_AGAIN`] or [`DECIDES_ONCE`].
     pub update: String,
     /// Which free address is taken: `hash` or `first`.
     pub selection: String,
-    /// How many requests an adaptor may make: `none`, `client-go`, `drained`.
+    /// How many requests an adaptor may make: `none`, `client-go`, `drained`; an agent: `agent`.
     pub throttle: String,
+    /// Who shares the pool. What is not said is as it was before there was a choice.
+    #[serde(default, skip_serializing_if = "System::is_byom")]
+    pub system: System,
+    /// How many pods start on each node, each of which asks for one address.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pods: u32,
+}
+
+impl Default for Setting {
+    /// Nobody asks for anything.
+    fn default() -> Self {
+        Self {
+            panels: String::new(),
+            series: String::new(),
+            instances: 0,
+            addresses: 0,
+            taken: 0,
+            spread: Seconds::ZERO,
+            read: Seconds::ZERO,
+            write: Seconds::ZERO,
+            think: Seconds::ZERO,
+            dial: Seconds::ZERO,
+            retry: String::new(),
+            update: String::new(),
+            selection: String::new(),
+            throttle: String::new(),
+            system: System::Byom,
+            pods: 1,
+        }
+    }
 }
 
 /// Each attempt reads, decides and writes (`as_documented` of B §0).
@@ -71,11 +142,12 @@ impl Setting {
     /// Names the point in a folder: two points of a report never share it.
     pub fn key(&self) -> String {
         let [spread, read, think] = [self.spread, self.read, self.think].map(Seconds::as_micros);
-        format!("{}/n{}/a{}/t{}/s{spread}/r{read}/w{think}", self.series, self.instances, self.addresses, self.taken)
+        let pods = if self.pods == 1 { String::new() } else { format!("/p{}", self.pods) };
+        format!("{}/n{}/a{}/t{}/s{spread}/r{read}/w{think}{pods}", self.series, self.instances, self.addresses, self.taken)
     }
 
     /// Whether an address is there for everybody, so that only conflicts can refuse one.
     pub fn is_roomy(&self) -> bool {
-        self.addresses.saturating_sub(self.taken) >= self.instances
+        self.addresses.saturating_sub(self.taken) >= self.instances * self.pods
     }
 }

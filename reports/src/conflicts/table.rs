@@ -7,6 +7,7 @@
 //! | `bursts`, `first_seed`, `reached`, `calls`, `allocated` | how much the row rests on, and whether it is as precise as was asked |
 //! | `M`, `M_low`, `M_high` for each [`Metric`] | the figure and the ends of its interval of 95 %; empty = nothing to take it from, an end that nothing bounds |
 //! | `closed_…` | what a formula of B §8.2 gives, and which; empty = there is none |
+//! | `system`, `pods` | who shares the pool, and how many addresses each asks for; tables from before are of `byom`, 1 |
 //! | `model_…` | what an independent model gave, B §8.3 |
 
 use crate::cells::{self, Cells, line};
@@ -57,11 +58,14 @@ const BESIDE: [&str; 7] = [
     "model_lost",
 ];
 
+/// Columns of the setting that came later: tables from before are of BYOM, one address each.
+const ADDED: [&str; 2] = ["system", "pods"];
+
 /// The head of the table.
 pub fn head() -> String {
     let metrics = Metric::ALL.iter().flat_map(|metric| ["", "_low", "_high"].map(|end| format!("{}{end}", metric.name())));
     let before = ["schema", "build", "config"].into_iter().chain(SETTING).chain(RESTS_ON).map(str::to_owned);
-    line(before.chain(metrics).chain(BESIDE.map(str::to_owned)))
+    line(before.chain(metrics).chain(BESIDE.map(str::to_owned)).chain(ADDED.map(str::to_owned)))
 }
 
 /// The row of a point.
@@ -88,6 +92,7 @@ pub fn row(build: &str, config: &str, point: &Point) -> String {
     );
     let model = point.modelled();
     cells.extend([model.map(|row| row.conflicts_per_call), model.map(|row| row.exhausted), model.map(|row| row.lost)].map(number));
+    cells.extend([point.setting.system.name().to_owned(), point.setting.pods.to_string()]);
     line(cells)
 }
 
@@ -118,6 +123,10 @@ fn setting(row: &Cells<'_>) -> Result<Setting, TableError> {
             _ => serde_json::Value::from(text),
         };
         fields.insert(name.to_owned(), value);
+    }
+    if let Some(system) = row.get("system") {
+        fields.insert("system".to_owned(), system.into());
+        fields.insert("pods".to_owned(), row.value::<u32>("pods", "whole number")?.into());
     }
     serde_json::from_value(fields.into()).map_err(|_| row.wrong("panels", row.text("panels").unwrap_or_default(), "setting"))
 }

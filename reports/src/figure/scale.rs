@@ -73,7 +73,8 @@ impl Axis {
     pub(super) fn ticks(&self, range: &Range<f64>) -> Vec<f64> {
         match self.scale {
             Scale::Linear => {
-                let step = nice((range.end - range.start) / 6.0);
+                let apart = (range.end - range.start) / 6.0;
+                let step = if self.kind == Kind::Seconds { nice_time(apart) } else { nice(apart) };
                 let last = if self.kind == Kind::Share { range.end.min(1.0) } else { range.end };
                 let first = (range.start / step).ceil().min(0.0) as i32;
                 (first..).map(|n| f64::from(n) * step).take_while(|place| *place <= last + step * 1e-9).collect()
@@ -105,6 +106,19 @@ impl Axis {
     }
 }
 
+/// The next step of a clock or a calendar that is not smaller, in seconds; a decimal one below a minute.
+fn nice_time(step: f64) -> f64 {
+    const MINUTE: f64 = 60.0;
+    const HOUR: f64 = 60.0 * MINUTE;
+    const DAY: f64 = 24.0 * HOUR;
+    if step <= 20.0 {
+        return nice(step);
+    }
+    let minutes = [0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0].map(|n| n * MINUTE);
+    let hours = [1.0, 2.0, 4.0, 6.0, 12.0].map(|n| n * HOUR);
+    minutes.into_iter().chain(hours).find(|nice| *nice >= step).unwrap_or_else(|| nice(step / DAY).max(1.0) * DAY)
+}
+
 /// The next step of 1, 2 or 5 times a power of ten that is not smaller.
 fn nice(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
@@ -134,6 +148,7 @@ mod tests {
         assert_eq!(labels(&axis(Kind::Seconds, Scale::Log), &[0.02, 0.4]), ["20 ms", "50 ms", "100 ms", "200 ms"]);
         assert_eq!(labels(&axis(Kind::Seconds, Scale::Log), &[0.001, 20.0]), ["1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
         assert_eq!(labels(&axis(Kind::Seconds, Scale::Linear), &[-30.0, 60.0]), ["-20 s", "0 s", "20 s", "40 s", "1 min"]);
+        assert_eq!(labels(&axis(Kind::Seconds, Scale::Linear), &[5_000.0]), ["0 s", "15 min", "30 min", "45 min", "1 h", "1 h 15 min"]);
         assert_eq!(labels(&axis(Kind::Count, Scale::Linear), &[]), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
     }
 

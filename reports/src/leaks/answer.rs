@@ -37,7 +37,8 @@ fn way(path: ReclaimPath) -> &'static str {
     }
 }
 
-fn of_delay(group: &Group) -> Option<String> {
+/// How long the addresses of a group stayed recorded.
+pub(crate) fn of_delay(group: &Group) -> Option<String> {
     let (half, most, longest) = (group.delay_p50_s?, group.delay_p99_s?, group.delay_max_s?);
     let bound = match (group.late, group.late_share, group.bound_max_s) {
         (_, None, _) | (.., None) => String::new(),

@@ -66,7 +66,7 @@ pub(super) fn sorted(found: &[Found]) -> Vec<(&str, ReclaimPath, Runs<'_>)> {
     groups
 }
 
-pub(super) fn groups(found: &[Found]) -> Vec<Group> {
+pub(crate) fn groups(found: &[Found]) -> Vec<Group> {
     sorted(found).into_iter().map(|(scenario, path, runs)| Group::of(scenario, path, &runs)).collect()
 }
 

@@ -1,14 +1,15 @@
 //! What the command line needs from the simulator: one method a verb, records back.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use super::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::Progress;
-use super::report::args::{CapacityArgs, ConflictsArgs};
+use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CheckReport, ConflictsReport, ExplainReclaimReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport,
-    ShrinkReport, exit,
+    CheckReport, ConflictsReport, DemandReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport, ListReport, MatrixReport,
+    ReplayReport, RunReport, ShrinkReport, exit,
 };
 
 /// Does what the verbs ask for. It prints nothing and never ends the process.
@@ -45,6 +46,12 @@ pub trait Engine: Sync {
 
     /// Searches for the largest numbers of adaptors that meet objectives; otherwise like [`Engine::conflicts`].
     fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError>;
+
+    /// Searches for the smallest pool that meets what is asked for the pods of this scenario; otherwise like [`Engine::conflicts`].
+    fn demand(&self, args: &CapacityArgs, scenario: &Path, progress: &Progress) -> Result<DemandReport, CliError>;
+
+    /// Simulates scenarios that reclaim addresses, or reads what an earlier report found; otherwise like [`Engine::conflicts`].
+    fn leaks(&self, args: &ReclaimArgs, progress: &Progress) -> Result<LeaksReport, CliError>;
 
     /// Explains a decision. That a pod gets no address is an answer, not an error.
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError>;

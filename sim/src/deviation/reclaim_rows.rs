@@ -45,6 +45,7 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
     ("no-scan-on-takeover", "a new leader waits for its next turn to scan"),
     ("terminating-static-ignored", "pods of StatefulSets and VMs are never traced"),
     ("grace-counted-once", "the deadline of a terminating pod is its deletionTimestamp, which has the grace in it"),
+    ("grace-floor-ignored", "a grace of 0 or 1 s counts as stated, though a kubelet leaves 2 s to containers in any case (K §5.2)"),
     ("stuck-static-kept", "a terminating pod of a StatefulSet or VM that wants it no more is never given up by a scan (rule G)"),
     ("pending-pods-not-scanned", "a scan leaves pods alone that have not begun, also terminating ones (P-4)"),
     ("ended-without-times-lost", "a pod that has ended and does not say when is never traced (I-12)"),
@@ -72,13 +73,8 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
 pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     // Informers never fail to list; a cache that asks the API server could. Tests of the core do.
     ("one-list-error-ends-scan", How::Test),
-    // Agents allocate from no pool without a version.
-    ("pools-without-version-skipped", How::Test),
     ("tombstone-crashes", How::Crash),
     ("nil-fields-crash", How::Crash),
     ("standbys-scan-once", How::Figure),
     ("owner-asked-for-every-event", How::Figure),
-    // What an ex-leader and a leader that does not know yet do is safe by the guards of its writes, and late at worst.
-    ("ex-leader-goes-on", How::Test),
-    ("leader-flag-polled", How::Test),
 ];

@@ -91,10 +91,6 @@ pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("upstream-ranges", How::Explain),
     ("capacity-not-filtered", How::Explain),
     ("outdated-keys-ignored", How::Explain),
-    ("failure-cache-kept-by-reuse", How::Test),
-    // The endpoint and its records stay until reclaim comes, which is what the hardened form waits for, too.
-    ("static-by-kind-only", How::Test),
-    ("random-clean-gateway", How::Test),
     // Admission and subnets: nobody in a scenario does what these need yet; core's tests compare both behaviours.
     ("update-judged-whole", How::Test),
     ("terminating-update-refused", How::Test),

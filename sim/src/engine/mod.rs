@@ -14,15 +14,16 @@ mod sweep;
 mod tables;
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use crate::cli::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
-use crate::cli::report::args::{CapacityArgs, ConflictsArgs};
+use crate::cli::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
 use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CheckReport, ConflictsReport, ExplainReclaimReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport,
-    ShrinkReport,
+    CheckReport, ConflictsReport, DemandReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport, ListReport, MatrixReport,
+    ReplayReport, RunReport, ShrinkReport,
 };
 
 /// Which build this is: digests are comparable within one build.
@@ -79,6 +80,14 @@ impl Engine for Simulator {
 
     fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
         report::capacity(args, progress)
+    }
+
+    fn demand(&self, args: &CapacityArgs, scenario: &Path, progress: &Progress) -> Result<DemandReport, CliError> {
+        report::demand(args, scenario, progress)
+    }
+
+    fn leaks(&self, args: &ReclaimArgs, progress: &Progress) -> Result<LeaksReport, CliError> {
+        report::leaks(args, progress)
     }
 
     fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError> {

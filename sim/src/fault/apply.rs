@@ -122,6 +122,16 @@ impl Faults {
         self.record(ended.index, FaultChange::Ended);
     }
 
+    /// Takes down which of those that still hold were met by something: those that last forever never end otherwise. To be called when a
+    /// run is over.
+    pub fn settle(&self) {
+        for Active { index, grips, .. } in &*self.active.lock() {
+            if grips.iter().any(|grip| grip.met_a_message(&self.fabric)) {
+                self.fabric.recorder(|recorder| recorder.fired.insert(*index));
+            }
+        }
+    }
+
     /// Whether a fault stays when the others heal.
     fn is_for_good(&self, index: u32) -> bool {
         is_for_good(&self.plan[index as usize])

@@ -66,6 +66,11 @@ pub trait Work {
         None
     }
 
+    /// How many addresses the pools of Spiderpool have at the beginning, if the workload has any: figures are taken of them when planners ask.
+    fn addresses(&self) -> Option<u64> {
+        None
+    }
+
     /// Simpler variants of the workload in which its actors do `ops`, the ones that save most first; for shrinking what fails.
     /// Following any of them again and again comes to an end.
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {

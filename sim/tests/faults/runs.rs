@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use ipam_core::race::race;
 use ipam_core::{ClientExt, FxHashMap};
 use ipam_sim::cluster::Fabric;
 use ipam_sim::draw::{Concern, Draw};
@@ -170,6 +171,24 @@ fn healing_ends_what_holds_brings_back_what_is_down_and_begins_nothing_more() {
         let (quick, created) = took(&bed, create(&client, "a")).await;
         assert!(quick < SECOND && created.is_ok(), "a crash point that was not reached in time is void: {created:?}");
     });
+}
+
+#[test]
+fn what_lasts_for_good_counts_as_felt_once_it_met_a_message() {
+    for used in [true, false] {
+        Testbed::run(1, async |bed| {
+            let (client, now) = (bed.client_on("client", 0), bed.rt.now());
+            let cut = Partition { from: target("client"), to: target("apiserver-*") };
+            let fault = Fault { common: Window { at: now + SECOND, lasts: Some(Span::FOREVER) }, kind: FaultKind::Partition(cut) };
+            let faults = Faults::schedule(&bed.fabric, &[fault], now + 10 * SECOND);
+            bed.wait(12 * SECOND).await;
+            if used {
+                race(create(&client, "a"), bed.rt.sleep(5 * SECOND)).await;
+            }
+            faults.settle();
+            assert_eq!(bed.fabric.recorder(|recorder| recorder.fired.contains(&0)), used);
+        });
+    }
 }
 
 #[test]

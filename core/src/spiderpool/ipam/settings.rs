@@ -39,7 +39,8 @@ pub struct AgentSettings {
     pub clean_up_timeout: Duration,
     /// How long after its sender gave up a write may still be carried out. Default 40 s (K §2.13: 34 s).
     pub late_commit: Duration,
-    /// How many requests may wait for pools. Default 1000.
+    /// `SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE`: how many requests may wait for pools; with 0 all are refused. Default 1000, which is fixed
+    /// in upstream's code (`MaxQueueSize`).
     pub queue_length: usize,
 }
 
@@ -48,8 +49,8 @@ impl AgentSettings {
     pub const RETRY: Backoff = Backoff { steps: 5, base: Duration::from_millis(10), factor: 1.5, jitter: 0.1 };
 
     /// The names of all settings that have one: selection's, and those of the agent alone.
-    pub const NAMES: [&'static str; Settings::NAMES.len() + 8] = {
-        let mut names = [""; Settings::NAMES.len() + 8];
+    pub const NAMES: [&'static str; Settings::NAMES.len() + 9] = {
+        let mut names = [""; Settings::NAMES.len() + 9];
         let mut at = 0;
         while at < Settings::NAMES.len() {
             names[at] = Settings::NAMES[at];
@@ -63,6 +64,7 @@ impl AgentSettings {
         names[at + 5] = "SPIDERPOOL_WAIT_SUBNET_POOL_MAX_RETRIES";
         names[at + 6] = "enableIPConflictDetection";
         names[at + 7] = "enableGatewayDetection";
+        names[at + 8] = "SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE";
         names
     };
 
@@ -108,6 +110,7 @@ impl AgentSettings {
             "enableIPConflictDetection" => self.enable_ip_conflict_detection = truth()?,
             "enableGatewayDetection" => self.enable_gateway_detection = truth()?,
             "SPIDERPOOL_WAIT_SUBNET_POOL_TIME_IN_SECOND" => self.subnet_pool_wait = Duration::from_secs(number()?.into()),
+            "SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE" => self.queue_length = usize::try_from(number()?).map_err(|_| bad("a number from 0 on"))?,
             "SPIDERPOOL_WAIT_SUBNET_POOL_MAX_RETRIES" => self.subnet_pool_retries = number()?,
             _ => return self.select.set(name, value),
         }

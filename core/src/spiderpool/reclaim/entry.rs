@@ -57,10 +57,12 @@ impl Term {
     /// Of a terminating pod; `None` = it does not say with which grace, and that is not Kubernetes' default here.
     pub(super) fn of_terminating(pod: &Pod, settings: &ReclaimSettings, policy: &Policy) -> Option<Self> {
         let start = pod.metadata.deletion_timestamp.as_ref()?.0;
-        let grace = pod.metadata.deletion_grace_period_seconds.or((!policy.reclaim.nil_fields_crash).then_some(DEFAULT_GRACE))?;
-        // deletionTimestamp has the grace in it already; the documents' second one is the margin.
-        let grace = if policy.reclaim.grace_counted_once { 0 } else { grace };
-        Some(Self::new(start, SignedDuration::from_secs(grace), settings))
+        let stated = pod.metadata.deletion_grace_period_seconds.or((!policy.reclaim.nil_fields_crash).then_some(DEFAULT_GRACE))?;
+        // deletionTimestamp has the stated grace in it already, which may be less than the containers have; the documents' second one is
+        // the margin.
+        let grace = in_truth(stated, policy);
+        let margin = if policy.reclaim.grace_counted_once { 0 } else { grace };
+        Some(Self::new(start, SignedDuration::from_secs(grace.saturating_sub(stated).saturating_add(margin)), settings))
     }
 
     /// Of a pod that has ended, from the latest end of a container; `Err(true)` = it names none, `Err(false)` = no grace.
@@ -89,6 +91,14 @@ impl Term {
 /// Kubernetes' default of a pod's grace.
 pub(super) const DEFAULT_GRACE: i64 = 30;
 
+/// What a kubelet leaves to containers in any case, in seconds: with a grace of 0, and after a hook that used the grace up (K §5.2).
+const LEAST_GRACE: i64 = 2;
+
+/// How long the containers of a pod really have that is asked to end within `stated` seconds.
+pub(super) fn in_truth(stated: i64, policy: &Policy) -> i64 {
+    if policy.reclaim.grace_floor_ignored { stated } else { stated.max(LEAST_GRACE) }
+}
+
 fn termination_grace(pod: &Pod, policy: &Policy) -> Option<SignedDuration> {
     let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
     grace.or((!policy.reclaim.nil_fields_crash).then_some(DEFAULT_GRACE)).map(SignedDuration::from_secs)
@@ -111,9 +121,9 @@ pub(super) fn end_of_grace(pod: &Pod, now: Timestamp, settings: &ReclaimSettings
     // grace of its spec, and it has that twice, like any other.
     let forced = pod.metadata.deletion_grace_period_seconds == Some(0);
     let term = Term::of_terminating(pod, settings, policy).filter(|_| !forced).unwrap_or_else(|| {
-        let grace = termination_grace(pod, policy).unwrap_or(SignedDuration::from_secs(DEFAULT_GRACE));
+        let stated = termination_grace(pod, policy).map_or(DEFAULT_GRACE, |grace| grace.as_secs());
         let times = if policy.reclaim.grace_counted_once { 1 } else { 2 };
-        Term::new(now, grace.saturating_mul(times), settings)
+        Term::new(now, SignedDuration::from_secs(in_truth(stated, policy).saturating_mul(times)), settings)
     });
     (term.stop > now).then_some(term)
 }

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::entry::{DEFAULT_GRACE, Term};
+use super::entry::{DEFAULT_GRACE, Term, in_truth};
 use super::event::{Circumstances, ended};
 use super::node::NodeState;
 use super::question::{Answer, Answers, Question, key_of};
@@ -153,7 +153,8 @@ fn back_too_late(owner: &Owner<'_, '_>, term: &Term) -> Option<Timestamp> {
     let NodeState::Ready { since: Some(since) } = it.node_of(owner.pod) else { return None };
     let grace = owner.pod.metadata.deletion_grace_period_seconds.unwrap_or(DEFAULT_GRACE);
     let asked = term.start.checked_sub(SignedDuration::from_secs(grace)).ok()?;
-    (since > asked).then(|| Term::new(since, SignedDuration::from_secs(grace.saturating_mul(2)), it.settings).stop)
+    let twice = in_truth(grace, it.policy).saturating_mul(2);
+    (since > asked).then(|| Term::new(since, SignedDuration::from_secs(twice), it.settings).stop)
 }
 
 /// Rule G: a terminating pod.

@@ -65,6 +65,8 @@ pub struct ReclaimPolicy {
     /// `grace-counted-once`: the deadline of a terminating pod is its deletionTimestamp, which has the grace in it. No behaviour of
     /// upstream.
     pub grace_counted_once: bool,
+    /// `grace-floor-ignored`: a grace of 0 or 1 s counts as stated, although a kubelet leaves 2 s to containers in any case (K §5.2).
+    pub grace_floor_ignored: bool,
     /// `stuck-static-kept`: a terminating pod of a StatefulSet or VM that wants it no more is never given up by a scan (rule G).
     pub stuck_static_kept: bool,
     /// `pending-pods-not-scanned`: a scan leaves pods alone that have not begun, also terminating ones (P-4).
@@ -129,6 +131,7 @@ impl ReclaimPolicy {
         "no-scan-on-takeover" false no_scan_on_takeover;
         "terminating-static-ignored" false terminating_static_ignored;
         "grace-counted-once" false grace_counted_once;
+        "grace-floor-ignored" true grace_floor_ignored;
         "stuck-static-kept" true stuck_static_kept;
         "pending-pods-not-scanned" true pending_pods_not_scanned;
         "ended-without-times-lost" true ended_without_times_lost;

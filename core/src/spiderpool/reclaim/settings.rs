@@ -66,7 +66,8 @@ pub struct ReclaimSettings {
     pub retry: Backoff,
     /// How long to wait for one answer of the API server. Default 5 s; upstream for ever.
     pub request_timeout: Option<Duration>,
-    /// How many releases may wait for pools. Default 1000.
+    /// `SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE`: how many releases may wait for pools; with 0 all are refused. Default 1000, which is fixed in
+    /// upstream's code (`MaxQueueSize`).
     pub queue_length: usize,
 }
 
@@ -75,7 +76,7 @@ impl ReclaimSettings {
     pub const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
     /// The names of all settings that have one.
-    pub const NAMES: [&'static str; 21] = [
+    pub const NAMES: [&'static str; 22] = [
         "SPIDERPOOL_GC_IP_ENABLED",
         "SPIDERPOOL_GC_TERMINATING_POD_IP_ENABLED",
         "SPIDERPOOL_GC_STATELESS_TERMINATING_POD_ON_READY_NODE_ENABLED",
@@ -94,6 +95,7 @@ impl ReclaimSettings {
         "SPIDERPOOL_LEADER_RENEW_DEADLINE",
         "SPIDERPOOL_LEADER_RETRY_PERIOD",
         "SPIDERPOOL_LEADER_RETRY_GAP",
+        "SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE",
         "enableKubevirtStaticIP",
         "enableStatefulSet",
         "enableCleanOutdatedEndpoint",
@@ -146,6 +148,7 @@ impl ReclaimSettings {
             "SPIDERPOOL_GC_STATELESS_TERMINATING_POD_ON_NOT_READY_NODE_ENABLED" => self.on_not_ready_node = truth()?,
             "SPIDERPOOL_GC_ENABLE_STATELESS_RUNNING_POD_ON_EMPTY_POD_STATUS_IPS" => self.running_without_ips = truth()?,
             "SPIDERPOOL_GC_IP_WORKER_NUM" => self.workers = usize::try_from(number()?.max(0)).map_err(|_| bad("a number"))?,
+            "SPIDERPOOL_LIMITER_MAX_QUEUE_SIZE" => self.queue_length = count()?,
             "SPIDERPOOL_GC_CHANNEL_BUFFER" => self.channel = count()?,
             "SPIDERPOOL_GC_MAX_PODENTRY_DB_CAP" => self.database = usize::try_from(number()?.max(0)).map_err(|_| bad("a number"))?,
             "SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION" => self.interval = pause()?,

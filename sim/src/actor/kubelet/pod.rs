@@ -163,11 +163,18 @@ impl<C: Cni> Job<C> {
     /// Makes a sandbox with its network. Returns whether it has one, or is not wanted any more.
     async fn create(&mut self, pod: &Pod) -> bool {
         let kubelet = self.kubelet.clone();
-        let (rt, runtime) = (&kubelet.fabric.rt, &kubelet.runtime);
-        if let Either::Left(()) = race(self.mail.doomed(), kubelet.pause(kubelet.samplers.sandbox)).await {
+        let (rt, runtime, mail) = (&kubelet.fabric.rt, &kubelet.runtime, self.mail.clone());
+        let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
+        // Nobody waits for the status; if it is not written by then it is not worth it any more.
+        let reported = async {
+            if !on_host {
+                kubelet.report(&mail, &mut self.stored, &Report::Detached).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        if let Either::Left(()) = race(mail.doomed(), race(kubelet.pause(kubelet.samplers.sandbox), reported)).await {
             return true;
         }
-        let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
         let annotated = pod.metadata.annotations.is_some();
         let nics: Arc<[Arc<str>]> = match (on_host, annotated) {
             (true, _) => Arc::default(),

@@ -8,7 +8,8 @@ use ipam_core::api::{DeleteOptions, Preconditions};
 use ipam_core::{ClientExt, Env, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
-    ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus,
+    ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodCondition,
+    PodIP, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -20,6 +21,8 @@ use crate::node::Cni;
 pub(super) enum Report {
     /// The containers run; the pod has these addresses.
     Running(Vec<IpAddr>),
+    /// A pod that ran gets another sandbox: until that has its network the pod has no address (K §5.5, G §9).
+    Detached,
     /// They do not run any more and never will.
     Terminal {
         /// Whether the phase is Failed instead of Succeeded.
@@ -95,6 +98,12 @@ impl<C: Cni> Kubelet<C> {
                 status.host_ip = Some(host);
                 status.start_time.get_or_insert_with(|| now.clone());
             }
+            Report::Detached => {
+                if status.phase.as_deref() != Some("Running") || status.pod_ips.as_ref().is_none_or(Vec::is_empty) {
+                    return None;
+                }
+                (status.pod_ip, status.pod_ips) = (None, None);
+            }
             Report::Terminal { failed, reason } => {
                 status.phase = Some(if *failed { "Failed" } else { "Succeeded" }.to_owned());
                 status.reason = reason.map(str::to_owned);
@@ -118,6 +127,10 @@ fn container_status(name: &str, image: &str, before: Option<&ContainerStatus>, r
     let state = match report {
         Report::Running(_) => {
             ContainerState { running: Some(ContainerStateRunning { started_at: Some(now.clone()) }), ..ContainerState::default() }
+        }
+        Report::Detached => {
+            let reason = Some("ContainerCreating".to_owned());
+            ContainerState { waiting: Some(ContainerStateWaiting { reason, message: None }), ..ContainerState::default() }
         }
         Report::Terminal { failed, .. } => ContainerState {
             terminated: Some(ContainerStateTerminated {

@@ -392,14 +392,14 @@ impl Stage {
     fn end(&mut self, pod: &str, uid: &str, nic: &str, result: Result<Arc<[Given]>, Refusal>, how: How) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), nic.into());
         let took = Duration::from_millis(5);
-        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how, conflicts: 0, took });
+        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how, conflicts: 0, attempts: 1, took });
     }
 
     /// The request for `eth0` is answered, after so long by the agent's clock.
     pub(super) fn answer_after(&mut self, took: Duration, pod: &str, uid: &str) {
         let (pod, uid, container, nic) = (pod.into(), uid.into(), uid.into(), "eth0".into());
         let result = Ok(given(&[("eth0", "p", "10.0.0.1")]));
-        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how: How::Fresh, conflicts: 0, took });
+        self.say(self.agent, IpamNote::AddEnded { pod, uid, container, nic, result, how: How::Fresh, conflicts: 0, attempts: 1, took });
     }
 
     /// The request is answered.

@@ -1,10 +1,13 @@
 //! `report`: statistics, tables and plots for planners.
 
 pub mod args;
+mod output;
 pub mod vary;
 
 use super::{CliError, Console, Engine, Progress, print, stop_on_interrupt, text, watched};
 use args::{ReportArgs, What};
+
+pub use output::Output;
 
 /// Answers the question and prints the answer; tables, plots and the page are the engine's to write.
 pub(super) fn report(args: &ReportArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -15,12 +18,22 @@ pub(super) fn report(args: &ReportArgs, engine: &dyn Engine, console: &mut Conso
     match &args.what {
         What::Conflicts(args) => {
             let report = watched(&progress, console, |progress| engine.conflicts(args, progress))?;
-            print(console, args.format, &report, text::conflicts)?;
+            print(console, args.output.format, &report, text::conflicts)?;
             Ok(report.exit_code)
         }
         What::Capacity(args) => {
+            if let Some(file) = &args.scenario {
+                let report = watched(&progress, console, |progress| engine.demand(args, file, progress))?;
+                print(console, args.output.format, &report, text::demand)?;
+                return Ok(report.exit_code);
+            }
             let report = watched(&progress, console, |progress| engine.capacity(args, progress))?;
-            print(console, args.format, &report, text::conflicts)?;
+            print(console, args.output.format, &report, text::conflicts)?;
+            Ok(report.exit_code)
+        }
+        What::Reclaim(args) => {
+            let report = watched(&progress, console, |progress| engine.leaks(args, progress))?;
+            print(console, args.output.format, &report, text::leaks)?;
             Ok(report.exit_code)
         }
     }

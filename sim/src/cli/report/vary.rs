@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ipam_reports::conflicts::{DECIDES_AGAIN, DECIDES_ONCE};
+use ipam_reports::conflicts::{DECIDES_AGAIN, DECIDES_ONCE, System};
 use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
@@ -24,6 +24,12 @@ pub struct Vary {
 pub enum Values {
     /// How many adaptors.
     Instances(Vec<u32>),
+    /// How many nodes, each with an agent of Spiderpool.
+    Nodes(Vec<u32>),
+    /// How many pods start on each node.
+    Pods(Vec<u32>),
+    /// How agents behave: whether as upstream's do.
+    Policy(Vec<bool>),
     /// How many addresses the pool has in total.
     Pool(Vec<u32>),
     /// The share of the pool that is taken at the beginning.
@@ -44,7 +50,11 @@ pub enum Values {
     Throttle(Vec<Throttle>),
 }
 
-const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update, selection, throttle";
+const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update, selection, throttle; for Spiderpool nodes, pods, pool, spread, \
+                    latency, policy";
+
+/// The most nodes and the most pods of a node: more would take minutes a burst.
+const NODES_MAX: u32 = 256;
 
 /// The longest spread, think time or round trip: an operation gives up after 30 s.
 const LONGEST: Span = Span::secs(10);
@@ -62,6 +72,9 @@ impl FromStr for Vary {
         let (key, values) = text.split_once('=').ok_or_else(|| "expected KEY=VALUES, e.g. instances=2..64".to_owned())?;
         let values = match key {
             "instances" => Values::Instances(whole(values, 1, CLIENTS_MAX)?),
+            "nodes" => Values::Nodes(whole(values, 1, NODES_MAX)?),
+            "pods" => Values::Pods(whole(values, 1, NODES_MAX)?),
+            "policy" => Values::Policy(each(values, |text| either(text, "hardened", "upstream"))?),
             "pool" => Values::Pool(whole(values, 1, ADDRESSES_MAX)?),
             "fill" => Values::Fill(each(values, share)?),
             "spread" => Values::Spread(each(values, |text| span(text, Span::micros(0)))?),
@@ -81,6 +94,13 @@ impl FromStr for Vary {
 }
 
 impl Vary {
+    /// Whether this can be varied for a system.
+    pub fn is_for(&self, system: System) -> bool {
+        let shared = matches!(self.values, Values::Pool(_) | Values::Spread(_) | Values::Latency(_));
+        let of_agents = matches!(self.values, Values::Nodes(_) | Values::Pods(_) | Values::Policy(_));
+        shared || of_agents == (system == System::Spiderpool)
+    }
+
     /// What is varied.
     pub fn key(&self) -> &str {
         self.text.split_once('=').map_or(&*self.text, |(key, _)| key)

@@ -17,7 +17,7 @@ use ipam_reports::{
     CheckReport, ConflictsReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
 };
 
-use super::report::args::{CapacityArgs, ConflictsArgs};
+use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
 use super::*;
 
 /// What a command printed and how it ended.
@@ -134,6 +134,14 @@ impl Engine for Prepared {
 
     fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ConflictsReport, CliError> {
         answer(&self.conflicts)
+    }
+
+    fn demand(&self, _: &CapacityArgs, _: &std::path::Path, _: &Progress) -> Result<ipam_reports::DemandReport, CliError> {
+        unreachable!("no test of the command line asks for it")
+    }
+
+    fn leaks(&self, _: &ReclaimArgs, _: &Progress) -> Result<ipam_reports::LeaksReport, CliError> {
+        unreachable!("no test of the command line asks for it")
     }
 
     fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ConflictsReport, CliError> {

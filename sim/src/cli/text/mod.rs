@@ -1,10 +1,12 @@
 //! Records as text for people. Takes records only, prints nothing itself.
 
 mod conflicts;
+mod demand;
 mod explain;
 mod explain_reclaim;
 mod failure;
 mod gate;
+mod leaks;
 mod listing;
 mod paint;
 mod pool;
@@ -16,9 +18,11 @@ mod shrink;
 mod table;
 
 pub use conflicts::conflicts;
+pub use demand::demand;
 pub use explain::explain;
 pub use explain_reclaim::explain_reclaim;
 pub use gate::gate;
+pub use leaks::leaks;
 pub use listing::{check, list};
 pub use paint::Paint;
 pub use replay::{replay, trace_line};

@@ -2,27 +2,22 @@
 
 use std::path::Path;
 
-use ipam_core::TextForm;
-use ipam_core::byom::{Available, IpAllocation, PoolDocument, Seconds};
-use ipam_core::rate_limit::CLIENT_GO;
 use ipam_reports::ConflictsReport;
-use ipam_reports::capacity::{Capacity, Decision, Found, Objective, hard_limits, largest, sentence};
-use ipam_reports::conflicts::{Made, Point};
+use ipam_reports::capacity::{Capacity, Decision, Found, Objective, largest, sentence};
+use ipam_reports::conflicts::{Made, Point, System};
+use ipam_reports::demand::Wanted;
 use ipam_reports::pool::PoolRun;
 
 use super::bursts::{self, Enough};
 use super::folder::Folder;
+use super::limits;
 use super::points::{self, Line, Planned};
-use crate::cli::report::args::CapacityArgs;
+use crate::cli::report::args::{CAPACITY_BURSTS_MAX, CapacityArgs};
 use crate::cli::{CliError, Progress};
-use crate::cluster::EPOCH;
 use crate::engine::BUILD;
 use crate::engine::sweep::{jobs, run_seed, write_plan};
 use crate::plan::hash_text;
-use crate::world::{Stage, Wish};
-
-/// Where a report goes unless `--out` says otherwise.
-pub(super) const OUT: &str = "target/ipam-sim/capacity";
+use crate::world::Stage;
 
 /// The first look at a point: enough to say that what never happened happens to fewer than 1 % of the calls.
 const FIRST_LOOK: u64 = 500;
@@ -43,14 +38,16 @@ impl From<CliError> for Ended {
 
 /// Searches every curve.
 pub(super) fn search(args: &CapacityArgs, out: &Path, progress: &Progress) -> Result<ConflictsReport, CliError> {
-    let (lines, least, most) = points::lines(&args.vary)?;
+    let (lines, least, most) = points::lines(args.system, &args.vary)?;
+    let objectives = objectives(args)?;
+    let seeds = args.seeds.unwrap_or(CAPACITY_BURSTS_MAX);
     let ends = lines.iter().flat_map(|line| [line.at(least), line.at(most)]);
     let scenarios = ends.map(|planned| planned.map(|planned| toml::to_string(&planned.scenario).unwrap_or_default()));
     let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?.concat();
-    let wanted: Vec<String> = args.objective.iter().map(Objective::to_string).collect();
-    let config = hash_text(&format!("{wanted:?} {} {scenarios}", args.seeds));
-    let (folder, known) = Folder::open(out, &config, args.force)?;
-    let mut search = Search { args, folder, known, tried: Vec::new(), progress };
+    let wanted: Vec<String> = objectives.iter().map(Objective::to_string).collect();
+    let config = hash_text(&format!("{wanted:?} {seeds} {scenarios}"));
+    let (folder, known) = Folder::open(out, &config, args.output.force)?;
+    let mut search = Search { args, objectives: &objectives, seeds, folder, known, tried: Vec::new(), progress };
     let mut answers = Vec::new();
     let mut interrupted = false;
     for line in &lines {
@@ -63,7 +60,7 @@ pub(super) fn search(args: &CapacityArgs, out: &Path, progress: &Progress) -> Re
                 };
                 let found = Found { series: line.series.clone(), capacity, plan };
                 let points: Vec<&Point> = search.tried.iter().filter(|point| point.setting.series == line.series).collect();
-                answers.push(sentence(&found, &args.objective, &points));
+                answers.push(sentence(&found, &objectives, &points));
             }
             Err(Ended::Stopped) => {
                 interrupted = true;
@@ -72,18 +69,35 @@ pub(super) fn search(args: &CapacityArgs, out: &Path, progress: &Progress) -> Re
             Err(Ended::Failed(error)) => return Err(error),
         }
     }
-    answers.extend(limits());
+    answers.extend(match args.system {
+        System::Byom => limits::of_pool(),
+        System::Spiderpool => limits::of_agents(),
+    });
     let mut points = search.tried;
     let order = |point: &Point| lines.iter().position(|line| line.series == point.setting.series);
     points.sort_by_key(|point| (order(point), point.setting.instances));
-    let question = format!("How many adaptors can share one pool so that {} holds?", wanted.join(" and "));
+    let sharers = args.system.sharers().1;
+    let question = format!("How many {sharers} can share one pool so that {} holds?", wanted.join(" and "));
     let made = Made { question, command: args.command(), build: BUILD.to_owned(), config, from: None };
     Ok(ConflictsReport::with_answers(made, answers, points, interrupted))
+}
+
+/// The objectives, all of which are about bursts.
+fn objectives(args: &CapacityArgs) -> Result<Vec<Objective>, CliError> {
+    let objective = |wanted: &Wanted| match wanted {
+        Wanted::Burst(objective) => Ok(*objective),
+        Wanted::Pods(need) => Err(CliError::usage(format!("`{need}` is asked of the pods of a scenario, and none is named"))
+            .hint("name a scenario file of Spiderpool")),
+    };
+    args.objective.iter().map(objective).collect()
 }
 
 /// A search under way.
 struct Search<'a> {
     args: &'a CapacityArgs,
+    objectives: &'a [Objective],
+    /// The most bursts of a point.
+    seeds: u64,
     folder: Folder,
     /// What an earlier search finished.
     known: Vec<Point>,
@@ -100,17 +114,17 @@ impl Search<'_> {
             None => {
                 let decided = |runs: &[PoolRun]| {
                     let point = Point::of(planned.setting.clone(), planned.first_seed, runs);
-                    let decisions = || self.args.objective.iter().map(|objective| objective.judge(point.get(objective.metric)));
+                    let decisions = || self.objectives.iter().map(|objective| objective.judge(point.get(objective.metric)));
                     decisions().any(|one| one == Decision::Missed) || decisions().all(|one| one == Decision::Met)
                 };
-                let enough = Enough { first: FIRST_LOOK, most: self.args.seeds, are: &decided };
-                let label = format!("{}, {instances} adaptors", line.series);
-                let finished = bursts::run(&planned, &enough, jobs(self.args.jobs), &label, self.progress)?.ok_or(Ended::Stopped)?;
+                let enough = Enough { first: bursts::first_look(self.args.system, FIRST_LOOK), most: self.seeds, are: &decided };
+                let label = format!("{}, {instances} {}", line.series, self.args.system.sharers().1);
+                let finished = bursts::run(&planned, &enough, jobs(self.args.output.jobs), &label, self.progress)?.ok_or(Ended::Stopped)?;
                 self.folder.keep(&finished)?;
                 finished.point
             }
         };
-        let met = self.args.objective.iter().all(|objective| objective.judge(point.get(objective.metric)) == Decision::Met);
+        let met = self.objectives.iter().all(|objective| objective.judge(point.get(objective.metric)) == Decision::Met);
         self.tried.push(point);
         Ok(met)
     }
@@ -118,47 +132,17 @@ impl Search<'_> {
     /// Writes the plan of a burst that misses an objective by itself, if one of the first does.
     fn proof(&self, planned: &Planned, out: &Path) -> Option<String> {
         let stage = Stage::new(Vec::new());
-        (planned.first_seed..planned.first_seed + PROOF_SEEDS.min(self.args.seeds)).find_map(|seed| {
+        (planned.first_seed..planned.first_seed + PROOF_SEEDS.min(self.seeds)).find_map(|seed| {
             let mut plan = planned.scenario.draw(seed);
-            let outcome = run_seed(&plan, &stage, Wish::default()).ok()?;
+            let outcome = run_seed(&plan, &stage, planned.wish()).ok()?;
             let pool = outcome.pool.as_ref()?;
             let alone = Point::of(planned.setting.clone(), seed, std::slice::from_ref(pool));
             let misses = |objective: &Objective| alone.get(objective.metric).is_none_or(|found| found.value >= objective.below);
-            self.args.objective.iter().any(misses).then(|| {
+            self.objectives.iter().any(misses).then(|| {
                 plan.scenario = format!("capacity-{}", planned.setting.instances);
                 plan.recorded = Some(outcome.recorded(&plan, BUILD));
                 write_plan(&plan, out)
             })?
         })
     }
-}
-
-/// What no policy changes.
-fn limits() -> [String; 2] {
-    // Names as they are in a cluster: a pod of a Deployment, a sandbox of containerd (B §2.1).
-    let record = |number: u32| {
-        let pod = format!("web-7c5ddbdf54-x2{number:03}");
-        let id: std::sync::Arc<str> = format!("{pod}-{}", "0123456789abcdef".repeat(4)).into();
-        let record = IpAllocation {
-            allocation_id: id.clone(),
-            ip: std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 64, 100, 100)).into(),
-            node_name: "worker-12".into(),
-            pod_name: pod.into(),
-            pod_namespace: Some("default".into()),
-            allocated_at: Seconds::new(EPOCH),
-        };
-        (id, record)
-    };
-    let size = |records: u32| {
-        let document = PoolDocument {
-            allocated: (0..records).map(record).collect(),
-            available: Available::default(),
-            last_updated: Seconds::new(EPOCH),
-            version: 1,
-        };
-        document.text_len() as u64
-    };
-    // The second record has a comma before it, as all that follow.
-    let each = size(3) - size(2);
-    hard_limits(each, size(0), CLIENT_GO.burst, CLIENT_GO.qps, 2)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ipam_reports::ConflictsReport;
 use ipam_reports::conflicts::{figures, page};
+use ipam_reports::figure::Figure;
 
 use crate::cli::CliError;
 
@@ -15,14 +16,24 @@ pub(super) fn write(report: &ConflictsReport, folder: &Path) -> Result<(), CliEr
     if report.points.is_empty() {
         return Ok(());
     }
+    let plates = figures::plates(report);
+    let page = page::page(report, &plates).map_err(|error| CliError::harness(error.to_string()))?;
+    let all: Vec<&Figure> = plates.iter().map(|plate| &plate.figure).collect();
+    write_all(&all, &page, folder)
+}
+
+/// Writes these plots as SVG and PNG, and this page as `index.html`.
+///
+/// # Errors
+/// The disk says no.
+pub(super) fn write_all(figures: &[&Figure], page: &str, folder: &Path) -> Result<(), CliError> {
     let refused = |error: std::io::Error| CliError::usage(format!("cannot write in {}: {error}", folder.display()));
     let failed = |error: ipam_reports::figure::DrawError| CliError::harness(error.to_string());
     std::fs::create_dir_all(folder).map_err(refused)?;
-    let plates = figures::plates(report);
-    for plate in &plates {
-        let file = |ending: &str| folder.join(format!("{}.{ending}", plate.figure.id));
-        std::fs::write(file("svg"), plate.figure.svg().map_err(failed)?).map_err(refused)?;
-        std::fs::write(file("png"), plate.figure.png().map_err(failed)?).map_err(refused)?;
+    for figure in figures {
+        let file = |ending: &str| folder.join(format!("{}.{ending}", figure.id));
+        std::fs::write(file("svg"), figure.svg().map_err(failed)?).map_err(refused)?;
+        std::fs::write(file("png"), figure.png().map_err(failed)?).map_err(refused)?;
     }
-    std::fs::write(folder.join("index.html"), page::page(report, &plates).map_err(failed)?).map_err(refused)
+    std::fs::write(folder.join("index.html"), page).map_err(refused)
 }

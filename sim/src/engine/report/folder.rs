@@ -58,20 +58,20 @@ impl Folder {
     }
 }
 
-/// Whether drawings may be put into `path`: it is new, or empty, or holds points, or the user insists.
+/// Whether drawings may be put into `path`: it is new, or empty, or holds a report, or the user insists.
 ///
 /// # Errors
 /// It holds something else.
 pub(super) fn may_draw_in(path: &Path, force: bool) -> Result<(), CliError> {
     match fs::read_dir(path).ok().and_then(|mut entries| entries.next()) {
-        Some(Ok(entry)) if !force && !path.join(POINTS).exists() => {
+        Some(Ok(entry)) if !force && !path.join(POINTS).exists() && !path.join(super::ledger::MADE).exists() => {
             Err(taken(path, &format!("other files, such as {}", entry.file_name().display())))
         }
         _ => Ok(()),
     }
 }
 
-fn taken(path: &Path, what: &str) -> CliError {
+pub(super) fn taken(path: &Path, what: &str) -> CliError {
     CliError::usage(format!("{} holds {what}", path.display())).hint("give another folder with --out, or --force to overwrite it")
 }
 

@@ -3,29 +3,27 @@
 use std::path::Path;
 
 use ipam_reports::Seconds;
-use ipam_reports::conflicts::{DECIDES_AGAIN, DECIDES_ONCE, Setting};
+use ipam_reports::conflicts::{Setting, System};
+
+use super::agents;
+use super::place::{IN_USE, Place, WRITE_OF_READ, half_of, name_of, selection_name, update_name};
 
 use crate::cli::CliError;
 use crate::cli::report::vary::{Values, Vary};
 use crate::deviation::DeviationName;
 use crate::input::{Choice, Source};
-use crate::net::Delay;
 use crate::plan::{Checks, hash_text};
 use crate::scenario::{Scenario, WorkloadDraft};
 use crate::time::Span;
 use crate::workload::byom::burst::{ADDRESSES_MAX, BurstDraft, RetryName, Throttle};
+use crate::world::Wish;
 
 /// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
 const BASE_FILE: &str = "scenarios/capacity/pool-simultaneous.toml";
 const BASE: &str = include_str!("../../../../scenarios/capacity/pool-simultaneous.toml");
 
-/// r of B §8.1, and how many times as long w is.
-const READ: Span = Span::millis(4);
-const WRITE_OF_READ: f64 = 2.5;
 /// d of B §8.1.
 const DIAL: Span = Span::millis(2);
-/// t of B §8.1.
-const THINK: Span = Span::micros(500);
 /// N of B §8.3.
 const INSTANCES: [u32; 6] = [2, 4, 8, 16, 32, 64];
 
@@ -40,39 +38,22 @@ pub(super) struct Planned {
     pub(super) first_seed: u64,
 }
 
-/// Everything that tells one point from another.
-#[derive(Clone)]
-struct Place {
-    instances: u32,
-    pool: Option<u32>,
-    fill: f64,
-    spread: Span,
-    latency: Span,
-    think: Span,
-    retry: RetryName,
-    once: bool,
-    first: bool,
-    throttle: Throttle,
+impl Planned {
+    /// What is wanted of its runs.
+    pub(super) fn wish(&self) -> Wish {
+        Wish { planner: self.setting.system == System::Spiderpool, ..Wish::default() }
+    }
 }
 
-/// client-go's `DefaultBackoff`, which is in use, all at once, decided again after each conflict (B §8.1).
-const IN_USE: Place = Place {
-    instances: 0,
-    pool: None,
-    fill: 0.0,
-    spread: Span::micros(0),
-    latency: READ,
-    think: THINK,
-    retry: RetryName::DefaultBackoff,
-    once: false,
-    first: false,
-    throttle: Throttle::None,
-};
-
 /// The points that the user asks for, those of one curve together.
-pub(super) fn plan(vary: &[Vary]) -> Result<Vec<Planned>, CliError> {
-    let base = base()?;
-    let places = if vary.is_empty() { usual() } else { asked(vary)? };
+pub(super) fn plan(system: System, vary: &[Vary]) -> Result<Vec<Planned>, CliError> {
+    let base = base(system)?;
+    fits(system, vary)?;
+    let places = match system {
+        _ if !vary.is_empty() => asked(system, vary)?,
+        System::Byom => usual(),
+        System::Spiderpool => agents::usual(),
+    };
     places.into_iter().map(|(panels, series, place)| planned(&base, &panels, &series, &place)).collect()
 }
 
@@ -99,22 +80,27 @@ fn usual() -> Vec<(String, String, Place)> {
 }
 
 /// Every combination of what is varied.
-fn asked(vary: &[Vary]) -> Result<Vec<(String, String, Place)>, CliError> {
-    let instances = vary.iter().find(|one| one.key() == "instances");
-    let along = if instances.is_none_or(|one| one.values.count() > 1) {
-        "instances"
+fn asked(system: System, vary: &[Vary]) -> Result<Vec<(String, String, Place)>, CliError> {
+    let main = main_axis(system);
+    let sharers = vary.iter().find(|one| one.key() == main);
+    let along = if sharers.is_none_or(|one| one.values.count() > 1) {
+        main
     } else {
-        vary.iter().find(|one| one.values.is_numeric() && one.values.count() > 1).map_or("instances", Vary::key)
+        vary.iter().find(|one| one.values.is_numeric() && one.values.count() > 1).map_or(main, Vary::key)
     };
-    let curves = curves(vary, along)?;
+    let usual: &[u32] = match system {
+        System::Byom => &INSTANCES,
+        System::Spiderpool => &agents::NODES,
+    };
+    let curves = curves(system, vary, along)?;
     let axis = vary.iter().find(|one| one.key() == along);
-    let count = axis.map_or(INSTANCES.len(), |axis| axis.values.count());
+    let count = axis.map_or(usual.len(), |axis| axis.values.count());
     if curves.len() * count > POINTS_MAX {
         return Err(CliError::usage(format!("more than {POINTS_MAX} points are asked for; vary less at a time")));
     }
     let put = |number: usize, place: &Place| match axis {
         Some(axis) => axis.values.put(number, place.clone()).1,
-        None => Place { instances: INSTANCES[number], ..place.clone() },
+        None => Place { instances: usual[number], ..place.clone() },
     };
     let on_curve = |(name, place): (String, Place)| {
         (0..count).map(|number| ("asked".to_owned(), name.clone(), put(number, &place))).collect::<Vec<_>>()
@@ -123,13 +109,13 @@ fn asked(vary: &[Vary]) -> Result<Vec<(String, String, Place)>, CliError> {
 }
 
 /// The curves of everything that is varied but what lies `along` their axis, with their names.
-fn curves(vary: &[Vary], along: &str) -> Result<Vec<(String, Place)>, CliError> {
+fn curves(system: System, vary: &[Vary], along: &str) -> Result<Vec<(String, Place)>, CliError> {
     for (number, one) in vary.iter().enumerate() {
         if vary[..number].iter().any(|earlier| earlier.key() == one.key()) {
             return Err(CliError::usage(format!("`{}` is varied twice; give all its values at once", one.key())));
         }
     }
-    let mut curves = vec![(String::new(), IN_USE)];
+    let mut curves = vec![(String::new(), Place { system, ..IN_USE })];
     for one in vary.iter().filter(|one| one.key() != along) {
         let count = one.values.count();
         let many = curves.len().saturating_mul(count);
@@ -172,84 +158,58 @@ impl Line {
 }
 
 /// The curves of everything that is varied but the number of adaptors, and the smallest and the largest of these.
-pub(super) fn lines(vary: &[Vary]) -> Result<(Vec<Line>, u32, u32), CliError> {
-    let base = base()?;
+pub(super) fn lines(system: System, vary: &[Vary]) -> Result<(Vec<Line>, u32, u32), CliError> {
+    let base = base(system)?;
+    fits(system, vary)?;
     let range = vary.iter().find_map(|one| match &one.values {
-        Values::Instances(values) => Some((*values.iter().min()?, *values.iter().max()?)),
+        Values::Instances(values) | Values::Nodes(values) => Some((*values.iter().min()?, *values.iter().max()?)),
         _ => None,
     });
-    let (least, most) = range.unwrap_or((2, 256));
-    let lines = curves(vary, "instances")?.into_iter().map(|(series, place)| Line { series, place, base: base.clone() });
+    let (least, most) = range.unwrap_or(match system {
+        System::Byom => (2, 256),
+        System::Spiderpool => (2, 64),
+    });
+    let lines = curves(system, vary, main_axis(system))?.into_iter().map(|(series, place)| Line { series, place, base: base.clone() });
     Ok((lines.collect(), least, most))
 }
 
-fn base() -> Result<Scenario, CliError> {
-    Scenario::parse(Path::new(BASE_FILE), Source { file: BASE_FILE, text: BASE }).map_err(crate::engine::bad_input)
+/// What is shared by more and more of.
+fn main_axis(system: System) -> &'static str {
+    match system {
+        System::Byom => "instances",
+        System::Spiderpool => "nodes",
+    }
+}
+
+/// Whether all of this can be varied for a system.
+fn fits(system: System, vary: &[Vary]) -> Result<(), CliError> {
+    match vary.iter().find(|one| !one.is_for(system)) {
+        Some(one) => Err(CliError::usage(format!("`{}` is not varied with --system {}", one.key(), system.name()))),
+        None => Ok(()),
+    }
+}
+
+fn base(system: System) -> Result<Scenario, CliError> {
+    let (file, text) = match system {
+        System::Byom => (BASE_FILE, BASE),
+        System::Spiderpool => (agents::BASE_FILE, agents::BASE),
+    };
+    Scenario::parse(Path::new(file), Source { file, text }).map_err(crate::engine::bad_input)
 }
 
 /// A value as a curve is called.
 fn said(key: &str, value: &str) -> String {
     match key {
-        "retry" | "update" => value.to_owned(),
+        "retry" | "update" | "policy" => value.to_owned(),
         "throttle" if value == "none" => "no limit".to_owned(),
         _ => format!("{key} {value}"),
     }
 }
 
-impl Values {
-    fn count(&self) -> usize {
-        match self {
-            Values::Instances(values) | Values::Pool(values) => values.len(),
-            Values::Fill(values) => values.len(),
-            Values::Spread(values) | Values::Latency(values) | Values::Think(values) => values.len(),
-            Values::Retry(values) => values.len(),
-            Values::Update(values) | Values::Selection(values) => values.len(),
-            Values::Throttle(values) => values.len(),
-        }
-    }
-
-    /// Whether an axis can show it.
-    fn is_numeric(&self) -> bool {
-        !matches!(self, Values::Retry(_) | Values::Update(_) | Values::Selection(_) | Values::Throttle(_))
-    }
-
-    /// `place` with the value of this number, and the value as text.
-    fn put(&self, number: usize, place: Place) -> (String, Place) {
-        match self {
-            Values::Instances(values) => (values[number].to_string(), Place { instances: values[number], ..place }),
-            Values::Pool(values) => (values[number].to_string(), Place { pool: Some(values[number]), ..place }),
-            Values::Fill(values) => (format!("{} %", values[number] * 100.0), Place { fill: values[number], ..place }),
-            Values::Spread(values) => (values[number].to_string(), Place { spread: values[number], ..place }),
-            Values::Latency(values) => (values[number].to_string(), Place { latency: values[number], ..place }),
-            Values::Think(values) => (values[number].to_string(), Place { think: values[number], ..place }),
-            Values::Retry(values) => (name_of(&values[number]), Place { retry: values[number], ..place }),
-            Values::Update(values) => (update_name(values[number]).to_owned(), Place { once: values[number], ..place }),
-            Values::Selection(values) => (selection_name(values[number]).to_owned(), Place { first: values[number], ..place }),
-            Values::Throttle(values) => (name_of(&values[number]), Place { throttle: values[number], ..place }),
-        }
-    }
-}
-
-fn update_name(once: bool) -> &'static str {
-    if once { DECIDES_ONCE } else { DECIDES_AGAIN }
-}
-
-fn selection_name(first: bool) -> &'static str {
-    if first { "first" } else { "hash" }
-}
-
-/// The name that a scenario has for it.
-fn name_of(value: &impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-/// A delay whose mean is half of this, 20 % more or less (B §8.1).
-fn half_of(round_trip: Span, factor: f64) -> Delay {
-    let micros = |part: f64| Span::micros((round_trip.0.as_micros() as f64 * factor / 2.0 * part).round() as u64);
-    Delay::Uniform { low: micros(0.8), high: micros(1.2) }
-}
-
 fn planned(base: &Scenario, panels: &str, series: &str, place: &Place) -> Result<Planned, CliError> {
+    if place.system == System::Spiderpool {
+        return agents::planned(base, panels, series, place);
+    }
     let instances = place.instances;
     // As many free ones as B §8.1 has, besides what is taken.
     let addresses = place.pool.unwrap_or_else(|| (f64::from(2 * instances) / (1.0 - place.fill)).round() as u32);
@@ -276,6 +236,8 @@ fn planned(base: &Scenario, panels: &str, series: &str, place: &Place) -> Result
         update: update_name(place.once).to_owned(),
         selection: selection_name(place.first).to_owned(),
         throttle: name_of(&place.throttle),
+        system: System::Byom,
+        pods: 1,
     };
     let mut scenario = base.clone();
     scenario.name = "conflicts".to_owned();
@@ -306,7 +268,7 @@ fn planned(base: &Scenario, panels: &str, series: &str, place: &Place) -> Result
 }
 
 /// Points do not share seeds: one unlucky stretch of them must not count several times. The same point has the same in every report.
-fn first_seed(setting: &Setting) -> u64 {
+pub(super) fn first_seed(setting: &Setting) -> u64 {
     let unnamed = Setting { panels: String::new(), series: String::new(), ..setting.clone() };
     let hash = hash_text(&serde_json::to_string(&unnamed).unwrap_or_default());
     u64::from_str_radix(&hash, 16).unwrap_or_default() % 1_000_000_000 * 1_000_000
@@ -319,7 +281,7 @@ mod tests {
     use super::*;
 
     fn vary(all: &[&str]) -> Result<Vec<Planned>, CliError> {
-        plan(&all.iter().map(|one| one.parse().unwrap()).collect::<Vec<_>>())
+        plan(System::Byom, &all.iter().map(|one| one.parse().unwrap()).collect::<Vec<_>>())
     }
 
     fn curves(points: &[Planned]) -> Vec<(&str, Vec<u32>)> {

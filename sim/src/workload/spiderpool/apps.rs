@@ -20,6 +20,8 @@ pub(super) const APP: &str = "app";
 pub(super) const MADE_BY: &str = "example.com/operation";
 /// The annotation of a pod whose containers end by themselves: after how many microseconds.
 pub(super) const COMPLETES: &str = "example.com/completes-after-us";
+/// The annotation of a pod whose containers end with an error.
+pub(super) const FAILS: &str = "example.com/fails";
 /// The label that no node has.
 const NOWHERE: &str = "example.com/nowhere";
 
@@ -111,6 +113,9 @@ fn template(plan: &SpiderPlan, apply: &ApplyApp) -> PodTemplateSpec {
     let mut annotations = apply.annotations.clone();
     if let Some(completes) = apply.completes {
         annotations.insert(COMPLETES.to_owned(), crate::time::micros(completes.0).to_string());
+    }
+    if apply.fails {
+        annotations.insert(FAILS.to_owned(), "true".to_owned());
     }
     let mut labels: BTreeMap<String, String> = apply.labels.clone();
     labels.insert(APP.to_owned(), apply.app.clone());

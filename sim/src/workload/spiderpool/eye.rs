@@ -59,6 +59,7 @@ impl Observer for Eye {
                     result: result.map(given).map_err(refused),
                     how,
                     conflicts: effort.conflicts,
+                    attempts: effort.attempts,
                     took,
                 }
             }

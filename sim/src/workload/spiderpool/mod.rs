@@ -34,6 +34,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_core::spiderpool::ranges::CheckedRanges;
 use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::IpamConfig;
 use ipam_core::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, SpiderSubnet};
@@ -54,8 +55,8 @@ pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
 pub use lifecycle::NodeLifecycle;
 pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
 pub use ops::{
-    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, MigrateVm, PoolPlan,
-    Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
+    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, EditRecord, MigrateVm,
+    PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
 };
 pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
@@ -127,6 +128,7 @@ impl Work for SpiderPlan {
             OpKind::CreateSubnet(op) => check_subnet(&op.subnet),
             OpKind::EditSubnet(op) => check_edit(op),
             OpKind::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
+            OpKind::EditRecord(op) => plan::check_record(op),
             OpKind::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
             OpKind::ScaleApp(_)
             | OpKind::RollOutApp(_)
@@ -141,7 +143,8 @@ impl Work for SpiderPlan {
             _ => Err(Misfit::of(
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
-                 `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `reserve`, `unreserve`, `annotate-namespace`, `delete-namespace`, `set-settings`",
+                 `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, `reserve`, `unreserve`, \
+                 `annotate-namespace`, `delete-namespace`, `set-settings`",
             )),
         }
     }
@@ -154,6 +157,15 @@ impl Work for SpiderPlan {
         // A plan with settings that cannot be read is refused before.
         let settings = self.reclaim_settings(&Policy::hardened()).ok()?;
         (self.reclaim && settings.enabled).then_some(settings)
+    }
+
+    fn addresses(&self) -> Option<u64> {
+        let total = |pool: &PoolPlan| {
+            let (ips, exclude) = (pool.spec.ips.as_deref().unwrap_or_default(), pool.spec.exclude_ips.as_deref().unwrap_or_default());
+            // A plan with ranges that cannot be read is refused before.
+            CheckedRanges::parse(&pool.spec.subnet, ips, exclude, &Policy::hardened()).map_or(0, |ranges| ranges.total())
+        };
+        Some(u64::try_from(self.pools.iter().map(total).sum::<u128>()).unwrap_or(u64::MAX))
     }
 
     fn stake(&self, _: &[Op]) -> Stake {
@@ -281,9 +293,10 @@ fn first_address(ips: Option<&Vec<String>>) -> Option<String> {
     Some(first.split_once('-').map_or(first.as_str(), |(first, _)| first).to_owned())
 }
 
-/// What the containers of a pod do: its annotation says whether they end by themselves.
+/// What the containers of a pod do: its annotations say whether they end by themselves, and how.
 fn behaviour(pod: &Pod) -> Behaviour {
     let after = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(apps::COMPLETES));
     let runs_for = after.and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
-    Behaviour { runs_for, ..Behaviour::default() }
+    let fails = pod.metadata.annotations.iter().flatten().any(|(key, _)| key == apps::FAILS);
+    Behaviour { runs_for, fails, ..Behaviour::default() }
 }

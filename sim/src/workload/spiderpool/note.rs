@@ -79,6 +79,8 @@ pub enum IpamNote {
         how: How,
         /// How many writes of pools met a conflict.
         conflicts: u32,
+        /// How many attempts there were at pools: each a read, a decision and at most one write.
+        attempts: u32,
         /// How long it took, by the clock of the process.
         took: Duration,
     },

@@ -20,6 +20,15 @@ fn one() -> u32 {
     1
 }
 
+/// A UID that no pod has.
+fn no_uid() -> String {
+    "00000000-0000-0000-0000-000000000000".to_owned()
+}
+
+fn is_no_uid(uid: &String) -> bool {
+    *uid == no_uid()
+}
+
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -91,6 +100,9 @@ pub struct ApplyApp {
     /// After this time the containers of its pods end by themselves; a Job's always do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completes: Option<Span>,
+    /// Whether they end with an error; that says something only together with `completes`, or of a Job. A Job tries again for a while.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fails: bool,
     /// How long its pods may take to stop, in whole seconds; Kubernetes' 30 s if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<u32>,
@@ -121,6 +133,9 @@ pub struct RollOutApp {
     /// Annotations of the pods from now on, besides those that they have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
+    /// Whether the pods use the network of their node from now on, and so none of Spiderpool's addresses.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub host_network: bool,
 }
 
 /// Somebody deletes an application.
@@ -222,6 +237,25 @@ pub struct EditPool {
     /// The namespaces whose pods may use it; empty = all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
+}
+
+/// Somebody writes into a pool by hand who holds an address, or that nobody does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditRecord {
+    /// The name of the pool.
+    pub pool: String,
+    /// Which address.
+    pub ip: String,
+    /// Whom the record names from now on, as `NAMESPACE/NAME`, whether there is such a pod or not. Without it there is no record any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// The UID in the record.
+    #[serde(default = "no_uid", skip_serializing_if = "is_no_uid")]
+    pub uid: String,
+    /// Whether there is a SpiderEndpoint of that name afterwards, too: if there was none, one that names this address and the UID.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub endpoint: bool,
 }
 
 /// Somebody reserves addresses, whether they are in use or not.

@@ -1,13 +1,18 @@
 //! People: they run applications, scale and replace them, delete pods, and edit pools.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_core::api::{DeleteOptions, ListOptions, Patch};
 use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec};
+use ipam_core::spiderpool::names::FINALIZER;
 use ipam_core::spiderpool::ranges::{IpSet, IpVersion, parse_ranges, subtract};
-use ipam_core::spiderpool::{Policy, ReservedIPSpec, SpiderIPPool, SpiderReservedIP};
+use ipam_core::spiderpool::{
+    EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, PoolIPAllocation, ReservedIPSpec, SpiderEndpoint, SpiderIPPool,
+    SpiderReservedIP,
+};
 use ipam_core::{ApiError, ClientExt, Env, Object, ObjectKey};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -17,7 +22,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::apps::{APP, App, MADE_BY, object};
-use super::ops::{AppKind, DeletePodOf, DeletePool, EditPool, Reserve, SetSettings};
+use super::ops::{AppKind, DeletePodOf, DeletePool, EditPool, EditRecord, NAMESPACE, Reserve, SetSettings};
 use super::preload::{pool_object, written_pool};
 use super::site::Site;
 use super::subnets::admission::subnet_object;
@@ -87,6 +92,7 @@ fn subject(op: &OpKind) -> Option<String> {
         OpKind::CreateSubnet(op) => Some(format!("subnet {}", op.subnet.name)),
         OpKind::DeleteSubnet(op) => Some(format!("subnet {}", op.subnet)),
         OpKind::EditSubnet(op) => Some(format!("subnet {}", op.subnet)),
+        OpKind::EditRecord(op) => Some(format!("pool {}", op.pool)),
         OpKind::Reserve(op) => Some(format!("reserved {}", op.name)),
         OpKind::Unreserve(op) => Some(format!("reserved {}", op.name)),
         OpKind::SetSettings(_) => Some("settings".to_owned()),
@@ -123,7 +129,10 @@ impl People {
             OpKind::RollOutApp(op) => {
                 let mut annotations: BTreeMap<String, String> = op.annotations.clone();
                 annotations.insert("kubectl.kubernetes.io/restartedAt".to_owned(), number.to_string());
-                let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+                let mut patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+                if op.host_network {
+                    patch["spec"]["template"]["spec"] = json!({"hostNetwork": true});
+                }
                 self.patch_app(&op.namespace, &op.app, patch).await
             }
             OpKind::DeleteApp(op) => self.delete_app(&op.namespace, &op.app, op.force).await,
@@ -146,6 +155,7 @@ impl People {
                 Ok(())
             }
             OpKind::EditPool(op) => self.edit_pool(op).await,
+            OpKind::EditRecord(op) => self.edit_record(op).await,
             OpKind::Reserve(op) => self.create(reserved_object(op), number).await,
             OpKind::Unreserve(op) => {
                 gone(self.client.delete::<SpiderReservedIP>(&ObjectKey::cluster(&op.name), DeleteOptions::default()).await)
@@ -275,6 +285,50 @@ impl People {
             pool.spec.exclude_ips = some(&without_records(&pool, exclude));
         }
         gone(self.client.update::<SpiderIPPool>(pool).await)
+    }
+
+    /// Writes who holds an address, with the count that goes with it, and then the endpoint: what `kubectl edit` would do.
+    async fn edit_record(&self, op: &EditRecord) -> Result<(), ApiError> {
+        let read = self.client.get::<SpiderIPPool>(&ObjectKey::cluster(&op.pool)).await;
+        // The plan was checked.
+        let (false, Ok(ip)) = (read.as_ref().is_err_and(ApiError::is_not_found), op.ip.parse::<IpAddr>()) else { return Ok(()) };
+        let mut pool = SpiderIPPool::clone(&*read?);
+        let status = pool.status.get_or_insert_default();
+        // Nobody reads a pool whose records are no JSON, and nobody mends it.
+        let Ok(records) = status.allocated_ips.parse() else { return Ok(()) };
+        let mut records = records.clone();
+        match &op.pod {
+            Some(pod) => records.insert(ip, PoolIPAllocation { interface: None, pod: pod.clone(), pod_uid: op.uid.clone() }),
+            None => records.remove(ip),
+        };
+        status.allocated_ip_count = i64::try_from(records.len()).ok();
+        status.allocated_ips = records.into();
+        let endpoint = op.pod.as_deref().filter(|_| op.endpoint).map(|pod| endpoint_object(&pool, op, pod, ip));
+        self.client.update_status::<SpiderIPPool>(pool).await?;
+        let Some(endpoint) = endpoint else { return Ok(()) };
+        match self.client.create::<SpiderEndpoint>(endpoint).await {
+            Err(error) if error.is_already_exists() => Ok(()),
+            created => created.map(drop),
+        }
+    }
+}
+
+/// An endpoint that names one address for a pod.
+fn endpoint_object(pool: &SpiderIPPool, op: &EditRecord, pod: &str, ip: IpAddr) -> SpiderEndpoint {
+    let (namespace, name) = pod.split_once('/').unwrap_or((NAMESPACE, pod));
+    let mask = pool.spec.subnet.rsplit_once('/').map_or("32", |(_, mask)| mask);
+    let mut entry = IPAllocationDetail { interface: "eth0".to_owned(), ..IPAllocationDetail::default() };
+    let (address, from) = if ip.is_ipv4() { (&mut entry.ipv4, &mut entry.ipv4_pool) } else { (&mut entry.ipv6, &mut entry.ipv6_pool) };
+    (*address, *from) = (Some(format!("{ip}/{mask}")), Some(op.pool.clone()));
+    let current = PodIPAllocation { uid: op.uid.clone(), node: String::new(), ips: vec![entry] };
+    SpiderEndpoint {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            finalizers: Some(vec![FINALIZER.to_owned()]),
+            ..ObjectMeta::default()
+        },
+        status: Some(EndpointStatus { current, owner_controller_type: "Pod".to_owned(), owner_controller_name: name.to_owned() }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Who is there, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use ipam_core::spiderpool::ipam::AgentSettings;
 use ipam_core::spiderpool::ranges::{CheckedRanges, parse_ranges};
@@ -10,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lifecycle::NodeLifecycle;
-use super::ops::{AppKind, PoolPlan, Reserve};
+use super::ops::{AppKind, EditRecord, PoolPlan, Reserve};
 use super::subnets::ops::{SubnetPlan, check_subnet};
 use crate::actor::kubelet::KubeletDelays;
 use crate::input::{Problem, Problems, Source};
@@ -263,6 +264,18 @@ pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), Misfit> {
     CheckedRanges::parse(subnet, ips, exclude, &Policy::hardened()).map(drop).map_err(|error| {
         Misfit::value(&pool.name, format!("pool {}: {error}", pool.name), "a CIDR, and ranges FIRST-LAST inside it that do not overlap")
     })
+}
+
+/// An address, and the name of a pod with its namespace.
+pub(super) fn check_record(EditRecord { ip, pod, .. }: &EditRecord) -> Result<(), Misfit> {
+    if ip.parse::<IpAddr>().is_err() {
+        return Err(Misfit::value(ip, format!("`{ip}` is no address"), "one address"));
+    }
+    let Some(pod) = pod else { return Ok(()) };
+    match pod.split_once('/') {
+        Some((namespace, name)) => [namespace, name].into_iter().try_for_each(check_name),
+        None => Err(Misfit::value(pod, format!("`{pod}` names no namespace"), "NAMESPACE/NAME")),
+    }
 }
 
 /// A range is an address, or two with a hyphen between them.

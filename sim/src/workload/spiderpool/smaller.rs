@@ -79,6 +79,7 @@ fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
             OpKind::ApplyApp(op) => in_texts(&op.annotations),
             OpKind::RollOutApp(op) => in_texts(&op.annotations),
             OpKind::EditPool(op) => op.pool == pool,
+            OpKind::EditRecord(op) => op.pool == pool,
             OpKind::DeletePool(op) => op.pool == pool,
             OpKind::CreatePool(op) => op.pool.name == pool,
             OpKind::EditSubnet(op) => op.subnet == pool,

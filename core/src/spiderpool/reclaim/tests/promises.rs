@@ -177,7 +177,7 @@ promises! {
         ready(scene, "True");
         scene.fire_after(59);
         let held = scene.records() == ["u1"];
-        scene.fire_after(2);
+        scene.fire_after(3);
         held && scene.records().is_empty()
     };
     /// R13.
@@ -311,6 +311,14 @@ promises! {
         scene.terminate("a", 0, 30);
         scene.added("a").unwrap();
         scene.fire_after(45);
+        scene.records() == ["u1"]
+    };
+    /// K §5.2: with a grace of 1 s the containers have 2 s, and the margin is as long.
+    a_grace_of_a_second_is_the_least_that_a_kubelet_leaves, "grace-floor-ignored", |scene| {
+        scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
+        scene.terminate("a", 0, 1);
+        scene.added("a").unwrap();
+        scene.fire_after(3);
         scene.records() == ["u1"]
     };
     a_stuck_pod_that_its_stateful_set_wants_no_more_is_given_up, "stuck-static-kept", |scene| {

@@ -65,7 +65,9 @@ impl InTime {
 
 /// The pods that an event may make leak, or of which it may bring the bound nearer.
 pub(super) fn suspects(seen: &Seen<'_>, view: &View) -> Vec<Arc<str>> {
-    let all = || view.pools.uids().filter(|uid| !view.pods.is_alive(uid)).map(Arc::from).collect();
+    // An agent takes a pod that failed for alive if its containers were to start again; it is over all the same.
+    let has_ended = |uid: &str| view.pods.get(uid).is_some_and(|pod| pod.since.ended.is_some());
+    let all = || view.pools.uids().filter(|uid| !view.pods.is_alive(uid) || has_ended(uid)).map(Arc::from).collect();
     match seen {
         Seen::Life(uid) => vec![uid.clone()],
         Seen::Pool(change) => {
@@ -234,6 +236,45 @@ mod tests {
             stage.pass(Duration::from_secs(590));
             assert_eq!(stage.excuses(), []);
             stage.pass(Duration::from_secs(40));
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_record_that_somebody_wrote_for_a_pod_that_never_was_waits_for_a_scan() {
+        for (name, is_kept) in [("ns/nobody", false), ("ns/web-0", true)] {
+            staged("records-without-endpoints-are-reclaimed-by-scans", |stage| {
+                let person = stage.process("people");
+                stage.stateful_set("ns/web", 1);
+                stage.record(person, "p", "10.0.0.2", name, "none");
+                stage.pass(Duration::from_secs(590));
+                assert_eq!(stage.excuses(), []);
+                stage.pass(Duration::from_secs(40));
+                assert_eq!(stage.excuses().is_empty(), is_kept, "{name}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_pod_that_failed_is_over_although_its_containers_were_to_start_again() {
+        let off = |all: &mut ReclaimSettings| {
+            settings(all);
+            all.on_not_ready_node = false;
+        };
+        on_stage_with("ended-pods-are-reclaimed-in-time", off, |stage| {
+            stage.reclaims(stage.replicas[0], ReclaimNote::Leads(true));
+            stage.node_is_shown("node-0", false);
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            stage.change::<k8s_openapi::api::core::v1::Pod>(stage.kubelet, &ipam_core::ObjectKey::namespaced("ns", "a"), |pod| {
+                pod.spec.get_or_insert_default().restart_policy = Some("Always".to_owned());
+            });
+            stage.pod_is("ns/a", "Failed", None);
+            stage.pass(Duration::from_secs(1_000));
+            assert_eq!(stage.excuses(), [], "its node is left alone");
+            stage.node_is_shown("node-0", true);
+            stage.pass(Duration::from_secs(100));
             assert_eq!(stage.excuses(), [None]);
         });
     }

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use super::super::view::{Announced, Place, Seen, View, addresses_of, has_ips, uid_of};
+use super::super::view::{Announced, Place, Pod, Seen, View, addresses_of, has_ips, sim_time, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::{ends, is_marked, violated, without_ips};
+use crate::time::SimTime;
 
 /// While a StatefulSet covers an ordinal, or a VM is valid, no replica of the controller removes the record of that place or marks its
 /// endpoint, whether its pod is there or not.
@@ -77,6 +78,18 @@ fn serves_otherwise(view: &View, uid: &str, place: &Place, address: IpAddr) -> b
         let mut read = ips.filter_map(|shown| shown.ip.parse::<IpAddr>().ok());
         **other != *uid && pod.place.as_ref() == Some(place) && has_ips(&pod.object) && read.all(|shown| shown != address)
     })
+}
+
+/// Since when a later pod of the ordinal has run and answered on addresses of which this is none, as its status says: one that left
+/// Spiderpool, or was given another address. `None` = there is none, or the place is another one's.
+pub(super) fn served_otherwise_since(view: &View, uid: &str, address: IpAddr) -> Option<SimTime> {
+    let place = place_of(view, uid).filter(|place| matches!(place, Place::Ordinal(..)) && serves_otherwise(view, uid, place, address))?;
+    let ready = |pod: &Pod| {
+        let conditions = pod.object.status.as_ref()?.conditions.as_ref()?;
+        let ready = conditions.iter().find(|condition| condition.type_ == "Ready" && condition.status == "True")?;
+        Some(sim_time(ready.last_transition_time.as_ref()?.0))
+    };
+    view.pods.present().filter(|(other, pod)| ***other != *uid && pod.place.as_ref() == Some(place)).find_map(|(_, pod)| ready(pod))
 }
 
 fn told(place: &Place) -> String {

@@ -10,7 +10,7 @@ use ipam_core::spiderpool::reclaim::NodeState;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as PodObject;
 
-use super::super::view::{AFTERMATH, Place, Pod, Reach, View, grace, has_ended, sim_time};
+use super::super::view::{AFTERMATH, Place, Pod, Reach, View, grace, has_ended, of_containers, sim_time};
 use crate::cluster::later;
 use crate::time::SimTime;
 
@@ -60,7 +60,7 @@ fn end_of_vanished(view: &View, pod: &Pod, gone: SimTime) -> SimTime {
     // A grace of 0 is that of whoever forced the deletion, not that of the containers; they have theirs twice, as if it began now.
     let forced = pod.object.metadata.deletion_grace_period_seconds == Some(0);
     let stop = view.stop_of(&pod.object).filter(|_| !forced);
-    let stop = stop.map_or_else(|| after(gone, grace(&pod.object) * 2 + delay), sim_time);
+    let stop = stop.map_or_else(|| after(gone, of_containers(grace(&pod.object)) * 2 + delay), sim_time);
     at.max(stop)
 }
 
@@ -78,7 +78,7 @@ fn time_after_return(view: &View, pod: &Pod, asked: SimTime) -> SimTime {
     let grace = seconds.map_or_else(|| grace(&pod.object), SignedDuration::from_secs);
     // The condition says whole seconds.
     let one = SignedDuration::from_secs(1);
-    back.map_or(SimTime::ZERO, |back| after(back, grace * 2 + view.terms.settings.grace_delay + one))
+    back.map_or(SimTime::ZERO, |back| after(back, of_containers(grace) * 2 + view.terms.settings.grace_delay + one))
 }
 
 /// When a pod that has ended is over: a grace after its last container finished; one that does not say when is seen to have ended by
@@ -121,15 +121,22 @@ pub(super) fn leak_of(view: &View, uid: &str) -> Option<Leak> {
     Some(Leak { kind, due: due.max(given_up), event: event.max(given_up) })
 }
 
-/// The same of a pod that addresses are recorded for, not counting those that somebody had his hands on, or that are in use under the
-/// same name; with the first that is.
+/// Whether a StatefulSet or a VM keeps what is recorded under a name, whoever has it.
+fn is_kept_name(view: &View, name: &str) -> bool {
+    let ordinal = name.rsplit_once('-').and_then(|(set, ordinal)| Some(Place::Ordinal(set.into(), ordinal.parse().ok()?)));
+    [ordinal, Some(Place::Vm(name.into()))].iter().flatten().any(|place| view.places.is_there(place))
+}
+
+/// The same of a pod that addresses are recorded for, not counting those that are in use under the same name, or that somebody had his
+/// hands on: unless he wrote the name of a pod that nobody has ever seen, which has no right to anything. With the first that is.
 pub(super) fn recorded_leak(view: &View, uid: &str) -> Option<(Leak, Arc<str>, std::net::IpAddr)> {
     let leaked = |(pool, address): &(Arc<str>, std::net::IpAddr)| {
         let holder = view.pools.holder(pool, *address)?;
         let is_named = view.pods.get(uid).is_none_or(|pod| pod.names().any(|name| **name == *holder.record.pod));
         let in_use =
             view.sandboxes.answering(*address).any(|(_, sandbox)| *sandbox.uid != *uid && sandbox.pod.as_str() == holder.record.pod);
-        (is_named && !in_use && !view.changes.touched(*address)).then(|| holder.since.map_or(SimTime::ZERO, |said| said.at))
+        let invented = || view.pods.get(uid).is_none() && !is_kept_name(view, &holder.record.pod);
+        (is_named && !in_use && (!view.changes.touched(*address) || invented())).then(|| holder.since.map_or(SimTime::ZERO, |said| said.at))
     };
     let (since, pool, address) =
         view.pools.of_uid(uid).iter().filter_map(|own| Some((leaked(own)?, own.0.clone(), own.1))).max_by_key(|(since, ..)| *since)?;

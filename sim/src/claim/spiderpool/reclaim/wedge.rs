@@ -28,6 +28,10 @@ struct Open {
     what: &'static str,
 }
 
+/// Since when each of them has been under way that bear one name: upstream's executors release for one pod side by side. Which of them
+/// ends is not told, so that the one that began first counts as over.
+type Later = FxHashMap<Arc<str>, Vec<SimTime>>;
+
 /// What a replica begins it ends: a scan and a release within 2 minutes, and so is a pod whose deadline has passed taken up by an executor,
 /// as long as others are not ahead of it. And whoever leads begins a scan when the interval after the last one is over. Without faults that
 /// can hinder it; after them the bounds begin anew.
@@ -36,6 +40,7 @@ struct Open {
 #[derive(Default)]
 pub(in crate::claim) struct GoesOn {
     open: FxHashMap<Arc<str>, Open>,
+    later: Later,
     due: Due,
     progress: SimTime,
 }
@@ -50,9 +55,24 @@ impl GoesOn {
         self.open.insert(name, open);
     }
 
-    fn ends(&mut self, name: &str, view: &View) {
+    /// The same of what may be under way already under that name.
+    fn begin_another(&mut self, name: Arc<str>, open: Open, findings: &mut Findings) {
+        if self.open.contains_key(&name) {
+            self.later.entry(name).or_default().push(open.since);
+        } else {
+            self.begin(name, open, findings);
+        }
+    }
+
+    fn ends(&mut self, name: &str, view: &View, findings: &mut Findings) {
         self.progress = view.at;
-        self.open.remove(name);
+        let Some((name, open)) = self.open.remove_entry(name) else { return };
+        let Some(later) = self.later.get_mut(&name) else { return };
+        let since = later.remove(0);
+        if later.is_empty() {
+            self.later.remove(&name);
+        }
+        self.begin(name, Open { since, ..open }, findings);
     }
 
     /// By when it has to be over.
@@ -72,21 +92,23 @@ impl GoesOn {
         let next_scan = view.terms.settings.interval + LONG;
         match note {
             ReclaimNote::ScanBegun { .. } => {
-                self.ends(&name("next scan", by, ""), view);
+                self.ends(&name("next scan", by, ""), view, findings);
                 self.begin(name("scan", by, ""), open("ends its scan", LONG, false), findings);
             }
             ReclaimNote::ScanEnded { .. } => {
-                self.ends(&name("scan", by, ""), view);
+                self.ends(&name("scan", by, ""), view, findings);
                 if view.replicas.leads(by) {
                     self.begin(name("next scan", by, ""), open("scans again", next_scan, false), findings);
                 }
             }
             ReclaimNote::Leads(true) => self.begin(name("next scan", by, ""), open("scans again", next_scan, false), findings),
-            ReclaimNote::Leads(false) => self.ends(&name("next scan", by, ""), view),
+            ReclaimNote::Leads(false) => self.ends(&name("next scan", by, ""), view, findings),
             ReclaimNote::ReleaseBegun { key, by: releaser, .. } => {
-                self.begin(name(&format!("{releaser:?}"), by, key), open("ends a release", LONG, false), findings);
+                self.begin_another(name(&format!("{releaser:?}"), by, key), open("ends a release", LONG, false), findings);
             }
-            ReclaimNote::ReleaseEnded { key, by: releaser, .. } => self.ends(&name(&format!("{releaser:?}"), by, key), view),
+            ReclaimNote::ReleaseEnded { key, by: releaser, .. } => {
+                self.ends(&name(&format!("{releaser:?}"), by, key), view, findings);
+            }
             ReclaimNote::Fired { uid, .. } if view.terms.settings.workers > 0 => {
                 let name = name("fired", by, uid);
                 if !self.open.contains_key(&name) {
@@ -94,7 +116,7 @@ impl GoesOn {
                 }
             }
             ReclaimNote::Held { uid, .. } | ReclaimNote::Dropped { uid, .. } | ReclaimNote::Full { uid, .. } => {
-                self.ends(&name("fired", by, uid), view);
+                self.ends(&name("fired", by, uid), view, findings);
             }
             _ => {}
         }
@@ -106,10 +128,14 @@ impl IpamClaim for GoesOn {
         match seen {
             Seen::Reclaim(by, note) if is_reclaimed(view) => self.hear(*by, note, view, findings),
             // What it had begun is forgotten, or stands still with it.
-            Seen::Process(process, ProcessChange::Crashed | ProcessChange::Panicked) => self.open.retain(|_, open| open.by != *process),
+            Seen::Process(process, ProcessChange::Crashed | ProcessChange::Panicked) => {
+                self.open.retain(|_, open| open.by != *process);
+                self.later.retain(|name, _| self.open.contains_key(name));
+            }
             Seen::Process(process, ProcessChange::Paused | ProcessChange::Resumed) => {
-                for open in self.open.values_mut().filter(|open| open.by == *process) {
+                for (name, open) in self.open.iter_mut().filter(|(_, open)| open.by == *process) {
                     open.since = view.at;
+                    self.later.get_mut(name).into_iter().flatten().for_each(|since| *since = view.at);
                 }
             }
             _ => {}
@@ -129,6 +155,7 @@ impl IpamClaim for GoesOn {
                 continue;
             }
             self.open.remove(&what);
+            self.later.remove(&what);
             findings.violated(|| {
                 let of = what.rsplit(' ').next().unwrap_or_default();
                 let of = if of.is_empty() { String::new() } else { format!(" ({of})") };
@@ -197,6 +224,34 @@ mod tests {
             stage.reclaims(stage.replicas[0], ReclaimNote::ReleaseBegun { by, key, what: [].into(), endpoint: true, row });
             long(stage);
             assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn of_two_releases_under_one_name_each_ends() {
+        let (by, key): (_, Arc<str>) = (Releaser::Trace, "ns/a".into());
+        let begins = |stage: &mut Stage| {
+            let row = ipam_core::spiderpool::reclaim::Row::NoPod;
+            stage.reclaims(stage.replicas[0], ReclaimNote::ReleaseBegun { by, key: key.clone(), what: [].into(), endpoint: true, row });
+        };
+        let ends = |stage: &mut Stage| stage.reclaims(stage.replicas[0], ReclaimNote::ReleaseEnded { by, key: key.clone(), ok: true });
+        on_stage(CLAIM, |stage| {
+            begins(stage);
+            stage.pass(Duration::from_secs(60));
+            begins(stage);
+            ends(stage);
+            stage.pass(LONG - Duration::from_secs(1));
+            assert_eq!(stage.excuses(), [], "the second has had less than its time");
+            stage.pass(Duration::from_secs(2));
+            assert_eq!(stage.excuses(), [None]);
+        });
+        on_stage(CLAIM, |stage| {
+            begins(stage);
+            begins(stage);
+            ends(stage);
+            ends(stage);
+            long(stage);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
         });
     }
 

@@ -55,6 +55,11 @@ pub(in super::super) fn grace(pod: &PodObject) -> SignedDuration {
     SignedDuration::from_secs(pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE))
 }
 
+/// What containers have of a grace: a kubelet leaves them 2 s in any case (K §5.2).
+pub(in super::super) fn of_containers(grace: SignedDuration) -> SignedDuration {
+    grace.max(SignedDuration::from_secs(2))
+}
+
 impl View {
     /// The wall clock of a process.
     pub(in super::super) fn clock(&self, process: ProcessId) -> Timestamp {
@@ -67,11 +72,12 @@ impl View {
         wall(self.at)
     }
 
-    /// When the grace of a terminating pod is over: deletionTimestamp, which has the grace in it, and the grace once more (DT + DGPS + d).
+    /// When the grace of a terminating pod is over: what its containers have, counted from the request, which is a grace before
+    /// deletionTimestamp, and as much once more (DT + DGPS + d, if they have no more than they are told).
     pub(in super::super) fn stop_of(&self, pod: &PodObject) -> Option<Timestamp> {
         let start = pod.metadata.deletion_timestamp.as_ref()?.0;
         let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or(DEFAULT_GRACE));
-        Some(later(later(start, grace), self.terms.settings.grace_delay))
+        Some(later(later(start, of_containers(grace) * 2 - grace), self.terms.settings.grace_delay))
     }
 
     /// Whether the grace of a pod is over by any clock that can have counted: the true one, or that of a replica, now or when it

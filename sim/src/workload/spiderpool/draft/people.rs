@@ -192,7 +192,10 @@ impl Drawn<'_> {
             let rewished = draw.chance(draft.rewished.get());
             let wish = draft.wishes.draw(draw);
             let annotations = if rewished { self.annotations(draw, wish, apply, nics) } else { BTreeMap::new() };
-            events.push((at, OpKind::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations })));
+            events.push((
+                at,
+                OpKind::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, host_network: false }),
+            ));
         }
         for _ in 0..draft.pods_deleted.draw(draw) {
             let (at, number) = (when(draw), draw.below(u64::from(apply.replicas.max(1))) as u32);

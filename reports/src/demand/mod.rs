@@ -1,0 +1,152 @@
+//! `report capacity` of pods that come and go, as in a trace: how many addresses they hold, and how large a pool they need.
+//!
+//! ```text
+//!  needs ──────────┐
+//!  runs at a size ─┴─► Trial: met in all seeds? ─► bisect ─► the smallest pool
+//!  runs at the given size ─► Usage over time, reclaimed addresses ─► head-room, time to reclaim
+//! ```
+//! Each trial stands for as many runs as there are seeds. The pods of a trace come when they come: only round trips and faults differ, so a need is
+//! asked of every run by itself.
+
+mod answer;
+mod figures;
+mod need;
+mod page;
+mod table;
+mod trial;
+
+use serde::Serialize;
+
+pub use figures::{Plate, plates};
+pub use need::{Need, Wanted};
+pub use page::page;
+pub use table::{size_of, size_row, sizes_head, usage_head, usage_of, usage_rows};
+pub use trial::{Instant, Trial, Usage};
+
+use crate::Made;
+use crate::exit;
+use crate::leaks::{Found, Group};
+use crate::schema::DemandReportSchema;
+
+/// The question.
+pub const QUESTION: &str = "How many addresses do these pods need?";
+
+/// What a form of the scenario demands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Form {
+    /// What it is called.
+    pub name: String,
+    /// With the pool that the scenario has.
+    pub given: Trial,
+    /// The smallest pool that meets all needs: addresses in total. Unset = the given one does not, or the search was stopped.
+    pub smallest: Option<u64>,
+    /// The plan of a run that misses a need with less, if there is one.
+    pub plan: Option<String>,
+    /// What was reclaimed with the given pool.
+    pub reclaimed: Vec<Group>,
+    /// Addresses over time, with the given pool.
+    #[serde(skip)]
+    pub usage: Usage,
+}
+
+/// What `report capacity` answers for pods that come and go.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DemandReport {
+    schema: DemandReportSchema,
+    /// How it was made.
+    pub made: Made,
+    /// What the forms say, a sentence each.
+    pub answers: Vec<String>,
+    /// What the pool is to meet.
+    pub needs: Vec<String>,
+    /// The forms of the scenario.
+    pub forms: Vec<Form>,
+    /// The sizes that were tried, of all forms.
+    pub trials: Vec<Trial>,
+    /// By how much the time of a trace is compressed; 1 = it is not.
+    pub compression: u32,
+    /// Whether the user stopped it before its last run.
+    pub interrupted: bool,
+    /// See [`exit`].
+    pub exit_code: u8,
+}
+
+impl DemandReport {
+    /// The report of these forms; `limits` are sentences that hold whatever the pods do.
+    pub fn new(
+        made: Made,
+        needs: &[Need],
+        forms: Vec<Form>,
+        trials: Vec<Trial>,
+        compression: u32,
+        limits: impl IntoIterator<Item = String>,
+        interrupted: bool,
+    ) -> Self {
+        let mut answers = answer::sentences(needs, &forms, &trials, compression);
+        answers.extend(limits);
+        let needs = needs.iter().map(Need::to_string).collect();
+        let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
+        Self { schema: DemandReportSchema, made, answers, needs, forms, trials, compression, interrupted, exit_code }
+    }
+}
+
+impl Form {
+    /// A form whose runs with the given pool were these, and reclaimed these addresses.
+    pub fn new(name: &str, given: Trial, usage: Usage, found: &[Found]) -> Self {
+        let reclaimed = crate::leaks::group::groups(found);
+        Self { name: name.to_owned(), given, smallest: None, plan: None, reclaimed, usage }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Seconds;
+    use crate::addresses::{AddressRun, Held, Sample};
+
+    /// A run in a pool of `capacity`, in which ten pods of a hundred are refused for each address below 40.
+    pub(crate) fn run(capacity: u64, seed: u64) -> AddressRun {
+        let refused = 10 * 40u64.saturating_sub(capacity);
+        let held = |at: u64| Held { living: at.min(30) + seed % 2, ending: at / 20, leaked: at / 30 };
+        AddressRun {
+            capacity,
+            peak: 37 + seed % 2,
+            peak_living: 30 + seed % 2,
+            peak_ending: 5,
+            peak_leaked: 3,
+            asked: 100,
+            refused: refused.min(100),
+            waited: (0..100).map(|n| Seconds::from_micros(n * 1_000)).collect(),
+            samples: (0..100).map(|at| Sample { at: Seconds::from_micros(at * 10_000_000), held: held(at) }).collect(),
+        }
+    }
+
+    pub(crate) fn report() -> DemandReport {
+        let needs: Vec<Need> = ["refused<1%", "wait_p99<10s"].map(|text| text.parse().unwrap()).into();
+        let runs = |capacity| (0..4).map(|seed| (seed, run(capacity, seed))).collect::<Vec<_>>();
+        let trials: Vec<Trial> = [38, 39, 40, 100].map(|capacity| Trial::of("as it is", capacity, &needs, &runs(capacity))).into();
+        let samples = runs(100);
+        let mut form = Form::new("as it is", trials[3].clone(), Usage::of(&samples), &crate::leaks::tests::found(20));
+        form.smallest = Some(40);
+        form.plan = Some("out/demand-39-0.toml".to_owned());
+        let mut other =
+            Form::new("every DEL arrives", Trial { form: "every DEL arrives".to_owned(), ..trials[3].clone() }, Usage::of(&samples), &[]);
+        other.smallest = Some(36);
+        let made = Made { question: QUESTION.to_owned(), command: "ipam-sim report capacity x.toml".to_owned(), ..Made::default() };
+        DemandReport::new(made, &needs, vec![form, other], trials, 100, ["A limit.".to_owned()], false)
+    }
+
+    #[test]
+    fn a_need_is_asked_of_every_run() {
+        let report = report();
+        let met: Vec<(u64, bool, Option<u64>)> =
+            report.trials.iter().map(|trial| (trial.addresses, trial.met, trial.missed_seed)).collect();
+        assert_eq!(met, [(38, false, Some(0)), (39, false, Some(0)), (40, true, None), (100, true, None)]);
+        assert_eq!((report.trials[0].refused, report.trials[0].peak, report.trials[0].peak_living), (0.2, 38, 31));
+    }
+
+    #[test]
+    fn the_sentences_say_what_a_planner_asks() {
+        insta::assert_snapshot!(report().answers.join("\n"));
+    }
+}

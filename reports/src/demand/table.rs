@@ -1,0 +1,156 @@
+//! `sizes.csv`: one row a size that was tried; `usage.csv`: addresses over time with the given pool.
+//!
+//! | columns of `sizes.csv` | hold |
+//! |---|---|
+//! | `schema`, `build`, `config` | the format, and what made the row |
+//! | `scenario` | the name of the size in `runs.csv`: form and addresses |
+//! | `form` … `peak_leaked` | the [`Trial`]; each figure is that of the worst run; empty = there is none |
+//!
+//! | columns of `usage.csv` | hold |
+//! |---|---|
+//! | `schema`, `scenario`, `at_s` | the format, the size, and when |
+//! | `living`, `ending`, `leaked`, `total` | recorded addresses, means over runs with the ends of their intervals of 95 % |
+
+use crate::cells::{self, Cells, TableError, line};
+use crate::schema::{SizesSchema, UsageSchema};
+use crate::statistics::Estimate;
+
+use super::trial::{Instant, Trial, Usage};
+
+const SIZES: [&str; 18] = [
+    "schema",
+    "build",
+    "config",
+    "scenario",
+    "form",
+    "addresses",
+    "seeds",
+    "met",
+    "missed_seed",
+    "asked",
+    "refused",
+    "unserved",
+    "wait_p50_s",
+    "wait_p99_s",
+    "peak",
+    "peak_living",
+    "peak_ending",
+    "peak_leaked",
+];
+
+/// The head of `sizes.csv`.
+pub fn sizes_head() -> String {
+    line(SIZES.map(str::to_owned))
+}
+
+/// The row of a size, which is called `scenario` in `runs.csv`.
+pub fn size_row(build: &str, config: &str, scenario: &str, trial: &Trial) -> String {
+    let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
+    line([
+        SizesSchema::NAME.to_owned(),
+        build.to_owned(),
+        config.to_owned(),
+        scenario.to_owned(),
+        trial.form.clone(),
+        trial.addresses.to_string(),
+        trial.seeds.to_string(),
+        trial.met.to_string(),
+        trial.missed_seed.map_or_else(String::new, |seed| seed.to_string()),
+        trial.asked.to_string(),
+        trial.refused.to_string(),
+        trial.unserved.to_string(),
+        number(trial.wait_p50_s),
+        number(trial.wait_p99_s),
+        trial.peak.to_string(),
+        trial.peak_living.to_string(),
+        trial.peak_ending.to_string(),
+        trial.peak_leaked.to_string(),
+    ])
+}
+
+/// Reads `sizes.csv` back.
+///
+/// # Errors
+/// It is something else, it is empty, or a value cannot be.
+pub fn size_of(text: &str) -> Result<Vec<Trial>, TableError> {
+    cells::read(text, "sizes", SizesSchema::NAME, |row| {
+        let share = |column| Ok::<_, TableError>(row.number(column)?.unwrap_or_default());
+        Ok(Trial {
+            form: row.text("form")?.to_owned(),
+            addresses: row.count("addresses")?,
+            seeds: row.count("seeds")?,
+            met: row.value("met", "true or false")?,
+            missed_seed: if row.text("missed_seed")?.is_empty() { None } else { Some(row.count("missed_seed")?) },
+            asked: row.count("asked")?,
+            refused: share("refused")?,
+            unserved: share("unserved")?,
+            wait_p50_s: row.number("wait_p50_s")?,
+            wait_p99_s: row.number("wait_p99_s")?,
+            peak: row.count("peak")?,
+            peak_living: row.count("peak_living")?,
+            peak_ending: row.count("peak_ending")?,
+            peak_leaked: row.count("peak_leaked")?,
+        })
+    })
+}
+
+const HELD: [&str; 4] = ["living", "ending", "leaked", "total"];
+
+/// The head of `usage.csv`.
+pub fn usage_head() -> String {
+    let held = HELD.iter().flat_map(|name| ["", "_low", "_high"].map(|end| format!("{name}{end}")));
+    line(["schema", "scenario", "at_s"].map(str::to_owned).into_iter().chain(held))
+}
+
+/// The rows of a size over time.
+pub fn usage_rows(scenario: &str, usage: &Usage) -> String {
+    let row = |at: &Instant| {
+        let cells =
+            |found: Estimate| [Some(found.value), found.low, found.high].map(|end| end.map_or_else(String::new, |end| end.to_string()));
+        let held = [at.living, at.ending, at.leaked, at.total].into_iter().flat_map(cells);
+        line([UsageSchema::NAME.to_owned(), scenario.to_owned(), at.at_s.to_string()].into_iter().chain(held))
+    };
+    usage.0.iter().map(row).collect()
+}
+
+/// Reads the rows of a size from `usage.csv`.
+///
+/// # Errors
+/// It is something else, it is empty, or a value cannot be.
+pub fn usage_of(text: &str, scenario: &str) -> Result<Usage, TableError> {
+    let rows = cells::read(text, "addresses over time", UsageSchema::NAME, |row| {
+        let held = |name: &str| estimate(&row, name);
+        let [living, ending, leaked, total] = HELD.map(held);
+        let at =
+            Instant { at_s: row.number("at_s")?.unwrap_or_default(), living: living?, ending: ending?, leaked: leaked?, total: total? };
+        Ok((row.text("scenario")? == scenario).then_some(at))
+    })?;
+    Ok(Usage(rows.into_iter().flatten().collect()))
+}
+
+fn estimate(row: &Cells<'_>, name: &str) -> Result<Estimate, TableError> {
+    let value = row.number(name)?.ok_or_else(|| row.wrong(name, "", "number"))?;
+    Ok(Estimate { value, low: row.number(&format!("{name}_low"))?, high: row.number(&format!("{name}_high"))? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demand::tests::report;
+
+    #[test]
+    fn both_tables_read_back_to_the_last_digit() {
+        let report = report();
+        let text = sizes_head() + &report.trials.iter().map(|trial| size_row("b", "c", "s", trial)).collect::<String>();
+        assert_eq!(size_of(&text).unwrap(), report.trials);
+        let usage = &report.forms[0].usage;
+        let text = usage_head() + &usage_rows("one", usage) + &usage_rows("two", &Usage(usage.0[..3].to_vec()));
+        assert_eq!(usage_of(&text, "one").unwrap(), *usage);
+        assert_eq!(usage_of(&text, "two").unwrap().0.len(), 3);
+    }
+
+    #[test]
+    fn the_heads_are_promises() {
+        insta::assert_snapshot!((sizes_head() + &usage_head()).trim_end().replace(',', "\n"));
+    }
+}

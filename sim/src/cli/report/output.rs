@@ -1,0 +1,31 @@
+//! Where a report goes and how: what all of them are asked for.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::args::{Format, jobs};
+
+/// Where a report goes, how it is printed, and on how many threads it is made.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+pub struct Output {
+    /// Where to write tables, plots and index.html; what is finished there is kept [default: target/ipam-sim/ and what is reported]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Overwrite other results in DIR
+    #[arg(long)]
+    pub force: bool,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: Format,
+}
+
+impl Output {
+    /// The folder; `what` is reported.
+    pub fn folder(&self, what: &str) -> PathBuf {
+        self.out.clone().unwrap_or_else(|| PathBuf::from("target/ipam-sim").join(what))
+    }
+}

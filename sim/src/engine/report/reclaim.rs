@@ -1,0 +1,131 @@
+//! `report reclaim`: runs of scenarios that reclaim addresses, until all are done.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use ipam_reports::Made;
+use ipam_reports::leaks::{self, Found, LeaksReport};
+use ipam_reports::rows::Rows;
+
+use super::crew::Crew;
+use super::drawings;
+use super::folder::may_draw_in;
+use super::ledger::{Ledger, Sheet};
+use crate::cli::args::RunArgs;
+use crate::cli::report::args::ReclaimArgs;
+use crate::cli::{CliError, Progress};
+use crate::engine::load::{self, Ready};
+use crate::engine::sweep::{jobs, record_of, run_seed};
+use crate::engine::{BUILD, bad_input};
+use crate::input::Source;
+use crate::plan::{Checks, hash_text};
+use crate::scenario::Scenario;
+use crate::world::Wish;
+
+/// The scenario of who names none, whatever folder the user is in.
+const DEFAULT_FILE: &str = "scenarios/capacity/reclaim-leaks.toml";
+const DEFAULT: &str = include_str!("../../../../scenarios/capacity/reclaim-leaks.toml");
+
+/// How many runs are kept at a time: whoever interrupts loses no more.
+const BATCH: u64 = 64;
+
+/// The summary of each way.
+const PATHS: &str = "paths.csv";
+
+/// `report reclaim`.
+pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &Progress) -> Result<LeaksReport, CliError> {
+    let made = Made { question: leaks::QUESTION.to_owned(), command: args.command(), build: BUILD.to_owned(), ..Made::default() };
+    let (report, found) = match &args.from {
+        Some(from) => {
+            let refused = |what: &dyn std::fmt::Display| CliError::usage(format!("cannot draw {} again: {what}", from.display()));
+            let text = std::fs::read_to_string(from).map_err(|error| refused(&error))?;
+            let found = leaks::read(&text).map_err(|error| refused(&error))?;
+            may_draw_in(out, args.output.force)?;
+            let made = Made { from: Some(from.display().to_string()), config: "that of the table".to_owned(), ..made };
+            (LeaksReport::new(made, &found, None, false), found)
+        }
+        None => simulate(args, made, out, progress)?,
+    };
+    let plates = leaks::plates(&found);
+    let figures: Vec<_> = plates.iter().map(|plate| &plate.figure).collect();
+    let page = leaks::page(&report, &plates).map_err(|error| CliError::harness(error.to_string()))?;
+    drawings::write_all(&figures, &page, out)?;
+    let refused = |error: std::io::Error| CliError::usage(format!("cannot write in {}: {error}", out.display()));
+    std::fs::write(out.join(PATHS), leaks::head() + &leaks::rows(&report)).map_err(refused)?;
+    Ok(report)
+}
+
+fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &Progress) -> Result<(LeaksReport, Vec<Found>), CliError> {
+    let ready = scenarios(args)?;
+    let texts: Vec<String> = ready.iter().map(|ready| toml::to_string(&ready.scenario).unwrap_or_default()).collect();
+    let config = hash_text(&format!("{:?} {}", args.seeds, texts.concat()));
+    let made = Made { config, ..made };
+    let heads = Rows::heads();
+    let sheets = [Sheet { name: "reclaims.csv", head: heads.reclaims }, Sheet { name: "runs.csv", head: heads.runs }];
+    let (mut ledger, known) = Ledger::open(out, &made, &sheets, &["scenario", "seed"], args.output.force)?;
+    let done: BTreeSet<(&str, &str)> = known[1].iter().filter_map(|row| Some((row.get(1)?, row.get(2)?))).collect();
+    let mut runs = 0;
+    let mut interrupted = false;
+    'all: for ready in &ready {
+        let seeds = args.seeds.unwrap_or(ready.scenario.seeds);
+        let left: Vec<u64> = (0..seeds).filter(|seed| !done.contains(&(&ready.scenario.name, &seed.to_string()))).collect();
+        runs += seeds - left.len() as u64;
+        for batch in left.chunks(BATCH as usize) {
+            let label = format!("{}, {seeds} seeds", ready.scenario.name);
+            let crew = Crew { jobs: jobs(args.output.jobs), chunk: 4, label: &label, progress };
+            let work = |(): &(), number: u64| run(ready, batch[number as usize]);
+            let Some(parts) = crew.each(0..batch.len() as u64, || (), work)? else {
+                interrupted = true;
+                break 'all;
+            };
+            let joined = |of: fn(&Rows) -> &Vec<u8>| parts.iter().flat_map(|rows| of(rows).iter().copied()).collect::<Vec<u8>>();
+            ledger.keep(&[&joined(|rows| &rows.reclaims), &joined(|rows| &rows.runs)])?;
+            runs += batch.len() as u64;
+        }
+    }
+    // What is told is what stands in the table, so that it is the same when it is drawn again.
+    let text = std::fs::read_to_string(out.join("reclaims.csv")).map_err(|error| CliError::usage(error.to_string()))?;
+    let found = match leaks::read(&text) {
+        Ok(found) => found,
+        Err(ipam_reports::TableError::Empty(_)) => Vec::new(),
+        Err(error) => return Err(CliError::harness(format!("reclaims.csv does not read back: {error}"))),
+    };
+    Ok((LeaksReport::new(made, &found, Some(runs), interrupted), found))
+}
+
+/// The rows of one run.
+fn run(ready: &Ready, seed: u64) -> Result<Rows, String> {
+    let plan = ready.scenario.draw(seed);
+    let outcome = run_seed(&plan, &ready.stage, Wish::default()).map_err(|message| format!("seed {seed}: {message}"))?;
+    Ok(record_of(&plan, seed, Ok(outcome), |record| {
+        let mut rows = Rows::default();
+        rows.add(&ready.scenario.name, "", &record);
+        rows
+    }))
+}
+
+/// The scenarios that are asked for. Their claims are the business of `run`.
+fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
+    let mut all = match &args.scenario {
+        Some(file) => {
+            let run = RunArgs { scenarios: vec![file.clone()], variant: args.variant.clone(), set: args.set.clone(), ..RunArgs::default() };
+            load::scenarios(&run)?
+        }
+        None => {
+            let scenario = Scenario::parse(Path::new(DEFAULT_FILE), Source { file: DEFAULT_FILE, text: DEFAULT }).map_err(bad_input)?;
+            let ready = |mut scenario: Scenario| {
+                let stage = load::move_in(&mut scenario).map_err(bad_input)?;
+                Ok(Ready { file: DEFAULT_FILE.to_owned(), scenario, stage, brought: false })
+            };
+            scenario.each().into_iter().map(ready).collect::<Result<Vec<_>, CliError>>()?
+        }
+    };
+    for ready in &mut all {
+        if ready.scenario.draw(0).workload.work().reclaim().is_none() {
+            let wrong = format!("{}: nothing in `{}` reclaims addresses", ready.file, ready.scenario.name);
+            return Err(CliError::usage(wrong).hint("set `reclaim = true` in the workload of Spiderpool"));
+        }
+        ready.scenario.check = Checks::default();
+    }
+    Ok(all)
+}

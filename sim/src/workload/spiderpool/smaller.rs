@@ -227,6 +227,7 @@ mod tests {
         let draft = SpiderDraft {
             subnets: Choice::Between(1, 2),
             wishes: Choice::OneOf(vec![PoolWish::Subnet, PoolWish::ClusterDefault]),
+            subnet_pools: Choice::Between(0, 2),
             nics: Choice::Between(1, 2),
             subnet_changes: Choice::Between(1, 3),
             subnet_change: Choice::OneOf(vec![SubnetChange::Exclude, SubnetChange::Shrink, SubnetChange::Recreate]),

@@ -119,3 +119,35 @@ pub(in super::super) fn change(change: SubnetChange, subnet: SubnetPlan, lower_h
         ],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ipam_core::spiderpool::admission::AddressSet;
+
+    use super::*;
+
+    #[test]
+    fn pools_cut_by_hand_are_apart_and_leave_the_subnet_some_addresses() {
+        let policy = Policy::hardened();
+        for version in IpVersion::ALL {
+            for (addresses, most) in [(1, 0), (2, 1), (40, 3), (300, 3)] {
+                let subnet = subnet(version, 0, addresses);
+                let mut left = AddressSet::of_subnet(&subnet.spec, &policy).0;
+                let pools: Vec<PoolPlan> = pools_of(&subnet, 3).collect();
+                assert!(pools.len() <= most && (most < 3 || pools.len() == 3), "{addresses}: {pools:?}");
+                for pool in &pools {
+                    let ips = AddressSet::of_pool(&pool.spec, &policy).0;
+                    assert!(left.contains_all(&ips) && !ips.is_empty(), "{addresses}: {pool:?}");
+                    left = left.difference(&ips);
+                }
+                assert!(!left.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_fixed_number_is_enough_for_the_most_pods() {
+        let text = |number: IpNumber| number.text(2, 5);
+        assert_eq!([IpNumber::AsPods, IpNumber::More, IpNumber::Fixed].map(text), [None, Some("+2".to_owned()), Some("7".to_owned())]);
+    }
+}

@@ -40,7 +40,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "no subnet vanishes while a pool that was cut from it is there",
         reference: Some("A §8.1"),
-        make: Ipam(|| Box::new(spiderpool::PoolsGoBeforeSubnets)),
+        make: Ipam(|| Box::new(spiderpool::PoolsGoBeforeSubnets::default())),
     },
     ClaimDef {
         name: "nics-have-one-record-of-a-family",

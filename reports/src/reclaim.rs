@@ -89,6 +89,28 @@ pub struct Reclaimed {
 pub struct ReclaimRun {
     /// Each address.
     pub records: Vec<Reclaimed>,
+    /// What it cost to find them.
+    pub effort: Effort,
+}
+
+/// What the replicas of the controller did to find what is to be reclaimed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Effort {
+    /// Scans of all records that were begun.
+    pub scans: u64,
+    /// Of these, by replicas that did not lead.
+    pub standby_scans: u64,
+    /// Reads of StatefulSets, VMs and their instances, to ask whether they keep an address.
+    pub owner_reads: u64,
+}
+
+impl Effort {
+    fn join(&mut self, other: &Self) {
+        self.scans = self.scans.saturating_add(other.scans);
+        self.standby_scans = self.standby_scans.saturating_add(other.standby_scans);
+        self.owner_reads = self.owner_reads.saturating_add(other.owner_reads);
+    }
 }
 
 impl ReclaimRun {
@@ -152,6 +174,8 @@ pub struct ReclaimFigures {
     pub scan: PathFigures,
     /// With endpoints that scans found.
     pub sweep: PathFigures,
+    /// What it cost to find them.
+    pub effort: Effort,
 }
 
 impl ReclaimFigures {
@@ -159,6 +183,7 @@ impl ReclaimFigures {
     pub fn add(&mut self, run: &ReclaimRun) {
         self.runs += 1;
         self.runs_negative += u64::from(run.negative() > 0);
+        self.effort.join(&run.effort);
         for record in &run.records {
             let path = match record.path {
                 ReclaimPath::Trace => &mut self.trace,
@@ -176,6 +201,7 @@ impl ReclaimFigures {
         self.trace.join(&other.trace);
         self.scan.join(&other.scan);
         self.sweep.join(&other.sweep);
+        self.effort.join(&other.effort);
     }
 
     /// All ways together.
@@ -212,7 +238,8 @@ pub(crate) mod tests {
             record(ReclaimPath::Scan, "G-over", Some(-1_500_000 - number), Some(0)),
             record(ReclaimPath::Sweep, "C8", None, None),
         ];
-        ReclaimRun { records }
+        let number = number.unsigned_abs();
+        ReclaimRun { records, effort: Effort { scans: number + 2, standby_scans: number, owner_reads: 3 * number } }
     }
 
     #[test]
@@ -243,6 +270,7 @@ pub(crate) mod tests {
         assert_eq!(numbers("scan", "delay"), [1.0, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!((&value["sweep"]["margin"]["count"], &value["sweep"]["margin"]["min_s"]), (&0.into(), &serde_json::Value::Null));
         assert_eq!([&value["trace"]["negative"], &value["scan"]["negative"]], [&0, &1]);
+        assert_eq!(value["effort"], serde_json::json!({"scans": 5, "standby_scans": 3, "owner_reads": 9}));
         assert_eq!((figures.total().records, figures.total().negative), (3, 1));
     }
 }

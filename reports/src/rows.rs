@@ -75,6 +75,10 @@ struct RunRow<'a> {
     /// The least margin and the longest delay of them.
     margin_min_s: Option<Margin>,
     delay_max_s: Option<Margin>,
+    /// Scans of all records, those of replicas that did not lead, and reads of StatefulSets and VMs for the sake of reclaim.
+    scans: Option<u64>,
+    standby_scans: Option<u64>,
+    owner_reads: Option<u64>,
 }
 
 /// A row of `calls.csv`.
@@ -254,6 +258,9 @@ impl<'a> RunRow<'a> {
             reclaimed_negative: reclaim.map(ReclaimRun::negative),
             margin_min_s: reclaim.and_then(ReclaimRun::least_margin),
             delay_max_s: reclaim.and_then(ReclaimRun::longest_delay),
+            scans: reclaim.map(|run| run.effort.scans),
+            standby_scans: reclaim.map(|run| run.effort.standby_scans),
+            owner_reads: reclaim.map(|run| run.effort.owner_reads),
         }
     }
 }

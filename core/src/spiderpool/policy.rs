@@ -34,7 +34,8 @@ pub struct Policy {
     pub foreign_record_blocks: bool,
     /// `del-adopts-current-uid`: a DEL is about the pod that has the name, whatever UID it carries (A W7).
     pub del_adopts_current_uid: bool,
-    /// `uid-from-cached-pod`: an ADD is about the pod that the cache shows, whatever UID it carries (A W6).
+    /// `uid-from-cached-pod`: an ADD is about the pod that the cache shows, whatever UID it carries, and about owners of the names that it
+    /// refers to (A W6).
     pub uid_from_cached_pod: bool,
     /// `liveness-from-cache`: whether a pod is alive is asked of the cache only (A A1).
     pub liveness_from_cache: bool,

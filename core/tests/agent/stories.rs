@@ -279,3 +279,15 @@ fn the_marked_endpoint_of_a_pod_that_is_gone_stays_until_its_records_are_taken_b
     assert_eq!(scene.in_sandbox("c").del("a", "u", "eth0"), Ok(DelOutcome::Released));
     assert_eq!((scene.records(), scene.endpoint("a")), (vec![], None));
 }
+
+#[test]
+fn a_namesake_of_the_owner_is_not_the_owner_but_upstream_takes_it() {
+    for (policy, served) in [(Policy::hardened(), false), (Policy::upstream(), true)] {
+        let scene = Scene::new(policy);
+        scene.change("StatefulSet", "db", |set| set["metadata"]["uid"] = json!("of another day"));
+        scene.pod("db-0", "u", Owner::StatefulSet, r#"[{"interface":"eth0","ipv4":["p4"]}]"#);
+        assert_eq!(scene.add("db-0", "u", "eth0").is_ok(), served);
+        scene.change("StatefulSet", "db", |set| set["metadata"]["uid"] = json!("db"));
+        assert!(scene.add("db-0", "u", "eth0").is_ok());
+    }
+}

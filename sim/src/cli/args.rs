@@ -312,7 +312,9 @@ impl ListArgs {
 
 /// Arguments of `check`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(after_help = "Examples:\n  ipam-sim check scenarios\n  kubectl get pods -A -o yaml > pods.yaml && ipam-sim check pods.yaml")]
+#[command(
+    after_help = "Examples:\n  ipam-sim check scenarios\n  kubectl get pods -A -o yaml > pods.yaml && ipam-sim check pods.yaml\n  kubectl get ss,sp,sr -o yaml | ipam-sim check -"
+)]
 pub struct CheckArgs {
     /// Scenario, plan and manifest files, or folders of them
     #[arg(value_name = "PATH", required = true)]

@@ -77,7 +77,4 @@ pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("nil-fields-crash", How::Crash),
     ("standbys-scan-once", How::Figure),
     ("owner-asked-for-every-event", How::Figure),
-    // What an ex-leader and a leader that does not know yet do is safe by the guards of its writes, and late at worst.
-    ("ex-leader-goes-on", How::Test),
-    ("leader-flag-polled", How::Test),
 ];

@@ -91,16 +91,10 @@ pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("upstream-ranges", How::Explain),
     ("capacity-not-filtered", How::Explain),
     ("outdated-keys-ignored", How::Explain),
-    ("failure-cache-kept-by-reuse", How::Test),
-    ("random-clean-gateway", How::Test),
     // Admission and subnets: nobody in a scenario does what these need yet; core's tests compare both behaviours.
     ("update-judged-whole", How::Test),
     ("terminating-update-refused", How::Test),
     ("delete-trusts-count", How::Test),
-    ("interrupted-shrink-takes-back", How::Test),
-    ("lost-preallocation-not-restored", How::Test),
-    ("unreadable-preallocation-dropped", How::Test),
     ("preallocation-by-name-only", How::Test),
-    ("auto-pool-annotations-replaced", How::Test),
     ("full-queue-drops-event", How::Test),
 ];

@@ -576,7 +576,7 @@ faults! {
     // ------------------------------------------------------------------------------------------------- other people
     /// Somebody else writes the object again and again.
     "conflicting-writer" lasting => ConflictingWriter / ConflictingWriterDraft {
-        /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`.
+        /// The object, as `PLURAL/NAMESPACE/NAME` or `PLURAL/NAME`; a star ends the name of the first one that begins so.
         object: String = Choice::Is("configmaps/default/counter".to_owned()),
         /// What it does.
         mode: WriterMode = Choice::Is(WriterMode::Touch),

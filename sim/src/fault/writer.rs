@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::DeleteOptions;
+use ipam_core::api::{DeleteOptions, ListOptions};
 use ipam_core::byom::PeerPod;
 use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderSubnet};
 use ipam_core::{ApiError, ClientExt, Object, ObjectKey};
@@ -87,6 +87,11 @@ async fn write<K: Object>(fabric: &Fabric, client: &SimClient, key: &ObjectKey, 
     }
 }
 
+/// The name, or with a star at its end what it begins with: names that are drawn cannot be told beforehand.
+fn named(name: &str) -> Result<&str, &str> {
+    name.strip_suffix('*').map_or(Ok(name), Err)
+}
+
 async fn once<K: Object>(
     fabric: &Fabric,
     client: &SimClient,
@@ -94,7 +99,16 @@ async fn once<K: Object>(
     fault: &ConflictingWriter,
     round: u64,
 ) -> Result<(), ApiError> {
-    let mut object = (*client.get::<K>(key).await?).clone();
+    let mut object = match named(key.name()) {
+        Ok(_) => (*client.get::<K>(key).await?).clone(),
+        Err(prefix) => {
+            let items = client.list::<K>(key.namespace(), ListOptions::default()).await?.items;
+            let found = items.into_iter().find(|item| item.meta().name.as_ref().is_some_and(|name| name.starts_with(prefix)));
+            let Some(found) = found else { return Ok(()) };
+            (*found).clone()
+        }
+    };
+    let key = &ObjectKey::of(&object);
     if fault.mode != WriterMode::Touch {
         // What it writes back is by then a while old.
         fabric.rt.sleep(fault.every.0).await;
@@ -125,6 +139,7 @@ mod tests {
     fn an_object_is_named_as_its_type_is_addressed() {
         assert_eq!(parse_object("configmaps/default/counter"), Ok(("configmaps", ObjectKey::namespaced("default", "counter"))));
         assert_eq!(parse_object("spiderippools/blue"), Ok(("spiderippools", ObjectKey::cluster("blue"))));
+        assert_eq!((named("blue"), named("auto4-web-*")), (Ok("blue"), Err("auto4-web-")));
         for wrong in [
             "configmaps",
             "configmaps/counter",

@@ -89,19 +89,23 @@ impl<'a> Admission<'a> {
         Self { settings, policy, live: Listed::default() }
     }
 
-    /// The creation of the next object. It exists from then on, also if it is refused: so what is wrong beside it is told in the same go.
+    /// The creation of the next object. It exists from then on unless it is refused: what comes later is judged beside what is right.
     pub fn create(&mut self, manifest: &Manifest) -> Vec<Broken> {
         match kind_of(manifest) {
             Some("SpiderIPPool") => {
                 let Ok(pool) = manifest.decode::<SpiderIPPool>() else { return Vec::new() };
                 let broken = self.judge_pool(&pool);
-                self.add_pool(Arc::new(pool));
+                if broken.iter().all(|broken| broken.unknown) {
+                    self.add_pool(Arc::new(pool));
+                }
                 broken
             }
             Some("SpiderSubnet") => {
                 let Ok(subnet) = manifest.decode::<SpiderSubnet>() else { return Vec::new() };
                 let broken = self.judge(&subnet);
-                self.add_subnet(Arc::new(subnet));
+                if broken.is_empty() {
+                    self.add_subnet(Arc::new(subnet));
+                }
                 broken
             }
             Some(_) => manifest.decode::<SpiderReservedIP>().map_or_else(|_| Vec::new(), |reserved| self.judge(&reserved)),

@@ -10,12 +10,15 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
+use ipam_core::api::Verb;
+use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
 use ipam_core::spiderpool::reclaim::{ReclaimSettings, Releaser, Row};
 use ipam_core::spiderpool::{PoolIPAllocations, SpiderIPPool};
+use ipam_core::{FxHashMap, FxHashSet};
 use ipam_reports::Seconds;
-use ipam_reports::reclaim::{ReclaimPath, ReclaimRun, Reclaimed};
+use ipam_reports::reclaim::{Effort, ReclaimPath, ReclaimRun, Reclaimed};
 use ipam_reports::spread::Margin;
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::agents::records;
@@ -61,11 +64,16 @@ pub struct ReclaimMeter {
     /// By replica, and by pool: what it announced and has not removed yet.
     announced: FxHashMap<ProcessId, FxHashMap<Arc<str>, Vec<Announced>>>,
     removals: Vec<Removal>,
+    /// The types whose objects keep addresses.
+    owners: [KindId; 3],
+    /// Who scans: the replicas of the controller.
+    replicas: FxHashSet<ProcessId>,
+    effort: Effort,
 }
 
 impl ReclaimMeter {
     /// Which events it wants to see.
-    pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
+    pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT).and(Interest::REQUEST);
 
     /// A meter of replicas with these settings.
     pub fn new(settings: ReclaimSettings, registry: &Registry) -> Self {
@@ -77,6 +85,9 @@ impl ReclaimMeter {
             rights: FxHashMap::default(),
             announced: FxHashMap::default(),
             removals: Vec::new(),
+            owners: [registry.id::<StatefulSet>(), registry.id::<VirtualMachine>(), registry.id::<VirtualMachineInstance>()],
+            replicas: FxHashSet::default(),
+            effort: Effort::default(),
         }
     }
 
@@ -85,6 +96,9 @@ impl ReclaimMeter {
         match event.kind {
             EventKind::Note { note: Note::Pod(note), .. } => self.silence.note(note, event.at),
             EventKind::Note { process, note: Note::Reclaim(note) } => self.note(process, note),
+            EventKind::Request { client, verb: Verb::Get, kind, .. } if self.owners.contains(&kind) => {
+                self.effort.owner_reads += u64::from(self.replicas.contains(&client));
+            }
             EventKind::Commit { kind, before, after, .. } if kind == self.pods => self.pod(event.at, before, after),
             EventKind::Commit { client, kind, key, before, after, .. } if kind == self.pools => {
                 self.pool(event.at, client, key.name(), before, after);
@@ -107,6 +121,11 @@ impl ReclaimMeter {
                     announced.retain(|old| old.address != target.ip || old.uid != target.uid);
                     announced.push(Announced { address: target.ip, uid: target.uid.clone(), path, key: key.clone(), row: *row });
                 }
+            }
+            ReclaimNote::ScanBegun { leading, .. } => {
+                self.replicas.insert(process);
+                self.effort.scans += 1;
+                self.effort.standby_scans += u64::from(!leading);
             }
             // Writes of a release that failed may come true later.
             ReclaimNote::ReleaseEnded { key, ok: true, .. } => {
@@ -174,7 +193,7 @@ impl ReclaimMeter {
             reclaimed.margin = silent.map(|silent| between(silent, at));
             records.push(reclaimed);
         }
-        ReclaimRun { records }
+        ReclaimRun { records, effort: self.effort }
     }
 }
 
@@ -186,7 +205,6 @@ fn between(earlier: SimTime, later: SimTime) -> Margin {
 mod tests {
     use std::time::Duration;
 
-    use ipam_core::api::Verb;
     use ipam_core::spiderpool::reclaim::Target;
     use ipam_core::spiderpool::{Policy, PoolIPAllocation};
     use ipam_core::{Object, ObjectKey};

@@ -1,5 +1,6 @@
-//! `explain` as its users meet it, on the manifests in `scenarios/manifests`.
+//! `explain`, and `check` of manifests, as their users meet them, on the manifests in `scenarios/manifests` and on wrong ones.
 
+mod check;
 mod reclaim;
 mod stories;
 mod wrong_input;
@@ -16,6 +17,11 @@ const MANIFESTS: &str = "../scenarios/manifests";
 
 /// Exit code, standard output and standard error of `ipam-sim explain` with these arguments.
 fn explain(args: &str) -> (u8, String, String) {
+    run("explain", args)
+}
+
+/// The same of any verb.
+fn run(verb: &str, args: &str) -> (u8, String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut console = Console {
         out: &mut out,
@@ -26,7 +32,7 @@ fn explain(args: &str) -> (u8, String, String) {
         interrupts: false,
         env: &|_| None,
     };
-    let args = ["ipam-sim", "explain"].into_iter().chain(args.split_whitespace()).map(OsString::from);
+    let args = ["ipam-sim", verb].into_iter().chain(args.split_whitespace()).map(OsString::from);
     let code = dispatch(args, &Simulator, &mut console);
     (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }

@@ -2,7 +2,7 @@
 
 use super::findings::Findings;
 use super::{AdmissionSettings, Denial, Fault, Rules, Violation};
-use crate::spiderpool::ranges::{Cidr, RangeError, check_range, merge_ranges, parse_ip, parse_range, range_contains};
+use crate::spiderpool::ranges::{Cidr, RangeError, check_range, cidr_label, merge_ranges, parse_ip, parse_range, range_contains};
 use crate::spiderpool::{IPPoolSpec, Policy, Route, SubnetSpec};
 
 /// The addresses of a pool or a subnet, as the user wrote them.
@@ -36,12 +36,17 @@ macro_rules! of_spec {
 of_spec!(IPPoolSpec);
 of_spec!(SubnetSpec);
 
-/// The family of a CIDR that says none itself.
+/// The family of a pool or a subnet, which is set to that of the CIDR if the user gave none, and the label of the CIDR.
 ///
 /// # Errors
-/// It is no CIDR.
-pub(super) fn family_of_cidr(subnet: &str, policy: &Policy) -> Result<i64, RangeError> {
-    Cidr::parse_version(subnet, 4, policy).map(|_| 4).or_else(|_| Cidr::parse_version(subnet, 6, policy).map(|_| 6))
+/// It is no CIDR of the family.
+pub(super) fn default_family(version: &mut Option<i64>, subnet: &str, policy: &Policy) -> Result<(i64, String), RangeError> {
+    let of_cidr = || Cidr::parse_version(subnet, 4, policy).map(|_| 4).or_else(|_| Cidr::parse_version(subnet, 6, policy).map(|_| 6));
+    let version = match *version {
+        Some(version) => version,
+        None => *version.insert(of_cidr()?),
+    };
+    Ok((version, cidr_label(subnet, version, policy)?))
 }
 
 /// The family of a range that says none itself.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::addresses::{Addresses, Checked, check_unchanged, family_of_cidr, merge};
+use super::addresses::{Addresses, Checked, check_unchanged, default_family, merge};
 use super::affinity::{check_auto, check_ordinary};
 use super::denial::unless_empty;
 use super::findings::Findings;
@@ -22,11 +22,7 @@ impl Admitted for SpiderIPPool {
             return Ok(());
         }
         add_finalizer(&mut self.metadata);
-        let version = match self.spec.ip_version {
-            Some(version) => version,
-            None => *self.spec.ip_version.insert(family_of_cidr(&self.spec.subnet, rules.policy)?),
-        };
-        let label = cidr_label(&self.spec.subnet, version, rules.policy)?;
+        let (version, label) = default_family(&mut self.spec.ip_version, &self.spec.subnet, rules.policy)?;
         if rules.settings.enable_spider_subnet && !self.join_subnet(&label, rules) {
             set_label(&mut self.metadata, LABEL_IPPOOL_CIDR, label);
             return Ok(());

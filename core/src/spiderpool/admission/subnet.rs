@@ -1,6 +1,6 @@
 //! Admission of subnets (A §9.2).
 
-use super::addresses::{Addresses, Checked, check_unchanged, family_of_cidr, merge};
+use super::addresses::{Addresses, Checked, check_unchanged, default_family, merge};
 use super::findings::Findings;
 use super::in_use::check_pre_allocations;
 use super::overlap::AddressSet;
@@ -8,7 +8,7 @@ use super::pool::{add_finalizer, check_terminating, set_label};
 use super::{Admitted, Denial, Request, Rules, Violation, empty};
 use crate::spiderpool::SpiderSubnet;
 use crate::spiderpool::names::LABEL_SUBNET_CIDR;
-use crate::spiderpool::ranges::{Cidr, RangeError, cidr_label};
+use crate::spiderpool::ranges::{Cidr, RangeError};
 
 impl Admitted for SpiderSubnet {
     fn set_defaults(&mut self, rules: &Rules<'_>) -> Result<(), RangeError> {
@@ -16,11 +16,7 @@ impl Admitted for SpiderSubnet {
             return Ok(());
         }
         add_finalizer(&mut self.metadata);
-        let version = match self.spec.ip_version {
-            Some(version) => version,
-            None => *self.spec.ip_version.insert(family_of_cidr(&self.spec.subnet, rules.policy)?),
-        };
-        let label = cidr_label(&self.spec.subnet, version, rules.policy)?;
+        let (version, label) = default_family(&mut self.spec.ip_version, &self.spec.subnet, rules.policy)?;
         set_label(&mut self.metadata, LABEL_SUBNET_CIDR, label);
         merge(&mut self.spec.ips, version, rules.policy)?;
         merge(&mut self.spec.exclude_ips, version, rules.policy)

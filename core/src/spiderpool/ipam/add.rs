@@ -106,7 +106,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     pub(super) async fn add(&self, request: &AddRequest, uid: &mut Arc<str>) -> Result<AddAnswer, IpamError> {
         let (pod, pod_is_live) = self.pod_of(request).await?;
         *uid = pod.metadata.uid.as_deref().unwrap_or_default().into();
-        let controller = TopController::of(&self.agent.caches, &pod)?;
+        let caches = &self.agent.caches;
+        let controller =
+            if self.policy().uid_from_cached_pod { TopController::of(caches, &pod)? } else { TopController::of_uid(caches, &pod)? };
         let keeper = Keeper::of(&controller, self.agent.config.settings.kept());
         let key = keeper.endpoint_of(&request.pod, &controller);
         let nameless = is_nameless(&pod);

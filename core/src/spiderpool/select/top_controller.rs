@@ -75,11 +75,24 @@ fn pods_of_job(spec: Option<&JobSpec>) -> i32 {
 }
 
 impl TopController {
-    /// Follows the owners of a pod.
+    /// Follows the owners of a pod by their names, as upstream does.
     ///
     /// # Errors
     /// [`SelectError::MissingOwner`]: one of them is not known.
     pub fn of<C: Cluster + ?Sized>(cluster: &C, pod: &Pod) -> Result<Self, SelectError> {
+        Self::follow(cluster, pod, &|_, _| true)
+    }
+
+    /// The same by their UIDs: a namesake that a cache still shows, or already, is another one, with other pools.
+    ///
+    /// # Errors
+    /// [`SelectError::MissingOwner`]: one of them is not known.
+    pub fn of_uid<C: Cluster + ?Sized>(cluster: &C, pod: &Pod) -> Result<Self, SelectError> {
+        Self::follow(cluster, pod, &|reference, meta| meta.uid.as_ref() == Some(&reference.uid))
+    }
+
+    /// `is`: whether an object of the name in a reference is the one that is meant.
+    fn follow<C: Cluster + ?Sized>(cluster: &C, pod: &Pod, is: &dyn Fn(&OwnerReference, &ObjectMeta) -> bool) -> Result<Self, SelectError> {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         let Some(owner) = controller_of(&pod.metadata) else {
             return Ok(Self::new(CORE, "Pod", namespace, &pod.metadata, Workload::Orphan));
@@ -98,10 +111,14 @@ impl TopController {
         let missing = |reference: &OwnerReference| SelectError::MissingOwner { kind: reference.kind.clone(), name: reference.name.clone() };
         match owner.kind.as_str() {
             "ReplicaSet" => {
-                let set = cluster.replica_set(namespace, &owner.name).ok_or_else(|| missing(owner))?;
+                let set =
+                    cluster.replica_set(namespace, &owner.name).filter(|found| is(owner, &found.metadata)).ok_or_else(|| missing(owner))?;
                 match controller_of(&set.metadata).filter(|above| above.api_version == APPS && above.kind == "Deployment") {
                     Some(above) => {
-                        let deployment = cluster.deployment(namespace, &above.name).ok_or_else(|| missing(above))?;
+                        let deployment = cluster
+                            .deployment(namespace, &above.name)
+                            .filter(|found| is(above, &found.metadata))
+                            .ok_or_else(|| missing(above))?;
                         let meta = deployment.metadata.clone();
                         Ok(Self::new(APPS, "Deployment", namespace, &meta, Workload::Deployment(deployment)))
                     }
@@ -109,10 +126,13 @@ impl TopController {
                 }
             }
             "Job" => {
-                let job = cluster.job(namespace, &owner.name).ok_or_else(|| missing(owner))?;
+                let job = cluster.job(namespace, &owner.name).filter(|found| is(owner, &found.metadata)).ok_or_else(|| missing(owner))?;
                 match controller_of(&job.metadata).filter(|above| above.api_version == BATCH && above.kind == "CronJob") {
                     Some(above) => {
-                        let cron_job = cluster.cron_job(namespace, &above.name).ok_or_else(|| missing(above))?;
+                        let cron_job = cluster
+                            .cron_job(namespace, &above.name)
+                            .filter(|found| is(above, &found.metadata))
+                            .ok_or_else(|| missing(above))?;
                         let meta = cron_job.metadata.clone();
                         Ok(Self::new(BATCH, "CronJob", namespace, &meta, Workload::CronJob(cron_job)))
                     }
@@ -120,11 +140,15 @@ impl TopController {
                 }
             }
             "StatefulSet" => {
-                let set = cluster.stateful_set(namespace, &owner.name).ok_or_else(|| missing(owner))?;
+                let set = cluster
+                    .stateful_set(namespace, &owner.name)
+                    .filter(|found| is(owner, &found.metadata))
+                    .ok_or_else(|| missing(owner))?;
                 Ok(Self::new(APPS, "StatefulSet", namespace, &set.metadata.clone(), Workload::StatefulSet(set)))
             }
             "DaemonSet" => {
-                let set = cluster.daemon_set(namespace, &owner.name).ok_or_else(|| missing(owner))?;
+                let set =
+                    cluster.daemon_set(namespace, &owner.name).filter(|found| is(owner, &found.metadata)).ok_or_else(|| missing(owner))?;
                 Ok(Self::new(APPS, "DaemonSet", namespace, &set.metadata.clone(), Workload::DaemonSet(set)))
             }
             _ => Ok(by_reference()),

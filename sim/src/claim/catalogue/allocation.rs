@@ -85,6 +85,13 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Ipam(|| Box::new(spiderpool::KeptAddresses)),
     },
     ClaimDef {
+        name: "gateways-are-decided",
+        kind: Kind::Always,
+        about: "an endpoint that names a gateway says whether it is left out, and no other does",
+        reference: Some("A §14.31"),
+        make: Ipam(|| Box::new(spiderpool::GatewaysAreDecided)),
+    },
+    ClaimDef {
         name: "counts-equal-records",
         kind: Kind::Always,
         about: "an agent that adds or removes records leaves allocatedIPCount as their number",

@@ -127,6 +127,20 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Ipam(|| Box::new(spiderpool::GoesOn::default())),
     },
     ClaimDef {
+        name: "leaders-begin-at-once",
+        kind: Kind::Always,
+        about: "a replica that has taken the lease leads reclaim within 10 s",
+        reference: Some("G §8"),
+        make: Ipam(|| Box::new(spiderpool::LeadersBegin::default())),
+    },
+    ClaimDef {
+        name: "ex-leaders-stop",
+        kind: Kind::Always,
+        about: "a replica that leads no more changes nothing on account of a pod that it traced",
+        reference: Some("G §8"),
+        make: Ipam(|| Box::new(spiderpool::ExLeadersStop::default())),
+    },
+    ClaimDef {
         name: "emptied-pools-go-in-time",
         kind: Kind::Always,
         about: "a terminating pool without records is gone soon after",

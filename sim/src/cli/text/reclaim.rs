@@ -75,7 +75,7 @@ mod tests {
             reclaimed(ReclaimPath::Scan, 5_000_000, 30_000_000),
         ];
         let mut figures = ReclaimFigures::default();
-        figures.add(&ReclaimRun { records });
+        figures.add(&ReclaimRun { records, ..ReclaimRun::default() });
         let with = ScenarioResult { reclaim: Some(figures), ..ScenarioResult::new("leaks", "f", []) };
         let idle = ScenarioResult { reclaim: Some(ReclaimFigures::default()), ..ScenarioResult::new("idle", "g", []) };
         let without = ScenarioResult::new("other", "h", []);

@@ -61,7 +61,7 @@ pub use ops::{
 pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
 pub use subnets::drawn::{IpNumber, SubnetChange};
-pub use subnets::ops::{CreateSubnet, DeleteSubnet, EditSubnet, SubnetPlan};
+pub use subnets::ops::{CreateSubnet, DeleteSubnet, EditSubnet, StatusEdit, SubnetPlan};
 pub use trace::TraceRows;
 
 /// The policy that the deviations of a plan make of the hardened one. Deviations of other systems are none of its business.

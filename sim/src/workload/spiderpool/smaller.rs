@@ -180,7 +180,7 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
             subnets.insert(&op.subnet.name, true);
             true
         }
-        OpKind::EditSubnet(EditSubnet { subnet, ips, exclude }) => {
+        OpKind::EditSubnet(EditSubnet { subnet, ips, exclude, .. }) => {
             let whole =
                 |written: &&SubnetPlan| written.name == *subnet && ips.as_ref().is_none_or(|ips| Some(ips) == written.spec.ips.as_ref());
             let serves = exclude.iter().all(Vec::is_empty) && (ips.is_none() || subnets_of(plan, ops).any(|written| whole(&written)));

@@ -42,6 +42,7 @@ use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
 use ipam_core::spiderpool::reclaim::Target;
 use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod as PodObject};
 
 use crate::kinds::{KindId, Registry};
@@ -111,11 +112,16 @@ pub(in super::super) enum Seen<'a> {
     Places,
     /// Another state of a node is known.
     Node,
+    /// The writer has made itself the holder of the lease of Spiderpool's controller.
+    Lease(ProcessId),
     /// A replica began or ceased to run.
     Process(ProcessId, ProcessChange),
     /// A replica lists the pods again, and these vanished without its having been shown that.
     Relisted(ProcessId, Vec<Arc<str>>),
 }
+
+/// The lease of Spiderpool's controller.
+const LEASE: &str = "kube-system/spiderpool-controller-leader";
 
 /// The numbers of the types that matter.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +136,7 @@ struct Kinds {
     machines: KindId,
     namespaces: KindId,
     nodes: KindId,
+    leases: KindId,
 }
 
 impl Kinds {
@@ -210,6 +217,7 @@ impl View {
             machines: registry.id::<VirtualMachine>(),
             namespaces: registry.id::<Namespace>(),
             nodes: registry.id::<Node>(),
+            leases: registry.id::<Lease>(),
         };
         Self {
             rt: rt.clone(),
@@ -329,6 +337,7 @@ impl View {
             | Seen::Life(_)
             | Seen::Places
             | Seen::Node
+            | Seen::Lease(_)
             | Seen::Process(..)
             | Seen::Relisted(..) => {}
         }
@@ -394,6 +403,12 @@ impl View {
             change.by_hand = !change.by_replica && self.is_hand(client);
             self.changes.see_endpoint(&change);
             return Some(Seen::Endpoint(Box::new(change)));
+        }
+        if kind == self.kinds.leases {
+            let holder =
+                |object: Option<&Obj>| object.and_then(|object| typed_ref::<Lease>(&**object).spec.as_ref()?.holder_identity.clone());
+            let takes = key.as_str() == LEASE && holder(before) != holder(after) && holder(after).as_deref() == Some(&*self.name(client));
+            return takes.then_some(Seen::Lease(client));
         }
         self.take(kind, key, revision, before, after)
     }

@@ -38,6 +38,19 @@ pub struct EditSubnet {
     /// The ranges that it does not give to pools any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude: Option<Vec<String>>,
+    /// What becomes of what its status sets aside for pools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_aside: Option<StatusEdit>,
+}
+
+/// What somebody does by hand to the status of a subnet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StatusEdit {
+    /// They strike out everything, as a restored backup or a tool does that does not know it.
+    Forgotten,
+    /// They leave names of workloads that nobody can read.
+    Garbled,
 }
 
 /// Somebody deletes a subnet. Its pools go with it, each as soon as no pod has an address of it (A §8.1).

@@ -2,11 +2,11 @@
 
 use ipam_core::api::DeleteOptions;
 use ipam_core::spiderpool::ranges::{IpSet, parse_ranges};
-use ipam_core::spiderpool::{Policy, SpiderSubnet};
+use ipam_core::spiderpool::{Policy, PoolIPPreAllocation, SpiderSubnet};
 use ipam_core::{ApiError, ClientExt, ObjectKey};
 
 use super::super::people::{People, gone};
-use super::ops::{DeleteSubnet, EditSubnet};
+use super::ops::{DeleteSubnet, EditSubnet, StatusEdit};
 
 impl People {
     pub(in super::super) async fn delete_subnet(&self, op: &DeleteSubnet) -> Result<(), ApiError> {
@@ -35,7 +35,24 @@ impl People {
         if let Some(exclude) = &op.exclude {
             subnet.spec.exclude_ips = some(set_of(exclude, version).difference(&kept));
         }
+        if let Some(edit) = op.set_aside {
+            edit_status(&mut subnet, edit);
+            return gone(self.client.update_status::<SpiderSubnet>(subnet).await);
+        }
         gone(self.client.update::<SpiderSubnet>(subnet).await)
+    }
+}
+
+/// Spoils what the status sets aside.
+fn edit_status(subnet: &mut SpiderSubnet, edit: StatusEdit) {
+    let Some(status) = &mut subnet.status else { return };
+    let Ok(entries) = status.controlled_ippools.make_mut() else { return };
+    let old = std::mem::take(entries);
+    if edit == StatusEdit::Garbled {
+        for (name, entry) in old.iter() {
+            let application = entry.application.as_ref().map(|_| "nobody".to_owned());
+            entries.insert(name.clone(), PoolIPPreAllocation { application, ..entry.clone() });
+        }
     }
 }
 

@@ -1,0 +1,75 @@
+//! What admission would say of manifests.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use ipam_reports::CheckReport;
+use ipam_reports::listing::Severity;
+
+use super::{MANIFESTS, run};
+
+/// A cluster in which every rule is broken. Comments say which field is wrong in their lines.
+const REFUSED: &str = "tests/explain/refused";
+
+fn report(args: &str) -> (u8, CheckReport) {
+    let (code, out, err) = run("check", &format!("{args} --format json"));
+    assert_eq!(err, "");
+    (code, serde_json::from_str(&out).unwrap())
+}
+
+#[test]
+fn every_broken_rule_is_named() {
+    let (code, out, _) = run("check", REFUSED);
+    assert_eq!(code, 2);
+    insta::assert_snapshot!("check", out);
+}
+
+#[test]
+fn every_broken_rule_has_the_place_of_its_field() {
+    let (code, report) = report(REFUSED);
+    assert_eq!((code, report.files.len()), (2, 3));
+    for file in &report.files {
+        let text = std::fs::read_to_string(&file.file).unwrap();
+        let comments = |(line, text): (u64, &str)| {
+            let fields = text.split_once(" # ").map_or(Vec::new(), |(_, fields)| fields.split(", ").map(str::to_owned).collect());
+            fields.into_iter().map(move |field| (line, field))
+        };
+        let wanted: BTreeSet<(u64, String)> = (1..).zip(text.lines()).flat_map(comments).collect();
+        assert!(!wanted.is_empty());
+        let found = file.findings.iter().map(|finding| (finding.line.unwrap(), finding.rule.clone().unwrap().field));
+        assert_eq!(found.collect::<BTreeSet<_>>(), wanted, "{}", file.file);
+        // A value that is one begins where its column says.
+        for finding in &file.findings {
+            let line = text.lines().nth(finding.line.unwrap() as usize - 1).unwrap();
+            let before = (finding.column.unwrap() as usize).checked_sub(2).and_then(|at| line.chars().nth(at)).unwrap_or(' ');
+            assert!(matches!(before, ' ' | '[' | '{'), "{line} at {:?}", finding.column);
+        }
+    }
+}
+
+#[test]
+fn an_owner_that_is_not_in_the_manifests_is_no_error() {
+    let (code, alone) = report(&format!("{MANIFESTS}/pools.yaml"));
+    let severities: BTreeSet<Severity> = alone.findings().map(|(_, finding)| finding.severity).collect();
+    assert_eq!((code, severities), (0, [Severity::Warning].into()));
+    let (code, together) = report(&format!("{MANIFESTS}/pools.yaml {MANIFESTS}/subnets.yaml"));
+    assert_eq!((code, together.findings().count()), (0, 0));
+}
+
+#[test]
+fn folders_inside_a_folder_are_clusters_of_their_own_and_what_is_named_is_one() {
+    let folder = std::env::temp_dir().join(format!("ipam-sim-check-{}", std::process::id()));
+    let pool = "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderIPPool\nmetadata:\n  name: p\nspec:\n  subnet: 10.0.0.0/24\n";
+    for inner in ["a", "b"] {
+        std::fs::create_dir_all(folder.join(inner)).unwrap();
+        std::fs::write(folder.join(inner).join(Path::new("pool.yaml")), pool).unwrap();
+    }
+    let path = folder.display();
+    let (apart, _) = report(&path.to_string());
+    let (twice, _) = report(&format!("{path}/a/pool.yaml {path}/a"));
+    let (together, report) = report(&format!("{path}/a {path}/b/pool.yaml"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!((apart, twice, together), (0, 0, 2));
+    let taken: Vec<_> = report.findings().map(|(file, finding)| (&*file.file, finding.rule.clone().unwrap().fault)).collect();
+    assert_eq!(taken, [(&*format!("{path}/b/pool.yaml"), "AlreadyExists".to_owned())]);
+}

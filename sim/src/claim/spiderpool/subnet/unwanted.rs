@@ -10,7 +10,7 @@ use super::{subnet_of, wishes};
 /// In the end there is no auto pool that goes with its workload and whose workload is gone; nor, if no pod has an address of it, one that its
 /// workload does not ask for any more. While pods have addresses of it, that it is being deleted is enough.
 ///
-/// Broken by `removed-annotation-keeps-pool`. It does not look at pools of third-party kinds, of which nobody is told when they go.
+/// Broken by `removed-annotation-keeps-pool`. Of workloads of third-party kinds it sees only that they are gone, not what they ask for.
 pub(in super::super::super) struct UnwantedPoolsGo;
 
 impl IpamClaim for UnwantedPoolsGo {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::spiderpool::names::{LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_SUBNET};
+use ipam_core::spiderpool::names::{
+    LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_UID, LABEL_OWNER_SUBNET,
+};
 use ipam_core::spiderpool::ranges::IpSet;
 use ipam_core::spiderpool::subnet::Demand;
 
@@ -25,6 +27,12 @@ pub(super) fn is_for(pool: &SpiderIPPool, demand: &Demand) -> bool {
 pub(super) fn wants(view: &View, uid: &str, pool: &SpiderIPPool) -> Option<Option<bool>> {
     let Some((_, application)) = view.applications.of_uid(uid) else { return Some(None) };
     of(view, application).map(|demands| Some(demands.iter().any(|demand| is_for(pool, demand))))
+}
+
+/// Whether the workload of an auto pool is of a kind that is known here, and is not there.
+pub(super) fn is_of_nobody(view: &View, pool: &SpiderIPPool) -> bool {
+    let is_known = label(pool, LABEL_OWNER_APPLICATION_KIND).is_some_and(|kind| view.applications.knows(kind));
+    is_known && label(pool, LABEL_OWNER_APPLICATION_UID).is_none_or(|uid| view.applications.of_uid(uid).is_none())
 }
 
 /// The pools of a workload that are what it asks for, with their names.

@@ -6,12 +6,14 @@ use ipam_core::spiderpool::ranges::IpSet;
 
 use super::super::view::{Seen, View};
 use super::super::{Findings, IpamClaim, violated};
-use super::{by_hand, first, subnet_of};
+use super::{by_hand, first, subnet_of, wishes};
 
 /// After every write of an auto pool's ranges, and of what its subnet sets aside for it, the pool is a part of the latter.
 ///
 /// Broken by `subnet-shrinks-lowest`, `lost-preallocation-not-restored` and `unreadable-preallocation-dropped`. What is set aside for another
-/// pool at the same time is not held against this one: that is the business of `no-address-is-set-aside-twice`.
+/// pool at the same time is not held against this one: that is the business of `no-address-is-set-aside-twice`. Nor is the pool of a workload
+/// that is gone: a replica that stood still may make it while another one gives back what was set aside for it, and no write can depend on two
+/// objects (K124). That such a pool goes again is the business of `pools-that-nobody-asks-for-disappear`.
 pub(in super::super::super) struct PoolsWithinShares;
 
 /// What an auto pool has and its subnet sets aside for nobody.
@@ -27,6 +29,9 @@ fn excess(view: &View, pool: &str) -> Option<IpSet> {
 }
 
 fn judge(pool: &Arc<str>, hand: bool, what: impl Fn() -> String, view: &View, findings: &mut Findings) {
+    if view.pools.get(pool).is_some_and(|pool| wishes::is_of_nobody(view, &pool.object)) {
+        return;
+    }
     findings.judged();
     if let Some(excess) = excess(view, pool) {
         violated(findings, hand || by_hand(view, pool), || {
@@ -60,6 +65,7 @@ mod tests {
     fn staged(test: impl FnOnce(&mut Stage)) {
         on_stage("auto-pools-stay-within-what-is-set-aside", |stage| {
             stage.subnet("s", &["10.0.0.1-10.0.0.99"]);
+            stage.application("u", 3, Some("s"));
             stage.set_aside(stage.replicas[0], "s", "auto", &["10.0.0.1-10.0.0.3"]);
             stage.auto_pool(stage.replicas[0], "auto", "u", &["10.0.0.1-10.0.0.3"]);
             assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
@@ -87,6 +93,15 @@ mod tests {
         staged(|stage| {
             stage.give_back(stage.replicas[0], "s", "auto");
             assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn what_a_workload_that_is_gone_leaves_behind_does_not_count() {
+        staged(|stage| {
+            stage.application_gone();
+            stage.give_back(stage.replicas[0], "s", "auto");
+            assert_eq!(stage.excuses(), []);
         });
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::view::{Seen, View};
 use super::super::{Findings, IpamClaim, told};
+use crate::workload::spiderpool::IpamNote;
 
 /// No agent records an address in a pool that another pool had before it and has still.
 ///
@@ -12,6 +13,11 @@ pub(in super::super::super) struct OlderPoolServes;
 
 impl IpamClaim for OlderPoolServes {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        if let Seen::Ipam(_, IpamNote::Tried { pool, .. }) = seen
+            && view.pools.overlaps.is_younger(pool)
+        {
+            findings.judged();
+        }
         let Seen::Pool(change) = seen else { return };
         if !change.by_agent || !view.pools.overlaps.is_younger(&change.pool) {
             // The older one is looked at, too: its addresses are the ones that could be given away twice.
@@ -36,6 +42,7 @@ impl IpamClaim for OlderPoolServes {
 #[cfg(test)]
 mod tests {
     use super::super::super::testing::on_stage;
+    use crate::workload::spiderpool::Refusal;
 
     const CLAIM: &str = "no-address-is-served-from-the-younger-pool";
 
@@ -54,6 +61,19 @@ mod tests {
             stage.record(stage.agent, "young", "10.0.0.9", "ns/d", "d");
             assert_eq!(stage.excuses(), [None]);
             assert_eq!(stage.detail()[0], "10.0.0.9 is given away from young, and old had it before");
+        });
+    }
+
+    #[test]
+    fn an_agent_that_gets_nothing_from_the_younger_pool_was_looked_at() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("old", &["10.0.0.1-10.0.0.9"]);
+            stage.try_pool("a", "old", Err(Refusal::Blocked));
+            stage.pool("young", &["10.0.0.9"]);
+            stage.try_pool("a", "old", Err(Refusal::Blocked));
+            assert!(!stage.judged());
+            stage.try_pool("a", "young", Err(Refusal::Blocked));
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
         });
     }
 

@@ -10,7 +10,9 @@ use ipam_core::spiderpool::subnet::{AppKind, Demand};
 use ipam_core::{FxHashMap, Object};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::kinds::kruise::CloneSet;
 use crate::kinds::{KindId, Registry};
 use crate::object::{Obj, typed_ref};
 use crate::time::SimTime;
@@ -26,12 +28,17 @@ struct Reader {
 }
 
 fn reader<K: AppKind>() -> Reader {
-    fn meta<K: Object>(object: &Obj) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+    Reader { demands: |object, settings| typed_ref::<K>(&**object).demands(settings).ok(), ..stranger::<K>(K::KIND) }
+}
+
+/// The same for a kind of which nobody can tell what it asks for: only whether it is there.
+fn stranger<K: Object>(kind: &'static str) -> Reader {
+    fn meta<K: Object>(object: &Obj) -> &ObjectMeta {
         typed_ref::<K>(&**object).meta()
     }
     Reader {
-        kind: K::KIND,
-        demands: |object, settings| typed_ref::<K>(&**object).demands(settings).ok(),
+        kind,
+        demands: |_, _| None,
         uid: |object| meta::<K>(object).uid.as_deref(),
         is_terminating: |object| meta::<K>(object).deletion_timestamp.is_some(),
         generation: |object| meta::<K>(object).generation,
@@ -63,16 +70,16 @@ impl Application {
         (self.reader.is_terminating)(&self.object)
     }
 
-    /// The pools that it asks for; `None` = its annotations cannot be read.
+    /// The pools that it asks for; `None` = its annotations cannot be read, or nobody knows its kind.
     pub(in super::super) fn demands(&self, settings: &Settings) -> Option<Vec<Demand>> {
         (self.reader.demands)(&self.object, settings)
     }
 }
 
-/// All workloads of the kinds that Spiderpool knows, and the pools that were made for each.
+/// All workloads that Spiderpool makes pools for, also of a kind that it does not know, and the pools that were made for each.
 #[derive(Debug)]
 pub(in super::super) struct Applications {
-    readers: [(KindId, Reader); 6],
+    readers: [(KindId, Reader); 7],
     by_name: BTreeMap<(&'static str, Arc<str>), Application>,
     /// The kind and the name that a UID belongs to.
     by_uid: FxHashMap<Box<str>, (&'static str, Arc<str>)>,
@@ -94,6 +101,7 @@ impl Applications {
             (registry.id::<DaemonSet>(), reader::<DaemonSet>()),
             (registry.id::<Job>(), reader::<Job>()),
             (registry.id::<CronJob>(), reader::<CronJob>()),
+            (registry.id::<CloneSet>(), stranger::<CloneSet>("CloneSet")),
         ];
         Self { readers, by_name: BTreeMap::new(), by_uid: FxHashMap::default(), pools: FxHashMap::default() }
     }

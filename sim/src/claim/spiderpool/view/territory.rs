@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use ipam_core::spiderpool::ranges::{IpRange, IpSet, IpVersion};
 
+/// A range, and which pool has it.
+type Held = (Arc<str>, IpRange);
+
 /// The ranges of owners, by where they begin.
 ///
 /// Putting in, taking out and looking costs what the set asked about costs, times the logarithm of how many ranges there are, and what lies
 /// within the longest range before it.
 #[derive(Debug, Default)]
 pub(in super::super) struct Territory {
-    ranges: BTreeMap<(IpVersion, u128), Vec<(Arc<str>, IpRange)>>,
+    ranges: BTreeMap<(IpVersion, u128), Vec<Held>>,
     /// How far the longest range that ever was reaches beyond its first address.
     reach: u128,
 }

@@ -103,9 +103,9 @@ pub fn hard_limits(record_bytes: u64, empty_bytes: u64, burst: u32, per_second: 
 }
 
 /// The same of Spiderpool: a record takes `record_bytes` in the status of its pool, and an agent's client may send `burst` requests at once and
-/// `per_second` after that. An allocation without a conflict writes the pool and the endpoint, and reads the pod and the pool before.
+/// `per_second` after that. An allocation without a conflict reads the pod, the list of pools and the pool, and writes the pool and the endpoint.
 pub fn agent_limits(record_bytes: u64, (per_second, burst): (f64, u32)) -> [String; 2] {
-    const REQUESTS: u32 = 4;
+    const REQUESTS: u32 = 5;
     let records = OBJECT_MAX / record_bytes.max(1);
     [
         format!(
@@ -138,6 +138,7 @@ mod tests {
             said(Capacity::All(4), None),
             said(Capacity::None(5), None),
             hard_limits(300, 120, 10, 5.0, 2).join("\n"),
+            agent_limits(136, (50.0, 100)).join("\n"),
         ];
         insta::assert_snapshot!(all.join("\n"));
     }

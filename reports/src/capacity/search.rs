@@ -52,9 +52,16 @@ pub fn smallest<E>(least: u32, most: u32, guess: u32, mut holds: impl FnMut(u32)
         fine = Some(most);
     }
     let Some(mut fine) = fine else { return Ok(None) };
+    // Steps that double: a good guess is near, and what is far too small takes longest to try.
+    let mut step = 1;
     while i64::from(fine) - bad > 1 {
-        let middle = (bad + (i64::from(fine) - bad) / 2) as u32;
-        if holds(middle)? { fine = middle } else { bad = i64::from(middle) }
+        let middle = (i64::from(fine) - step).max(bad + (i64::from(fine) - bad) / 2) as u32;
+        if holds(middle)? {
+            fine = middle
+        } else {
+            bad = i64::from(middle)
+        }
+        step *= 2;
     }
     Ok(Some(fine))
 }
@@ -96,7 +103,7 @@ mod tests {
             let mut tried = Vec::new();
             let found = smallest(least, most, guess, |number| { tried.push(number); Ok::<_, Infallible>(number >= limit) }).unwrap();
             prop_assert_eq!(found, (least..=most).find(|number| *number >= limit));
-            prop_assert!(tried.len() <= 12 && tried.iter().all(|number| (least..=most).contains(number)));
+            prop_assert!(tried.len() <= 20 && tried.iter().all(|number| (least..=most).contains(number)));
             if let Some(number) = found {
                 prop_assert!(tried.contains(&number) && (number == least || tried.contains(&(number - 1))));
             }

@@ -112,7 +112,7 @@ mod tests {
     fn written(all: &[Found]) -> String {
         let mut rows = Rows::default();
         for one in all {
-            let run = ReclaimRun { records: vec![one.reclaimed.clone()] };
+            let run = ReclaimRun { records: vec![one.reclaimed.clone()], ..ReclaimRun::default() };
             rows.add(&one.scenario, "", &SeedRecord { seed: one.seed, reclaim: Some(run), ..SeedRecord::default() });
         }
         String::from_utf8([Rows::heads().reclaims, rows.reclaims].concat()).unwrap()

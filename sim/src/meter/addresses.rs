@@ -46,7 +46,6 @@ pub struct AddressMeter {
     /// By UID.
     holders: FxHashMap<Arc<str>, Holder>,
     held: Held,
-    /// Pods that live, whether they have an address or not.
     run: AddressRun,
     /// How long a sample lasts, in microseconds.
     width: u64,
@@ -120,8 +119,10 @@ impl AddressMeter {
         let holder = self.holder(uid);
         let (records, was) = (holder.records, std::mem::replace(&mut holder.life, life));
         if was != life && records > 0 {
-            self.change(at, was, |held| *held -= records);
-            self.change(at, life, |held| *held += records);
+            let before = self.held;
+            *self.count(was) -= records;
+            *self.count(life) += records;
+            self.sample(at, before);
         }
         if life == Life::Gone && records == 0 {
             self.forget(uid);
@@ -137,38 +138,47 @@ impl AddressMeter {
 
     fn pool(&mut self, at: SimTime, before: Option<&Obj>, after: Option<&Obj>) {
         let nothing = PoolIPAllocations::default();
-        let [before, after] = [before, after].map(|object| object.and_then(records).unwrap_or(&nothing));
-        for edit in before.diff(after) {
+        let [old, new] = [before, after].map(|object| object.and_then(records).unwrap_or(&nothing));
+        let before = self.held;
+        for edit in old.diff(new) {
             let [old, new] = [edit.before, edit.after].map(|record| record.map(|record| record.pod_uid.as_str()));
             if old == new {
                 continue;
-            }
-            if let Some(uid) = new {
-                let holder = self.holder(uid);
-                holder.records += 1;
-                let life = holder.life;
-                self.change(at, life, |held| *held += 1);
             }
             if let Some(uid) = old {
                 let holder = self.holder(uid);
                 holder.records = holder.records.saturating_sub(1);
                 let (life, records) = (holder.life, holder.records);
-                self.change(at, life, |held| *held = held.saturating_sub(1));
+                let count = self.count(life);
+                *count = count.saturating_sub(1);
                 if life == Life::Gone && records == 0 {
                     self.forget(uid);
                 }
             }
+            if let Some(uid) = new {
+                let holder = self.holder(uid);
+                holder.records += 1;
+                let life = holder.life;
+                *self.count(life) += 1;
+            }
+        }
+        // Once a write: what it moves is never there twice.
+        if self.held != before {
+            self.sample(at, before);
         }
     }
 
-    fn change(&mut self, at: SimTime, life: Life, change: impl FnOnce(&mut u64)) {
-        let number = at.as_micros() / self.width;
-        let before = self.held;
-        change(match life {
+    fn count(&mut self, life: Life) -> &mut u64 {
+        match life {
             Life::Lives => &mut self.held.living,
             Life::Ends => &mut self.held.ending,
             Life::Gone => &mut self.held.leaked,
-        });
+        }
+    }
+
+    /// Takes what is held now, after `before`, into the peaks and the sample of this time.
+    fn sample(&mut self, at: SimTime, before: Held) {
+        let number = at.as_micros() / self.width;
         let (now, run) = (self.held, &mut self.run);
         run.peak = run.peak.max(now.total());
         run.peak_living = run.peak_living.max(now.living);

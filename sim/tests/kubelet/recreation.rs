@@ -127,7 +127,7 @@ fn k140_after_a_reboot_every_sandbox_gets_del_with_empty_netns_and_every_pod_a_n
         stage.power_loss(Duration::from_secs(30));
         stage.bed.wait(SECOND).await;
         assert!(!old.iter().any(|address| stage.answers(address)), "the power is off");
-        let moved = || ["a", "b", "c"].iter().zip(&old).all(|(name, old)| stage.ips(name).first() != Some(old));
+        let moved = || ["a", "b", "c"].iter().zip(&old).all(|(name, old)| stage.ips(name).first().is_some_and(|address| address != old));
         stage.until("every pod has another address", 60, moved).await;
         let mut after = stage.plugin.story().split_off(calls);
         after.sort();

@@ -82,7 +82,7 @@ bursts until they are as narrow as --precision asks, or a quarter of it for what
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = CAPACITY_EXAMPLES)]
 pub struct CapacityArgs {
-    /// A scenario file of Spiderpool whose pods need a pool, such as one with a trace; without one, bursts at a pool
+    /// A scenario of Spiderpool whose pods need a pool, e.g. of a trace; without one, bursts at a pool
     #[arg(value_name = "SCENARIO")]
     pub scenario: Option<PathBuf>,
     /// Only the variant of this name
@@ -91,16 +91,18 @@ pub struct CapacityArgs {
     /// Change a setting of the scenario; repeatable
     #[arg(long, value_name = "KEY=VALUE", requires = "scenario")]
     pub set: Vec<Setting>,
-    /// What must hold, e.g. 'exhausted<1%' or 'allocate_p99<1s', of pods 'refused<1%' or 'wait_p99<30s'; repeatable
+    /// What must hold: 'exhausted<1%', 'allocate_p99<1s'; of pods 'refused<1%', 'wait_p99<30s'; repeatable
     #[arg(long, value_name = "METRIC<VALUE", required = true)]
     pub objective: Vec<Wanted>,
     /// Who shares the pool: byom (adaptors) or spiderpool (nodes with an agent each)
     #[arg(long, value_name = "SYSTEM", value_parser = system, default_value = "byom", conflicts_with = "scenario")]
     pub system: System,
-    /// The range of adaptors or nodes, and what to vary besides, as for `report conflicts` [default: instances=2..256, nodes=2..64]
+    /// The range of adaptors or nodes, and what to vary besides, as for `report conflicts`
+    /// [default: instances=2..256, nodes=2..64]
     #[arg(long, value_name = "KEY=VALUES", conflicts_with = "scenario")]
     pub vary: Vec<Vary>,
-    /// The most bursts of a point; what they leave open counts as missed; of a scenario its runs [default: 4000; what the scenario says]
+    /// The most bursts of a point; what they leave open counts as missed; of a scenario its runs
+    /// [default: 4000; what the scenario says]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub seeds: Option<u64>,
     /// See [`Output`].
@@ -115,8 +117,8 @@ const CAPACITY_EXAMPLES: &str = "\
 Examples:
   ipam-sim report capacity --objective 'exhausted<1%' --objective 'allocate_p99<1s'
   ipam-sim report capacity --objective 'exhausted<1%' --vary retry=default-backoff,twelve,patient
-  ipam-sim report capacity --objective 'exhausted<1%' --system spiderpool --vary policy=hardened,upstream
-  ipam-sim report capacity scenarios/capacity/trace.toml --objective 'refused<1%'
+  ipam-sim report capacity --objective 'exhausted<1%' --system spiderpool --vary pods=8
+  ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%'
 
 A number of adaptors meets an objective when the whole interval of 95 % does. The search takes it
 that more adaptors never meet one that fewer miss.";
@@ -139,7 +141,7 @@ impl CapacityArgs {
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = RECLAIM_EXAMPLES)]
 pub struct ReclaimArgs {
-    /// A scenario file with `reclaim = true`, each variant for itself [default: scenarios/capacity/reclaim-leaks.toml, built in]
+    /// A scenario file with `reclaim = true`, each variant for itself [default: reclaim-leaks, built in]
     #[arg(value_name = "SCENARIO")]
     pub scenario: Option<PathBuf>,
     /// Only the variant of this name
@@ -163,7 +165,7 @@ const RECLAIM_EXAMPLES: &str = "\
 Examples:
   ipam-sim report reclaim --out report
   ipam-sim report reclaim scenarios/smoke/unreachable-node.toml --seeds 200
-  ipam-sim report reclaim scenarios/smoke/reclaim-calm.toml --set workload.settings.SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION=\"600\"
+  ipam-sim report reclaim scenarios/smoke/reclaim-calm.toml --set workload.controllers=1
   ipam-sim report reclaim --from report/reclaims.csv --out again
 
 Delays count from the end of the pod's right to its address, margins from its last answer on it.";

@@ -9,7 +9,7 @@ use crate::cli::args::{Format, jobs};
 /// Where a report goes, how it is printed, and on how many threads it is made.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Output {
-    /// Where to write tables, plots and index.html; what is finished there is kept [default: target/ipam-sim/ and what is reported]
+    /// Where tables, plots and index.html go; what is finished there is kept [default: target/ipam-sim/…]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Overwrite other results in DIR

@@ -19,8 +19,9 @@ fn help_fits_a_screen_and_shows_examples() {
         ("gate", 36),
         ("merge", 24),
         ("report", 24),
-        ("report conflicts", 36),
-        ("report capacity", 36),
+        ("report conflicts", 40),
+        ("report capacity", 44),
+        ("report reclaim", 32),
         ("completions", 24),
     ] {
         let help = ran(&engine, &format!("{verb} --help"));

@@ -15,7 +15,11 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
     let mut table = Table::new([Left, Right, Right, Left, Left, Left, Left, Left, Right, Right, Right]);
     let all: Vec<&Point> = report.points.iter().collect();
     let along = Along::of(&all);
-    let axis = if along == Along::Instances { "adaptors" } else { "at" };
+    let axis = match along {
+        Along::Instances => "adaptors",
+        Along::Nodes => "nodes",
+        _ => "at",
+    };
     let head = [
         "curve",
         axis,
@@ -38,7 +42,7 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
     }
     let mut lines = table.lines();
     if report.points.iter().any(|point| !point.reached) {
-        lines.push(format!("{} as many bursts as allowed, and its intervals are do not decide yet", paint.warn("*")));
+        lines.push(format!("{} as many bursts as allowed, whose intervals do not decide yet", paint.warn("*")));
     }
     lines.push(String::new());
     lines.extend(report.answers.iter().cloned());

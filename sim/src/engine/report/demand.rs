@@ -260,7 +260,8 @@ impl Search<'_> {
         let missed = self.trials.iter().find(|trial| trial.form == form && trial.addresses == total)?.missed_seed?;
         let mut plan = scenario.draw(missed);
         let outcome = run_seed(&plan, &self.ready.stage, Wish::default()).ok()?;
-        plan.scenario = format!("demand-{total}");
+        let number = FORMS.iter().position(|one| *one == form).unwrap_or_default() + 1;
+        plan.scenario = format!("demand-{number}-{total}");
         plan.recorded = Some(outcome.recorded(&plan, BUILD));
         write_plan(&plan, out)
     }

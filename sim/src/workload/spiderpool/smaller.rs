@@ -191,7 +191,19 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
         OpKind::Unreserve(op) => reserved.remove(op.name.as_str()),
         _ => true,
     });
-    apps && pools.values().chain(subnets.values()).all(|serves| *serves) && reserved.is_empty()
+    apps && cron_jobs_end(ops) && pools.values().chain(subnets.values()).all(|serves| *serves) && reserved.is_empty()
+}
+
+/// Whether every CronJob is deleted in the end, so that no pod is left to wait for at any time.
+fn cron_jobs_end(ops: &[Op]) -> bool {
+    let ends = |apply: &ApplyApp, at: SimTime| {
+        let is_it = |op: &Op| matches!(&op.kind, OpKind::DeleteApp(delete) if op.common.at > at && (&delete.namespace, &delete.app) == (&apply.namespace, &apply.app));
+        ops.iter().any(is_it)
+    };
+    ops.iter().all(|op| match &op.kind {
+        OpKind::ApplyApp(apply) if apply.kind == AppKind::CronJob => ends(apply, op.common.at),
+        _ => true,
+    })
 }
 
 #[cfg(test)]
@@ -274,6 +286,17 @@ mod tests {
 
     fn changes(ops: &[Op]) -> impl Iterator<Item = &Op> {
         ops.iter().filter(|op| matches!(op.kind, OpKind::CreateSubnet(_) | OpKind::EditSubnet(_) | OpKind::DeleteSubnet(_)))
+    }
+
+    #[test]
+    fn a_cron_job_ends() {
+        let (plan, _) = drawn(0);
+        let mut cron_job = apply(1, "a");
+        if let OpKind::ApplyApp(apply) = &mut cron_job.kind {
+            apply.kind = AppKind::CronJob;
+        }
+        assert!(sensible(&plan, &[cron_job.clone(), delete(9, "a")]));
+        assert!(!sensible(&plan, &[cron_job]));
     }
 
     #[test]

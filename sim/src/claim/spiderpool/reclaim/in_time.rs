@@ -14,14 +14,14 @@ use crate::workload::spiderpool::ReclaimNote;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::claim) enum Way {
     /// GL1: the object of an ordinary pod is gone, and its DEL did not do it. Counted from the end of its grace, if it vanished before that.
-    /// Broken by `event-lost-on-error`, `full-database-drops-newest` and `database-keyed-by-name`.
+    /// Broken by `event-lost-on-error`, `full-database-drops-newest`, `database-keyed-by-name` and `static-by-kind-only`.
     Vanished,
     /// GL2: an ordinary pod is terminating, its grace is over, and its node is not one whose pods are left alone.
     Stuck,
     /// GL3: an ordinary pod has ended and is kept. Broken by `terminal-pods-not-scanned`, where tracing missed it.
     Ended,
-    /// GL4: whatever leaks is found by a scan at the latest. Broken by `one-list-error-ends-scan`, `no-scan-on-takeover` and
-    /// `terminal-pods-not-scanned`; `standbys-scan-once` moves a figure.
+    /// GL4: whatever leaks is found by a scan at the latest. Broken by `one-list-error-ends-scan`, `no-scan-on-takeover`,
+    /// `terminal-pods-not-scanned` and `pools-without-version-skipped`; `standbys-scan-once` moves a figure.
     Missed,
     /// GL5: a place was given up before its pod began to end. Broken by `terminating-static-ignored`.
     GivenUp,
@@ -34,8 +34,8 @@ pub(in crate::claim) enum Way {
 /// Addresses that a pod has no right to any more are recorded for it no longer than its way back takes (G §10.2), as `leak.rs` counts
 /// it.
 ///
-/// The bound is judged before the first event after it, and when the run ends. It does not see addresses that somebody had his hands on, nor
-/// nodes whose pods are left alone.
+/// The bound is judged before the first event after it, and when the run ends. It does not see addresses that somebody had his hands on,
+/// unless he wrote them down for a pod that nobody has ever seen, nor nodes whose pods are left alone.
 pub(in crate::claim) struct InTime {
     way: Way,
     due: Due,

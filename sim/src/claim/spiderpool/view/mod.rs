@@ -408,6 +408,9 @@ impl View {
             let holder =
                 |object: Option<&Obj>| object.and_then(|object| typed_ref::<Lease>(&**object).spec.as_ref()?.holder_identity.clone());
             let takes = key.as_str() == LEASE && holder(before) != holder(after) && holder(after).as_deref() == Some(&*self.name(client));
+            if takes {
+                self.replicas.speaks(client);
+            }
             return takes.then_some(Seen::Lease(client));
         }
         self.take(kind, key, revision, before, after)

@@ -153,9 +153,12 @@ impl Drawn<'_> {
             (apply.every, apply.completes) = (Some(every), Some(every.min(Span(life))));
         }
         self.add(arrival, OpKind::ApplyApp(apply.clone()));
-        let deleted = draw.chance(draft.deleted.get()).then_some(arrival + life);
+        // One that went on making pods would never let the cluster come to rest: it starts a few Jobs, and is deleted for good.
+        let is_cron_job = kind == AppKind::CronJob;
+        let life = apply.every.map_or(life, |every| life.max(every.0 * 5 / 2));
+        let deleted = (draw.chance(draft.deleted.get()) || is_cron_job).then_some(arrival + life);
         let forced = draw.chance(draft.forced.get());
-        let replaced = draw.chance(draft.replaced.get());
+        let replaced = draw.chance(draft.replaced.get()) && !is_cron_job;
         if let Some(at) = deleted {
             let delete = DeleteApp { app: app.clone(), namespace: namespace.clone(), force: forced && kind == AppKind::Pod };
             self.add(at, OpKind::DeleteApp(delete));

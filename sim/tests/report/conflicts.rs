@@ -1,54 +1,17 @@
-//! `report conflicts`, as a planner runs it: figures that agree with an independent model, files that are the same however they came
-//! about, and a sentence for whatever is wrong.
+//! `report conflicts`.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
-use ipam_reports::conflicts::{Metric, table};
+use ipam_reports::conflicts::{Metric, System, table};
 
-/// A folder of its own for each test, gone at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ipam-sim-report-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        Self(path)
-    }
-
-    fn text(&self, name: &str) -> String {
-        std::fs::read_to_string(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn report(arguments: &str, out: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
-        // Wherever the user is: the report needs no files.
-        .current_dir(std::env::temp_dir())
-        .args(["report", "conflicts", "--out"])
-        .arg(out)
-        .args(arguments.split_whitespace())
-        .output()
-        .unwrap()
-}
+use super::Folder;
 
 fn done(arguments: &str, out: &Path) -> String {
-    let output = report(arguments, out);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    super::done("conflicts", arguments, out)
 }
 
 fn refused(arguments: &str, out: &Path, expected: &str) {
-    let output = report(arguments, out);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments}: {said}");
-    assert!(said.contains(expected), "{arguments}: {said}");
+    super::refused("conflicts", arguments, out, expected);
 }
 
 #[test]
@@ -85,10 +48,9 @@ fn the_files_are_the_same_whoever_runs_the_bursts_and_however_often() {
     let whole = files(&one);
     assert!(whole == files(&two), "one job and two write other files");
     assert_eq!((whole[0].lines().count(), whole[1].lines().count()), (1 + 4, 1 + 4 * 200));
-    // Cut off in the middle of the third point, and of a line.
-    let cut = |text: &str, lines: usize| text.lines().take(lines).map(|line| format!("{line}\n")).collect::<String>() + "ipam-sim/po";
-    std::fs::write(one.0.join("points.csv"), cut(&whole[0], 3)).unwrap();
-    std::fs::write(one.0.join("runs.csv"), cut(&whole[1], 550)).unwrap();
+    // In the middle of the third point.
+    one.cut("points.csv", 3);
+    one.cut("runs.csv", 550);
     done(asked, &one.0);
     assert!(whole == files(&one), "what was finished is kept, and the rest is what it would have been");
 }
@@ -116,6 +78,9 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
         ("--vary retry=never", "unknown variant `never`"),
         ("--precision 0", "expected a part from 0.1% to 50%"),
         ("--seeds 0", "expected a number from 1 on"),
+        ("--system docker", "there is no system `docker`"),
+        ("--system spiderpool --vary retry=twelve", "`retry` is not varied with --system spiderpool"),
+        ("--vary nodes=2", "`nodes` is not varied with --system byom"),
         ("--from nowhere.csv", "cannot draw nowhere.csv again"),
         ("--from a.csv --vary instances=2", "cannot be used with"),
     ] {
@@ -132,4 +97,24 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
     done("--vary instances=2 --seeds 10 --force", &own.0);
     refused("--vary instances=3 --seeds 10", &own.0, "holds a report on other points");
     done("--vary instances=3 --seeds 10 --force", &own.0);
+}
+
+#[test]
+fn agents_of_more_nodes_conflict_more_and_lose_nothing() {
+    let folder = Folder::new("agents");
+    let asked = "--system spiderpool --vary nodes=2,8 --vary pods=2 --seeds 12";
+    let said = done(asked, &folder.0);
+    let points = table::read(&folder.text("points.csv")).unwrap().points;
+    let conflicts: Vec<f64> = points.iter().map(|point| point.value(Metric::ConflictsPerCall)).collect();
+    assert!(conflicts[0] < conflicts[1] && conflicts[1] > 0.3, "{conflicts:?}");
+    for point in &points {
+        assert_eq!((point.setting.system, point.setting.pods, point.value(Metric::Lost)), (System::Spiderpool, 2, 0.0));
+        // Each pod gets an address in the end.
+        assert_eq!(point.allocated, u64::from(2 * point.setting.instances) * 12);
+        assert!(point.closed_form().is_none() && point.modelled().is_none());
+    }
+    assert!(said.contains("No acknowledged allocation lost its record."), "{said}");
+    let again = Folder::new("agents-again");
+    assert_eq!(done(&format!("--from {}", folder.0.join("points.csv").display()), &again.0), said);
+    assert!(again.text("index.html").contains("How often do the agents of nodes"));
 }

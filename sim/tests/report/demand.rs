@@ -1,0 +1,80 @@
+//! `report capacity` of pods that come and go.
+
+use ipam_reports::demand;
+
+use super::{Folder, done, file, refused};
+
+/// Six pods for an hour each at once, two of which come when two have gone.
+const TRACE: &str = "name,creation_time,deletion_time,scheduled_time\n\
+                     a,0,600,0\nb,0,600,0\nc,10,,10\nd,10,,10\ne,1200,,1200\nf,1200,,1200\n";
+
+/// A scenario on that trace, in a folder of its own. Half an hour of the trace takes three minutes.
+fn scenario(folder: &Folder, more: &str) -> String {
+    std::fs::create_dir_all(&folder.0).unwrap();
+    std::fs::write(folder.0.join("pods.csv"), TRACE).unwrap();
+    let text = format!(
+        "name = \"six\"\nwhy = \"a test\"\nseeds = 3\n[phases]\nsafety = \"180s\"\nliveness = \"60s\"\n[workload]\nkind = \"spiderpool\"\nnodes = 2\n\
+         families = \"ipv4\"\npools = 1\ndefault_pools = 1\naddresses = 9\ntrace = \"pods.csv\"\ntrace_compression = 10\nreclaim = true\n\
+         settings = {{ SPIDERPOOL_GC_ADDITIONAL_GRACE_DELAY = \"100\" }}\n{more}[check]\nalways = [\"no-address-is-recorded-twice\"]\n"
+    );
+    let path = folder.0.join("six.toml");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+const LOST: &str = "[[fault]]\nkind = \"cni-del-lost\"\nprocess = \"kubelet-*\"\nchance = 1.0\nat = \"0s\"\nfor = \"180s\"\n";
+
+#[test]
+fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {
+    let (input, out) = (Folder::new("demand-in"), Folder::new("demand-out"));
+    let asked = format!("{} --objective refused<1%", scenario(&input, LOST));
+    let said = done("capacity", &asked, &out.0);
+    // Without a leak four addresses do; with leaks those of `a` and `b` are still recorded when `e` and `f` come.
+    for expected in [
+        "as it is: refused < 1 % holds with 6 addresses in all of 3 runs",
+        "5 are too few",
+        "every DEL arrives: refused < 1 % holds with 4 addresses in all of 3 runs",
+        "Reclaim delay costs 2 addresses: 6 instead of 4 (50.0 % more).",
+        "A run that shows it:",
+        "passes 10 times as fast",
+    ] {
+        assert!(said.contains(expected), "{expected}:\n{said}");
+    }
+    let trials = demand::size_of(&out.text("sizes.csv")).unwrap();
+    let given = trials.iter().find(|trial| trial.form == "as it is" && trial.addresses == 9).unwrap();
+    assert_eq!((given.asked, given.peak, given.peak_leaked, given.refused), (6, 6, 2, 0.0));
+    // Another time nothing is simulated; cut off, it goes on.
+    let files = || ["sizes.csv", "usage.csv", "runs.csv", "reclaims.csv", "index.html"].map(|name| out.text(name));
+    let whole = files();
+    assert_eq!(done("capacity", &asked, &out.0), said);
+    assert!(whole == files());
+    out.cut("sizes.csv", 3);
+    assert_eq!(done("capacity", &asked, &out.0), said);
+    assert!(whole == files(), "what was finished is kept, and the rest is what it would have been");
+    assert!(out.0.join("usage-2.png").exists() && out.0.join("head-room.svg").exists());
+}
+
+#[test]
+fn a_pool_that_is_too_small_has_no_smallest_one() {
+    let (input, out) = (Folder::new("small-in"), Folder::new("small-out"));
+    let said = done("capacity", &format!("{} --objective refused<1% --set workload.addresses=3 --seeds 1", scenario(&input, "")), &out.0);
+    assert!(said.contains("as it is: refused < 1 % does not hold even with 3 addresses"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
+    let (input, out) = (Folder::new("wrong-in"), Folder::new("wrong-out"));
+    let six = scenario(&input, "");
+    let byom = file("scenarios/smoke/byom-calm.toml");
+    for (arguments, expected) in [
+        (format!("{six} --objective exhausted<1%"), "is asked of bursts, not of the pods of a scenario"),
+        ("--objective refused<1%".to_owned(), "is asked of the pods of a scenario, and none is named"),
+        (format!("{byom} --objective refused<1%"), "get no addresses from Spiderpool"),
+        (format!("{six} --objective refused<1% --vary nodes=2..4"), "cannot be used with"),
+        (format!("{six} --objective refused<1% --set workload.trace=none.csv"), "none.csv"),
+        (six, "--objective"),
+    ] {
+        refused("capacity", &arguments, &out.0, expected);
+    }
+    assert!(!out.0.exists());
+}

@@ -366,7 +366,7 @@ mod tests {
             ]
         );
         let runs = String::from_utf8(rows.runs).unwrap();
-        assert!(runs.lines().next_back().is_some_and(|row| row.ends_with(",3,1,-1.500003,0.5")), "{runs}");
+        assert!(runs.lines().next_back().is_some_and(|row| row.ends_with(",3,1,-1.500003,0.5,5,3,9")), "{runs}");
         assert!(calls.ends_with("\nipam-sim/calls/1,s,8,adaptor-0,pod-0-ab,0.0,,exhausted,,0,0,0,0,0,false,0.0,false,false\n"), "{calls}");
     }
 }

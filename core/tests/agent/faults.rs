@@ -298,3 +298,18 @@ fn an_add_leaves_what_is_recorded_for_a_nic_whose_own_add_is_still_to_come() {
     assert_eq!(addresses(&answer), ["10.0.0.1", "fd00::1", "10.0.0.2", "fd00::3"]);
     agrees(&scene, "db-0", "u2");
 }
+
+#[test]
+fn a_record_that_may_be_withdrawn_makes_way_though_nothing_else_is_free() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    // An ADD of an earlier life of the agent came as far as one of these records, and may have sent more.
+    for last in 1..=6 {
+        let (pod, uid) = if last == 3 { ("ns/a", "u") } else { ("ns/b", "b") };
+        scene.record("p4", &format!("10.0.0.{last}"), pod, uid);
+    }
+    let caches = scene.world.frozen();
+    scene.restart(&caches);
+    let answer = scene.add("a", "u", "eth0").unwrap();
+    assert_eq!((addresses(&answer), scene.of("u")), (vec!["10.0.0.3".to_owned()], vec!["10.0.0.3".to_owned()]));
+}

@@ -194,3 +194,24 @@ fn a_pod_whose_auto_pool_is_not_there_leaves_pools_that_go_and_no_others() {
     assert!(scene.add("db-0", "u2", "eth0").is_err());
     assert_eq!(scene.of("u1"), addresses(&first));
 }
+
+#[test]
+fn what_is_left_of_a_nic_that_the_successor_does_not_have_goes() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("db-0", "u1", Owner::StatefulSet, &ippools(&[("eth0", &["p4"], &["p6"]), ("net1", &["q4"], &["q6"])]));
+    scene.add("db-0", "u1", "eth0").unwrap();
+    assert_eq!(scene.of("u1").len(), 4);
+    for has_nic in [true, false] {
+        let uid = if has_nic { "u2" } else { "u3" };
+        scene.pod("db-0", uid, Owner::StatefulSet, "[]");
+        scene.change("Pod", "db-0", |pod| {
+            let pools = json!({"ipv4": ["p4", "q4"], "ipv6": ["p6", "q6"]}).to_string();
+            let networks = if has_nic { "net" } else { "" };
+            pod["metadata"]["annotations"] = json!({"ipam.spidernet.io/ippool": pools, "k8s.v1.cni.cncf.io/networks": networks});
+        });
+        scene.change("SpiderIPPool", "q4", |pool| pool["spec"]["disable"] = json!(!has_nic));
+        let answer = scene.add("db-0", uid, "eth0").unwrap();
+        assert_eq!(answer.how, How::Reowned);
+        assert_eq!((scene.of(uid), scene.records().len()), (scene.stored("db-0"), if has_nic { 4 } else { 2 }));
+    }
+}

@@ -222,6 +222,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
         };
         if let Some(base) = base {
+            self.leave_nics(&mut inheritance, entries(base));
             self.release_given_up(base, &inheritance, entries(&written)).await;
         }
         if policy.answer_not_as_stored {

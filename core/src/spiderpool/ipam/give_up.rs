@@ -17,6 +17,7 @@ use super::observer::{Cause, Observer};
 use super::release::by_pool;
 use crate::client::Client;
 use crate::env::Env;
+use crate::spiderpool::select;
 use crate::spiderpool::{IPAllocationDetail, Keeper, SpiderEndpoint};
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
@@ -33,6 +34,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if uid_of(before) != &*self.uid {
             let _ = self.op.take_back(&self.key, &self.uid, Cause::PoolChange, &what).await;
         }
+    }
+
+    /// Gives up what is left of entries that need another address and whose NIC the pod does not have, unlike its predecessor: no ADD will
+    /// ask for the rest, and no endpoint names it.
+    pub(super) fn leave_nics(&self, inheritance: &mut Inheritance, known: &[IPAllocationDetail]) {
+        if self.nameless || self.policy().static_reuse_skips_filter || inheritance.incomplete.is_empty() {
+            return;
+        }
+        // If the networks cannot be read nobody knows which NICs there will be.
+        let Some(nics) = select::nics(&self.pod) else { return };
+        let is_left = |nic: &str| !nic.is_empty() && *nic != *self.request.nic && !nics.iter().any(|has| has == nic);
+        let left = inheritance.incomplete.iter().filter_map(|place| Some((*place, known.get(*place)?)));
+        let left = left.filter(|(_, entry)| is_left(&entry.interface));
+        inheritance.given_up.extend(left.flat_map(|(place, entry)| stored(entry).map(move |at| (place, at.family))));
     }
 
     /// What the pod gave up in pools that are being deleted, as the cache shows them.

@@ -35,10 +35,11 @@ pub(super) struct Ask<'a> {
     pub(super) policy: &'a Policy,
 }
 
-/// An address that a pool gives.
+/// What a pool gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
-    pub(super) address: IpNet,
+    /// The address; `None` = nothing is left besides own records that have to make way, so that these go first and the pool is asked again.
+    pub(super) address: Option<IpNet>,
     /// Whether it was recorded for this pod and NIC before.
     pub(super) recorded: bool,
     /// Own records that make way for it.
@@ -77,6 +78,8 @@ fn record(ask: &Ask<'_>) -> PoolIPAllocation {
 /// An own record on an address that does not work for the pod makes way for a new one in the same write, and so does one that a
 /// late write may take away: the pool has another version then, so that the late write comes to nothing (K070, K075). An own
 /// record that names no NIC, as upstream writes them, is made this NIC's.
+///
+/// If nothing else is free such records go by themselves: a record that stayed would be a second one beside that of the next pool (A W1).
 ///
 /// What the pod's endpoint names is another NIC's, or was given to this one by an ADD that nobody remembers: it stays as it is.
 ///
@@ -126,20 +129,23 @@ pub(super) fn allocate(
             let count = count_of(&records);
             Some(status(pool, records, count))
         };
-        return Ok(Decision { outcome: Given { address, recorded: true, dropped: bad }, write });
+        return Ok(Decision { outcome: Given { address: Some(address), recorded: true, dropped: bad }, write });
     }
     let addresses = addresses().map_err(Unavailable::from)?;
-    let Some(ip) = addresses.first_free(&records).map_err(Unavailable::from)? else {
-        let shortage = addresses.shortage(&records).map_err(Unavailable::from)?.unwrap_or(Shortage::Exhausted);
-        return Err(Unavailable::UsedOut(shortage).into());
-    };
+    let free = addresses.first_free(&records).map_err(Unavailable::from)?;
+    let shortage = || addresses.shortage(&records).map_err(Unavailable::from);
+    let shortage = if free.is_none() && bad.is_empty() { shortage()?.unwrap_or(Shortage::Exhausted) } else { Shortage::Exhausted };
     bad.iter().for_each(|ip| drop(records.remove(*ip)));
     let before = records.len() as u64;
-    if before >= ask.max_records {
-        return Err(Unavailable::MaxRecords(before).into());
-    }
-    let address = network(ip)?;
-    records.insert(ip, record(ask));
+    let address = match free {
+        Some(ip) if before < ask.max_records => {
+            records.insert(ip, record(ask));
+            Some(network(ip)?)
+        }
+        _ if !bad.is_empty() => None,
+        Some(_) => return Err(Unavailable::MaxRecords(before).into()),
+        None => return Err(Unavailable::UsedOut(shortage).into()),
+    };
     let count = count_of(&records);
     Ok(Decision { outcome: Given { address, recorded: false, dropped: bad }, write: Some(status(pool, records, count)) })
 }

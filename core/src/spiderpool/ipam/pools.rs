@@ -156,7 +156,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Takes an address from a pool; whether it was recorded before this.
     pub(super) async fn allocate(&self, pool: &Arc<str>, family: IpVersion, ask: Ask<'_>, clean_gateway: bool) -> Changed<(Drawn, bool)> {
         let policy = self.policy();
-        let decide = |known: &SpiderIPPool| -> Result<Decision<(Drawn, bool)>, PoolError> {
+        let decide = |known: &SpiderIPPool| -> Result<Decision<Option<(Drawn, bool)>>, PoolError> {
             let reservations = self.reservations(family);
             // Upstream reads reservations before anything else (A §14.15).
             if policy.upstream_ranges
@@ -180,8 +180,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             let decision = if unknown.get() { return Err(PoolError::NotCompared) } else { decision? };
             let Given { address, recorded, dropped } = decision.outcome;
             self.announce_dropped(pool, &ask, &dropped);
-            let drawn = Drawn::new(known, pool, ask.nic, clean_gateway, address);
-            Ok(Decision { outcome: (drawn, recorded), write: decision.write })
+            let drawn = address.map(|address| (Drawn::new(known, pool, ask.nic, clean_gateway, address), recorded));
+            Ok(Decision { outcome: drawn, write: decision.write })
         };
         // The cache almost always shows the ranges that the pool has, so that they are compared before it is read.
         if self.agent.caches.pool(pool).is_some_and(|cached| self.is_to_be_compared(&cached))
@@ -189,16 +189,23 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         {
             return Changed { result: Err(error), attempts: 0 };
         }
-        let changed = self.change(pool, Timing::InTime, decide).await;
-        if !matches!(changed.result, Err(PoolError::NotCompared)) {
-            return changed;
+        let mut attempts = 0;
+        // One more look for ranges that change at this very moment, and one for own records that made way; then the next ADD has to go on.
+        for _ in 0..3 {
+            let changed = self.change(pool, Timing::InTime, decide).await;
+            attempts += changed.attempts;
+            let result = match changed.result {
+                Ok(Some(given)) => Ok(given),
+                Ok(None) => continue,
+                Err(PoolError::NotCompared) => match self.compare(pool).await {
+                    Ok(()) => continue,
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(error),
+            };
+            return Changed { result, attempts };
         }
-        if let Err(error) = self.compare(pool).await {
-            return Changed { result: Err(error), attempts: changed.attempts };
-        }
-        // If its ranges change at this very moment, the next ADD compares them.
-        let again = self.change(pool, Timing::InTime, decide).await;
-        Changed { attempts: changed.attempts + again.attempts, ..again }
+        Changed { result: Err(PoolError::NotCompared), attempts }
     }
 
     /// Whether it has to be seen first whether another pool has the same addresses.

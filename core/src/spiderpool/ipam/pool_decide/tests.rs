@@ -86,8 +86,18 @@ proptest! {
         let own: Vec<u8> = records.iter().filter(|(last, of)| is_own(of) && !is_named(**last)).map(|(last, _)| *last).collect();
         let mine: Vec<u8> = own.iter().copied().filter(|last| !fences && !avoided.contains(&ip(*last))).collect();
         match allocate(&pool, &ask, || addresses(&pool, &avoided)) {
+            // Nothing is left but own records that have to make way.
+            Ok(Decision { outcome: Given { address: None, recorded, dropped }, write }) => {
+                prop_assert!(!recorded && mine.is_empty() && !own.is_empty());
+                prop_assert_eq!(&dropped, &own.iter().copied().map(ip).collect::<Vec<_>>());
+                let mut rest = records.clone();
+                rest.retain(|last, _| !own.contains(last));
+                prop_assert_eq!(after(&pool, write.as_ref()), rest);
+                let free = (1..=SIZE).any(|last| !records.contains_key(&last) && !avoided.contains(&ip(last)));
+                prop_assert!(!free || (records.len() - own.len()) as u64 >= max);
+            }
             Ok(decision) => {
-                let IpAddr::V4(given) = decision.outcome.address.addr() else { unreachable!("an IPv4 pool") };
+                let Some(IpAddr::V4(given)) = decision.outcome.address.map(|address| address.addr()) else { unreachable!("an IPv4 pool") };
                 let given = given.octets()[3];
                 let now = after(&pool, decision.write.as_ref());
                 let own = (KEY.to_owned(), "u1".to_owned(), Some("eth0".to_owned()));
@@ -104,9 +114,9 @@ proptest! {
                 }
             }
             Err(PoolError::Unavailable(_)) => {
-                prop_assert!(mine.is_empty());
+                prop_assert!(own.is_empty());
                 let free = (1..=SIZE).any(|last| !records.contains_key(&last) && !avoided.contains(&ip(last)));
-                prop_assert!(!free || (records.len() - own.len()) as u64 >= max.saturating_sub(own.len() as u64));
+                prop_assert!(!free || records.len() as u64 >= max);
             }
             Err(PoolError::EndpointUnknown) => {
                 let changes = |last: &u8| !mine.contains(last) || records[last].2.is_none();

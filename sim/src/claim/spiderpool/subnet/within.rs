@@ -13,12 +13,13 @@ use super::{by_hand, first, subnet_of, wishes};
 /// Broken by `subnet-shrinks-lowest`, `lost-preallocation-not-restored` and `unreadable-preallocation-dropped`. What is set aside for another
 /// pool at the same time is not held against this one: that is the business of `no-address-is-set-aside-twice`. Nor is the pool of a workload
 /// that is gone: a replica that stood still may make it while another one gives back what was set aside for it, and no write can depend on two
-/// objects (K124). That such a pool goes again is the business of `pools-that-nobody-asks-for-disappear`.
+/// objects (K124). That such a pool goes again is the business of `pools-that-nobody-asks-for-disappear`. Nor is anything while the subnet is
+/// being deleted: nobody takes addresses from it any more, its pools go with it, and it may forget one that was made at that moment.
 pub(in super::super::super) struct PoolsWithinShares;
 
 /// What an auto pool has and its subnet sets aside for nobody.
 fn excess(view: &View, pool: &str) -> Option<IpSet> {
-    let subnet = subnet_of(view, pool)?;
+    let subnet = subnet_of(view, pool).filter(|subnet| !subnet.is_terminating())?;
     let has = view.pools.get(pool)?.addresses.as_ref()?;
     let excess = subnet.share(pool).map_or_else(|| IpSet::clone(has), |share| has.difference(share));
     if excess.is_empty() {
@@ -100,6 +101,17 @@ mod tests {
     fn what_a_workload_that_is_gone_leaves_behind_does_not_count() {
         staged(|stage| {
             stage.application_gone();
+            stage.give_back(stage.replicas[0], "s", "auto");
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn a_subnet_that_is_being_deleted_may_forget_its_pools() {
+        staged(|stage| {
+            stage.change_subnet(stage.person, "s", |subnet| {
+                subnet.metadata.deletion_timestamp = serde_json::from_value(serde_json::json!("2026-01-05T09:00:00Z")).unwrap();
+            });
             stage.give_back(stage.replicas[0], "s", "auto");
             assert_eq!(stage.excuses(), []);
         });

@@ -199,7 +199,7 @@ fn scan(case: &Value, policy: Policy) -> Value {
 /// Why answers of the hardened form differ from the recorded ones: the rule of the hardened form, named by the deviation that lacks it,
 /// and in which of the two files that shows. The most frequent come first. Deviations that are not here need faults, lag, load or time,
 /// of which the recorded answers have none.
-const SHOWN: [(&str, &str, &str); 24] = [
+const SHOWN: [(&str, &str, &str); 25] = [
     ("orphan-endpoint-kept", SCAN, "endpoints that nothing leads to go (G 4.4)"),
     ("empty-pod-ips-means-gone", SCAN, "a pod without addresses in its status has its grace like any other (R7)"),
     ("terminal-pods-not-scanned", BOTH, "pods that have ended are scanned, and have their own deadline (P-2)"),
@@ -224,6 +224,7 @@ const SHOWN: [(&str, &str, &str); 24] = [
     ("owner-asked-for-every-event", TRACE, "an owner that cannot be read loses no event that means nothing (I-3)"),
     ("static-by-kind-only", SCAN, "an endpoint that goes with its pod keeps nothing (G 5.3)"),
     ("force-delete-frees-at-once", TRACE, "a pod that is gone before its grace was over is traced until then (R9)"),
+    ("grace-floor-ignored", BOTH, "a kubelet leaves 2 s to containers, whatever grace is stated (K 5.2)"),
 ];
 
 const SCAN: &str = "reclaim-scan.jsonl";

@@ -10,14 +10,16 @@ use super::caches::Caches;
 use super::drawn::{Drawn, add_routes, complete, details, stored, told_of_drawn};
 use super::endpoints::{avoided, entries, uid_of};
 use super::error::{Failure, Failures, IpamError, PoolError};
-use super::inherit::{Inheritance, claim};
+use super::inherit::{Inheritance, claim, permits};
 use super::observer::{Observer, Step};
 use super::pool_decide::Ask;
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::join::join_all;
 use crate::spiderpool::ranges::IpVersion;
-use crate::spiderpool::select::{FamilySelection, NicSelection, SelectError, Selection, is_alive, select_for, tries};
+use crate::spiderpool::select::{
+    self, FamilySelection, NicSelection, SelectError, Selection, is_alive, permitted_pools, select_for, tries,
+};
 use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint, SpiderIPPool};
 
 /// One NIC and family that is to get an address.
@@ -93,17 +95,39 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes
     /// first: whatever became of an earlier try, there is no second record.
-    fn order(&self, nic: &str, family: &FamilySelection) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
+    fn order(&self, nic: &str, family: &FamilySelection, recorded: &[Drawn]) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
         let (policy, agent) = (self.policy(), self.op.agent);
         let below = |bound: usize| (agent.env.random() % bound as u64) as usize;
         let mut order: Vec<_> = tries(&family.order, policy, below).into_iter().map(|pool| (name_of(&pool), pool)).collect();
+        if !policy.one_record_per_pod {
+            order.extend(self.drawn_before(nic, family, recorded));
+        }
         if !policy.one_record_per_pod && order.len() > 1 {
             let suspects = agent.failures.suspects(&self.uid);
             let asker = self.asked();
-            let holds = |(name, pool): &(Arc<str>, Arc<SpiderIPPool>)| asker.asker(nic).holds(pool) || suspects.contains(name);
+            let is_mine = |name: &Arc<str>| recorded.iter().any(|drawn| drawn.nic == nic && drawn.pool == *name);
+            let holds =
+                |(name, pool): &(Arc<str>, Arc<SpiderIPPool>)| asker.asker(nic).holds(pool) || suspects.contains(name) || is_mine(name);
             order.sort_by_key(|pool| !holds(pool));
         }
         order
+    }
+
+    /// The pools in which this ADD has recorded an address before it had to begin anew, and which the cache shows as used up since: it may show
+    /// everybody's records but this one.
+    fn drawn_before(&self, nic: &str, family: &FamilySelection, recorded: &[Drawn]) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
+        let caches = &self.op.agent.caches;
+        let is_meant = |drawn: &&Drawn| drawn.nic == nic && IpVersion::of(drawn.address.addr()) == family.family;
+        let is_left_out = |drawn: &&Drawn| family.order.iter().flatten().all(|pool| pool.metadata.name.as_deref() != Some(&*drawn.pool));
+        let mut left_out = recorded.iter().filter(is_meant).filter(is_left_out).peekable();
+        if left_out.peek().is_none() {
+            return Vec::new();
+        }
+        let Ok(permitted) = permitted_pools(caches, &select::Request { nic, ..self.asked() }, &self.controller, true) else {
+            return Vec::new();
+        };
+        let left_out = left_out.filter(|drawn| permits(&permitted, nic, family.family, &drawn.pool));
+        left_out.filter_map(|drawn| Some((drawn.pool.clone(), caches.pool(&drawn.pool)?))).collect()
     }
 
     /// Whether a write may be under way that takes records of this pod away: that of a roll-back whose end is not known, or of this
@@ -158,11 +182,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// The NICs and families that need an address.
-    fn draws<'s>(&self, selection: &'s Selection, inheritance: &Inheritance) -> Vec<Draw<'s>> {
+    fn draws<'s>(&self, selection: &'s Selection, inheritance: &Inheritance, recorded: &[Drawn]) -> Vec<Draw<'s>> {
         let mut draws = Vec::new();
         for (place, nic) in selection.nics.iter().enumerate() {
             for family in nic.families.iter().filter(|family| !self.has(inheritance, place, &nic.nic, family.family)) {
-                let pools = self.order(&nic.nic, family);
+                let pools = self.order(&nic.nic, family, recorded);
                 draws.push(Draw { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
             }
         }
@@ -183,7 +207,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.confirm().await?;
         let avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
         let (draws, mut drawn) = loop {
-            let draws = self.draws(&selection, &inheritance);
+            let draws = self.draws(&selection, &inheritance, &ledger.recorded);
             let named = inheritance.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
             let drawn = self.draw_all(&draws, &avoided, named.as_deref(), ledger).await?;

@@ -77,7 +77,7 @@ impl Inheritance {
 }
 
 /// Whether an address of an entry may be used again, as far as pools are concerned.
-fn permits(permitted: &PermittedPools, nic: &str, family: IpVersion, pool: &str) -> bool {
+pub(super) fn permits(permitted: &PermittedPools, nic: &str, family: IpVersion, pool: &str) -> bool {
     permitted.pools.iter().any(|(of, version, names)| of == nic && *version == family && names.contains(pool))
 }
 

@@ -149,9 +149,16 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], policy: &Policy) -> O
         let key = entry.application.clone();
         let (application, ips) = (key.as_deref().and_then(ApplicationName::parse), set_of(&entry.ips, version, policy));
         let (Some(application), Ok(ips)) = (application, ips) else { continue };
-        if by_name.contains_key(name.as_str()) || stands(name, &application, census, policy) {
-            entries.insert(name, Entry { ips, application: key, written: Some(entry.clone()) });
-        }
+        let entry = match by_name.get(name.as_str()) {
+            // Nobody is left who would make the pool as large as what an interrupted write set aside for it.
+            Some(pool) => match unused(entry, pool, version, policy).filter(|_| (census.fate)(&application) == Fate::Gone) {
+                Some(unused) => Entry { ips: ips.difference(&unused), application: key, written: None },
+                None => Entry { ips, application: key, written: Some(entry.clone()) },
+            },
+            None if stands(name, &application, census, policy) => Entry { ips, application: key, written: Some(entry.clone()) },
+            None => continue,
+        };
+        entries.insert(name, entry);
     }
     add_auto_pools(&mut entries, known, &by_name, version, policy);
     for pool in own.iter().filter(|pool| !is_auto_pool(pool)) {
@@ -180,6 +187,17 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], policy: &Policy) -> O
     }
     (status.total_ip_count, status.allocated_ip_count) = (total, count);
     Some(subnet)
+}
+
+/// What is set aside for an auto pool that does not have it, if anything; hardened, a workload that is gone does not keep it.
+pub(super) fn unused(entry: &PoolIPPreAllocation, pool: &SpiderIPPool, version: i64, policy: &Policy) -> Option<IpSet> {
+    let has = pool.spec.ips.as_deref().unwrap_or_default();
+    // Both are written by the same hand, so that they are almost always the same texts.
+    if policy.refused_pool_keeps_addresses || has == entry.ips {
+        return None;
+    }
+    let unused = set_of(&entry.ips, version, policy).ok()?.difference(&set_of(has, version, policy).ok()?);
+    Some(unused).filter(|unused| !unused.is_empty())
 }
 
 /// What was set aside while a user made a pool of it, and is in no auto pool yet, is the user's.

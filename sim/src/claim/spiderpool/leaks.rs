@@ -2,9 +2,11 @@
 
 use super::view::{Pod, Seen, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told};
+use crate::workload::spiderpool::Refusal;
 
 /// In the end every record of a pod that exists is in its endpoint, and every address in the endpoint of a pod that is alive is
-/// recorded for it. Pods that are terminating, or for which a request is open, are on their way.
+/// recorded for it. Pods that are terminating, or for which a request is open, are on their way. So are those whose last request the rules left
+/// without a pool: what such a pod has taken over of its predecessor's NIC is recorded for it, and its endpoint names the NIC once it is served.
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
 /// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.
@@ -17,7 +19,13 @@ impl IpamClaim for EndpointsNameAll {
         let mut wrong = Vec::new();
         for (name, pool) in view.pools.iter() {
             for (key, record) in pool.records().iter() {
-                let Some(pod) = view.pods.get(&record.pod_uid).filter(|pod| is_settled(view, &record.pod_uid, pod)) else { continue };
+                let Some(pod) = view
+                    .pods
+                    .get(&record.pod_uid)
+                    .filter(|pod| is_settled(view, &record.pod_uid, pod) && !waits_for_a_pool(view, &record.pod_uid))
+                else {
+                    continue;
+                };
                 let Some(address) = key.address().filter(|address| !view.changes.touched(*address)) else { continue };
                 let endpoint = view.endpoint_of(pod).map(|(endpoint, _)| endpoint);
                 let own = endpoint.filter(|endpoint| uid_of(endpoint) == record.pod_uid);
@@ -45,6 +53,10 @@ impl IpamClaim for EndpointsNameAll {
 fn is_settled(view: &View, uid: &str, pod: &Pod) -> bool {
     let on_lost_node = pod.node().is_some_and(|node| view.out_of_reach.names.contains(node));
     !pod.gone && !pod.is_terminating() && !on_lost_node && !view.agents.is_asked(uid)
+}
+
+fn waits_for_a_pool(view: &View, uid: &str) -> bool {
+    view.ledger.last(uid).is_some_and(|last| last.agreed && matches!(last.refusal, Some(Refusal::NoPool | Refusal::WrongInput)))
 }
 
 #[cfg(test)]

@@ -18,9 +18,13 @@ use crate::spiderpool::subnet::observer::{Observer, Step};
 use crate::spiderpool::subnet::plan::Want;
 use crate::spiderpool::subnet::pool::label;
 use crate::spiderpool::subnet::reclaim::{Fate, reclaim};
-use crate::spiderpool::subnet::upkeep::{Census, Upkeep, application_of, upkeep};
+use crate::spiderpool::subnet::upkeep::{Census, Upkeep, application_of, unused, upkeep};
 use crate::spiderpool::{SpiderIPPool, SpiderSubnet};
 use crate::workqueue::WorkQueue;
+
+/// How long a workload waits at most for the next try, and after how many: by then the back-off would be longer (5 ms, doubled each time).
+const WAIT_MAX: Duration = Duration::from_secs(20);
+const PATIENT_TRIES: u32 = 12;
 
 /// When to see whether pods have given back what a pool has too many of.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -58,6 +62,10 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
                 Err(error) => self.after_error(&error, failures.entry(AppKey::clone(&app)).or_default()),
             };
             match after {
+                // Nobody tells a workload that its subnet is there again or has room: hardened, it does not wait for a quarter of an hour.
+                After::BackOff if !self.settings.policy.application_given_up && queues.apps.failures(&app) >= PATIENT_TRIES => {
+                    queues.apps.add_after(AppKey::clone(&app), WAIT_MAX);
+                }
                 After::BackOff => queues.apps.add_rate_limited(AppKey::clone(&app)),
                 After::Retry => queues.apps.add_after(AppKey::clone(&app), self.settings.retry_delay),
                 After::Look => queues.apps.add_after(AppKey::clone(&app), LOOK_AGAIN),
@@ -254,12 +262,14 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         Ok(())
     }
 
-    /// What became of the workloads that the subnet sets addresses aside for, and whose pools are not there.
+    /// What became of the workloads that the subnet sets addresses aside for, and whose pools are not there or do not have all of them.
     async fn fates(&self, subnet: &SpiderSubnet, pools: &[Arc<SpiderIPPool>]) -> Result<BTreeMap<ApplicationName, Fate>, ApiError> {
         let mut fates = BTreeMap::new();
         let Some(Ok(entries)) = subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) else { return Ok(fates) };
         for (name, entry) in entries.iter() {
-            if pools.iter().any(|pool| pool.metadata.name.as_ref() == Some(name)) {
+            let version = subnet.spec.ip_version.unwrap_or_default();
+            let has_all = |pool: &Arc<SpiderIPPool>| unused(entry, pool, version, &self.settings.policy).is_none();
+            if pools.iter().find(|pool| pool.metadata.name.as_ref() == Some(name)).is_some_and(has_all) {
                 continue;
             }
             if let Some(application) = entry.application.as_deref().and_then(ApplicationName::parse)

@@ -14,7 +14,7 @@ use crate::api::ObjectKey;
 use crate::spiderpool::admission::{AdmissionSettings, Request, Webhook};
 use crate::spiderpool::ranges::IpSet;
 use crate::spiderpool::subnet::{AutoPools, Reconciled, Want};
-use crate::spiderpool::{Policy, SpiderIPPool};
+use crate::spiderpool::{Policy, SpiderIPPool, SpiderSubnet};
 use crate::testing::TestEnv;
 
 #[test]
@@ -30,6 +30,30 @@ fn what_admission_refuses_gives_back_what_was_set_aside() {
         let refused = scene.env.block_on(auto_pools.reconcile(want, &IpSet::default()));
         assert!(matches!(refused, Err(super::super::ReconcileError::NotAdmitted(_))), "{refused:?}");
         assert_eq!(!scene.set_aside().is_empty(), kept);
+    }
+}
+
+#[test]
+fn what_was_set_aside_for_a_pool_that_outlives_its_workload_is_given_back() {
+    for (policy, kept) in [(Policy::hardened(), 2), (with("refused-pool-keeps-addresses"), 3)] {
+        let scene = Scene::with_subnet(policy);
+        // A write of the pool was interrupted, and then the workload was deleted.
+        let (application, mut demand) = (application("web", 1), demand(2));
+        demand.reclaim = false;
+        let auto_pools = scene.auto_pools(policy);
+        scene.env.block_on(auto_pools.reconcile(Want { application: &application, demand: &demand }, &IpSet::default())).unwrap();
+        let (name, ips) = scene.set_aside().remove(0);
+        let free = (1..=20).map(|last| format!("10.0.0.{last}")).find(|ip| !ips.iter().any(|range| range.contains(ip.as_str()))).unwrap();
+        scene.server.change::<SpiderSubnet>(&ObjectKey::cluster("s"), |subnet| {
+            let mut entries: serde_json::Value = serde_json::from_str(subnet["status"]["controlledIPPools"].as_str().unwrap()).unwrap();
+            entries[&name]["ips"].as_array_mut().unwrap().push(json!(free));
+            subnet["status"]["controlledIPPools"] = json!(entries.to_string());
+        });
+        scene.start(policy);
+        scene.pass(30);
+        let ips = scene.set_aside().remove(0).1;
+        let set: IpSet = crate::spiderpool::ranges::parse_ranges(&ips, 4, &policy).unwrap().into_iter().collect();
+        assert_eq!((scene.only_size(), set.count()), (Some(2), kept));
     }
 }
 

@@ -5,7 +5,9 @@ use super::super::{Findings, IpamClaim, violated};
 
 /// No agent records an address for a NIC of a pod that has one of the same family already, in whichever pool.
 ///
-/// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC.
+/// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC. A record in a
+/// pool that is being deleted does not count: no agent may answer with it (A §3), and what an earlier life of the agent left there is taken
+/// back once the pod has its answer (W1); that nothing stays is the business of `records-equal-endpoints`.
 pub(in super::super::super) struct OneRecord;
 
 impl IpamClaim for OneRecord {
@@ -19,6 +21,7 @@ impl IpamClaim for OneRecord {
             let same = |(pool, other): &&(std::sync::Arc<str>, std::net::IpAddr)| {
                 *other != address
                     && other.is_ipv4() == address.is_ipv4()
+                    && view.pools.get(pool).is_none_or(|pool| !pool.is_terminating())
                     && view
                         .pools
                         .holder(pool, *other)
@@ -56,6 +59,11 @@ mod tests {
             stage.record_for(by, "p", "10.0.0.1", "a", "eth0");
             assert_eq!(stage.excuses(), [None]);
             assert!(stage.detail()[0].ends_with("is given 10.0.0.1 of p, and has 10.0.0.4 of p"));
+            stage.record_for(by, "p", "10.0.0.5", "c", "eth0");
+            stage.terminate_pool(stage.person, "p");
+            stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+            stage.record_for(by, "q", "10.0.1.1", "c", "eth0");
+            assert_eq!(stage.excuses(), [None]);
         });
     }
 }

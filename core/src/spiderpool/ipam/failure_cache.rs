@@ -17,6 +17,8 @@ struct Memory {
     drawn: BTreeMap<Arc<str>, Vec<Drawn>>,
     /// Pools that may hold a record of the pod although nobody said so.
     suspects: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Pools in which an ADD for another NIC has taken over what a predecessor's NIC had, with that NIC, until it asks.
+    heirlooms: BTreeMap<Arc<str>, BTreeSet<(String, Arc<str>)>>,
     /// Pools that this process has changed.
     fenced: BTreeSet<Arc<str>>,
 }
@@ -37,7 +39,25 @@ impl FailureCache {
         }
     }
 
-    /// Forgets a pod.
+    /// Remembers a pool that holds a record for a NIC that has not asked yet.
+    pub(super) fn hand_down(&self, uid: &Arc<str>, nic: &str, pool: Arc<str>) {
+        self.0.lock().unwrap().heirlooms.entry(uid.clone()).or_default().insert((nic.to_owned(), pool));
+    }
+
+    /// The pools that were handed down to a NIC.
+    pub(super) fn handed_down(&self, uid: &str, nic: &str) -> Vec<Arc<str>> {
+        let memory = self.0.lock().unwrap();
+        let all = memory.heirlooms.get(uid).into_iter().flatten();
+        all.filter(|(of, _)| of == nic).map(|(_, pool)| pool.clone()).collect()
+    }
+
+    /// Forgets a pod that is gone.
+    pub(super) fn forget_for_good(&self, uid: &str) {
+        self.forget(uid);
+        self.0.lock().unwrap().heirlooms.remove(uid);
+    }
+
+    /// Forgets what failed for a pod.
     pub(super) fn forget(&self, uid: &str) {
         let mut memory = self.0.lock().unwrap();
         memory.drawn.remove(uid);

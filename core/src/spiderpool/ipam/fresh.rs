@@ -100,34 +100,36 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let below = |bound: usize| (agent.env.random() % bound as u64) as usize;
         let mut order: Vec<_> = tries(&family.order, policy, below).into_iter().map(|pool| (name_of(&pool), pool)).collect();
         if !policy.one_record_per_pod {
-            order.extend(self.drawn_before(nic, family, recorded));
-        }
-        if !policy.one_record_per_pod && order.len() > 1 {
+            let mut mine = agent.failures.handed_down(&self.uid, nic);
+            let is_meant = |drawn: &&Drawn| drawn.nic == nic && IpVersion::of(drawn.address.addr()) == family.family;
+            mine.extend(recorded.iter().filter(is_meant).map(|drawn| drawn.pool.clone()));
+            mine.sort_unstable();
+            mine.dedup();
+            order.extend(self.left_out(nic, family, &mine));
             let suspects = agent.failures.suspects(&self.uid);
             let asker = self.asked();
-            let is_mine = |name: &Arc<str>| recorded.iter().any(|drawn| drawn.nic == nic && drawn.pool == *name);
-            let holds =
-                |(name, pool): &(Arc<str>, Arc<SpiderIPPool>)| asker.asker(nic).holds(pool) || suspects.contains(name) || is_mine(name);
-            order.sort_by_key(|pool| !holds(pool));
+            let holds = |(name, pool): &(Arc<str>, Arc<SpiderIPPool>)| {
+                mine.contains(name) || suspects.contains(name) || asker.asker(nic).holds(pool)
+            };
+            if order.len() > 1 {
+                order.sort_by_key(|pool| !holds(pool));
+            }
         }
         order
     }
 
-    /// The pools in which this ADD has recorded an address before it had to begin anew, and which the cache shows as used up since: it may show
-    /// everybody's records but this one.
-    fn drawn_before(&self, nic: &str, family: &FamilySelection, recorded: &[Drawn]) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
+    /// Those of the pools that surely hold a record of this NIC, and that the cache shows as used up: it may show everybody's records but this one.
+    fn left_out(&self, nic: &str, family: &FamilySelection, mine: &[Arc<str>]) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
         let caches = &self.op.agent.caches;
-        let is_meant = |drawn: &&Drawn| drawn.nic == nic && IpVersion::of(drawn.address.addr()) == family.family;
-        let is_left_out = |drawn: &&Drawn| family.order.iter().flatten().all(|pool| pool.metadata.name.as_deref() != Some(&*drawn.pool));
-        let mut left_out = recorded.iter().filter(is_meant).filter(is_left_out).peekable();
-        if left_out.peek().is_none() {
+        let is_in = |name: &str| family.order.iter().flatten().any(|pool| pool.metadata.name.as_deref() == Some(name));
+        if mine.iter().all(|pool| is_in(pool)) {
             return Vec::new();
         }
         let Ok(permitted) = permitted_pools(caches, &select::Request { nic, ..self.asked() }, &self.controller, true) else {
             return Vec::new();
         };
-        let left_out = left_out.filter(|drawn| permits(&permitted, nic, family.family, &drawn.pool));
-        left_out.filter_map(|drawn| Some((drawn.pool.clone(), caches.pool(&drawn.pool)?))).collect()
+        let left_out = mine.iter().filter(|pool| !is_in(pool) && permits(&permitted, nic, family.family, pool));
+        left_out.filter_map(|pool| Some((pool.clone(), caches.pool(pool)?))).collect()
     }
 
     /// Whether a write may be under way that takes records of this pod away: that of a roll-back whose end is not known, or of this
@@ -247,6 +249,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         };
         if let Some(base) = base {
             self.leave_nics(&mut inheritance, entries(base));
+            self.hand_down(&inheritance);
             self.release_given_up(base, &inheritance, entries(&written)).await;
         }
         if policy.answer_not_as_stored {

@@ -311,6 +311,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Ok(None);
         }
         self.leave_nics(inheritance, known);
+        self.hand_down(inheritance);
         // Another NIC that needs another address gets a new entry in its own ADD, which finds what is recorded for it.
         let whole = inheritance.kept.iter().filter(|(place, _)| !inheritance.incomplete.contains(place));
         let mut ips: Vec<IPAllocationDetail> = whole.map(|(_, entry)| entry.clone()).collect();

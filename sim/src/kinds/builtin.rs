@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::kruise::CloneSet;
+use super::status::status_subresource;
 use super::{Binding, Stored, TypeDef, content};
 
 /// The registrations of the built-in types.
@@ -46,7 +47,6 @@ pub(crate) fn immutable(field: &'static str) -> Cause {
 
 impl Stored for Pod {
     const GRACEFUL: bool = true;
-    const HAS_STATUS: bool = true;
     const FIELDS: &'static [&'static str] = &[
         "spec.nodeName",
         "spec.restartPolicy",
@@ -61,9 +61,7 @@ impl Stored for Pod {
 
     const TRIGGER: Option<&'static str> = Some("spec.nodeName");
 
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
+    status_subresource!(initial: Some(PodStatus { phase: Some("Pending".to_owned()), ..Default::default() }));
 
     fn with_status_of(&self, other: &Self) -> Self {
         Self { metadata: self.metadata.clone(), spec: self.spec.clone(), status: other.status.clone() }
@@ -92,14 +90,6 @@ impl Stored for Pod {
             ..PodCondition::default()
         });
         Some(Ok(()))
-    }
-
-    fn reset_status(&mut self) {
-        self.status = Some(PodStatus { phase: Some("Pending".to_owned()), ..Default::default() });
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
     }
 
     /// Only images, activeDeadlineSeconds, added tolerations and the scheduling gates may change.
@@ -187,19 +177,8 @@ impl Stored for Lease {
 impl Stored for Namespace {
     const NAMESPACED: bool = false;
     const HAS_GENERATION: bool = false;
-    const HAS_STATUS: bool = true;
 
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn reset_status(&mut self) {
-        self.status = Some(NamespaceStatus { phase: Some("Active".to_owned()), ..Default::default() });
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    status_subresource!(initial: Some(NamespaceStatus { phase: Some("Active".to_owned()), ..Default::default() }));
 
     /// A namespace is kept by its own finalizer until its content is gone (K §1.3).
     fn on_create(&mut self) {
@@ -223,16 +202,9 @@ impl Stored for Namespace {
 impl Stored for Node {
     const NAMESPACED: bool = false;
     const HAS_GENERATION: bool = false;
-    const HAS_STATUS: bool = true;
     const KEEPS_STATUS_ON_CREATE: bool = true;
 
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    status_subresource!();
 
     fn content(&self) -> u64 {
         let unschedulable = self.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
@@ -261,19 +233,7 @@ fn count(number: Option<i32>) -> u64 {
 macro_rules! workload {
     ($($kind:ty, $object:ident, $template:expr, [$($number:expr),*];)*) => {$(
         impl Stored for $kind {
-            const HAS_STATUS: bool = true;
-
-            fn copy_status(&mut self, other: &Self) {
-                self.status.clone_from(&other.status);
-            }
-
-            fn reset_status(&mut self) {
-                self.status = None;
-            }
-
-            fn spec_differs(&self, other: &Self) -> bool {
-                self.spec != other.spec
-            }
+            status_subresource!(initial: None);
 
             fn content(&self) -> u64 {
                 let $object = (&self.spec, self.status.as_ref());

@@ -3,6 +3,7 @@
 use ipam_core::WordHash;
 use ipam_core::byom::PeerPod;
 
+use super::status::status_subresource;
 use super::{Stored, TypeDef, content};
 
 /// The registrations of the adaptor's types.
@@ -13,19 +14,8 @@ pub fn byom() -> Vec<TypeDef> {
 impl Stored for PeerPod {
     const UNCONDITIONAL_UPDATE: bool = false;
     const CUSTOM: bool = true;
-    const HAS_STATUS: bool = true;
 
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn reset_status(&mut self) {
-        self.status = None;
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    status_subresource!(initial: None);
 
     fn content(&self) -> u64 {
         let Self { spec, status, .. } = self;

@@ -11,6 +11,7 @@ use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 
 use super::Stored;
+use super::status::status_subresource;
 
 /// The API group and version, as an owner reference has it.
 pub const API_VERSION: &str = "apps.kruise.io/v1alpha1";
@@ -62,19 +63,8 @@ pub struct CloneSetStatus {
 impl Stored for CloneSet {
     const UNCONDITIONAL_UPDATE: bool = false;
     const CUSTOM: bool = true;
-    const HAS_STATUS: bool = true;
 
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn reset_status(&mut self) {
-        self.status = None;
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    status_subresource!(initial: None);
 
     fn content(&self) -> u64 {
         let hash = WordHash::new().word(self.spec.replicas.map_or(u64::MAX, |replicas| replicas as u64));

@@ -5,6 +5,7 @@ use ipam_core::kubevirt::{
     RunStrategy, VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration, VirtualMachineInstanceStatus,
 };
 
+use super::status::status_subresource;
 use super::{Stored, TypeDef};
 
 /// The registrations of KubeVirt's types.
@@ -15,19 +16,8 @@ pub fn kubevirt() -> Vec<TypeDef> {
 impl Stored for VirtualMachine {
     const UNCONDITIONAL_UPDATE: bool = false;
     const CUSTOM: bool = true;
-    const HAS_STATUS: bool = true;
 
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn reset_status(&mut self) {
-        self.status = None;
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    status_subresource!(initial: None);
 
     fn content(&self) -> u64 {
         let strategy = match self.spec.strategy() {
@@ -46,19 +36,8 @@ impl Stored for VirtualMachine {
 impl Stored for VirtualMachineInstance {
     const UNCONDITIONAL_UPDATE: bool = false;
     const CUSTOM: bool = true;
-    const HAS_STATUS: bool = true;
 
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn reset_status(&mut self) {
-        self.status = None;
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    status_subresource!(initial: None);
 
     fn content(&self) -> u64 {
         let Some(VirtualMachineInstanceStatus { phase, node_name, active_pods, migration_state, rest: _ }) = &self.status else { return 0 };
@@ -75,19 +54,8 @@ impl Stored for VirtualMachineInstance {
 impl Stored for VirtualMachineInstanceMigration {
     const UNCONDITIONAL_UPDATE: bool = false;
     const CUSTOM: bool = true;
-    const HAS_STATUS: bool = true;
 
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn reset_status(&mut self) {
-        self.status = None;
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    status_subresource!(initial: None);
 
     fn content(&self) -> u64 {
         WordHash::new().text(&self.spec.vmi_name).option(self.status.as_ref().and_then(|status| status.phase.as_deref())).finish()

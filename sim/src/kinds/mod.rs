@@ -11,6 +11,7 @@ pub mod kruise;
 mod kubevirt;
 mod served;
 mod spiderpool;
+mod status;
 
 use std::any::TypeId;
 use std::borrow::Cow;

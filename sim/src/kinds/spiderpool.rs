@@ -3,6 +3,7 @@
 use ipam_core::WordHash;
 use ipam_core::spiderpool::{EndpointStatus, IPAllocationDetail, SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 
+use super::status::status_subresource;
 use super::{Stored, TypeDef};
 
 /// The bytes of a list of texts.
@@ -30,19 +31,8 @@ impl Stored for SpiderIPPool {
     const NAMESPACED: bool = false;
     const UNCONDITIONAL_UPDATE: bool = false;
     const CUSTOM: bool = true;
-    const HAS_STATUS: bool = true;
 
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn reset_status(&mut self) {
-        self.status = None;
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    status_subresource!(initial: None);
 
     fn size(&self) -> usize {
         let records = self.status.as_ref().map_or(0, |status| status.allocated_ips.text_len());
@@ -61,19 +51,8 @@ impl Stored for SpiderSubnet {
     const NAMESPACED: bool = false;
     const UNCONDITIONAL_UPDATE: bool = false;
     const CUSTOM: bool = true;
-    const HAS_STATUS: bool = true;
 
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn reset_status(&mut self) {
-        self.status = None;
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    status_subresource!(initial: None);
 
     fn size(&self) -> usize {
         let records = self.status.as_ref().map_or(0, |status| status.controlled_ippools.text_len());

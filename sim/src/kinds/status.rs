@@ -1,0 +1,26 @@
+//! The part of a type's rules that is the same wherever `/status` is a resource of its own. Every file of types beside this one uses it.
+
+/// The items of an `impl Stored` for a type with `/status`: the status is a field of that name, all else is the spec. A new object has the
+/// status `initial`, whatever its creator says of it; without one it keeps what it came with.
+macro_rules! status_subresource {
+    () => {
+        const HAS_STATUS: bool = true;
+
+        fn copy_status(&mut self, other: &Self) {
+            self.status.clone_from(&other.status);
+        }
+
+        fn spec_differs(&self, other: &Self) -> bool {
+            self.spec != other.spec
+        }
+    };
+    (initial: $status:expr) => {
+        $crate::kinds::status::status_subresource!();
+
+        fn reset_status(&mut self) {
+            self.status = $status;
+        }
+    };
+}
+
+pub(super) use status_subresource;

@@ -7,6 +7,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use crate::api_server::Deed;
+use crate::promise::promises;
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_core::api::ObjectKey;
 use ipam_core::spiderpool::Policy;
@@ -18,8 +19,9 @@ const BOTH: &str = r#"[{"interface":"eth0","ipv4":["p4"],"ipv6":["p6"]}]"#;
 /// One NIC, IPv4 only.
 const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;
 
-/// The deviations of admission and subnets, which are tested beside their code.
-const OF_SUBNETS: [&str; 17] = [
+/// The deviations of admission, subnets and the limiter, which are tested beside their code.
+const SHOWN_ELSEWHERE: [&str; 18] = [
+    "limiter-overtakes",
     "subnet-shrinks-lowest",
     "update-judged-whole",
     "terminating-update-refused",
@@ -39,29 +41,6 @@ const OF_SUBNETS: [&str; 17] = [
     "subnet-finalizer-trusts-status",
 ];
 
-/// A promise is a test: it holds in the hardened form, and not with the one deviation.
-macro_rules! promises {
-    ($($(#[$doc:meta])* $claim:ident, $deviation:literal, $story:expr;)*) => {
-        $($(#[$doc])* #[test]
-        fn $claim() {
-            let story: fn(&mut Scene) -> bool = $story;
-            assert!(story(&mut Scene::new(Policy::hardened())), "the hardened form breaks the promise");
-            let mut policy = Policy::hardened();
-            *policy.switch($deviation).expect("there is such a deviation") = true;
-            assert!(!story(&mut Scene::new(policy)), "{} keeps the promise", $deviation);
-        })*
-
-        #[test]
-        fn every_deviation_of_the_agent_has_a_promise_here_or_elsewhere() {
-            // The limiter is tested beside its code.
-            let here = [$($deviation,)* "limiter-overtakes"];
-            let is_known = |name: &&str| here.contains(name) || OF_SUBNETS.contains(name);
-            let missing: Vec<_> = Policy::DEVIATIONS.iter().map(|deviation| deviation.name).filter(|name| !is_known(name)).collect();
-            assert!(missing.is_empty(), "{missing:?}");
-        }
-    };
-}
-
 /// All addresses that an answer names are recorded for the pod.
 fn is_recorded(scene: &Scene, uid: &str, addresses: &[String]) -> bool {
     let of = scene.of(uid);
@@ -69,6 +48,8 @@ fn is_recorded(scene: &Scene, uid: &str, addresses: &[String]) -> bool {
 }
 
 promises! {
+    every: every_deviation_of_the_agent_has_a_promise_here_or_elsewhere, of: Policy::DEVIATIONS, elsewhere: SHOWN_ELSEWHERE;
+
     pools_that_overlap_give_no_address_twice, "overlap-admitted-forever", |scene| {
         scene.world.put(json!({
             "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderIPPool", "metadata": {"name": "o4"},

@@ -4,6 +4,8 @@
 mod api_server;
 mod deviations;
 mod faults;
+#[path = "../promise/mod.rs"]
+mod promise;
 mod scene;
 mod stories;
 mod terminating_pools;

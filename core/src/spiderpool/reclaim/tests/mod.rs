@@ -4,6 +4,8 @@
 mod api_server;
 mod crashes;
 mod executor;
+#[path = "../../../../tests/promise/mod.rs"]
+mod promise;
 mod promises;
 mod replica;
 mod scale;

@@ -7,37 +7,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::api_server::Deed;
+use super::promise::promises;
 use super::scene::{Owner, Scene, inherit, record};
 use crate::api::ObjectKey;
 use crate::env::Env;
 use crate::race::{Either, race};
 use crate::spiderpool::Policy;
 use crate::spiderpool::reclaim::{Event, LeadershipTeller, ReclaimPolicy, Row, Tracing};
-
-/// A promise is a test: it holds in the hardened form, and not with the one deviation.
-macro_rules! promises {
-    ($($(#[$doc:meta])* $claim:ident, $deviation:literal, $story:expr;)*) => {
-        $($(#[$doc])* #[test]
-        fn $claim() {
-            let story: fn(&mut Scene) -> bool = $story;
-            assert!(story(&mut Scene::new(Policy::hardened())), "the hardened form breaks the promise");
-            let mut policy = Policy::hardened();
-            *policy.switch($deviation).expect("there is such a deviation") = true;
-            assert!(!story(&mut Scene::new(policy)), "{} keeps the promise", $deviation);
-        })*
-
-        #[test]
-        fn every_deviation_of_reclaim_has_a_promise_here_or_elsewhere() {
-            let here = [$($deviation,)*];
-            let missing: Vec<_> = ReclaimPolicy::DEVIATIONS
-                .iter()
-                .map(|deviation| deviation.name)
-                .filter(|name| !here.contains(name) && !super::replica::SHOWN_HERE.contains(name))
-                .collect();
-            assert!(missing.is_empty(), "{missing:?}");
-        }
-    };
-}
 
 /// Whether a story makes the process crash.
 fn crashes(story: impl FnOnce()) -> bool {
@@ -51,6 +27,8 @@ fn scaled_down(scene: &Scene) {
 }
 
 promises! {
+    every: every_deviation_of_reclaim_has_a_promise_here_or_elsewhere, of: ReclaimPolicy::DEVIATIONS, elsewhere: super::replica::SHOWN_HERE;
+
     /// R2: a scale-up beside the release leaves the new pod with record and endpoint.
     a_pod_that_inherits_during_a_release_keeps_its_record, "records-before-endpoint", |scene| {
         scaled_down(scene);

@@ -12,14 +12,12 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::families::{Family, Member};
 use super::names::REVISION_LABEL;
-use super::replica_set::superfluous;
+use super::replicas::Change;
 use super::shared::Shared;
 use super::view::label;
 use super::{Item, template};
 use crate::kinds::kruise::{CloneSet, CloneSetStatus};
 
-/// The most pods that are made in one go.
-const BURST: usize = 500;
 /// Of so many pods one may be missing during a roll-out (`maxUnavailable`: 20 %).
 const PODS_FOR_ONE_MISSING: i32 = 5;
 
@@ -31,8 +29,7 @@ pub(super) struct CloneSets {
 /// What is to be done for a set.
 #[derive(Debug, Default)]
 struct Plan {
-    create: usize,
-    delete: Vec<Arc<Pod>>,
+    change: Change,
     status: CloneSetStatus,
 }
 
@@ -47,15 +44,13 @@ impl CloneSets {
         let hash = self.shared.hash_of(item, &*set, &set.spec.template);
         let now = self.shared.env.wall();
         let uid = set.metadata.uid.as_deref();
-        let Plan { create, delete, status } = self.shared.family(uid, |family| plan(&set, family, &hash, acts, now));
-        let mut done = Ok(());
-        if create > 0 {
+        let Plan { change, status } = self.shared.family(uid, |family| plan(&set, family, &hash, acts, now));
+        let pod = || {
             let mut pod = template::pod(&set.spec.template, &*set, item.key.name());
             template::set_label(&mut pod.metadata, REVISION_LABEL, &hash);
-            done = self.shared.create_pods(item, pod, create.min(BURST)).await;
-        } else if !delete.is_empty() {
-            done = self.shared.delete_pods(item, &delete).await;
-        }
+            pod
+        };
+        let done = change.carry_out(&self.shared, item, pod).await;
         if !behind && set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
             let mut set = CloneSet::clone(&set);
             set.status = Some(status);
@@ -71,16 +66,16 @@ fn plan(set: &CloneSet, family: Option<&Family>, hash: &str, acts: bool, now: Ti
     let active = || family.into_iter().flat_map(Family::members).filter(|member| member.view.active());
     let is_old = |member: &&Member| label(&member.pod, REVISION_LABEL) != Some(hash);
     let mut plan = Plan::default();
-    if acts && tally.active < wanted {
-        plan.create = (wanted - tally.active) as usize;
-    } else if acts && tally.active > wanted {
-        plan.delete = family.map_or_else(Vec::new, |family| superfluous(family, (tally.active - wanted) as usize, now));
-    } else if acts {
+    if acts {
+        plan.change = Change::towards(wanted, family, now);
+    }
+    if acts && tally.active == wanted {
         let missing = (wanted - tally.ready).max(0);
         let room = ((wanted / PODS_FOR_ONE_MISSING).max(1) - missing).max(0) as usize;
         // Nobody misses one that is not ready.
         let (ready, unready): (Vec<&Member>, Vec<&Member>) = active().filter(is_old).partition(|member| member.view.ready);
-        plan.delete = unready.into_iter().chain(ready.into_iter().take(room)).map(|member| member.pod.clone()).collect();
+        let outdated = unready.into_iter().chain(ready.into_iter().take(room));
+        plan.change = Change::Delete(outdated.map(|member| member.pod.clone()).collect());
     }
     plan.status = CloneSetStatus {
         observed_generation: set.metadata.generation,

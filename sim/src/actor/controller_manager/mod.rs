@@ -44,6 +44,7 @@ mod namespace;
 mod nodes;
 mod pod_gc;
 mod replica_set;
+mod replicas;
 mod shared;
 mod stateful_set;
 mod template;

@@ -277,22 +277,46 @@ fn what_a_crashed_agent_recorded_in_a_pool_that_was_closed_since_is_taken_back()
     agrees(&scene, "a", "u");
 }
 
+/// `db-0`, whose NICs all draw from these pools.
+fn drawing_from(scene: &Scene, uid: &str, pools: &str) {
+    scene.pod("db-0", uid, Owner::StatefulSet, "");
+    scene.change("Pod", "db-0", |pod| {
+        let annotations = pod["metadata"]["annotations"].as_object_mut().unwrap();
+        annotations.remove("ipam.spidernet.io/ippools");
+        annotations.insert("ipam.spidernet.io/ippool".to_owned(), json!(pools));
+    });
+}
+
 #[test]
 fn an_add_leaves_what_is_recorded_for_a_nic_whose_own_add_is_still_to_come() {
     let scene = Scene::new(Policy::hardened());
-    let pod = |uid| {
-        scene.pod("db-0", uid, Owner::StatefulSet, "");
-        scene.change("Pod", "db-0", |pod| {
-            let annotations = pod["metadata"]["annotations"].as_object_mut().unwrap();
-            annotations.remove("ipam.spidernet.io/ippools");
-            annotations.insert("ipam.spidernet.io/ippool".to_owned(), json!(r#"{"ipv4":["p4"],"ipv6":["p6"]}"#));
-        });
-    };
-    pod("u1");
+    let pools = r#"{"ipv4":["p4"],"ipv6":["p6"]}"#;
+    drawing_from(&scene, "u1", pools);
     scene.add("db-0", "u1", "eth0").unwrap();
     scene.add("db-0", "u1", "net1").unwrap();
     scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["excludeIPs"] = json!(["fd00::2"]));
-    pod("u2");
+    drawing_from(&scene, "u2", pools);
+    scene.add("db-0", "u2", "eth0").unwrap();
+    let answer = scene.add("db-0", "u2", "net1").unwrap();
+    assert_eq!(addresses(&answer), ["10.0.0.1", "fd00::1", "10.0.0.2", "fd00::3"]);
+    agrees(&scene, "db-0", "u2");
+}
+
+#[test]
+fn what_was_handed_down_to_a_nic_is_found_though_the_cache_shows_its_pool_as_used_up_by_others() {
+    let mut scene = Scene::new(Policy::hardened());
+    let pools = r#"{"ipv4":["p4","q4"],"ipv6":["p6"]}"#;
+    drawing_from(&scene, "u1", pools);
+    scene.add("db-0", "u1", "eth0").unwrap();
+    scene.add("db-0", "u1", "net1").unwrap();
+    for last in 3..=6 {
+        scene.record("p4", &format!("10.0.0.{last}"), "ns/b", "b");
+    }
+    // The second NIC needs another address besides the one that the first NIC's ADD takes over for it.
+    scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["excludeIPs"] = json!(["fd00::2"]));
+    drawing_from(&scene, "u2", pools);
+    let before = scene.world.frozen();
+    scene.restart_long_ago(&before);
     scene.add("db-0", "u2", "eth0").unwrap();
     let answer = scene.add("db-0", "u2", "net1").unwrap();
     assert_eq!(addresses(&answer), ["10.0.0.1", "fd00::1", "10.0.0.2", "fd00::3"]);

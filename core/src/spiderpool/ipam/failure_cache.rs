@@ -23,6 +23,31 @@ struct Memory {
     fenced: BTreeSet<Arc<str>>,
 }
 
+impl Memory {
+    fn suspects_of(&self, uid: &str) -> Vec<Arc<str>> {
+        self.suspects.get(uid).into_iter().flatten().cloned().collect()
+    }
+}
+
+/// The pools that may hold records of a pod that the caches do not show. There are none of almost every pod.
+#[derive(Debug, Default)]
+pub(super) struct Remembered {
+    heirlooms: Vec<(String, Arc<str>)>,
+    suspects: Vec<Arc<str>>,
+}
+
+impl Remembered {
+    /// The pools that were handed down to a NIC.
+    pub(super) fn handed_down(&self, nic: &str) -> impl Iterator<Item = &Arc<str>> {
+        self.heirlooms.iter().filter(move |(of, _)| of == nic).map(|(_, pool)| pool)
+    }
+
+    /// Whether a pool may hold a record of the pod although nobody said so.
+    pub(super) fn suspects(&self, pool: &Arc<str>) -> bool {
+        self.suspects.contains(pool)
+    }
+}
+
 impl FailureCache {
     /// What is remembered of a pod.
     pub(super) fn of(&self, uid: &str) -> Vec<Drawn> {
@@ -44,11 +69,11 @@ impl FailureCache {
         self.0.lock().unwrap().heirlooms.entry(uid.clone()).or_default().insert((nic.to_owned(), pool));
     }
 
-    /// The pools that were handed down to a NIC.
-    pub(super) fn handed_down(&self, uid: &str, nic: &str) -> Vec<Arc<str>> {
+    /// The pools that may hold what the caches do not show.
+    pub(super) fn remembered(&self, uid: &str) -> Remembered {
         let memory = self.0.lock().unwrap();
-        let all = memory.heirlooms.get(uid).into_iter().flatten();
-        all.filter(|(of, _)| of == nic).map(|(_, pool)| pool.clone()).collect()
+        let heirlooms = memory.heirlooms.get(uid).into_iter().flatten().cloned().collect();
+        Remembered { heirlooms, suspects: memory.suspects_of(uid) }
     }
 
     /// Forgets a pod that is gone.
@@ -90,6 +115,6 @@ impl FailureCache {
 
     /// The pools that may hold a record of the pod.
     pub(super) fn suspects(&self, uid: &str) -> Vec<Arc<str>> {
-        self.0.lock().unwrap().suspects.get(uid).into_iter().flatten().cloned().collect()
+        self.0.lock().unwrap().suspects_of(uid)
     }
 }

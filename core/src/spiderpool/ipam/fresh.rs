@@ -10,6 +10,7 @@ use super::caches::Caches;
 use super::drawn::{Drawn, add_routes, complete, details, stored, told_of_drawn};
 use super::endpoints::{avoided, entries, uid_of};
 use super::error::{Failure, Failures, IpamError, PoolError};
+use super::failure_cache::Remembered;
 use super::inherit::{Inheritance, claim, permits};
 use super::observer::{Observer, Step};
 use super::pool_decide::Ask;
@@ -95,25 +96,33 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes
     /// first: whatever became of an earlier try, there is no second record.
-    fn order(&self, nic: &str, family: &FamilySelection, recorded: &[Drawn]) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
+    fn order(
+        &self,
+        nic: &str,
+        family: &FamilySelection,
+        recorded: &[Drawn],
+        remembered: &Remembered,
+    ) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
         let (policy, agent) = (self.policy(), self.op.agent);
         let below = |bound: usize| (agent.env.random() % bound as u64) as usize;
         let mut order: Vec<_> = tries(&family.order, policy, below).into_iter().map(|pool| (name_of(&pool), pool)).collect();
-        if !policy.one_record_per_pod {
-            let mut mine = agent.failures.handed_down(&self.uid, nic);
-            let is_meant = |drawn: &&Drawn| drawn.nic == nic && IpVersion::of(drawn.address.addr()) == family.family;
-            mine.extend(recorded.iter().filter(is_meant).map(|drawn| drawn.pool.clone()));
+        if policy.one_record_per_pod {
+            return order;
+        }
+        let is_meant = |drawn: &&Drawn| drawn.nic == nic && IpVersion::of(drawn.address.addr()) == family.family;
+        let drawn = recorded.iter().filter(is_meant).map(|drawn| &drawn.pool);
+        let mut mine: Vec<Arc<str>> = remembered.handed_down(nic).chain(drawn).cloned().collect();
+        if !mine.is_empty() {
             mine.sort_unstable();
             mine.dedup();
             order.extend(self.left_out(nic, family, &mine));
-            let suspects = agent.failures.suspects(&self.uid);
-            let asker = self.asked();
-            let holds = |(name, pool): &(Arc<str>, Arc<SpiderIPPool>)| {
-                mine.contains(name) || suspects.contains(name) || asker.asker(nic).holds(pool)
-            };
-            if order.len() > 1 {
-                order.sort_by_key(|pool| !holds(pool));
-            }
+        }
+        if order.len() > 1 {
+            let asked = self.asked();
+            let asker = asked.asker(nic);
+            let holds =
+                |(name, pool): &(Arc<str>, Arc<SpiderIPPool>)| mine.contains(name) || remembered.suspects(name) || asker.holds(pool);
+            order.sort_by_key(|pool| !holds(pool));
         }
         order
     }
@@ -186,9 +195,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// The NICs and families that need an address.
     fn draws<'s>(&self, selection: &'s Selection, inheritance: &Inheritance, recorded: &[Drawn]) -> Vec<Draw<'s>> {
         let mut draws = Vec::new();
+        let remembered = self.op.agent.failures.remembered(&self.uid);
         for (place, nic) in selection.nics.iter().enumerate() {
             for family in nic.families.iter().filter(|family| !self.has(inheritance, place, &nic.nic, family.family)) {
-                let pools = self.order(&nic.nic, family, recorded);
+                let pools = self.order(&nic.nic, family, recorded, &remembered);
                 draws.push(Draw { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
             }
         }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::api_server::{Deed, World};
 use crate::scene::{Owner, Scene, addresses, ippools};
 use ipam_core::api::ObjectKey;
-use ipam_core::spiderpool::Policy;
+use ipam_core::spiderpool::ipam::{IpamError, PoolError};
+use ipam_core::spiderpool::{Policy, SpiderIPPool};
 use serde_json::json;
 
 /// What happens to one request.
@@ -323,17 +324,39 @@ fn what_was_handed_down_to_a_nic_is_found_though_the_cache_shows_its_pool_as_use
     agrees(&scene, "db-0", "u2");
 }
 
-#[test]
-fn a_record_that_may_be_withdrawn_makes_way_though_nothing_else_is_free() {
-    let mut scene = Scene::new(Policy::hardened());
-    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
-    // An ADD of an earlier life of the agent came as far as one of these records, and may have sent more.
+/// `p4` without a free address. One is `a`'s, from an earlier life of the agent whose ADD may have sent more, and others have the rest.
+fn used_up(scene: &mut Scene) {
     for last in 1..=6 {
         let (pod, uid) = if last == 3 { ("ns/a", "u") } else { ("ns/b", "b") };
         scene.record("p4", &format!("10.0.0.{last}"), pod, uid);
     }
     let caches = scene.world.frozen();
     scene.restart(&caches);
+}
+
+#[test]
+fn a_record_that_may_be_withdrawn_makes_way_though_nothing_else_is_free() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    used_up(&mut scene);
     let answer = scene.add("a", "u", "eth0").unwrap();
     assert_eq!((addresses(&answer), scene.of("u")), (vec!["10.0.0.3".to_owned()], vec!["10.0.0.3".to_owned()]));
+}
+
+#[test]
+fn an_add_whose_records_come_back_each_time_they_made_way_says_so() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
+    used_up(&mut scene);
+    // Somebody undoes each write of the pool.
+    let full = scene.world.find::<SpiderIPPool>(&ObjectKey::cluster("p4")).unwrap();
+    let records = serde_json::to_value(&*full).unwrap()["status"].clone();
+    scene.world.script(move |name, world| {
+        if name == "get SpiderIPPool" {
+            world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["status"] = records.clone());
+        }
+        Deed::Serve
+    });
+    let IpamError::NotAllocated(failures) = scene.add("a", "u", "eth0").unwrap_err() else { panic!("it is about the pool") };
+    assert_eq!(failures.0[0].pools, [("p4".to_owned(), PoolError::OwnRecordsMadeWay)]);
 }

@@ -39,6 +39,9 @@ pub enum PoolError {
     /// It has to be seen first whether another pool has the same addresses.
     #[error("it is not known whether another pool has the same addresses")]
     NotCompared,
+    /// Records of this very pod made way because nothing else was free, and at the last look it was the same again. The hardened form only.
+    #[error("records of the pod were in the way; they are gone, and the pool is to be asked again")]
+    OwnRecordsMadeWay,
     /// Another pool has some of the addresses, and this one is not the older of the two. The hardened form only.
     #[error("it shares addresses with IPPool {other}, and may not serve before one of the two goes or changes")]
     Overlaps {

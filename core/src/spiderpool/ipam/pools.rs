@@ -189,23 +189,25 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         {
             return Changed { result: Err(error), attempts: 0 };
         }
-        let mut attempts = 0;
+        let (mut attempts, mut left) = (0, 3);
         // One more look for ranges that change at this very moment, and one for own records that made way; then the next ADD has to go on.
-        for _ in 0..3 {
+        loop {
             let changed = self.change(pool, Timing::InTime, decide).await;
             attempts += changed.attempts;
-            let result = match changed.result {
-                Ok(Some(given)) => Ok(given),
-                Ok(None) => continue,
+            left -= 1;
+            let error = match changed.result {
+                Ok(Some(given)) => return Changed { result: Ok(given), attempts },
+                Ok(None) => PoolError::OwnRecordsMadeWay,
                 Err(PoolError::NotCompared) => match self.compare(pool).await {
-                    Ok(()) => continue,
-                    Err(error) => Err(error),
+                    Ok(()) => PoolError::NotCompared,
+                    Err(error) => return Changed { result: Err(error), attempts },
                 },
-                Err(error) => Err(error),
+                Err(error) => return Changed { result: Err(error), attempts },
             };
-            return Changed { result, attempts };
+            if left == 0 {
+                return Changed { result: Err(error), attempts };
+            }
         }
-        Changed { result: Err(PoolError::NotCompared), attempts }
     }
 
     /// Whether it has to be seen first whether another pool has the same addresses.

@@ -160,7 +160,7 @@ fn refused_by_pool(error: &PoolError) -> Refusal {
         PoolError::OutOfTime => Refusal::OutOfTime,
         PoolError::Replaced(_) => Refusal::DeadPod,
         PoolError::EndpointUnknown | PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } => Refusal::Blocked,
-        PoolError::NotCompared | PoolError::Overlaps { .. } => Refusal::Blocked,
+        PoolError::NotCompared | PoolError::OwnRecordsMadeWay | PoolError::Overlaps { .. } => Refusal::Blocked,
         PoolError::Api(_) | PoolError::Unsettled(_) => Refusal::Api,
     }
 }

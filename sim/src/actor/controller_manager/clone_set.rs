@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use ipam_core::informer::StoreReader;
 use ipam_core::{ApiError, Env};
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 
 use super::families::{Family, Member};

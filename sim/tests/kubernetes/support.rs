@@ -286,3 +286,22 @@ pub(crate) fn on(selector: &str, options: WatchOptions) -> WatchOptions {
 pub(crate) fn config(seed: u64, knobs: Knobs) -> ClusterConfig {
     ClusterConfig { seed, knobs, ..ClusterConfig::default() }
 }
+
+/// The value of a label; empty if there is none.
+pub(crate) fn label(map: &ConfigMap, key: &str) -> String {
+    map.metadata.labels.as_ref().and_then(|labels| labels.get(key)).cloned().unwrap_or_default()
+}
+
+/// Creates `count` ConfigMaps in each of two namespaces, in no order.
+pub(crate) async fn fill(bed: &Testbed, count: usize) {
+    let client = bed.client("filler");
+    let mut names: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        names.swap(last, bed.env(&client).random() as usize % (last + 1));
+    }
+    for number in names {
+        for namespace in if number % 2 == 0 { ["default", "other"] } else { ["other", "default"] } {
+            client.create(config_map_in(namespace, &format!("m-{number:02}"), "0")).await.unwrap();
+        }
+    }
+}

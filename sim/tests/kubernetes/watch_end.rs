@@ -1,6 +1,8 @@
 //! K §10.3 and K §2.5: how a WATCH ends, and what is lost with it.
 
-use ipam_core::api::{Reason, TransportError, Verb};
+use std::collections::BTreeSet;
+
+use ipam_core::api::{Reason, TransportError, Verb, WatchOptions};
 use ipam_core::{ApiError, Client, ClientExt};
 use ipam_sim::cluster::server::{ApiFault, Mishap};
 use ipam_sim::cluster::{EtcdTrouble, SimClient};
@@ -9,6 +11,81 @@ use ipam_sim::testbed::{Testbed, config_map};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 
 use super::support::*;
+
+#[test]
+fn k050_a_watch_ends_cleanly_at_its_timeout() {
+    for seed in SEEDS {
+        Testbed::run(seed, async |bed| {
+            let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
+            writer.create(config_map("a", "v", "0")).await.unwrap();
+            for timeout in [1, 30, 61, 300, 600] {
+                let start = bed.revision();
+                let opened = bed.rt.now();
+                let options = with_bookmarks(WatchOptions { timeout_seconds: Some(timeout), ..after(start) });
+                let mut stream = watch::<ConfigMap>(&reader, options).await;
+                let mut marks = Vec::new();
+                let mut lines = Vec::new();
+                let end = loop {
+                    let heard = hear_for(&bed, &mut stream, secs(1)).await;
+                    lines.extend(heard.lines());
+                    marks.extend(heard.bookmarks().iter().map(|_| bed.rt.now().since(opened)));
+                    if heard.end.is_some() {
+                        break heard.end;
+                    }
+                    set(&writer, "a", bed.revision()).await;
+                };
+                assert_eq!(end, Some(Ok(())));
+                let took = bed.rt.now().since(opened);
+                assert!(took >= secs(u64::from(timeout)) && took < secs(u64::from(timeout) + 2), "{took:?} for {timeout} s");
+                assert!(truth::<ConfigMap>(&bed, start, |_| true).starts_with(&lines));
+                if timeout >= 30 {
+                    let last = took - *marks.last().expect("a bookmark shortly before the end");
+                    assert!(last > millis(500) && last < secs(4), "the last bookmark came {last:?} before the end");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn k050_a_watch_without_timeout_lives_30_to_60_minutes() {
+    let mut lives = BTreeSet::new();
+    for seed in SEEDS {
+        Testbed::run(seed, async |bed| {
+            let reader = bed.client("reader");
+            let opened = bed.rt.now();
+            // 0 is what a client sends that asks for none.
+            let timeout_seconds = (seed % 2 == 0).then_some(0);
+            let options = WatchOptions { timeout_seconds, ..after(bed.revision()) };
+            let mut stream = watch::<ConfigMap>(&reader, options).await;
+            let heard = hear(&bed, &mut stream, secs(4_000)).await;
+            assert!(heard.ended_cleanly() && heard.events.is_empty());
+            let life = bed.rt.now().since(opened);
+            assert!(life >= secs(1_800) && life < secs(3_602), "{life:?}");
+            lives.insert(life.as_secs() / 300);
+        });
+    }
+    assert!(lives.len() >= 4, "the ends are spread: {lives:?}");
+}
+
+#[test]
+fn k050_a_reader_that_comes_late_finds_nothing_from_after_the_timeout() {
+    for seed in SEEDS {
+        Testbed::run(seed, async |bed| {
+            let (writer, reader) = (bed.client_on("writer", 0), bed.client_on("reader", 1));
+            writer.create(config_map("a", "v", "0")).await.unwrap();
+            let start = bed.revision();
+            let options = WatchOptions { timeout_seconds: Some(10), ..after(start) };
+            let mut stream = watch::<ConfigMap>(&reader, options).await;
+            set(&writer, "a", 1).await;
+            bed.wait(secs(20)).await;
+            set(&writer, "a", 2).await;
+            bed.wait(secs(20)).await;
+            let heard = hear(&bed, &mut stream, secs(5)).await;
+            assert_eq!((heard.lines().len(), heard.ended_cleanly()), (1, true), "{:?}", heard.all());
+        });
+    }
+}
 
 #[test]
 fn k059_nothing_is_lost_when_a_server_crashes_and_its_watches_resume_elsewhere() {

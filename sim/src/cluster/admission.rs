@@ -16,9 +16,11 @@ use ipam_core::api::{Dry, Reason, Verb};
 use ipam_core::{ApiError, ObjectKey};
 use k8s_openapi::api::core::v1::Pod;
 
+use super::commit::{Intent, Loaded};
 use super::exchange::Ticket;
 use super::request::{ApiReply, ApiRequest, Op};
-use super::serve::{Intent, Loaded, MUTATING_DEADLINE, deadline_exceeded, etcd_error};
+use super::serve::MUTATING_DEADLINE;
+use super::wait::{deadline_exceeded, etcd_error};
 use super::write::Step;
 use super::{Fabric, State};
 use crate::kinds::KindId;

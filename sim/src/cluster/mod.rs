@@ -10,13 +10,16 @@
 pub mod admission;
 mod clear;
 mod client;
+mod commit;
 mod control;
 mod exchange;
+mod filter;
 mod read;
 mod request;
 mod serve;
 pub mod server;
 pub mod store;
+mod wait;
 mod watch;
 mod watchers;
 mod write;

@@ -20,7 +20,7 @@ const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const GENERATE_ATTEMPTS: usize = 8;
 
 /// The key under which a create is stored; unset while the name is yet to be generated.
-pub(in crate::cluster) fn create_key(def: &TypeDef, namespace: Option<&str>, body: &ObjectMeta) -> Answer<Option<ObjectKey>> {
+fn create_key(def: &TypeDef, namespace: Option<&str>, body: &ObjectMeta) -> Answer<Option<ObjectKey>> {
     if def.namespaced {
         let Some(namespace) = namespace else {
             return Err(bad_request(format!("an empty namespace may not be set during creation of {}", def.plural)));

@@ -28,9 +28,6 @@ use crate::spiderpool::reclaim::Leadership;
 use crate::spiderpool::select::Settings;
 use crate::workqueue::WorkQueue;
 
-/// How many changes of workloads upstream lets wait.
-const MAX_QUEUE_LENGTH: usize = 10_000;
-
 /// A workload that is to be looked at: one incarnation, so that repeated changes are one item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct AppKey {

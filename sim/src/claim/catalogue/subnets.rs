@@ -78,6 +78,20 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Ipam(|| Box::new(spiderpool::AnnotationsStay)),
     },
     ClaimDef {
+        name: "updates-are-judged-by-what-they-change",
+        kind: Kind::Always,
+        about: "no webhook refuses an update for what the object was like before it",
+        reference: Some("A §9.1, W18"),
+        make: Ipam(|| Box::new(spiderpool::JudgedByChange)),
+    },
+    ClaimDef {
+        name: "pools-in-use-are-not-deleted",
+        kind: Kind::Always,
+        about: "where admission guards them, nobody deletes a pool with an address that is recorded for a pod",
+        reference: Some("A §9.1"),
+        make: Ipam(|| Box::new(spiderpool::PoolsInUseStay)),
+    },
+    ClaimDef {
         name: "workloads-get-the-pools-they-ask-for",
         kind: Kind::Eventually,
         about: "every workload that asks for a pool of a subnet with room has it, of the size that it is to have",

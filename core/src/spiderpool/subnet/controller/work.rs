@@ -228,7 +228,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             }
         });
         pools.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
-        let fate = |name: &ApplicationName| self.cached_fate(name, seen);
+        let fate = |name: &ApplicationName| self.presumed_fate(name, seen);
         if upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate }, &self.settings.policy).is_empty() {
             return Ok(());
         }

@@ -36,7 +36,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
 
     /// The same, of the incarnation that is meant.
     pub(super) fn cached_app(&self, app: &AppKey, seen: &Seen<V>) -> Option<Asked> {
-        self.cached(app.kind, &app.key, seen).filter(|(application, _)| application.uid == *app.uid)
+        self.cached(app.kind?, &app.key, seen).filter(|(application, _)| application.uid == *app.uid)
     }
 
     /// The workload, as the API server has it now.

@@ -105,6 +105,18 @@ fn what_is_set_aside_for_a_pool_that_was_never_made_goes_with_the_workload() {
 }
 
 #[test]
+fn a_namesake_does_not_keep_what_was_set_aside_for_the_one_before() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    scene.start_with(policy, known(&scene));
+    let name = make_pool(&scene, &created(&scene));
+    scene.server.delete::<ReplicationController>(&key("web"));
+    created(&scene);
+    scene.pass(20);
+    assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 0), "{name} is of the one before");
+}
+
+#[test]
 fn what_is_set_aside_for_a_pool_to_come_stays() {
     let policy = Policy::hardened();
     let scene = Scene::with_subnet(policy);

@@ -168,4 +168,18 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         reference: Some("A W21"),
         make: Ipam(|| Box::new(spiderpool::BothWrite::default())),
     },
+    ClaimDef {
+        name: "agents-scale-one-pool",
+        kind: Kind::Sometimes,
+        about: "two agents change the addresses of one pool, that of a third-party workload",
+        reference: Some("A §8.4, W21"),
+        make: Ipam(|| Box::new(spiderpool::AgentsScale::default())),
+    },
+    ClaimDef {
+        name: "agents-and-the-controller-scale-on-one-subnet",
+        kind: Kind::Sometimes,
+        about: "an agent and a replica of the controller change the addresses of pools of one subnet",
+        reference: Some("A §8.4"),
+        make: Ipam(|| Box::new(spiderpool::BothScale::default())),
+    },
 ];

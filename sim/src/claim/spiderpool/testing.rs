@@ -38,6 +38,8 @@ pub(super) struct Stage {
     objects: BTreeMap<(&'static str, ObjectKey), Obj>,
     /// An agent.
     pub(super) agent: ProcessId,
+    /// An agent of another node.
+    pub(super) other_agent: ProcessId,
     /// A person.
     pub(super) person: ProcessId,
     /// A part of the cluster that is no agent.
@@ -63,15 +65,17 @@ pub(super) fn on_stage_under(claim: &'static str, set: impl FnOnce(&mut Terms), 
     terms.replicas = ["spiderpool-controller-0", "spiderpool-controller-1"].map(str::to_owned).to_vec();
     crate::rt::run(1, async |rt| {
         let process = |name: &str| rt.add_process(rt.add_host(name), name);
-        let (agent, person, kubelet) = (process("agent-0"), process("people"), process("kubelet-0"));
+        let (agent, other_agent, person, kubelet) = (process("agent-0"), process("agent-1"), process("people"), process("kubelet-0"));
         let replicas = [process("spiderpool-controller-0"), process("spiderpool-controller-1")];
         let registry = crate::world::registry();
         let view = View::new(&rt, &registry, OutOfReach::default(), terms);
         let claims = Claims::of_spiderpool(find(claim).expect("the claim is in the catalogue"), view);
         let (now, revision, objects) = (SimTime::ZERO, 1, BTreeMap::new());
-        let mut stage = Stage { rt, claims, claim, now, revision, registry, objects, agent, person, kubelet, replicas };
+        let mut stage = Stage { rt, claims, claim, now, revision, registry, objects, agent, other_agent, person, kubelet, replicas };
         // Whoever says what agents say is one.
-        stage.say(agent, IpamNote::Unqueued { ticket: 0 });
+        for agent in [agent, other_agent] {
+            stage.say(agent, IpamNote::Unqueued { ticket: 0 });
+        }
         test(&mut stage);
     });
 }

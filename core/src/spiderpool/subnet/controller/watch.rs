@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 
+use super::third_party::Watches;
 use super::{AppKey, Kind, Queues, SubnetController};
 use crate::api::ObjectKey;
 use crate::client::Client;
@@ -41,6 +42,7 @@ pub(super) struct Seen<V: Env> {
     pub daemon_sets: Watched<DaemonSet, V>,
     pub jobs: Watched<Job, V>,
     pub cron_jobs: Watched<CronJob, V>,
+    pub third_party: Watches,
 }
 
 impl<V: Env> Seen<V> {
@@ -97,6 +99,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             daemon_sets: self.watch_kind(Kind::DaemonSet, queues),
             jobs: self.watch_kind(Kind::Job, queues),
             cron_jobs: self.watch_kind(Kind::CronJob, queues),
+            third_party: Watches::default(),
         }
     }
 
@@ -116,8 +119,11 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             if !matters || !takes_in(queue.len(), limit, &policy) {
                 return;
             }
-            let app_key =
-                |object: &K| AppKey { kind, key: ObjectKey::of(object), uid: Arc::from(object.meta().uid.clone().unwrap_or_default()) };
+            let app_key = |object: &K| AppKey {
+                kind: Some(kind),
+                key: ObjectKey::of(object),
+                uid: Arc::from(object.meta().uid.clone().unwrap_or_default()),
+            };
             if let Notification::Updated { old, new } = &notification
                 && old.meta().uid != new.meta().uid
             {
@@ -162,7 +168,7 @@ fn pool_changed<V: Env>(queues: &Queues<V>, notification: &Notification<SpiderIP
     if let (Some(uid), Some(name)) = (uid, application_of(pool))
         && let Some(kind) = kind_of(&name)
     {
-        queues.apps.add(AppKey { kind, key: ObjectKey::namespaced(&name.namespace, &name.name), uid: uid.into() });
+        queues.apps.add(AppKey { kind: Some(kind), key: ObjectKey::namespaced(&name.namespace, &name.name), uid: uid.into() });
     }
 }
 

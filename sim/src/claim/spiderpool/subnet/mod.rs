@@ -33,7 +33,7 @@ pub(in crate::claim) use nic::OneRecord;
 pub(in crate::claim) use outside::WithinSubnet;
 pub(in crate::claim) use reclaimed::WantedPoolsStay;
 pub(in crate::claim) use same::PoolsAreTheirShares;
-pub(in crate::claim) use sights::{BothWrite, SubnetSight};
+pub(in crate::claim) use sights::{AgentsScale, BothScale, BothWrite, SubnetSight};
 pub(in crate::claim) use twice::SetAsideOnce;
 pub(in crate::claim) use unwanted::UnwantedPoolsGo;
 pub(in crate::claim) use within::PoolsWithinShares;

@@ -241,6 +241,7 @@ impl Narrator {
                     Note::Pool(note) => note.to_string(),
                     Note::Ipam(note) => note.to_string(),
                     Note::Reclaim(note) => note.to_string(),
+                    Note::Hook(note) => note.to_string(),
                     Note::Pod(note) => note.to_string(),
                 };
                 (self.process(*process), text)

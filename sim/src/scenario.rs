@@ -500,10 +500,10 @@ impl Scenario {
             }
             for _ in 0..draft.common.count.draw(&mut draw) {
                 let at = match &draft.common.at {
-                    Some(at) => at.draw(&mut draw).0,
+                    Some(at) => at.draw(&mut draw).of(safety).0,
                     None => draw.between(std::time::Duration::ZERO, safety.0),
                 };
-                let lasts = draft.common.lasts.draw(&mut draw);
+                let lasts = draft.common.lasts.draw(&mut draw).of(safety);
                 let kind = draft.kind.draw(&mut draw, &names);
                 let lasts = (!kind.is_instant()).then_some(lasts);
                 faults.push(With { common: Window { at: SimTime::ZERO + at, lasts }, kind });

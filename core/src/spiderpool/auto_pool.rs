@@ -13,7 +13,7 @@ const MAX_NAME: usize = 253;
 ///
 /// With `upstream-ranges` 254 characters, which no API server accepts (A §14.2).
 pub fn auto_pool_name(controller: &str, nic: &str, uid: &str, version: IpVersion, policy: &Policy) -> String {
-    let suffix = prefix(uid.rsplit('-').next().unwrap_or_default(), 5);
+    let suffix = suffix(uid);
     let fixed = format!("auto{}---", version.number()).len() + nic.len() + suffix.len();
     let max = if policy.upstream_ranges { MAX_NAME + 1 } else { MAX_NAME };
     let mut name = prefix(controller, max.saturating_sub(fixed));
@@ -22,6 +22,16 @@ pub fn auto_pool_name(controller: &str, nic: &str, uid: &str, version: IpVersion
         name = name.trim_end_matches(['.', '-']);
     }
     format!("auto{}-{name}-{nic}-{suffix}", version.number()).to_lowercase()
+}
+
+/// Whether an auto pool has the name of one that this incarnation of its application makes, whatever the NIC.
+pub fn is_named_after(pool: &str, uid: &str) -> bool {
+    pool.rsplit('-').next() == Some(&suffix(uid).to_lowercase())
+}
+
+/// What tells the pools of one incarnation of an application from those of another.
+fn suffix(uid: &str) -> &str {
+    prefix(uid.rsplit('-').next().unwrap_or_default(), 5)
 }
 
 /// At most `length` bytes of whole characters.

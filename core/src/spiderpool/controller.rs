@@ -35,6 +35,9 @@ pub struct ControllerSettings {
     pub retry_delay: Duration,
     /// `SPIDERPOOL_WORKQUEUE_MAX_RETRIES`: how often. Default 500.
     pub max_retries: u32,
+    /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: how many changes of workloads upstream lets wait. Default 10,000; hardened, nothing
+    /// looks at it.
+    pub max_queue_length: usize,
     /// What is done differently.
     pub policy: Policy,
 }
@@ -43,7 +46,7 @@ impl ControllerSettings {
     /// The defaults for a policy, without an election.
     pub fn new(policy: Policy) -> Self {
         let (resync, retry_delay) = (Some(Duration::from_secs(300)), Duration::from_secs(5));
-        Self { election: None, resync, retry_delay, max_retries: 500, policy }
+        Self { election: None, resync, retry_delay, max_retries: 500, max_queue_length: 10_000, policy }
     }
 }
 

@@ -152,7 +152,7 @@ pub struct Policy {
     /// `application-given-up`: a workload whose pools cannot be made is given up after 500 tries, or at once if the subnet is not as it should be
     /// (A §8.4).
     pub application_given_up: bool,
-    /// `full-queue-drops-event`: changes of workloads are dropped while 10,000 are waiting (A §8.5).
+    /// `full-queue-drops-event`: changes of workloads are dropped while as many are waiting as a setting says, 10,000 by default (A §8.5).
     pub full_queue_drops_event: bool,
     /// `subnet-finalizer-trusts-status`: a subnet that is being deleted goes when its status names no pool, whether or not there is one (A §8.1).
     pub subnet_finalizer_trusts_status: bool,

@@ -121,10 +121,15 @@ impl State {
             Loaded::Create { namespace, mut body } => {
                 let wall = fabric.wall(self.servers[server].process);
                 self.default_tolerations(intent.kind, &mut body);
-                let State { store, names, knobs, .. } = self;
+                let State { store, names, knobs, uid_ends, .. } = self;
                 let table = store.table(intent.kind);
                 let exists = |key: &ObjectKey| table.get(key).is_some();
                 let key = write::prepare_create(def, knobs, namespace.as_deref(), &mut body, wall, names, exists)?;
+                if !uid_ends.is_empty()
+                    && let Some(end) = uid_ends.get(&(intent.kind, key.clone()))
+                {
+                    write::end_uid(&mut body, end);
+                }
                 Ok((key, Step::Create(body)))
             }
             Loaded::Update { key, body, current } => {

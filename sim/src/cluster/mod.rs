@@ -24,6 +24,7 @@ mod watch;
 mod watchers;
 mod write;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -163,6 +164,8 @@ pub(crate) struct State {
     pub api_faults: Vec<ApiFault>,
     pub names: Draw,
     pub choices: Draw,
+    /// How the UIDs of objects end that are yet to be made; of all others it is drawn.
+    pub uid_ends: BTreeMap<(KindId, ObjectKey), String>,
     pub write_points: Vec<WritePoint>,
     pub cache_lags: Vec<control::CacheLag>,
     pub writes: FxHashMap<ProcessId, u32>,
@@ -199,6 +202,7 @@ impl Fabric {
             api_faults: Vec::new(),
             names: Draw::new(config.seed, Concern::Names, 0),
             choices: Draw::new(config.seed, Concern::World, 0),
+            uid_ends: BTreeMap::new(),
             write_points: Vec::new(),
             cache_lags: Vec::new(),
             writes: FxHashMap::default(),
@@ -305,6 +309,11 @@ impl Fabric {
     /// The same for an object of a known type.
     pub fn preload_typed<K: Object>(&self, object: K) {
         self.preload(self.registry.id::<K>(), Arc::new(object));
+    }
+
+    /// Has the UID of the next objects of this type and name end so. That two objects have UIDs with the same end is rare, and happens.
+    pub fn end_uid(&self, kind: KindId, key: ObjectKey, end: &str) {
+        self.lock().uid_ends.insert((kind, key), end.to_owned());
     }
 
     /// Whether there is an object of this type and name.

@@ -79,7 +79,7 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
     ("auto-pool-annotations-replaced", "all annotations of an auto pool are replaced when its size changes (A §8.2)"),
     ("removed-annotation-keeps-pool", "an auto pool stays when its workload no longer asks for it (A §8.5)"),
     ("application-given-up", "a workload whose pools cannot be made is given up after 500 tries (A §8.4)"),
-    ("full-queue-drops-event", "changes of workloads are dropped while 10,000 are waiting (A §8.5)"),
+    ("full-queue-drops-event", "changes of workloads are dropped while as many wait as a setting says, 10,000 by default (A §8.5)"),
     (
         "subnet-finalizer-trusts-status",
         "a subnet that is being deleted goes when its status names no pool, whether or not there is one (A §8.1)",
@@ -87,14 +87,5 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
 ];
 
 /// The switches that no claim finds by themselves.
-pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
-    ("upstream-ranges", How::Explain),
-    ("capacity-not-filtered", How::Explain),
-    ("outdated-keys-ignored", How::Explain),
-    // Admission and subnets: nobody in a scenario does what these need yet; core's tests compare both behaviours.
-    ("update-judged-whole", How::Test),
-    ("terminating-update-refused", How::Test),
-    ("delete-trusts-count", How::Test),
-    ("preallocation-by-name-only", How::Test),
-    ("full-queue-drops-event", How::Test),
-];
+pub(super) const FOUND_OTHERWISE: &[(&str, How)] =
+    &[("upstream-ranges", How::Explain), ("capacity-not-filtered", How::Explain), ("outdated-keys-ignored", How::Explain)];

@@ -10,6 +10,7 @@
 pub mod apply;
 mod flaps;
 mod hold;
+mod lapse;
 mod people;
 mod target;
 mod vocabulary;
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use apply::Faults;
+pub use lapse::Lapse;
 pub use target::Target;
 pub use vocabulary::*;
 
@@ -191,17 +193,18 @@ pub struct Occurrence {
     pub likelihood: Probability,
     /// How often it occurs in a run that has it.
     pub count: Choice<u32>,
-    /// When each occurrence takes hold; unset = at any time of the safety phase.
+    /// When each occurrence takes hold, as a duration from the beginning or a part of the safety phase (`"50%"`); unset = at any time of that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub at: Option<Choice<Span>>,
-    /// How long each lasts; unset = `"100ms..10s"`.
+    pub at: Option<Choice<Lapse>>,
+    /// How long each lasts, as a duration or a part of the safety phase (`"100%"`: until the faults heal); unset = `"100ms..10s"`.
     #[serde(rename = "for")]
-    pub lasts: Choice<Span>,
+    pub lasts: Choice<Lapse>,
 }
 
 impl Default for Occurrence {
     fn default() -> Self {
-        Self { likelihood: Probability::ALWAYS, count: Choice::Is(1), at: None, lasts: Choice::Between(Span::millis(100), Span::secs(10)) }
+        let lasts = Choice::Between(Span::millis(100).into(), Span::secs(10).into());
+        Self { likelihood: Probability::ALWAYS, count: Choice::Is(1), at: None, lasts }
     }
 }
 

@@ -9,6 +9,7 @@
 //! Whole numbers and fractions are drawn uniformly. Durations above zero are drawn log-uniformly, because faults of 10 ms and of 10 s are equally
 //! interesting; a range that begins at zero is uniform.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -129,8 +130,10 @@ fn range<T: Open>(low: &str, high: &str) -> Result<Choice<T>, String> {
         return Err("a range needs both ends".to_owned());
     }
     let (low, high) = (T::end(low)?, T::end(high)?);
-    if low > high {
-        return Err(format!("the range is reversed; write `{}..{}`", high.end_text(), low.end_text()));
+    match low.partial_cmp(&high) {
+        Some(Ordering::Greater) => return Err(format!("the range is reversed; write `{}..{}`", high.end_text(), low.end_text())),
+        None => return Err("its two ends cannot be compared; give two of a kind".to_owned()),
+        Some(_) => {}
     }
     Ok(Choice::Between(low, high))
 }

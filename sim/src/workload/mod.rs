@@ -28,7 +28,7 @@ use crate::rt::ProcessId;
 use crate::story::About;
 use crate::trace::EventKind;
 use byom::PoolNote;
-use spiderpool::{IpamNote, ReclaimNote};
+use spiderpool::{HookNote, IpamNote, ReclaimNote};
 
 pub use pod_note::{AddFailure, PodNote};
 
@@ -298,6 +298,8 @@ pub enum Note {
     Ipam(IpamNote),
     /// Something about what Spiderpool's controller reclaims.
     Reclaim(ReclaimNote),
+    /// Something about what Spiderpool's controller admits.
+    Hook(HookNote),
     /// Something about a pod and its sandboxes on its node.
     Pod(PodNote),
 }
@@ -310,6 +312,7 @@ impl Note {
             Note::Pool(note) => note.about(),
             Note::Ipam(note) => note.about(),
             Note::Reclaim(note) => note.about(),
+            Note::Hook(note) => note.about(),
             Note::Pod(note) => note.about(),
         }
     }
@@ -321,9 +324,10 @@ impl Note {
             Note::LeftOpen => 1,
             Note::RetriesExhausted => 2,
             Note::Pool(note) => note.word() << 2 | 3,
-            // The tags of both are distinct.
+            // The tags of these are distinct, though the uppermost bits are lost.
             Note::Ipam(note) => note.word() << 2 | 1,
             Note::Reclaim(note) => note.word() << 2 | 1,
+            Note::Hook(note) => note.word() << 2 | 1,
             // Never that of `RetriesExhausted`: the word of a pod's note is not 0.
             Note::Pod(note) => note.word() << 2 | 2,
         }

@@ -5,11 +5,13 @@
 //!   six kinds of workloads ──► queue of workloads ──► AutoPools::reconcile
 //!   subnets, their pools  ───► queue of subnets   ──► upkeep ──► status, label, owner, finalizer
 //!   auto pools            ───► queue of pools     ──► reclaim ──► delete
+//!   third-party kinds     ───► queue of workloads ──► delete; watched from the first pool on, as agents make theirs
 //! ```
 //! Only the leader works, one worker a queue. Nothing is done on the word of a cache alone that could take an address from anybody: before a
 //! subnet's status is written or a pool deleted, what it depends on is read once more.
 
 mod fates;
+mod third_party;
 mod watch;
 mod work;
 
@@ -28,13 +30,11 @@ use crate::spiderpool::reclaim::Leadership;
 use crate::spiderpool::select::Settings;
 use crate::workqueue::WorkQueue;
 
-/// How many changes of workloads upstream lets wait.
-const MAX_QUEUE_LENGTH: usize = 10_000;
-
 /// A workload that is to be looked at: one incarnation, so that repeated changes are one item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct AppKey {
-    kind: Kind,
+    /// None: a third-party kind. Nobody caches it, and it is queued when it has ended.
+    kind: Option<Kind>,
     key: ObjectKey,
     uid: Arc<str>,
 }

@@ -1,6 +1,7 @@
 //! The kinds of workloads that pools are made for (A §8.5).
 
 use std::future::Future;
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -10,7 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use super::application::{Application, ApplicationName};
 use super::demand::{Demand, demands};
 use super::reclaim::Fate;
-use crate::api::{ApiError, Object};
+use crate::api::{ApiError, Object, ObjectKey};
+use crate::env::Env;
 use crate::spiderpool::auto_pool::job_pod_number;
 use crate::spiderpool::select::{SelectError, Settings};
 
@@ -152,11 +154,30 @@ pub trait ThirdParty: Clone + Send + Sync + 'static {
     /// # Errors
     /// It could not be read.
     fn fate(&self, name: &ApplicationName) -> impl Future<Output = Result<Fate, ApiError>> + Send;
+
+    /// Watches all workloads of the kind of `name` until the answer is dropped, and tells the key and the UID of each that has ended since the
+    /// watch began. None: nobody knows the kind.
+    fn watch<V: Env>(
+        &self,
+        name: &ApplicationName,
+        env: &V,
+        ended: impl FnMut(ObjectKey, Arc<str>) + Send + 'static,
+    ) -> Option<Box<dyn Watching>>;
+}
+
+/// A watch of the workloads of a kind, until it is dropped.
+pub trait Watching: Send + Sync {
+    /// Whether it has begun: who was there a moment before, and ends from now on, is told of.
+    fn has_begun(&self) -> bool;
 }
 
 /// Nobody knows other kinds: their pools stay.
 impl ThirdParty for () {
     async fn fate(&self, _: &ApplicationName) -> Result<Fate, ApiError> {
         Ok(Fate::Unknown)
+    }
+
+    fn watch<V: Env>(&self, _: &ApplicationName, _: &V, _: impl FnMut(ObjectKey, Arc<str>) + Send + 'static) -> Option<Box<dyn Watching>> {
+        None
     }
 }

@@ -36,7 +36,7 @@ pub use application::{Application, ApplicationName};
 pub use controller::SubnetController;
 pub use demand::{Demand, demands};
 pub use driver::{AutoPools, ReconcileError, Reconciled};
-pub use kinds::{AppKind, ThirdParty};
+pub use kinds::{AppKind, ThirdParty, Watching};
 pub use observer::{Observer, Step};
 pub use plan::{Known, Plan, Refusal, Want, Write, plan};
 pub use reclaim::{Fate, reclaim};

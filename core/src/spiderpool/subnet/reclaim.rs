@@ -3,6 +3,7 @@
 use super::application::{Application, ApplicationName};
 use super::demand::Demand;
 use super::pool::label;
+use crate::spiderpool::auto_pool::is_named_after;
 use crate::spiderpool::select::is_auto_pool;
 use crate::spiderpool::{Policy, SpiderIPPool, names};
 
@@ -32,8 +33,12 @@ impl Fate {
         }
     }
 
-    /// Whether `application` is about to make a pool of this name.
+    /// Whether `application` is about to make a pool of this name. Where nobody can tell what it asks for, the name says at least whether the
+    /// pool would be that of an incarnation before.
     pub(super) fn makes(&self, application: &ApplicationName, name: &str, policy: &Policy) -> bool {
+        if let Self::There { uid, wants: None } = self {
+            return is_named_after(name, uid);
+        }
         self.wants(|uid, demand| {
             let application = Application { name: application.clone(), uid: uid.to_owned() };
             application.pool_name(&demand.nic, demand.family, policy) == name

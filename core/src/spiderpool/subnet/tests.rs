@@ -8,3 +8,4 @@ mod scene;
 mod server;
 mod stories;
 mod terms;
+mod third_party;

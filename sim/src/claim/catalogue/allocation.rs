@@ -12,7 +12,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "no sandbox is attached with an address on which another live sandbox answers",
         reference: Some("A S1"),
-        make: Ipam(|| Box::new(spiderpool::OneSandbox)),
+        make: Ipam(|| Box::<spiderpool::OneSandbox>::default()),
     },
     ClaimDef {
         name: "no-address-is-recorded-twice",
@@ -110,7 +110,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "no pool vanishes while it has records, and no endpoint while its addresses are recorded for it",
         reference: Some("A S14"),
-        make: Ipam(|| Box::new(spiderpool::RecordsComeFirst)),
+        make: Ipam(|| Box::<spiderpool::RecordsComeFirst>::default()),
     },
     ClaimDef {
         name: "nics-have-distinct-addresses",

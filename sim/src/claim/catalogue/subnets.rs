@@ -78,6 +78,20 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         make: Ipam(|| Box::new(spiderpool::AnnotationsStay)),
     },
     ClaimDef {
+        name: "updates-are-judged-by-what-they-change",
+        kind: Kind::Always,
+        about: "no webhook refuses an update for what the object was like before it",
+        reference: Some("A §9.1, W18"),
+        make: Ipam(|| Box::new(spiderpool::JudgedByChange)),
+    },
+    ClaimDef {
+        name: "pools-in-use-are-not-deleted",
+        kind: Kind::Always,
+        about: "where admission guards them, nobody deletes a pool with an address that is recorded for a pod",
+        reference: Some("A §9.1"),
+        make: Ipam(|| Box::new(spiderpool::PoolsInUseStay)),
+    },
+    ClaimDef {
         name: "workloads-get-the-pools-they-ask-for",
         kind: Kind::Eventually,
         about: "every workload that asks for a pool of a subnet with room has it, of the size that it is to have",
@@ -153,5 +167,19 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         about: "an agent and a replica of the controller write the same auto pool",
         reference: Some("A W21"),
         make: Ipam(|| Box::new(spiderpool::BothWrite::default())),
+    },
+    ClaimDef {
+        name: "agents-scale-one-pool",
+        kind: Kind::Sometimes,
+        about: "two agents change the addresses of one pool, that of a third-party workload",
+        reference: Some("A §8.4, W21"),
+        make: Ipam(|| Box::new(spiderpool::AgentsScale::default())),
+    },
+    ClaimDef {
+        name: "agents-and-the-controller-scale-on-one-subnet",
+        kind: Kind::Sometimes,
+        about: "an agent and a replica of the controller change the addresses of pools of one subnet",
+        reference: Some("A §8.4"),
+        make: Ipam(|| Box::new(spiderpool::BothScale::default())),
     },
 ];

@@ -1,12 +1,36 @@
 //! A S14, L4: pools and endpoints go after their records, and do go.
 
-use super::view::{Seen, View, addresses_of, records_of, uid_of};
+use std::sync::Arc;
+
+use ipam_core::FxHashSet;
+use ipam_core::spiderpool::SpiderEndpoint;
+
+use super::view::{EndpointChange, Seen, View, addresses_of, records_of, uid_of};
 use super::{Findings, IpamClaim, told, violated};
 
 /// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
 ///
+/// An endpoint that Kubernetes' collector marked although its pod lives can only be replaced: the agent that serves the pod lets it go and
+/// makes another one for the same records, which may be those of NICs that answer. That is no end of the endpoint, as long as the
+/// pod lives and the agent is asked for its addresses; whether the new one comes is what `records-equal-endpoints` says.
+///
 /// Broken by `endpoint-delete-by-name`, `namesake-records-left` and by hand. It does not see who asked for the deletion.
-pub(in super::super) struct RecordsComeFirst;
+#[derive(Default)]
+pub(in super::super) struct RecordsComeFirst {
+    /// The terminating endpoints that neither an agent nor a replica of the controller nor a person marked.
+    collected: FxHashSet<Arc<str>>,
+}
+
+fn is_terminating(endpoint: Option<&Arc<SpiderEndpoint>>) -> bool {
+    endpoint.is_some_and(|endpoint| endpoint.metadata.deletion_timestamp.is_some())
+}
+
+impl RecordsComeFirst {
+    /// Whether the agent of a pod that lives makes way for another endpoint of it.
+    fn is_replaced(&mut self, change: &EndpointChange, uid: &str, view: &View) -> bool {
+        self.collected.remove(&change.key) && view.pods.is_alive(uid) && view.agents.asked(change.said.by, uid).next().is_some()
+    }
+}
 
 impl IpamClaim for RecordsComeFirst {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -22,12 +46,19 @@ impl IpamClaim for RecordsComeFirst {
                 }
             }
             Seen::Endpoint(change) => {
+                if !is_terminating(change.before.as_ref()) && is_terminating(change.after.as_ref()) {
+                    let by_spiderpool = change.by_replica || view.agents.is_agent(change.said.by);
+                    if !by_spiderpool && !change.by_hand {
+                        self.collected.insert(change.key.clone());
+                    }
+                }
                 let (Some(before), None) = (&change.before, &change.after) else { return };
                 findings.judged();
                 let uid = uid_of(before);
                 let recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == *uid);
                 let left = addresses_of(before).find(|(_, pool, address)| recorded(pool, *address));
-                if let Some((entry, pool, address)) = left {
+                let is_replaced = self.is_replaced(change, uid, view);
+                if let Some((entry, pool, address)) = left.filter(|_| !is_replaced) {
                     let by_hand = change.by_hand || view.changes.touched_endpoint(&change.key) || view.changes.touched(address);
                     violated(findings, by_hand, || {
                         vec![
@@ -66,7 +97,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::BY_HAND;
-    use super::super::testing::on_stage;
+    use super::super::testing::{Stage, on_stage};
+    use crate::rt::ProcessId;
 
     const CLAIM: &str = "pools-and-endpoints-outlive-their-records";
 
@@ -104,6 +136,34 @@ mod tests {
             stage.endpoint_gone(stage.person, "ns/a");
             assert_eq!(stage.excuses(), [None, Some(BY_HAND)]);
         });
+    }
+
+    #[test]
+    fn an_agent_may_replace_the_endpoint_of_a_living_pod_that_kubernetes_marked() {
+        let first: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+        let vanishes = |marked_by: fn(&Stage) -> ProcessId, between: fn(&mut Stage)| {
+            let mut excuses = Vec::new();
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.add("ns/a", "a", first);
+                stage.mark(marked_by(stage), "ns/a");
+                between(stage);
+                stage.endpoint_gone(stage.agent, "ns/a");
+                excuses = stage.excuses();
+            });
+            excuses
+        };
+        let asks: fn(&mut Stage) = |stage| stage.ask("ns/a", "a", "eth0");
+        assert_eq!(vanishes(|stage| stage.kubelet, asks), []);
+        assert_eq!(vanishes(|stage| stage.kubelet, |_| ()), [None], "nobody makes another one");
+        assert_eq!(vanishes(|stage| stage.agent, asks), [None], "it was the agent itself that marked it");
+        assert_eq!(vanishes(|stage| stage.replicas[0], asks), [None], "reclaim marked it");
+        let ends: fn(&mut Stage) = |stage| {
+            stage.ask("ns/a", "a", "eth0");
+            stage.pod_gone("ns/a");
+        };
+        assert_eq!(vanishes(|stage| stage.kubelet, ends), [None], "the pod is gone");
     }
 
     #[test]

@@ -1,5 +1,10 @@
 //! A S1: an address answers in one place.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_core::FxHashSet;
+
 use super::view::{Place, Sandbox, Seen, View};
 use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
 use crate::workload::PodNote;
@@ -13,19 +18,41 @@ use crate::workload::PodNote;
 /// The source and the target of one VM's live migration may share an address, and so may two sandboxes of one pod: that is its
 /// node's business.
 ///
+/// A successor that was forced on a pod (`forced-successor`) has the address by right, and gives it back by right when it ends. Whoever
+/// draws it then meets the same sandbox of the older pod, by the same hazard: that is excused for as long as it answers.
+///
 /// Broken by `uid-from-cached-pod`, `reown-missing-record`, `del-adopts-current-uid`, `allocate-from-cached-pool`,
 /// `reown-ignores-owner`, `adopt-stale-endpoint`, and of reclaim by `force-delete-frees-at-once`, `grace-counted-once` and
 /// `records-before-endpoint` with `reown-missing-record`. It does not see an address that is used outside the cluster.
-pub(in super::super) struct OneSandbox;
+#[derive(Default)]
+pub(in super::super) struct OneSandbox {
+    /// The sandboxes whose successor answered on one of their addresses, and that have answered on it since.
+    outlived: FxHashSet<(Arc<str>, IpAddr)>,
+}
+
+impl OneSandbox {
+    /// A sandbox stops to answer on a NIC, or on all: what comes after that is another matter.
+    fn forget(&mut self, view: &View, id: &str, nic: Option<&str>) {
+        let Some(sandbox) = view.sandboxes.get(id).filter(|_| !self.outlived.is_empty()) else { return };
+        for (_, _, addresses) in sandbox.nics.iter().filter(|(name, ..)| nic.is_none_or(|nic| **name == *nic)) {
+            self.outlived.retain(|(known, address)| **known != *id || !addresses.contains(address));
+        }
+    }
+}
 
 impl IpamClaim for OneSandbox {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
-        let Seen::Pod(_, PodNote::Attached { sandbox: id, nic, addresses }) = seen else { return };
+        let (id, nic, addresses) = match seen {
+            Seen::Pod(_, PodNote::Attached { sandbox, nic, addresses }) => (sandbox, nic, addresses),
+            Seen::Pod(_, PodNote::DelAsked { sandbox, nic, .. }) => return self.forget(view, sandbox, Some(nic)),
+            Seen::Pod(_, PodNote::SandboxGone { sandbox }) => return self.forget(view, sandbox, None),
+            _ => return,
+        };
         let Some(sandbox) = view.sandboxes.get(id) else { return };
         findings.judged();
         for address in addresses.iter() {
             let others = view.sandboxes.answering(*address).filter(|(other, _)| *other != id);
-            for (_, other) in others.filter(|(_, other)| !may_share(view, sandbox, other)) {
+            for (older, other) in others.filter(|(_, other)| !may_share(view, sandbox, other)) {
                 let detail = || {
                     let line = format!("{nic} of {} answers on {address}", view.pod_of(&sandbox.uid));
                     let since = other.nics.iter().find(|(.., addresses)| addresses.contains(address));
@@ -37,6 +64,9 @@ impl IpamClaim for OneSandbox {
                 let reclaimed = view.excuse_of(&other.uid, *address).or_else(|| view.excuse_of(&sandbox.uid, *address));
                 let older_is_gone = view.pods.get(&other.uid).is_none_or(|pod| pod.gone);
                 if other.pod == sandbox.pod && older_is_gone {
+                    self.outlived.insert((older.clone(), *address));
+                    findings.violated_with(FORCED_SUCCESSOR, detail);
+                } else if self.outlived.contains(&(older.clone(), *address)) {
                     findings.violated_with(FORCED_SUCCESSOR, detail);
                 } else if let Some(excuse) = reclaimed {
                     findings.violated_with(excuse, detail);
@@ -87,22 +117,58 @@ mod tests {
         });
     }
 
+    /// A pod answers whose object is gone.
+    fn outlives_its_object(stage: &mut Stage) {
+        stage.static_pod("ns/web-0", "old");
+        stage.sandbox("old", "ns/web-0", "old");
+        stage.attach("old", "eth0", &["10.0.0.1"]);
+        stage.pod_gone("ns/web-0");
+    }
+
+    /// A pod answers on the same address.
+    fn answers(stage: &mut Stage, pod: &str, uid: &str) {
+        stage.pod(pod, uid);
+        stage.sandbox(uid, pod, uid);
+        stage.attach(uid, "eth0", &["10.0.0.1"]);
+    }
+
     #[test]
     fn a_successor_of_a_pod_whose_object_is_gone_is_excused_and_one_of_another_name_is_not() {
         on_stage(CLAIM, |stage| {
-            stage.static_pod("ns/web-0", "old");
-            stage.sandbox("old", "ns/web-0", "old");
-            stage.attach("old", "eth0", &["10.0.0.1"]);
-            stage.pod_gone("ns/web-0");
-            stage.static_pod("ns/web-0", "new");
-            stage.sandbox("new", "ns/web-0", "new");
-            stage.attach("new", "eth0", &["10.0.0.1"]);
+            outlives_its_object(stage);
+            answers(stage, "ns/b", "b");
+            assert_eq!(stage.excuses(), [None]);
+        });
+        on_stage(CLAIM, |stage| {
+            outlives_its_object(stage);
+            answers(stage, "ns/web-0", "new");
             assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR)]);
+        });
+    }
+
+    #[test]
+    fn whoever_has_the_address_after_a_forced_successor_is_excused_while_the_same_sandbox_outlives_it() {
+        on_stage(CLAIM, |stage| {
+            outlives_its_object(stage);
+            answers(stage, "ns/web-0", "new");
             stage.node(PodNote::SandboxGone { sandbox: "new".into() });
-            stage.pod("ns/b", "b");
-            stage.sandbox("b", "ns/b", "b");
-            stage.attach("b", "eth0", &["10.0.0.1"]);
-            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR), None]);
+            answers(stage, "ns/b", "b");
+            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR); 2]);
+            // The pod that has the address now is nobody's forced successor.
+            answers(stage, "ns/c", "c");
+            assert_eq!(stage.excuses().iter().filter(|excuse| excuse.is_none()).count(), 1, "{:?}", stage.detail());
+        });
+        on_stage(CLAIM, |stage| {
+            outlives_its_object(stage);
+            answers(stage, "ns/web-0", "new");
+            stage.node(PodNote::SandboxGone { sandbox: "new".into() });
+            stage.node(PodNote::SandboxGone { sandbox: "old".into() });
+            answers(stage, "ns/b", "b");
+            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR)], "there is no conflict any more");
+            stage.attach("old", "eth0", &["10.0.0.1"]);
+            stage.node(PodNote::SandboxGone { sandbox: "b".into() });
+            answers(stage, "ns/c", "c");
+            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR), None, None], "what began after it had gone is another matter");
         });
     }
 

@@ -24,7 +24,7 @@ use crate::object::{Obj, typed_ref};
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, FaultChange, Outcome, ProcessChange, WatchKind};
-use crate::workload::spiderpool::{Cause, Given, How, InOrder, IpamNote, Opinion, ReclaimNote, Refusal};
+use crate::workload::spiderpool::{Cause, Given, HookNote, How, InOrder, IpamNote, Opinion, ReclaimNote, Refusal};
 use crate::workload::{Note, OutOfReach, PodNote};
 
 /// The claim under test, and the cluster that it sees.
@@ -38,6 +38,8 @@ pub(super) struct Stage {
     objects: BTreeMap<(&'static str, ObjectKey), Obj>,
     /// An agent.
     pub(super) agent: ProcessId,
+    /// An agent of another node.
+    pub(super) other_agent: ProcessId,
     /// A person.
     pub(super) person: ProcessId,
     /// A part of the cluster that is no agent.
@@ -53,20 +55,27 @@ pub(super) fn on_stage(claim: &'static str, test: impl FnOnce(&mut Stage)) {
 
 /// The same under other settings of reclaim. Two replicas are in the plan.
 pub(super) fn on_stage_with(claim: &'static str, set: impl FnOnce(&mut ReclaimSettings), test: impl FnOnce(&mut Stage)) {
+    on_stage_under(claim, |terms| set(&mut terms.settings), test);
+}
+
+/// The same under other terms.
+pub(super) fn on_stage_under(claim: &'static str, set: impl FnOnce(&mut Terms), test: impl FnOnce(&mut Stage)) {
     let mut terms = Terms::default();
-    set(&mut terms.settings);
+    set(&mut terms);
     terms.replicas = ["spiderpool-controller-0", "spiderpool-controller-1"].map(str::to_owned).to_vec();
     crate::rt::run(1, async |rt| {
         let process = |name: &str| rt.add_process(rt.add_host(name), name);
-        let (agent, person, kubelet) = (process("agent-0"), process("people"), process("kubelet-0"));
+        let (agent, other_agent, person, kubelet) = (process("agent-0"), process("agent-1"), process("people"), process("kubelet-0"));
         let replicas = [process("spiderpool-controller-0"), process("spiderpool-controller-1")];
         let registry = crate::world::registry();
         let view = View::new(&rt, &registry, OutOfReach::default(), terms);
         let claims = Claims::of_spiderpool(find(claim).expect("the claim is in the catalogue"), view);
         let (now, revision, objects) = (SimTime::ZERO, 1, BTreeMap::new());
-        let mut stage = Stage { rt, claims, claim, now, revision, registry, objects, agent, person, kubelet, replicas };
+        let mut stage = Stage { rt, claims, claim, now, revision, registry, objects, agent, other_agent, person, kubelet, replicas };
         // Whoever says what agents say is one.
-        stage.say(agent, IpamNote::Unqueued { ticket: 0 });
+        for agent in [agent, other_agent] {
+            stage.say(agent, IpamNote::Unqueued { ticket: 0 });
+        }
         test(&mut stage);
     });
 }
@@ -103,6 +112,13 @@ impl Stage {
     /// A replica of the controller says something.
     pub(super) fn reclaims(&mut self, replica: ProcessId, note: ReclaimNote) {
         self.event(EventKind::Note { process: replica, note: &Note::Reclaim(note) });
+    }
+
+    /// A replica of the controller has judged an update of a pool.
+    pub(super) fn judges(&mut self, old: &SpiderIPPool, new: SpiderIPPool, denied: Option<&str>) {
+        let (kind, key) = (self.registry.id::<SpiderIPPool>(), ObjectKey::of(old));
+        let note = HookNote { kind, key, old: Arc::new(old.clone()), new: Arc::new(new), denied: denied.map(Into::into) };
+        self.event(EventKind::Note { process: self.replicas[0], note: &Note::Hook(note) });
     }
 
     /// A fault begins or ends.

@@ -154,6 +154,14 @@ fn generate_key(
     Err(Box::new(Status::about(Reason::AlreadyExists, def.group, def.plural, &key, text).retry_after(1)))
 }
 
+/// Gives the UID of an object that is about to be made another end.
+pub(in crate::cluster) fn end_uid(object: &mut Obj, end: &str) {
+    if let Some(uid) = &mut make_mut(object).meta_mut().uid {
+        uid.truncate(uid.len().saturating_sub(end.len()));
+        uid.push_str(end);
+    }
+}
+
 /// A random UUID (version 4).
 fn new_uid(names: &mut Draw) -> String {
     let (high, low) = (names.u64() & !0xf000 | 0x4000, names.u64() & !(0b11 << 62) | 0b10 << 62);

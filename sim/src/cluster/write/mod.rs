@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use crate::kinds::TypeDef;
 use crate::object::Obj;
 
-pub(super) use create::{finish_create, load_create, preload, prepare_create};
+pub(super) use create::{end_uid, finish_create, load_create, preload, prepare_create};
 pub(super) use delete::{check_preconditions, prepare_delete};
 pub(super) use patch::{apply_patch, check_patch};
 pub(super) use update::{load_update, prepare_binding, prepare_update};

@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use super::ops::{AppKind, ApplyApp};
 use super::plan::SpiderPlan;
 use crate::kinds::kruise::{CloneSet, CloneSetSpec};
+use crate::kinds::{KindId, Registry};
 
 /// The label of an application's pods.
 pub(super) const APP: &str = "app";
@@ -36,6 +37,23 @@ pub(super) enum App {
     VirtualMachine(Box<VirtualMachine>),
     CronJob(Box<CronJob>),
     CloneSet(Box<CloneSet>),
+}
+
+impl AppKind {
+    /// The type of its objects.
+    pub(super) fn id(self, registry: &Registry) -> KindId {
+        match self {
+            Self::Pod => registry.id::<Pod>(),
+            Self::StatefulSet => registry.id::<StatefulSet>(),
+            Self::Deployment => registry.id::<Deployment>(),
+            Self::ReplicaSet => registry.id::<ReplicaSet>(),
+            Self::DaemonSet => registry.id::<DaemonSet>(),
+            Self::Job => registry.id::<Job>(),
+            Self::VirtualMachine => registry.id::<VirtualMachine>(),
+            Self::CronJob => registry.id::<CronJob>(),
+            Self::CloneSet => registry.id::<CloneSet>(),
+        }
+    }
 }
 
 /// The object of an application that operation `number` creates.

@@ -37,7 +37,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
     // One that loses its leadership ends and is started anew.
     loop {
         let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease(), &*name));
-        let settings = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
+        let settings = ControllerSettings { election, ..settings(&site) };
         let controller = PoolController::new(client.clone(), env.clone(), settings);
         // A configuration that cannot work would say so at each turn.
         let work = async {
@@ -53,13 +53,18 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
     }
 }
 
+/// What every replica is told, but for the election.
+fn settings(site: &Site) -> ControllerSettings {
+    site.plan.controller_settings(site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
+}
+
 /// The part of a replica that makes pools for applications and looks after subnets, while it leads (A §8).
 ///
 /// Kinds that it does not know it looks up live: of those there is the CloneSet.
 fn subnets(site: &Site, client: ApiClient, env: SimEnv) -> SubnetController<ApiClient, SimEnv, (), Live<ApiClient, CloneSet>> {
     let select = site.settings.lock().select.clone();
     let third_party = Live::new(client.clone());
-    SubnetController::new(client, env, (), third_party, ControllerSettings::new(site.policy), select)
+    SubnetController::new(client, env, (), third_party, settings(site), select)
 }
 
 /// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
@@ -67,7 +72,7 @@ async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, clien
     let settings = site.plan.reclaim_settings(&site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
     let reclaim = ReclaimConfig { settings, policy: site.policy };
     let election = (site.plan.controllers > 1).then(|| reclaim.election(lease(), &*fabric.rt.process_name(process)));
-    let pools = ControllerSettings { election, ..ControllerSettings::new(site.policy) };
+    let pools = ControllerSettings { election, ..self::settings(site) };
     let raw = site.raw_client(fabric, process, &env);
     let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
     let controller = SpiderpoolController::new(client.clone(), raw, env.clone(), eye, pools, reclaim);

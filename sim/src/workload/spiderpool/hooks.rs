@@ -15,6 +15,7 @@ use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Request, Web
 use ipam_core::spiderpool::select::Settings;
 use ipam_core::spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 
+use super::hook_note::HookNote;
 use super::plan::SpiderPlan;
 use super::site::{ApiClient, Site};
 use super::subnets::admission::settings;
@@ -24,9 +25,8 @@ use crate::env::SimEnv;
 use crate::kinds::{KindId, Stored};
 use crate::object::{Obj, typed};
 use crate::rt::ProcessId;
+use crate::workload::{Note, note};
 
-/// The setting that guards pools and subnets in use from deletion.
-const DELETE_CHECK: &str = "enableValidatingResourcesDeletedWebhook";
 /// The Service of the replicas.
 const SERVICE: &str = "spiderpool-controller";
 /// How long the API server waits for an answer: upstream's chart says nothing, and so it is Kubernetes' default.
@@ -37,8 +37,7 @@ type Hooks = Webhook<ApiClient, SimEnv>;
 impl SpiderPlan {
     /// What admission goes by.
     fn admission_settings(&self, select: &Settings) -> AdmissionSettings {
-        let enable_delete_check = self.settings.get(DELETE_CHECK).is_some_and(|value| value == "true");
-        AdmissionSettings { enable_delete_check, ..settings(select) }
+        AdmissionSettings { enable_delete_check: self.guards_deletion(), ..settings(select) }
     }
 }
 
@@ -82,7 +81,7 @@ pub(super) async fn beside<T>(
     let serve = async {
         let hooks = Arc::new(Webhook::start(client, env, site.plan.admission_settings(&site.settings.lock().select), site.policy));
         hooks.synced().await;
-        service.serve(process, handler(fabric, hooks));
+        service.serve(process, handler(fabric, process, hooks));
         std::future::pending::<()>().await;
     };
     let done = match race(work, serve).await {
@@ -94,16 +93,28 @@ pub(super) async fn beside<T>(
 }
 
 /// What a replica does with a call.
-fn handler(fabric: &Fabric, hooks: Arc<Hooks>) -> Handler {
+fn handler(fabric: &Arc<Fabric>, process: ProcessId, hooks: Arc<Hooks>) -> Handler {
     let kinds: [KindId; 2] = [fabric.registry.id::<SpiderIPPool>(), fabric.registry.id::<SpiderSubnet>()];
+    let fabric = Arc::downgrade(fabric);
     Arc::new(move |review| {
-        let hooks = hooks.clone();
+        let (hooks, fabric) = (hooks.clone(), fabric.clone());
         Box::pin(async move {
-            match kinds.iter().position(|kind| *kind == review.kind) {
+            let update = match &review {
+                Review { mutating: false, kind, key: Some(key), object: Some(new), old: Some(old), .. } => {
+                    Some(HookNote { kind: *kind, key: key.clone(), old: old.clone(), new: new.clone(), denied: None })
+                }
+                _ => None,
+            };
+            let verdict = match kinds.iter().position(|kind| *kind == review.kind) {
                 Some(0) => answer::<SpiderIPPool>(&hooks, review).await,
                 Some(_) => answer::<SpiderSubnet>(&hooks, review).await,
                 None => answer::<SpiderReservedIP>(&hooks, review).await,
+            };
+            if let (Some(update), Some(fabric)) = (update, fabric.upgrade()) {
+                let denied = verdict.as_ref().err().map(|denial| denial.message.as_str().into());
+                note(&fabric, process, &Note::Hook(HookNote { denied, ..update }));
             }
+            verdict
         })
     })
 }

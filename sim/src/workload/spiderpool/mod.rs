@@ -14,6 +14,7 @@ mod apps;
 mod controller;
 mod draft;
 mod eye;
+mod hook_note;
 mod hooks;
 mod lifecycle;
 mod machines;
@@ -52,6 +53,7 @@ use subnets::ops::{check_edit, check_subnet};
 
 pub use adopt::Adopted;
 pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
+pub use hook_note::HookNote;
 pub use lifecycle::NodeLifecycle;
 pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
 pub use ops::{

@@ -106,6 +106,10 @@ pub struct ApplyApp {
     /// How long its pods may take to stop, in whole seconds; Kubernetes' 30 s if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<u32>,
+    /// How its UID ends, which the API server draws. The name of an auto pool has five digits of it (A §8.2), which are those of a namesake, too,
+    /// as likely as not among 1,200 workloads of one name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid_end: Option<String>,
 }
 
 /// Which application something is about.
@@ -237,6 +241,9 @@ pub struct EditPool {
     /// The namespaces whose pods may use it; empty = all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
+    /// Whether somebody else holds it with a finalizer of their own, as backups do. They let it go also while it is being deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<bool>,
 }
 
 /// Somebody writes into a pool by hand who holds an address, or that nobody does.
@@ -253,6 +260,9 @@ pub struct EditRecord {
     /// The UID in the record.
     #[serde(default = "no_uid", skip_serializing_if = "is_no_uid")]
     pub uid: String,
+    /// Whether the count beside the records stays as it is: whoever writes it does not know of it, or counts wrongly.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub miscounted: bool,
     /// Whether there is a SpiderEndpoint of that name afterwards, too: if there was none, one that names this address and the UID.
     #[serde(default, skip_serializing_if = "is_default")]
     pub endpoint: bool,

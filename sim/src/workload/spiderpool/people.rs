@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::apps::{APP, App, MADE_BY, object};
-use super::ops::{AppKind, DeletePodOf, DeletePool, EditPool, EditRecord, NAMESPACE, Reserve, SetSettings};
+use super::ops::{AppKind, ApplyApp, DeletePodOf, DeletePool, EditPool, EditRecord, NAMESPACE, Reserve, SetSettings};
 use super::preload::{pool_object, written_pool};
 use super::site::Site;
 use super::subnets::admission::subnet_object;
@@ -35,6 +35,8 @@ use crate::workload::in_turn::{self, AGAIN};
 
 /// How long people go on asking for what a webhook refuses: longer than any mistake of one lasts.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The finalizer of somebody else.
+const HOLDER: &str = "example.com/backup";
 
 #[derive(Clone)]
 pub(super) struct People {
@@ -114,7 +116,7 @@ impl People {
     /// One attempt at an operation.
     async fn ask(&self, number: usize, op: &OpKind) -> Result<(), ApiError> {
         match op {
-            OpKind::ApplyApp(apply) => match object(&self.site.plan, apply, number) {
+            OpKind::ApplyApp(apply) => match self.app_object(apply, number) {
                 App::Pod(object) => Box::pin(self.create(*object, number)).await,
                 App::StatefulSet(object) => Box::pin(self.create(*object, number)).await,
                 App::Deployment(object) => Box::pin(self.create(*object, number)).await,
@@ -172,6 +174,15 @@ impl People {
             // None of this workload; the plan was checked.
             _ => Ok(()),
         }
+    }
+
+    /// The workload as it is written, of whose UID the API server is told how it is to end.
+    fn app_object(&self, apply: &ApplyApp, number: usize) -> App {
+        if let (Some(end), Some(fabric)) = (&apply.uid_end, self.site.fabric.upgrade()) {
+            let key = ObjectKey::namespaced(&apply.namespace, &apply.app);
+            fabric.end_uid(apply.kind.id(&fabric.registry), key, end);
+        }
+        object(&self.site.plan, apply, number)
     }
 
     /// Creates an object. If one of its name is on its way out, this is the one that follows it.
@@ -263,11 +274,14 @@ impl People {
             Err(error) if error.is_not_found() => return Ok(()),
             pool => pool?,
         };
-        // A terminating pool is not edited any more (A §9.1).
-        if pool.metadata.deletion_timestamp.is_some() {
+        // A terminating pool is not edited any more (A §9.1), only let go.
+        if pool.metadata.deletion_timestamp.is_some() && op.held != Some(false) {
             return Ok(());
         }
         let mut pool = SpiderIPPool::clone(&pool);
+        if let Some(held) = op.held {
+            hold(&mut pool.metadata, held);
+        }
         let some = |names: &Vec<String>| Some(names.clone()).filter(|names| !names.is_empty());
         if let Some(disable) = op.disable {
             pool.spec.disable = disable;
@@ -301,7 +315,9 @@ impl People {
             Some(pod) => records.insert(ip, PoolIPAllocation { interface: None, pod: pod.clone(), pod_uid: op.uid.clone() }),
             None => records.remove(ip),
         };
-        status.allocated_ip_count = i64::try_from(records.len()).ok();
+        if !op.miscounted {
+            status.allocated_ip_count = i64::try_from(records.len()).ok();
+        }
         status.allocated_ips = records.into();
         let endpoint = op.pod.as_deref().filter(|_| op.endpoint).map(|pod| endpoint_object(&pool, op, pod, ip));
         self.client.update_status::<SpiderIPPool>(pool).await?;
@@ -311,6 +327,16 @@ impl People {
             created => created.map(drop),
         }
     }
+}
+
+/// Adds the finalizer of somebody else, or takes it away.
+fn hold(meta: &mut ObjectMeta, held: bool) {
+    let mut finalizers = meta.finalizers.take().unwrap_or_default();
+    finalizers.retain(|name| name != HOLDER);
+    if held {
+        finalizers.push(HOLDER.to_owned());
+    }
+    meta.finalizers = Some(finalizers).filter(|finalizers| !finalizers.is_empty());
 }
 
 /// An endpoint that names one address for a pod.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use ipam_core::spiderpool::controller::ControllerSettings;
 use ipam_core::spiderpool::ipam::AgentSettings;
 use ipam_core::spiderpool::ranges::{CheckedRanges, parse_ranges};
 use ipam_core::spiderpool::reclaim::ReclaimSettings;
@@ -139,6 +140,23 @@ impl SpiderPlan {
         Ok(settings)
     }
 
+    /// The settings of a replica of Spiderpool's controller, without an election.
+    ///
+    /// # Errors
+    /// A value that its setting cannot have.
+    pub(super) fn controller_settings(&self, policy: Policy) -> Result<ControllerSettings, Misfit> {
+        let mut settings = ControllerSettings::new(policy);
+        if let Some(value) = self.settings.get(QUEUE_LENGTH) {
+            settings.max_queue_length = value.parse().map_err(|_| wrong_value(QUEUE_LENGTH, value, "a number from 0 on"))?;
+        }
+        Ok(settings)
+    }
+
+    /// Whether pools in use may not be deleted (`enableValidatingResourcesDeletedWebhook`).
+    pub(crate) fn guards_deletion(&self) -> bool {
+        self.has_webhooks() && self.settings.get(DELETE_CHECK).is_some_and(|value| value == "true")
+    }
+
     /// The names of the replicas of Spiderpool's controller.
     pub(crate) fn controller_names(&self) -> impl Iterator<Item = String> {
         (0..self.controllers).map(controller_name)
@@ -175,7 +193,8 @@ impl SpiderPlan {
             problems.push(nobody_serves(source));
         }
         let policy = Policy::hardened();
-        if let Err(misfit) = self.agent_settings(&policy).map(drop).and_then(|()| self.reclaim_settings(&policy).map(drop)) {
+        let of_controller = || self.reclaim_settings(&policy).map(drop).and_then(|()| self.controller_settings(policy).map(drop));
+        if let Err(misfit) = self.agent_settings(&policy).map(drop).and_then(|()| of_controller()) {
             problems.push(source.problem_of_text(&misfit.found, format!("`workload.settings`: {}", misfit.wrong), misfit.right));
         }
         for pool in &self.pools {
@@ -242,6 +261,12 @@ pub(super) const SUBNETS: &str = "enableSpiderSubnet";
 
 /// The plugin's probe for conflicts.
 pub(super) const DETECTION: &str = "enableIPConflictDetection";
+
+/// The setting that guards pools and subnets in use from deletion.
+const DELETE_CHECK: &str = "enableValidatingResourcesDeletedWebhook";
+
+/// How many changes of workloads upstream's controller lets wait.
+const QUEUE_LENGTH: &str = "SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH";
 
 /// Settings that are not for agents.
 const OTHERS: [&str; 1] = [DETECTION];

@@ -36,7 +36,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
 
     /// The same, of the incarnation that is meant.
     pub(super) fn cached_app(&self, app: &AppKey, seen: &Seen<V>) -> Option<Asked> {
-        self.cached(app.kind, &app.key, seen).filter(|(application, _)| application.uid == *app.uid)
+        self.cached(app.kind?, &app.key, seen).filter(|(application, _)| application.uid == *app.uid)
     }
 
     /// The workload, as the API server has it now.
@@ -69,6 +69,15 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     pub(super) fn cached_fate(&self, name: &ApplicationName, seen: &Seen<V>) -> Fate {
         let Some(kind) = kind_of(name) else { return Fate::Unknown };
         Self::fate_of(self.cached(kind, &ObjectKey::namespaced(&name.namespace, &name.name), seen))
+    }
+
+    /// The same, for a first look that decides whether the API server is asked at all: what nobody caches counts as gone, as else nobody would
+    /// ever ask what became of it.
+    pub(super) fn presumed_fate(&self, name: &ApplicationName, seen: &Seen<V>) -> Fate {
+        match self.cached_fate(name, seen) {
+            Fate::Unknown => Fate::Gone,
+            known => known,
+        }
     }
 
     /// What the API server says of a workload.

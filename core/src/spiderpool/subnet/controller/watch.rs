@@ -5,7 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 
-use super::{AppKey, Kind, MAX_QUEUE_LENGTH, Queues, SubnetController};
+use super::third_party::Watches;
+use super::{AppKey, Kind, Queues, SubnetController};
 use crate::api::ObjectKey;
 use crate::client::Client;
 use crate::env::Env;
@@ -41,6 +42,7 @@ pub(super) struct Seen<V: Env> {
     pub daemon_sets: Watched<DaemonSet, V>,
     pub jobs: Watched<Job, V>,
     pub cron_jobs: Watched<CronJob, V>,
+    pub third_party: Watches,
 }
 
 impl<V: Env> Seen<V> {
@@ -97,13 +99,15 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             daemon_sets: self.watch_kind(Kind::DaemonSet, queues),
             jobs: self.watch_kind(Kind::Job, queues),
             cron_jobs: self.watch_kind(Kind::CronJob, queues),
+            third_party: Watches::default(),
         }
     }
 
     /// Watches the workloads of a kind. Only what changes what a workload asks for counts, and its end.
     fn watch_kind<K: AppKind>(&self, kind: Kind, queues: &Queues<V>) -> Watched<K, V> {
         let informer = Informer::start(self.auto_pools.client.clone(), self.auto_pools.env.clone(), InformerOptions::default());
-        let (queue, settings, policy) = (queues.apps.clone(), self.select.clone(), self.settings.policy);
+        let (queue, settings) = (queues.apps.clone(), self.select.clone());
+        let (policy, limit) = (self.settings.policy, self.settings.max_queue_length);
         informer.add_handler(move |notification: Notification<K>| {
             let object = notification.object();
             let asks = |object: &K| object.demands(&settings);
@@ -112,11 +116,14 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
                 Notification::Updated { old, new } => asks(old) != asks(new) || old.meta().uid != new.meta().uid,
                 Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => object.controller().is_none(),
             };
-            if !matters || !takes_in(queue.len(), &policy) {
+            if !matters || !takes_in(queue.len(), limit, &policy) {
                 return;
             }
-            let app_key =
-                |object: &K| AppKey { kind, key: ObjectKey::of(object), uid: Arc::from(object.meta().uid.clone().unwrap_or_default()) };
+            let app_key = |object: &K| AppKey {
+                kind: Some(kind),
+                key: ObjectKey::of(object),
+                uid: Arc::from(object.meta().uid.clone().unwrap_or_default()),
+            };
             if let Notification::Updated { old, new } = &notification
                 && old.meta().uid != new.meta().uid
             {
@@ -161,13 +168,13 @@ fn pool_changed<V: Env>(queues: &Queues<V>, notification: &Notification<SpiderIP
     if let (Some(uid), Some(name)) = (uid, application_of(pool))
         && let Some(kind) = kind_of(&name)
     {
-        queues.apps.add(AppKey { kind, key: ObjectKey::namespaced(&name.namespace, &name.name), uid: uid.into() });
+        queues.apps.add(AppKey { kind: Some(kind), key: ObjectKey::namespaced(&name.namespace, &name.name), uid: uid.into() });
     }
 }
 
-/// Whether a queue with so many items takes in another one.
-fn takes_in(length: usize, policy: &Policy) -> bool {
-    !policy.full_queue_drops_event || length < MAX_QUEUE_LENGTH
+/// Whether a queue with so many items takes in another one, where upstream takes in as many as `limit`.
+fn takes_in(length: usize, limit: usize, policy: &Policy) -> bool {
+    !policy.full_queue_drops_event || length < limit
 }
 
 #[cfg(test)]
@@ -176,8 +183,8 @@ mod tests {
 
     #[test]
     fn only_upstream_drops_what_does_not_fit() {
-        let full = [MAX_QUEUE_LENGTH - 1, MAX_QUEUE_LENGTH];
-        assert_eq!(full.map(|length| takes_in(length, &Policy::hardened())), [true, true]);
-        assert_eq!(full.map(|length| takes_in(length, &Policy::upstream())), [true, false]);
+        let full = [9_999, 10_000];
+        assert_eq!(full.map(|length| takes_in(length, 10_000, &Policy::hardened())), [true, true]);
+        assert_eq!(full.map(|length| takes_in(length, 10_000, &Policy::upstream())), [true, false]);
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::watch::Seen;
+use super::third_party::BEGINS;
+use super::watch::{Seen, kind_of};
 use super::{AppKey, Queues, SubnetController};
 use crate::api::{ApiError, DeleteOptions, ListOptions, ObjectKey, Preconditions};
 use crate::client::{Client, ClientExt};
@@ -102,6 +103,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     async fn look_after_app(&self, app: &AppKey, queues: &Queues<V>, seen: &Seen<V>) -> Result<Reconciled, ReconcileError> {
         let Some((application, demands)) = self.cached_app(app, seen) else {
             self.delete_pools_of(&app.uid).await?;
+            queue_unmade(queues, seen);
             return Ok(Reconciled::Settled);
         };
         // What cannot be read is told when a pod asks for it; the next change comes by itself.
@@ -176,25 +178,25 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
 
     pub(super) async fn work_on_pools(&self, queues: &Queues<V>, seen: &Seen<V>) {
         while let Some(key) = queues.pools.next().await {
-            let result = self.look_after_pool(&key, seen).await;
+            let result = self.look_after_pool(&key, queues, seen).await;
             self.after(&queues.pools, &key, result);
         }
     }
 
-    async fn look_after_pool(&self, key: &ObjectKey, seen: &Seen<V>) -> Result<(), ApiError> {
+    async fn look_after_pool(&self, key: &ObjectKey, queues: &Queues<V>, seen: &Seen<V>) -> Result<(), ApiError> {
         let policy = &self.settings.policy;
         let Some(pool) = seen.pools.store.get(key) else { return Ok(()) };
         let Some(name) = application_of(&pool) else { return Ok(()) };
-        // Upstream, too, asks the API server about kinds that nobody caches.
-        let cached = match self.cached_fate(&name, seen) {
-            Fate::Unknown => self.live_fate(&name).await?,
-            known => known,
-        };
-        if !reclaim(&pool, &cached, policy) {
+        if !self.watches(&name, queues, &seen.third_party) {
+            queues.pools.add_after(key.clone(), BEGINS);
+        }
+        if !reclaim(&pool, &self.presumed_fate(&name, seen), policy) {
             return Ok(());
         }
         if policy.auto_pool_reclaim_trusts_cache {
-            return self.delete(&pool).await;
+            // Upstream, too, asks the API server about kinds that nobody caches.
+            let goes = kind_of(&name).is_some() || reclaim(&pool, &self.live_fate(&name).await?, policy);
+            return if goes { self.delete(&pool).await } else { Ok(()) };
         }
         // The pool first: what it shows of its workload cannot be older than what is read after it.
         let pool = match self.client().get::<SpiderIPPool>(key).await {
@@ -206,7 +208,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
 
     pub(super) async fn work_on_subnets(&self, queues: &Queues<V>, seen: &Seen<V>) {
         while let Some(key) = queues.subnets.next().await {
-            let result = self.look_after_subnet(&key, seen).await;
+            let result = self.look_after_subnet(&key, queues, seen).await;
             self.after(&queues.subnets, &key, result);
         }
     }
@@ -219,7 +221,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         }
     }
 
-    async fn look_after_subnet(&self, key: &ObjectKey, seen: &Seen<V>) -> Result<(), ApiError> {
+    async fn look_after_subnet(&self, key: &ObjectKey, queues: &Queues<V>, seen: &Seen<V>) -> Result<(), ApiError> {
         let Some(subnet) = seen.subnets.store.get(key) else { return Ok(()) };
         let mut pools: Vec<Arc<SpiderIPPool>> = Vec::new();
         seen.pools.store.for_each(|pool| {
@@ -228,7 +230,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             }
         });
         pools.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
-        let fate = |name: &ApplicationName| self.cached_fate(name, seen);
+        let fate = |name: &ApplicationName| self.presumed_fate(name, seen);
         if upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate }, &self.settings.policy).is_empty() {
             return Ok(());
         }
@@ -238,7 +240,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             subnet => subnet?,
         };
         let pools = pools_of_cidr(self.client(), &subnet, &self.settings.policy).await?;
-        let fates = self.fates(&subnet, &pools).await?;
+        let fates = self.fates(&subnet, &pools, queues, seen).await?;
         let writes = {
             let fate = |name: &ApplicationName| fates.get(name).cloned().unwrap_or(Fate::Unknown);
             upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate }, &self.settings.policy)
@@ -263,7 +265,13 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     }
 
     /// What became of the workloads that the subnet sets addresses aside for, and whose pools are not there or do not have all of them.
-    async fn fates(&self, subnet: &SpiderSubnet, pools: &[Arc<SpiderIPPool>]) -> Result<BTreeMap<ApplicationName, Fate>, ApiError> {
+    async fn fates(
+        &self,
+        subnet: &SpiderSubnet,
+        pools: &[Arc<SpiderIPPool>],
+        queues: &Queues<V>,
+        seen: &Seen<V>,
+    ) -> Result<BTreeMap<ApplicationName, Fate>, ApiError> {
         let mut fates = BTreeMap::new();
         let Some(Ok(entries)) = subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) else { return Ok(fates) };
         for (name, entry) in entries.iter() {
@@ -275,10 +283,25 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             if let Some(application) = entry.application.as_deref().and_then(ApplicationName::parse)
                 && !fates.contains_key(&application)
             {
+                if !self.watches(&application, queues, &seen.third_party) {
+                    queues.subnets.add_after(ObjectKey::of(subnet), BEGINS);
+                }
                 let fate = self.live_fate(&application).await?;
                 fates.insert(application, fate);
             }
         }
         Ok(fates)
     }
+}
+
+/// Queues the subnets that set something aside for a pool that is not there. A workload that has ended, and whose pool was never made, leaves
+/// nothing else behind that would tell.
+fn queue_unmade<V: Env>(queues: &Queues<V>, seen: &Seen<V>) {
+    seen.subnets.store.for_each(|subnet| {
+        let Some(Ok(entries)) = subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) else { return };
+        let made = |name: &str| seen.pools.store.get(&ObjectKey::cluster(name)).is_some();
+        if entries.iter().any(|(name, entry)| entry.application.is_some() && !made(name)) {
+            queues.subnets.add(ObjectKey::of(&**subnet));
+        }
+    });
 }

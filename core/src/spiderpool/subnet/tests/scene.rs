@@ -12,7 +12,7 @@ use crate::api::ObjectKey;
 use crate::spiderpool::controller::{ControllerSettings, PoolController};
 use crate::spiderpool::ranges::IpSet;
 use crate::spiderpool::select::Settings;
-use crate::spiderpool::subnet::{AutoPools, SpiderSubnet, SubnetController};
+use crate::spiderpool::subnet::{AutoPools, SpiderSubnet, SubnetController, ThirdParty};
 use crate::spiderpool::{Policy, SpiderIPPool};
 use crate::testing::TestEnv;
 
@@ -65,9 +65,14 @@ impl Scene {
 
     /// Starts both controllers.
     pub(super) fn start(&self, policy: Policy) {
+        self.start_with(policy, ());
+    }
+
+    /// Starts both controllers, who know some third-party kinds.
+    pub(super) fn start_with(&self, policy: Policy, third_party: impl ThirdParty) {
         let (env, server) = (self.env.clone(), self.server.clone());
         let settings = ControllerSettings::new(policy);
-        let subnets = SubnetController::new(server.clone(), env.clone(), (), (), settings.clone(), Settings::default());
+        let subnets = SubnetController::new(server.clone(), env.clone(), (), third_party, settings.clone(), Settings::default());
         self.env.spawn(async move { drop(subnets.run().await) });
         let pools = PoolController::new(server, env, settings);
         self.env.spawn(async move { drop(pools.run().await) });

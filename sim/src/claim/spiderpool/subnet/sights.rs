@@ -1,5 +1,6 @@
 //! What happens in some runs to subnets and their pools, so that scenarios test what they are meant to.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ipam_core::FxHashMap;
@@ -7,6 +8,7 @@ use ipam_core::spiderpool::select::is_auto_pool;
 
 use super::super::view::{PoolChange, Seen, View, listed};
 use super::super::{Findings, IpamClaim};
+use crate::rt::ProcessId;
 
 /// What a single event shows.
 #[derive(Clone, Copy)]
@@ -82,6 +84,49 @@ impl IpamClaim for BothWrite {
     }
 }
 
+/// Agents and the controller have changed what pools of one subnet have: both write what it sets aside.
+#[derive(Default)]
+pub(in super::super::super) struct BothScale {
+    /// Whether an agent did, and whether a replica did, by the CIDR of the subnet.
+    writers: BTreeMap<String, [bool; 2]>,
+}
+
+impl IpamClaim for BothScale {
+    fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
+        let Seen::Pool(change) = seen else { return };
+        let Some(after) = change.after.as_ref().filter(|after| change.moved && is_auto_pool(after)) else { return };
+        let [agent, replica] = self.writers.entry(after.spec.subnet.clone()).or_default();
+        (*agent, *replica) = (*agent || change.by_agent, *replica || change.by_replica);
+        if *agent && *replica {
+            findings.held();
+        }
+    }
+}
+
+/// Two agents have changed what one pool has, which they do for workloads that the controller does not know.
+#[derive(Default)]
+pub(in super::super::super) struct AgentsScale {
+    /// The agent that made or changed a pool last.
+    writers: FxHashMap<Arc<str>, ProcessId>,
+}
+
+impl IpamClaim for AgentsScale {
+    fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
+        let Seen::Pool(change) = seen else { return };
+        let Some(after) = &change.after else {
+            self.writers.remove(&change.pool);
+            return;
+        };
+        if !change.moved || !change.by_agent || !is_auto_pool(after) {
+            return;
+        }
+        let by = change.said.by;
+        if self.writers.insert(change.pool.clone(), by).is_some_and(|last| last != by) {
+            findings.held();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use ipam_core::api::Reason;
@@ -132,6 +177,25 @@ mod tests {
             stage.auto_pool(stage.replicas[0], "auto", "u", &["10.0.0.1"]);
             assert!(!stage.held());
             stage.record(stage.agent, "auto", "10.0.0.1", "ns/a", "a");
+            assert!(stage.held());
+        });
+    }
+    #[test]
+    fn two_agents_that_scale_one_pool_and_a_subnet_that_agents_and_the_controller_share_are_seen() {
+        on_stage("agents-scale-one-pool", |stage| {
+            let (one, other) = (stage.agent, stage.other_agent);
+            stage.auto_pool(one, "auto", "u", &["10.0.0.1"]);
+            stage.resize(one, "auto", &["10.0.0.1-10.0.0.3"]);
+            stage.record(other, "auto", "10.0.0.1", "ns/a", "a");
+            assert!(!stage.held());
+            stage.resize(other, "auto", &["10.0.0.1-10.0.0.2"]);
+            assert!(stage.held());
+        });
+        on_stage("agents-and-the-controller-scale-on-one-subnet", |stage| {
+            stage.auto_pool(stage.replicas[0], "auto", "u", &["10.0.0.1"]);
+            stage.record(stage.agent, "auto", "10.0.0.1", "ns/a", "a");
+            assert!(!stage.held());
+            stage.auto_pool(stage.agent, "other", "v", &["10.0.0.2"]);
             assert!(stage.held());
         });
     }

@@ -50,7 +50,7 @@ use crate::object::{Obj, typed, typed_ref};
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
-use crate::workload::spiderpool::{IpamNote, Opinion, ReclaimNote};
+use crate::workload::spiderpool::{HookNote, IpamNote, Opinion, ReclaimNote};
 use crate::workload::{Note, OutOfReach, PodNote};
 
 pub(super) use agents::{Agents, Shown, Tried};
@@ -106,6 +106,8 @@ pub(in super::super) enum Seen<'a> {
     Pod(ProcessId, &'a PodNote),
     /// A replica of the controller says something.
     Reclaim(ProcessId, &'a ReclaimNote),
+    /// A replica of the controller says what it makes of an update.
+    Hook(ProcessId, &'a HookNote),
     /// A pod is nearer to its end: it is terminating, has ended or is gone. Its UID.
     Life(Arc<str>),
     /// Other places of a StatefulSet or a VM keep their addresses now.
@@ -307,6 +309,7 @@ impl View {
                 }
                 Some(Seen::Reclaim(process, note))
             }
+            EventKind::Note { process, note: Note::Hook(note) } => Some(Seen::Hook(process, note)),
             EventKind::Process { process, change } => {
                 if matches!(change, ProcessChange::Crashed | ProcessChange::Panicked) {
                     self.agents.lost(process);
@@ -334,6 +337,7 @@ impl View {
             | Seen::Endpoint(_)
             | Seen::Wrote(_)
             | Seen::PoolRefused
+            | Seen::Hook(..)
             | Seen::Life(_)
             | Seen::Places
             | Seen::Node

@@ -70,6 +70,8 @@ pub(in crate::claim) struct Terms {
     pub(in super::super) settings: ReclaimSettings,
     /// What is on.
     pub(in super::super) select: Settings,
+    /// Whether admission lets nobody delete a pool in use (`enableValidatingResourcesDeletedWebhook`).
+    pub(in super::super) guards_deletion: bool,
     /// The replicas that reclaim, by name; none if nothing is reclaimed.
     pub(in super::super) replicas: Vec<String>,
     /// When all faults are over but those for good.
@@ -86,6 +88,7 @@ impl Terms {
             // A plan with settings that cannot be read is refused before.
             terms.settings = spiderpool.reclaim_settings(&Policy::hardened()).unwrap_or(terms.settings);
             terms.select = spiderpool.agent_settings(&Policy::hardened()).map_or(terms.select, |settings| settings.select);
+            terms.guards_deletion = spiderpool.guards_deletion();
             if spiderpool.reclaim && terms.settings.enabled {
                 terms.replicas = spiderpool.controller_names().collect();
             }
@@ -108,6 +111,7 @@ impl Default for Terms {
         Self {
             settings: ReclaimSettings::new(&Policy::hardened()),
             select: Settings::default(),
+            guards_deletion: false,
             replicas: Vec::new(),
             heal_at: SimTime::ZERO,
             faults: Vec::new(),

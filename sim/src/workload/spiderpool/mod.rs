@@ -18,6 +18,7 @@ mod hook_note;
 mod hooks;
 mod lifecycle;
 mod machines;
+mod network;
 mod note;
 mod ops;
 mod people;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::adopt::MULTUS;
+use super::super::network::Network;
 use super::super::ops::{NAMESPACE, PoolPlan};
 use super::super::plan::{SUBNETS, SpiderPlan};
 use super::super::subnets::drawn::{pools_of, subnet};
@@ -47,22 +48,14 @@ const CLUSTER_NETWORK: &str = "kube-system/macvlan";
 
 /// A pool of a generated cluster.
 fn pool(version: IpVersion, number: u32, addresses: u32, default: bool) -> PoolPlan {
-    let last = addresses.max(1);
-    let (name, subnet, range, gateway) = match version {
-        IpVersion::V4 => {
-            let net = 10 + number;
-            let range = format!("10.{net}.0.1-10.{net}.{}.{}", last / 256, last % 256);
-            (format!("v4-{number}"), format!("10.{net}.0.0/16"), range, format!("10.{net}.255.254"))
-        }
-        IpVersion::V6 => {
-            let net = 1 + number;
-            let range = format!("fd00:{net:x}::1-fd00:{net:x}::{last:x}");
-            (format!("v6-{number}"), format!("fd00:{net:x}::/64"), range, format!("fd00:{net:x}::ffff:ffff"))
-        }
+    let (name, prefix) = match version {
+        IpVersion::V4 => (format!("v4-{number}"), format!("10.{}", 10 + number)),
+        IpVersion::V6 => (format!("v6-{number}"), format!("fd00:{:x}", 1 + number)),
     };
+    let Network { cidr, range, gateway } = Network::new(version, &prefix, addresses);
     let spec = IPPoolSpec {
         ip_version: Some(version.number()),
-        subnet,
+        subnet: cidr,
         ips: Some(vec![range]),
         gateway: Some(gateway),
         default,

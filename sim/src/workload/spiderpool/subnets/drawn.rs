@@ -5,6 +5,7 @@ use ipam_core::spiderpool::{IPPoolSpec, Policy, SubnetSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::super::network::Network;
 use super::super::ops::{AppKind, PoolPlan};
 use super::ops::{CreateSubnet, DeleteSubnet, EditSubnet, SubnetPlan};
 use crate::input::Open;
@@ -57,19 +58,11 @@ pub(in super::super) fn asks(kind: AppKind) -> bool {
 
 /// A subnet of a generated cluster, apart from all generated pools.
 pub(in super::super) fn subnet(version: IpVersion, number: u32, addresses: u32) -> SubnetPlan {
-    let last = addresses.max(1);
-    let (name, cidr, range, gateway) = match version {
-        IpVersion::V4 => {
-            let net = 16 + number;
-            let range = format!("172.{net}.0.1-172.{net}.{}.{}", last / 256, last % 256);
-            (format!("s4-{number}"), format!("172.{net}.0.0/16"), range, format!("172.{net}.255.254"))
-        }
-        IpVersion::V6 => {
-            let net = 1 + number;
-            let range = format!("fd01:{net:x}::1-fd01:{net:x}::{last:x}");
-            (format!("s6-{number}"), format!("fd01:{net:x}::/64"), range, format!("fd01:{net:x}::ffff:ffff"))
-        }
+    let (name, prefix) = match version {
+        IpVersion::V4 => (format!("s4-{number}"), format!("172.{}", 16 + number)),
+        IpVersion::V6 => (format!("s6-{number}"), format!("fd01:{:x}", 1 + number)),
     };
+    let Network { cidr, range, gateway } = Network::new(version, &prefix, addresses);
     let spec = SubnetSpec {
         ip_version: Some(version.number()),
         subnet: cidr,

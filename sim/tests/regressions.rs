@@ -1,4 +1,5 @@
-//! Plans that once failed, made small. Each says in its first line what was wrong; now every claim of them holds.
+//! Plans that once failed, made small. Each says in its first line what was wrong; now every claim of them holds, or what breaks it has the
+//! excuse that the plan lists.
 
 use std::path::Path;
 
@@ -13,7 +14,8 @@ fn plans_that_once_failed_hold() {
     assert!(files.len() >= 5);
     for file in files {
         let plan = Plan::read(&file).unwrap_or_else(|problems| panic!("{problems}"));
-        let outcome = run(&plan, &Stage::new(Vec::new()), Wish::default());
+        let mut outcome = run(&plan, &Stage::new(Vec::new()), Wish::default());
+        outcome.violations.retain(|violation| violation.excuse.is_none());
         assert_eq!(outcome.violations, [], "{}", file.display());
     }
 }

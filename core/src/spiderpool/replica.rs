@@ -9,7 +9,7 @@
 //! does (G §8).
 
 use super::controller::{ControllerSettings, PoolController};
-use super::reclaim::{InformerCaches, Leadership, LeadershipTeller, Observer, Reclaim, ReclaimConfig};
+use super::reclaim::{Caches, InformerCaches, Leadership, LeadershipTeller, Observer, Reclaim, ReclaimConfig};
 use super::subnet::{self, SubnetController, ThirdParty};
 use crate::client::Client;
 use crate::env::Env;
@@ -18,14 +18,14 @@ use crate::race::{Either, race};
 
 /// One replica of the controller, with its caches.
 #[derive(Debug)]
-pub struct SpiderpoolController<C, V: Env, O = (), S = (), T = ()> {
+pub struct SpiderpoolController<C, V: Env, O = (), S = (), T = (), K = InformerCaches<V>> {
     raw: C,
     env: V,
     election: Option<ElectionConfig>,
     pools: PoolController<C, V>,
     subnets: Option<SubnetController<C, V, S, T>>,
     caches: InformerCaches<V>,
-    reclaim: Reclaim<C, V, InformerCaches<V>, O>,
+    reclaim: Reclaim<C, V, K, O>,
 }
 
 impl<C: Client, V: Env, O: Observer> SpiderpoolController<C, V, O> {
@@ -48,19 +48,28 @@ impl<C: Client, V: Env, O: Observer> SpiderpoolController<C, V, O> {
         }
     }
 
+    /// The same with reclaim that reads by what `wrap` makes of the caches: whoever has them somewhere else, or counts or refuses reads.
+    /// Reclaim begins when the informers have their first lists in any case.
+    pub fn reading_by<K: Caches>(self, wrap: impl FnOnce(InformerCaches<V>) -> K) -> SpiderpoolController<C, V, O, (), (), K> {
+        let Self { raw, env, election, pools, subnets, caches, reclaim } = self;
+        SpiderpoolController { raw, env, election, pools, subnets, caches, reclaim: reclaim.with_caches(wrap) }
+    }
+}
+
+impl<C: Client, V: Env, O: Observer, K: Caches> SpiderpoolController<C, V, O, (), (), K> {
     /// The same with the feature of subnets (A §8). The election of `subnets` does not count.
     pub fn with_subnets<S: subnet::Observer, T: ThirdParty>(
         self,
         subnets: SubnetController<C, V, S, T>,
-    ) -> SpiderpoolController<C, V, O, S, T> {
+    ) -> SpiderpoolController<C, V, O, S, T, K> {
         let Self { raw, env, election, pools, subnets: _, caches, reclaim } = self;
         SpiderpoolController { raw, env, election, pools, subnets: Some(subnets), caches, reclaim }
     }
 }
 
-impl<C: Client, V: Env, O: Observer, S: subnet::Observer, T: ThirdParty> SpiderpoolController<C, V, O, S, T> {
+impl<C: Client, V: Env, O: Observer, S: subnet::Observer, T: ThirdParty, K: Caches> SpiderpoolController<C, V, O, S, T, K> {
     /// Its reclaim, to look into.
-    pub fn reclaim(&self) -> &Reclaim<C, V, InformerCaches<V>, O> {
+    pub fn reclaim(&self) -> &Reclaim<C, V, K, O> {
         &self.reclaim
     }
 

@@ -12,6 +12,7 @@ mod clear;
 mod client;
 mod commit;
 mod control;
+pub mod discovery;
 mod exchange;
 mod filter;
 mod read;
@@ -161,6 +162,7 @@ pub(crate) struct State {
     pub webhooks: Vec<Webhook>,
     pub hook_faults: Vec<HookFault>,
     pub forbidden: Vec<Forbidden>,
+    pub discovery_faults: Vec<discovery::DiscoveryFault>,
     pub api_faults: Vec<ApiFault>,
     pub names: Draw,
     pub choices: Draw,
@@ -199,6 +201,7 @@ impl Fabric {
             webhooks: Vec::new(),
             hook_faults: Vec::new(),
             forbidden: Vec::new(),
+            discovery_faults: Vec::new(),
             api_faults: Vec::new(),
             names: Draw::new(config.seed, Concern::Names, 0),
             choices: Draw::new(config.seed, Concern::World, 0),

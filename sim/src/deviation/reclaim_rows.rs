@@ -71,8 +71,6 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
 
 /// The switches that no claim finds by itself.
 pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
-    // Informers never fail to list; a cache that asks the API server could. Tests of the core do.
-    ("one-list-error-ends-scan", How::Test),
     ("tombstone-crashes", How::Crash),
     ("nil-fields-crash", How::Crash),
     ("standbys-scan-once", How::Figure),

@@ -8,6 +8,7 @@ use ipam_core::api::Verb;
 
 use super::{FaultKind, Target};
 use crate::cluster::admission::{Forbidden, Hitch, HookFault};
+use crate::cluster::discovery::DiscoveryFault;
 use crate::cluster::server::{ApiFault, Mishap};
 use crate::cluster::{EtcdTrouble, Fabric};
 use crate::input::Probability;
@@ -50,6 +51,8 @@ pub(super) enum Grip {
     Lag(usize, KindId, Duration),
     /// The watches of a process on one type, or on all, that lag by so much more.
     CacheLag(ProcessId, Option<KindId>, Duration),
+    /// Types that processes cannot find out about, of the fault with this number.
+    Discovery(u32),
     /// An API server under overload.
     SlowServer(usize),
     /// An API server that does not reach etcd.
@@ -81,7 +84,7 @@ impl Grip {
 
     /// Whether having taken hold is all there is to it. What waits for messages or requests has done nothing before one comes.
     pub(super) fn is_felt(&self) -> bool {
-        !matches!(self, Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Hook(_) | Grip::Cni(..))
+        !matches!(self, Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Hook(_) | Grip::Cni(..) | Grip::Discovery(_))
     }
 
     /// Whether this is a network rule, and somebody used a link that it is about.
@@ -107,7 +110,7 @@ impl Grip {
     /// Brings about the state in which this grip keeps its part of the world.
     fn tighten(self, fabric: &Arc<Fabric>) {
         match self {
-            Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Hook(_) | Grip::Cni(..) => {}
+            Grip::Rule(_) | Grip::ApiFault(_) | Grip::Refusal(_) | Grip::Hook(_) | Grip::Cni(..) | Grip::Discovery(_) => {}
             Grip::ExternalHost(address) => fabric.nodes.data_plane.add_external(address),
             Grip::Deregistered(kubelet) => {
                 if let Some(runtime) = fabric.nodes.runtime_of(kubelet) {
@@ -149,6 +152,7 @@ impl Grip {
             Grip::ApiFault(fault) => fabric.remove_api_faults(fault),
             Grip::Refusal(fault) => fabric.permit(Some(fault)),
             Grip::Hook(fault) => fabric.remove_hook_faults(fault),
+            Grip::Discovery(fault) => fabric.remove_discovery_faults(fault),
             Grip::Writer(process) => {
                 fabric.crash(process);
                 // A crash that hits the writer may restart it later: by then it has nothing to do.
@@ -327,6 +331,12 @@ pub(super) fn seize(fabric: &Arc<Fabric>, index: u32, kind: &FaultKind, victim: 
             Some(kind) => fault.process.processes(rt).into_iter().map(|process| Grip::CacheLag(process, kind, fault.by.0)).collect(),
             None => Vec::new(),
         },
+        FaultKind::DiscoveryFails(fault) => {
+            if let Some(kind) = resource(fabric, &fault.resource) {
+                fabric.add_discovery_fault(DiscoveryFault { fault: index, clients: fault.process.side(rt), kind });
+            }
+            vec![Grip::Discovery(index)]
+        }
         FaultKind::HistoryLost(fault) => {
             if let Some(kind) = resource(fabric, &fault.resource) {
                 servers(&fault.server).into_iter().for_each(|server| fabric.forget_history(server, kind));

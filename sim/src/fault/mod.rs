@@ -41,6 +41,7 @@ macro_rules! named {
             $Faults::WatchClosed(fault) => (Some(&fault.resource), None),
             $Faults::WatchLag(fault) => (Some(&fault.resource), None),
             $Faults::CacheLag(fault) => (Some(&fault.resource), None),
+            $Faults::DiscoveryFails(fault) => (Some(&fault.resource), None),
             $Faults::HistoryLost(fault) => (Some(&fault.resource), None),
             $Faults::ConflictingWriter(fault) => (None, Some(&fault.object)),
             _ => (None, None),

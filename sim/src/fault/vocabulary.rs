@@ -479,6 +479,15 @@ faults! {
         by: Span = between(Span::millis(1), Span::secs(30)),
     } stands for "an informer that falls behind: a busy process, a slow connection (K §4.2, A §11.4)";
 
+    /// A process cannot find out about a type that it reads in its cache for the first time since it started, and those reads fail. Once
+    /// one went well the rest do. It is about the replicas of Spiderpool's controller that reclaim, and no swarm draws it.
+    "discovery-fails" lasting => DiscoveryFails / DiscoveryFailsDraft {
+        /// Whose caches.
+        process: Target = target("spiderpool-controller-*"),
+        /// The plural of the type, or `*`.
+        resource: String = every_resource(),
+    } stands for "a cache that begins with a kind at its first use, and cannot, because the API group is not served (G §1.5, G §7)";
+
     /// A server forgets its history: watches end, older versions get 410.
     "history-lost" instant => HistoryLost / HistoryLostDraft {
         /// On which servers.

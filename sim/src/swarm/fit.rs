@@ -47,6 +47,8 @@ pub(super) fn fitted(kind: &str, stake: &Stake, draw: &mut Draw) -> Option<Fault
         FaultDraft::WatchClosed(draft) => draft.resource = resource,
         FaultDraft::WatchLag(draft) => draft.resource = resource,
         FaultDraft::CacheLag(draft) => (draft.process, draft.resource) = (process?, resource),
+        // Only who starts while it lasts meets it: of a hundred plans it would do nothing in most.
+        FaultDraft::DiscoveryFails(_) => return None,
         FaultDraft::HistoryLost(draft) => draft.resource = resource,
         FaultDraft::ConflictingWriter(draft) => draft.object = Choice::Is(pick(&stake.objects, object)?),
         FaultDraft::SandboxLost(draft) => draft.process = kubelet?,

@@ -95,7 +95,7 @@ async fn reads(bed: &Testbed, client: &SimClient, n: usize) -> Duration {
 }
 
 /// The faults that have a test here, in the order of the vocabulary.
-const TESTED: [&str; 51] = [
+const TESTED: [&str; 52] = [
     "partition",
     "one-way-partition",
     "loss",
@@ -131,6 +131,7 @@ const TESTED: [&str; 51] = [
     "watch-closed",
     "watch-lag",
     "cache-lag",
+    "discovery-fails",
     "history-lost",
     "reconnect",
     "etcd-pause",

@@ -3,7 +3,7 @@
 use ipam_core::api::{TransportError, WatchEvent, WatchOptions};
 use ipam_core::{Client, Object, WatchStream};
 use ipam_sim::cluster::SimClient;
-use ipam_sim::fault::{CacheLag, FaultKind, HistoryLost, Reconnect, WatchClosed, WatchLag};
+use ipam_sim::fault::{CacheLag, DiscoveryFails, FaultKind, HistoryLost, Reconnect, WatchClosed, WatchLag};
 use ipam_sim::testbed::Testbed;
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -90,6 +90,20 @@ fn a_lagging_cache_is_late_for_one_process_and_one_resource() {
         bed.wait(SECOND).await;
         create(&other, "b").await.unwrap();
         assert!(took(&bed, added(&mut late)).await.0 < SECOND, "the fault is over");
+    });
+}
+
+#[test]
+fn what_cannot_be_found_out_about_is_one_type_for_one_process_while_the_fault_lasts() {
+    Testbed::run(1, async |bed| {
+        let [client, other] = [bed.client_on("client", 0), bed.client_on("other", 0)].map(|client| client.process());
+        let (maps, pods) = (bed.kind::<ConfigMap>(), bed.kind::<Pod>());
+        assert!(bed.fabric.discovers(client, maps));
+        strike(&bed, SECOND, FaultKind::DiscoveryFails(DiscoveryFails { process: target("client"), resource: "configmaps".into() })).await;
+        assert!(!bed.fabric.discovers(client, maps));
+        assert!(bed.fabric.discovers(client, pods) && bed.fabric.discovers(other, maps));
+        bed.wait(SECOND).await;
+        assert!(bed.fabric.discovers(client, maps), "the fault is over");
     });
 }
 

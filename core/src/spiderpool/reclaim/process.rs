@@ -78,6 +78,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Self { raw, ..self }
     }
 
+    /// The same with what `wrap` makes of its caches.
+    pub fn with_caches<W>(self, wrap: impl FnOnce(K) -> W) -> Reclaim<C, V, W, O> {
+        let Self { client, raw, env, caches, observer, config, database, limiter } = self;
+        Reclaim { client, raw, env, caches: wrap(caches), observer, config, database, limiter }
+    }
+
     /// What it was told.
     pub fn config(&self) -> &ReclaimConfig {
         &self.config

@@ -167,6 +167,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
             }
             let verdict = match self.under(leading, None, |it| judge_record(&view, it, &[])) {
+                // The pod is gone, and it is only the cache that does not say what its endpoint is: the API server does.
+                Judgement::Done(verdict) if verdict.row == Row::EndpointUnreadable => None,
                 Judgement::Done(verdict) if verdict.keeps_all() => Some(verdict),
                 Judgement::Done(_) | Judgement::Ask(_) => None,
                 Judgement::Crash(row) => panic!("upstream crashes: {}", row.sentence()),

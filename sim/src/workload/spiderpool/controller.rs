@@ -10,6 +10,7 @@ use ipam_core::spiderpool::reclaim::ReclaimConfig;
 use ipam_core::spiderpool::subnet::{Live, SubnetController};
 use ipam_core::{Env, ObjectKey};
 
+use super::first_use::FirstUse;
 use super::hooks;
 use super::reclaim_eye::ReclaimEye;
 use super::site::{ApiClient, Site};
@@ -76,6 +77,7 @@ async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, clien
     let raw = site.raw_client(fabric, process, &env);
     let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
     let controller = SpiderpoolController::new(client.clone(), raw, env.clone(), eye, pools, reclaim);
+    let controller = controller.reading_by(|caches| FirstUse::new(caches, fabric, process));
     let work = async {
         if site.plan.serves_subnets() {
             controller.with_subnets(subnets(site, client.clone(), env.clone())).run().await

@@ -14,6 +14,7 @@ mod apps;
 mod controller;
 mod draft;
 mod eye;
+mod first_use;
 mod hook_note;
 mod hooks;
 mod lifecycle;

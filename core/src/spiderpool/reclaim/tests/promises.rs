@@ -179,6 +179,9 @@ promises! {
     a_scan_does_without_a_list_that_failed, "one-list-error-ends-scan", |scene| {
         scene.views.broken = true;
         scene.restart();
+        // One with an endpoint that only the API server shows, and one without.
+        scene.whole_pod("b", "u2", Owner::Nobody, "10.0.0.2");
+        scene.gone("b");
         scene.record("p4", "10.0.0.1", "ns/a", "u1");
         scene.scan();
         scene.records().is_empty()

@@ -22,7 +22,7 @@ pub(super) struct Views {
     pub(super) nodes: World,
     pub(super) endpoints: World,
     pub(super) pools: World,
-    /// Whether endpoints cannot be listed.
+    /// Whether endpoints can be neither listed nor read.
     pub(super) broken: bool,
 }
 
@@ -36,6 +36,9 @@ impl reclaim::Caches for Views {
     }
 
     fn endpoint(&self, key: &str) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        if self.broken {
+            return Err(crate::api::TransportError::Refused.into());
+        }
         reclaim::Caches::endpoint(&self.endpoints, key)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::view::{Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
-use super::leak::{Kind, Leak, by_scan, by_tracing, is_reclaimed, recorded_leak};
+use super::leak::{Kind, Leak, by_scan, by_tracing, hinders_records, is_reclaimed, recorded_leak};
 use crate::time::SimTime;
 use crate::workload::spiderpool::ReclaimNote;
 
@@ -55,8 +55,8 @@ impl InTime {
             (Way::Vanished, Kind::Vanished) | (Way::Stuck, Kind::Stuck) | (Way::Ended, Kind::Ended) | (Way::GivenUp, Kind::GivenUp) => {
                 by_tracing(view, uid, &leak)
             }
-            (Way::Missed, _) | (Way::Abandoned, Kind::Abandoned) => by_scan(view, &leak),
-            (Way::Bare, _) if is_bare() => by_scan(view, &leak),
+            (Way::Missed, _) | (Way::Abandoned, Kind::Abandoned) => by_scan(view, &leak, hinders_records),
+            (Way::Bare, _) if is_bare() => by_scan(view, &leak, hinders_records),
             _ => return None,
         };
         Some((by, leak, pool, address))

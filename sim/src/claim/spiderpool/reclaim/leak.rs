@@ -154,6 +154,11 @@ pub(super) fn hinders(reach: &Reach) -> bool {
     *reach != Reach::Nodes
 }
 
+/// Whether a fault can hinder any replica to find and remove records. What a cache does not say of an endpoint the API server does.
+pub(super) fn hinders_records(reach: &Reach) -> bool {
+    hinders(reach) && *reach != Reach::EndpointCaches
+}
+
 /// How long it takes until another replica leads (F).
 pub(super) fn failover(view: &View) -> Duration {
     let settings = &view.terms.settings;
@@ -172,17 +177,17 @@ pub(super) fn at_the_latest(view: &View, due: SimTime) -> SimTime {
     due.max(view.health.heal_at) + failover(view) + settings.interval + scans(view) + retries + RELEASE
 }
 
-/// By when a scan has found it (GL4).
-pub(super) fn by_scan(view: &View, leak: &Leak) -> SimTime {
+/// By when a scan has found it (GL4), which faults that `hinder` may delay.
+pub(super) fn by_scan(view: &View, leak: &Leak, hinder: fn(&Reach) -> bool) -> SimTime {
     let settings = &view.terms.settings;
-    let calm = view.health.is_calm_since(leak.event, hinders) && view.replicas.led_since().is_some();
+    let calm = view.health.is_calm_since(leak.event, hinder) && view.replicas.led_since().is_some();
     let general = if calm { leak.due + settings.interval + scans(view) + RELEASE } else { at_the_latest(view, leak.due) + AFTERMATH };
     // Whoever takes over scans at once.
     let Some(taken_over) = view.replicas.taken_over.filter(|said| leak.due < said.at && view.replicas.leads(said.by)) else {
         return general;
     };
     let leader = view.name(taken_over.by);
-    if !view.health.is_calm_since(taken_over.at, |reach| reach.hinders(&leader)) {
+    if !view.health.is_calm_since(taken_over.at, |reach| hinder(reach) && reach.hinders(&leader)) {
         return general;
     }
     general.min(taken_over.at + settings.leader_poll + scans(view) + RELEASE)
@@ -196,17 +201,17 @@ pub(super) fn by_tracing(view: &View, uid: &str, leak: &Leak) -> SimTime {
     let base = match view.replicas.led_since() {
         Some(led) if led <= leak.event => leak.due,
         Some(led) if is_there => leak.due.max(led + settings.leader_poll),
-        _ => return by_scan(view, leak),
+        _ => return by_scan(view, leak, hinders_records),
     };
     let gap = settings.trace_gap;
-    let base = if view.health.is_calm_since(leak.event, hinders) {
+    let base = if view.health.is_calm_since(leak.event, hinders_records) {
         base
-    } else if view.health.is_calm_since(leak.event, |reach| hinders(reach) && *reach != Reach::Requests) {
+    } else if view.health.is_calm_since(leak.event, |reach| hinders_records(reach) && *reach != Reach::Requests) {
         // Events that could not be judged are judged again.
         let until = view.health.troubled_until(|reach| *reach == Reach::Requests).unwrap_or(base);
         base.max(until) + AFTERMATH + gap * settings.max_retries
     } else {
-        return by_scan(view, leak);
+        return by_scan(view, leak, hinders_records);
     };
     let key = view.pods.get(uid).and_then(|pod| pod.names().next().cloned());
     let failures = key.map_or(0, |key| view.replicas.failures(&key, leak.event));

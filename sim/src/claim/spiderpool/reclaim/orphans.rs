@@ -7,7 +7,7 @@ use ipam_core::FxHashMap;
 use super::super::view::{Seen, View, addresses_of, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
-use super::leak::{Leak, by_scan, is_reclaimed, leak_of};
+use super::leak::{Leak, by_scan, hinders, is_reclaimed, leak_of};
 use super::{has_finalizer, in_time};
 use crate::time::SimTime;
 
@@ -40,7 +40,7 @@ impl EndpointsGoInTime {
     fn deadline(&mut self, view: &View, uid: &Arc<str>) -> Option<(SimTime, Arc<str>)> {
         let (key, leak) = left(view, uid)?;
         if self.of == Of::Vanished {
-            return Some((by_scan(view, &leak), key));
+            return Some((by_scan(view, &leak, hinders), key));
         }
         let endpoint = view.endpoints.get(&key)?;
         let is_led_to = addresses_of(endpoint)
@@ -51,7 +51,7 @@ impl EndpointsGoInTime {
         }
         let since = *self.alone.entry(uid.clone()).or_insert(view.at);
         let leak = Leak { due: leak.due.max(since), event: leak.event.max(since), ..leak };
-        Some((by_scan(view, &leak), key))
+        Some((by_scan(view, &leak, hinders), key))
     }
 }
 

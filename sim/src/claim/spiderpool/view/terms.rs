@@ -17,6 +17,8 @@ pub(in super::super) enum Reach {
     Replicas(Vec<String>),
     /// Whoever sends a request that it hits.
     Requests,
+    /// Whoever would read an endpoint in his cache: the API server still tells.
+    EndpointCaches,
     /// Everybody.
     All,
 }
@@ -49,6 +51,7 @@ impl Reach {
             FaultKind::ServerError(_) | FaultKind::Unavailable(_) | FaultKind::LostReply(_) | FaultKind::TooManyRequests(_) => {
                 Self::Requests
             }
+            FaultKind::DiscoveryFails(fault) if fault.resource == "spiderendpoints" => Self::EndpointCaches,
             _ => Self::All,
         }
     }
@@ -58,7 +61,7 @@ impl Reach {
         match self {
             Self::Nodes => false,
             Self::Replicas(names) => names.iter().any(|name| name == replica),
-            Self::Requests | Self::All => true,
+            Self::Requests | Self::EndpointCaches | Self::All => true,
         }
     }
 }

@@ -30,6 +30,7 @@ pub mod scenario;
 pub mod selector;
 pub mod story;
 pub mod swarm;
+mod territory;
 pub mod testbed;
 pub mod time;
 pub mod trace;

@@ -310,19 +310,52 @@ impl ListArgs {
     }
 }
 
+/// How Spiderpool is set up, and which form of it: for verbs that ask what it would say of manifests.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct FormArgs {
+    /// Spiderpool's settings, in TOML or as its ConfigMap in YAML
+    #[arg(long, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
+    /// The form of Spiderpool: hardened, or as upstream is
+    #[arg(long, value_enum, value_name = "PROFILE", default_value_t = Profile::Hardened)]
+    pub profile: Profile,
+    /// With this deviation of Spiderpool's, too; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub deviation: Vec<String>,
+    /// Without this deviation of the profile; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub without: Vec<String>,
+}
+
+impl Default for FormArgs {
+    fn default() -> Self {
+        Self { settings: None, profile: Profile::Hardened, deviation: Vec::new(), without: Vec::new() }
+    }
+}
+
 /// Arguments of `check`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(
-    after_help = "Examples:\n  ipam-sim check scenarios\n  kubectl get pods -A -o yaml > pods.yaml && ipam-sim check pods.yaml\n  kubectl get ss,sp,sr -o yaml | ipam-sim check -"
-)]
+#[command(after_help = CHECK_EXAMPLES)]
 pub struct CheckArgs {
     /// Scenario, plan and manifest files, or folders of them
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
+    /// The Spiderpool whose webhooks judge the manifests
+    #[command(flatten)]
+    pub form: FormArgs,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  ipam-sim check scenarios
+  kubectl get pods -A -o yaml > pods.yaml && ipam-sim check pods.yaml
+  kubectl get ss,sp,sr -o yaml | ipam-sim check -
+  ipam-sim check manifests --settings spiderpool-conf.yaml --profile upstream
+
+Settings and form are for the pools, subnets and reservations of manifests. Exits 0 if nothing is wrong, else 2.";
 
 /// Arguments of `explain`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -352,21 +385,12 @@ pub struct ExplainArgs {
     /// The network configuration (.conf or .conflist) of the ADD
     #[arg(long, value_name = "FILE")]
     pub cni_config: Option<PathBuf>,
-    /// Spiderpool's settings, in TOML or as its ConfigMap in YAML
-    #[arg(long, value_name = "FILE")]
-    pub settings: Option<PathBuf>,
     /// An address of the NIC's physical function, for match_master_subnet; repeatable
     #[arg(long, value_name = "ADDRESS")]
     pub master: Vec<std::net::IpAddr>,
-    /// The behaviour to explain: hardened, or as upstream is
-    #[arg(long, value_enum, value_name = "PROFILE", default_value_t = Profile::Hardened)]
-    pub profile: Profile,
-    /// Explain with this deviation of Spiderpool's, too; repeatable
-    #[arg(long, value_name = "NAME")]
-    pub deviation: Vec<String>,
-    /// Explain without this deviation of the profile; repeatable
-    #[arg(long, value_name = "NAME")]
-    pub without: Vec<String>,
+    /// The cluster's Spiderpool
+    #[command(flatten)]
+    pub form: FormArgs,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,

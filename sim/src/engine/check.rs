@@ -10,10 +10,10 @@ use ipam_core::spiderpool::admission::AdmissionSettings;
 use ipam_reports::CheckReport;
 use ipam_reports::listing::{BrokenRule, CheckedFile, Finding, Severity};
 
-use super::load;
+use super::{bad_input, form, load};
 use crate::cli::CliError;
 use crate::cli::args::CheckArgs;
-use crate::input::admission::{Admission, Broken, in_order};
+use crate::input::admission::{Admission, Broken, in_order, settings_of};
 use crate::input::manifest::{self, Manifest};
 use crate::input::{Problem, Problems};
 use crate::kinds::Registry;
@@ -22,7 +22,14 @@ use crate::scenario::Scenario;
 use crate::world::registry;
 
 /// Checks every file under the paths of the command line.
+///
+/// # Errors
+/// The settings cannot be read, or Spiderpool has no such deviation.
 pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
+    let policy = form::policy(&args.form)?;
+    let mut problems = Problems::new();
+    let settings = settings_of(&form::settings(&args.form, &mut problems).select);
+    problems.or(()).map_err(bad_input)?;
     let registry = registry();
     let (mut checked_files, mut seen, mut clusters) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
     for path in &args.paths {
@@ -41,7 +48,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
             clusters.entry(cluster).or_insert_with(Vec::new).extend(manifests);
         }
     }
-    let mut refused = refused(clusters.values());
+    let mut refused = refused(clusters.values(), settings, &policy);
     let files = checked_files.into_iter().map(|checked| {
         let refused = refused.remove(&checked.name).unwrap_or_default();
         checked.told(refused)
@@ -77,11 +84,14 @@ fn collect(path: &Path, named: bool, files: &mut Vec<Found>) {
 }
 
 /// What admission would say of the objects of each cluster, file by file, if they were created one after the other.
-fn refused<'a>(clusters: impl Iterator<Item = &'a Vec<Manifest>>) -> BTreeMap<String, Vec<Finding>> {
-    let (settings, policy) = (AdmissionSettings::default(), Policy::hardened());
+fn refused<'a>(
+    clusters: impl Iterator<Item = &'a Vec<Manifest>>,
+    settings: AdmissionSettings,
+    policy: &Policy,
+) -> BTreeMap<String, Vec<Finding>> {
     let mut refused: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
     for manifests in clusters {
-        let mut admission = Admission::new(settings, &policy);
+        let mut admission = Admission::new(settings, policy);
         for manifest in in_order(manifests) {
             let findings = admission.create(manifest).into_iter().map(|broken| finding_of(manifest, broken));
             refused.entry(manifest.file().to_owned()).or_default().extend(findings);

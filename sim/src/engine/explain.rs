@@ -2,28 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use ipam_core::spiderpool::reclaim::ReclaimPolicy;
-use ipam_core::spiderpool::{Policy, names};
+use ipam_core::spiderpool::names;
 use ipam_reports::{ExplainReclaimReport, ExplainReport};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use super::bad_input;
+use super::{bad_input, form};
 use crate::cli::CliError;
 use crate::cli::args::{ExplainArgs, PodKey};
 use crate::explain::{self, Question, ReclaimQuestion};
 use crate::input::cluster::{self, ClusterInput};
 use crate::input::manifest::Manifest;
-use crate::input::{Problems, cni, settings};
+use crate::input::{Problems, cni};
 
 /// Explains what the flags ask for.
 pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
-    let policy = policy(args)?;
+    let policy = form::policy(&args.form)?;
     // Everything that is wrong in any file is said in one go.
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
     let network = args.cni_config.as_deref().map(|path| problems.collect(cni::read(path)));
-    let settings = args.settings.as_deref().map(|path| problems.collect(settings::read(path)));
+    let settings = form::settings(&args.form, &mut problems);
     let file = args.pod_file.as_ref().map(|path| problems.collect(cluster::read_pod(path)));
     problems.or(()).map_err(bad_input)?;
 
@@ -43,8 +42,8 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
         nic: args.nic.clone(),
         cni: network.flatten().unwrap_or_default().ipam,
         master: args.master.clone(),
-        settings: settings.flatten().unwrap_or_default().select,
-        profile: args.profile,
+        settings: settings.select,
+        profile: args.form.profile,
         policy,
         objects: cluster.objects,
         written: cluster.admitted,
@@ -57,20 +56,15 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
 
 /// Explains what reclaim would do, as the flags ask for it.
 pub(super) fn explain_reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError> {
-    let policy = policy(args)?;
+    let policy = form::policy(&args.form)?;
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
-    let settings = args.settings.as_deref().map(|path| problems.collect(settings::read(path)));
+    let settings = form::settings(&args.form, &mut problems);
     problems.or(()).map_err(bad_input)?;
     let cluster = cluster.unwrap_or_default();
     let of_input: Vec<String> = cluster.warnings.iter().map(ToString::to_string).collect();
-    let question = ReclaimQuestion {
-        cluster,
-        now: args.now.unwrap_or_else(clock),
-        settings: settings.flatten().unwrap_or_default().reclaim,
-        profile: args.profile,
-        policy,
-    };
+    let question =
+        ReclaimQuestion { cluster, now: args.now.unwrap_or_else(clock), settings: settings.reclaim, profile: args.form.profile, policy };
     let mut report = explain::explain_reclaim(question);
     report.warnings.splice(0..0, of_input);
     Ok(report)
@@ -92,20 +86,6 @@ fn find(cluster: &ClusterInput, PodKey { namespace, name }: &PodKey) -> Result<(
             _ => error.hint(format!("there {} {}", if known.len() == 1 { "is" } else { "are" }, known.join(", "))),
         }
     })
-}
-
-/// The profile with its deviations.
-fn policy(args: &ExplainArgs) -> Result<Policy, CliError> {
-    let mut policy = explain::policy_of(args.profile);
-    for (names, on) in [(&args.deviation, true), (&args.without, false)] {
-        for name in names {
-            let of_reclaim = || ReclaimPolicy::DEVIATIONS.iter().map(|deviation| deviation.name);
-            let known = || Policy::DEVIATIONS.iter().map(|deviation| deviation.name).chain(of_reclaim()).collect::<Vec<_>>().join(", ");
-            let switch = policy.switch(name);
-            *switch.ok_or_else(|| CliError::usage(format!("Spiderpool has no deviation `{name}`; there are {}", known())))? = on;
-        }
-    }
-    Ok(policy)
 }
 
 /// Where the annotations stand that a decision reads.

@@ -3,6 +3,7 @@
 mod check;
 mod crash_points;
 mod explain;
+mod form;
 mod gate;
 mod list;
 mod load;

@@ -130,9 +130,7 @@ impl Planner<'_> {
         } else {
             answer.ranges = ranges(&pool);
         }
-        let mut cluster = admission(self.question).without(pool.metadata.name.as_deref(), subnet.metadata.name.as_deref());
-        cluster.add_subnet(Arc::new(subnet));
-        let broken = cluster.judge_pool(&pool);
+        let broken = admission(self.question).with_subnet(Arc::new(subnet)).judge_stored_pool(&pool);
         broken.first().map_or(Ok(()), |broken| Err(format!("admission would refuse it: {}: {}", broken.field, broken.message)))
     }
 

@@ -29,7 +29,7 @@ pub(super) fn warnings(question: &Question, selection: &Selection) -> Vec<String
     let admission = admission(question);
     for pool in named.into_iter().filter_map(|name| question.objects.pool(name)) {
         let name = name_of(&pool);
-        let broken = admission.without(Some(name), None).judge_pool(&pool);
+        let broken = admission.judge_stored_pool(&pool);
         told(question, ("SpiderIPPool", name), broken, &bad_entries(&pool.spec, policy), &mut warnings);
         if let Some(Err(error)) = pool.status.as_ref().map(|status| status.allocated_ips.parse()) {
             warnings.push(format!("SpiderIPPool {name}: status.allocatedIPs: {error}"));
@@ -37,14 +37,14 @@ pub(super) fn warnings(question: &Question, selection: &Selection) -> Vec<String
     }
     for subnet in asked_for(question, selection).into_iter().filter_map(|name| question.objects.subnet(&name)) {
         let name = subnet.metadata.name.as_deref().unwrap_or_default();
-        let broken = admission.without(None, Some(name)).judge(&*subnet);
+        let broken = admission.judge_stored_subnet(&subnet);
         told(question, ("SpiderSubnet", name), broken, &[], &mut warnings);
     }
     for reserved in question.objects.reserved_ips.iter() {
         let ReservedIPSpec { ip_version, ips } = reserved.spec.clone();
         let entries = IPPoolSpec { ip_version, ips, ..IPPoolSpec::default() };
         let name = reserved.metadata.name.as_deref().unwrap_or_default();
-        told(question, ("SpiderReservedIP", name), admission.judge(&**reserved), &bad_entries(&entries, policy), &mut warnings);
+        told(question, ("SpiderReservedIP", name), admission.judge_reserved(reserved), &bad_entries(&entries, policy), &mut warnings);
     }
     warnings
 }

@@ -3,23 +3,26 @@
 //! `check` judges manifests as if their objects were created one after the other; `explain` judges the objects that a decision looked at, each as
 //! if it were created last. Every rule is core's ([`Admitted::audit`]); here are the objects for it, and the places in files.
 
+mod existing;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Denial, Fault, Listed, Request, Rules, Violation, mutate};
+use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Denial, Fault, Request, Rules, Violation, mutate};
 use ipam_core::spiderpool::names::{GROUP, VERSION};
 use ipam_core::spiderpool::select::Settings;
 use ipam_core::spiderpool::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::manifest::Manifest;
+use existing::{Beside, Existing};
 
 /// By what objects are judged, and what exists.
 #[derive(Clone, Debug)]
 pub struct Admission<'a> {
     settings: AdmissionSettings,
     policy: &'a Policy,
-    live: Listed,
+    existing: Existing,
 }
 
 /// A rule that an object breaks.
@@ -86,7 +89,7 @@ fn owner_in(pool: &Manifest) -> Option<&str> {
 impl<'a> Admission<'a> {
     /// An empty cluster.
     pub fn new(settings: AdmissionSettings, policy: &'a Policy) -> Self {
-        Self { settings, policy, live: Listed::default() }
+        Self { settings, policy, existing: Existing::default() }
     }
 
     /// The creation of the next object. It exists from then on unless it is refused: what comes later is judged beside what is right.
@@ -102,44 +105,79 @@ impl<'a> Admission<'a> {
             }
             Some("SpiderSubnet") => {
                 let Ok(subnet) = manifest.decode::<SpiderSubnet>() else { return Vec::new() };
-                let broken = self.judge(&subnet);
+                let broken = self.judge_subnet(&subnet);
                 if broken.is_empty() {
                     self.add_subnet(Arc::new(subnet));
                 }
                 broken
             }
-            Some(_) => manifest.decode::<SpiderReservedIP>().map_or_else(|_| Vec::new(), |reserved| self.judge(&reserved)),
+            Some(_) => manifest.decode::<SpiderReservedIP>().map_or_else(|_| Vec::new(), |reserved| self.judge_reserved(&reserved)),
             None => Vec::new(),
         }
     }
 
-    /// A pool that exists, with its defaults; unless there is one of this name.
+    /// A pool that exists; unless there is one of this name.
     pub fn add_pool(&mut self, pool: Arc<SpiderIPPool>) {
-        let pool = mutate(&Request::Create(&pool), &self.rules()).unwrap_or(pool);
-        if let Err(at) = self.live.pools.binary_search_by(|other| other.metadata.name.cmp(&pool.metadata.name)) {
-            self.live.pools.insert(at, pool);
-        }
+        let pool = self.defaulted(pool);
+        self.existing.add_pool(pool, self.policy);
     }
 
-    /// A subnet that exists, with its defaults; unless there is one of this name.
+    /// A subnet that exists; unless there is one of this name.
     pub fn add_subnet(&mut self, subnet: Arc<SpiderSubnet>) {
-        let subnet = mutate(&Request::Create(&subnet), &self.rules()).unwrap_or(subnet);
-        if let Err(at) = self.live.subnets.binary_search_by(|other| other.metadata.name.cmp(&subnet.metadata.name)) {
-            self.live.subnets.insert(at, subnet);
+        let subnet = self.defaulted(subnet);
+        self.existing.add_subnet(subnet, self.policy);
+    }
+
+    /// The same cluster with another state of a subnet.
+    pub fn with_subnet(self, subnet: Arc<SpiderSubnet>) -> Self {
+        let subnet = self.defaulted(subnet);
+        let others = self.existing.subnets().iter().filter(|other| other.metadata.name != subnet.metadata.name).cloned();
+        let subnets: Vec<_> = others.chain([subnet.clone()]).collect();
+        Self { existing: self.existing.with_subnets(subnets, self.policy), ..self }
+    }
+
+    /// Every rule that a new pool would break. What its owner would say if the manifests held it is not known.
+    pub fn judge_pool(&self, new: &SpiderIPPool) -> Vec<Broken> {
+        self.judge_pool_beside(new, self.existing.beside_pool(&self.defaulted(Arc::new(new.clone())), self.policy))
+    }
+
+    /// The same of a pool that exists, as if it were created last.
+    pub fn judge_stored_pool(&self, pool: &SpiderIPPool) -> Vec<Broken> {
+        let mut live = self.existing.beside_pool(&self.defaulted(Arc::new(pool.clone())), self.policy);
+        live.pools.retain(|other| other.metadata.name != pool.metadata.name);
+        self.judge_pool_beside(pool, live)
+    }
+
+    /// Every rule that a new subnet would break.
+    pub fn judge_subnet(&self, new: &SpiderSubnet) -> Vec<Broken> {
+        self.judge(new, &self.existing.beside_subnet(new, self.policy))
+    }
+
+    /// The same of a subnet that exists, as if it were created last.
+    pub fn judge_stored_subnet(&self, subnet: &SpiderSubnet) -> Vec<Broken> {
+        let mut live = self.existing.beside_subnet(subnet, self.policy);
+        live.subnets.to_mut().retain(|other| other.metadata.name != subnet.metadata.name);
+        self.judge(subnet, &live)
+    }
+
+    /// Every rule that a reservation breaks, new or not: it is compared with nothing.
+    pub fn judge_reserved(&self, new: &SpiderReservedIP) -> Vec<Broken> {
+        self.judge(new, &Beside::default())
+    }
+
+    fn judge_pool_beside(&self, new: &SpiderIPPool, live: Beside<'_>) -> Vec<Broken> {
+        let is_known = |owner: &OwnerReference| live.subnets.iter().any(|subnet| subnet.metadata.name.as_ref() == Some(&owner.name));
+        let owner = new.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+        let mut broken = self.judge(new, &live);
+        if owner.is_some_and(|owner| !is_known(owner)) {
+            let internal = Fault::Internal.as_str();
+            broken.iter_mut().filter(|broken| broken.fault == internal).for_each(|broken| broken.unknown = true);
         }
+        broken
     }
 
-    /// The same cluster without the pool and the subnet of this name.
-    pub fn without(&self, pool: Option<&str>, subnet: Option<&str>) -> Self {
-        let mut rest = self.clone();
-        rest.live.pools.retain(|other| pool.is_none() || other.metadata.name.as_deref() != pool);
-        rest.live.subnets.retain(|other| subnet.is_none() || other.metadata.name.as_deref() != subnet);
-        rest
-    }
-
-    /// Every rule that a new subnet or reservation would break.
-    pub fn judge<K: Admitted>(&self, new: &K) -> Vec<Broken> {
-        match new.audit(&self.rules()) {
+    fn judge<K: Admitted>(&self, new: &K, live: &Beside<'_>) -> Vec<Broken> {
+        match new.audit(&self.rules(live)) {
             Ok(()) => Vec::new(),
             Err(Denial::Invalid(violations)) => violations.into_iter().map(Broken::of).collect(),
             Err(denial) => {
@@ -149,20 +187,13 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Every rule that a new pool would break. What its owner would say if the manifests held it is not known.
-    pub fn judge_pool(&self, new: &SpiderIPPool) -> Vec<Broken> {
-        let is_known = |owner: &OwnerReference| self.live.subnets.iter().any(|subnet| subnet.metadata.name.as_ref() == Some(&owner.name));
-        let owner = new.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-        let mut broken = self.judge(new);
-        if owner.is_some_and(|owner| !is_known(owner)) {
-            let internal = Fault::Internal.as_str();
-            broken.iter_mut().filter(|broken| broken.fault == internal).for_each(|broken| broken.unknown = true);
-        }
-        broken
+    /// An object with its defaults.
+    fn defaulted<K: Admitted>(&self, object: Arc<K>) -> Arc<K> {
+        mutate(&Request::Create(&object), &self.rules(&self.existing.for_defaults())).unwrap_or(object)
     }
 
-    fn rules(&self) -> Rules<'_> {
-        Rules { live: &self.live, settings: &self.settings, policy: self.policy }
+    fn rules<'b>(&'b self, live: &'b Beside<'b>) -> Rules<'b> {
+        Rules { live, settings: &self.settings, policy: self.policy }
     }
 }
 

@@ -73,3 +73,46 @@ fn folders_inside_a_folder_are_clusters_of_their_own_and_what_is_named_is_one() 
     let taken: Vec<_> = report.findings().map(|(file, finding)| (&*file.file, finding.rule.clone().unwrap().fault)).collect();
     assert_eq!(taken, [(&*format!("{path}/b/pool.yaml"), "AlreadyExists".to_owned())]);
 }
+
+#[test]
+fn settings_and_form_of_the_cluster_decide() {
+    let folder = std::env::temp_dir().join(format!("ipam-sim-check-form-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let cluster = "apiVersion: spiderpool.spidernet.io/v2beta1
+kind: SpiderSubnet
+metadata: {name: s}
+spec: {subnet: 10.0.0.0/24, ips: [10.0.0.1-10.0.0.9]}
+status: {controlledIPPools: '{\"auto\":{\"ips\":[\"10.0.0.1-10.0.0.3\"],\"application\":\"apps_v1_Deployment_default_a\"}}'}
+---
+apiVersion: spiderpool.spidernet.io/v2beta1
+kind: SpiderIPPool
+metadata: {name: taken}
+spec: {subnet: 10.0.0.0/24, ips: [10.0.0.3]}
+---
+apiVersion: spiderpool.spidernet.io/v2beta1
+kind: SpiderIPPool
+metadata: {name: six}
+spec: {subnet: fd00::/64, ips: ['fd00::1']}
+";
+    std::fs::write(folder.join("cluster.yaml"), cluster).unwrap();
+    std::fs::write(folder.join("settings.txt"), "enableIPv6 = false\n").unwrap();
+    std::fs::write(folder.join("wrong.txt"), "enableIPv6 = 7\n").unwrap();
+    let path = folder.display();
+    let refused = |args: &str| -> Vec<String> {
+        let (_, report) = report(&format!("{path}/cluster.yaml {args}"));
+        report.findings().map(|(_, finding)| finding.rule.clone().unwrap().object).collect()
+    };
+    assert_eq!(refused(""), ["SpiderIPPool/taken"]);
+    assert_eq!(refused("--profile upstream"), [""; 0]);
+    assert_eq!(
+        refused("--profile upstream --without manual-pool-ignores-preallocation"),
+        [""; 0],
+        "upstream's way of comparing does not ask"
+    );
+    assert_eq!(refused("--deviation manual-pool-ignores-preallocation"), [""; 0]);
+    assert_eq!(refused(&format!("--settings {path}/settings.txt")), ["SpiderIPPool/taken", "SpiderIPPool/six"]);
+    let wrong = [format!("--settings {path}/wrong.txt"), "--deviation none-such".to_owned()];
+    let wrong = wrong.map(|args| super::run("check", &format!("{path}/cluster.yaml {args}")).0);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(wrong, [2, 2]);
+}

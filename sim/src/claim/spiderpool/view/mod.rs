@@ -31,7 +31,6 @@ mod sandboxes;
 mod story;
 mod subnets;
 mod terms;
-mod territory;
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_core::FxHashMap;
 use ipam_core::spiderpool::ranges::IpSet;
 
-use super::territory::Territory;
+use crate::territory::Territory;
 
 /// Who had which addresses first.
 ///

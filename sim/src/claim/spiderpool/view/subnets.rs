@@ -8,7 +8,7 @@ use ipam_core::spiderpool::ranges::{IpSet, parse_range, total_ips};
 use ipam_core::spiderpool::{Policy, PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec};
 
 use super::Said;
-use super::territory::Territory;
+use crate::territory::Territory;
 use crate::time::SimTime;
 
 /// What is set aside for a pool.

@@ -1,6 +1,8 @@
 //! Whose an address is, for sets of addresses that should not meet but may.
+//!
+//! Claims ask it about pools and shares of subnets, and admission of manifests about all that a new object could meet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipam_core::spiderpool::ranges::{IpRange, IpSet, IpVersion};
@@ -8,31 +10,49 @@ use ipam_core::spiderpool::ranges::{IpRange, IpSet, IpVersion};
 /// Ranges that begin at one address, and whose each is.
 type Owned = Vec<(Arc<str>, IpRange)>;
 
-/// The ranges of owners, by where they begin.
+/// How many binary digits the size of a range has, less one: a range of a class reaches less than twice as far as any other of it.
+type Class = u32;
+
+/// The ranges of owners, by their class and where they begin.
 ///
-/// Putting in, taking out and looking costs what the set asked about costs, times the logarithm of how many ranges there are, and what lies
-/// within the longest range before it.
-#[derive(Debug, Default)]
-pub(in super::super) struct Territory {
-    ranges: BTreeMap<(IpVersion, u128), Owned>,
-    /// How far the longest range that ever was reaches beyond its first address.
-    reach: u128,
+/// Putting in, taking out and looking costs what the set asked about costs, times the logarithm of how many ranges there are and the number
+/// of their classes, and what is found. One large range among many small ones costs one look more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Territory {
+    ranges: BTreeMap<(IpVersion, Class, u128), Owned>,
+    /// The classes of which there ever was a range.
+    classes: BTreeSet<(IpVersion, Class)>,
+}
+
+/// The key of a range.
+fn key(range: &IpRange) -> (IpVersion, Class, u128) {
+    let (first, last) = range.numbers();
+    (range.version(), class_of(first, last), first)
+}
+
+fn class_of(first: u128, last: u128) -> Class {
+    (last - first).checked_ilog2().map_or(0, |digits| digits + 1)
+}
+
+/// How far a range of a class reaches beyond its first address at the most.
+fn reach(class: Class) -> u128 {
+    1u128.checked_shl(class).map_or(u128::MAX, |reach| reach - 1)
 }
 
 impl Territory {
     /// An owner has these addresses, too.
-    pub(super) fn put(&mut self, owner: &Arc<str>, set: &IpSet) {
+    pub(crate) fn put(&mut self, owner: &Arc<str>, set: &IpSet) {
         for range in set.ranges() {
-            let (first, last) = range.numbers();
-            self.reach = self.reach.max(last - first);
-            self.ranges.entry((range.version(), first)).or_default().push((owner.clone(), range));
+            let (version, class, first) = key(&range);
+            self.classes.insert((version, class));
+            self.ranges.entry((version, class, first)).or_default().push((owner.clone(), range));
         }
     }
 
     /// An owner has no more what it was given as this very set.
-    pub(super) fn take(&mut self, owner: &str, set: &IpSet) {
+    pub(crate) fn take(&mut self, owner: &str, set: &IpSet) {
         for range in set.ranges() {
-            let key = (range.version(), range.numbers().0);
+            let key = key(&range);
             let Some(ranges) = self.ranges.get_mut(&key) else { continue };
             ranges.retain(|(other, _)| **other != *owner);
             if ranges.is_empty() {
@@ -42,10 +62,13 @@ impl Territory {
     }
 
     /// The ranges of everybody but `owner` that meet the set.
-    pub(in super::super) fn others<'a>(&'a self, owner: &'a str, set: &'a IpSet) -> impl Iterator<Item = (&'a Arc<str>, IpRange)> {
+    pub(crate) fn others<'a>(&'a self, owner: &'a str, set: &'a IpSet) -> impl Iterator<Item = (&'a Arc<str>, IpRange)> {
         set.ranges().flat_map(move |asked| {
             let ((first, last), version) = (asked.numbers(), asked.version());
-            let near = self.ranges.range((version, first.saturating_sub(self.reach))..=(version, last));
+            let classes = self.classes.range((version, 0)..=(version, Class::MAX));
+            let near = classes.flat_map(move |&(_, class)| {
+                self.ranges.range((version, class, first.saturating_sub(reach(class)))..=(version, class, last))
+            });
             let meet = near.flat_map(|(_, ranges)| ranges).filter(move |(other, range)| range.overlaps(&asked) && **other != *owner);
             meet.map(|(other, range)| (other, *range))
         })
@@ -63,6 +86,14 @@ mod tests {
     fn set(first: u8, last: u8) -> IpSet {
         let address = |byte| format!("10.0.0.{byte}").parse().unwrap();
         IpRange::new(address(first), address(last.max(first))).unwrap().into()
+    }
+
+    #[test]
+    fn a_class_reaches_as_far_as_its_longest_range() {
+        for (last, class) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (u128::MAX, 128)] {
+            assert_eq!(class_of(0, last), class, "{last}");
+            assert!(reach(class) >= last && (class == 0 || reach(class - 1) < last), "{last}");
+        }
     }
 
     proptest! {

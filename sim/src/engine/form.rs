@@ -1,0 +1,33 @@
+//! Which Spiderpool is asked about manifests: its settings, and its form.
+
+use ipam_core::spiderpool::Policy;
+use ipam_core::spiderpool::reclaim::ReclaimPolicy;
+
+use crate::cli::CliError;
+use crate::cli::args::FormArgs;
+use crate::explain::policy_of;
+use crate::input::Problems;
+use crate::input::settings::{self, ClusterSettings};
+
+/// The profile with its deviations.
+///
+/// # Errors
+/// A deviation that Spiderpool does not have.
+pub(super) fn policy(args: &FormArgs) -> Result<Policy, CliError> {
+    let mut policy = policy_of(args.profile);
+    for (names, on) in [(&args.deviation, true), (&args.without, false)] {
+        for name in names {
+            let of_reclaim = || ReclaimPolicy::DEVIATIONS.iter().map(|deviation| deviation.name);
+            let known = || Policy::DEVIATIONS.iter().map(|deviation| deviation.name).chain(of_reclaim()).collect::<Vec<_>>().join(", ");
+            let switch = policy.switch(name);
+            *switch.ok_or_else(|| CliError::usage(format!("Spiderpool has no deviation `{name}`; there are {}", known())))? = on;
+        }
+    }
+    Ok(policy)
+}
+
+/// The settings in the file; the defaults without one. What is wrong in it goes to `problems`.
+pub(super) fn settings(args: &FormArgs, problems: &mut Problems) -> ClusterSettings {
+    let read = args.settings.as_deref().and_then(|path| problems.collect(settings::read(path)));
+    read.unwrap_or_default()
+}

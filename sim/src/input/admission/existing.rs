@@ -1,0 +1,272 @@
+//! What exists, and what of it a new object could be refused for.
+//!
+//! ```text
+//!   new pool   ──► its namesake, those with its addresses, one of each CIDR that meets its own ┐
+//!   new subnet ──► its namesake, those that meet its CIDR, and the pools of such CIDRs         ├─► Beside ──► core's rules
+//! ```
+//! The rules compare a new object with everything that exists, at a time per object that is right for a webhook. Whoever judges ten thousand
+//! would take that long for each of them: so the rules are shown only what they could say something about, in the same order, and say the same.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ipam_core::spiderpool::admission::{AddressSet, Live};
+use ipam_core::spiderpool::ranges::{Cidr, IpSet, parse_range};
+use ipam_core::spiderpool::select::is_auto_pool;
+use ipam_core::spiderpool::{Policy, SpiderIPPool, SpiderSubnet};
+
+use crate::territory::Territory;
+
+/// What the rules are shown of it.
+#[derive(Debug, Default)]
+pub(super) struct Beside<'a> {
+    pub(super) pools: Vec<Arc<SpiderIPPool>>,
+    pub(super) subnets: Cow<'a, [Arc<SpiderSubnet>]>,
+}
+
+impl Live for Beside<'_> {
+    fn pools(&self) -> &[Arc<SpiderIPPool>] {
+        &self.pools
+    }
+
+    fn subnets(&self) -> &[Arc<SpiderSubnet>] {
+        &self.subnets
+    }
+}
+
+/// No object is called so.
+const NOBODY: &str = "";
+
+/// The pools and subnets that exist, each once by name, with their defaults.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Existing {
+    pools: BTreeMap<Arc<str>, Arc<SpiderIPPool>>,
+    /// Which pool has which addresses.
+    addresses: Territory,
+    /// The pools of each CIDR, as it is written.
+    by_cidr: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// The CIDRs of pools, as they are written.
+    cidrs: Territory,
+    /// In the order of their names.
+    subnets: Vec<Arc<SpiderSubnet>>,
+    /// The same without their status.
+    plain_subnets: Vec<Arc<SpiderSubnet>>,
+    /// The CIDRs of subnets, by the name of the subnet.
+    subnet_cidrs: Territory,
+    /// What subnets set aside, by the name of the pool.
+    set_aside: Territory,
+}
+
+/// The addresses of a CIDR; none if it cannot be read.
+fn addresses_of(cidr: &str, policy: &Policy) -> IpSet {
+    Cidr::parse(cidr, policy).map(|cidr| cidr.range().into()).unwrap_or_default()
+}
+
+fn name_of(name: &Option<String>) -> Arc<str> {
+    name.as_deref().unwrap_or_default().into()
+}
+
+impl Existing {
+    /// All subnets, in the order of their names.
+    pub(super) fn subnets(&self) -> &[Arc<SpiderSubnet>] {
+        &self.subnets
+    }
+
+    /// Only the subnets, which defaults come from.
+    pub(super) fn for_defaults(&self) -> Beside<'_> {
+        Beside { pools: Vec::new(), subnets: Cow::Borrowed(&self.subnets) }
+    }
+
+    /// One more pool, with its defaults; unless there is one of this name.
+    pub(super) fn add_pool(&mut self, pool: Arc<SpiderIPPool>, policy: &Policy) {
+        let name = name_of(&pool.metadata.name);
+        if self.pools.contains_key(&name) {
+            return;
+        }
+        self.addresses.put(&name, &AddressSet::of_pool(&pool.spec, policy).0);
+        match self.by_cidr.get_mut(pool.spec.subnet.as_str()) {
+            Some(names) => drop(names.insert(name.clone())),
+            None => {
+                let cidr: Arc<str> = pool.spec.subnet.as_str().into();
+                self.cidrs.put(&cidr, &addresses_of(&cidr, policy));
+                self.by_cidr.insert(cidr, [name.clone()].into());
+            }
+        }
+        self.pools.insert(name, pool);
+    }
+
+    /// One more subnet, with its defaults; unless there is one of this name.
+    pub(super) fn add_subnet(&mut self, subnet: Arc<SpiderSubnet>, policy: &Policy) {
+        let Err(at) = self.subnets.binary_search_by(|other| other.metadata.name.cmp(&subnet.metadata.name)) else { return };
+        self.subnet_cidrs.put(&name_of(&subnet.metadata.name), &addresses_of(&subnet.spec.subnet, policy));
+        let version = subnet.spec.ip_version.unwrap_or_default();
+        let entries = subnet.status.as_ref().and_then(|status| status.controlled_ippools.parse().ok());
+        for (pool, entry) in entries.into_iter().flat_map(|entries| entries.iter()) {
+            let ips = entry.ips.iter().filter_map(|text| parse_range(text, version, policy).ok()).collect();
+            self.set_aside.put(&pool.as_str().into(), &ips);
+        }
+        let plain = if subnet.status.is_none() {
+            subnet.clone()
+        } else {
+            Arc::new(SpiderSubnet { status: None, metadata: subnet.metadata.clone(), spec: subnet.spec.clone() })
+        };
+        self.plain_subnets.insert(at, plain);
+        self.subnets.insert(at, subnet);
+    }
+
+    /// The same pools with other subnets.
+    pub(super) fn with_subnets(self, subnets: impl IntoIterator<Item = Arc<SpiderSubnet>>, policy: &Policy) -> Self {
+        let Self { pools, addresses, by_cidr, cidrs, .. } = self;
+        let mut existing = Self { pools, addresses, by_cidr, cidrs, ..Self::default() };
+        subnets.into_iter().for_each(|subnet| existing.add_subnet(subnet, policy));
+        existing
+    }
+
+    /// What a new pool, which has its defaults already, could be refused for; besides itself, if it exists.
+    pub(super) fn beside_pool(&self, new: &SpiderIPPool, policy: &Policy) -> Beside<'_> {
+        let name = new.metadata.name.as_deref().unwrap_or_default();
+        if policy.upstream_ranges {
+            // Upstream cannot judge a pool beside another one that it cannot read, whatever addresses that has.
+            return Beside { pools: self.pools.values().cloned().collect(), subnets: Cow::Borrowed(&self.subnets) };
+        }
+        let addresses = AddressSet::of_pool(&new.spec, policy).0;
+        let mut names: BTreeSet<&Arc<str>> = self.addresses.others(name, &addresses).map(|(owner, _)| owner).collect();
+        names.extend(self.pools.get_key_value(name).map(|(name, _)| name));
+        // Of the pools of one CIDR the first is as good as any.
+        let cidr = addresses_of(&new.spec.subnet, policy);
+        let cidrs = self.cidrs.others(&new.spec.subnet, &cidr).filter_map(|(cidr, _)| self.by_cidr.get(cidr)?.first());
+        names.extend(cidrs);
+        // What is set aside for others is read only by those whom it concerns: there may be as much of it as there are pools.
+        let concerns = is_auto_pool(new) || self.set_aside.others(name, &addresses).next().is_some();
+        let subnets = if concerns { &self.subnets } else { &self.plain_subnets };
+        Beside { pools: self.named(names), subnets: Cow::Borrowed(subnets) }
+    }
+
+    /// What a new subnet, which has its defaults already, could be refused for; besides itself, if it exists.
+    pub(super) fn beside_subnet(&self, new: &SpiderSubnet, policy: &Policy) -> Beside<'_> {
+        let name = new.metadata.name.as_deref().unwrap_or_default();
+        let cidr = addresses_of(&new.spec.subnet, policy);
+        let met: BTreeSet<&str> = self.subnet_cidrs.others(name, &cidr).map(|(owner, _)| &**owner).chain([name]).collect();
+        let is_met = |subnet: &&Arc<SpiderSubnet>| met.contains(subnet.metadata.name.as_deref().unwrap_or_default());
+        let cidrs = self.cidrs.others(NOBODY, &cidr).filter_map(|(cidr, _)| self.by_cidr.get(cidr));
+        Beside { pools: self.named(cidrs.flatten().collect()), subnets: self.plain_subnets.iter().filter(is_met).cloned().collect() }
+    }
+
+    fn named(&self, names: BTreeSet<&Arc<str>>) -> Vec<Arc<SpiderIPPool>> {
+        names.into_iter().filter_map(|name| self.pools.get(name)).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Denial, Listed, Request, Rules, mutate};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    const CIDRS: [&str; 6] = ["10.0.0.0/24", "10.0.0.0/25", "10.0.0.128/25", "10.0.1.0/24", "10.0.0.0/23", "no CIDR"];
+
+    /// A name, which CIDR, first address, how many more, and whether it is an auto pool.
+    type Drawn = (usize, usize, u8, u8, bool);
+
+    fn drawn() -> impl Strategy<Value = Drawn> {
+        (0usize..8, 0..CIDRS.len(), 0u8..40, 0u8..4, any::<bool>())
+    }
+
+    fn pool((name, cidr, first, more, is_auto): Drawn) -> SpiderIPPool {
+        let spec = json!({"subnet": CIDRS[cidr], "ips": [format!("10.0.0.{first}-10.0.0.{}", first + more)]});
+        let labels = if is_auto {
+            json!({"ipam.spidernet.io/ippool-reclaim": "true", "ipam.spidernet.io/owner-application-uid": "u"})
+        } else {
+            json!({})
+        };
+        serde_json::from_value(json!({"metadata": {"name": format!("p{name}"), "labels": labels}, "spec": spec})).unwrap()
+    }
+
+    fn subnet((name, cidr, first, more, sets_aside): Drawn) -> SpiderSubnet {
+        let range = format!("10.0.0.{first}-10.0.0.{}", first + more);
+        let entries = json!({"p1": {"ips": [&range], "application": "apps_v1_Deployment_default_a"}}).to_string();
+        let status = if sets_aside { json!({"controlledIPPools": entries}) } else { json!(null) };
+        let spec = json!({"subnet": CIDRS[cidr], "ips": ["10.0.0.0-10.0.0.60"]});
+        serde_json::from_value(json!({"metadata": {"name": format!("s{name}"), "uid": name.to_string()}, "spec": spec, "status": status}))
+            .unwrap()
+    }
+
+    /// The same without an index.
+    #[derive(Default)]
+    struct Plain(Listed);
+
+    impl Plain {
+        fn judge<K: Admitted>(&self, new: &K, policy: &Policy) -> Result<(), Denial> {
+            new.audit(&Rules { live: &self.0, settings: &AdmissionSettings::default(), policy })
+        }
+
+        fn defaulted<K: Admitted>(&self, new: &K, policy: &Policy) -> Arc<K> {
+            let settings = AdmissionSettings::default();
+            mutate(&Request::Create(&Arc::new(new.clone())), &Rules { live: &self.0, settings: &settings, policy }).unwrap()
+        }
+    }
+
+    fn judge<K: Admitted>(new: &K, live: &Beside<'_>, policy: &Policy) -> Result<(), Denial> {
+        new.audit(&Rules { live, settings: &AdmissionSettings::default(), policy })
+    }
+
+    proptest! {
+        #[test]
+        fn the_rules_say_the_same_as_if_they_saw_everything(
+            subnets in prop::collection::vec(drawn(), 0..4),
+            pools in prop::collection::vec(drawn(), 1..12),
+            all_stay in any::<bool>(),
+            upstream in any::<bool>(),
+        ) {
+            let policy = if upstream { Policy::upstream() } else { Policy::hardened() };
+            let (mut existing, mut plain) = (Existing::default(), Plain::default());
+            let add_subnet = |existing: &mut Existing, plain: &mut Plain, new: &SpiderSubnet| {
+                let defaulted = plain.defaulted(new, &policy);
+                existing.add_subnet(defaulted.clone(), &policy);
+                if let Err(at) = plain.0.subnets.binary_search_by(|other| other.metadata.name.cmp(&new.metadata.name)) {
+                    plain.0.subnets.insert(at, defaulted);
+                }
+            };
+            let (late, early) = subnets.split_at(subnets.len() / 2);
+            for new in early.iter().copied().map(subnet) {
+                add_subnet(&mut existing, &mut plain, &new);
+            }
+            for new in pools.into_iter().map(pool) {
+                let defaulted = plain.defaulted(&new, &policy);
+                let verdict = judge(&new, &existing.beside_pool(&defaulted, &policy), &policy);
+                prop_assert_eq!(&verdict, &plain.judge(&new, &policy));
+                // What admission would not let in may exist all the same.
+                if verdict.is_ok() || all_stay {
+                    existing.add_pool(defaulted.clone(), &policy);
+                    if let Err(at) = plain.0.pools.binary_search_by(|other| other.metadata.name.cmp(&new.metadata.name)) {
+                        plain.0.pools.insert(at, defaulted);
+                    }
+                }
+            }
+            for new in late.iter().copied().map(subnet) {
+                prop_assert_eq!(judge(&new, &existing.beside_subnet(&new, &policy), &policy), plain.judge(&new, &policy));
+                add_subnet(&mut existing, &mut plain, &new);
+            }
+        }
+    }
+
+    #[test]
+    fn of_ten_thousand_pools_the_rules_see_only_those_that_matter() {
+        let (mut existing, policy) = (Existing::default(), Policy::hardened());
+        let pool = |number: u32, cidr: &str| {
+            let ips = [format!("10.0.{}.{}", number >> 8, number & 255)];
+            let spec = json!({"ipVersion": 4, "subnet": cidr, "ips": ips});
+            serde_json::from_value::<SpiderIPPool>(json!({"metadata": {"name": format!("p{number}")}, "spec": spec})).unwrap()
+        };
+        for number in 0..10_000 {
+            existing.add_pool(Arc::new(pool(number, "10.0.0.0/16")), &policy);
+        }
+        let seen = |new: &SpiderIPPool| existing.beside_pool(new, &policy).pools.len();
+        assert_eq!(seen(&pool(20_000, "10.0.0.0/16")), 0);
+        assert_eq!(seen(&pool(77, "10.0.0.0/16")), 1, "its namesake, which has its address, too");
+        assert_eq!(seen(&pool(20_000, "10.0.0.0/8")), 1, "the first of the other CIDR");
+    }
+}

@@ -54,7 +54,7 @@ impl Case {
 
     fn request<'a>(&'a self, policy: &'a Policy) -> Request<'a> {
         let Self { pod, settings, network, nic, node, .. } = self;
-        Request { pod, node, nic, cni: &network.ipam, master: &[], settings, policy }
+        Request { pod, node, nic, cni: &network.ipam, master: &[], settings, policy, made: false }
     }
 
     /// The answer in the form of the recorded ones.

@@ -96,7 +96,7 @@ impl Case {
 
     pub(crate) fn request<'a>(&'a self, policy: &'a Policy) -> Request<'a> {
         let Self { pod, cni, settings, .. } = self;
-        Request { pod, node: "n1", nic: "eth0", cni, master: &[], settings, policy }
+        Request { pod, node: "n1", nic: "eth0", cni, master: &[], settings, policy, made: false }
     }
 }
 

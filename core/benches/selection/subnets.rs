@@ -83,5 +83,5 @@ pub(crate) fn planning(size: u64) -> impl FnMut() -> usize {
 pub(crate) fn keeping() -> impl FnMut() -> usize {
     let (subnet, pools) = subnet();
     let policy = Policy::hardened();
-    move || upkeep(&Census { subnet: &subnet, pools: &pools, fate: &|_| Fate::Unknown }, &policy).len()
+    move || upkeep(&Census { subnet: &subnet, pools: &pools, fate: &|_| Fate::Unknown, is_left: &|_, _| false }, &policy).len()
 }

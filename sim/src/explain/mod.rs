@@ -66,7 +66,7 @@ impl Question {
     /// The request as core takes it.
     pub fn request(&self) -> Request<'_> {
         let Self { pod, node, nic, cni, master, settings, policy, .. } = self;
-        Request { pod, node, nic, cni, master, settings, policy }
+        Request { pod, node, nic, cni, master, settings, policy, made: false }
     }
 
     /// `namespace/name` of the pod.

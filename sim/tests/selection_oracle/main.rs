@@ -255,7 +255,7 @@ impl Made {
     fn ask<T>(&self, nic: &str, look: impl FnOnce(&Selection, &Answer, &dyn Fn(&Selection) -> Opinion) -> T) -> T {
         let pod = serde_json::from_value(self.pod.clone()).unwrap();
         let Self { objects, settings, cni, policy, .. } = self;
-        let request = Request { pod: &pod, node: "node", nic, cni, master: &[], settings, policy };
+        let request = Request { pod: &pod, node: "node", nic, cni, master: &[], settings, policy, made: false };
         let controller = TopController::of(objects, &pod).unwrap();
         let answer = oracle::answer(objects, &request, &controller, policy);
         look(&select(objects, &request), &answer, &|selection| oracle::opinion(objects, &request, &controller, selection))

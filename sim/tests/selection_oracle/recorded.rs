@@ -67,7 +67,7 @@ fn recorded_inputs_are_selected_as_the_oracle_says() {
         let pod = pods.iter().find(is_wanted).unwrap();
         let (settings, network): (_, NetworkConfig) = (settings(&case), serde_json::from_value(case["cni_config"].clone()).unwrap());
         let (node, nic, policy) = (case["node"].as_str().unwrap(), case["nic"].as_str().unwrap(), Policy::hardened());
-        let request = Request { pod, node, nic, cni: &network.ipam, master: &[], settings: &settings, policy: &policy };
+        let request = Request { pod, node, nic, cni: &network.ipam, master: &[], settings: &settings, policy: &policy, made: false };
         let selection = select(&objects, &request);
         // What comes before the rules is none of the oracle's business.
         let Ok(controller) = TopController::of(&objects, pod) else { continue };

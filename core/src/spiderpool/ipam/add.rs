@@ -140,6 +140,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             master: &self.request.master,
             settings: &config.settings.select,
             policy: &config.policy,
+            made: false,
         }
     }
 

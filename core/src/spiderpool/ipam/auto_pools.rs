@@ -17,12 +17,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.controller.workload == Workload::ThirdParty
     }
 
-    /// Makes the pools that this pod asks for on this NIC what they are to be, as other agents may do at this moment. The caches show them
-    /// a little later.
+    /// Makes the pools that this pod asks for on this NIC what they are to be, as other agents may do at this moment, and says whether they
+    /// were so. The caches show them a little later.
     ///
     /// # Errors
     /// It cannot be done, and waiting does not help.
-    pub(super) async fn make_pools(&self) -> Result<(), IpamError> {
+    pub(super) async fn make_pools(&self) -> Result<bool, IpamError> {
         let Some(application) = Application::of(&self.controller) else { return Err(SelectError::SubnetOrphanPod.into()) };
         let agent = self.op.agent;
         let policy = *self.op.policy();
@@ -30,6 +30,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let lowest_first = policy.subnet_shrinks_lowest;
         let auto_pools = AutoPools { client: agent.client.clone(), env: agent.env.clone(), observer: (), policy, lowest_first };
         let none = IpSet::default();
+        let mut made = true;
         for family in IpVersion::ALL.into_iter().filter(|family| agent.config.settings.select.enables(*family)) {
             let Some(demand) = Demand::of_pod(&asked, &self.request.nic, family) else { continue };
             let reservations = self.op.reservations(family);
@@ -41,12 +42,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 Either::Right(()) => return Err(IpamError::OutOfTime),
             };
             match result {
-                Ok(_) | Err(ReconcileError::Raced) => {}
-                Err(ReconcileError::Refused(refusal)) if refusal.may_pass() => {}
-                Err(ReconcileError::Api(error)) if error.is_ambiguous() && !policy.reads_once => {}
+                Ok(_) => {}
+                Err(ReconcileError::Raced) => made = false,
+                Err(ReconcileError::Refused(refusal)) if refusal.may_pass() => made = false,
+                Err(ReconcileError::Api(error)) if error.is_ambiguous() && !policy.reads_once => made = false,
                 Err(_) => return Err(SelectError::SubnetReconcileFailed { subnet: demand.subnet.clone(), family }.into()),
             }
         }
-        Ok(())
+        Ok(made)
     }
 }

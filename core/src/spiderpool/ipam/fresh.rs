@@ -49,16 +49,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     async fn selection(&self, has: &(impl Fn(usize, &str, IpVersion) -> bool + Sync)) -> Result<Selection, IpamError> {
         let agent = self.op.agent;
         let mut left = agent.config.settings.subnet_pool_retries;
+        let mut made = false;
         loop {
             let selection = {
-                let asked = self.asked();
+                let asked = select::Request { made, ..self.asked() };
                 let selection = select_for(&agent.caches, &asked, &self.controller);
                 let (request, controller) = (self.request, &self.controller);
                 self.op.observe(Step::Selected { request, asked: &asked, cluster: &agent.caches, controller, selection: &selection });
                 selection
             };
             let waits = matches!(selection.error, Some(SelectError::SubnetNoAutoPool { .. } | SelectError::SubnetReconcileFailed { .. }));
-            if !(waits || selection.unsettled) || left <= 1 || self.op.is_late() {
+            // Two agents that ask for different numbers would change it in turn, and wait for each other.
+            let serves = made && selection.error.is_none();
+            if serves || !(waits || selection.unsettled) || left <= 1 || self.op.is_late() {
                 let mut nics = selection.nics.iter().enumerate();
                 let serves = |(place, nic): (usize, &NicSelection)| {
                     nic.families.iter().all(|family| has(place, &nic.nic, family.family) || !family.order.is_empty())
@@ -67,8 +70,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 return if served { Ok(selection) } else { Ok(selection.into_result()?) };
             }
             left -= 1;
-            if matches!(selection.error, Some(SelectError::SubnetReconcileFailed { .. })) && self.makes_its_pools() {
-                self.make_pools().await?;
+            let lacks = made || matches!(selection.error, Some(SelectError::SubnetReconcileFailed { .. }));
+            if lacks && self.makes_its_pools() {
+                made = self.make_pools().await?;
             }
             agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
         }

@@ -76,7 +76,8 @@ impl SubnetRequest {
     /// Finds the pool of a family; nothing if no subnet is asked for.
     ///
     /// Of a third-party controller the pool must be as it should be, because nobody else makes it so: the one who asks has to
-    /// reconcile it and to come again.
+    /// reconcile it and to come again. Who has `made` it what it should be takes it as it is: the pods of another node may ask for another number
+    /// and have changed it since.
     ///
     /// # Errors
     /// [`SelectError::SubnetNoAutoPool`], [`SelectError::SubnetManyAutoPools`], [`SelectError::SubnetReconcileFailed`].
@@ -87,6 +88,7 @@ impl SubnetRequest {
         nic: &str,
         family: IpVersion,
         policy: &Policy,
+        made: bool,
     ) -> Result<Option<AutoPool>, SelectError> {
         let Some(subnet) = self.subnet(family) else { return Ok(None) };
         let third_party = controller.workload.pods().is_none();
@@ -113,7 +115,7 @@ impl SubnetRequest {
             let subnet = cluster.subnet(subnet).filter(|subnet| subnet.metadata.deletion_timestamp.is_none());
             subnet.is_some_and(|subnet| subnet.spec.subnet == pool.spec.subnet)
         };
-        if third_party && !(settled && serving()) {
+        if third_party && !((settled || made) && serving()) {
             return Err(SelectError::SubnetReconcileFailed { subnet: subnet_name(), family });
         }
         Ok(Some(AutoPool { pool, settled }))

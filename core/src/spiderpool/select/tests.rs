@@ -38,7 +38,7 @@ impl World {
 
     fn select(&self, nic: &str, master: &[IpAddr]) -> Selection {
         let Self { objects, pod, settings, cni, policy } = self;
-        select(objects, &Request { pod, node: "node", nic, cni, master, settings, policy })
+        select(objects, &Request { pod, node: "node", nic, cni, master, settings, policy, made: false })
     }
 
     /// The order of the pools of the first NIC, or the class of the error.
@@ -100,7 +100,7 @@ fn a_record_of_another_nic_is_no_address_for_this_one_but_upstream_takes_it() {
 
     let draw = |world: &World, nic| {
         let Parts { objects, pod, settings, cni, policy } = Parts::of(world);
-        let request = Request { pod, node: "node", nic, cni, master: &[], settings, policy };
+        let request = Request { pod, node: "node", nic, cni, master: &[], settings, policy, made: false };
         let reserved = reserved(objects, crate::spiderpool::ranges::IpVersion::V4, policy);
         request.asker(nic).draw(&objects.pool("full").unwrap(), &reserved).map(|supply| (supply.to_string(), supply.recorded))
     };
@@ -166,6 +166,37 @@ fn an_auto_pool_of_the_wrong_size_is_used_but_not_settled() {
 }
 
 #[test]
+fn an_auto_pool_of_a_third_party_workload_serves_in_its_size_or_once_it_was_made() {
+    let annotations = json!({"ipam.spidernet.io/subnet": "{\"ipv4\":[\"s4\"]}", "ipam.spidernet.io/ippool-ip-number": "2"});
+    let mut world = World::new(&annotations);
+    let owner = json!([{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "uid": "set", "controller": true}]);
+    world.pod.metadata.owner_references = serde_json::from_value(owner).unwrap();
+    let labels = json!({
+        "ipam.spidernet.io/owner-application-name": "web",
+        "ipam.spidernet.io/owner-application-namespace": "ns",
+        "ipam.spidernet.io/owner-application-kind": "CloneSet",
+        "ipam.spidernet.io/owner-application-gv": "apps.kruise.io_v1alpha1",
+        "ipam.spidernet.io/owner-application-uid": "set",
+        "ipam.spidernet.io/owner-spider-subnet": "s4",
+        "ipam.spidernet.io/interface": "eth0",
+        "ipam.spidernet.io/ip-version": "IPv4",
+    });
+    world.pool("auto", 1, json!({"metadata": {"labels": labels}, "spec": {"ips": ["10.0.1.1"]}}));
+    world.objects.subnets.insert(read(json!({"metadata": {"name": "s4"}, "spec": {"subnet": "10.0.1.0/24", "ipVersion": 4}})));
+    let select = |world: &World, made| {
+        let Parts { objects, pod, settings, cni, policy } = Parts::of(world);
+        let selection = select(objects, &Request { pod, node: "node", nic: "eth0", cni, master: &[], settings, policy, made });
+        (selection.error.as_ref().map(SelectError::class), selection.unsettled)
+    };
+    assert_eq!(select(&world, false), (Some("subnet-reconcile-failed"), false));
+    assert_eq!(select(&world, true), (None, true), "another agent has changed it since");
+    world.pool("auto", 1, json!({"metadata": {"labels": labels}}));
+    assert_eq!([false, true].map(|made| select(&world, made)), [(None, false); 2]);
+    world.pool("auto", 1, json!({"metadata": {"labels": labels}, "spec": {"subnet": "10.0.2.0/24"}}));
+    assert_eq!(select(&world, true).0, Some("subnet-reconcile-failed"), "it is of a subnet that is gone");
+}
+
+#[test]
 fn the_pools_that_a_record_may_be_from_are_those_the_tiers_name() {
     let mut world = World::new(&json!({
         "ipam.spidernet.io/ippools": "[{\"ipv4\":[\"a\"],\"ipv6\":[\"gone\"]},{\"ipv4\":[\"*\"]}]",
@@ -174,7 +205,7 @@ fn the_pools_that_a_record_may_be_from_are_those_the_tiers_name() {
     world.pool("b", 2, json!({"spec": {"disable": true}}));
     world.settings.enable_ipv6 = false;
     let Parts { objects, pod, settings, cni, policy } = Parts::of(&world);
-    let request = Request { pod, node: "node", nic: "eth0", cni, master: &[], settings, policy };
+    let request = Request { pod, node: "node", nic: "eth0", cni, master: &[], settings, policy, made: false };
     let controller = TopController::of(objects, pod).unwrap();
     let named = |gate| {
         let named = named_pools(objects, &request, &controller, gate).unwrap().into_iter();

@@ -113,14 +113,14 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
     }
 
     fn subnet(&mut self) -> Result<(), SelectError> {
-        let Request { pod, nic, settings, policy, cni, .. } = *self.request;
+        let Request { pod, nic, settings, policy, cni, made, .. } = *self.request;
         if !settings.enable_auto_pool_for_application {
             return Err(SelectError::SubnetAutoPoolDisabled);
         }
         let request = SubnetRequest::of(pod, nic, self.controller)?;
         let mut families = Vec::new();
         for family in IpVersion::ALL.into_iter().filter(|family| settings.enables(*family)) {
-            if let Some(found) = request.find(self.cluster, self.controller, nic, family, policy)? {
+            if let Some(found) = request.find(self.cluster, self.controller, nic, family, policy, made)? {
                 self.wish.unsettled |= !found.settled;
                 families.push(FamilyWish { family, pools: vec![Named::Pool(found.pool)], may_repeat: false });
             }

@@ -12,6 +12,7 @@
 
 mod fates;
 mod third_party;
+mod unfinished;
 mod watch;
 mod work;
 

@@ -22,7 +22,13 @@ pub struct Census<'a> {
     pub pools: &'a [Arc<SpiderIPPool>],
     /// What became of a workload.
     pub fate: &'a dyn Fn(&ApplicationName) -> Fate,
+    /// Whether a pool, by its name, has lacked for so long what this sets aside for it that whoever was about to put it there will not: its
+    /// workload is of a kind whose pools agents make, and nobody else finishes what one of them has begun (A W21).
+    pub is_left: &'a dyn Fn(&str, &PoolIPPreAllocation) -> bool,
 }
+
+/// The annotation of a pool that says at which version of the subnet something was given back that was set aside for it.
+const GIVEN_BACK: &str = "ipam.spidernet.io/given-back-at";
 
 /// A write. What is replaced carries the resourceVersion of the copy that was decided on.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +37,9 @@ pub enum Upkeep {
     Label(Box<SpiderSubnet>),
     /// The metadata of a pool that has the CIDR and no owner: the subnet becomes its owner.
     Adopt(Box<SpiderIPPool>),
+    /// The metadata of a pool, before what is set aside for it and not in it is given back: whoever is about to put it there has read an older
+    /// version, and is refused from now on.
+    Fence(Box<SpiderIPPool>),
     /// The status of the subnet.
     Status(Box<SpiderSubnet>),
     /// Delete this pool: the subnet is being deleted, and all its pools with it.
@@ -86,8 +95,18 @@ pub fn upkeep(census: &Census<'_>, policy: &Policy) -> Vec<Upkeep> {
         writes.push(Upkeep::Label(labelled));
         return writes;
     }
-    writes.extend(status(census, &own, policy).map(Upkeep::Status));
+    if let Some(subnet) = status(census, &own, &mut writes, policy) {
+        writes.push(Upkeep::Status(subnet));
+    }
     writes
+}
+
+/// The pool with a mark that no version of it had before.
+fn fenced(pool: &SpiderIPPool, subnet: &SpiderSubnet) -> Box<SpiderIPPool> {
+    let mut pool = Box::new(pool.clone());
+    let version = subnet.metadata.resource_version.clone().unwrap_or_default();
+    pool.metadata.annotations.get_or_insert_default().insert(GIVEN_BACK.to_owned(), version);
+    pool
 }
 
 fn labelled(subnet: &SpiderSubnet, policy: &Policy) -> Option<Box<SpiderSubnet>> {
@@ -130,8 +149,8 @@ struct Entry {
     written: Option<PoolIPPreAllocation>,
 }
 
-/// The subnet with the status that it should have; nothing if it has it.
-fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], policy: &Policy) -> Option<Box<SpiderSubnet>> {
+/// The subnet with the status that it should have; nothing if it has it. What has to be written before goes to `first`.
+fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkeep>, policy: &Policy) -> Option<Box<SpiderSubnet>> {
     let subnet = census.subnet;
     let version = subnet.spec.ip_version?;
     let none = PoolIPPreAllocations::default();
@@ -150,11 +169,20 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], policy: &Policy) -> O
         let (application, ips) = (key.as_deref().and_then(ApplicationName::parse), set_of(&entry.ips, version, policy));
         let (Some(application), Ok(ips)) = (application, ips) else { continue };
         let entry = match by_name.get(name.as_str()) {
-            // Nobody is left who would make the pool as large as what an interrupted write set aside for it.
-            Some(pool) => match unused(entry, pool, version, policy).filter(|_| (census.fate)(&application) == Fate::Gone) {
-                Some(unused) => Entry { ips: ips.difference(&unused), application: key, written: None },
-                None => Entry { ips, application: key, written: Some(entry.clone()) },
-            },
+            Some(pool) => {
+                // Nobody is left who would make the pool as large as what an interrupted write set aside for it.
+                let ended = || (census.fate)(&application) == Fate::Gone || (census.is_left)(name, entry);
+                match unused(entry, pool, version, policy).filter(|_| ended()) {
+                    Some(unused) => {
+                        // A pool that is being deleted serves nobody any more, whatever it has.
+                        if pool.metadata.deletion_timestamp.is_none() {
+                            first.push(Upkeep::Fence(fenced(pool, subnet)));
+                        }
+                        Entry { ips: ips.difference(&unused), application: key, written: None }
+                    }
+                    None => Entry { ips, application: key, written: Some(entry.clone()) },
+                }
+            }
             None if stands(name, &application, census, policy) => Entry { ips, application: key, written: Some(entry.clone()) },
             None => continue,
         };

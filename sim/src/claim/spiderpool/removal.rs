@@ -190,6 +190,24 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_that_goes_with_the_set_before_is_not_for_the_pods_of_this_one() {
+        for (set, excuses) in [("set", vec![None]), ("next", vec![])] {
+            on_stage(CLAIM, |stage| {
+                stage.subnet("s", &["10.0.0.1-10.0.0.9"]);
+                stage.auto_pool(stage.replicas[0], "p", "set", &["10.0.0.1-10.0.0.9"]);
+                stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 3);
+                stage.static_pod("ns/web-0", "a");
+                stage.add("ns/web-0", "a", FIRST);
+                stage.pod_gone("ns/web-0");
+                stage.static_pod_of("ns/web-0", "b", set);
+                stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
+                assert_eq!(stage.excuses(), excuses, "{set}");
+            });
+        }
+    }
+
+    #[test]
     fn what_changed_for_a_vm_is_asked_of_its_next_pod_whatever_its_name() {
         for moved in [false, true] {
             on_stage(CLAIM, |stage| {

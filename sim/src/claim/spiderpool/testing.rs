@@ -343,8 +343,13 @@ impl Stage {
 
     /// The same, of the StatefulSet whose name is that of the pod without its ordinal.
     pub(super) fn static_pod(&mut self, key: &str, uid: &str) {
+        self.static_pod_of(key, uid, "set");
+    }
+
+    /// The same, of the StatefulSet with this UID.
+    pub(super) fn static_pod_of(&mut self, key: &str, uid: &str, set: &str) {
         let name = key.rsplit_once('/').and_then(|(_, name)| name.rsplit_once('-')).expect("the pod has an ordinal").0;
-        let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": "set", "controller": true});
+        let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": set, "controller": true});
         self.pod_object(key, uid, Some(owner));
     }
 

@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 
 use super::third_party::Watches;
+use super::unfinished::Unfinished;
 use super::{AppKey, Kind, Queues, SubnetController};
 use crate::api::ObjectKey;
 use crate::client::Client;
@@ -43,6 +44,7 @@ pub(super) struct Seen<V: Env> {
     pub jobs: Watched<Job, V>,
     pub cron_jobs: Watched<CronJob, V>,
     pub third_party: Watches,
+    pub unfinished: Unfinished,
 }
 
 impl<V: Env> Seen<V> {
@@ -100,6 +102,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             jobs: self.watch_kind(Kind::Job, queues),
             cron_jobs: self.watch_kind(Kind::CronJob, queues),
             third_party: Watches::default(),
+            unfinished: Unfinished::default(),
         }
     }
 

@@ -19,6 +19,7 @@ use crate::spiderpool::subnet::observer::{Observer, Step};
 use crate::spiderpool::subnet::plan::Want;
 use crate::spiderpool::subnet::pool::label;
 use crate::spiderpool::subnet::reclaim::{Fate, reclaim};
+use crate::spiderpool::subnet::resource::PoolIPPreAllocation;
 use crate::spiderpool::subnet::upkeep::{Census, Upkeep, application_of, unused, upkeep};
 use crate::spiderpool::{SpiderIPPool, SpiderSubnet};
 use crate::workqueue::WorkQueue;
@@ -231,7 +232,8 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         });
         pools.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
         let fate = |name: &ApplicationName| self.presumed_fate(name, seen);
-        if upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate }, &self.settings.policy).is_empty() {
+        if upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate, is_left: &|_, _| false }, &self.settings.policy).is_empty() {
+            seen.unfinished.none(key);
             return Ok(());
         }
         // Something is to be written: then on what is so now.
@@ -241,16 +243,25 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         };
         let pools = pools_of_cidr(self.client(), &subnet, &self.settings.policy).await?;
         let fates = self.fates(&subnet, &pools, queues, seen).await?;
-        let writes = {
+        let (writes, look_again) = {
             let fate = |name: &ApplicationName| fates.get(name).cloned().unwrap_or(Fate::Unknown);
-            upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate }, &self.settings.policy)
+            let look = seen.unfinished.look(key, self.auto_pools.env.monotonic());
+            let by_agents = |entry: &PoolIPPreAllocation| {
+                entry.application.as_deref().and_then(ApplicationName::parse).is_some_and(|name| kind_of(&name).is_none())
+            };
+            let is_left = |pool: &str, entry: &PoolIPPreAllocation| by_agents(entry) && look.is_left(pool, entry);
+            let writes = upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate, is_left: &is_left }, &self.settings.policy);
+            (writes, seen.unfinished.keep(key, look))
         };
+        if let Some(wait) = look_again {
+            queues.subnets.add_after(key.clone(), wait);
+        }
         for write in writes {
             self.observe(Step::Upkeep { write: &write });
             match write {
                 Upkeep::Label(subnet) | Upkeep::Release(subnet) => drop(self.client().update(*subnet).await?),
                 Upkeep::Status(subnet) => drop(self.client().update_status(*subnet).await?),
-                Upkeep::Adopt(pool) => drop(self.client().update(*pool).await?),
+                Upkeep::Adopt(pool) | Upkeep::Fence(pool) => drop(self.client().update(*pool).await?),
                 Upkeep::TakeDown(pool) => {
                     let preconditions = Preconditions { uid: pool.metadata.uid.clone(), resource_version: None };
                     let options = DeleteOptions { preconditions, ..DeleteOptions::default() };

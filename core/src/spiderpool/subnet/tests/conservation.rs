@@ -8,7 +8,7 @@ use proptest::test_runner::TestCaseError;
 
 use super::model::{App, Failed, Model, application, demand, recorded};
 use crate::spiderpool::Policy;
-use crate::spiderpool::subnet::{Plan, Refusal};
+use crate::spiderpool::subnet::{Plan, Refusal, Write};
 
 const LAST: u8 = 24;
 
@@ -35,17 +35,19 @@ enum Event {
         draw: Option<u64>,
         writes: usize,
     },
-    /// Somebody decides what to write, and is paused.
+    /// Somebody decides what to write, and is paused after so many writes.
     Decide {
         app: usize,
+        writes: usize,
     },
     /// The one who was paused goes on.
     Resume {
         writes: usize,
     },
-    /// The subnet is looked after.
+    /// The subnet is looked after; what pools lack has been so for long, or not.
     Upkeep {
         writes: usize,
+        left: bool,
     },
     /// Pools that nobody needs are deleted.
     Reclaim,
@@ -73,9 +75,9 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => app.clone().prop_map(|app| Event::Remove { app }),
         1 => (app.clone(), size).prop_map(|(app, size)| Event::Recreate { app, size }),
         6 => (app.clone(), prop::option::of(any::<u64>()), writes.clone()).prop_map(|(app, draw, writes)| Event::Reconcile { app, draw, writes }),
-        1 => app.prop_map(|app| Event::Decide { app }),
+        1 => (app, 0usize..2).prop_map(|(app, writes)| Event::Decide { app, writes }),
         1 => writes.clone().prop_map(|writes| Event::Resume { writes }),
-        3 => writes.prop_map(|writes| Event::Upkeep { writes }),
+        3 => (writes, any::<bool>()).prop_map(|(writes, left)| Event::Upkeep { writes, left }),
         2 => Just(Event::Reclaim),
         5 => (0usize..4).prop_map(|pool| Event::Record { pool }),
         3 => ((0usize..4), 0usize..8).prop_map(|(pool, index)| Event::Release { pool, index }),
@@ -131,13 +133,21 @@ fn happen(model: &mut Model, event: &Event, paused: &mut Option<Plan>) -> Result
                 }
             }
         }
-        Event::Decide { app } => *paused = model.plan(*app, None).ok(),
+        Event::Decide { app, writes } => {
+            *paused = model.plan(*app, None).ok();
+            // What creates a pool has no version that could be compared, so that nobody can be kept from it.
+            let resumable = |plan: &&mut Plan| !plan.writes.iter().any(|write| matches!(write, Write::Create(_)));
+            if let Some(plan) = paused.as_mut().filter(resumable) {
+                prop_assert_eq!(model.carry_out(plan, *writes), Ok(()));
+                plan.writes.drain(..plan.writes.len().min(*writes));
+            }
+        }
         Event::Resume { writes } => {
             // It may conflict, and it may be refused: its state is old.
             let _ = paused.take().map(|plan| model.carry_out(&plan, *writes));
         }
-        Event::Upkeep { writes } => {
-            let upkeep = model.upkeep();
+        Event::Upkeep { writes, left } => {
+            let upkeep = model.upkeep_of_left(*left);
             prop_assert_eq!(model.carry_out_upkeep(&upkeep, *writes), Ok(()));
         }
         Event::Reclaim => model.reclaim(),

@@ -89,9 +89,14 @@ impl Model {
     }
 
     pub(super) fn upkeep(&self) -> Vec<Upkeep> {
+        self.upkeep_of_left(false)
+    }
+
+    /// The same; `left` = whoever was about to give a pool what is set aside for it has been at it for long.
+    pub(super) fn upkeep_of_left(&self, left: bool) -> Vec<Upkeep> {
         let pools: Vec<_> = self.pools.values().cloned().collect();
         let fate = |name: &ApplicationName| self.fate(name);
-        upkeep(&Census { subnet: &self.subnet, pools: &pools, fate: &fate }, &self.policy)
+        upkeep(&Census { subnet: &self.subnet, pools: &pools, fate: &fate, is_left: &|_, _| left }, &self.policy)
     }
 
     pub(super) fn fate(&self, name: &ApplicationName) -> Fate {
@@ -154,7 +159,7 @@ impl Model {
         for write in upkeep.iter().take(writes) {
             match write {
                 Upkeep::Label(subnet) | Upkeep::Status(subnet) | Upkeep::Release(subnet) => self.put_subnet(SpiderSubnet::clone(subnet))?,
-                Upkeep::Adopt(pool) => self.put_pool(pool)?,
+                Upkeep::Adopt(pool) | Upkeep::Fence(pool) => self.put_pool(pool)?,
                 Upkeep::TakeDown(pool) => self.delete_pool(pool.metadata.name.as_deref().unwrap()),
             }
         }

@@ -238,6 +238,11 @@ impl Server {
     pub(super) fn refuse(&self, what: &str) {
         self.db.lock().unwrap().refused.insert(what.to_owned());
     }
+
+    /// They are served again.
+    pub(super) fn serve(&self, what: &str) {
+        self.db.lock().unwrap().refused.remove(what);
+    }
 }
 
 impl Client for Server {

@@ -117,6 +117,29 @@ fn a_namesake_does_not_keep_what_was_set_aside_for_the_one_before() {
 }
 
 #[test]
+fn what_an_agent_has_set_aside_and_never_given_to_the_pool_comes_back() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    scene.start_with(policy, known(&scene));
+    let application = created(&scene);
+    let name = make_pool(&scene, &application);
+    // An agent sets two more aside, and dies before it writes the pool.
+    scene.server.refuse("update SpiderIPPool");
+    let want = Want { application: &application, demand: &demand(5) };
+    scene.env.block_on(scene.auto_pools(policy).reconcile(want, &IpSet::default())).unwrap_err();
+    let count =
+        || crate::spiderpool::ranges::parse_ranges(&scene.set_aside()[0].1, 4, &policy).unwrap().into_iter().collect::<IpSet>().count();
+    scene.pass(20);
+    assert_eq!((scene.only_size(), count()), (Some(3), 5), "it may be about to");
+    scene.server.serve("update SpiderIPPool");
+    let before = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster(&name)).unwrap();
+    scene.pass(20);
+    assert_eq!((scene.only_size(), count()), (Some(3), 3));
+    let after = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster(&name)).unwrap();
+    assert_ne!(before.metadata.resource_version, after.metadata.resource_version, "whoever decided before is too late");
+}
+
+#[test]
 fn what_is_set_aside_for_a_pool_to_come_stays() {
     let policy = Policy::hardened();
     let scene = Scene::with_subnet(policy);

@@ -108,10 +108,12 @@ impl Asked<'_> {
                 _ => Err("subnet-many-auto-pools"),
             };
         }
-        // Nobody else makes such a pool what it should be: the agent has to, and to come again.
+        // Nobody else makes such a pool what it should be: the agent has to, and to come again. Once it has, another agent whose pods ask for
+        // another number may have changed it again, and both would wait for ever.
         let object = self.cluster.subnet(subnet).filter(|object| object.metadata.deletion_timestamp.is_none());
         let is_ready = |pool: &Arc<SpiderIPPool>| {
-            size_of(&pool.spec) == Some(u128::from(size)) && object.as_ref().is_some_and(|object| object.spec.subnet == pool.spec.subnet)
+            (self.request.made || size_of(&pool.spec) == Some(u128::from(size)))
+                && object.as_ref().is_some_and(|object| object.spec.subnet == pool.spec.subnet)
         };
         found.into_iter().next().filter(is_ready).ok_or("subnet-reconcile-failed")
     }

@@ -38,6 +38,7 @@ use ipam_core::FxHashMap;
 use ipam_core::ObjectKey;
 use ipam_core::api::{Reason, Verb};
 use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use ipam_core::spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID};
 use ipam_core::spiderpool::reclaim::Target;
 use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -119,6 +120,16 @@ pub(in super::super) enum Seen<'a> {
     Process(ProcessId, ProcessChange),
     /// A replica lists the pods again, and these vanished without its having been shown that.
     Relisted(ProcessId, Vec<Arc<str>>),
+}
+
+/// Whether an auto pool goes with another incarnation of the workload than the one that the pod is of, which may not use it (A §2.2, §8.5). It may
+/// be there for a while, unchanged: whoever is to delete it is down.
+fn is_of_another_incarnation(pool: &SpiderIPPool, pod: &Pod) -> bool {
+    let mut owners = pod.object.metadata.owner_references.iter().flatten();
+    let of = label(pool, LABEL_OWNER_APPLICATION_UID).filter(|_| label(pool, LABEL_IPPOOL_RECLAIM) == Some("true"));
+    // A StatefulSet makes its pods itself; those of others have no place whose addresses they might keep.
+    let of_set = matches!(pod.place, Some(Place::Ordinal(..)));
+    of_set && of.zip(owners.find(|owner| owner.controller == Some(true))).is_some_and(|(uid, owner)| owner.uid != uid)
 }
 
 /// The lease of Spiderpool's controller.
@@ -608,5 +619,6 @@ impl View {
             || pod.node().is_some_and(|node| self.changes.of_node(node) > shown(Shown::Nodes))
             || other_node
             || !pod.wants_the_same_as(predecessor)
+            || is_of_another_incarnation(&pool.object, pod)
     }
 }

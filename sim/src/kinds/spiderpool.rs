@@ -26,23 +26,38 @@ pub fn spiderpool() -> Vec<TypeDef> {
     vec![TypeDef::of::<SpiderSubnet>(), TypeDef::of::<SpiderIPPool>(), TypeDef::of::<SpiderReservedIP>(), TypeDef::of::<SpiderEndpoint>()]
 }
 
+/// What the custom resources outside of namespaces have in common.
+macro_rules! cluster_scoped {
+    () => {
+        const NAMESPACED: bool = false;
+        const UNCONDITIONAL_UPDATE: bool = false;
+        const CUSTOM: bool = true;
+
+        fn spec_differs(&self, other: &Self) -> bool {
+            self.spec != other.spec
+        }
+    };
+}
+
+/// The same of those whose status is a subresource.
+macro_rules! cluster_scoped_with_status {
+    () => {
+        cluster_scoped!();
+
+        const HAS_STATUS: bool = true;
+
+        fn copy_status(&mut self, other: &Self) {
+            self.status.clone_from(&other.status);
+        }
+
+        fn reset_status(&mut self) {
+            self.status = None;
+        }
+    };
+}
+
 impl Stored for SpiderIPPool {
-    const NAMESPACED: bool = false;
-    const UNCONDITIONAL_UPDATE: bool = false;
-    const CUSTOM: bool = true;
-    const HAS_STATUS: bool = true;
-
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn reset_status(&mut self) {
-        self.status = None;
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    cluster_scoped_with_status!();
 
     fn size(&self) -> usize {
         let records = self.status.as_ref().map_or(0, |status| status.allocated_ips.text_len());
@@ -58,22 +73,7 @@ impl Stored for SpiderIPPool {
 }
 
 impl Stored for SpiderSubnet {
-    const NAMESPACED: bool = false;
-    const UNCONDITIONAL_UPDATE: bool = false;
-    const CUSTOM: bool = true;
-    const HAS_STATUS: bool = true;
-
-    fn copy_status(&mut self, other: &Self) {
-        self.status.clone_from(&other.status);
-    }
-
-    fn reset_status(&mut self) {
-        self.status = None;
-    }
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    cluster_scoped_with_status!();
 
     fn size(&self) -> usize {
         let records = self.status.as_ref().map_or(0, |status| status.controlled_ippools.text_len());
@@ -91,13 +91,7 @@ impl Stored for SpiderSubnet {
 }
 
 impl Stored for SpiderReservedIP {
-    const NAMESPACED: bool = false;
-    const UNCONDITIONAL_UPDATE: bool = false;
-    const CUSTOM: bool = true;
-
-    fn spec_differs(&self, other: &Self) -> bool {
-        self.spec != other.spec
-    }
+    cluster_scoped!();
 
     fn content(&self) -> u64 {
         hash_of(self.spec.ips.as_ref(), None).finish()

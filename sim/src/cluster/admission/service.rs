@@ -46,7 +46,7 @@ struct Endpoint {
 impl Endpoint {
     /// Whether the Service still sends calls to it.
     fn is_ready(&self, now: SimTime, unready_after: Option<Duration>) -> bool {
-        now >= self.back_at && !self.away_since.zip(unready_after).is_some_and(|(since, after)| now >= since + after)
+        now >= self.back_at && self.away_since.zip(unready_after).is_none_or(|(since, after)| now < since + after)
     }
 
     /// It serves again. If its probe has noticed that it did not, the next one puts it back.

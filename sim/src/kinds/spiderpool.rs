@@ -27,11 +27,17 @@ pub fn spiderpool() -> Vec<TypeDef> {
     vec![TypeDef::of::<SpiderSubnet>(), TypeDef::of::<SpiderIPPool>(), TypeDef::of::<SpiderReservedIP>(), TypeDef::of::<SpiderEndpoint>()]
 }
 
-impl Stored for SpiderIPPool {
-    const NAMESPACED: bool = false;
-    const UNCONDITIONAL_UPDATE: bool = false;
-    const CUSTOM: bool = true;
+/// What the custom resources outside of namespaces have in common.
+macro_rules! cluster_scoped {
+    () => {
+        const NAMESPACED: bool = false;
+        const UNCONDITIONAL_UPDATE: bool = false;
+        const CUSTOM: bool = true;
+    };
+}
 
+impl Stored for SpiderIPPool {
+    cluster_scoped!();
     status_subresource!(initial: None);
 
     fn size(&self) -> usize {
@@ -48,10 +54,7 @@ impl Stored for SpiderIPPool {
 }
 
 impl Stored for SpiderSubnet {
-    const NAMESPACED: bool = false;
-    const UNCONDITIONAL_UPDATE: bool = false;
-    const CUSTOM: bool = true;
-
+    cluster_scoped!();
     status_subresource!(initial: None);
 
     fn size(&self) -> usize {
@@ -70,9 +73,7 @@ impl Stored for SpiderSubnet {
 }
 
 impl Stored for SpiderReservedIP {
-    const NAMESPACED: bool = false;
-    const UNCONDITIONAL_UPDATE: bool = false;
-    const CUSTOM: bool = true;
+    cluster_scoped!();
 
     fn spec_differs(&self, other: &Self) -> bool {
         self.spec != other.spec

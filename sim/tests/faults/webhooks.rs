@@ -12,7 +12,7 @@ use ipam_sim::fault::{FaultKind, WebhookDenies, WebhookDown, WebhookSlow, Webhoo
 use ipam_sim::object::make_mut;
 use ipam_sim::rt::ProcessId;
 use ipam_sim::testbed::{Testbed, config_map, key};
-use ipam_sim::time::Span;
+use ipam_sim::time::{SimTime, Span};
 use k8s_openapi::api::core::v1::ConfigMap;
 
 use crate::{ALWAYS, SECOND, create, stored, strike, target, took};
@@ -28,7 +28,7 @@ fn hooked(bed: &Testbed) -> [ProcessId; 2] {
     };
     let service = Service::new("hooks");
     let processes = ["hook-0", "hook-1"].map(|name| bed.process(name));
-    processes.iter().for_each(|process| service.serve(*process, Arc::new(count)));
+    processes.iter().for_each(|process| service.serve(*process, Arc::new(count), SimTime::ZERO));
     bed.fabric.add_webhook(Webhook {
         name: "count.example.com".into(),
         mutating: true,

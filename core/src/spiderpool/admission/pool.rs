@@ -11,9 +11,10 @@ use super::findings::Findings;
 use super::in_use::{check_records, check_set_aside, check_within_subnet};
 use super::overlap::{AddressSet, shares_addresses};
 use super::{Admitted, Denial, Request, Rules, Violation, empty};
-use crate::spiderpool::names::{FINALIZER, GROUP, LABEL_IPPOOL_CIDR, LABEL_OWNER_SUBNET, LABEL_SUBNET_CIDR, VERSION};
+use crate::spiderpool::names::{FINALIZER, GROUP, LABEL_IPPOOL_CIDR, LABEL_OWNER_SUBNET, LABEL_SUBNET_CIDR};
 use crate::spiderpool::ranges::{CheckedRanges, Cidr, RangeError, cidr_label};
 use crate::spiderpool::select::is_auto_pool;
+use crate::spiderpool::subnet::owner;
 use crate::spiderpool::{SpiderIPPool, SpiderSubnet};
 
 impl Admitted for SpiderIPPool {
@@ -83,7 +84,7 @@ impl SpiderIPPool {
             return false;
         }
         if owner.is_none() {
-            own(&mut self.metadata, &name, uid);
+            own(&mut self.metadata, subnet);
         }
         set_label(&mut self.metadata, LABEL_OWNER_SUBNET, name);
         self.spec.gateway = self.spec.gateway.take().or_else(|| subnet.spec.gateway.clone());
@@ -98,18 +99,11 @@ pub(super) fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
 }
 
 /// Makes a subnet the owner that controls an object; an older reference to it is replaced.
-fn own(meta: &mut ObjectMeta, name: &str, uid: String) {
-    let kind = "SpiderSubnet";
+fn own(meta: &mut ObjectMeta, subnet: &SpiderSubnet) {
+    let new = owner(subnet);
     let owners = meta.owner_references.get_or_insert_default();
-    owners.retain(|owner| !(owner.kind == kind && owner.name == name && owner.api_version.starts_with(GROUP)));
-    owners.push(OwnerReference {
-        api_version: format!("{GROUP}/{VERSION}"),
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-        uid,
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    });
+    owners.retain(|owner| !(owner.kind == new.kind && owner.name == new.name && owner.api_version.starts_with(GROUP)));
+    owners.push(new);
 }
 
 /// Adds Spiderpool's finalizer.

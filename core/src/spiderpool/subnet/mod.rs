@@ -39,6 +39,7 @@ pub use driver::{AutoPools, ReconcileError, Reconciled};
 pub use kinds::{AppKind, ThirdParty, Watching};
 pub use observer::{Observer, Step};
 pub use plan::{Known, Plan, Refusal, Want, Write, plan};
+pub(super) use pool::owner;
 pub use reclaim::{Fate, reclaim};
 pub use resource::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec, SubnetStatus};
 pub use third_party::Live;

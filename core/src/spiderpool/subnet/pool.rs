@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use kube::Resource;
 
 use super::plan::Want;
 use super::resource::SpiderSubnet;
@@ -87,10 +88,10 @@ pub(super) fn new(name: &str, subnet: &SpiderSubnet, want: &Want<'_>, ips: &IpSe
 }
 
 /// The reference to the subnet that controls a pool.
-pub(super) fn owner(subnet: &SpiderSubnet) -> OwnerReference {
+pub(crate) fn owner(subnet: &SpiderSubnet) -> OwnerReference {
     OwnerReference {
         api_version: format!("{}/{}", names::GROUP, names::VERSION),
-        kind: "SpiderSubnet".to_owned(),
+        kind: SpiderSubnet::kind(&()).into_owned(),
         name: subnet.metadata.name.clone().unwrap_or_default(),
         uid: subnet.metadata.uid.clone().unwrap_or_default(),
         controller: Some(true),

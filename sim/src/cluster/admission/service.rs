@@ -3,8 +3,8 @@
 //! ```text
 //!   call ──► Service ──► one of its endpoints ──► the process, if it listens; else: connection refused
 //! ```
-//! An endpoint that does not listen any more stays in the Service until its probe has noticed. The workload registers the
-//! processes; `Fabric` tells what becomes of them, and asks for an endpoint per call.
+//! An endpoint that does not listen any more stays in the Service until its probe has noticed, and then comes back with the first probe that
+//! succeeds. The workload registers the processes; `Fabric` tells what becomes of them, and asks for an endpoint per call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,11 @@ use crate::rt::ProcessId;
 use crate::time::SimTime;
 use crate::trace::ProcessChange;
 
+/// How often a kubelet asks whether a container is ready, by default.
+const PROBE_PERIOD: Duration = Duration::from_secs(10);
+
 /// How long a Service keeps an endpoint that does not serve any more, by default: one period of a readiness probe.
-pub const UNREADY_AFTER: Duration = Duration::from_secs(10);
+pub const UNREADY_AFTER: Duration = PROBE_PERIOD;
 
 /// Processes that serve the same webhooks.
 pub struct Service {
@@ -36,16 +39,29 @@ struct Endpoint {
     handler: Option<Handler>,
     /// Since when it has not been serving; unset while it serves.
     away_since: Option<SimTime>,
+    /// The probe with which it comes back, or came.
+    back_at: SimTime,
 }
 
 impl Endpoint {
     /// Whether the Service still sends calls to it.
     fn is_ready(&self, now: SimTime, unready_after: Option<Duration>) -> bool {
-        match (self.away_since, unready_after) {
-            (Some(since), Some(after)) => now < since + after,
-            _ => true,
-        }
+        now >= self.back_at && self.away_since.zip(unready_after).is_none_or(|(since, after)| now < since + after)
     }
+
+    /// It serves again. If its probe has noticed that it did not, the next one puts it back.
+    fn comes_back(&mut self, now: SimTime, unready_after: Option<Duration>) {
+        if !self.is_ready(now, unready_after) {
+            self.back_at = self.back_at.max(next_probe(now));
+        }
+        self.away_since = None;
+    }
+}
+
+/// The first probe from `now` on.
+fn next_probe(now: SimTime) -> SimTime {
+    let period = PROBE_PERIOD.as_micros() as u64;
+    SimTime::from_micros(now.as_micros().div_ceil(period) * period)
 }
 
 impl Service {
@@ -56,7 +72,7 @@ impl Service {
 
     /// One process that serves whenever it is up, and that is called whether it is or not.
     pub fn of(process: ProcessId, handler: Handler) -> Arc<Self> {
-        let endpoint = Endpoint { process, handler: Some(handler), away_since: None };
+        let endpoint = Endpoint { process, handler: Some(handler), away_since: None, back_at: SimTime::ZERO };
         Arc::new(Self { name: "webhook".into(), unready_after: None, endpoints: Mutex::new(vec![endpoint]) })
     }
 
@@ -65,16 +81,19 @@ impl Service {
         &self.name
     }
 
-    /// From now on `process` listens. It is an endpoint until it has not been serving for a while.
-    pub fn serve(&self, process: ProcessId, handler: Handler) {
+    /// From now on `process` listens. It is an endpoint until it has not been serving for a while; one that was is one again with its next
+    /// probe. A process that never was one is taken for ready: the run begins with replicas that have been there for long.
+    pub fn serve(&self, process: ProcessId, handler: Handler, now: SimTime) {
         let old = {
             let mut endpoints = self.endpoints.lock();
             let position = endpoints.iter().position(|endpoint| endpoint.process == process);
-            let new = Endpoint { process, handler: Some(handler), away_since: None };
             match position {
-                Some(position) => Some(std::mem::replace(&mut endpoints[position], new)),
+                Some(position) => {
+                    endpoints[position].comes_back(now, self.unready_after);
+                    endpoints[position].handler.replace(handler)
+                }
                 None => {
-                    endpoints.push(new);
+                    endpoints.push(Endpoint { process, handler: Some(handler), away_since: None, back_at: SimTime::ZERO });
                     // The choice among endpoints does not depend on who was up first.
                     endpoints.sort_by_key(|endpoint| endpoint.process);
                     None
@@ -108,7 +127,7 @@ impl Service {
             ProcessChange::Resumed => {
                 self.with(process, |endpoint| {
                     if endpoint.handler.is_some() {
-                        endpoint.away_since = None;
+                        endpoint.comes_back(now, self.unready_after);
                     }
                 });
             }
@@ -164,8 +183,8 @@ mod tests {
         let [one, two] = [ProcessId(1), ProcessId(2)];
         let service = Service::new("hooks");
         assert!(seen(&service, 0).is_empty());
-        service.serve(two, handler());
-        service.serve(one, handler());
+        service.serve(two, handler(), SimTime::ZERO);
+        service.serve(one, handler(), SimTime::ZERO);
         assert_eq!(seen(&service, 1), [one, two].into());
         service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(5));
         assert!(service.handler(one).is_none() && service.handler(two).is_some());
@@ -173,19 +192,23 @@ mod tests {
         assert_eq!(seen(&service, 15), [two].into());
         service.process_changed(one, ProcessChange::Started, SimTime::from_secs(20));
         assert_eq!(seen(&service, 20), [two].into(), "it starts, and does not listen yet");
-        service.serve(one, handler());
-        assert_eq!(seen(&service, 21), [one, two].into());
+        service.serve(one, handler(), SimTime::from_secs(21));
+        assert_eq!(seen(&service, 29), [two].into(), "its probe has not seen yet that it is ready");
+        assert_eq!(seen(&service, 30), [one, two].into());
+        service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(31));
+        service.serve(one, handler(), SimTime::from_secs(33));
+        assert_eq!(seen(&service, 33), [one, two].into(), "nobody noticed");
     }
 
     #[test]
     fn a_paused_endpoint_leaves_and_comes_back() {
         let one = ProcessId(1);
         let service = Service::new("hooks");
-        service.serve(one, handler());
+        service.serve(one, handler(), SimTime::ZERO);
         service.process_changed(one, ProcessChange::Paused, SimTime::from_secs(1));
         assert_eq!((seen(&service, 10).len(), seen(&service, 11).len()), (1, 0));
         service.process_changed(one, ProcessChange::Resumed, SimTime::from_secs(12));
-        assert_eq!(seen(&service, 12), [one].into());
+        assert_eq!((seen(&service, 19).len(), seen(&service, 20).len()), (0, 1));
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub(super) async fn beside<T>(
     let serve = async {
         let hooks = Arc::new(Webhook::start(client, env, site.plan.admission_settings(&site.settings.lock().select), site.policy));
         hooks.synced().await;
-        service.serve(process, handler(fabric, process, hooks));
+        service.serve(process, handler(fabric, process, hooks), fabric.rt.now());
         std::future::pending::<()>().await;
     };
     let done = match race(work, serve).await {
@@ -110,7 +110,9 @@ fn handler(fabric: &Arc<Fabric>, process: ProcessId, hooks: Arc<Hooks>) -> Handl
                 Some(_) => answer::<SpiderSubnet>(&hooks, review).await,
                 None => answer::<SpiderReservedIP>(&hooks, review).await,
             };
-            if let (Some(update), Some(fabric)) = (update, fabric.upgrade()) {
+            // Who cannot list what exists has judged nothing.
+            let is_judged = verdict.as_ref().err().is_none_or(|denial| denial.code < 500);
+            if let (Some(update), Some(fabric), true) = (update, fabric.upgrade(), is_judged) {
                 let denied = verdict.as_ref().err().map(|denial| denial.message.as_str().into());
                 note(&fabric, process, &Note::Hook(HookNote { denied, ..update }));
             }

@@ -1,10 +1,11 @@
-//! What choosing pools and addresses costs: `cargo bench -p ipam-core`.
+//! What choosing pools and addresses costs, and looking for those that leaked: `cargo bench -p ipam-core`.
 //!
 //! A missed target is reported; nothing here fails. Without `--bench` (as under `cargo test --benches`) everything runs once,
 //! shortly, to show that it still works.
 
 mod cluster;
 mod measure;
+mod scan;
 mod subnets;
 
 use ipam_core::spiderpool::ranges::{IpSet, PoolAddresses};
@@ -20,6 +21,8 @@ const DECISION_NS: f64 = 100_000.0;
 const ADMISSION_NS: f64 = 10_000_000.0;
 /// The most that planning for one of a thousand pools may cost.
 const PLAN_NS: f64 = 200_000.0;
+/// The most that a scan may cost for each record of a pod that lives.
+const SCAN_NS: f64 = 1_000.0;
 /// How much more a choice in a large pool may cost than one in a small pool.
 const LARGE_AGAINST_SMALL: f64 = 2.0;
 
@@ -28,6 +31,7 @@ fn main() {
     let mut rows = decisions(effort);
     rows.extend(choices(effort));
     rows.extend(of_subnets(effort));
+    rows.extend(scans(effort));
     if effort == Effort::Full {
         print(&rows);
     }
@@ -99,4 +103,15 @@ fn of_subnets(effort: Effort) -> Vec<[String; 4]> {
         row(format!("a plan, one of {pools} pools, which grows"), &mut subnets::planning(40), Some(PLAN_NS)),
         row(format!("upkeep of a subnet of {pools} pools"), &mut subnets::keeping(), None),
     ]
+}
+
+/// Scans of a cluster in which nothing leaked.
+fn scans(effort: Effort) -> Vec<[String; 4]> {
+    let records = if effort == Effort::Full { 65_536 } else { 1_024 };
+    let row = |(form, policy)| {
+        let (cost, target) = (time(effort, &mut scan::scanning(policy, records)), SCAN_NS * f64::from(records));
+        let verdict = if cost <= target { "met" } else { "MISSED" };
+        [format!("{form}, a scan of {records} records"), nanos(cost), format!("<= {}", nanos(target)), verdict.to_owned()]
+    };
+    [("hardened", Policy::hardened()), ("upstream", Policy::upstream())].into_iter().map(row).collect()
 }

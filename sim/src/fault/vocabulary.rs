@@ -479,14 +479,13 @@ faults! {
         by: Span = between(Span::millis(1), Span::secs(30)),
     } stands for "an informer that falls behind: a busy process, a slow connection (K §4.2, A §11.4)";
 
-    /// A process cannot find out about a type that it reads in its cache for the first time since it started, and those reads fail. Once
-    /// one went well the rest do. It is about the replicas of Spiderpool's controller that reclaim, and no swarm draws it.
+    /// Who starts meanwhile cannot find out about types, and the first reads of his caches fail. It is about replicas that reclaim.
     "discovery-fails" lasting => DiscoveryFails / DiscoveryFailsDraft {
         /// Whose caches.
         process: Target = target("spiderpool-controller-*"),
         /// The plural of the type, or `*`.
         resource: String = every_resource(),
-    } stands for "a cache that begins with a kind at its first use, and cannot, because the API group is not served (G §1.5, G §7)";
+    } stands for "a 503 where a cache begins with a type at its first use and asks what it is (K §9.2 A1, G §1.5, G §7)";
 
     /// A server forgets its history: watches end, older versions get 410.
     "history-lost" instant => HistoryLost / HistoryLostDraft {

@@ -11,7 +11,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         name: "no-address-has-two-live-sandboxes",
         kind: Kind::Always,
         about: "no sandbox is attached with an address on which another live sandbox answers",
-        reference: Some("A S1"),
+        reference: Some("A S1, G GS1"),
         make: Ipam(|| Box::<spiderpool::OneSandbox>::default()),
     },
     ClaimDef {
@@ -94,8 +94,8 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
     ClaimDef {
         name: "counts-equal-records",
         kind: Kind::Always,
-        about: "an agent that adds or removes records leaves allocatedIPCount as their number",
-        reference: Some("A S11"),
+        about: "whoever of agents and replicas adds or removes records leaves allocatedIPCount as their number",
+        reference: Some("A S11, G GS7"),
         make: Ipam(|| Box::new(spiderpool::CountsAreRight)),
     },
     ClaimDef {

@@ -25,7 +25,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         name: "places-keep-their-records",
         kind: Kind::Always,
         about: "no replica of the controller takes what a place of a StatefulSet or a VM has while the place is there",
-        reference: Some("G GS4"),
+        reference: Some("G GS4, GS5"),
         make: Ipam(|| Box::new(spiderpool::PlacesKeepRecords)),
     },
     ClaimDef {

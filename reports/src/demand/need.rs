@@ -64,7 +64,7 @@ impl Need {
 
     /// A figure of this kind, as it is said.
     pub(super) fn told(&self, found: f64) -> String {
-        if self.is_share() { format!("{:.1} %", 100.0 * found) } else { human::duration(micros(found)) }
+        if self.is_share() { format!("{:.2} %", 100.0 * found) } else { human::duration(micros(found)) }
     }
 }
 

@@ -14,7 +14,8 @@ mod shrink;
 
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CheckReport, ConflictsReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
+    CapacityReport, CheckReport, ConflictsReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport,
+    ShrinkReport,
 };
 
 use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};

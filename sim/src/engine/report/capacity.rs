@@ -59,12 +59,15 @@ pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Resu
     let mut answers = Vec::new();
     for (series, points) in series(&points) {
         let tried = points.iter().map(|point| (point.setting.instances, meets(&objectives, point)));
-        let open = |Open { fine, bad }| {
-            let sharers = system.sharers().1;
-            let wrong = format!("{series}: {fine} {sharers} meet what is asked and {bad} do not, and it has no point in between");
-            again.refused(&wrong).hint("search again without --from")
+        let capacity = match known(tried) {
+            Ok(Some(capacity)) => capacity,
+            Ok(None) => continue,
+            Err(Open { fine, bad }) => {
+                let (wanted, sharers) = (wanted(&objectives), system.sharers().1);
+                answers.push(format!("{series}: {wanted} holds for {fine} {sharers} and not for {bad}; what lies between was not tried."));
+                continue;
+            }
         };
-        let Some(capacity) = known(tried).map_err(open)? else { continue };
         let bad = match capacity {
             Capacity::All(_) => None,
             Capacity::UpTo(fine) => Some(fine + 1),
@@ -106,10 +109,14 @@ fn by_curve(points: Vec<Point>) -> Vec<Point> {
     points
 }
 
+/// All that must hold.
+fn wanted(objectives: &[Objective]) -> String {
+    objectives.iter().map(Objective::to_string).collect::<Vec<_>>().join(" and ")
+}
+
 /// What is asked.
 fn question(system: System, objectives: &[Objective]) -> String {
-    let wanted: Vec<String> = objectives.iter().map(Objective::to_string).collect();
-    format!("How many {} can share one pool so that {} holds?", system.sharers().1, wanted.join(" and "))
+    format!("How many {} can share one pool so that {} holds?", system.sharers().1, wanted(objectives))
 }
 
 fn limits_of(system: System) -> [String; 2] {

@@ -1,9 +1,11 @@
 //! How many addresses of Spiderpool's pools one run held, and for whom.
 
+use serde::{Deserialize, Serialize};
+
 use crate::Seconds;
 
 /// Recorded addresses by what became of their pods.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// Of pods that live.
     pub living: u64,
@@ -21,7 +23,7 @@ impl Held {
 }
 
 /// The most that was held at a time from `at` on, until the next sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// Since the beginning of the run.
     pub at: Seconds,
@@ -30,7 +32,7 @@ pub struct Sample {
 }
 
 /// What one run held.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressRun {
     /// How many addresses the pools have in total.
     pub capacity: u64,

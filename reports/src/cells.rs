@@ -5,9 +5,19 @@ use std::str::FromStr;
 /// Why a text is not the table that was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// Something that is no CSV, or a row of another length.
+    /// Something that is no CSV.
     #[error("it is no table: {0}")]
-    Csv(#[from] csv::Error),
+    Csv(csv::Error),
+    /// A row of another length than the first.
+    #[error("line {line} has {found} columns where the first has {expected}: it is cut off, or of another table")]
+    Cut {
+        /// The line, from 1.
+        line: u64,
+        /// Its columns.
+        found: u64,
+        /// Those of the first line.
+        expected: u64,
+    },
     /// Another kind of table.
     #[error("it is no table of {what}: the first column must say `{schema}`")]
     Foreign {
@@ -34,6 +44,17 @@ pub enum TableError {
         /// What should.
         expected: &'static str,
     },
+}
+
+impl From<csv::Error> for TableError {
+    fn from(error: csv::Error) -> Self {
+        match error.kind() {
+            csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
+                TableError::Cut { line: pos.as_ref().map_or(0, csv::Position::line), found: *len, expected: *expected_len }
+            }
+            _ => TableError::Csv(error),
+        }
+    }
 }
 
 /// A row of a table.

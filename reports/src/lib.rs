@@ -77,6 +77,7 @@ pub mod statistics;
 pub mod timeline;
 pub mod verdict;
 
+pub use capacity::CapacityReport;
 pub use cells::TableError;
 pub use conflicts::ConflictsReport;
 pub use demand::DemandReport;

@@ -10,13 +10,36 @@ mod objective;
 mod search;
 
 pub use objective::{Decision, Objective};
-pub use search::{Capacity, largest, smallest};
+pub use search::{Capacity, Open, known, largest, smallest};
+
+use serde::Serialize;
 
 use crate::conflicts::answer;
-use crate::conflicts::{Metric, Point};
+use crate::conflicts::{ConflictsReport, Metric, Point};
+use crate::demand::DemandReport;
 
 /// The largest object that etcd takes, in bytes (B §1.2).
 pub const OBJECT_MAX: u64 = 1 << 20;
+
+/// What `report capacity` answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum CapacityReport {
+    /// Of bursts at one pool.
+    Bursts(ConflictsReport),
+    /// Of pods that come and go.
+    Pods(DemandReport),
+}
+
+impl CapacityReport {
+    /// See [`crate::exit`].
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            CapacityReport::Bursts(report) => report.exit_code,
+            CapacityReport::Pods(report) => report.exit_code,
+        }
+    }
+}
 
 /// What a curve's search found.
 #[derive(Clone, Debug, PartialEq)]

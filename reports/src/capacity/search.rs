@@ -34,6 +34,37 @@ pub fn largest<E>(least: u32, most: u32, mut holds: impl FnMut(u32) -> Result<bo
     Ok(Capacity::UpTo(fine))
 }
 
+/// Numbers between which nothing was tried, although what was asked changes there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The largest number for which it holds.
+    pub fine: u32,
+    /// The smallest for which it does not.
+    pub bad: u32,
+}
+
+/// What [`largest`] found, from the numbers that it tried and whether it held for them. `None` if there are none.
+///
+/// # Errors
+/// It was not tried to the end.
+pub fn known(tried: impl IntoIterator<Item = (u32, bool)>) -> Result<Option<Capacity>, Open> {
+    let (mut fine, mut bad): (Option<u32>, Option<u32>) = (None, None);
+    for (number, holds) in tried {
+        if holds {
+            fine = fine.max(Some(number));
+        } else {
+            bad = Some(bad.map_or(number, |bad| bad.min(number)));
+        }
+    }
+    match (fine, bad) {
+        (None, None) => Ok(None),
+        (Some(fine), None) => Ok(Some(Capacity::All(fine))),
+        (None, Some(bad)) => Ok(Some(Capacity::None(bad))),
+        (Some(fine), Some(bad)) if bad <= fine + 1 => Ok(Some(Capacity::UpTo(bad - 1))),
+        (Some(fine), Some(bad)) => Err(Open { fine, bad }),
+    }
+}
+
 /// The smallest number from `least` to `most` for which `holds`, if whatever holds for a number holds for larger ones; `None` if it holds for
 /// none of them. `guess` is tried first. The number and the one below it have both been tried, unless it is `least`.
 ///
@@ -88,6 +119,7 @@ mod tests {
                 Some(number) => Capacity::UpTo(number),
             };
             prop_assert_eq!(found, expected);
+            prop_assert_eq!(known(tried.iter().map(|number| (*number, *number <= limit))), Ok(Some(expected)));
             prop_assert!(tried.len() <= 22 && tried.iter().all(|number| (least..=most).contains(number)));
             if let Capacity::UpTo(number) = found {
                 prop_assert!(tried.contains(&number) && tried.contains(&(number + 1)));
@@ -108,6 +140,12 @@ mod tests {
                 prop_assert!(tried.contains(&number) && (number == least || tried.contains(&(number - 1))));
             }
         }
+    }
+
+    #[test]
+    fn what_was_not_tried_to_the_end_is_open() {
+        assert_eq!(known([(2, true), (4, true), (16, false), (8, false)]), Err(Open { fine: 4, bad: 8 }));
+        assert_eq!(known([]), Ok(None));
     }
 
     #[test]

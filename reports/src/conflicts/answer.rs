@@ -15,6 +15,7 @@ const RARE: f64 = 0.01;
 /// One sentence for each curve, and two on how it compares with what is known otherwise.
 pub fn sentences(points: &[Point]) -> Vec<String> {
     let mut sentences: Vec<String> = series(points).into_iter().map(|(name, points)| of_series(name, &points)).collect();
+    sentences.extend(series(points).into_iter().filter_map(|(name, points)| of_shortage(name, &points)));
     sentences.extend(of_losses(points));
     sentences.extend(beside_model(points));
     sentences.extend(beside_closed_form(points));
@@ -59,6 +60,12 @@ fn of_series(name: &str, points: &[&Point]) -> String {
         return fine.map_or_else(
             || format!("{name}: no call was made."),
             |fine| {
+                if exhausted(fine).high.is_some_and(|high| high >= RARE) {
+                    let (found, last) = (share(exhausted(fine)), served(fine));
+                    return format!(
+                        "{name}: {found} of the calls give up at the last point, {last}; whether that is fewer than 1 % takes more bursts."
+                    );
+                }
                 let most = exhausted(fine).high.map_or_else(String::new, |high| format!(" (at most {:.1} %)", high * 100.0));
                 format!("{name}: fewer than 1 % of the calls give up{most} up to the last point, {}.", served(fine))
             },
@@ -73,6 +80,19 @@ fn of_series(name: &str, points: &[&Point]) -> String {
         along.said(&bad.setting),
         share(exhausted(bad))
     )
+}
+
+/// Where a pool has too few free addresses for all that ask: whoever gets none for that does not give up after conflicts.
+pub fn of_shortage(name: &str, points: &[&Point]) -> Option<String> {
+    let asked = |point: &Point| u64::from(point.setting.instances) * u64::from(point.setting.pods);
+    let free = |point: &Point| u64::from(point.setting.addresses.saturating_sub(point.setting.taken));
+    let short = points.iter().find(|point| free(point) < asked(point))?;
+    let (few, many) = (free(short), asked(short));
+    Some(format!(
+        "{name}: with {} {many} calls want an address and {few} {} free; a call that is refused for that is not one that gives up.",
+        place(short),
+        if few == 1 { "is" } else { "are" },
+    ))
 }
 
 fn point_number(point: &Point, metric: Metric) -> String {
@@ -153,6 +173,20 @@ mod tests {
         let lossy = Point::of(Setting { series: "as upstream".to_owned(), ..setting(4, 250) }, 0, &lossy);
         let sentences = sentences(&[point(2, 0), point(4, 0), point(8, 0), lossy]);
         insta::assert_snapshot!(sentences.join("\n"));
+    }
+
+    #[test]
+    fn a_pool_that_is_too_small_and_bursts_that_are_too_few_are_said() {
+        let few = Point::of(Setting { addresses: 5, taken: 4, ..setting(4, 0) }, 0, &bursts(4, 10));
+        let said = sentences(&[few]).join("\n");
+        for expected in [
+            "in use: 0.0 % (0.0 to ",
+            "whether that is fewer than 1 % takes more bursts.",
+            "with 4 adaptors 4 calls want an address and 1 is free; a call that is refused for that",
+        ] {
+            assert!(said.contains(expected), "{said}");
+        }
+        assert_eq!(of_shortage("in use", &[&point(4, 0)]), None);
     }
 
     #[test]

@@ -5,7 +5,10 @@ use crate::leaks::answer::of_delay;
 
 use super::Form;
 use super::need::Need;
-use super::trial::Trial;
+use super::trial::{Trial, runs_for};
+
+/// A decision is confident when at most so many runs can be otherwise.
+const FEW: f64 = 0.05;
 
 /// For each form what is held, what is enough, and how long leaks last; then what the forms differ in.
 pub(super) fn sentences(needs: &[Need], forms: &[Form], trials: &[Trial], compression: u32) -> Vec<String> {
@@ -66,11 +69,9 @@ fn of_size(form: &Form, needs: &[Need], wanted: &str, trials: &[Trial]) -> Strin
     let enough = of_form().find(|trial| trial.addresses == smallest);
     let proof = enough.map_or_else(String::new, |trial| {
         let runs = human::plural(trial.seeds, "run", "runs");
-        format!(
-            " in all of {runs} ({}), with 95 % confidence in all but {:.1} % of such runs",
-            figures(trial, needs),
-            100.0 * trial.missed_at_most()
-        )
+        let missed = trial.missed_at_most();
+        let more = if missed > FEW { format!(" ({} runs would make that {:.0} %)", runs_for(FEW), 100.0 * FEW) } else { String::new() };
+        format!(" in all of {runs} ({}), with 95 % confidence in all but {:.1} % of such runs{more}", figures(trial, needs), 100.0 * missed)
     });
     let less = of_form().filter(|trial| trial.addresses < smallest).max_by_key(|trial| trial.addresses);
     let less =

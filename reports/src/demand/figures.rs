@@ -6,7 +6,8 @@ use crate::statistics::Estimate;
 
 use super::DemandReport;
 use super::Form;
-use super::trial::Instant;
+use super::need::Need;
+use super::trial::{Instant, Trial};
 
 /// A figure and the words beside it.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,30 +84,39 @@ fn headroom(forms: &[Form]) -> Option<Plate> {
     })
 }
 
+/// A given pool that is so many times larger than all others that were tried says nothing of how they differ.
+const FAR: f64 = 1.5;
+
 fn sizes(report: &DemandReport) -> Option<Plate> {
+    let is_given = |trial: &Trial| report.forms.iter().any(|form| form.name == trial.form && form.given.addresses == trial.addresses);
+    let tried = report.trials.iter().filter(|trial| !is_given(trial)).map(|trial| trial.addresses).max();
+    let is_near = |trial: &&Trial| tried.is_none_or(|tried| trial.addresses as f64 <= FAR * tried as f64);
+    let below = report.needs.iter().filter_map(|need| need.parse::<Need>().ok()?.refused_below()).reduce(f64::min);
     let of = |(ink, form): (usize, &Form)| {
-        let mut points: Vec<(f64, Estimate)> = report
-            .trials
-            .iter()
-            .filter(|trial| trial.form == form.name)
+        let of_form = report.trials.iter().filter(|trial| trial.form == form.name).filter(is_near);
+        let mut points: Vec<(f64, Estimate)> = of_form
             // The worst run is what it is: nothing is estimated.
             .map(|trial| (trial.addresses as f64, Estimate { value: trial.refused, low: Some(trial.refused), high: Some(trial.refused) }))
             .collect();
         points.sort_by(|left, right| left.0.total_cmp(&right.0));
         Curve { name: form.name.clone(), ink, points, ..Curve::default() }
     };
-    let curves: Vec<Curve> = report.forms.iter().enumerate().map(of).filter(|curve| curve.points.len() > 1).collect();
+    let mut curves: Vec<Curve> = report.forms.iter().enumerate().map(of).filter(|curve| curve.points.len() > 1).collect();
+    let places = || curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0));
+    if let (Some(first), Some(last), Some(below)) = (places().reduce(f64::min), places().reduce(f64::max), below) {
+        curves[0].formula = vec![(first, below), (last, below)];
+    }
     (!curves.is_empty()).then(|| Plate {
         figure: Figure {
             id: "sizes".to_owned(),
             title: "Pods that are refused an address, in the worst run".to_owned(),
-            x: Axis { label: "addresses in the pool".to_owned(), kind: Kind::Count, scale: Scale::Log },
+            x: Axis { label: "addresses in the pool".to_owned(), kind: Kind::Count, scale: Scale::Close },
             y: Axis { label: "share of pods refused at least once".to_owned(), kind: Kind::Share, scale: Scale::Linear },
             curves,
-            dotted: "",
+            dotted: "what it has to stay below",
         },
         caption: "How many pods were refused an address at least once because none was free, with each size that was tried, in the run in which \
-                  that were most.",
+                  that were most. A given pool that is far larger than the others is left out.",
     })
 }
 
@@ -121,6 +131,9 @@ mod tests {
         let ids: Vec<&str> = plates.iter().map(|plate| plate.figure.id.as_str()).collect();
         assert_eq!(ids, ["usage-1", "usage-2", "head-room", "sizes", "leaks-delay"]);
         assert_eq!(plates[0].figure.curves[0].formula, [(0.0, 40.0), (990.0, 40.0)]);
+        let tried: Vec<f64> = plates[3].figure.curves[0].points.iter().map(|point| point.0).collect();
+        assert_eq!(tried, [38.0, 39.0, 40.0], "the pool of 100 that was given would leave them no room");
+        assert_eq!(plates[3].figure.curves[0].formula, [(38.0, 0.01), (40.0, 0.01)]);
         let free = &plates[2].figure.curves[0].points[0].1;
         assert!(free.low.unwrap() <= free.value && free.value <= free.high.unwrap());
     }

@@ -20,7 +20,7 @@ use serde::Serialize;
 pub use figures::{Plate, plates};
 pub use need::{Need, Wanted};
 pub use page::page;
-pub use table::{size_of, size_row, sizes_head, usage_head, usage_of, usage_rows};
+pub use table::{Asked, Sizes, size_row, sizes_head, sizes_of, usage_head, usage_of, usage_rows};
 pub use trial::{Instant, Trial, Usage};
 
 use crate::Made;
@@ -98,6 +98,32 @@ impl Form {
     }
 }
 
+impl Sizes {
+    /// The names of the forms, in the order in which they were searched.
+    pub fn forms(&self) -> Vec<&str> {
+        let mut forms: Vec<&str> = Vec::new();
+        for trial in &self.trials {
+            if !forms.contains(&&*trial.form) {
+                forms.push(&trial.form);
+            }
+        }
+        forms
+    }
+
+    /// What the runs of a form with the given pool gave: with the largest, which no search leaves.
+    pub fn given(&self, form: &str) -> Option<&Trial> {
+        self.trials.iter().filter(|trial| trial.form == form).max_by_key(|trial| trial.addresses)
+    }
+
+    /// The smallest pool of a form that is enough, if the next smaller one is known not to be.
+    pub fn smallest(&self, form: &str) -> Option<u64> {
+        let of_form = || self.trials.iter().filter(|trial| trial.form == form);
+        let enough = of_form().filter(|trial| trial.met).map(|trial| trial.addresses).min()?;
+        let less = enough.checked_sub(self.asked.step)?;
+        (less == 0 || of_form().any(|trial| trial.addresses == less)).then_some(enough)
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -143,6 +169,18 @@ pub(crate) mod tests {
             report.trials.iter().map(|trial| (trial.addresses, trial.met, trial.missed_seed)).collect();
         assert_eq!(met, [(38, false, Some(0)), (39, false, Some(0)), (40, true, None), (100, true, None)]);
         assert_eq!((report.trials[0].refused, report.trials[0].peak, report.trials[0].peak_living), (0.2, 38, 31));
+    }
+
+    #[test]
+    fn a_search_is_at_its_end_when_the_next_smaller_pool_was_tried() {
+        let asked = Asked { step: 1, ..Asked::default() };
+        let mut sizes = Sizes { asked, trials: report().trials };
+        assert_eq!((sizes.forms(), sizes.smallest("as it is")), (vec!["as it is"], Some(40)));
+        assert_eq!(sizes.given("as it is").map(|trial| trial.addresses), Some(100));
+        sizes.trials.retain(|trial| trial.addresses != 39);
+        assert_eq!(sizes.smallest("as it is"), None);
+        sizes.asked.step = 2;
+        assert_eq!(sizes.smallest("as it is"), Some(40));
     }
 
     #[test]

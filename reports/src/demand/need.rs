@@ -33,6 +33,16 @@ impl Need {
         FIGURES.iter().find(|(figure, _)| *figure == self.figure).map_or("", |(_, name)| name)
     }
 
+    /// It as [`FromStr`] reads it, to the last digit.
+    pub fn asked(&self) -> String {
+        format!("{}<{}{}", self.name(), self.below, if self.is_share() { "" } else { "s" })
+    }
+
+    /// What the share of pods that are refused has to stay below, if it is about that.
+    pub(super) fn refused_below(&self) -> Option<f64> {
+        (self.figure == Figure::Refused).then_some(self.below)
+    }
+
     fn is_share(&self) -> bool {
         matches!(self.figure, Figure::Refused | Figure::Unserved)
     }
@@ -54,7 +64,7 @@ impl Need {
 
     /// A figure of this kind, as it is said.
     pub(super) fn told(&self, found: f64) -> String {
-        if self.is_share() { format!("{:.1} %", 100.0 * found) } else { human::duration(micros(found)) }
+        if self.is_share() { format!("{:.2} %", 100.0 * found) } else { human::duration(micros(found)) }
     }
 }
 
@@ -148,6 +158,8 @@ mod tests {
             let need: Wanted = text.parse().unwrap();
             assert!(matches!(need, Wanted::Pods(_)));
             assert_eq!(need.to_string(), written);
+            let Wanted::Pods(need) = need else { unreachable!() };
+            assert_eq!(need.asked().parse::<Need>().unwrap(), need);
         }
         assert!(matches!("exhausted<1%".parse(), Ok(Wanted::Burst(_))));
     }

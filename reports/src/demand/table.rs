@@ -5,6 +5,7 @@
 //! | `schema`, `build`, `config` | the format, and what made the row |
 //! | `scenario` | the name of the size in `runs.csv`: form and addresses |
 //! | `form` … `peak_leaked` | the [`Trial`]; each figure is that of the worst run; empty = there is none |
+//! | `wanted`, `compression`, `step` | what was asked, and the rest of [`Asked`] |
 //!
 //! | columns of `usage.csv` | hold |
 //! |---|---|
@@ -15,9 +16,10 @@ use crate::cells::{self, Cells, TableError, line};
 use crate::schema::{SizesSchema, UsageSchema};
 use crate::statistics::Estimate;
 
+use super::need::Need;
 use super::trial::{Instant, Trial, Usage};
 
-const SIZES: [&str; 18] = [
+const SIZES: [&str; 21] = [
     "schema",
     "build",
     "config",
@@ -36,7 +38,34 @@ const SIZES: [&str; 18] = [
     "peak_living",
     "peak_ending",
     "peak_leaked",
+    "wanted",
+    "compression",
+    "step",
 ];
+
+/// What a search for a size was asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// Which build searched.
+    pub build: String,
+    /// Identifies everything but the seeds that went into it.
+    pub config: String,
+    /// What the pool is to meet.
+    pub needs: Vec<Need>,
+    /// By how much the time of a trace is compressed; 1 = it is not.
+    pub compression: u32,
+    /// By how much two neighbouring sizes differ: how many addresses there are in total for each address of a pool.
+    pub step: u64,
+}
+
+/// `sizes.csv`, read back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sizes {
+    /// What was asked.
+    pub asked: Asked,
+    /// The sizes that were tried.
+    pub trials: Vec<Trial>,
+}
 
 /// The head of `sizes.csv`.
 pub fn sizes_head() -> String {
@@ -44,12 +73,12 @@ pub fn sizes_head() -> String {
 }
 
 /// The row of a size, which is called `scenario` in `runs.csv`.
-pub fn size_row(build: &str, config: &str, scenario: &str, trial: &Trial) -> String {
+pub fn size_row(asked: &Asked, scenario: &str, trial: &Trial) -> String {
     let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
     line([
         SizesSchema::NAME.to_owned(),
-        build.to_owned(),
-        config.to_owned(),
+        asked.build.clone(),
+        asked.config.clone(),
         scenario.to_owned(),
         trial.form.clone(),
         trial.addresses.to_string(),
@@ -65,6 +94,9 @@ pub fn size_row(build: &str, config: &str, scenario: &str, trial: &Trial) -> Str
         trial.peak_living.to_string(),
         trial.peak_ending.to_string(),
         trial.peak_leaked.to_string(),
+        asked.needs.iter().map(Need::asked).collect::<Vec<_>>().join(" "),
+        asked.compression.to_string(),
+        asked.step.to_string(),
     ])
 }
 
@@ -72,8 +104,16 @@ pub fn size_row(build: &str, config: &str, scenario: &str, trial: &Trial) -> Str
 ///
 /// # Errors
 /// It is something else, it is empty, or a value cannot be.
-pub fn size_of(text: &str) -> Result<Vec<Trial>, TableError> {
-    cells::read(text, "sizes", SizesSchema::NAME, |row| {
+pub fn sizes_of(text: &str) -> Result<Sizes, TableError> {
+    let mut asked = Asked::default();
+    let trials = cells::read(text, "sizes", SizesSchema::NAME, |row| {
+        row.text("build")?.clone_into(&mut asked.build);
+        row.text("config")?.clone_into(&mut asked.config);
+        let wanted = row.text("wanted")?;
+        let needs: Result<Vec<Need>, String> = wanted.split_whitespace().map(str::parse).collect();
+        asked.needs = needs.ok().filter(|needs| !needs.is_empty()).ok_or_else(|| row.wrong("wanted", wanted, "list of objectives"))?;
+        asked.compression = row.value("compression", "whole number")?;
+        asked.step = row.count("step")?;
         let share = |column| Ok::<_, TableError>(row.number(column)?.unwrap_or_default());
         Ok(Trial {
             form: row.text("form")?.to_owned(),
@@ -91,7 +131,8 @@ pub fn size_of(text: &str) -> Result<Vec<Trial>, TableError> {
             peak_ending: row.count("peak_ending")?,
             peak_leaked: row.count("peak_leaked")?,
         })
-    })
+    })?;
+    Ok(Sizes { asked, trials })
 }
 
 const HELD: [&str; 4] = ["living", "ending", "leaked", "total"];
@@ -141,8 +182,12 @@ mod tests {
     #[test]
     fn both_tables_read_back_to_the_last_digit() {
         let report = report();
-        let text = sizes_head() + &report.trials.iter().map(|trial| size_row("b", "c", "s", trial)).collect::<String>();
-        assert_eq!(size_of(&text).unwrap(), report.trials);
+        let needs = ["refused<1%", "wait_p99<90s"].map(|text| text.parse().unwrap()).into();
+        let asked = Asked { build: "b".to_owned(), config: "c".to_owned(), needs, compression: 10, step: 2 };
+        let text = sizes_head() + &report.trials.iter().map(|trial| size_row(&asked, "s", trial)).collect::<String>();
+        assert_eq!(sizes_of(&text).unwrap(), Sizes { asked, trials: report.trials.clone() });
+        let wrong = sizes_of(&text.replace("refused<0.01", "speed<1")).unwrap_err().to_string();
+        assert!(wrong.contains("column `wanted`: `speed<1 wait_p99<90s` is no list of objectives"), "{wrong}");
         let usage = &report.forms[0].usage;
         let text = usage_head() + &usage_rows("one", usage) + &usage_rows("two", &Usage(usage.0[..3].to_vec()));
         assert_eq!(usage_of(&text, "one").unwrap(), *usage);

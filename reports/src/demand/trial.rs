@@ -41,6 +41,11 @@ pub struct Trial {
     pub peak_leaked: u64,
 }
 
+/// How many runs, none of which misses a need, show with 95 % confidence that at most this share of all do.
+pub(super) fn runs_for(share: f64) -> u64 {
+    (0.05_f64.ln() / (1.0 - share).ln()).ceil() as u64
+}
+
 /// What holds of the sorted waits of a run.
 fn quantile(sorted: &[Seconds], p: f64) -> Option<f64> {
     let rank = (p * sorted.len() as f64).ceil() as usize;
@@ -137,5 +142,19 @@ impl Usage {
             })
         };
         Self((0..most).filter_map(at).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_runs_as_are_said_bound_the_share_and_one_less_does_not() {
+        for share in [0.5, 0.1, 0.05, 0.01] {
+            let missed = |seeds| Trial { seeds, ..Trial::default() }.missed_at_most();
+            let runs = runs_for(share);
+            assert!(missed(runs) <= share && missed(runs - 1) > share, "{share}: {runs}");
+        }
     }
 }

@@ -31,6 +31,8 @@ pub enum Kind {
 pub enum Scale {
     /// From 0 on, or from what lies below, evenly.
     Linear,
+    /// Evenly, from the smallest to the largest, wherever 0 is.
+    Close,
     /// Each double as far from the number as its half; what is not above 0 has no place.
     Log,
 }
@@ -39,7 +41,7 @@ impl Axis {
     /// Where a number lies; `None` if it has no place.
     pub(super) fn place(&self, number: f64) -> Option<f64> {
         match self.scale {
-            Scale::Linear => Some(number),
+            Scale::Linear | Scale::Close => Some(number),
             Scale::Log => (number > 0.0).then(|| number.log10()),
         }
     }
@@ -47,7 +49,7 @@ impl Axis {
     /// The number at a place.
     pub(super) fn number(&self, place: f64) -> f64 {
         match self.scale {
-            Scale::Linear => place,
+            Scale::Linear | Scale::Close => place,
             Scale::Log => 10f64.powf(place),
         }
     }
@@ -64,7 +66,11 @@ impl Axis {
                 let (low, high) = (low.min(0.0), high.max(0.0));
                 low - 0.03 * (high - low)..high + 0.05 * (high - low)
             }
-            Scale::Log if low > high => 0.0..1.0,
+            Scale::Log | Scale::Close if low > high => 0.0..1.0,
+            Scale::Close => {
+                let room = 0.04 * (high - low).max(1.0);
+                low - room..high + room
+            }
             Scale::Log => low - 0.05..high.max(low + 0.3) + 0.05,
         }
     }
@@ -79,11 +85,28 @@ impl Axis {
                 let first = (range.start / step).ceil().min(0.0) as i32;
                 (first..).map(|n| f64::from(n) * step).take_while(|place| *place <= last + step * 1e-9).collect()
             }
+            Scale::Close => {
+                let step = nice((range.end - range.start) / 6.0);
+                // Of what is counted there are no halves.
+                let step = if self.kind == Kind::Count { step.max(1.0) } else { step };
+                let first = (range.start / step).ceil();
+                (0..).map(|n| (first + f64::from(n)) * step).take_while(|place| *place <= range.end).collect()
+            }
             Scale::Log => {
                 let wide = range.end - range.start > 2.4;
                 let parts: &[f64] = if wide { &[1.0] } else { &[1.0, 2.0, 5.0] };
-                let decades = range.start.floor() as i32..=range.end.ceil() as i32;
-                let all = decades.flat_map(|decade| parts.iter().map(move |part| f64::from(decade) + part.log10()));
+                // People count seconds to a minute, minutes to an hour, hours to a day, and all of them in tens.
+                const UNITS: [f64; 4] = [1.0, 60.0, 3_600.0, 86_400.0];
+                let units = if self.kind == Kind::Seconds { &UNITS[..] } else { &UNITS[..1] };
+                let of_unit = |(number, unit): (usize, &f64)| {
+                    let (unit, next) = (*unit, units.get(number + 1).copied().unwrap_or(f64::INFINITY));
+                    let least = if number == 0 { 0.0 } else { unit };
+                    let decades = (range.start - unit.log10()).floor() as i32..=(range.end - unit.log10()).ceil() as i32;
+                    let multiples = decades.flat_map(|decade| parts.iter().map(move |part| part * 10f64.powi(decade) * unit));
+                    // What stands close before the next unit leaves it its room.
+                    multiples.filter(move |found| *found > least * (1.0 - 1e-9) && *found < next * 0.45).collect::<Vec<f64>>()
+                };
+                let all = units.iter().enumerate().flat_map(of_unit).map(f64::log10);
                 all.filter(|place| (range.start..=range.end).contains(place)).collect()
             }
         }
@@ -147,6 +170,12 @@ mod tests {
         assert_eq!(labels(&axis(Kind::Share, Scale::Linear), &[0.869]), ["0 %", "20 %", "40 %", "60 %", "80 %"]);
         assert_eq!(labels(&axis(Kind::Seconds, Scale::Log), &[0.02, 0.4]), ["20 ms", "50 ms", "100 ms", "200 ms"]);
         assert_eq!(labels(&axis(Kind::Seconds, Scale::Log), &[0.001, 20.0]), ["1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
+        let long = labels(&axis(Kind::Seconds, Scale::Log), &[0.2, 900.0]);
+        assert_eq!(long, ["1 s", "10 s", "1 min", "10 min"]);
+        let minutes = labels(&axis(Kind::Seconds, Scale::Log), &[15.0, 700.0]);
+        assert_eq!(minutes, ["20 s", "1 min", "2 min", "5 min", "10 min"]);
+        assert_eq!(labels(&axis(Kind::Count, Scale::Close), &[95.0, 102.0]), ["96", "98", "100", "102"]);
+        assert_eq!(labels(&axis(Kind::Count, Scale::Close), &[7.0]), ["7"]);
         assert_eq!(labels(&axis(Kind::Seconds, Scale::Linear), &[-30.0, 60.0]), ["-20 s", "0 s", "20 s", "40 s", "1 min"]);
         assert_eq!(labels(&axis(Kind::Seconds, Scale::Linear), &[5_000.0]), ["0 s", "15 min", "30 min", "45 min", "1 h", "1 h 15 min"]);
         assert_eq!(labels(&axis(Kind::Count, Scale::Linear), &[]), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
@@ -154,8 +183,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_number_lies_within_the_range_of_its_axis(numbers in prop::collection::vec(0.0001..1_000.0f64, 1..20), log in any::<bool>()) {
-            let axis = axis(Kind::Count, if log { Scale::Log } else { Scale::Linear });
+        fn every_number_lies_within_the_range_of_its_axis(
+            numbers in prop::collection::vec(0.0001..1_000.0f64, 1..20),
+            scale in prop::sample::select(vec![Scale::Linear, Scale::Close, Scale::Log]),
+            kind in prop::sample::select(vec![Kind::Count, Kind::Seconds]),
+        ) {
+            let axis = axis(kind, scale);
             let range = axis.range(numbers.iter().copied());
             for number in &numbers {
                 prop_assert!(range.contains(&axis.place(*number).unwrap()));

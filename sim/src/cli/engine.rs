@@ -1,14 +1,13 @@
 //! What the command line needs from the simulator: one method a verb, records back.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use super::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use super::progress::Progress;
 use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CheckReport, ConflictsReport, DemandReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport, ListReport, MatrixReport,
+    CapacityReport, CheckReport, ConflictsReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport, ListReport, MatrixReport,
     ReplayReport, RunReport, ShrinkReport, exit,
 };
 
@@ -44,11 +43,9 @@ pub trait Engine: Sync {
     /// [`Progress::stop_requested`] it ends with the points that are finished, marked as interrupted.
     fn conflicts(&self, args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError>;
 
-    /// Searches for the largest numbers of adaptors that meet objectives; otherwise like [`Engine::conflicts`].
-    fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError>;
-
-    /// Searches for the smallest pool that meets what is asked for the pods of this scenario; otherwise like [`Engine::conflicts`].
-    fn demand(&self, args: &CapacityArgs, scenario: &Path, progress: &Progress) -> Result<DemandReport, CliError>;
+    /// Searches for the largest numbers of adaptors that meet objectives, or for the smallest pool that meets what is asked for the pods of a
+    /// scenario; otherwise like [`Engine::conflicts`].
+    fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<CapacityReport, CliError>;
 
     /// Simulates scenarios that reclaim addresses, or reads what an earlier report found; otherwise like [`Engine::conflicts`].
     fn leaks(&self, args: &ReclaimArgs, progress: &Progress) -> Result<LeaksReport, CliError>;

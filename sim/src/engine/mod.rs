@@ -15,7 +15,6 @@ mod sweep;
 mod tables;
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use crate::cli::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
 use crate::cli::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
@@ -23,7 +22,7 @@ use crate::cli::{CliError, Engine, Progress};
 use crate::input::Problems;
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CheckReport, ConflictsReport, DemandReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport, ListReport, MatrixReport,
+    CapacityReport, CheckReport, ConflictsReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport, ListReport, MatrixReport,
     ReplayReport, RunReport, ShrinkReport,
 };
 
@@ -79,12 +78,8 @@ impl Engine for Simulator {
         report::conflicts(args, progress)
     }
 
-    fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+    fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<CapacityReport, CliError> {
         report::capacity(args, progress)
-    }
-
-    fn demand(&self, args: &CapacityArgs, scenario: &Path, progress: &Progress) -> Result<DemandReport, CliError> {
-        report::demand(args, scenario, progress)
     }
 
     fn leaks(&self, args: &ReclaimArgs, progress: &Progress) -> Result<LeaksReport, CliError> {

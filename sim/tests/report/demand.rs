@@ -22,7 +22,7 @@ fn scenario(folder: &Folder, more: &str) -> String {
     path.display().to_string()
 }
 
-const LOST: &str = "[[fault]]\nkind = \"cni-del-lost\"\nprocess = \"kubelet-*\"\nchance = 1.0\nat = \"0s\"\nfor = \"180s\"\n";
+const LOST: &str = "[[fault]]\nkind = \"cni-del-lost\"\nprocess = \"kubelet-*\"\nchance = 1.0\nat = \"0s\"\nfor = \"100%\"\n";
 
 #[test]
 fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {
@@ -40,7 +40,7 @@ fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {
     ] {
         assert!(said.contains(expected), "{expected}:\n{said}");
     }
-    let trials = demand::size_of(&out.text("sizes.csv")).unwrap();
+    let trials = demand::sizes_of(&out.text("sizes.csv")).unwrap().trials;
     let given = trials.iter().find(|trial| trial.form == "as it is" && trial.addresses == 9).unwrap();
     assert_eq!((given.asked, given.peak, given.peak_leaked, given.refused), (6, 6, 2, 0.0));
     // Another time nothing is simulated; cut off, it goes on.
@@ -52,6 +52,34 @@ fn leaks_cost_addresses_for_as_long_as_they_are_recorded() {
     assert_eq!(done("capacity", &asked, &out.0), said);
     assert!(whole == files(), "what was finished is kept, and the rest is what it would have been");
     assert!(out.0.join("usage-2.png").exists() && out.0.join("head-room.svg").exists());
+    // Drawn again it says the same, and shows the same.
+    let again = Folder::new("demand-again");
+    let from = format!("--from {}", out.0.join("sizes.csv").display());
+    assert_eq!(done("capacity", &from, &again.0), said);
+    for plot in ["usage-1.svg", "usage-2.png", "head-room.svg", "sizes.svg"] {
+        assert!(std::fs::read(again.0.join(plot)).unwrap() == std::fs::read(out.0.join(plot)).unwrap(), "{plot}");
+    }
+    let other = format!("{from} --objective unserved<1%");
+    refused("capacity", &other, &again.0, "its sizes were searched for refused < 1 %, which says nothing of unserved < 1 %");
+}
+
+#[test]
+fn an_interruption_costs_only_the_runs_that_are_under_way() {
+    let (input, out, whole) = (Folder::new("broken-in"), Folder::new("broken-out"), Folder::new("broken-whole"));
+    let asked = format!("{} --objective refused<1%", scenario(&input, LOST));
+    let said = done("capacity", &asked, &whole.0).replace(&*whole.0.to_string_lossy(), "OUT");
+    // As if it had been stopped in the first size: its tables are empty, and two of its runs are there.
+    done("capacity", &asked, &out.0);
+    for table in ["sizes.csv", "usage.csv", "runs.csv", "reclaims.csv"] {
+        out.cut(table, 1);
+    }
+    let held =
+        r#"{"capacity":9,"peak":9,"peak_living":8,"peak_ending":0,"peak_leaked":7,"asked":6,"refused":0,"waited":[0.5],"samples":[]}"#;
+    let run = format!("{{\"size\":\"as it is/9\",\"seed\":1,\"held\":{held},\"runs\":\"\",\"reclaims\":\"\"}}\n");
+    std::fs::write(out.0.join("unfinished.jsonl"), run).unwrap();
+    let resumed = done("capacity", &asked, &out.0).replace(&*out.0.to_string_lossy(), "OUT");
+    assert!(resumed != said && resumed.contains("up to 8 of living pods"), "the run that was kept is not simulated again:\n{resumed}");
+    assert!(!out.0.join("unfinished.jsonl").exists());
 }
 
 #[test]
@@ -66,13 +94,21 @@ fn what_is_wrong_gets_one_sentence_and_nothing_is_done() {
     let (input, out) = (Folder::new("wrong-in"), Folder::new("wrong-out"));
     let six = scenario(&input, "");
     let byom = file("scenarios/smoke/byom-calm.toml");
+    std::fs::write(input.0.join("empty.csv"), "").unwrap();
+    let empty = input.0.join("empty.csv").display().to_string();
     for (arguments, expected) in [
         (format!("{six} --objective exhausted<1%"), "is asked of bursts, not of the pods of a scenario"),
         ("--objective refused<1%".to_owned(), "is asked of the pods of a scenario, and none is named"),
         (format!("{byom} --objective refused<1%"), "get no addresses from Spiderpool"),
         (format!("{six} --objective refused<1% --vary nodes=2..4"), "cannot be used with"),
         (format!("{six} --objective refused<1% --set workload.trace=none.csv"), "none.csv"),
-        (six, "--objective"),
+        (format!("{six} --objective refused<1% --set workload.addresses=0"), "a pool without addresses is enough for nothing"),
+        (format!("{six} --objective refused<1% --set workload.trace={empty}"), "the trace is empty"),
+        (six.clone(), "--objective"),
+        (format!("--from {six}"), "it is no table of sizes and no table of points"),
+        (format!("--from {six} --seeds 3"), "cannot be used with"),
+        (format!("{six} --from points.csv"), "cannot be used with"),
+        ("--from /does/not/exist.csv".to_owned(), "cannot draw /does/not/exist.csv again: No such file"),
     ] {
         refused("capacity", &arguments, &out.0, expected);
     }

@@ -1,6 +1,7 @@
 //! `report`, as a planner runs it: figures that agree with an independent model, files that are the same however they came about, and a sentence
 //! for whatever is wrong.
 
+mod capacity;
 mod conflicts;
 mod demand;
 mod reclaim;

@@ -2,12 +2,14 @@
 
 pub mod args;
 mod output;
+mod question;
 pub mod vary;
 
 use super::{CliError, Console, Engine, Progress, print, stop_on_interrupt, text, watched};
 use args::{ReportArgs, What};
 
 pub use output::Output;
+pub use question::{Form, Sharing};
 
 /// Answers the question and prints the answer; tables, plots and the page are the engine's to write.
 pub(super) fn report(args: &ReportArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -22,14 +24,9 @@ pub(super) fn report(args: &ReportArgs, engine: &dyn Engine, console: &mut Conso
             Ok(report.exit_code)
         }
         What::Capacity(args) => {
-            if let Some(file) = &args.scenario {
-                let report = watched(&progress, console, |progress| engine.demand(args, file, progress))?;
-                print(console, args.output.format, &report, text::demand)?;
-                return Ok(report.exit_code);
-            }
             let report = watched(&progress, console, |progress| engine.capacity(args, progress))?;
-            print(console, args.output.format, &report, text::conflicts)?;
-            Ok(report.exit_code)
+            print(console, args.output.format, &report, text::capacity)?;
+            Ok(report.exit_code())
         }
         What::Reclaim(args) => {
             let report = watched(&progress, console, |progress| engine.leaks(args, progress))?;

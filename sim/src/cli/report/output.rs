@@ -1,4 +1,4 @@
-//! Where a report goes and how: what all of them are asked for.
+//! Where a report goes and what it is made of: what all of them are asked for.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,12 @@ use clap::Args;
 
 use crate::cli::args::{Format, jobs};
 
-/// Where a report goes, how it is printed, and on how many threads it is made.
+/// What a report is drawn from if nothing is simulated, where it goes, how it is printed, and on how many threads it is made.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Output {
+    /// Draw a table of an earlier report again instead of simulating: its points.csv, sizes.csv or reclaims.csv
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "jobs"])]
+    pub from: Option<PathBuf>,
     /// Where tables, plots and index.html go; what is finished there is kept [default: target/ipam-sim/…]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -14,7 +14,8 @@ mod shrink;
 
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
-    CheckReport, ConflictsReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport, ShrinkReport,
+    CapacityReport, CheckReport, ConflictsReport, ExplainReport, GateReport, ListReport, MatrixReport, ReplayReport, RunReport,
+    ShrinkReport,
 };
 
 use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
@@ -136,16 +137,12 @@ impl Engine for Prepared {
         answer(&self.conflicts)
     }
 
-    fn demand(&self, _: &CapacityArgs, _: &std::path::Path, _: &Progress) -> Result<ipam_reports::DemandReport, CliError> {
-        unreachable!("no test of the command line asks for it")
-    }
-
     fn leaks(&self, _: &ReclaimArgs, _: &Progress) -> Result<ipam_reports::LeaksReport, CliError> {
         unreachable!("no test of the command line asks for it")
     }
 
-    fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ConflictsReport, CliError> {
-        answer(&self.conflicts)
+    fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<CapacityReport, CliError> {
+        answer(&self.conflicts).map(CapacityReport::Bursts)
     }
 
     fn explain(&self, _: &ExplainArgs) -> Result<ExplainReport, CliError> {

@@ -151,15 +151,11 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ipam_reports::ConflictsReport, CliError> {
             unreachable!()
         }
-        fn demand(&self, _: &CapacityArgs, _: &std::path::Path, _: &Progress) -> Result<ipam_reports::DemandReport, CliError> {
-            unreachable!("no test of the command line asks for it")
-        }
-
         fn leaks(&self, _: &ReclaimArgs, _: &Progress) -> Result<ipam_reports::LeaksReport, CliError> {
             unreachable!("no test of the command line asks for it")
         }
 
-        fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ipam_reports::ConflictsReport, CliError> {
+        fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ipam_reports::CapacityReport, CliError> {
             unreachable!()
         }
     }

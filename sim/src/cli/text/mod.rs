@@ -1,5 +1,6 @@
 //! Records as text for people. Takes records only, prints nothing itself.
 
+mod capacity;
 mod conflicts;
 mod demand;
 mod explain;
@@ -17,6 +18,7 @@ mod selftest;
 mod shrink;
 mod table;
 
+pub use capacity::capacity;
 pub use conflicts::conflicts;
 pub use demand::demand;
 pub use explain::explain;

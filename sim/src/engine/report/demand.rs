@@ -4,16 +4,17 @@ use std::path::Path;
 
 use ipam_reports::addresses::AddressRun;
 use ipam_reports::capacity::smallest;
-use ipam_reports::demand::{self, DemandReport, Form, Need, Trial, Usage, Wanted};
+use ipam_reports::demand::{self, Asked, DemandReport, Form, Need, Trial, Usage, Wanted};
 use ipam_reports::leaks::{self, Found};
 use ipam_reports::rows::Rows;
 use ipam_reports::{Made, TableError};
 
 use super::crew::Crew;
 use super::drawings;
+use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
 use super::limits;
-use crate::cli::args::RunArgs;
+use super::unfinished::{Ran, Unfinished};
 use crate::cli::report::args::CapacityArgs;
 use crate::cli::{CliError, Progress};
 use crate::engine::BUILD;
@@ -24,6 +25,11 @@ use crate::plan::{Checks, hash_text};
 use crate::scenario::{Scenario, WorkloadDraft};
 use crate::world::Wish;
 
+/// The tables: the sizes that were tried, and what the runs with the given pool held and reclaimed.
+const SIZES: &str = "sizes.csv";
+const USAGE: &str = "usage.csv";
+const RECLAIMS: &str = "reclaims.csv";
+
 /// How many runs are started at a time before it is looked whether one misses a need.
 const BATCH: u64 = 8;
 
@@ -33,11 +39,12 @@ const FORMS: [&str; 2] = ["as it is", "every DEL arrives"];
 /// A search under way.
 struct Search<'a> {
     args: &'a CapacityArgs,
-    needs: Vec<Need>,
+    asked: Asked,
     ready: Ready,
     seeds: u64,
-    config: String,
     ledger: Ledger,
+    unfinished: Unfinished,
+    /// What an earlier search finished.
     known: Vec<Trial>,
     trials: Vec<Trial>,
     progress: &'a Progress,
@@ -54,9 +61,6 @@ impl From<CliError> for Ended {
         Ended::Failed(error)
     }
 }
-
-/// What one run gave: what it held, and its rows.
-type Ran = (AddressRun, Rows);
 
 /// `report capacity` of a scenario.
 pub(super) fn report(args: &CapacityArgs, file: &Path, out: &Path, progress: &Progress) -> Result<DemandReport, CliError> {
@@ -75,15 +79,17 @@ pub(super) fn report(args: &CapacityArgs, file: &Path, out: &Path, progress: &Pr
     };
     let heads = Rows::heads();
     let sheets = [
-        Sheet { name: "usage.csv", head: demand::usage_head().into_bytes() },
-        Sheet { name: "reclaims.csv", head: heads.reclaims },
+        Sheet { name: USAGE, head: demand::usage_head().into_bytes() },
+        Sheet { name: RECLAIMS, head: heads.reclaims },
         Sheet { name: "runs.csv", head: heads.runs },
-        Sheet { name: "sizes.csv", head: demand::sizes_head().into_bytes() },
+        Sheet { name: SIZES, head: demand::sizes_head().into_bytes() },
     ];
     let (ledger, _) = Ledger::open(out, &made, &sheets, &["scenario"], args.output.force)?;
-    let known = read(out, "sizes.csv", demand::size_of)?;
+    let unfinished = Unfinished::open(out, args.output.force)?;
+    let known = read(out, SIZES, demand::sizes_of)?.trials;
     let compression = compression(&ready.scenario);
-    let mut search = Search { args, needs, ready, seeds, config, ledger, known, trials: Vec::new(), progress };
+    let asked = Asked { build: BUILD.to_owned(), config, needs, compression, step: step(&ready.scenario) };
+    let mut search = Search { args, asked, ready, seeds, ledger, unfinished, known, trials: Vec::new(), progress };
     let mut forms = Vec::new();
     let mut interrupted = false;
     for (number, name) in FORMS.iter().enumerate() {
@@ -102,14 +108,60 @@ pub(super) fn report(args: &CapacityArgs, file: &Path, out: &Path, progress: &Pr
             break;
         }
     }
-    let found = read(out, "reclaims.csv", leaks::read)?;
-    let found: Vec<Found> = found.into_iter().filter_map(named).collect();
-    let report = DemandReport::new(made, &search.needs, forms, search.trials, compression, limits::of_agents(), interrupted);
-    let plates = demand::plates(&report, &found);
-    let figures: Vec<_> = plates.iter().map(|plate| &plate.figure).collect();
-    let page = demand::page(&report, &plates).map_err(|error| CliError::harness(error.to_string()))?;
-    drawings::write_all(&figures, &page, out)?;
+    let found: Vec<Found> = read(out, RECLAIMS, leaks::read)?.into_iter().filter_map(named).collect();
+    let Search { asked, trials, unfinished, .. } = search;
+    if !interrupted {
+        unfinished.end();
+    }
+    let report = DemandReport::new(made, &asked.needs, forms, trials, compression, limits::of_agents(), interrupted);
+    draw(&report, &found, out)?;
     Ok(report)
+}
+
+/// The same from the `sizes.csv` of an earlier search and the tables beside it.
+pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Result<DemandReport, CliError> {
+    let sizes = demand::sizes_of(again.text).map_err(|error| again.refused(&error))?;
+    if let Some(other) = needs(args)?.iter().find(|need| !sizes.asked.needs.contains(need)) {
+        let wanted: Vec<String> = sizes.asked.needs.iter().map(Need::to_string).collect();
+        let wrong = format!("its sizes were searched for {}, which says nothing of {other}", wanted.join(" and "));
+        return Err(again.refused(&wrong).hint("leave --objective out, or simulate"));
+    }
+    let usage = again.beside(USAGE);
+    let found = match again.beside(RECLAIMS).map(|text| leaks::read(&text)) {
+        None | Some(Err(TableError::Empty(_))) => Vec::new(),
+        Some(found) => found.map_err(|error| again.refused(&format_args!("{RECLAIMS} beside it: {error}")))?,
+    };
+    let mut forms = Vec::new();
+    for (number, name) in sizes.forms().into_iter().enumerate() {
+        let Some(given) = sizes.given(name) else { continue };
+        let scenario = format!("{name}/{}", given.addresses);
+        let usage = match usage.as_ref().map(|text| demand::usage_of(text, &scenario)) {
+            None | Some(Err(TableError::Empty(_))) => Usage::default(),
+            Some(usage) => usage.map_err(|error| again.refused(&format_args!("{USAGE} beside it: {error}")))?,
+        };
+        let of_form: Vec<Found> = found.iter().filter(|one| one.scenario == scenario).cloned().filter_map(named).collect();
+        let mut form = Form::new(name, given.clone(), usage, &of_form);
+        form.smallest = sizes.smallest(name);
+        let less = form.smallest.map(|addresses| addresses - sizes.asked.step);
+        let missed = sizes.trials.iter().find(|trial| trial.form == name && Some(trial.addresses) == less);
+        form.plan = missed.and_then(|trial| again.plan(&format!("demand-{}-{}-", number + 1, trial.addresses), trial.missed_seed?));
+        forms.push(form);
+    }
+    may_draw_in(out, args.output.force)?;
+    let found: Vec<Found> = found.into_iter().filter_map(named).collect();
+    let Asked { build, config, needs, compression, .. } = sizes.asked;
+    let made = Made { question: demand::QUESTION.to_owned(), command: args.command(), build, config, from: Some(again.name()) };
+    let report = DemandReport::new(made, &needs, forms, sizes.trials, compression, limits::of_agents(), false);
+    draw(&report, &found, out)?;
+    Ok(report)
+}
+
+/// Plots and the page.
+fn draw(report: &DemandReport, found: &[Found], out: &Path) -> Result<(), CliError> {
+    let plates = demand::plates(report, found);
+    let figures: Vec<_> = plates.iter().map(|plate| &plate.figure).collect();
+    let page = demand::page(report, &plates).map_err(|error| CliError::harness(error.to_string()))?;
+    drawings::write_all(&figures, &page, out)
 }
 
 /// A row of `reclaims.csv` under the name of its form.
@@ -129,8 +181,7 @@ fn needs(args: &CapacityArgs) -> Result<Vec<Need>, CliError> {
 
 /// The one scenario that is asked for. Its claims are the business of `run`.
 fn scenario(args: &CapacityArgs, file: &Path) -> Result<Ready, CliError> {
-    let run = RunArgs { scenarios: vec![file.to_owned()], variant: args.variant.clone(), set: args.set.clone(), ..RunArgs::default() };
-    let mut all = load::scenarios(&run)?;
+    let mut all = load::scenarios(&args.form.of(file))?;
     if all.len() > 1 {
         let names: Vec<&str> = all.iter().map(|ready| &*ready.scenario.name).collect();
         return Err(
@@ -144,8 +195,30 @@ fn scenario(args: &CapacityArgs, file: &Path) -> Result<Ready, CliError> {
     };
     draft.addresses = Choice::Is(*draft.addresses.bounds().1);
     draft.pools = Choice::Is(*draft.pools.bounds().1);
+    if *draft.addresses.bounds().1 == 0 {
+        return Err(CliError::usage(format!("{}: a pool without addresses is enough for nothing", file.display()))
+            .hint("`workload.addresses` is the largest size that is tried: more than are needed"));
+    }
     ready.scenario.check = Checks::default();
     Ok(ready)
+}
+
+fn with_addresses(scenario: &Scenario, addresses: u32) -> Scenario {
+    let mut scenario = scenario.clone();
+    if let WorkloadDraft::Spiderpool(draft) = &mut scenario.workload {
+        draft.addresses = Choice::Is(addresses);
+    }
+    scenario
+}
+
+/// How many addresses there are in total.
+fn total(scenario: &Scenario) -> u64 {
+    scenario.draw(0).workload.work().addresses().unwrap_or_default()
+}
+
+/// How many more there are in total when each pool has one more.
+fn step(scenario: &Scenario) -> u64 {
+    total(&with_addresses(scenario, 2)).saturating_sub(total(&with_addresses(scenario, 1))).max(1)
 }
 
 fn compression(scenario: &Scenario) -> u32 {
@@ -156,10 +229,10 @@ fn compression(scenario: &Scenario) -> u32 {
 }
 
 /// A table of the folder, empty if nothing is in it yet.
-fn read<T>(out: &Path, name: &str, of: impl Fn(&str) -> Result<Vec<T>, TableError>) -> Result<Vec<T>, CliError> {
+fn read<T: Default>(out: &Path, name: &str, of: impl Fn(&str) -> Result<T, TableError>) -> Result<T, CliError> {
     let text = std::fs::read_to_string(out.join(name)).map_err(|error| CliError::usage(format!("cannot read {name}: {error}")))?;
     match of(&text) {
-        Err(TableError::Empty(_)) => Ok(Vec::new()),
+        Err(TableError::Empty(_)) => Ok(T::default()),
         found => found.map_err(|error| CliError::harness(format!("{name} does not read back: {error}"))),
     }
 }
@@ -167,15 +240,12 @@ fn read<T>(out: &Path, name: &str, of: impl Fn(&str) -> Result<Vec<T>, TableErro
 impl Search<'_> {
     /// The scenario in a form, with so many addresses a pool, and how many that are in total.
     fn at(&self, form: &str, addresses: u32) -> (Scenario, u64) {
-        let mut scenario = self.ready.scenario.clone();
+        let mut scenario = with_addresses(&self.ready.scenario, addresses);
         if form != FORMS[0] {
             scenario.fault.clear();
             scenario.swarm = None;
         }
-        if let WorkloadDraft::Spiderpool(draft) = &mut scenario.workload {
-            draft.addresses = Choice::Is(addresses);
-        }
-        let total = scenario.draw(0).workload.work().addresses().unwrap_or_default();
+        let total = total(&scenario);
         (scenario, total)
     }
 
@@ -186,18 +256,12 @@ impl Search<'_> {
             _ => 0,
         };
         let (_, total) = self.at(name, given);
-        let pools = (total / u64::from(given.max(1))).max(1);
         let trial = self.trial(name, given, true)?;
         let scenario = format!("{name}/{total}");
-        let text =
-            std::fs::read_to_string(out.join("usage.csv")).map_err(|error| CliError::usage(format!("cannot read usage.csv: {error}")))?;
-        let usage = match demand::usage_of(&text, &scenario) {
-            Err(TableError::Empty(_)) => Usage::default(),
-            found => found.map_err(|error| CliError::harness(format!("usage.csv does not read back: {error}")))?,
-        };
+        let usage = read(out, USAGE, |text| demand::usage_of(text, &scenario))?;
         let found: Vec<Found> =
-            read(out, "reclaims.csv", leaks::read)?.into_iter().filter(|one| one.scenario == scenario).filter_map(named).collect();
-        let guess = u32::try_from(trial.peak.div_ceil(pools)).unwrap_or(given);
+            read(out, RECLAIMS, leaks::read)?.into_iter().filter(|one| one.scenario == scenario).filter_map(named).collect();
+        let guess = u32::try_from(trial.peak.div_ceil(self.asked.step)).unwrap_or(given);
         let met = trial.met;
         let mut form = Form::new(name, trial, usage, &found);
         if !met {
@@ -233,23 +297,28 @@ impl Search<'_> {
             let first = runs.len() as u64;
             let label = format!("{form}, {total} addresses");
             let crew = Crew { jobs: jobs(self.args.output.jobs), chunk: 1, label: &label, progress: self.progress };
-            let ready = &self.ready;
+            let (ready, unfinished) = (&self.ready, &self.unfinished);
+            let one = |seed| match unfinished.find(&name, seed) {
+                Some(known) => Ok(known),
+                None => run(&scenario, ready, &name, seed).and_then(|ran| unfinished.keep(&name, seed, &ran).map(|()| ran)),
+            };
             let range = first..self.seeds.min(first + batch);
-            let parts = crew.each(range, || (), |(), seed| run(&scenario, ready, &name, seed))?.ok_or(Ended::Stopped)?;
+            let parts = crew.each(range, || (), |(), seed| one(seed))?.ok_or(Ended::Stopped)?;
             for (seed, (held, more)) in (first..).zip(parts) {
                 runs.push((seed, held));
                 rows.runs.extend(more.runs);
                 rows.reclaims.extend(more.reclaims);
             }
-            if !all && !Trial::of(form, total, &self.needs, &runs).met {
+            if !all && !Trial::of(form, total, &self.asked.needs, &runs).met {
                 break;
             }
         }
-        let trial = Trial::of(form, total, &self.needs, &runs);
+        let trial = Trial::of(form, total, &self.asked.needs, &runs);
         let usage = if all { demand::usage_rows(&name, &Usage::of(&runs)) } else { String::new() };
         let reclaims: &[u8] = if all { &rows.reclaims } else { &[] };
-        let size = demand::size_row(BUILD, &self.config, &name, &trial);
+        let size = demand::size_row(&self.asked, &name, &trial);
         self.ledger.keep(&[usage.as_bytes(), reclaims, &rows.runs, size.as_bytes()])?;
+        self.unfinished.clear()?;
         self.trials.push(trial.clone());
         Ok(trial)
     }

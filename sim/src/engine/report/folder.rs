@@ -71,6 +71,45 @@ pub(super) fn may_draw_in(path: &Path, force: bool) -> Result<(), CliError> {
     }
 }
 
+/// A table of an earlier report that is drawn again.
+pub(super) struct Again<'a> {
+    path: &'a Path,
+    /// What stands in it.
+    pub(super) text: &'a str,
+}
+
+impl<'a> Again<'a> {
+    /// Hands the table to `draw`.
+    ///
+    /// # Errors
+    /// It cannot be read, and those of `draw`.
+    pub(super) fn read<T>(path: &'a Path, draw: impl FnOnce(Again<'_>) -> Result<T, CliError>) -> Result<T, CliError> {
+        let text = fs::read_to_string(path).map_err(|error| Self { path, text: "" }.refused(&error))?;
+        draw(Again { path, text: &text })
+    }
+
+    /// Why it cannot be drawn.
+    pub(super) fn refused(&self, why: &dyn std::fmt::Display) -> CliError {
+        CliError::usage(format!("cannot draw {} again: {why}", self.path.display()))
+    }
+
+    /// Its name, for whoever reads the report.
+    pub(super) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Another table of the same report, if it is there.
+    pub(super) fn beside(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path.with_file_name(name)).ok()
+    }
+
+    /// The plan that the report wrote of this seed, if it is there; its name begins so.
+    pub(super) fn plan(&self, beginning: &str, seed: u64) -> Option<String> {
+        let path = self.path.with_file_name(format!("{beginning}{seed}.toml"));
+        path.exists().then(|| path.display().to_string())
+    }
+}
+
 pub(super) fn taken(path: &Path, what: &str) -> CliError {
     CliError::usage(format!("{} holds {what}", path.display())).hint("give another folder with --out, or --force to overwrite it")
 }

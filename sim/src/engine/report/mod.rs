@@ -3,7 +3,7 @@
 //! ```text
 //!  --vary ─► points ─(bursts, until precise)─► Point ─┬─► points.csv, runs.csv, as each is finished
 //!  --from points.csv ─────────────────────────────────┴─► plots, index.html
-//!  SCENARIO ─(runs, one a seed)─► reclaims.csv, runs.csv ───► the same
+//!  SCENARIO ─(runs, one a seed)─► reclaims.csv, sizes.csv … ─► the same, and --from one of these, too
 //! ```
 
 mod agents;
@@ -18,14 +18,14 @@ mod limits;
 mod place;
 mod points;
 mod reclaim;
+mod unfinished;
 
 use ipam_reports::conflicts::{Made, Point, Precision, USUAL, page, precise, table};
-use std::path::Path;
-
-use ipam_reports::{ConflictsReport, DemandReport, LeaksReport};
+use ipam_reports::demand::sizes_of;
+use ipam_reports::{CapacityReport, ConflictsReport, LeaksReport, TableError};
 
 use self::bursts::Enough;
-use self::folder::Folder;
+use self::folder::{Again, Folder};
 use super::BUILD;
 use super::sweep::jobs;
 use crate::cli::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
@@ -33,11 +33,19 @@ use crate::cli::{CliError, Progress};
 use crate::plan::hash_text;
 
 /// `report capacity`.
-pub(super) fn capacity(args: &CapacityArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
-    let out = args.output.folder("capacity");
-    let report = capacity::search(args, &out, progress)?;
-    drawings::write(&report, &out)?;
-    Ok(report)
+pub(super) fn capacity(args: &CapacityArgs, progress: &Progress) -> Result<CapacityReport, CliError> {
+    let (of_bursts, of_pods) = (args.output.folder("capacity"), args.output.folder("demand"));
+    if let Some(from) = &args.output.from {
+        // What the table says of itself, not what its file is called.
+        return Again::read(from, |again| match sizes_of(again.text) {
+            Err(TableError::Foreign { .. }) => capacity::redraw(args, &again, &of_bursts).map(CapacityReport::Bursts),
+            _ => demand::redraw(args, &again, &of_pods).map(CapacityReport::Pods),
+        });
+    }
+    match &args.scenario {
+        Some(scenario) => demand::report(args, scenario, &of_pods, progress).map(CapacityReport::Pods),
+        None => capacity::report(args, &of_bursts, progress).map(CapacityReport::Bursts),
+    }
 }
 
 /// `report reclaim`.
@@ -48,39 +56,34 @@ pub(super) fn leaks(args: &ReclaimArgs, progress: &Progress) -> Result<LeaksRepo
 /// `report conflicts`.
 pub(super) fn conflicts(args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
     let out = args.output.folder("conflicts");
-    let made =
-        Made { question: page::question(args.system).to_owned(), command: args.command(), build: BUILD.to_owned(), ..Made::default() };
-    match &args.from {
-        Some(from) => {
-            let refused = |what: &dyn std::fmt::Display| CliError::usage(format!("cannot draw {} again: {what}", from.display()));
-            let text = std::fs::read_to_string(from).map_err(|error| refused(&error))?;
-            let table = table::read(&text).map_err(|error| refused(&error))?;
-            let from = Some(from.display().to_string());
-            let system = table.points.first().map_or(args.system, |point| point.setting.system);
+    let made = Made { command: args.command(), ..Made::default() };
+    let report = match &args.output.from {
+        Some(from) => Again::read(from, |again| {
+            let table = table::read(again.text).map_err(|error| again.refused(&error))?;
+            let system = table.points.first().map_or(args.sharing.system, |point| point.setting.system);
             let question = page::question(system).to_owned();
-            let made = Made { question, build: table.build, config: table.config, from, ..made };
+            let made = Made { question, build: table.build, config: table.config, from: Some(again.name()), ..made };
             folder::may_draw_in(&out, args.output.force)?;
-            let report = ConflictsReport::new(made, table.points, false);
-            drawings::write(&report, &out)?;
-            Ok(report)
-        }
+            Ok(ConflictsReport::new(made, table.points, false))
+        }),
         None => {
-            let report = simulate(args, made, &out, progress)?;
-            drawings::write(&report, &out)?;
-            Ok(report)
+            let made = Made { question: page::question(args.sharing.system).to_owned(), build: BUILD.to_owned(), ..made };
+            simulate(args, made, &out, progress)
         }
-    }
+    }?;
+    drawings::write(&report, &out)?;
+    Ok(report)
 }
 
 fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &Progress) -> Result<ConflictsReport, CliError> {
-    let planned = points::plan(args.system, &args.vary)?;
+    let planned = points::plan(args.sharing.system, &args.sharing.vary)?;
     let precision = Precision { relative: args.precision.0, absolute: args.precision.0 * USUAL.absolute / USUAL.relative };
     let scenarios: Vec<String> = planned.iter().map(|point| toml::to_string(&point.scenario).unwrap_or_default()).collect();
     let config = hash_text(&format!("{precision:?} {} {}", args.seeds, scenarios.concat()));
     let (mut folder, finished) = Folder::open(out, &config, args.output.force)?;
     let total = planned.len();
     let are = |runs: &[_]| precise(runs, precision);
-    let enough = Enough { first: bursts::first_look(args.system, bursts::FIRST_LOOK), most: args.seeds, are: &are };
+    let enough = Enough { first: bursts::first_look(args.sharing.system, bursts::FIRST_LOOK), most: args.seeds, are: &are };
     let mut points: Vec<Point> = Vec::new();
     let mut interrupted = false;
     for (number, planned) in planned.iter().enumerate() {
@@ -101,9 +104,4 @@ fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &
         }
     }
     Ok(ConflictsReport::new(Made { config, ..made }, points, interrupted))
-}
-
-/// `report capacity` of a scenario.
-pub(super) fn demand(args: &CapacityArgs, scenario: &Path, progress: &Progress) -> Result<DemandReport, CliError> {
-    demand::report(args, scenario, &args.output.folder("demand"), progress)
 }

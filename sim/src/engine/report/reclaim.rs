@@ -9,9 +9,8 @@ use ipam_reports::rows::Rows;
 
 use super::crew::Crew;
 use super::drawings;
-use super::folder::may_draw_in;
+use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
-use crate::cli::args::RunArgs;
 use crate::cli::report::args::ReclaimArgs;
 use crate::cli::{CliError, Progress};
 use crate::engine::load::{self, Ready};
@@ -35,15 +34,13 @@ const PATHS: &str = "paths.csv";
 /// `report reclaim`.
 pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &Progress) -> Result<LeaksReport, CliError> {
     let made = Made { question: leaks::QUESTION.to_owned(), command: args.command(), build: BUILD.to_owned(), ..Made::default() };
-    let (report, found) = match &args.from {
-        Some(from) => {
-            let refused = |what: &dyn std::fmt::Display| CliError::usage(format!("cannot draw {} again: {what}", from.display()));
-            let text = std::fs::read_to_string(from).map_err(|error| refused(&error))?;
-            let found = leaks::read(&text).map_err(|error| refused(&error))?;
+    let (report, found) = match &args.output.from {
+        Some(from) => Again::read(from, |again| {
+            let found = leaks::read(again.text).map_err(|error| again.refused(&error))?;
             may_draw_in(out, args.output.force)?;
-            let made = Made { from: Some(from.display().to_string()), config: "that of the table".to_owned(), ..made };
-            (LeaksReport::new(made, &found, None, false), found)
-        }
+            let made = Made { from: Some(again.name()), config: "that of the table".to_owned(), ..made };
+            Ok((LeaksReport::new(made, &found, None, false), found))
+        })?,
         None => simulate(args, made, out, progress)?,
     };
     let plates = leaks::plates(&found);
@@ -107,10 +104,7 @@ fn run(ready: &Ready, seed: u64) -> Result<Rows, String> {
 /// The scenarios that are asked for. Their claims are the business of `run`.
 fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
     let mut all = match &args.scenario {
-        Some(file) => {
-            let run = RunArgs { scenarios: vec![file.clone()], variant: args.variant.clone(), set: args.set.clone(), ..RunArgs::default() };
-            load::scenarios(&run)?
-        }
+        Some(file) => load::scenarios(&args.form.of(file))?,
         None => {
             let scenario = Scenario::parse(Path::new(DEFAULT_FILE), Source { file: DEFAULT_FILE, text: DEFAULT }).map_err(bad_input)?;
             let ready = |mut scenario: Scenario| {

@@ -62,6 +62,9 @@ impl TraceRows {
         }
         let mut reader = csv::Reader::from_path(path).map_err(|error| unreadable(&error))?;
         let header = reader.headers().map_err(|error| unreadable(&error))?.clone();
+        if header.is_empty() {
+            return Err(Problem::of_file(&file, "the trace is empty", format!("CSV with a header: {}", COLUMNS.join(","))).into());
+        }
         let column = |name: &str| {
             let called = names.get(name).map_or(name, String::as_str);
             header.iter().position(|other| other == called).ok_or_else(|| {

@@ -1,0 +1,13 @@
+//! `report capacity`: of bursts, or of pods that come and go.
+
+use ipam_reports::CapacityReport;
+
+use super::{Paint, conflicts, demand};
+
+/// The whole report.
+pub fn capacity(report: &CapacityReport, paint: Paint) -> String {
+    match report {
+        CapacityReport::Bursts(report) => conflicts(report, paint),
+        CapacityReport::Pods(report) => demand(report, paint),
+    }
+}

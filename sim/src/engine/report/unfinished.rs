@@ -1,0 +1,131 @@
+//! Runs of a size that is not finished: kept one by one, so that an interruption costs only those that were under way.
+//!
+//! `unfinished.jsonl` holds a line a run. It is emptied when the rows of the size stand in the tables, and gone when the search ends.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ipam_reports::addresses::AddressRun;
+use ipam_reports::rows::Rows;
+use serde::{Deserialize, Serialize};
+
+use crate::cli::CliError;
+
+const FILE: &str = "unfinished.jsonl";
+
+/// What one run gave: what it held, and its rows.
+pub(super) type Ran = (AddressRun, Rows);
+
+/// A line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    /// The name of the size in the tables.
+    size: String,
+    seed: u64,
+    held: AddressRun,
+    runs: String,
+    reclaims: String,
+}
+
+/// The runs of a size that is under way.
+pub(super) struct Unfinished {
+    path: PathBuf,
+    file: Mutex<File>,
+    known: BTreeMap<(String, u64), Ran>,
+}
+
+impl Unfinished {
+    /// Opens the file of a folder, which is known to be that of this search; with `force` it begins anew.
+    ///
+    /// # Errors
+    /// The disk says no.
+    pub(super) fn open(folder: &Path, force: bool) -> Result<Self, CliError> {
+        let path = folder.join(FILE);
+        let text = if force { String::new() } else { fs::read_to_string(&path).unwrap_or_default() };
+        let mut known = BTreeMap::new();
+        let mut whole = String::new();
+        // A line that was cut off is not understood.
+        for line in text.lines() {
+            let Ok(Line { size, seed, held, runs, reclaims }) = serde_json::from_str(line) else { continue };
+            whole.push_str(line);
+            whole.push('\n');
+            known.insert((size, seed), (held, Rows { runs: runs.into(), reclaims: reclaims.into(), ..Rows::default() }));
+        }
+        let opened = fs::write(&path, whole).and_then(|()| OpenOptions::new().append(true).open(&path));
+        let file = Mutex::new(opened.map_err(|error| refused(&path, &error))?);
+        Ok(Self { path, file, known })
+    }
+
+    /// A run that an earlier search finished.
+    pub(super) fn find(&self, size: &str, seed: u64) -> Option<Ran> {
+        self.known.get(&(size.to_owned(), seed)).cloned()
+    }
+
+    /// Keeps a run.
+    ///
+    /// # Errors
+    /// The disk says no.
+    pub(super) fn keep(&self, size: &str, seed: u64, (held, rows): &Ran) -> Result<(), String> {
+        let text = |rows: &[u8]| String::from_utf8_lossy(rows).into_owned();
+        let line = Line { size: size.to_owned(), seed, held: held.clone(), runs: text(&rows.runs), reclaims: text(&rows.reclaims) };
+        let line = serde_json::to_string(&line).map_err(|error| error.to_string())? + "\n";
+        self.file().write_all(line.as_bytes()).map_err(|error| refused(&self.path, &error).message)
+    }
+
+    /// Forgets all runs: what they gave stands in the tables.
+    ///
+    /// # Errors
+    /// The disk says no.
+    pub(super) fn clear(&mut self) -> Result<(), CliError> {
+        self.known.clear();
+        self.file().set_len(0).map_err(|error| refused(&self.path, &error))
+    }
+
+    /// Takes the file away: the search is at its end. A file that stays holds nothing.
+    pub(super) fn end(self) {
+        let _ = fs::remove_file(self.path);
+    }
+
+    fn file(&self) -> MutexGuard<'_, File> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refused(path: &Path, error: &io::Error) -> CliError {
+    CliError::usage(format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_come_back_but_for_one_that_was_cut_off() {
+        let folder = std::env::temp_dir().join(format!("ipam-sim-unfinished-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let open = |force| Unfinished::open(&folder, force).unwrap();
+        let run = |peak: u64| {
+            let rows = Rows { runs: b"a,\"b\"\n".to_vec(), reclaims: b"c\n".to_vec(), ..Rows::default() };
+            (AddressRun { peak, ..AddressRun::default() }, rows)
+        };
+        let first = open(true);
+        for seed in 0..3 {
+            first.keep("as it is/9", seed, &run(seed)).unwrap();
+        }
+        let text = fs::read_to_string(folder.join(FILE)).unwrap();
+        fs::write(folder.join(FILE), &text[..text.len() - 5]).unwrap();
+        let mut again = open(false);
+        assert_eq!(again.find("as it is/9", 1), Some(run(1)));
+        assert_eq!((again.find("as it is/9", 2), again.find("as it is/8", 1)), (None, None));
+        again.keep("as it is/9", 2, &run(2)).unwrap();
+        assert_eq!(open(false).find("as it is/9", 2), Some(run(2)), "the cut line does not spoil the next");
+        again.clear().unwrap();
+        assert_eq!(open(false).find("as it is/9", 1), None);
+        again.end();
+        assert!(!folder.join(FILE).exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,30 @@
+//! `report capacity` of bursts at one pool.
+
+use super::{Folder, done, refused};
+
+#[test]
+fn a_search_is_drawn_again_and_answers_what_its_points_decide() {
+    let (first, again) = (Folder::new("capacity"), Folder::new("capacity-again"));
+    let said = done("capacity", "--objective exhausted<1% --vary instances=2..8 --vary retry=default-backoff --seeds 500", &first.0);
+    assert!(said.contains("exhausted < 1 % holds for up to 4 adaptors") && said.contains("A burst that shows it:"), "{said}");
+    let from = format!("--from {}", first.0.join("points.csv").display());
+    assert_eq!(done("capacity", &format!("{from} --objective exhausted<1%"), &again.0), said);
+    // B §8.3: 9.7 % of five adaptors' calls give up, 18.7 % of six, 32 % of eight; seven were not tried.
+    for (share, expected) in [
+        ("15", "exhausted < 15 % holds for up to 5 adaptors"),
+        ("50", "exhausted < 50 % holds for all of up to 8 adaptors"),
+        ("25", "exhausted < 25 % holds for 6 adaptors and not for 8; what lies between was not tried."),
+    ] {
+        let other = done("capacity", &format!("{from} --objective exhausted<{share}% --force"), &again.0);
+        assert!(other.contains(expected), "{other}");
+    }
+    let nowhere = Folder::new("capacity-nowhere");
+    for (arguments, expected) in [
+        (from.clone(), "points do not say what was asked of them"),
+        (format!("{from} --objective refused<1%"), "is asked of the pods of a scenario"),
+        (format!("{from} --vary instances=2"), "cannot be used with"),
+    ] {
+        refused("capacity", &arguments, &nowhere.0, expected);
+    }
+    assert!(!nowhere.0.exists());
+}

@@ -108,7 +108,7 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
     ClaimDef {
         name: "pools-that-nobody-asks-for-disappear",
         kind: Kind::Eventually,
-        about: "no auto pool is left whose workload is gone or does not ask for it any more",
+        about: "no auto pool without records is left whose workload is gone or does not ask for it any more",
         reference: Some("A L6"),
         make: Ipam(|| Box::new(spiderpool::UnwantedPoolsGo)),
     },

@@ -7,8 +7,12 @@ use super::super::view::{Pool, Seen, View, label};
 use super::super::{Findings, IpamClaim, told};
 use super::{subnet_of, wishes};
 
-/// In the end there is no auto pool that goes with its workload and whose workload is gone; nor, if no pod has an address of it, one that its
-/// workload does not ask for any more. While pods have addresses of it, that it is being deleted is enough.
+/// In the end there is no auto pool that goes with its workload, of which no pod has an address, and whose workload is gone or does not ask
+/// for it any more.
+///
+/// A pool with a record waits for it. Whoever hears that a workload has ended deletes its pools, with records or without (A §8.5); but a
+/// replica may die between hearing and writing, and whoever comes after it takes pools without records only (A §8.6), as admission does where it
+/// guards pools in use (A §9.1). That records go is what other claims are about.
 ///
 /// Broken by `removed-annotation-keeps-pool`. Of workloads of third-party kinds it sees only that they are gone, not what they ask for.
 pub(in super::super::super) struct UnwantedPoolsGo;
@@ -33,10 +37,11 @@ fn why(view: &View, name: &str, pool: &Pool) -> Option<&'static str> {
     }
     let has_records = !pool.records().is_empty();
     match wishes::wants(view, text(LABEL_OWNER_APPLICATION_UID)?, &pool.object)? {
-        None if pool.is_terminating() => (!has_records).then_some("its workload is gone, and it is being deleted"),
+        _ if has_records => None,
+        None if pool.is_terminating() => Some("its workload is gone, and it is being deleted"),
         None => Some("its workload is gone"),
         Some(true) => None,
-        Some(false) => (!has_records).then_some("its workload does not ask for it"),
+        Some(false) => Some("its workload does not ask for it"),
     }
 }
 
@@ -59,11 +64,11 @@ mod tests {
         staged(|stage| {
             stage.record(stage.agent, "auto", "10.0.0.1", "ns/a", "a");
             stage.application_gone();
-            assert!(stage.pending().unwrap().ends_with("auto (its workload is gone)"));
-            stage.terminate_pool(stage.replicas[0], "auto");
             assert_eq!(stage.pending(), None, "a pod has its address");
             stage.unrecord(stage.agent, "auto", "10.0.0.1");
-            assert!(stage.pending().is_some());
+            assert!(stage.pending().unwrap().ends_with("auto (its workload is gone)"));
+            stage.terminate_pool(stage.replicas[0], "auto");
+            assert!(stage.pending().unwrap().ends_with("auto (its workload is gone, and it is being deleted)"));
             stage.pool_gone(stage.replicas[0], "auto");
             assert_eq!(stage.pending(), None);
         });

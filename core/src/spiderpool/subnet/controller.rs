@@ -19,7 +19,7 @@ mod work;
 use std::sync::Arc;
 
 use super::driver::AutoPools;
-use super::kinds::ThirdParty;
+use super::kinds::{Kind, ThirdParty};
 use super::observer::Observer;
 use crate::api::ObjectKey;
 use crate::client::Client;
@@ -38,17 +38,6 @@ struct AppKey {
     kind: Option<Kind>,
     key: ObjectKey,
     uid: Arc<str>,
-}
-
-/// A built-in kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Kind {
-    Deployment,
-    ReplicaSet,
-    StatefulSet,
-    DaemonSet,
-    Job,
-    CronJob,
 }
 
 /// What waits for the three workers.

@@ -16,6 +16,33 @@ use crate::env::Env;
 use crate::spiderpool::auto_pool::job_pod_number;
 use crate::spiderpool::select::{SelectError, Settings};
 
+/// A built-in kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Kind {
+    Deployment,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    CronJob,
+}
+
+impl Kind {
+    /// The built-in kind of a workload. None: a third-party kind, whose pools agents make, and all of them at once; of the others the leader
+    /// alone does (A §8.5, §8.7).
+    pub(super) fn of(name: &ApplicationName) -> Option<Self> {
+        Some(match (name.api_version.as_str(), name.kind.as_str()) {
+            ("apps/v1", "Deployment") => Self::Deployment,
+            ("apps/v1", "ReplicaSet") => Self::ReplicaSet,
+            ("apps/v1", "StatefulSet") => Self::StatefulSet,
+            ("apps/v1", "DaemonSet") => Self::DaemonSet,
+            ("batch/v1", "Job") => Self::Job,
+            ("batch/v1", "CronJob") => Self::CronJob,
+            _ => return None,
+        })
+    }
+}
+
 /// A built-in kind of workload.
 pub trait AppKind: Object {
     /// Its API version.

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::application::Application;
 use super::demand::Demand;
+use super::kinds::Kind;
 use super::pick::{from, highest, lowest};
 use super::resource::{PoolIPPreAllocations, SpiderSubnet};
 use super::shares::{Shares, listed, recorded};
@@ -169,8 +170,9 @@ pub fn plan(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> Result<Plan,
     let target = Target::of(&shares, &has, &records, want, known, policy);
     let refusal = target.short.map(|(free, missing)| Refusal::Insufficient { subnet: subnet_name(), free, missing });
     if let (None, Some(refusal)) = (known.pool, &refusal) {
-        // Nothing stays set aside for a pool that cannot be made.
-        let writes: Vec<_> = shares.own.iter().map(|_| Write::Subnet(shares.give_back(subnet, &name))).collect();
+        // Nothing stays set aside for a pool that cannot be made, unless another agent may be making a smaller one.
+        let alone = shares.own.iter().filter(|_| makes_alone(want));
+        let writes: Vec<_> = alone.map(|_| Write::Subnet(shares.give_back(subnet, &name))).collect();
         return if writes.is_empty() { Err(refusal.clone()) } else { Ok(Plan { writes, again: true, surplus: 0 }) };
     }
     let mut plan = Plan { surplus: target.surplus, ..Plan::default() };
@@ -272,6 +274,13 @@ fn occupied(known: &Known<'_>, family: IpVersion, policy: &Policy) -> IpSet {
     ranges.into_iter().collect()
 }
 
+/// Whether nobody else is about to make the pool, so that what is set aside for it while it is not there may be given back. Agents on several
+/// nodes make one pool for a third-party workload, and want different sizes of it while its pods are replaced; a pool that is yet to be created
+/// has no version that would keep the slower one away.
+fn makes_alone(want: &Want<'_>) -> bool {
+    Kind::of(&want.application.name).is_some()
+}
+
 /// What to write when admission refuses the pool for good: what is set aside for it but not in it goes back (A W20). Nothing if there is
 /// nothing to give back.
 ///
@@ -281,7 +290,7 @@ pub(super) fn give_back(want: &Want<'_>, known: &Known<'_>, policy: &Policy) -> 
     let name = known.pool.and_then(|pool| pool.metadata.name.clone()).unwrap_or_else(|| want.pool_name(policy));
     let shares = Shares::read(known.subnet, &name, want.application, policy)?;
     let Some(own) = &shares.own else { return Ok(None) };
-    let Some(pool) = known.pool else { return Ok(Some(shares.give_back(known.subnet, &name))) };
+    let Some(pool) = known.pool else { return Ok(makes_alone(want).then(|| shares.give_back(known.subnet, &name))) };
     let kept = listed(pool, want.demand.family.number(), policy)?.difference(&shares.others);
     Ok((kept != *own).then(|| shares.set_aside(known.subnet, &name, want.application, &kept)))
 }

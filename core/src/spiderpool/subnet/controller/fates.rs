@@ -1,14 +1,14 @@
 //! What became of workloads, as the caches show it, and as the API server has it.
 
-use super::watch::{Seen, kind_of};
-use super::{AppKey, Kind, SubnetController};
+use super::watch::Seen;
+use super::{AppKey, SubnetController};
 use crate::api::{ApiError, ObjectKey};
 use crate::client::{Client, ClientExt};
 use crate::env::Env;
 use crate::spiderpool::select::SelectError;
 use crate::spiderpool::subnet::application::{Application, ApplicationName};
 use crate::spiderpool::subnet::demand::Demand;
-use crate::spiderpool::subnet::kinds::{AppKind, ThirdParty};
+use crate::spiderpool::subnet::kinds::{AppKind, Kind, ThirdParty};
 use crate::spiderpool::subnet::observer::Observer;
 use crate::spiderpool::subnet::reclaim::Fate;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -67,7 +67,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
 
     /// What the caches show of a workload. Nobody caches other kinds than the built-in ones.
     pub(super) fn cached_fate(&self, name: &ApplicationName, seen: &Seen<V>) -> Fate {
-        let Some(kind) = kind_of(name) else { return Fate::Unknown };
+        let Some(kind) = Kind::of(name) else { return Fate::Unknown };
         Self::fate_of(self.cached(kind, &ObjectKey::namespaced(&name.namespace, &name.name), seen))
     }
 
@@ -82,7 +82,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
 
     /// What the API server says of a workload.
     pub(super) async fn live_fate(&self, name: &ApplicationName) -> Result<Fate, ApiError> {
-        let Some(kind) = kind_of(name) else { return self.third_party.fate(name).await };
+        let Some(kind) = Kind::of(name) else { return self.third_party.fate(name).await };
         let asked = self.live(kind, &ObjectKey::namespaced(&name.namespace, &name.name)).await?;
         Ok(Self::fate_of(asked))
     }

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::watch::kind_of;
 use super::{AppKey, Queues, SubnetController};
 use crate::client::Client;
 use crate::env::Env;
 use crate::spiderpool::subnet::application::ApplicationName;
-use crate::spiderpool::subnet::kinds::{ThirdParty, Watching};
+use crate::spiderpool::subnet::kinds::{Kind, ThirdParty, Watching};
 use crate::spiderpool::subnet::observer::Observer;
 
 /// When to see whether a watch has begun.
@@ -28,7 +27,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
     ///
     /// Of kinds that are always watched, and of those that nobody knows, there is nothing to wait for.
     pub(super) fn watches(&self, name: &ApplicationName, queues: &Queues<V>, watches: &Watches) -> bool {
-        if kind_of(name).is_some() {
+        if Kind::of(name).is_some() {
             return true;
         }
         let mut watches = watches.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,14 +7,13 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 
 use super::third_party::Watches;
 use super::unfinished::Unfinished;
-use super::{AppKey, Kind, Queues, SubnetController};
+use super::{AppKey, Queues, SubnetController};
 use crate::api::ObjectKey;
 use crate::client::Client;
 use crate::env::Env;
 use crate::informer::{Informer, InformerOptions, Notification, StoreReader};
 use crate::spiderpool::names::{LABEL_OWNER_APPLICATION_UID, LABEL_OWNER_SUBNET};
-use crate::spiderpool::subnet::application::ApplicationName;
-use crate::spiderpool::subnet::kinds::{AppKind, ThirdParty};
+use crate::spiderpool::subnet::kinds::{AppKind, Kind, ThirdParty};
 use crate::spiderpool::subnet::observer::Observer;
 use crate::spiderpool::subnet::pool::label;
 use crate::spiderpool::subnet::upkeep::application_of;
@@ -60,19 +59,6 @@ impl<V: Env> Seen<V> {
         self.jobs.informer.synced().await;
         self.cron_jobs.informer.synced().await;
     }
-}
-
-/// The built-in kind of a workload.
-pub(super) fn kind_of(name: &ApplicationName) -> Option<Kind> {
-    Some(match (name.api_version.as_str(), name.kind.as_str()) {
-        ("apps/v1", "Deployment") => Kind::Deployment,
-        ("apps/v1", "ReplicaSet") => Kind::ReplicaSet,
-        ("apps/v1", "StatefulSet") => Kind::StatefulSet,
-        ("apps/v1", "DaemonSet") => Kind::DaemonSet,
-        ("batch/v1", "Job") => Kind::Job,
-        ("batch/v1", "CronJob") => Kind::CronJob,
-        _ => return None,
-    })
 }
 
 impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T> {
@@ -169,7 +155,7 @@ fn pool_changed<V: Env>(queues: &Queues<V>, notification: &Notification<SpiderIP
     // A pool that was changed or deleted by hand is made what it should be, too.
     let uid = label(pool, LABEL_OWNER_APPLICATION_UID);
     if let (Some(uid), Some(name)) = (uid, application_of(pool))
-        && let Some(kind) = kind_of(&name)
+        && let Some(kind) = Kind::of(&name)
     {
         queues.apps.add(AppKey { kind: Some(kind), key: ObjectKey::namespaced(&name.namespace, &name.name), uid: uid.into() });
     }

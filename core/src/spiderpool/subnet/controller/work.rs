@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::third_party::BEGINS;
-use super::watch::{Seen, kind_of};
+use super::watch::Seen;
 use super::{AppKey, Queues, SubnetController};
 use crate::api::{ApiError, DeleteOptions, ListOptions, ObjectKey, Preconditions};
 use crate::client::{Client, ClientExt};
@@ -14,7 +14,7 @@ use crate::spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID
 use crate::spiderpool::ranges::{IpSet, IpVersion, reserved_ips};
 use crate::spiderpool::subnet::application::ApplicationName;
 use crate::spiderpool::subnet::driver::{ReconcileError, Reconciled, pools_of_cidr};
-use crate::spiderpool::subnet::kinds::ThirdParty;
+use crate::spiderpool::subnet::kinds::{Kind, ThirdParty};
 use crate::spiderpool::subnet::observer::{Observer, Step};
 use crate::spiderpool::subnet::plan::Want;
 use crate::spiderpool::subnet::pool::label;
@@ -196,7 +196,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
         }
         if policy.auto_pool_reclaim_trusts_cache {
             // Upstream, too, asks the API server about kinds that nobody caches.
-            let goes = kind_of(&name).is_some() || reclaim(&pool, &self.live_fate(&name).await?, policy);
+            let goes = Kind::of(&name).is_some() || reclaim(&pool, &self.live_fate(&name).await?, policy);
             return if goes { self.delete(&pool).await } else { Ok(()) };
         }
         // The pool first: what it shows of its workload cannot be older than what is read after it.
@@ -247,7 +247,7 @@ impl<C: Client, V: Env, O: Observer, T: ThirdParty> SubnetController<C, V, O, T>
             let fate = |name: &ApplicationName| fates.get(name).cloned().unwrap_or(Fate::Unknown);
             let look = seen.unfinished.look(key, self.auto_pools.env.monotonic());
             let by_agents = |entry: &PoolIPPreAllocation| {
-                entry.application.as_deref().and_then(ApplicationName::parse).is_some_and(|name| kind_of(&name).is_none())
+                entry.application.as_deref().and_then(ApplicationName::parse).is_some_and(|name| Kind::of(&name).is_none())
             };
             let is_left = |pool: &str, entry: &PoolIPPreAllocation| by_agents(entry) && look.is_left(pool, entry);
             let writes = upkeep(&Census { subnet: &subnet, pools: &pools, fate: &fate, is_left: &is_left }, &self.settings.policy);

@@ -163,3 +163,21 @@ fn pools_of_kinds_that_nobody_knows_and_what_is_set_aside_for_them_stay() {
     scene.pass(700);
     assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 1));
 }
+
+#[test]
+fn an_agent_that_wants_too_much_leaves_what_another_is_making_a_pool_of() {
+    let scene = Scene::with_subnet(Policy::hardened());
+    let too_much = |application: &Application| {
+        let want = Want { application, demand: &demand(1_000) };
+        scene.env.block_on(scene.auto_pools(Policy::hardened()).reconcile(want, &IpSet::default())).unwrap_err();
+    };
+    let third_party = created(&scene);
+    set_aside_only(&scene, &third_party);
+    too_much(&third_party);
+    assert_eq!(scene.set_aside().len(), 1, "its pool may be on its way");
+    let built_in = application("other", 0);
+    set_aside_only(&scene, &built_in);
+    assert_eq!(scene.set_aside().len(), 2);
+    too_much(&built_in);
+    assert_eq!(scene.set_aside().len(), 1, "the leader alone makes that of a built-in kind");
+}

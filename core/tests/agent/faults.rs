@@ -1,11 +1,14 @@
 //! The hardened agent under faults: wherever a process dies or an answer is lost, nothing is given twice and nothing stays behind.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::api_server::{Deed, World};
 use crate::scene::{Owner, Scene, addresses, ippools};
+use ipam_core::Env;
 use ipam_core::api::ObjectKey;
 use ipam_core::spiderpool::ipam::{IpamError, PoolError};
+use ipam_core::spiderpool::select::SelectError;
 use ipam_core::spiderpool::{Policy, SpiderIPPool};
 use serde_json::json;
 
@@ -359,4 +362,32 @@ fn an_add_whose_records_come_back_each_time_they_made_way_says_so() {
     });
     let IpamError::NotAllocated(failures) = scene.add("a", "u", "eth0").unwrap_err() else { panic!("it is about the pool") };
     assert_eq!(failures.0[0].pools, [("p4".to_owned(), PoolError::OwnRecordsMadeWay)]);
+}
+
+#[test]
+fn whoever_waits_for_an_auto_pool_stops_when_the_pod_ends() {
+    for (policy, waits) in [(Policy::hardened(), false), (Policy::upstream(), true)] {
+        let scene = Scene::new(policy);
+        scene.pod("a", "u", Owner::ThirdParty, "[]");
+        let asks = json!({"ipam.spidernet.io/subnet": r#"{"ipv4":["s"]}"#, "ipam.spidernet.io/ippool-ip-number": "1"});
+        scene.change("Pod", "a", |pod| pod["metadata"]["annotations"] = asks);
+        scene.world.put(json!({
+            "apiVersion": "spiderpool.spidernet.io/v2beta1", "kind": "SpiderSubnet",
+            "metadata": {"name": "s", "finalizers": ["spiderpool.spidernet.io"]},
+            "spec": {"subnet": "10.0.2.0/24", "ips": [], "ipVersion": 4},
+        }));
+        // It is deleted while its agent finds that the subnet has nothing left.
+        scene.world.script(|name, world| {
+            if name == "get SpiderSubnet" {
+                let ends = |pod: &mut serde_json::Value| pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+                world.change("Pod", &ObjectKey::namespaced("ns", "a"), ends);
+            }
+            Deed::Serve
+        });
+        let began = scene.env.monotonic();
+        let error = scene.add("a", "u", "eth0").unwrap_err();
+        let waited = scene.env.monotonic() - began;
+        assert_eq!(waited > Duration::from_secs(10), waits, "{waited:?}, {error}");
+        assert_eq!(matches!(error, IpamError::Select(SelectError::DeadPod)), !waits, "{error}");
+    }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Pod;
+
 use super::add::{Add, Ledger, Setback};
 use super::answer::{AddAnswer, How};
 use super::caches::Caches;
@@ -74,7 +76,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             if lacks && self.makes_its_pools() {
                 made = self.make_pools().await?;
             }
-            agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
+            self.wait_for_pools().await?;
         }
     }
 
@@ -85,6 +87,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         self.check_alive().await?;
         self.pod_is_live = true;
+        Ok(())
+    }
+
+    /// Waits a little for pools that are not there yet.
+    ///
+    /// # Errors
+    /// The pod ends meanwhile, as far as the cache knows. It needs no address any more, and the DEL that releases what it has waits for this
+    /// request, while its grace runs out. Upstream lets both go on at once, and waits.
+    pub(super) async fn wait_for_pools(&self) -> Result<(), IpamError> {
+        let agent = self.op.agent;
+        agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
+        let ends = |pod: &Pod| pod.metadata.uid.as_deref() == Some(&*self.uid) && !is_alive(pod);
+        if !self.policy().pod_operations_overlap && agent.caches.pod(&self.request.pod).is_some_and(|pod| ends(&pod)) {
+            return Err(SelectError::DeadPod.into());
+        }
         Ok(())
     }
 

@@ -143,7 +143,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 return Err(error);
             }
             left -= 1;
-            agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
+            self.wait_for_pools().await?;
         }
     }
 

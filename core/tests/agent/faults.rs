@@ -391,3 +391,26 @@ fn whoever_waits_for_an_auto_pool_stops_when_the_pod_ends() {
         assert_eq!(matches!(error, IpamError::Select(SelectError::DeadPod)), !waits, "{error}");
     }
 }
+
+#[test]
+fn what_was_drawn_before_the_predecessors_endpoint_was_seen_makes_way_first() {
+    let mut scene = Scene::new(Policy::hardened());
+    let one = ippools(&[("eth0", &["p4"], &[])]);
+    // The agent's caches have the pod and know of no endpoint.
+    scene.pod("db-0", "u2", Owner::StatefulSet, &one);
+    let before = scene.world.frozen();
+    scene.pod("db-0", "u1", Owner::StatefulSet, &one);
+    let first = scene.add("db-0", "u1", "eth0").unwrap();
+    scene.pod("db-0", "u2", Owner::StatefulSet, &one);
+    scene.restart_long_ago(&before);
+    let key = ObjectKey::cluster("p4");
+    scene.world.script(move |_, world| {
+        let pool = world.find::<SpiderIPPool>(&key).unwrap();
+        let text = serde_json::to_string(&pool.status).unwrap();
+        assert!(text.matches("u2").count() <= 1, "{text}");
+        Deed::Serve
+    });
+    let answer = scene.add("db-0", "u2", "eth0").unwrap();
+    scene.world.serve_all();
+    assert_eq!((addresses(&answer), scene.of("u2"), scene.records().len()), (addresses(&first), addresses(&first), 1));
+}

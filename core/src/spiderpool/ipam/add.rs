@@ -294,9 +294,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         // A5 and A6.
         if let Some(known) = endpoint.as_deref().filter(|_| reuses)
             && self.standing(known) != Standing::Foreign
-            && let Some(answer) = self.reuse(known, &mut inheritance).await?
         {
-            return Ok(answer);
+            self.make_way(known, ledger).await?;
+            if let Some(answer) = self.reuse(known, &mut inheritance).await? {
+                return Ok(answer);
+            }
         }
         let for_good = |known: Arc<SpiderEndpoint>| {
             let what = self.given_up_for_good(&known, &inheritance);
@@ -329,6 +331,18 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let _ = self.leave_pools(uid_of(&known), &what).await;
         }
         result
+    }
+
+    /// Takes back what this ADD drew before it knew of the predecessor's endpoint: with the addresses that it takes over, a NIC would have two
+    /// records of a family (A X1).
+    async fn make_way(&self, predecessors: &SpiderEndpoint, ledger: &mut Ledger) -> Result<(), Setback> {
+        if ledger.recorded.is_empty() || self.policy().partial_failure_keeps_records || self.standing(predecessors) != Standing::Inherited {
+            return Ok(());
+        }
+        let drawn: Vec<_> = ledger.recorded.iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
+        self.op.take_back(&self.key, &self.uid, Cause::Superseded, &drawn).await?;
+        ledger.recorded.clear();
+        Ok(())
     }
 
     /// Makes an endpoint vanish that is being deleted, so that the pod can have a new one.

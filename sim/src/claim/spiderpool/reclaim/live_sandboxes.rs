@@ -160,6 +160,23 @@ mod tests {
     }
 
     #[test]
+    fn a_sandbox_that_waits_for_its_agent_is_out_of_reach_until_the_agent_answers() {
+        for (failed, excuse) in [(None, Some(UNREACHABLE_NODE)), (Some(true), Some(UNREACHABLE_NODE)), (Some(false), None)] {
+            with_pod(|stage| {
+                stage.terminate_with("ns/a", 30);
+                stage.node_is("node-0", true);
+                stage.node(PodNote::DelAsked { sandbox: "a".into(), nic: "net1".into(), netns: true });
+                if let Some(failed) = failed {
+                    stage.node(PodNote::DelDone { sandbox: "a".into(), nic: "net1".into(), failed });
+                }
+                stage.pass(Duration::from_secs(61));
+                stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+                assert_eq!(stage.excuses(), [excuse], "failed: {failed:?}");
+            });
+        }
+    }
+
+    #[test]
     fn a_migration_hands_a_record_on_while_its_source_answers() {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);

@@ -11,7 +11,7 @@ use crate::rt::ProcessId;
 use crate::time::SimTime;
 
 /// The excuse of an address that still answers after it was reclaimed of a pod whose grace is over, on a node that is not ready or
-/// could not have ended it in time (G EX1).
+/// could not have ended it in time, or whose agent has not answered a DEL of its sandbox (G EX1).
 pub(in super::super) const UNREACHABLE_NODE: &str = "unreachable-node-release";
 
 /// The excuse of an address that still answers after it was reclaimed of a pod whose object is gone, because it was deleted by force or
@@ -114,7 +114,8 @@ impl View {
         self.runs_without_ips(uid).then_some(EMPTY_POD_IPS)
     }
 
-    /// Whether the node of a pod is not ready, or was not told in time that the pod is to end, or is down.
+    /// Whether the node of a pod is not ready, or was not told in time that the pod is to end, or is down, or waits for its agent to answer a DEL:
+    /// an agent that cannot reach the API server keeps the other interfaces of the sandbox up.
     fn is_on_unreachable_node(&self, uid: &str, pod: &Pod, announced: Option<&Announced>) -> bool {
         let Some(node) = pod.node() else { return true };
         let shown = announced.map_or(u64::MAX, |announced| announced.nodes);
@@ -126,8 +127,9 @@ impl View {
         let in_time = pod.object.metadata.deletion_timestamp.as_ref().map(|time| later(time.0, self.terms.settings.grace_delay));
         let late = told.is_none_or(|at| in_time.is_none_or(|in_time| wall(at) > in_time));
         let asked = pod.since.terminating;
-        let mut own = self.sandboxes.iter().filter(|(_, sandbox)| *sandbox.uid == *uid).map(|(_, sandbox)| sandbox.said.by);
-        late || own.any(|kubelet| self.kubelets.is_down(kubelet) || self.kubelets.up_since(kubelet) > asked)
+        let mut own = self.sandboxes.iter().map(|(_, sandbox)| sandbox).filter(|sandbox| *sandbox.uid == *uid);
+        let hinders = |kubelet| self.kubelets.is_down(kubelet) || self.kubelets.up_since(kubelet) > asked;
+        late || own.any(|sandbox| sandbox.is_being_taken_down || hinders(sandbox.said.by))
     }
 
     /// What becomes known of an address that a replica takes from a pod by the write that is seen now.

@@ -19,6 +19,8 @@ pub(in super::super) struct Sandbox {
     pub(in super::super) said: Said,
     /// The NICs on which it answers, since when, and on what.
     pub(in super::super) nics: Vec<(Arc<str>, Said, Arc<[IpAddr]>)>,
+    /// Whether a DEL is under way. Interfaces are taken down one after the other, each when the DEL before it went well.
+    pub(in super::super) is_being_taken_down: bool,
 }
 
 /// All sandboxes by ID; those that are gone answer on nothing.
@@ -63,10 +65,17 @@ impl Sandboxes {
         });
     }
 
+    fn take_down(&mut self, id: &str, begins: bool) {
+        if let Some(sandbox) = self.by_id.get_mut(id) {
+            sandbox.is_being_taken_down = begins;
+        }
+    }
+
     pub(super) fn note(&mut self, note: &PodNote, said: Said) {
         match note {
             PodNote::SandboxStarted { sandbox, pod, uid } => {
-                self.by_id.insert(sandbox.clone(), Sandbox { pod: pod.clone(), uid: uid.clone(), said, nics: Vec::new() });
+                let (pod, uid) = (pod.clone(), uid.clone());
+                self.by_id.insert(sandbox.clone(), Sandbox { pod, uid, said, nics: Vec::new(), is_being_taken_down: false });
             }
             PodNote::Attached { sandbox, nic, addresses } => {
                 self.silence(sandbox, Some(nic));
@@ -78,13 +87,16 @@ impl Sandboxes {
                 }
             }
             // The containers have stopped before: what is taken down now serves nobody.
-            PodNote::DelAsked { sandbox, nic, .. } => self.silence(sandbox, Some(nic)),
-            PodNote::SandboxGone { sandbox } => self.silence(sandbox, None),
-            PodNote::AddAsked { .. }
-            | PodNote::AddFailed { .. }
-            | PodNote::DelDone { .. }
-            | PodNote::PodRunning { .. }
-            | PodNote::PodStopped { .. } => {}
+            PodNote::DelAsked { sandbox, nic, .. } => {
+                self.silence(sandbox, Some(nic));
+                self.take_down(sandbox, true);
+            }
+            PodNote::DelDone { sandbox, failed, .. } => self.take_down(sandbox, *failed),
+            PodNote::SandboxGone { sandbox } => {
+                self.silence(sandbox, None);
+                self.take_down(sandbox, false);
+            }
+            PodNote::AddAsked { .. } | PodNote::AddFailed { .. } | PodNote::PodRunning { .. } | PodNote::PodStopped { .. } => {}
         }
     }
 }

@@ -183,7 +183,10 @@ fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkee
                     None => Entry { ips, application: key, written: Some(entry.clone()) },
                 }
             }
-            None if stands(name, &application, census, policy) => Entry { ips, application: key, written: Some(entry.clone()) },
+            // Nor does anybody make a pool that was given up, or that another agent wants larger than the subnet can.
+            None if stands(name, &application, census, policy) && !(census.is_left)(name, entry) => {
+                Entry { ips, application: key, written: Some(entry.clone()) }
+            }
             None => continue,
         };
         entries.insert(name, entry);

@@ -105,6 +105,23 @@ fn what_is_set_aside_for_a_pool_that_was_never_made_goes_with_the_workload() {
 }
 
 #[test]
+fn what_is_set_aside_for_a_pool_that_nobody_makes_comes_back() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    scene.start_with(policy, known(&scene));
+    let application = created(&scene);
+    set_aside_only(&scene, &application);
+    scene.pass(20);
+    assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 1), "it may come");
+    scene.pass(20);
+    assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 0));
+    scene.server.serve("create SpiderIPPool");
+    make_pool(&scene, &application);
+    scene.pass(60);
+    assert_eq!((scene.sizes().len(), scene.set_aside().len()), (1, 1), "it was made after all");
+}
+
+#[test]
 fn a_namesake_does_not_keep_what_was_set_aside_for_the_one_before() {
     let policy = Policy::hardened();
     let scene = Scene::with_subnet(policy);
@@ -140,18 +157,7 @@ fn what_an_agent_has_set_aside_and_never_given_to_the_pool_comes_back() {
 }
 
 #[test]
-fn what_is_set_aside_for_a_pool_to_come_stays() {
-    let policy = Policy::hardened();
-    let scene = Scene::with_subnet(policy);
-    scene.start_with(policy, known(&scene));
-    let application = created(&scene);
-    set_aside_only(&scene, &application);
-    scene.pass(700);
-    assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 1));
-}
-
-#[test]
-fn pools_of_kinds_that_nobody_knows_and_what_is_set_aside_for_them_stay() {
+fn pools_of_kinds_that_nobody_knows_stay_and_what_is_set_aside_without_a_pool_does_not() {
     let policy = Policy::hardened();
     let scene = Scene::with_subnet(policy);
     scene.start(policy);
@@ -161,7 +167,7 @@ fn pools_of_kinds_that_nobody_knows_and_what_is_set_aside_for_them_stay() {
     assert_eq!((scene.sizes().len(), scene.set_aside().len()), (1, 1));
     scene.server.delete::<SpiderIPPool>(&ObjectKey::cluster(&name));
     scene.pass(700);
-    assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 1));
+    assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 0), "an agent that wants it sets it aside anew");
 }
 
 #[test]

@@ -307,6 +307,34 @@ fn an_add_leaves_what_is_recorded_for_a_nic_whose_own_add_is_still_to_come() {
 }
 
 #[test]
+fn what_a_nic_had_outlives_a_pod_that_ends_before_that_nics_add() {
+    let mut scene = Scene::new(Policy::hardened());
+    let pools = r#"{"ipv4":["p4"],"ipv6":["p6"]}"#;
+    drawing_from(&scene, "u1", pools);
+    scene.add("db-0", "u1", "eth0").unwrap();
+    let first = scene.add("db-0", "u1", "net1").unwrap();
+    assert_eq!(addresses(&first), ["10.0.0.1", "fd00::1", "10.0.0.2", "fd00::2"]);
+    scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["excludeIPs"] = json!(["fd00::2"]));
+    drawing_from(&scene, "u2", pools);
+    let answer = scene.add("db-0", "u2", "eth0").unwrap();
+    assert_eq!(addresses(&answer), ["10.0.0.1", "fd00::1"], "the other NIC has not all that it is to have");
+    agrees(&scene, "db-0", "u2");
+    // What its agent knew is lost; the next pod of the place is another agent's.
+    drawing_from(&scene, "u3", pools);
+    let caches = scene.world.clone();
+    scene.restart_long_ago(&caches);
+    let answer = scene.add("db-0", "u3", "eth0").unwrap();
+    assert_eq!(addresses(&answer), ["10.0.0.1", "fd00::1"]);
+    let answer = scene.add("db-0", "u3", "net1").unwrap();
+    assert_eq!(addresses(&answer), ["10.0.0.1", "fd00::1", "10.0.0.2", "fd00::3"]);
+    assert_eq!(addresses(&scene.add("db-0", "u3", "eth0").unwrap()), addresses(&answer));
+    agrees(&scene, "db-0", "u3");
+    assert_eq!(scene.records().len(), 4);
+    let annotations = scene.endpoint("db-0").unwrap().metadata.annotations.clone().unwrap_or_default();
+    assert!(!annotations.contains_key("ipam.spidernet.io/unfinished-nics"), "{annotations:?}");
+}
+
+#[test]
 fn what_was_handed_down_to_a_nic_is_found_though_the_cache_shows_its_pool_as_used_up_by_others() {
     let mut scene = Scene::new(Policy::hardened());
     let pools = r#"{"ipv4":["p4","q4"],"ipv6":["p6"]}"#;

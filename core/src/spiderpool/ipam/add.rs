@@ -18,7 +18,9 @@ use super::answer::{AddAnswer, How};
 use super::caches::Caches;
 use super::del::distinct;
 use super::drawn::{Drawn, stored, told_of_details};
-use super::endpoints::{Holder, avoided, entries, goes_with_pod, has_finalizer, hold, is_terminating, may_pass, uid_of};
+use super::endpoints::{
+    Holder, avoided, entries, goes_with_pod, has_finalizer, hold, is_terminating, is_unfinished, may_pass, name_unfinished, uid_of,
+};
 use super::error::IpamError;
 use super::inherit::Inheritance;
 use super::observer::{Cause, Observer};
@@ -379,20 +381,27 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(())
     }
 
-    /// Writes the endpoint and says what became of it. Upstream (`strict`) writes also what has not changed, and once.
+    /// Writes the endpoint, of whose entries those of these NICs are `unfinished`, and says what became of it. Upstream (`strict`) writes also
+    /// what has not changed, and once.
     pub(super) async fn write(
         &self,
         base: Option<&SpiderEndpoint>,
         ips: Vec<IPAllocationDetail>,
+        unfinished: &[String],
         strict: bool,
     ) -> Result<Arc<SpiderEndpoint>, Setback> {
         let written = match base {
-            None => self.op.create(self.holder().endpoint(ips)).await,
+            None => {
+                let mut body = self.holder().endpoint(ips);
+                name_unfinished(&mut body, unfinished);
+                self.op.create(body).await
+            }
             Some(base) => {
                 let mut body = match self.standing(base) {
                     Standing::Foreign => self.holder().taken_over(base, ips),
                     Standing::Own | Standing::Inherited => self.holder().kept_up(base, ips),
                 };
+                name_unfinished(&mut body, unfinished);
                 if self.is_let_go(base) {
                     hold(&mut body);
                 }
@@ -419,7 +428,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// The answer that an endpoint gives.
     pub(super) fn answer_of(&self, endpoint: &SpiderEndpoint, how: How) -> AddAnswer {
-        let (ips, routes) = told_of_details(entries(endpoint));
+        let (ips, routes) = told_of_details(entries(endpoint).iter().filter(|entry| !is_unfinished(endpoint, &entry.interface)));
         AddAnswer { ips, routes, how }
     }
 }

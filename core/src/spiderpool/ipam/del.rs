@@ -65,7 +65,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         let result = self.release_pod(request, &uid, pod.as_deref()).await;
         // Hardened, what may still be recorded stays remembered for the next DEL.
         if policy.finalizer_left_behind || result.is_ok() {
-            self.agent.failures.forget_for_good(&uid);
+            self.agent.failures.forget(&uid);
         }
         result
     }

@@ -165,7 +165,7 @@ fn default_route(family: IpVersion, gateway: &str) -> Route {
 }
 
 /// What an answer says of entries of an endpoint.
-pub(super) fn told_of_details(details: &[IPAllocationDetail]) -> (Vec<NicAddress>, Vec<NicRoute>) {
+pub(super) fn told_of_details<'d>(details: impl Iterator<Item = &'d IPAllocationDetail>) -> (Vec<NicAddress>, Vec<NicRoute>) {
     let (mut ips, mut routes) = (Vec::new(), Vec::new());
     for detail in details {
         let nic = &detail.interface;

@@ -22,6 +22,11 @@ const AVOIDED: &str = "ipam.spidernet.io/conflicting-ips";
 /// number of times and also after the ADD of its successor, then releases nothing (K §5.4, K131). Upstream knows no such key.
 const SANDBOX: &str = "ipam.spidernet.io/sandbox";
 
+/// On an endpoint: the NICs, separated by spaces, of which none is in a NIC's name, whose entries lack an address that their own ADDs are still
+/// to draw. What such an entry has is recorded for the pod and goes to its successor, should the pod end before; it is nobody's answer yet.
+/// Upstream knows no such key.
+const UNFINISHED: &str = "ipam.spidernet.io/unfinished-nics";
+
 /// Whose an endpoint is to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder<'a> {
@@ -68,6 +73,24 @@ pub(super) fn hold(endpoint: &mut SpiderEndpoint) {
 pub(super) fn avoided(endpoint: &SpiderEndpoint) -> Vec<IpAddr> {
     let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(AVOIDED));
     text.map(|text| text.split(',').filter_map(|ip| ip.parse().ok()).collect()).unwrap_or_default()
+}
+
+/// Whether the entry of a NIC lacks an address that its own ADD is still to draw.
+pub(super) fn is_unfinished(endpoint: &SpiderEndpoint, nic: &str) -> bool {
+    let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(UNFINISHED));
+    text.is_some_and(|text| text.split(' ').any(|unfinished| unfinished == nic))
+}
+
+/// Says which NICs' entries are unfinished.
+pub(super) fn name_unfinished(endpoint: &mut SpiderEndpoint, nics: &[String]) {
+    if !nics.is_empty() {
+        endpoint.metadata.annotations.get_or_insert_default().insert(UNFINISHED.to_owned(), nics.join(" "));
+    } else if let Some(annotations) = &mut endpoint.metadata.annotations
+        && annotations.remove(UNFINISHED).is_some()
+        && annotations.is_empty()
+    {
+        endpoint.metadata.annotations = None;
+    }
 }
 
 /// The sandbox that answers on the addresses, as far as the endpoint says.

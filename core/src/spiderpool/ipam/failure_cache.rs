@@ -17,35 +17,8 @@ struct Memory {
     drawn: BTreeMap<Arc<str>, Vec<Drawn>>,
     /// Pools that may hold a record of the pod although nobody said so.
     suspects: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// Pools in which an ADD for another NIC has taken over what a predecessor's NIC had, with that NIC, until it asks.
-    heirlooms: BTreeMap<Arc<str>, BTreeSet<(String, Arc<str>)>>,
     /// Pools that this process has changed.
     fenced: BTreeSet<Arc<str>>,
-}
-
-impl Memory {
-    fn suspects_of(&self, uid: &str) -> Vec<Arc<str>> {
-        self.suspects.get(uid).into_iter().flatten().cloned().collect()
-    }
-}
-
-/// The pools that may hold records of a pod that the caches do not show. There are none of almost every pod.
-#[derive(Debug, Default)]
-pub(super) struct Remembered {
-    heirlooms: Vec<(String, Arc<str>)>,
-    suspects: Vec<Arc<str>>,
-}
-
-impl Remembered {
-    /// The pools that were handed down to a NIC.
-    pub(super) fn handed_down(&self, nic: &str) -> impl Iterator<Item = &Arc<str>> {
-        self.heirlooms.iter().filter(move |(of, _)| of == nic).map(|(_, pool)| pool)
-    }
-
-    /// Whether a pool may hold a record of the pod although nobody said so.
-    pub(super) fn suspects(&self, pool: &Arc<str>) -> bool {
-        self.suspects.contains(pool)
-    }
 }
 
 impl FailureCache {
@@ -62,24 +35,6 @@ impl FailureCache {
         } else {
             entries.insert(uid.clone(), drawn);
         }
-    }
-
-    /// Remembers a pool that holds a record for a NIC that has not asked yet.
-    pub(super) fn hand_down(&self, uid: &Arc<str>, nic: &str, pool: Arc<str>) {
-        self.0.lock().unwrap().heirlooms.entry(uid.clone()).or_default().insert((nic.to_owned(), pool));
-    }
-
-    /// The pools that may hold what the caches do not show.
-    pub(super) fn remembered(&self, uid: &str) -> Remembered {
-        let memory = self.0.lock().unwrap();
-        let heirlooms = memory.heirlooms.get(uid).into_iter().flatten().cloned().collect();
-        Remembered { heirlooms, suspects: memory.suspects_of(uid) }
-    }
-
-    /// Forgets a pod that is gone.
-    pub(super) fn forget_for_good(&self, uid: &str) {
-        self.forget(uid);
-        self.0.lock().unwrap().heirlooms.remove(uid);
     }
 
     /// Forgets what failed for a pod.
@@ -113,8 +68,8 @@ impl FailureCache {
         self.0.lock().unwrap().fenced.contains(pool)
     }
 
-    /// The pools that may hold a record of the pod.
+    /// The pools that may hold a record of the pod. There are none of almost every pod.
     pub(super) fn suspects(&self, uid: &str) -> Vec<Arc<str>> {
-        self.0.lock().unwrap().suspects_of(uid)
+        self.0.lock().unwrap().suspects.get(uid).into_iter().flatten().cloned().collect()
     }
 }

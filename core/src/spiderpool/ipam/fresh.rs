@@ -12,7 +12,6 @@ use super::caches::Caches;
 use super::drawn::{Drawn, add_routes, complete, details, stored, told_of_drawn};
 use super::endpoints::{avoided, entries, uid_of};
 use super::error::{Failure, Failures, IpamError, PoolError};
-use super::failure_cache::Remembered;
 use super::inherit::{Inheritance, claim, permits};
 use super::observer::{Observer, Step};
 use super::pool_decide::Ask;
@@ -117,13 +116,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes
     /// first: whatever became of an earlier try, there is no second record.
-    fn order(
-        &self,
-        nic: &str,
-        family: &FamilySelection,
-        recorded: &[Drawn],
-        remembered: &Remembered,
-    ) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
+    fn order(&self, nic: &str, family: &FamilySelection, recorded: &[Drawn], suspects: &[Arc<str>]) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
         let (policy, agent) = (self.policy(), self.op.agent);
         let below = |bound: usize| (agent.env.random() % bound as u64) as usize;
         let mut order: Vec<_> = tries(&family.order, policy, below).into_iter().map(|pool| (name_of(&pool), pool)).collect();
@@ -131,8 +124,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return order;
         }
         let is_meant = |drawn: &&Drawn| drawn.nic == nic && IpVersion::of(drawn.address.addr()) == family.family;
-        let drawn = recorded.iter().filter(is_meant).map(|drawn| &drawn.pool);
-        let mut mine: Vec<Arc<str>> = remembered.handed_down(nic).chain(drawn).cloned().collect();
+        let mut mine: Vec<Arc<str>> = recorded.iter().filter(is_meant).map(|drawn| drawn.pool.clone()).collect();
         if !mine.is_empty() {
             mine.sort_unstable();
             mine.dedup();
@@ -141,8 +133,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if order.len() > 1 {
             let asked = self.asked();
             let asker = asked.asker(nic);
-            let holds =
-                |(name, pool): &(Arc<str>, Arc<SpiderIPPool>)| mine.contains(name) || remembered.suspects(name) || asker.holds(pool);
+            let holds = |(name, pool): &(Arc<str>, Arc<SpiderIPPool>)| mine.contains(name) || suspects.contains(name) || asker.holds(pool);
             order.sort_by_key(|pool| !holds(pool));
         }
         order
@@ -216,10 +207,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// The NICs and families that need an address.
     fn draws<'s>(&self, selection: &'s Selection, inheritance: &Inheritance, recorded: &[Drawn]) -> Vec<Draw<'s>> {
         let mut draws = Vec::new();
-        let remembered = self.op.agent.failures.remembered(&self.uid);
+        let suspects = self.op.agent.failures.suspects(&self.uid);
         for (place, nic) in selection.nics.iter().enumerate() {
             for family in nic.families.iter().filter(|family| !self.has(inheritance, place, &nic.nic, family.family)) {
-                let pools = self.order(&nic.nic, family, recorded, &remembered);
+                let pools = self.order(&nic.nic, family, recorded, &suspects);
                 draws.push(Draw { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
             }
         }
@@ -239,16 +230,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let selection = self.selection(&has).await?;
         self.confirm().await?;
         let avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
-        let (draws, mut drawn) = loop {
+        let mut drawn = loop {
             let draws = self.draws(&selection, &inheritance, &ledger.recorded);
             let named = inheritance.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
             let drawn = self.draw_all(&draws, &avoided, named.as_deref(), ledger).await?;
-            let Some(base) = base.filter(|_| inheritance.untaken) else { break (draws, drawn) };
+            let Some(base) = base.filter(|_| inheritance.untaken) else { break drawn };
             inheritance.untaken = false;
             let lost = self.reown_all(&inheritance.kept, uid_of(base)).await?;
             if lost.is_empty() {
-                break (draws, drawn);
+                break drawn;
             }
             // What was drawn is found again by its record.
             inheritance.lose(lost, entries(base));
@@ -257,9 +248,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
         let agent = self.op.agent;
         let clean = |_: &str| !policy.random_clean_gateway || agent.env.random().is_multiple_of(2);
-        let mut kept = inheritance.kept.clone();
-        let is_drawn = |place: usize, entry: &IPAllocationDetail| draws.iter().any(|draw| draw.nic == self.nic_of(place, entry));
-        kept.retain(|(place, entry)| !inheritance.incomplete.contains(place) || is_drawn(*place, entry));
+        if let Some(base) = base {
+            self.leave_nics(&mut inheritance, entries(base));
+        }
+        let draws_for = |place: usize, entry: &IPAllocationDetail| {
+            let nic = self.nic_of(place, entry);
+            selection.nics.iter().any(|selected| selected.nic == nic)
+        };
+        let (kept, unfinished) = inheritance.entries(self.nameless, draws_for);
         let new = details(&drawn, self.nameless, clean);
         let mut ips = match base {
             None if kept.is_empty() => new.into_iter().map(|(_, entry)| entry).collect(),
@@ -269,7 +265,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if self.nameless && !policy.answer_not_as_stored {
             claim(&mut ips, &self.request.nic);
         }
-        let written = match self.write(base, ips, strict).await {
+        let written = match self.write(base, ips, &unfinished, strict).await {
             Ok(written) => written,
             Err(setback) => {
                 if policy.partial_failure_keeps_records {
@@ -279,8 +275,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
         };
         if let Some(base) = base {
-            self.leave_nics(&mut inheritance, entries(base));
-            self.hand_down(&inheritance);
             self.release_given_up(base, &inheritance, entries(&written)).await;
         }
         if policy.answer_not_as_stored {

@@ -47,20 +47,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let is_left = |nic: &str| !nic.is_empty() && *nic != *self.request.nic && !nics.iter().any(|has| has == nic);
         let left = inheritance.incomplete.iter().filter_map(|place| Some((*place, known.get(*place)?)));
         let left = left.filter(|(_, entry)| is_left(&entry.interface));
-        inheritance.given_up.extend(left.flat_map(|(place, entry)| stored(entry).map(move |at| (place, at.family))));
-    }
-
-    /// Remembers what was taken over for NICs that need another address besides: their own ADDs are to find it though the cache may not show it yet,
-    /// and the pool as used up.
-    pub(super) fn hand_down(&self, inheritance: &Inheritance) {
-        if self.policy().one_record_per_pod {
-            return;
-        }
-        let is_others = |entry: &IPAllocationDetail| !entry.interface.is_empty() && *entry.interface != *self.request.nic;
-        for (place, entry) in inheritance.kept.iter().filter(|(place, entry)| inheritance.incomplete.contains(place) && is_others(entry)) {
-            for at in stored(entry).filter(|at| !inheritance.given_up.contains(&(*place, at.family))) {
-                self.op.agent.failures.hand_down(&self.uid, &entry.interface, at.pool.into());
-            }
+        let left: Vec<_> = left.flat_map(|(place, entry)| stored(entry).map(move |at| (place, at.family))).collect();
+        if !left.is_empty() {
+            inheritance.given_up.extend(left);
+            inheritance.keep(known);
         }
     }
 

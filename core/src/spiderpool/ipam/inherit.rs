@@ -8,7 +8,7 @@ use super::add::{Add, Setback};
 use super::answer::{AddAnswer, How};
 use super::caches::Caches;
 use super::drawn::{Stored, stored, without};
-use super::endpoints::{entries, has_finalizer, is_terminating, uid_of};
+use super::endpoints::{entries, has_finalizer, is_terminating, is_unfinished, uid_of};
 use super::error::{IpamError, PoolError};
 use super::observer::{Cause, Observer, Step};
 use super::op::of_pool;
@@ -24,6 +24,9 @@ use crate::spiderpool::select::{self, PermittedPools, SelectError, named_pools, 
 use crate::spiderpool::validity::Keeper;
 use crate::spiderpool::{IPAllocationDetail, SpiderEndpoint, names};
 
+/// Entries of an endpoint, with their places.
+pub(super) type Entries = Vec<(usize, IPAllocationDetail)>;
+
 /// What becomes of the entries of an endpoint, by their places.
 #[derive(Debug, Default)]
 pub(super) struct Inheritance {
@@ -32,7 +35,7 @@ pub(super) struct Inheritance {
     /// Places that need another address instead.
     pub(super) incomplete: BTreeSet<usize>,
     /// The entries, without the addresses that are given up.
-    pub(super) kept: Vec<(usize, IPAllocationDetail)>,
+    pub(super) kept: Entries,
     /// Whether the records of these are the predecessor's still, because it is not sure yet that the pod can have the rest.
     pub(super) untaken: bool,
 }
@@ -61,8 +64,25 @@ impl Inheritance {
         self.keep(entries);
     }
 
+    /// What is kept in the endpoint, and the NICs of which another ADD has to draw what they lack; this one draws for those that `draws` is true of.
+    ///
+    /// NICs without a name have one ADD for all of them. What it does not draw for, the pod does not have.
+    pub(super) fn entries(&self, nameless: bool, draws: impl Fn(usize, &IPAllocationDetail) -> bool) -> (Entries, Vec<String>) {
+        let (mut kept, mut unfinished) = (Vec::with_capacity(self.kept.len()), Vec::new());
+        for (place, entry) in &self.kept {
+            if self.incomplete.contains(place) && !draws(*place, entry) {
+                if nameless || entry.interface.is_empty() {
+                    continue;
+                }
+                unfinished.push(entry.interface.clone());
+            }
+            kept.push((*place, entry.clone()));
+        }
+        (kept, unfinished)
+    }
+
     /// Takes over the entries of an endpoint, without what is given up.
-    fn keep(&mut self, entries: &[IPAllocationDetail]) {
+    pub(super) fn keep(&mut self, entries: &[IPAllocationDetail]) {
         let mut kept = Vec::with_capacity(entries.len());
         for (place, entry) in entries.iter().enumerate() {
             let lost = |family: &IpVersion| self.given_up.contains(&(place, *family));
@@ -269,6 +289,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let own = self.standing(endpoint) == Standing::Own;
         let serves = |entry: &IPAllocationDetail| *entry.interface == *self.request.nic || entry.interface.is_empty();
         let known = entries(endpoint);
+        let unfinished = known.iter().enumerate().filter(|(_, entry)| is_unfinished(endpoint, &entry.interface));
+        inheritance.incomplete.extend(unfinished.map(|(place, _)| place));
         inheritance.keep(known);
         if !known.iter().any(serves) && (own || policy.late_endpoint_create_fails) {
             return Ok(None);
@@ -311,18 +333,19 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Ok(None);
         }
         self.leave_nics(inheritance, known);
-        self.hand_down(inheritance);
-        // Another NIC that needs another address gets a new entry in its own ADD, which finds what is recorded for it.
-        let whole = inheritance.kept.iter().filter(|(place, _)| !inheritance.incomplete.contains(place));
-        let mut ips: Vec<IPAllocationDetail> = whole.map(|(_, entry)| entry.clone()).collect();
+        let (kept, unfinished) = inheritance.entries(self.nameless, |_, _| false);
+        let mut ips: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
         if self.nameless {
             claim(&mut ips, &self.request.nic);
         }
         let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
         let elsewhere = endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
         let changed = ips != known || !own || elsewhere || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint);
-        let written =
-            if changed { self.write(Some(endpoint), ips, policy.late_endpoint_create_fails).await? } else { Arc::new(endpoint.clone()) };
+        let written = if changed {
+            self.write(Some(endpoint), ips, &unfinished, policy.late_endpoint_create_fails).await?
+        } else {
+            Arc::new(endpoint.clone())
+        };
         self.release_given_up(endpoint, inheritance, entries(&written)).await;
         Ok(Some(self.answer_of(&written, how)))
     }

@@ -1,12 +1,14 @@
 //! A L3: records and endpoints tell the same.
 
+use super::progress::waits_for_reclaim;
 use super::view::{Pod, Seen, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told};
 use crate::workload::spiderpool::Refusal;
 
 /// In the end every record of a pod that exists is in its endpoint, and every address in the endpoint of a pod that is alive is
 /// recorded for it. Pods that are terminating, or for which a request is open, are on their way. So are those whose last request the rules left
-/// without a pool: what such a pod has taken over of its predecessor's NIC is recorded for it, and its endpoint names the NIC once it is served.
+/// without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a pod (W1) is
+/// found by the request that serves it at last, or by its DEL.
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
 /// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.
@@ -22,7 +24,7 @@ impl IpamClaim for EndpointsNameAll {
                 let Some(pod) = view
                     .pods
                     .get(&record.pod_uid)
-                    .filter(|pod| is_settled(view, &record.pod_uid, pod) && !waits_for_a_pool(view, &record.pod_uid))
+                    .filter(|pod| is_settled(view, &record.pod_uid, pod) && !is_refused(view, &record.pod_uid, pod))
                 else {
                     continue;
                 };
@@ -55,13 +57,24 @@ fn is_settled(view: &View, uid: &str, pod: &Pod) -> bool {
     !pod.gone && !pod.is_terminating() && !on_lost_node && !view.agents.is_asked(uid)
 }
 
-fn waits_for_a_pool(view: &View, uid: &str) -> bool {
-    view.ledger.last(uid).is_some_and(|last| last.agreed && matches!(last.refusal, Some(Refusal::NoPool | Refusal::WrongInput)))
+/// Whether nobody could serve the pod when it asked last.
+fn is_refused(view: &View, uid: &str, pod: &Pod) -> bool {
+    view.ledger.last(uid).is_some_and(|last| match last.refusal {
+        Some(Refusal::NoPool | Refusal::WrongInput) => last.agreed,
+        Some(Refusal::Predecessor) => waits_for_reclaim(view, uid, pod),
+        _ => false,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use ipam_core::ObjectKey;
+    use ipam_core::spiderpool::SpiderEndpoint;
+    use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
     use super::super::testing::{Stage, on_stage};
+    use crate::workload::spiderpool::Refusal;
 
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
 
@@ -97,6 +110,27 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
             stage.endpoint_gone(stage.agent, "ns/a");
             assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn what_is_recorded_for_a_pod_that_waits_for_reclaim_is_no_leak_as_long_as_it_waits() {
+        with_pod(|stage| {
+            stage.pod_gone("ns/a");
+            stage.pod("ns/a", "b");
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "b");
+            stage.refuse("ns/a", "b", "eth0", Refusal::Predecessor);
+            assert!(stage.pending().is_some(), "the predecessor's endpoint is not being deleted");
+            stage.change::<SpiderEndpoint>(stage.kubelet, &ObjectKey::namespaced("ns", "a"), |endpoint| {
+                endpoint.metadata.finalizers = Some(vec!["f".to_owned()]);
+                endpoint.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+            });
+            assert_eq!(stage.pending(), None);
+            stage.refuse("ns/a", "b", "eth0", Refusal::Blocked);
+            assert!(stage.pending().is_some(), "it was refused for another reason");
+            stage.refuse("ns/a", "b", "eth0", Refusal::Predecessor);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().is_some(), "nothing is left to release");
         });
     }
 

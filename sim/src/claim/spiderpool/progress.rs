@@ -78,7 +78,7 @@ fn has_enough(view: &View, tried: &[Tried], version: i64) -> bool {
 }
 
 /// Whether the endpoint of a pod's name is that of a pod that is gone, and holds what is recorded for that one.
-fn waits_for_reclaim(view: &View, uid: &str, pod: &Pod) -> bool {
+pub(super) fn waits_for_reclaim(view: &View, uid: &str, pod: &Pod) -> bool {
     let Some((endpoint, _)) = view.endpoint_of(pod) else { return false };
     let predecessor = uid_of(endpoint);
     let is_gone = predecessor != uid && view.pods.get(predecessor).is_none_or(|pod| pod.gone);

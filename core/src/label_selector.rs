@@ -82,6 +82,39 @@ pub(crate) fn check_value(value: &str) -> Result<(), InvalidSelector> {
     if fine { Ok(()) } else { Err(InvalidSelector::Value(value.to_owned())) }
 }
 
+/// What is wrong with the name of a label, each as Kubernetes tells it: a part that is empty or too long, and one whose characters are not
+/// those of its kind. None exactly if [`check_key`] takes it.
+pub(crate) fn key_faults(key: &str) -> Vec<&'static str> {
+    let (prefix, name) = match key.split('/').collect::<Vec<_>>()[..] {
+        [name] => (None, name),
+        [prefix, name] => (Some(prefix), name),
+        _ => return vec!["has more than one slash"],
+    };
+    let mut faults = Vec::new();
+    if let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty()) {
+        faults.extend((prefix.len() > 253).then_some("has a prefix of more than 253 characters"));
+        let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        faults
+            .extend((!prefix.split('.').all(|unit| is_name(unit, alphanumeric, b"-"))).then_some("has a prefix that is no DNS subdomain"));
+    } else if prefix.is_some() {
+        faults.push("has an empty prefix");
+    }
+    faults.extend(name.is_empty().then_some("has no name"));
+    faults.extend((name.len() > 63).then_some("has a name of more than 63 characters"));
+    let fine = is_name(name, |byte| byte.is_ascii_alphanumeric(), b"-_.");
+    faults.extend((!fine).then_some("has a name of other characters than letters, digits and `-_.` between them"));
+    faults
+}
+
+/// The same for the value of a label, and [`check_value`].
+pub(crate) fn value_faults(value: &str) -> Vec<&'static str> {
+    let mut faults = Vec::new();
+    faults.extend((value.len() > 63).then_some("has more than 63 characters"));
+    let fine = value.is_empty() || is_name(value, |byte| byte.is_ascii_alphanumeric(), b"-_.");
+    faults.extend((!fine).then_some("has other characters than letters, digits and `-_.` between them"));
+    faults
+}
+
 /// Not empty, letters at both ends, letters and separators between.
 fn is_name(text: &str, letter: impl Fn(u8) -> bool, separators: &[u8]) -> bool {
     let (Some(first), Some(last)) = (text.bytes().next(), text.bytes().next_back()) else { return false };
@@ -123,6 +156,28 @@ mod tests {
             assert_eq!(answer(selector.clone()), Ok(expected), "{selector}");
         }
         assert_eq!(selects(&LabelSelector::default(), None), Ok(true));
+    }
+
+    #[test]
+    fn faults_are_counted_as_kubernetes_counts_them() {
+        let (long, longer) = ("x".repeat(64), "-".repeat(64));
+        for (key, count) in [
+            ("app", 0),
+            ("a.b/app", 0),
+            ("", 2),
+            ("-app", 1),
+            (&long, 1),
+            (&longer, 2),
+            ("A.b/app", 1),
+            ("/app", 1),
+            ("/", 3),
+            ("a/b/c", 1),
+        ] {
+            assert_eq!((key_faults(key).len(), check_key(key).is_err()), (count, count > 0), "{key:?}");
+        }
+        for (value, count) in [("", 0), ("web", 0), ("no value", 1), (&long, 1), (&longer, 2)] {
+            assert_eq!((value_faults(value).len(), check_value(value).is_err()), (count, count > 0), "{value:?}");
+        }
     }
 
     #[test]

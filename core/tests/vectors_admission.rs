@@ -86,7 +86,7 @@ fn upstream_agrees_with_every_recorded_case() {
     let Some(cases) = recorded::cases(FILE) else { return };
     let mut mismatches = recorded::Mismatches::new(FILE);
     for case in &cases {
-        mismatches.compare(case["id"].as_str().unwrap(), "", &case["expect"], &answer(case, &Policy::upstream()));
+        mismatches.attempt(case, |mismatches, id| mismatches.compare(id, "", &case["expect"], &answer(case, &Policy::upstream())));
     }
     mismatches.none_in(cases.len());
 }
@@ -115,7 +115,8 @@ const OTHERWISE: &[(&[&str], &[&str])] = &[
 
 #[test]
 fn the_hardened_form_agrees_but_for_what_it_says() {
-    let Some(cases) = recorded::cases(FILE) else { return };
+    // The table above knows the cases by their IDs.
+    let Some(cases) = recorded::cases(FILE).filter(|_| recorded::is_own_copy()) else { return };
     let mut mismatches = recorded::Mismatches::new(FILE);
     let mut met = 0;
     for case in &cases {
@@ -131,7 +132,5 @@ fn the_hardened_form_agrees_but_for_what_it_says() {
         mismatches.compare(id, "", &case["expect"], &answer(case, &policy));
     }
     mismatches.none_in(cases.len());
-    if recorded::is_own_copy() {
-        assert_eq!(met, OTHERWISE.iter().map(|(_, ids)| ids.len()).sum::<usize>(), "a row is about nothing");
-    }
+    assert_eq!(met, OTHERWISE.iter().map(|(_, ids)| ids.len()).sum::<usize>(), "a row is about nothing");
 }

@@ -1,6 +1,6 @@
 //! Answers of upstream's functions for ranges, CIDRs, names and numbers, recorded by running them (its commit `a7fbd3b2`).
 //!
-//! The 1089 lines lie in `core/tests/data/ip-ranges.jsonl`, or in the folder that `IPAM_VECTORS` names.
+//! The 1089 lines lie in `core/tests/data/ip-ranges.jsonl`; other ones in the folder that `IPAM_VECTORS` names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -11,6 +11,11 @@ use serde_json::{Value, json};
 use super::auto_pool::*;
 use super::ranges::*;
 use super::{Policy, wildcard_match};
+
+#[path = "../../tests/recorded/mod.rs"]
+mod recorded;
+
+const FILE: &str = "ip-ranges.jsonl";
 
 /// A line of the file.
 #[derive(Deserialize)]
@@ -25,12 +30,13 @@ struct Line {
     quirk: Vec<String>,
 }
 
-fn lines() -> Vec<(String, Line)> {
-    let folder = std::env::var("IPAM_VECTORS").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data").to_owned());
-    let text = std::fs::read_to_string(format!("{folder}/ip-ranges.jsonl")).expect("the recorded answers are there");
-    let lines: Vec<_> = text.lines().map(|line| (line.to_owned(), serde_json::from_str(line).expect("a line is a case"))).collect();
-    assert!(lines.len() >= 1089, "only {} recorded answers", lines.len());
-    lines
+/// The lines, with their numbers as IDs.
+fn lines() -> Option<Vec<Value>> {
+    let mut lines = recorded::cases(FILE)?;
+    for (at, line) in lines.iter_mut().enumerate().filter(|(_, line)| line.get("id").is_none()) {
+        line["id"] = json!(at + 1);
+    }
+    Some(lines)
 }
 
 /// The fields of an input.
@@ -139,14 +145,22 @@ fn answer(line: &Line, policy: &Policy) -> Result<Value, String> {
 
 #[test]
 fn upstream_agrees_with_every_recorded_answer() {
-    let mut wrong = Vec::new();
-    for (text, line) in lines() {
-        let given = answer(&line, &Policy::upstream());
-        if given.as_ref().ok() != line.output.as_ref() {
-            wrong.push(format!("{text}\n  answered {given:?}"));
-        }
+    let Some(lines) = lines() else { return };
+    let mut mismatches = recorded::Mismatches::new(FILE);
+    for line in &lines {
+        mismatches.attempt(line, |mismatches, id| {
+            let read: Line = serde_json::from_value(line.clone()).expect("a line is a case");
+            let given = answer(&read, &Policy::upstream());
+            let outcome = |output: Option<&Value>| output.map_or_else(|| json!({"error": true}), |output| json!({"output": output}));
+            mismatches.compare(
+                id,
+                &format!(" {} {}", read.function, read.input),
+                &outcome(read.output.as_ref()),
+                &outcome(given.as_ref().ok()),
+            );
+        });
     }
-    assert!(wrong.is_empty(), "{} wrong answers:\n{}", wrong.len(), wrong.join("\n"));
+    mismatches.none_in(lines.len());
 }
 
 /// What the hardened form answers to a line whose `quirk` says that its input is odd: the kind, the function, a piece of the
@@ -229,9 +243,14 @@ fn plain(range: &str) -> Option<(IpAddr, IpAddr)> {
 
 #[test]
 fn the_hardened_form_agrees_but_for_what_it_says() {
+    // The table above knows the lines by their inputs.
+    let Some(lines) = lines().filter(|_| recorded::is_own_copy()) else { return };
+    assert_eq!(lines.len(), 1089);
     let mut wrong = Vec::new();
     let (mut rows, mut rules) = (vec![0; INSTEAD.len()], BTreeMap::new());
-    for (text, line) in lines() {
+    for line in lines {
+        let text = line.to_string();
+        let line: Line = serde_json::from_value(line).expect("a line is a case");
         let row = INSTEAD.iter().position(|(kind, function, piece, _)| {
             line.function == *function && line.quirk.iter().any(|quirk| quirk == kind) && text.contains(piece)
         });

@@ -1,12 +1,13 @@
 //! Recorded answers of upstream's code: where they are, and how differences are told.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The cases of a file: from the folder that `IPAM_VECTORS` names, else from `core/tests/data`. If the folder lacks the file, this
-/// says so and there is nothing to test.
+/// says so and there is nothing to test. A line that is no case is a case without anything in it, so that the others still count.
 pub(crate) fn cases(file: &str) -> Option<Vec<Value>> {
     let folder = match std::env::var_os("IPAM_VECTORS") {
         Some(folder) => PathBuf::from(folder),
@@ -19,8 +20,13 @@ pub(crate) fn cases(file: &str) -> Option<Vec<Value>> {
         return None;
     }
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let read = |(at, line)| serde_json::from_str(line).unwrap_or_else(|error| panic!("{}:{}: {error}", path.display(), at + 1));
-    let cases: Vec<Value> = text.lines().enumerate().map(read).collect();
+    let read = |(at, line): (usize, &str)| {
+        let unreadable = |error| json!({"id": format!("line {}", at + 1), "unreadable": format!("{error}")});
+        serde_json::from_str(line).unwrap_or_else(unreadable)
+    };
+    // Windows and editors add what means nothing: a mark at the beginning, line ends of two characters, blank lines.
+    let lines = text.trim_start_matches('\u{feff}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let cases: Vec<Value> = lines.map(read).collect();
     assert!(!cases.is_empty(), "{} is empty", path.display());
     Some(cases)
 }
@@ -66,6 +72,18 @@ impl Mismatches {
         }
     }
 
+    /// Answers one case and compares. If the case is of a form that nobody here knows, that is a difference of this case and does not end
+    /// the count of the others.
+    pub(crate) fn attempt(&mut self, case: &Value, answer: impl FnOnce(&mut Self, &str)) {
+        let id = case["id"].as_str().map_or_else(|| case["id"].to_string(), str::to_owned);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| answer(self, &id))) {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+            let unreadable = case.get("unreadable").and_then(Value::as_str);
+            self.texts.push(format!("{} {id}: no answer: {}", self.file, unreadable.or(text).unwrap_or("?")));
+            self.ids.insert(id);
+        }
+    }
+
     /// Whether a case differs.
     #[allow(dead_code, reason = "only sequences ask")]
     pub(crate) fn has(&self, id: &str) -> bool {
@@ -78,4 +96,17 @@ impl Mismatches {
         println!("{}: {} of {cases} cases agree", self.file, cases - differ);
         assert!(self.texts.is_empty(), "{differ} of {cases} cases differ:\n{}", self.texts.join("\n"));
     }
+}
+
+#[test]
+fn a_case_of_an_unknown_form_is_one_difference() {
+    let mut mismatches = Mismatches::new("file");
+    for case in [json!({"id": "good", "n": 1}), json!({"id": "odd"}), json!({"id": "line 3", "unreadable": "not JSON"})] {
+        mismatches.attempt(&case, |mismatches, id| {
+            let answer = json!(case["n"].as_i64().expect("a number"));
+            mismatches.compare(id, "", &json!(1), &answer);
+        });
+    }
+    assert_eq!(mismatches.ids, BTreeSet::from(["odd".to_owned(), "line 3".to_owned()]));
+    assert_eq!(mismatches.texts, ["file odd: no answer: a number", "file line 3: no answer: not JSON"]);
 }

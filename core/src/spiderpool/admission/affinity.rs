@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::{Fault, Violation};
-use crate::label_selector::{check_key, check_value};
+use crate::label_selector::{key_faults, value_faults};
 use crate::spiderpool::names::AFFINITY_APP;
 
 const FIELD: &str = "spec.podAffinity";
@@ -15,9 +15,11 @@ pub(super) fn check_ordinary(affinity: &LabelSelector, violations: &mut Vec<Viol
     if labels.clone().next().is_none() && expressions.is_empty() {
         violations.push(Violation::invalid(FIELD, "selects every pod; leave it out"));
     }
+    let of_key = |key: &str| key_faults(key).into_iter().map(move |fault| format!("label {key:?} {fault}")).collect::<Vec<_>>();
+    let of_value = |value: &str| value_faults(value).into_iter().map(move |fault| format!("value {value:?} {fault}")).collect::<Vec<_>>();
     for (key, value) in labels {
-        let errors = [check_key(key).err(), check_value(value).err()];
-        violations.extend(errors.into_iter().flatten().map(|error| Violation::invalid(format!("{FIELD}.matchLabels"), error)));
+        let errors = of_key(key).into_iter().chain(of_value(value));
+        violations.extend(errors.map(|error| Violation::invalid(format!("{FIELD}.matchLabels"), error)));
     }
     for (at, expression) in expressions.iter().enumerate() {
         let field = |name: &str| format!("{FIELD}.matchExpressions[{at}].{name}");
@@ -33,9 +35,9 @@ pub(super) fn check_ordinary(affinity: &LabelSelector, violations: &mut Vec<Viol
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             _ => violations.push(Violation::invalid(field("operator"), format_args!("{operator:?} is no operator"))),
         }
-        violations.extend(check_key(&expression.key).err().map(|error| Violation::invalid(field("key"), error)));
+        violations.extend(of_key(&expression.key).into_iter().map(|error| Violation::invalid(field("key"), error)));
         for (index, value) in values.iter().enumerate() {
-            violations.extend(check_value(value).err().map(|error| Violation::invalid(field(&format!("values[{index}]")), error)));
+            violations.extend(of_value(value).into_iter().map(|error| Violation::invalid(field(&format!("values[{index}]")), error)));
         }
     }
 }

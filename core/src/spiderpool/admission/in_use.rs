@@ -1,5 +1,6 @@
 //! What an update may not take away.
 
+use super::addresses::Addresses;
 use super::overlap::AddressSet;
 use super::{Denial, Rules, Violation};
 use crate::spiderpool::ranges::{IpSet, IpVersion, RangeError, parse_range, total_ips};
@@ -22,17 +23,15 @@ pub(super) fn check_records(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rule
         }
         Some(lost)
     };
+    let kept = match &lost {
+        // Upstream reads the ranges whether or not there is a record (A §1.6, hazard a).
+        None => total(&new.spec, rules).map_err(|error| Violation::internal(FIELD, error))?,
+        Some(_) => IpSet::default(),
+    };
     // What is stored counts, whatever the request says of it.
     let status = if policy.update_judged_whole { &new.status } else { &old.status };
     let Some(status) = status else { return Ok(()) };
     let records = status.allocated_ips.parse().map_err(|error| Violation::internal(FIELD, error))?;
-    if records.is_empty() {
-        return Ok(());
-    }
-    let kept = match &lost {
-        None => total(&new.spec, rules).map_err(|error| Violation::internal(FIELD, error))?,
-        Some(_) => IpSet::default(),
-    };
     for (key, record) in records.iter() {
         let ip = key.address().or_else(|| key.to_string().parse().ok());
         let taken = match (&lost, ip) {
@@ -48,8 +47,22 @@ pub(super) fn check_records(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rule
 
 /// The addresses of a pool, by the strict parser.
 fn total(spec: &IPPoolSpec, rules: &Rules<'_>) -> Result<IpSet, RangeError> {
-    let (ips, exclude) = (spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default());
-    Ok(total_ips(ips, exclude, spec.ip_version.unwrap_or_default(), rules.policy)?.into_iter().collect())
+    strict_total(&Addresses::from(spec), rules)
+}
+
+fn strict_total(addresses: &Addresses<'_>, rules: &Rules<'_>) -> Result<IpSet, RangeError> {
+    Ok(total_ips(addresses.ips, addresses.exclude, addresses.version.unwrap_or_default(), rules.policy)?.into_iter().collect())
+}
+
+/// The addresses of a pool or a subnet that another one is compared with.
+///
+/// # Errors
+/// With `upstream-ranges`, the strict parser cannot read them.
+pub(super) fn total_of(addresses: Addresses<'_>, rules: &Rules<'_>) -> Result<IpSet, Violation> {
+    if rules.policy.upstream_ranges {
+        return strict_total(&addresses, rules).map_err(|error| Violation::internal("spec.ips", error));
+    }
+    Ok(AddressSet::new(&addresses, rules.policy).0)
 }
 
 /// The pre-allocations of a subnet keep their addresses.
@@ -94,8 +107,11 @@ fn pre_allocated(texts: &[String], version: i64, rules: &Rules<'_>) -> Result<Ip
 pub(super) fn check_within_subnet(old: Option<&SpiderIPPool>, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Denial> {
     const FIELD: &str = "spec.ips";
     let owner = new.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-    let total = AddressSet::of_pool(&new.spec, rules.policy).0;
-    let (Some(owner), false) = (owner, total.is_empty()) else { return Ok(()) };
+    let Some(owner) = owner else { return Ok(()) };
+    let total = total_of(Addresses::from(&new.spec), rules)?;
+    if total.is_empty() {
+        return Ok(());
+    }
     let added = match old {
         Some(old) if !rules.policy.update_judged_whole => total.difference(&AddressSet::of_pool(&old.spec, rules.policy).0),
         _ => total.clone(),
@@ -104,12 +120,12 @@ pub(super) fn check_within_subnet(old: Option<&SpiderIPPool>, new: &SpiderIPPool
         return Ok(());
     }
     let subnet = rules.live.subnets().iter().find(|subnet| subnet.metadata.name.as_ref() == Some(&owner.name));
-    let subnet = subnet.ok_or_else(|| Violation::internal(FIELD, format_args!("there is no subnet {}", owner.name)))?;
+    let subnet = subnet.ok_or_else(|| Violation::internal("spec.subnet", format_args!("there is no subnet {}", owner.name)))?;
     let version = subnet.spec.ip_version.unwrap_or_default();
     if IpVersion::try_from(version).is_err() {
         return Err(Violation::internal(FIELD, format_args!("subnet {} has no family", owner.name)).into());
     }
-    let outside = added.difference(&AddressSet::of_subnet(&subnet.spec, rules.policy).0);
+    let outside = added.difference(&total_of(Addresses::from(&subnet.spec), rules)?);
     if let Some(range) = outside.ranges().next() {
         return Err(Violation::forbidden(FIELD, format_args!("{range} is none of the addresses of subnet {}", owner.name)).into());
     }
@@ -118,11 +134,11 @@ pub(super) fn check_within_subnet(old: Option<&SpiderIPPool>, new: &SpiderIPPool
     }
     let (none, name) = (Default::default(), new.metadata.name.clone().unwrap_or_default());
     let pools = match &subnet.status {
-        Some(status) => status.controlled_ippools.parse().map_err(|error| Violation::internal(FIELD, error))?,
+        Some(status) => status.controlled_ippools.parse().map_err(|error| Violation::internal("spec.subnet", error))?,
         None => &none,
     };
     let set_aside = pools.get(&name).map(|pool| pre_allocated(&pool.ips, version, rules));
-    let set_aside = set_aside.transpose().map_err(|error| Violation::internal(FIELD, error))?.unwrap_or_default();
+    let set_aside = set_aside.transpose().map_err(|error| Violation::internal("spec.subnet", error))?.unwrap_or_default();
     let fits = if rules.policy.subnet_shrinks_lowest { set_aside == total } else { set_aside.contains_all(&added) };
     if fits {
         return Ok(());

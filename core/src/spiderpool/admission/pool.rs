@@ -155,8 +155,14 @@ fn check_update(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>) -> Re
         let old = Some(old).filter(|_| !whole);
         violations.extend(check_spec(&checked, old, new, rules, &mut Findings::first()).err());
     }
-    if whole || old.spec.pod_affinity != new.spec.pod_affinity || is_auto_pool(old) != is_auto_pool(new) {
+    // Upstream tells of each group of rules only if those before it are kept.
+    if (whole && violations.is_empty())
+        || (!whole && (old.spec.pod_affinity != new.spec.pod_affinity || is_auto_pool(old) != is_auto_pool(new)))
+    {
         check_affinity(new, &mut violations);
+    }
+    if whole && !violations.is_empty() {
+        return Err(Denial::Invalid(violations));
     }
     violations.extend(check_records(old, new, rules).err());
     unless_empty(violations)?;
@@ -239,7 +245,7 @@ fn check_overlap_upstream(checked: &Checked<'_>, new: &SpiderIPPool, rules: &Rul
         if other.metadata.name == new.metadata.name || its_label != Some(&label) {
             continue;
         }
-        let its = read(&Addresses::from(&other.spec)).map_err(|error| Violation::internal("spec.ips", error))?;
+        let its = read(&Addresses::from(&other.spec)).map_err(|error| Violation::invalid("spec.subnet", error))?;
         if let Some(range) = mine.overlaps(&its).next() {
             let name = other.metadata.name.as_deref().unwrap_or_default();
             return Err(Violation::forbidden("spec.ips", format_args!("{range} of pool {name} shares addresses")));

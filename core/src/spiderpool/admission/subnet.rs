@@ -2,8 +2,7 @@
 
 use super::addresses::{Addresses, Checked, check_unchanged, default_family, merge};
 use super::findings::Findings;
-use super::in_use::check_pre_allocations;
-use super::overlap::AddressSet;
+use super::in_use::{check_pre_allocations, total_of};
 use super::pool::{add_finalizer, check_terminating, set_label};
 use super::{Admitted, Denial, Request, Rules, Violation, empty};
 use crate::spiderpool::SpiderSubnet;
@@ -56,8 +55,14 @@ fn check_create(new: &SpiderSubnet, rules: &Rules<'_>, findings: &mut Findings) 
     let checked = Checked::new(Addresses::from(&new.spec), rules)?;
     let cidr = checked.cidr(findings)?;
     findings.note_all(check_cidrs(new, &cidr, checked.version, rules))?;
+    // Upstream compares with pools first (A §9.2).
+    if rules.policy.upstream_ranges {
+        findings.note(check_pools(new, &cidr, checked.version, rules))?;
+    }
     check_spec(&checked, findings)?;
-    findings.note(check_pools(new, &cidr, checked.version, rules))?;
+    if !rules.policy.upstream_ranges {
+        findings.note(check_pools(new, &cidr, checked.version, rules))?;
+    }
     Ok(())
 }
 
@@ -98,7 +103,7 @@ fn check_cidrs(new: &SpiderSubnet, cidr: &Cidr, version: i64, rules: &Rules<'_>)
 
 /// The pools that are there already have the same CIDR or one apart, and no address that the subnet has not.
 fn check_pools(new: &SpiderSubnet, cidr: &Cidr, version: i64, rules: &Rules<'_>) -> Result<(), Violation> {
-    let total = AddressSet::of_subnet(&new.spec, rules.policy).0;
+    let total = || total_of(Addresses::from(&new.spec), rules);
     for pool in rules.live.pools().iter().filter(|pool| pool.spec.ip_version == Some(version)) {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
         if pool.spec.subnet != new.spec.subnet {
@@ -107,7 +112,7 @@ fn check_pools(new: &SpiderSubnet, cidr: &Cidr, version: i64, rules: &Rules<'_>)
                 let message = format_args!("overlaps {} of pool {name}", pool.spec.subnet);
                 return Err(Violation::invalid("spec.subnet", message));
             }
-        } else if let Some(range) = AddressSet::of_pool(&pool.spec, rules.policy).0.difference(&total).ranges().next() {
+        } else if let Some(range) = total_of(Addresses::from(&pool.spec), rules)?.difference(&total()?).ranges().next() {
             return Err(Violation::invalid("spec.ips", format_args!("lacks {range} of pool {name}, which has the same CIDR")));
         }
     }

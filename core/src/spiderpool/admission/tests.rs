@@ -180,3 +180,79 @@ fn an_audit_tells_all_that_a_webhook_would_tell_one_by_one() {
     new.metadata.name = Some("old".to_owned());
     assert_eq!(new.audit(&rules), Err(Denial::AlreadyExists));
 }
+
+/// What upstream's rules say of an update, as fields and faults.
+fn told_upstream(old: &SpiderIPPool, new: &SpiderIPPool) -> Vec<(String, Fault)> {
+    let (old, new) = (Arc::new(old.clone()), Arc::new(new.clone()));
+    let denial = judge(&Request::Update { old: &old, new: &new }, &[old.clone()], &Policy::upstream()).err();
+    let violations = denial.iter().flat_map(Denial::violations);
+    violations.map(|violation| (violation.field.to_string(), violation.fault)).collect()
+}
+
+/// A §1.6 hazard (a), §9.1: the strict parser reads the ranges of every update.
+#[test]
+fn upstream_refuses_every_update_of_a_pool_with_a_reversed_range() {
+    let reversed = pool("one", &["10.0.0.9-10.0.0.5"], &[]);
+    assert_eq!(told_upstream(&reversed, &reversed), [("spec.ips".to_owned(), Fault::Internal)]);
+    assert_eq!(judge(&Request::Create(&reversed), &[], &Policy::upstream()), Ok(()));
+}
+
+/// A §9.1: version, spec, affinity and records are judged one after the other.
+#[test]
+fn upstream_tells_of_one_group_of_rules_of_an_update() {
+    let old = pool("one", &["10.0.0.1-10.0.0.9"], &[]);
+    let mut new = SpiderIPPool::clone(&pool("one", &["10.0.0.5-10.0.0.9"], &[]));
+    let records = crate::JsonText::verbatim(r#"{"10.0.0.1":{"pod":"a/b","podUid":"u"}}"#);
+    new.status.get_or_insert_default().allocated_ips = records;
+    assert_eq!(told_upstream(&old, &new), [("spec.ips".to_owned(), Fault::Forbidden)]);
+    new.spec.pod_affinity = Some(Default::default());
+    assert_eq!(told_upstream(&old, &new), [("spec.podAffinity".to_owned(), Fault::Invalid)]);
+    new.spec.gateway = Some("10.9.0.1".to_owned());
+    assert_eq!(told_upstream(&old, &new), [("spec.gateway".to_owned(), Fault::Invalid)]);
+}
+
+/// The webhook parser takes a reversed range, the strict one does not, and upstream does not look at its error.
+#[test]
+fn upstream_compares_gateways_with_readable_ranges_only() {
+    let mut new = SpiderIPPool::clone(&pool("one", &["10.0.0.9-10.0.0.5"], &["10.0.0.8-10.0.0.6"]));
+    new.spec.gateway = Some("10.0.0.7".to_owned());
+    assert_eq!(judge(&Request::Create(&Arc::new(new)), &[], &Policy::upstream()), Ok(()));
+}
+
+/// A §9.2: pools come before the ranges of the subnet, and are compared by the strict parser.
+#[test]
+fn upstream_compares_a_subnet_with_pools_before_it_reads_its_ranges() {
+    let subnet = |ips: &str| {
+        let mut subnet = SpiderSubnet::default();
+        subnet.metadata.name = Some("s".to_owned());
+        (subnet.spec.subnet, subnet.spec.ip_version, subnet.spec.ips) = ("10.0.0.0/24".to_owned(), Some(4), Some(vec![ips.to_owned()]));
+        Arc::new(subnet)
+    };
+    let told = |ips: &str, pools: &[Arc<SpiderIPPool>]| {
+        let denial = judge(&Request::Create(&subnet(ips)), pools, &Policy::upstream()).err();
+        denial.map(|denial| (denial.violations()[0].field.to_string(), denial.violations()[0].fault))
+    };
+    let orphan = [pool("orphan", &["10.0.0.1-10.0.0.9"], &[])];
+    assert_eq!(told("10.0.0.1-10.0.0.20", &orphan), None);
+    assert_eq!(told("10.0.0.5-10.0.0.20", &orphan), Some(("spec.ips".to_owned(), Fault::Invalid)));
+    assert_eq!(told("here", &orphan), Some(("spec.ips".to_owned(), Fault::Internal)));
+    assert_eq!(told("here", &[]), Some(("spec.ips[0]".to_owned(), Fault::Invalid)));
+}
+
+/// A §9.1 step 6: what cannot be compared with the subnet is told of the subnet.
+#[test]
+fn upstream_tells_of_the_subnet_that_a_pool_cannot_be_compared_with() {
+    let mut new = SpiderIPPool::clone(&pool("one", &["10.0.0.1-10.0.0.9"], &[]));
+    let (api_version, kind, name, uid) = ("v1".to_owned(), "SpiderSubnet".to_owned(), "gone".to_owned(), "u".to_owned());
+    let owner = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
+        api_version,
+        kind,
+        name,
+        uid,
+        controller: Some(true),
+        ..Default::default()
+    };
+    new.metadata.owner_references = Some(vec![owner]);
+    let denial = judge(&Request::Create(&Arc::new(new)), &[], &Policy::upstream()).unwrap_err();
+    assert_eq!((&*denial.violations()[0].field, denial.violations()[0].fault), ("spec.subnet", Fault::Internal));
+}

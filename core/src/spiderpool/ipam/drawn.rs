@@ -34,10 +34,16 @@ impl Drawn {
             nic: nic.to_owned(),
             address,
             pool: name.clone(),
-            gateway: pool.spec.gateway.clone(),
+            gateway: pool.spec.gateway.clone().filter(|gateway| !gateway.is_empty()),
             clean_gateway,
             routes: pool.spec.routes.clone().unwrap_or_default(),
         }
+    }
+
+    /// The address of a failed try as a further one tells it: routes and the wish for no gateway are those of now, and the routes of the
+    /// pod are not yet among them.
+    pub(super) fn drawn_again(&self, pool: &SpiderIPPool, clean_gateway: bool) -> Self {
+        Self { clean_gateway, routes: pool.spec.routes.clone().unwrap_or_default(), ..self.clone() }
     }
 
     /// The family.
@@ -50,7 +56,7 @@ impl Drawn {
 pub(super) fn add_routes(drawn: &mut [Drawn], routes: &[Route]) {
     for route in routes {
         let Ok(gateway) = route.gw.parse::<IpAddr>() else { continue };
-        if let Some(drawn) = drawn.iter_mut().find(|drawn| drawn.address.contains(&gateway)) {
+        if let Some(drawn) = drawn.iter_mut().find(|drawn| drawn.address.contains(&gateway.to_canonical())) {
             drawn.routes.push(route.clone());
         }
     }
@@ -195,4 +201,46 @@ pub(super) fn told_of_drawn(drawn: &[Drawn], nameless: bool) -> (Vec<NicAddress>
         ips.push(NicAddress { nic: nic.to_owned(), address: one.address, pool: one.pool.clone(), gateway: one.gateway.clone(), vlan: 0 });
     }
     (ips, routes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spiderpool::IPPoolSpec;
+
+    fn route(dst: &str, gw: &str) -> Route {
+        Route { dst: dst.to_owned(), gw: gw.to_owned() }
+    }
+
+    fn pool(gateway: &str, routes: &[Route]) -> SpiderIPPool {
+        let spec = IPPoolSpec { gateway: Some(gateway.to_owned()), routes: Some(routes.to_vec()), ..IPPoolSpec::default() };
+        SpiderIPPool::new("p", spec)
+    }
+
+    /// A §5.4 step 1: upstream sets the routes of a remembered address anew, and A14 then adds those of the pod once more.
+    #[test]
+    fn an_address_of_a_failed_try_has_the_routes_of_now_and_those_of_the_pod_once() {
+        let (of_pool, of_pod) = (route("172.16.0.0/24", "10.0.0.2"), route("192.168.0.0/16", "10.0.0.3"));
+        let address = "10.0.0.9/24".parse().unwrap();
+        let mut drawn = [Drawn::new(&pool("10.0.0.1", &[of_pool]), &"p".into(), "eth0", false, address)];
+        add_routes(&mut drawn, std::slice::from_ref(&of_pod));
+        let changed = route("172.17.0.0/24", "10.0.0.2");
+        let mut again = [drawn[0].drawn_again(&pool("10.0.0.7", std::slice::from_ref(&changed)), true)];
+        add_routes(&mut again, std::slice::from_ref(&of_pod));
+        assert_eq!(again[0].routes, [changed, of_pod]);
+        // The gateway came with the address.
+        assert_eq!((again[0].gateway.as_deref(), again[0].clean_gateway), (Some("10.0.0.1"), true));
+    }
+
+    #[test]
+    fn no_gateway_may_be_written_as_an_empty_one() {
+        assert_eq!(Drawn::new(&pool("", &[]), &"p".into(), "eth0", false, "10.0.0.9/24".parse().unwrap()).gateway, None);
+    }
+
+    #[test]
+    fn a_mapped_gateway_is_in_the_subnet_of_its_ipv4_address() {
+        let mut drawn = [Drawn::new(&pool("10.0.0.1", &[]), &"p".into(), "eth0", false, "10.0.0.9/24".parse().unwrap())];
+        add_routes(&mut drawn, &[route("192.168.0.0/16", "::ffff:10.0.0.3"), route("192.168.0.0/16", "10.0.1.3")]);
+        assert_eq!(drawn[0].routes, [route("192.168.0.0/16", "::ffff:10.0.0.3")]);
+    }
 }

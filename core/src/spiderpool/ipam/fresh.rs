@@ -167,8 +167,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let nic = draw.nic;
         if policy.failure_cache_unchecked {
             let known = self.op.agent.failures.of(&self.uid);
-            let is_candidate = |drawn: &Drawn| drawn.nic == nic && draw.pools.iter().any(|(pool, _)| *pool == drawn.pool);
-            if let Some(drawn) = known.into_iter().find(is_candidate) {
+            let candidate = |drawn: &Drawn| draw.pools.iter().find(|(pool, _)| drawn.nic == nic && *pool == drawn.pool);
+            if let Some((known, (_, pool))) = known.iter().find_map(|drawn| Some((drawn, candidate(drawn)?))) {
+                let drawn = known.drawn_again(pool, draw.clean_gateway);
                 let (pool, address) = (&*drawn.pool, drawn.address);
                 self.op.observe(Step::FailureCacheUsed { uid: &self.uid, nic, pool, address });
                 return Drew::Address { drawn, recorded: true };
@@ -268,7 +269,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let written = match self.write(base, ips, &unfinished, strict).await {
             Ok(written) => written,
             Err(setback) => {
-                if policy.partial_failure_keeps_records {
+                // Nothing drawn is nothing new to remember; nameless, everything is forgotten (A §5.5).
+                if policy.partial_failure_keeps_records && (self.nameless || !drawn.is_empty()) {
                     self.remember(drawn);
                 }
                 return Err(setback);

@@ -206,11 +206,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let covered = permitted.all_nics || permitted.pools.iter().any(|(of, ..)| *of == nic);
             for at in stored(entry) {
                 let outside = !permits(&permitted, &nic, at.family, at.pool);
-                // Upstream gives up an entry, not an address.
+                // Upstream gives up an entry, not an address, and has one set of pools for both families of a NIC (A §6.3).
+                let unnamed = |nic: &str| !IpVersion::ALL.iter().any(|family| permits(&permitted, nic, *family, at.pool));
                 let changed = if policy.nameless_nic_always_changed && self.nameless {
-                    outside || (asked_for && !permits(&permitted, &entry.interface, at.family, at.pool))
+                    unnamed(&nic) || (asked_for && unnamed(&entry.interface))
                 } else if policy.static_reuse_skips_filter {
-                    (asked_for || self.nameless) && outside
+                    (asked_for || self.nameless) && unnamed(&nic)
                 } else {
                     if (covered && outside) || !self.is_usable(&at) {
                         inheritance.given_up.insert((place, at.family));

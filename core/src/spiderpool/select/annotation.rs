@@ -99,7 +99,9 @@ pub fn ippools(text: &str) -> Result<Vec<PoolItem>, SelectError> {
 /// # Errors
 /// [`SelectError::MalformedAnnotation`].
 pub fn ippool(text: &str) -> Result<PoolItem, SelectError> {
-    item(text, PoolItem::read).map_err(malformed(names::ANNOTATION_IPPOOL))
+    // It is for whatever NIC asks: what else an item of `ippools` has is an unknown key here, whatever its value (A §14.10).
+    let read = |members: &mut Members| Ok(PoolItem { ipv4: members.texts("ipv4")?, ipv6: members.texts("ipv6")?, ..PoolItem::default() });
+    item(text, read).map_err(malformed(names::ANNOTATION_IPPOOL))
 }
 
 /// Whether the pod names pools without their interfaces, so that its NICs are known by index (A §2.4).
@@ -166,12 +168,10 @@ pub fn has_subnet(pod: &Pod) -> bool {
 /// [`SelectError::MalformedAnnotation`], [`SelectError::SubnetInvalid`], [`SelectError::SubnetBadIpNumber`],
 /// [`SelectError::SubnetBadReclaim`].
 pub fn subnet(pod: &Pod) -> Result<Option<SubnetWish>, SelectError> {
-    let (items, by_interface) = if let Some(text) = of_pod(pod, names::ANNOTATION_SUBNETS) {
-        let items = items(text, SubnetItem::read).map_err(malformed(names::ANNOTATION_SUBNETS))?;
-        (check_subnets(items, names::ANNOTATION_SUBNETS)?, true)
+    let (items, annotation) = if let Some(text) = of_pod(pod, names::ANNOTATION_SUBNETS) {
+        (items(text, SubnetItem::read).map_err(malformed(names::ANNOTATION_SUBNETS))?, names::ANNOTATION_SUBNETS)
     } else if let Some(text) = of_pod(pod, names::ANNOTATION_SUBNET) {
-        let item = item(text, SubnetItem::read).map_err(malformed(names::ANNOTATION_SUBNET))?;
-        (check_subnets(vec![item], names::ANNOTATION_SUBNET)?, false)
+        (vec![item(text, SubnetItem::read).map_err(malformed(names::ANNOTATION_SUBNET))?], names::ANNOTATION_SUBNET)
     } else {
         return Ok(None);
     };
@@ -187,7 +187,9 @@ pub fn subnet(pod: &Pod) -> Result<Option<SubnetWish>, SelectError> {
         None => true,
         Some(text) => go_bool(text).ok_or_else(|| SelectError::SubnetBadReclaim { text: text.to_owned() })?,
     };
-    Ok(Some(SubnetWish { items, by_interface, size, reclaim }))
+    // What the items say comes last: a bad number or fate of the pool is told before that.
+    let items = check_subnets(items, annotation)?;
+    Ok(Some(SubnetWish { items, by_interface: annotation == names::ANNOTATION_SUBNETS, size, reclaim }))
 }
 
 fn check_subnets(items: Vec<SubnetItem>, annotation: &'static str) -> Result<Vec<SubnetItem>, SelectError> {
@@ -247,6 +249,28 @@ mod tests {
         assert_eq!(items, [expected, PoolItem::default()]);
         assert_eq!(ippools("null"), Ok(Vec::new()));
         assert_eq!(ippool(" null "), Ok(PoolItem::default()));
+    }
+
+    #[test]
+    fn what_only_ippools_has_is_unknown_to_ippool() {
+        let expected = PoolItem { ipv4: vec!["a".into()], ..PoolItem::default() };
+        assert_eq!(ippool(r#"{"interface":5,"cleangateway":"yes","ipv4":["a"]}"#), Ok(expected.clone()));
+        assert_eq!(ippool(r#"{"interface":"eth7","cleangateway":true,"ipv4":["a"]}"#), Ok(expected));
+    }
+
+    /// A §2.2 step 1, §14.8.
+    #[test]
+    fn the_number_and_the_fate_of_a_pool_are_read_before_the_subnets_are_judged() {
+        let wish = |subnets: &str, number: &str, reclaim: &str| {
+            let annotations = serde_json::json!({
+                names::ANNOTATION_SUBNETS: subnets, names::ANNOTATION_IPPOOL_IP_NUMBER: number, names::ANNOTATION_IPPOOL_RECLAIM: reclaim,
+            });
+            subnet(&serde_json::from_value(serde_json::json!({"metadata": {"annotations": annotations}})).unwrap()).unwrap_err().class()
+        };
+        assert_eq!(wish("[", "x", "maybe"), "malformed-annotation");
+        assert_eq!(wish("[]", "x", "maybe"), "subnet-bad-ip-number");
+        assert_eq!(wish("[]", "2", "maybe"), "subnet-bad-reclaim");
+        assert_eq!(wish("[]", "2", "false"), "subnet-invalid");
     }
 
     #[test]

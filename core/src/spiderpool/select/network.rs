@@ -79,7 +79,7 @@ fn elements(text: &str, default_namespace: &str) -> Option<Vec<Element>> {
             [name, interface] => (name.trim(), interface.trim()),
             _ => return None,
         };
-        let fine = [namespace, name].into_iter().all(|unit| unit.is_empty() || is_dns_label(unit)) && interface.len() <= 15;
+        let fine = [namespace, name].into_iter().all(|unit| unit.is_empty() || is_dns_label(unit)) && is_interface(interface);
         let network = Network { namespace: in_default(namespace), name: name.to_owned() };
         fine.then(|| Element { network, interface: Some(interface.to_owned()).filter(|interface| !interface.is_empty()) })
     };
@@ -93,8 +93,8 @@ fn read_object(mut members: Members, in_default: impl Fn(&str) -> String) -> Opt
     let is_ip = |text: &String| {
         if text.contains('/') { text.parse::<ipnet::IpNet>().is_ok() } else { text.parse::<std::net::IpAddr>().is_ok() }
     };
-    let mac = text("mac")?;
-    if !(mac.is_empty() || is_mac(&mac)) || !ips.iter().all(is_ip) {
+    let is_fine = |mac: String| mac.is_empty() || is_mac(&mac);
+    if !(is_fine(text("mac")?) && is_fine(text("infiniband-guid")?)) || !ips.iter().all(is_ip) {
         return None;
     }
     // The second key is the one of old versions of Multus.
@@ -110,6 +110,11 @@ fn is_mac(text: &str) -> bool {
         fine && [6, 8, 20].contains(&(groups.len() * digits / 2))
     };
     bytes(':', 2) || bytes('-', 2) || bytes('.', 4)
+}
+
+/// What a kernel takes as the name of an interface, or nothing.
+fn is_interface(text: &str) -> bool {
+    text.len() <= 15 && !text.contains([' ', '\t', '\n', '\u{b}', '\u{c}', '\r', '/'])
 }
 
 /// Lower-case letters, digits and dashes, no dash at either end.
@@ -149,6 +154,11 @@ mod tests {
             (Some("-x"), None),
             (Some("macvlan-a,Bad_Name"), None),
             (Some("macvlan-a@this-is-too-long-name"), None),
+            (Some("macvlan-a@my_iface_15-abc"), Some("kube-system/macvlan-a")),
+            (Some("macvlan-a@bad iface"), None),
+            (Some("macvlan-a@x@y"), None),
+            (Some(r#"[{"name":"a","infiniband-guid":"zz"}]"#), None),
+            (Some(r#"[{"name":"a","infiniband-guid":"02:00:00:00:00:00:00:01"}]"#), Some("kube-system/a")),
             (Some(r#"[{"name":"a","ips":["nope"]}]"#), None),
             (Some(r#"[{"name":"a","ips":["10.0.0.1","10.0.0.0/8"],"mac":"02:00:00:00:00:01"}]"#), Some("kube-system/a")),
             (Some(r#"[{"name":"a","mac":"zz"}]"#), None),

@@ -375,6 +375,17 @@ promises! {
         assert_eq!(scene.records(), []);
         kept
     };
+    an_address_stays_recorded_after_the_del_of_a_nic_that_got_none, "first-del-releases-all", |scene| {
+        scene.pod("a", "u", Owner::Nobody, ONE);
+        scene.add("a", "u", "eth0").unwrap();
+        scene.terminate("a");
+        scene.add("a", "u", "net1").unwrap_err();
+        scene.del("a", "u", "net1").unwrap();
+        let kept = scene.of("u") == ["10.0.0.1"];
+        scene.del("a", "u", "eth0").unwrap();
+        assert_eq!(scene.records(), []);
+        kept
+    };
     a_repeated_del_of_an_older_sandbox_leaves_what_the_newer_one_has, "sandbox-not-asked", |scene| {
         scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
         scene.in_sandbox("first").add("a", "u", "eth0").unwrap();

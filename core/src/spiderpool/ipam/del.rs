@@ -268,12 +268,15 @@ pub(in crate::spiderpool) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<s
     entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
 }
 
-/// What the DEL of a further NIC releases: its own addresses, for the others still answer. NICs go in reverse order, so the first one's
-/// DEL is the last, and releases what is left; `None` = that is to be done now.
+/// What the DEL of a further NIC releases: its own addresses, if its ADD got as far as that, for the others still answer. NICs go in reverse
+/// order, so the first one's DEL is the last, and releases what is left; `None` = that is to be done now.
 fn of_this_nic(endpoint: &SpiderEndpoint, nic: &str) -> Option<Vec<(Arc<str>, IpAddr)>> {
     let of = |nic: &str| entries(endpoint).iter().find(|entry| entry.interface == nic);
-    let own = of(nic).filter(|_| nic != FIRST_NIC && of(FIRST_NIC).is_some())?;
-    Some(stored(own).map(|at| (Arc::from(at.pool), at.address.addr())).collect())
+    if nic == FIRST_NIC || of(FIRST_NIC).is_none() {
+        return None;
+    }
+    let own = of(nic).into_iter().flat_map(stored);
+    Some(own.map(|at| (Arc::from(at.pool), at.address.addr())).collect())
 }
 
 /// Each once, in the order in which they first occur.

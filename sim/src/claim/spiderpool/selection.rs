@@ -26,7 +26,8 @@ impl IpamClaim for AsTheRulesSay {
 /// neither failed nor was changed after the selection.
 ///
 /// A request that finds its endpoint changed selects once more, and may rank other pools first by then. What it recorded before is
-/// judged by the selection that it was recorded after: to leave it for a better pool would be a second record.
+/// judged by the selection that it was recorded after: to leave it for a better pool would be a second record. For the same reason a pool goes first
+/// whose write by an earlier request of the pod may have been carried out (D §1.2).
 ///
 /// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request selected anything, nor two
 /// requests for one pod at a time.
@@ -54,12 +55,17 @@ impl IpamClaim for BestPoolFirst {
                     let mut releases = view.ledger.releases(uid).iter().filter(|release| release.said.moment >= asked.began.moment);
                     releases.any(|release| release.what.iter().any(|(of, _)| *of == *pool))
                 };
+                // Nobody said what became of an earlier request's write.
+                let doubted = || {
+                    let doubts = view.ledger.last(uid).map_or(&[][..], |last| &last.doubts);
+                    doubts.iter().any(|(of, name)| **of == **nic && **name == **pool)
+                };
                 findings.judged();
                 let has_failed = |name: &str| {
                     let of = |tried: &&Tried| *tried.nic == **nic && *tried.pool == *name;
                     asked.tried.iter().any(|tried| of(&tried) && tried.outcome.is_err())
                 };
-                if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !exchanged()) {
+                if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !exchanged() && !doubted()) {
                     findings.violated(|| {
                         let shown = view.agents.shown(process, Shown::Pools);
                         vec![
@@ -153,6 +159,28 @@ mod tests {
             stage.try_pool("a", "q", Ok("10.0.0.1"));
             assert_eq!(stage.excuses(), [None]);
             assert!(stage.detail()[1].starts_with("pool p comes first"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
+    fn a_pool_goes_first_whose_write_by_an_earlier_request_may_have_been_carried_out() {
+        with_pools(|stage| {
+            stage.try_pool("a", "q", Err(Refusal::Api));
+            stage.refuse("ns/a", "a", "eth0", Refusal::Api);
+            // A request that ends before it tries a pool settles nothing.
+            stage.ask("ns/a", "a", "eth0");
+            stage.refuse("ns/a", "a", "eth0", Refusal::OutOfTime);
+            stage.ask("ns/a", "a", "eth0");
+            stage.select("a", Opinion::Agrees, &["p", "q", "r"], 0);
+            stage.try_pool("a", "q", Ok("10.0.0.1"));
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.try_pool("a", "r", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), [None], "nobody doubts what became of that one");
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "q", "10.0.0.1")]);
+            stage.ask("ns/a", "a", "eth0");
+            stage.select("a", Opinion::Agrees, &["p", "q", "r"], 0);
+            stage.try_pool("a", "q", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses().len(), 2, "the answer has settled it");
         });
     }
 

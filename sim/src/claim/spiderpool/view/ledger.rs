@@ -68,6 +68,8 @@ pub(in super::super) struct Last {
     pub(in super::super) agreed: bool,
     /// The pools that were tried.
     pub(in super::super) tried: Vec<Tried>,
+    /// The NICs and pools of which it may not be known what became of a write, by this request and those before it, since the last answer.
+    pub(in super::super) doubts: Vec<(Arc<str>, Arc<str>)>,
     /// When.
     pub(in super::super) said: Said,
 }
@@ -129,7 +131,12 @@ impl Ledger {
         }
     }
 
-    pub(super) fn ended(&mut self, uid: &Arc<str>, last: Last) {
+    pub(super) fn ended(&mut self, uid: &Arc<str>, mut last: Last) {
+        if last.refusal.is_some() {
+            let before = self.last.remove(uid).map(|before| before.doubts).unwrap_or_default();
+            let failed = last.tried.iter().filter(|tried| tried.outcome == Err(Refusal::Api));
+            last.doubts = before.into_iter().chain(failed.map(|tried| (tried.nic.clone(), tried.pool.clone()))).collect();
+        }
         self.last.insert(uid.clone(), last);
     }
 

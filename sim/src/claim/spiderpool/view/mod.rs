@@ -521,7 +521,7 @@ impl View {
                 }
                 let refusal = result.as_ref().err().copied();
                 let (agreed, tried) = asked.map_or((false, Vec::new()), |asked| (asked.agreed, asked.tried));
-                self.ledger.ended(uid, Last { refusal, agreed, tried, said });
+                self.ledger.ended(uid, Last { refusal, agreed, tried, doubts: Vec::new(), said });
             }
             IpamNote::ReleaseBegun { uid, cause, what, .. } => {
                 self.ledger.release_begun(uid, Release { said, cause: *cause, what: what.clone(), ended: None });

@@ -69,6 +69,14 @@ fn addresses<'a>(ranges: impl IntoIterator<Item = &'a IpRange>) -> Value {
     ranges.into_iter().flat_map(|range| range.iter()).map(|ip| ip.to_string()).collect()
 }
 
+/// The total as upstream's big number, which also counts all of IPv6.
+fn total_text(checked: &CheckedRanges) -> String {
+    match checked.ranges[..] {
+        [ref all] if all.range.numbers() == (0, u128::MAX) => "340282366920938463463374607431768211456".to_owned(),
+        _ => checked.total().to_string(),
+    }
+}
+
 /// The answer to a line; an error is its message.
 fn answer(line: &Line, policy: &Policy) -> Result<Value, String> {
     let input = Input(&line.input);
@@ -116,7 +124,7 @@ fn answer(line: &Line, policy: &Policy) -> Result<Value, String> {
                 json!({"start": first, "end": last, "raw": piece.text})
             };
             let ranges: Vec<_> = checked.ranges.iter().map(range).collect();
-            let (total, count) = (checked.total().to_string(), checked.total_ip_count().to_string());
+            let (total, count) = (total_text(&checked), checked.total_ip_count().to_string());
             Ok(json!({"ranges": ranges, "total": total, "total_ip_count": count}))
         }
         "new_cidr_overlap" => {

@@ -184,7 +184,7 @@ fn an_audit_tells_all_that_a_webhook_would_tell_one_by_one() {
 /// What upstream's rules say of an update, as fields and faults.
 fn told_upstream(old: &SpiderIPPool, new: &SpiderIPPool) -> Vec<(String, Fault)> {
     let (old, new) = (Arc::new(old.clone()), Arc::new(new.clone()));
-    let denial = judge(&Request::Update { old: &old, new: &new }, &[old.clone()], &Policy::upstream()).err();
+    let denial = judge(&Request::Update { old: &old, new: &new }, std::slice::from_ref(&old), &Policy::upstream()).err();
     let violations = denial.iter().flat_map(Denial::violations);
     violations.map(|violation| (violation.field.to_string(), violation.fault)).collect()
 }

@@ -77,6 +77,14 @@ pub(super) fn details(drawn: &[Drawn], nameless: bool, mut keeps_clean: impl FnM
     nics.into_iter().map(|nic| (nic.to_owned(), detail(drawn, nic, nameless, &mut keeps_clean))).collect()
 }
 
+/// Upstream's names of NICs that are known by index: the first that drew anything is `eth0`, whichever index it has (A §2.4). It is not the
+/// one with index 0 if that one's families are off.
+pub(super) fn first_is_eth0(details: &mut [(String, IPAllocationDetail)]) {
+    for (at, (_, entry)) in details.iter_mut().enumerate() {
+        entry.interface = if at == 0 { FIRST_NIC.to_owned() } else { String::new() };
+    }
+}
+
 fn detail(drawn: &[Drawn], nic: &str, nameless: bool, keeps_clean: &mut impl FnMut(&str) -> bool) -> IPAllocationDetail {
     let interface = match nic {
         "0" if nameless => FIRST_NIC,
@@ -230,6 +238,16 @@ mod tests {
         assert_eq!(again[0].routes, [changed, of_pod]);
         // The gateway came with the address.
         assert_eq!((again[0].gateway.as_deref(), again[0].clean_gateway), (Some("10.0.0.1"), true));
+    }
+
+    #[test]
+    fn the_first_entry_without_a_name_is_eth0_upstream_whatever_its_index() {
+        let draw = |nic: &str| Drawn::new(&pool("", &[]), &"p".into(), nic, false, "10.0.0.9/24".parse().unwrap());
+        let names = |details: &[(String, IPAllocationDetail)]| details.iter().map(|(_, entry)| entry.interface.clone()).collect::<Vec<_>>();
+        let mut without_first = details(&[draw("2"), draw("1")], true, |_| true);
+        assert_eq!(names(&without_first), ["", ""]);
+        first_is_eth0(&mut without_first);
+        assert_eq!((names(&without_first), &*without_first[0].0), (vec!["eth0".to_owned(), String::new()], "1"));
     }
 
     #[test]

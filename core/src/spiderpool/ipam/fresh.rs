@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::add::{Add, Ledger, Setback};
 use super::answer::{AddAnswer, How};
 use super::caches::Caches;
-use super::drawn::{Drawn, add_routes, complete, details, stored, told_of_drawn};
+use super::drawn::{Drawn, add_routes, complete, details, first_is_eth0, stored, told_of_drawn};
 use super::endpoints::{avoided, entries, uid_of};
 use super::error::{Failure, Failures, IpamError, PoolError};
 use super::inherit::{Inheritance, claim, permits};
@@ -257,7 +257,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             selection.nics.iter().any(|selected| selected.nic == nic)
         };
         let (kept, unfinished) = inheritance.entries(self.nameless, draws_for);
-        let new = details(&drawn, self.nameless, clean);
+        let mut new = details(&drawn, self.nameless, clean);
+        if self.nameless && policy.nameless_entry_lost {
+            first_is_eth0(&mut new);
+        }
         let mut ips = match base {
             None if kept.is_empty() => new.into_iter().map(|(_, entry)| entry).collect(),
             _ if self.nameless && !policy.nameless_entry_lost => by_place(kept, new),

@@ -94,7 +94,7 @@ fn read_object(mut members: Members, in_default: impl Fn(&str) -> String) -> Opt
         if text.contains('/') { text.parse::<ipnet::IpNet>().is_ok() } else { text.parse::<std::net::IpAddr>().is_ok() }
     };
     let is_fine = |mac: String| mac.is_empty() || is_mac(&mac);
-    if !(is_fine(text("mac")?) && is_fine(text("infiniband-guid")?)) || !ips.iter().all(is_ip) {
+    if !(is_fine(text("mac")?) && is_fine(text("infiniband-guid")?) && ips.iter().all(is_ip)) {
         return None;
     }
     // The second key is the one of old versions of Multus.

@@ -60,6 +60,10 @@ pub struct Claims {
     interest: Interest,
     /// Those that look at events themselves, by their place in `watching`: most events mean nothing to the others.
     of_events: Vec<usize>,
+    /// Those and the ones about a pool.
+    of_pool: Vec<usize>,
+    /// Those and the ones about Spiderpool that look at this kind of what is seen.
+    of_sights: [Vec<usize>; spiderpool::Sights::KINDS],
     pub(super) findings: Findings,
     /// What the claims about a pool know of it, if there are such.
     pool: Option<Box<pool::View>>,
@@ -144,8 +148,23 @@ impl Claims {
             // For the reasons.
             self.interest = self.interest.and(Interest::ANSWER);
         }
-        if let Judge::Events(_) = watching.judge {
-            self.of_events.push(self.watching.len());
+        let place = self.watching.len();
+        let sights = match &watching.judge {
+            Judge::Events(_) => {
+                self.of_events.push(place);
+                self.of_pool.push(place);
+                None
+            }
+            Judge::Pool(_) => {
+                self.of_pool.push(place);
+                None
+            }
+            Judge::Ipam(claim) => Some(claim.sights()),
+        };
+        for (kind, asked) in self.of_sights.iter_mut().enumerate() {
+            if sights.is_none_or(|sights| sights.has(kind)) {
+                asked.push(place);
+            }
         }
         self.watching.push(watching);
         self.findings.held.push(false);
@@ -168,19 +187,13 @@ impl Claims {
         }
         let pool = self.pool.as_deref_mut().and_then(|view| view.see(event).map(|seen| (seen, &*view)));
         let ipam = self.ipam.as_deref_mut().and_then(|view| view.see(event));
-        if pool.is_none() && ipam.is_none() {
-            for &index in &self.of_events {
-                let watching = &mut self.watching[index];
-                if let Judge::Events(claim) = &mut watching.judge
-                    && watching.interest.meets(kind)
-                {
-                    self.findings.current = index;
-                    claim.observe(event, &mut self.findings);
-                }
-            }
-            return;
-        }
-        for (index, watching) in self.watching.iter_mut().enumerate() {
+        let asked = match (&pool, &ipam) {
+            (_, Some(seen)) => &self.of_sights[seen.kind()],
+            (Some(_), None) => &self.of_pool,
+            (None, None) => &self.of_events,
+        };
+        for &index in asked {
+            let watching = &mut self.watching[index];
             self.findings.current = index;
             match (&mut watching.judge, &pool, ipam.as_ref().zip(self.ipam.as_deref())) {
                 (Judge::Events(claim), ..) if watching.interest.meets(kind) => claim.observe(event, &mut self.findings),

@@ -1,13 +1,13 @@
 //! Who owns whom, as far as informers have told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
+use ipam_core::{FxHashMap, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// An object of one of the collector's types.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Item {
     /// The number of the type in the collector's list.
     pub(super) number: usize,
@@ -20,12 +20,12 @@ struct Node {
     owners: Vec<Arc<str>>,
 }
 
-/// The objects by UID, and the dependents of each UID, known or not.
+/// The objects by UID, and the dependents of each UID, known or not. Only the dependents of one UID are ever walked through, in order.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    objects: BTreeMap<Item, Node>,
-    present: BTreeMap<Arc<str>, ObjectKey>,
-    dependents: BTreeMap<Arc<str>, BTreeSet<Item>>,
+    objects: FxHashMap<Item, Node>,
+    present: FxHashMap<Arc<str>, ObjectKey>,
+    dependents: FxHashMap<Arc<str>, BTreeSet<Item>>,
 }
 
 impl Graph {
@@ -46,10 +46,10 @@ impl Graph {
             self.dependents.entry(owner.clone()).or_default().insert(item.clone());
         }
         self.present.insert(uid.clone(), item.key.clone());
-        self.objects.insert(item.clone(), Node { uid, owners });
-        if !self.is_owned(&item) {
-            doubtful.push(item);
+        if !self.are_known(&owners, &item) {
+            doubtful.push(item.clone());
         }
+        self.objects.insert(item, Node { uid, owners });
         doubtful
     }
 
@@ -74,9 +74,13 @@ impl Graph {
 
     /// Whether there is nothing to look at: the object is gone, or all its owners are known.
     pub(super) fn is_owned(&self, item: &Item) -> bool {
+        self.objects.get(item).is_none_or(|node| self.are_known(&node.owners, item))
+    }
+
+    fn are_known(&self, owners: &[Arc<str>], item: &Item) -> bool {
         // An owner in another namespace owns nothing.
         let reaches = |owner: &ObjectKey| owner.namespace().is_none_or(|namespace| item.key.namespace() == Some(namespace));
-        self.objects.get(item).is_none_or(|node| node.owners.iter().all(|owner| self.present.get(owner).is_some_and(reaches)))
+        owners.iter().all(|owner| self.present.get(owner).is_some_and(reaches))
     }
 
     /// Whether an object with this UID is known.

@@ -1,6 +1,6 @@
 //! A S4: sandbox, record and endpoint agree.
 
-use super::view::{Pod, Seen, View, addresses_of, uid_of};
+use super::view::{Pod, Seen, Sights, View, addresses_of, uid_of};
 use super::{Answered, Findings, IpamClaim, violated};
 use crate::workload::spiderpool::Given;
 
@@ -14,6 +14,10 @@ use crate::workload::spiderpool::Given;
 pub(in super::super) struct ThreeAgree;
 
 impl IpamClaim for ThreeAgree {
+    fn sights(&self) -> Sights {
+        Sights::ANSWER
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Some(answer) = Answered::of(seen) else { return };
         findings.judged();

@@ -1,6 +1,6 @@
 //! A S3: what is answered is recorded.
 
-use super::view::{Seen, View};
+use super::view::{Seen, Sights, View};
 use super::{Answered, BY_HAND, Findings, IpamClaim};
 
 /// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of
@@ -11,6 +11,10 @@ use super::{Answered, BY_HAND, Findings, IpamClaim};
 pub(in super::super) struct AnswersAreRecorded;
 
 impl IpamClaim for AnswersAreRecorded {
+    fn sights(&self) -> Sights {
+        Sights::ANSWER
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Some(answer) = Answered::of(seen) else { return };
         for given in answer.given {

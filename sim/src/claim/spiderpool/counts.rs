@@ -1,6 +1,6 @@
 //! A S11: pools count right.
 
-use super::view::{Seen, View, records_of, total};
+use super::view::{Seen, Sights, View, records_of, total};
 use super::{Findings, IpamClaim, told};
 
 /// An agent, or a replica of the controller, that adds or removes records leaves `allocatedIPCount` as the number of records.
@@ -9,6 +9,10 @@ use super::{Findings, IpamClaim, told};
 pub(in super::super) struct CountsAreRight;
 
 impl IpamClaim for CountsAreRight {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let counts = change.edits.iter().any(|edit| edit.before.is_none() || edit.after.is_none());
@@ -28,8 +32,6 @@ impl IpamClaim for CountsAreRight {
 pub(in super::super) struct TotalsComeRight;
 
 impl IpamClaim for TotalsComeRight {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let wrong = view.pools.iter().filter(|(_, pool)| !pool.is_terminating()).filter_map(|(name, pool)| {
             let (has, count) = (total(pool)?, pool.object.status.as_ref().and_then(|status| status.total_ip_count));

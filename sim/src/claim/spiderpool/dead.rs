@@ -1,6 +1,6 @@
 //! A S18: the dead get nothing.
 
-use super::view::{Seen, Shown, View};
+use super::view::{Seen, Shown, Sights, View};
 use super::{Findings, IpamClaim};
 
 /// No agent records an address for a pod, as a new record or by handing one on, that its watch had shown to be terminating, over or
@@ -10,6 +10,10 @@ use super::{Findings, IpamClaim};
 pub(in super::super) struct OnlyTheLiving;
 
 impl IpamClaim for OnlyTheLiving {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         if !change.by_agent {

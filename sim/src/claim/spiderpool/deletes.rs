@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ipam_core::FxHashMap;
 
-use super::view::{Seen, View};
+use super::view::{Seen, Sights, View};
 use super::{Findings, IpamClaim, violated};
 use crate::rt::ProcessId;
 use crate::workload::spiderpool::{Cause, IpamNote};
@@ -23,6 +23,10 @@ pub(in super::super) struct OwnAddressesOnly {
 }
 
 impl IpamClaim for OwnAddressesOnly {
+    fn sights(&self) -> Sights {
+        Sights::RELEASE.and(Sights::POOL)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Ipam(process, IpamNote::DelBegun { uid, container, nic, .. }) => {

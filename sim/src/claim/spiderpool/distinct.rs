@@ -1,6 +1,6 @@
 //! A S15: each NIC has its own address.
 
-use super::view::{Seen, View};
+use super::view::{Seen, Sights, View};
 use super::{Answered, Findings, IpamClaim};
 use crate::workload::PodNote;
 
@@ -10,6 +10,10 @@ use crate::workload::PodNote;
 pub(in super::super) struct DistinctAddresses;
 
 impl IpamClaim for DistinctAddresses {
+    fn sights(&self) -> Sights {
+        Sights::ANSWER.and(Sights::POD)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         if let Some(answer) = Answered::of(seen) {
             findings.judged();

@@ -1,6 +1,6 @@
 //! A S5: a pool gives what it has.
 
-use super::view::{Seen, View};
+use super::view::{Seen, Sights, View};
 use super::{Findings, IpamClaim, violated};
 
 /// Whoever adds a record adds it to a pool of whose addresses that is one: in `ips` and not in `excludeIPs` of the very object
@@ -11,6 +11,10 @@ use super::{Findings, IpamClaim, violated};
 pub(in super::super) struct FromItsPool;
 
 impl IpamClaim for FromItsPool {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let Some(pool) = view.pools.get(&change.pool) else { return };

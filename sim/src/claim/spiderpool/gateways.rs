@@ -1,6 +1,6 @@
 //! A §14.31: an endpoint that names a gateway says what becomes of it.
 
-use super::view::{Seen, View};
+use super::view::{Seen, Sights, View};
 use super::{Findings, IpamClaim};
 
 /// An entry of an endpoint that an agent writes says whether its gateway is left out if it names one, whichever family that is of, and
@@ -10,6 +10,10 @@ use super::{Findings, IpamClaim};
 pub(in super::super) struct GatewaysAreDecided;
 
 impl IpamClaim for GatewaysAreDecided {
+    fn sights(&self) -> Sights {
+        Sights::ENDPOINT
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Endpoint(change) = seen else { return };
         let Some(after) = change.after.as_ref().filter(|_| view.agents.is_agent(change.said.by)) else { return };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ipam_core::FxHashSet;
 
-use super::view::{Seen, View, addresses_of, uid_of};
+use super::view::{Seen, Sights, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told};
 use crate::workload::PodNote;
 use crate::workload::spiderpool::IpamNote;
@@ -24,6 +24,10 @@ pub(in super::super) struct EndpointsGo {
 }
 
 impl IpamClaim for EndpointsGo {
+    fn sights(&self) -> Sights {
+        Sights::RELEASE.and(Sights::POD)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {
         if let Seen::Pod(_, PodNote::DelDone { sandbox, failed: false, .. }) = *seen
             && let Some(sandbox) = view.sandboxes.get(sandbox)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ipam_core::spiderpool::ipam::PATIENCE;
 
-use super::view::{Seen, View};
+use super::view::{Seen, Sights, View};
 use super::{Findings, IpamClaim};
 use crate::workload::spiderpool::{How, IpamNote};
 
@@ -18,6 +18,10 @@ const LAST_WRITES: Duration = Duration::from_secs(40);
 pub(in super::super) struct TooLate;
 
 impl IpamClaim for TooLate {
+    fn sights(&self) -> Sights {
+        Sights::ANSWER
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Ipam(process, IpamNote::AddEnded { uid, nic, result: Ok(_), how: How::Fresh, took, .. }) = *seen else { return };
         findings.judged();

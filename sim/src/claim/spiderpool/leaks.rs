@@ -1,8 +1,8 @@
 //! A L3: records and endpoints tell the same.
 
 use super::progress::waits_for_reclaim;
-use super::view::{Pod, Seen, View, addresses_of, uid_of};
-use super::{Findings, IpamClaim, told};
+use super::view::{Pod, View, addresses_of, uid_of};
+use super::{IpamClaim, told};
 use crate::workload::spiderpool::Refusal;
 
 /// In the end every record of a pod that exists is in its endpoint, and every address in the endpoint of a pod that is alive is
@@ -15,8 +15,6 @@ use crate::workload::spiderpool::Refusal;
 pub(in super::super) struct EndpointsNameAll;
 
 impl IpamClaim for EndpointsNameAll {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let mut wrong = Vec::new();
         for (name, pool) in view.pools.iter() {

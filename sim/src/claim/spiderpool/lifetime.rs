@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_core::FxHashSet;
 use ipam_core::spiderpool::SpiderEndpoint;
 
-use super::view::{EndpointChange, Seen, View, addresses_of, records_of, uid_of};
+use super::view::{EndpointChange, Seen, Sights, View, addresses_of, records_of, uid_of};
 use super::{Findings, IpamClaim, told, violated};
 
 /// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
@@ -33,6 +33,10 @@ impl RecordsComeFirst {
 }
 
 impl IpamClaim for RecordsComeFirst {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::ENDPOINT)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match seen {
             Seen::Pool(change) => {
@@ -82,8 +86,6 @@ impl IpamClaim for RecordsComeFirst {
 pub(in super::super) struct EmptyPoolsGo;
 
 impl IpamClaim for EmptyPoolsGo {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let empty = view.pools.iter().filter(|(_, pool)| pool.is_terminating() && pool.records().is_empty());
         told("terminating pools have no record and are still there", empty.map(|(name, _)| name.to_string()).collect())

@@ -74,9 +74,7 @@ pub(super) use selection::{AsTheRulesSay, BestPoolFirst};
 pub(super) use static_pods::KeptAddresses;
 pub(super) use subnet::*;
 pub(super) use turns::EverybodysTurn;
-pub(super) use view::{Terms, View};
-
-use view::Seen;
+pub(super) use view::{Seen, Sights, Terms, View};
 
 /// The excuse of what follows only from somebody having changed a record, an endpoint or a finalizer by hand.
 const BY_HAND: &str = "edited-by-hand";
@@ -87,8 +85,13 @@ const FORCED_SUCCESSOR: &str = "forced-successor";
 
 /// A claim about allocation.
 pub(super) trait IpamClaim: Send {
+    /// What it looks at: of anything else it is not told.
+    fn sights(&self) -> Sights {
+        Sights::NONE
+    }
+
     /// Something happened. `view`: for a commit what is known since, for a note what was known before it.
-    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings);
+    fn observe(&mut self, _seen: &Seen<'_>, _view: &View, _findings: &mut Findings) {}
 
     /// See [`Claim::overdue`](super::Claim::overdue). `view`: what is known at that time.
     fn overdue(&mut self, _at: SimTime, _view: &View, _findings: &mut Findings) {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipam_core::FxHashSet;
 
-use super::view::{Place, Sandbox, Seen, View};
+use super::view::{Place, Sandbox, Seen, Sights, View};
 use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
 use crate::workload::PodNote;
 
@@ -41,6 +41,10 @@ impl OneSandbox {
 }
 
 impl IpamClaim for OneSandbox {
+    fn sights(&self) -> Sights {
+        Sights::POD
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let (id, nic, addresses) = match seen {
             Seen::Pod(_, PodNote::Attached { sandbox, nic, addresses }) => (sandbox, nic, addresses),

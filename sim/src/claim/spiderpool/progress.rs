@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ipam_core::FxHashSet;
 
-use super::view::{Pod, Seen, Tried, View, addresses_of, uid_of};
-use super::{Findings, IpamClaim, told};
+use super::view::{Pod, Tried, View, addresses_of, uid_of};
+use super::{IpamClaim, told};
 use crate::workload::spiderpool::Refusal;
 
 /// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. Pods of nodes
@@ -20,8 +20,6 @@ use crate::workload::spiderpool::Refusal;
 pub(in super::super) struct PodsGetAddresses;
 
 impl IpamClaim for PodsGetAddresses {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let served: FxHashSet<&Arc<str>> =
             view.sandboxes.iter().filter(|(_, sandbox)| !sandbox.nics.is_empty()).map(|(_, sandbox)| &sandbox.uid).collect();

@@ -8,7 +8,7 @@ use ipam_core::api::Reason;
 use ipam_core::spiderpool::PoolIPAllocation;
 use ipam_core::spiderpool::ranges::IpVersion;
 
-use super::view::{Seen, View};
+use super::view::{Seen, Sights, View};
 use super::{Answered, Findings, IpamClaim};
 use crate::trace::Outcome;
 use crate::workload::spiderpool::{Cause, How, InOrder, IpamNote, Refusal};
@@ -37,6 +37,15 @@ pub(in super::super) enum Sight {
 }
 
 impl IpamClaim for Sight {
+    fn sights(&self) -> Sights {
+        match self {
+            Sight::PoolConflict => Sights::WROTE,
+            Sight::RolledBack | Sight::OutsideConflict | Sight::LateDelete => Sights::RELEASE,
+            Sight::LaterPoolServes => Sights::CHOICE,
+            Sight::KeptOverRestart | Sight::Existing | Sight::DualStack | Sight::SeveralNics => Sights::ANSWER,
+        }
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         if self.is_in(seen, view) {
             findings.held();
@@ -98,6 +107,10 @@ pub(in super::super) struct ChangesHands {
 }
 
 impl IpamClaim for ChangesHands {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {

@@ -1,6 +1,6 @@
 //! A S2: an address is recorded in one pool.
 
-use super::view::{Seen, View};
+use super::view::{Seen, Sights, View};
 use super::{Findings, IpamClaim, violated};
 
 /// No commit of a pool adds a record of an address that another pool has a record of.
@@ -9,6 +9,10 @@ use super::{Findings, IpamClaim, violated};
 pub(in super::super) struct RecordedOnce;
 
 impl IpamClaim for RecordedOnce {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         for (address, _) in change.edits.iter().filter_map(|edit| edit.added()) {

@@ -1,6 +1,6 @@
 //! A S9: a record goes for the sake of its own pod.
 
-use super::view::{Answer, Place, Pod, Seen, View};
+use super::view::{Answer, Place, Pod, Seen, Sights, View};
 use super::{Findings, IpamClaim, violated};
 use crate::rt::ProcessId;
 use crate::workload::spiderpool::{Cause, IpamNote};
@@ -15,6 +15,10 @@ use crate::workload::spiderpool::{Cause, IpamNote};
 pub(in super::super) struct OwnUidOnly;
 
 impl IpamClaim for OwnUidOnly {
+    fn sights(&self) -> Sights {
+        Sights::RELEASE.and(Sights::POOL)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Pool(ref change) if change.by_agent => {

@@ -1,6 +1,6 @@
 //! A S16: whoever asks again is told the same.
 
-use super::view::{Seen, View};
+use super::view::{Seen, Sights, View};
 use super::{Answered, Findings, IpamClaim, violated};
 
 /// A request for a NIC of a pod that was answered before is answered with the same addresses, unless a release of them has begun
@@ -10,6 +10,10 @@ use super::{Answered, Findings, IpamClaim, violated};
 pub(in super::super) struct SameAnswer;
 
 impl IpamClaim for SameAnswer {
+    fn sights(&self) -> Sights {
+        Sights::ANSWER
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Some(answer) = Answered::of(seen) else { return };
         for given in answer.given.iter().filter(|given| given.nic == *answer.nic) {

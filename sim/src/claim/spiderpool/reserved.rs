@@ -1,7 +1,7 @@
 //! A S6: what is reserved is not given away.
 
 use super::removal::is_migration;
-use super::view::{Seen, Shown, View};
+use super::view::{Seen, Shown, Sights, View};
 use super::{Findings, IpamClaim};
 
 /// No agent records an address for a pod that it had been told is reserved: by an object that was there from the beginning or that
@@ -13,6 +13,10 @@ use super::{Findings, IpamClaim};
 pub(in super::super) struct NotReserved;
 
 impl IpamClaim for NotReserved {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         if !change.by_agent || view.reservations.is_empty() {

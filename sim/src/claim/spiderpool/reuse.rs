@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipam_core::FxHashMap;
 
-use super::view::{Seen, View};
+use super::view::{Seen, Sights, View};
 use super::{Answered, Findings, IpamClaim};
 use crate::rt::ProcessId;
 use crate::workload::spiderpool::{How, IpamNote};
@@ -29,6 +29,10 @@ pub(in super::super) struct Permitted {
 }
 
 impl IpamClaim for Permitted {
+    fn sights(&self) -> Sights {
+        Sights::CHOICE.and(Sights::ANSWER)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Ipam(process, IpamNote::Compared { uid, nic, refused }) => {

@@ -2,7 +2,7 @@
 
 use ipam_core::spiderpool::ranges::IpVersion;
 
-use super::view::{Seen, Shown, Tried, View};
+use super::view::{Seen, Shown, Sights, Tried, View};
 use super::{Findings, IpamClaim};
 use crate::workload::spiderpool::{InOrder, IpamNote, Opinion};
 
@@ -13,6 +13,10 @@ use crate::workload::spiderpool::{InOrder, IpamNote, Opinion};
 pub(in super::super) struct AsTheRulesSay;
 
 impl IpamClaim for AsTheRulesSay {
+    fn sights(&self) -> Sights {
+        Sights::CHOICE
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Ipam(process, IpamNote::Selected { uid, nic, opinion, .. }) = *seen else { return };
         findings.judged();
@@ -34,6 +38,10 @@ impl IpamClaim for AsTheRulesSay {
 pub(in super::super) struct BestPoolFirst;
 
 impl IpamClaim for BestPoolFirst {
+    fn sights(&self) -> Sights {
+        Sights::CHOICE
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Ipam(process, IpamNote::Selected { uid, nic, opinion: Opinion::OtherOrder(why), .. }) => {

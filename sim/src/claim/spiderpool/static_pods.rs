@@ -1,6 +1,6 @@
 //! A S10: places keep their addresses.
 
-use super::view::{Answer, Pod, Seen, View};
+use super::view::{Answer, Pod, Seen, Sights, View};
 use super::{Answered, Findings, IpamClaim, violated};
 use crate::workload::spiderpool::Cause;
 
@@ -16,6 +16,10 @@ use crate::workload::spiderpool::Cause;
 pub(in super::super) struct KeptAddresses;
 
 impl IpamClaim for KeptAddresses {
+    fn sights(&self) -> Sights {
+        Sights::ANSWER
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Some(answer) = Answered::of(seen) else { return };
         let Some(pod) = view.pods.get(answer.uid) else { return };

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::view::{Seen, View};
-use super::{Findings, IpamClaim, told};
+use super::view::View;
+use super::{IpamClaim, told};
 
 /// Whoever has waited for so long does not get its turn any more: its caller waits 100 s in all (A §10), and others need a fraction
 /// of a second each.
@@ -15,8 +15,6 @@ const LONG: Duration = Duration::from_secs(30);
 pub(in super::super) struct EverybodysTurn;
 
 impl IpamClaim for EverybodysTurn {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let waiting = view.agents.waiting().filter(|(_, since)| view.at >= *since + LONG);
         let within_reach = waiting.filter(|(process, _)| !view.out_of_reach.names.contains(&*view.name(*process)));

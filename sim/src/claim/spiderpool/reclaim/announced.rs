@@ -1,6 +1,6 @@
 //! G GS8: reclaim removes what it said, and nothing else.
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim, violated};
 
 /// A replica of the controller removes a record only after it has announced a release of that address of that pool for the UID in the record,
@@ -11,6 +11,10 @@ use super::super::{Findings, IpamClaim, violated};
 pub(in crate::claim) struct AnnouncedOnly;
 
 impl IpamClaim for AnnouncedOnly {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         if !change.by_replica || change.before.is_none() || change.after.is_none() {

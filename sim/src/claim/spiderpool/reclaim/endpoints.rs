@@ -1,6 +1,6 @@
 //! G GS6: no endpoint of a live pod is ended by reclaim.
 
-use super::super::view::{Seen, View, uid_of};
+use super::super::view::{Seen, Sights, View, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::{ends, violated, without_ips};
 
@@ -12,6 +12,10 @@ use super::{ends, violated, without_ips};
 pub(in crate::claim) struct LiveEndpointsStay;
 
 impl IpamClaim for LiveEndpointsStay {
+    fn sights(&self) -> Sights {
+        Sights::ENDPOINT
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Endpoint(change) = seen else { return };
         let (Some(before), Some(what)) = (&change.before, ends(change).filter(|_| change.by_replica)) else { return };

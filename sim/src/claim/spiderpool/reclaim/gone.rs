@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::super::view::{Seen, View, addresses_of, uid_of};
-use super::super::{Findings, IpamClaim, told};
+use super::super::view::{View, addresses_of, uid_of};
+use super::super::{IpamClaim, told};
 use super::kept::served_otherwise_since;
 use super::leak::{Kind, at_the_latest, is_reclaimed, leak_of, recorded_leak};
 
@@ -27,8 +27,6 @@ fn is_long_superseded(view: &View, uid: &str, address: IpAddr) -> bool {
 pub(in crate::claim) struct RecordsGo;
 
 impl IpamClaim for RecordsGo {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let left = view.pools.uids().filter(|uid| is_reclaimed(view) && is_long_gone(view, uid)).filter_map(|uid| {
             let (leak, pool, address) = recorded_leak(view, uid)?;
@@ -49,8 +47,6 @@ impl IpamClaim for RecordsGo {
 pub(in crate::claim) struct EndpointsGoAtLast;
 
 impl IpamClaim for EndpointsGoAtLast {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let of_known = |uid: &str| view.pods.get(uid).is_some_and(|pod| pod.gone);
         let left = view.endpoints.iter().filter(|(key, endpoint)| {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::{Kind, Leak, by_scan, by_tracing, hinders_records, is_reclaimed, recorded_leak};
@@ -63,6 +63,9 @@ impl InTime {
     }
 }
 
+/// What [`suspects`] looks at.
+pub(super) const SUSPECTS: Sights = Sights::LIFE.and(Sights::POOL).and(Sights::PLACES).and(Sights::NODE).and(Sights::RECLAIM);
+
 /// The pods that an event may make leak, or of which it may bring the bound nearer.
 pub(super) fn suspects(seen: &Seen<'_>, view: &View) -> Vec<Arc<str>> {
     // An agent takes a pod that failed for alive if its containers were to start again; it is over all the same.
@@ -80,6 +83,10 @@ pub(super) fn suspects(seen: &Seen<'_>, view: &View) -> Vec<Arc<str>> {
 }
 
 impl IpamClaim for InTime {
+    fn sights(&self) -> Sights {
+        SUSPECTS
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         if !is_reclaimed(view) {
             return;

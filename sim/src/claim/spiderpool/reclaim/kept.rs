@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::super::view::{Announced, Place, Pod, Seen, View, addresses_of, has_ips, sim_time, uid_of};
+use super::super::view::{Announced, Place, Pod, Seen, Sights, View, addresses_of, has_ips, sim_time, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::{ends, is_marked, violated, without_ips};
 use crate::time::SimTime;
@@ -18,6 +18,10 @@ use crate::time::SimTime;
 pub(in crate::claim) struct PlacesKeepRecords;
 
 impl IpamClaim for PlacesKeepRecords {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::ENDPOINT)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match seen {
             Seen::Pool(change) if change.by_replica => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipam_core::FxHashMap;
 use ipam_core::spiderpool::reclaim::Releaser;
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::hinders;
@@ -30,6 +30,10 @@ pub(in crate::claim) struct LeadersBegin {
 }
 
 impl IpamClaim for LeadersBegin {
+    fn sights(&self) -> Sights {
+        Sights::RECLAIM.and(Sights::LEASE).and(Sights::PROCESS)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match *seen {
             Seen::Lease(by) => {
@@ -76,6 +80,10 @@ pub(in crate::claim) struct ExLeadersStop {
 }
 
 impl IpamClaim for ExLeadersStop {
+    fn sights(&self) -> Sights {
+        Sights::RECLAIM.and(Sights::PROCESS)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let done = match *seen {
             Seen::Reclaim(by, ReclaimNote::ReleaseBegun { by: Releaser::Trace, key, what, .. }) => {

@@ -1,7 +1,7 @@
 //! G GS2: what answers is recorded.
 
 use super::super::removal::is_migration;
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{FORCED_SUCCESSOR, Findings, IpamClaim};
 use super::violated;
 use crate::workload::PodNote;
@@ -16,6 +16,10 @@ use crate::workload::PodNote;
 pub(in crate::claim) struct LiveSandboxesKeepRecords;
 
 impl IpamClaim for LiveSandboxesKeepRecords {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::POD)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match seen {
             Seen::Pool(change) => {

@@ -1,6 +1,6 @@
 //! G GS3: no live pod loses its record to reclaim.
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
 use super::{violated, without_ips};
 
@@ -14,6 +14,10 @@ use super::{violated, without_ips};
 pub(in crate::claim) struct LivingKeepRecords;
 
 impl IpamClaim for LivingKeepRecords {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         if !change.by_replica {

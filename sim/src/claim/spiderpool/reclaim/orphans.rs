@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ipam_core::FxHashMap;
 
-use super::super::view::{Seen, View, addresses_of, uid_of};
+use super::super::view::{Seen, Sights, View, addresses_of, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::{Leak, by_scan, hinders, is_reclaimed, leak_of};
@@ -65,6 +65,10 @@ fn left(view: &View, uid: &str) -> Option<(Arc<str>, Leak)> {
 }
 
 impl IpamClaim for EndpointsGoInTime {
+    fn sights(&self) -> Sights {
+        in_time::SUSPECTS.and(Sights::ENDPOINT)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         if !is_reclaimed(view) {
             return;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipam_core::FxHashMap;
 
-use super::super::view::{AFTERMATH, Seen, View};
+use super::super::view::{AFTERMATH, Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::{failover, hinders, is_reclaimed};
@@ -41,6 +41,10 @@ impl PoolsGoInTime {
 }
 
 impl IpamClaim for PoolsGoInTime {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::RECLAIM)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         if !is_reclaimed(view) {
             return;

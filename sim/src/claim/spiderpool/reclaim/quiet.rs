@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::view::{Pod, Seen, View, addresses_of, records_of, uid_of};
-use super::super::{Findings, IpamClaim, told};
+use super::super::view::{Pod, View, addresses_of, records_of, uid_of};
+use super::super::{IpamClaim, told};
 use super::leak::{at_the_latest, is_reclaimed, leak_of};
 
 /// What was recorded a moment ago need not answer yet: an ADD may take so long (A §10).
@@ -21,8 +21,6 @@ const YOUNG: Duration = Duration::from_secs(120);
 pub(in crate::claim) struct AllIsAccountedFor;
 
 impl IpamClaim for AllIsAccountedFor {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         if !is_reclaimed(view) {
             return None;

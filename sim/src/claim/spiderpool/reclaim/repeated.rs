@@ -1,6 +1,6 @@
 //! G GS10: a release that is repeated, or done by two, is done once.
 
-use super::super::view::{EndpointChange, PoolChange, Seen, View, uid_of};
+use super::super::view::{EndpointChange, PoolChange, Seen, Sights, View, uid_of};
 use super::super::{Findings, IpamClaim, violated};
 use super::ends;
 
@@ -13,6 +13,10 @@ use super::ends;
 pub(in crate::claim) struct RepetitionChangesNothing;
 
 impl IpamClaim for RepetitionChangesNothing {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::ENDPOINT)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match seen {
             Seen::Endpoint(change) if change.by_replica => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipam_core::spiderpool::reclaim::{Releaser, Row, Tracing};
 use ipam_core::{FxHashMap, FxHashSet};
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
 use super::ends;
 use crate::rt::ProcessId;
@@ -26,6 +26,10 @@ pub(in crate::claim) enum Removal {
 }
 
 impl IpamClaim for Removal {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::RECLAIM)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let removed_by = |wanted: fn(Releaser) -> bool, standby: bool| {
             let Seen::Pool(change) = seen else { return false };
@@ -56,6 +60,10 @@ pub(in crate::claim) struct FinishedByAnother {
 }
 
 impl IpamClaim for FinishedByAnother {
+    fn sights(&self) -> Sights {
+        Sights::ENDPOINT
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
         let Seen::Endpoint(change) = seen else { return };
         let Some(what) = ends(change) else {
@@ -80,6 +88,10 @@ pub(in crate::claim) struct TombstoneSeen {
 }
 
 impl IpamClaim for TombstoneSeen {
+    fn sights(&self) -> Sights {
+        Sights::RECLAIM.and(Sights::RELISTED)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
         match seen {
             Seen::Relisted(process, missed) => self.missed.extend(missed.iter().map(|uid| (*process, uid.clone()))),
@@ -100,6 +112,10 @@ pub(in crate::claim) struct AnotherLeads {
 }
 
 impl IpamClaim for AnotherLeads {
+    fn sights(&self) -> Sights {
+        Sights::RECLAIM
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
         let Seen::Reclaim(process, ReclaimNote::Leads(true)) = *seen else { return };
         if self.last.replace(process).is_some_and(|last| last != process) {
@@ -118,6 +134,10 @@ pub(in crate::claim) struct RefusedByApi {
 }
 
 impl IpamClaim for RefusedByApi {
+    fn sights(&self) -> Sights {
+        Sights::RECLAIM
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
         match seen {
             Seen::Reclaim(process, ReclaimNote::Judged { key, uid, address, release, row, .. }) => {

@@ -1,6 +1,6 @@
 //! G GS9: what is switched off is left alone.
 
-use super::super::view::{Seen, View, has_ended};
+use super::super::view::{Seen, Sights, View, has_ended};
 use super::super::{Findings, IpamClaim};
 use super::violated;
 
@@ -13,6 +13,10 @@ use super::violated;
 pub(in crate::claim) struct SwitchesAreObeyed;
 
 impl IpamClaim for SwitchesAreObeyed {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         if !change.by_replica {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipam_core::FxHashMap;
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::{hinders, is_reclaimed};
@@ -124,6 +124,10 @@ impl GoesOn {
 }
 
 impl IpamClaim for GoesOn {
+    fn sights(&self) -> Sights {
+        Sights::RECLAIM.and(Sights::PROCESS)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match seen {
             Seen::Reclaim(by, note) if is_reclaimed(view) => self.hear(*by, note, view, findings),

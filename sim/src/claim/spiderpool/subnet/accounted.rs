@@ -5,8 +5,8 @@ use std::time::Duration;
 use ipam_core::spiderpool::ranges::IpSet;
 use ipam_core::spiderpool::select::is_auto_pool;
 
-use super::super::view::{Pool, Seen, Subnet, View, entries_of};
-use super::super::{Findings, IpamClaim, told};
+use super::super::view::{Pool, Subnet, View, entries_of};
+use super::super::{IpamClaim, told};
 use super::first;
 
 /// How long addresses may be set aside for a pool that is about to be made, or that admission has just refused.
@@ -20,8 +20,6 @@ const MEANWHILE: Duration = Duration::from_secs(20);
 pub(in super::super::super) struct SubnetsAreAccountedFor;
 
 impl IpamClaim for SubnetsAreAccountedFor {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let wrong = view.subnets.iter().flat_map(|(name, subnet)| {
             let lines = if subnet.is_terminating() { ended(view, subnet) } else { account(view, subnet) };

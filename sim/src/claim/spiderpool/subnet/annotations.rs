@@ -3,7 +3,7 @@
 use ipam_core::spiderpool::names::ANNOTATION_IPPOOL_IP_NUMBER;
 use ipam_core::spiderpool::select::is_auto_pool;
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
 
 /// Neither a replica of the controller nor an agent removes an annotation from an auto pool that is not its own.
@@ -12,6 +12,10 @@ use super::super::{Findings, IpamClaim};
 pub(in super::super::super) struct AnnotationsStay;
 
 impl IpamClaim for AnnotationsStay {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let (Some(before), Some(after)) = (&change.before, &change.after) else { return };

@@ -3,8 +3,8 @@
 use ipam_core::spiderpool::ranges::IpSet;
 use ipam_core::spiderpool::subnet::Demand;
 
-use super::super::view::{Application, Seen, View, records_of};
-use super::super::{Findings, IpamClaim, told};
+use super::super::view::{Application, View, records_of};
+use super::super::{IpamClaim, told};
 use super::wishes;
 
 /// In the end each workload that asks for a pool of a subnet has it, with as many addresses as it is to have. It is larger only by addresses that
@@ -15,8 +15,6 @@ use super::wishes;
 pub(in super::super::super) struct ApplicationsGetPools;
 
 impl IpamClaim for ApplicationsGetPools {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let lacking = view.applications.iter().flat_map(|(name, application)| {
             let demands = wishes::of(view, application).unwrap_or_default();

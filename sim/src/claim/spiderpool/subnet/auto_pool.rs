@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_core::spiderpool::names::{LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_APPLICATION_UID, LABEL_OWNER_SUBNET};
 use ipam_core::spiderpool::select::is_auto_pool;
 
-use super::super::view::{Seen, View, label};
+use super::super::view::{Seen, Sights, View, label};
 use super::super::{Findings, IpamClaim, violated};
 use super::by_hand;
 
@@ -16,6 +16,10 @@ use super::by_hand;
 pub(in super::super::super) struct OneAutoPool;
 
 impl IpamClaim for OneAutoPool {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let Some(after) = &change.after else { return };

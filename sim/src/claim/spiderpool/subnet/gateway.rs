@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipam_core::spiderpool::names::LABEL_OWNER_SUBNET;
 
-use super::super::view::{Seen, View, label};
+use super::super::view::{Seen, Sights, View, label};
 use super::super::{Findings, IpamClaim};
 
 /// No agent gives away the gateway of a pool or of the subnet that it was cut from.
@@ -13,6 +13,10 @@ use super::super::{Findings, IpamClaim};
 pub(in super::super::super) struct NoGateway;
 
 impl IpamClaim for NoGateway {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let Some(after) = change.after.as_ref().filter(|_| change.by_agent) else { return };

@@ -1,6 +1,6 @@
 //! A §9.1: with `enableValidatingResourcesDeletedWebhook` a pool in use is not deleted.
 
-use super::super::view::{Seen, View, records_of};
+use super::super::view::{Seen, Sights, View, records_of};
 use super::super::{Findings, IpamClaim};
 
 /// Nobody marks a pool for deletion while it has a record, whatever its count says, where a setting has admission guard pools in use.
@@ -9,6 +9,10 @@ use super::super::{Findings, IpamClaim};
 pub(in super::super::super) struct PoolsInUseStay;
 
 impl IpamClaim for PoolsInUseStay {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let Some(before) = change.before.as_ref().filter(|before| before.metadata.deletion_timestamp.is_none()) else { return };

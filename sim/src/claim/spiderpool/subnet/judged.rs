@@ -4,7 +4,7 @@ use ipam_core::spiderpool::select::is_auto_pool;
 use ipam_core::spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
 use crate::object::Obj;
 use crate::workload::spiderpool::HookNote;
@@ -17,6 +17,10 @@ use crate::workload::spiderpool::HookNote;
 pub(in super::super::super) struct JudgedByChange;
 
 impl IpamClaim for JudgedByChange {
+    fn sights(&self) -> Sights {
+        Sights::HOOK
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Hook(by, note) = seen else { return };
         if !is_harmless(note) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipam_core::FxHashMap;
 use ipam_core::spiderpool::names::LABEL_OWNER_SUBNET;
 
-use super::super::view::{Seen, View, label};
+use super::super::view::{Seen, Sights, View, label};
 use super::super::{Findings, IpamClaim, violated};
 use crate::time::SimTime;
 
@@ -24,6 +24,10 @@ pub(in super::super::super) struct PoolsGoBeforeSubnets {
 }
 
 impl IpamClaim for PoolsGoBeforeSubnets {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::SUBNET)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         if let Seen::Pool(change) = seen {
             match (&change.before, &change.after) {

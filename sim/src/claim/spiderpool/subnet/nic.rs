@@ -1,6 +1,6 @@
 //! X1: a NIC has one record for each family.
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim, violated};
 
 /// No agent records an address for a NIC of a pod that has one of the same family already, in whichever pool.
@@ -11,6 +11,10 @@ use super::super::{Findings, IpamClaim, violated};
 pub(in super::super::super) struct OneRecord;
 
 impl IpamClaim for OneRecord {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         if !change.by_agent {

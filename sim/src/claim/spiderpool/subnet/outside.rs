@@ -1,6 +1,6 @@
 //! A S13, S12: what is set aside is of the subnet.
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim, violated};
 use super::first;
 
@@ -10,6 +10,10 @@ use super::first;
 pub(in super::super::super) struct WithinSubnet;
 
 impl IpamClaim for WithinSubnet {
+    fn sights(&self) -> Sights {
+        Sights::SUBNET
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Subnet(change) = seen else { return };
         let Some(subnet) = view.subnets.get(&change.subnet) else { return };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipam_core::spiderpool::names::LABEL_OWNER_APPLICATION_UID;
 use ipam_core::spiderpool::select::is_auto_pool;
 
-use super::super::view::{Seen, View, label};
+use super::super::view::{Seen, Sights, View, label};
 use super::super::{Findings, IpamClaim};
 use super::{subnet_of, wishes};
 
@@ -18,6 +18,10 @@ const DECIDES_WITHIN: Duration = Duration::from_secs(30);
 pub(in super::super::super) struct WantedPoolsStay;
 
 impl IpamClaim for WantedPoolsStay {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let Some(before) = change.before.as_ref().filter(|before| change.by_replica && is_auto_pool(before)) else { return };

@@ -1,7 +1,7 @@
 //! A S13: in the end pools are what is set aside for them.
 
-use super::super::view::{Seen, View};
-use super::super::{Findings, IpamClaim, told};
+use super::super::view::View;
+use super::super::{IpamClaim, told};
 use super::{first, subnet_of};
 
 /// In the end each auto pool has exactly what its subnet sets aside for it. Addresses that another pool has, too, do not count: two pools that
@@ -11,8 +11,6 @@ use super::{first, subnet_of};
 pub(in super::super::super) struct PoolsAreTheirShares;
 
 impl IpamClaim for PoolsAreTheirShares {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let other = view.pools.iter().filter_map(|(name, pool)| {
             let subnet = subnet_of(view, name).filter(|_| !pool.is_terminating())?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipam_core::FxHashMap;
 use ipam_core::spiderpool::select::is_auto_pool;
 
-use super::super::view::{PoolChange, Seen, View, listed};
+use super::super::view::{PoolChange, Seen, Sights, View, listed};
 use super::super::{Findings, IpamClaim};
 use crate::rt::ProcessId;
 
@@ -28,6 +28,10 @@ pub(in super::super::super) enum SubnetSight {
 }
 
 impl IpamClaim for SubnetSight {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::POOL_REFUSED)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let held = match (*self, seen) {
             (Self::Refused, Seen::PoolRefused) => true,
@@ -67,6 +71,10 @@ pub(in super::super::super) struct BothWrite {
 }
 
 impl IpamClaim for BothWrite {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let Some(after) = &change.after else {
@@ -92,6 +100,10 @@ pub(in super::super::super) struct BothScale {
 }
 
 impl IpamClaim for BothScale {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let Some(after) = change.after.as_ref().filter(|after| change.moved && is_auto_pool(after)) else { return };
@@ -111,6 +123,10 @@ pub(in super::super::super) struct AgentsScale {
 }
 
 impl IpamClaim for AgentsScale {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let Some(after) = &change.after else {

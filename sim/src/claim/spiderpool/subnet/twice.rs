@@ -2,7 +2,7 @@
 
 use ipam_core::spiderpool::ranges::IpSet;
 
-use super::super::view::{Seen, Subnet, View};
+use super::super::view::{Seen, Sights, Subnet, View};
 use super::super::{Findings, IpamClaim, violated};
 use super::{by_hand, first};
 
@@ -26,6 +26,10 @@ fn really_shared(view: &View, subnet: &Subnet, one: &str, other: &str) -> IpSet 
 }
 
 impl IpamClaim for SetAsideOnce {
+    fn sights(&self) -> Sights {
+        Sights::SUBNET
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Subnet(change) = seen else { return };
         let Some(subnet) = view.subnets.get(&change.subnet) else { return };

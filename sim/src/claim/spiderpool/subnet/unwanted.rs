@@ -3,8 +3,8 @@
 use ipam_core::spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_UID};
 use ipam_core::spiderpool::select::is_auto_pool;
 
-use super::super::view::{Pool, Seen, View, label};
-use super::super::{Findings, IpamClaim, told};
+use super::super::view::{Pool, View, label};
+use super::super::{IpamClaim, told};
 use super::{subnet_of, wishes};
 
 /// In the end there is no auto pool that goes with its workload, of which no pod has an address, and whose workload is gone or does not ask
@@ -18,8 +18,6 @@ use super::{subnet_of, wishes};
 pub(in super::super::super) struct UnwantedPoolsGo;
 
 impl IpamClaim for UnwantedPoolsGo {
-    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
-
     fn pending(&self, view: &View) -> Option<String> {
         let left = view.pools.iter().filter_map(|(name, pool)| {
             let why = why(view, name, pool)?;

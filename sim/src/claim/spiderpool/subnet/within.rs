@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ipam_core::spiderpool::ranges::IpSet;
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim, violated};
 use super::{by_hand, first, subnet_of, wishes};
 
@@ -42,6 +42,10 @@ fn judge(pool: &Arc<str>, hand: bool, what: impl Fn() -> String, view: &View, fi
 }
 
 impl IpamClaim for PoolsWithinShares {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::SUBNET)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match seen {
             Seen::Pool(change) if change.moved && change.after.is_some() && subnet_of(view, &change.pool).is_some() => {

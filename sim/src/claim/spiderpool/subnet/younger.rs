@@ -1,6 +1,6 @@
 //! A S12: of two pools that overlap, the younger one gives away nothing that the older one has.
 
-use super::super::view::{Seen, View};
+use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim, told};
 use crate::workload::spiderpool::IpamNote;
 
@@ -12,6 +12,10 @@ use crate::workload::spiderpool::IpamNote;
 pub(in super::super::super) struct OlderPoolServes;
 
 impl IpamClaim for OlderPoolServes {
+    fn sights(&self) -> Sights {
+        Sights::CHOICE.and(Sights::POOL)
+    }
+
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         if let Seen::Ipam(_, IpamNote::Tried { pool, .. }) = seen
             && view.pools.overlaps.is_younger(pool)

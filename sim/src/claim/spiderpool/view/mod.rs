@@ -28,6 +28,7 @@ mod replicas;
 mod reservations;
 mod rights;
 mod sandboxes;
+mod seen;
 mod story;
 mod subnets;
 mod terms;
@@ -50,8 +51,8 @@ use crate::object::{Obj, typed, typed_ref};
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
-use crate::workload::spiderpool::{HookNote, IpamNote, Opinion, ReclaimNote};
-use crate::workload::{Note, OutOfReach, PodNote};
+use crate::workload::spiderpool::{IpamNote, Opinion, ReclaimNote};
+use crate::workload::{Note, OutOfReach};
 
 pub(super) use agents::{Agents, Shown, Tried};
 pub(super) use applications::{Application, Applications, label};
@@ -72,6 +73,7 @@ pub(super) use rights::{EMPTY_POD_IPS, Reclaimed, grace, has_ended, has_ips, of_
 #[cfg(test)]
 pub(super) use rights::{FORCE_DELETE, UNREACHABLE_NODE};
 pub(super) use sandboxes::{Sandbox, Sandboxes};
+pub(in super::super) use seen::{Seen, Sights};
 pub(super) use subnets::{Subnet, SubnetChange, Subnets, entries_of};
 pub(super) use terms::Reach;
 pub(in crate::claim) use terms::Terms;
@@ -85,41 +87,6 @@ pub(super) struct Said {
     pub(super) at: SimTime,
     /// An order for things that happen at one time: how many events were seen.
     pub(super) moment: u64,
-}
-
-/// What an event means for Spiderpool.
-#[derive(Debug)]
-pub(in super::super) enum Seen<'a> {
-    /// A write of a pool took effect.
-    Pool(Box<PoolChange>),
-    /// A write of a subnet took effect.
-    Subnet(Box<SubnetChange>),
-    /// A write of an endpoint took effect.
-    Endpoint(Box<EndpointChange>),
-    /// An agent learned how its write of a pool ended.
-    Wrote(Outcome),
-    /// Somebody learned that a pool may not be as it was to be: admission, or the API server's own rules, refused it.
-    PoolRefused,
-    /// An agent says something.
-    Ipam(ProcessId, &'a IpamNote),
-    /// A node says something.
-    Pod(ProcessId, &'a PodNote),
-    /// A replica of the controller says something.
-    Reclaim(ProcessId, &'a ReclaimNote),
-    /// A replica of the controller says what it makes of an update.
-    Hook(ProcessId, &'a HookNote),
-    /// A pod is nearer to its end: it is terminating, has ended or is gone. Its UID.
-    Life(Arc<str>),
-    /// Other places of a StatefulSet or a VM keep their addresses now.
-    Places,
-    /// Another state of a node is known.
-    Node,
-    /// The writer has made itself the holder of the lease of Spiderpool's controller.
-    Lease(ProcessId),
-    /// A replica began or ceased to run.
-    Process(ProcessId, ProcessChange),
-    /// A replica lists the pods again, and these vanished without its having been shown that.
-    Relisted(ProcessId, Vec<Arc<str>>),
 }
 
 /// Whether an auto pool goes with another incarnation of the workload than the one that the pod is of, which may not use it (A §2.2, §8.5). It may

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::CliError;
 use crate::cli::args::{RunArgs, Setting};
 use crate::deviation::{self, DeviationName, Profile};
-use crate::input::manifest;
-use crate::input::{Problem, Problems, Source};
+use crate::input::{Problem, Problems, Source, manifest, stored};
 use crate::scenario::{self, Scenario};
 use crate::world::{Stage, registry};
 
@@ -140,6 +139,7 @@ pub(super) fn stage(manifests: &[String]) -> Result<Stage, Problems> {
     let mut problems = Problems::new();
     let mut objects = Vec::new();
     for manifest in manifest::read(&paths)? {
+        problems.collect(stored::check(&manifest));
         // What the cluster does not serve is left out; `check` names it.
         if let Some(kind) = registry.find(&manifest.api_version, &manifest.kind)
             && let Some((object, _)) = problems.collect((registry.get(kind).decode)(&manifest))

@@ -84,6 +84,10 @@ pub struct ScenarioResult {
     /// Identifies everything but the seeds that went into the runs: scenario, manifests, settings, deviations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
+    /// Whether it ran on the user's own cluster, which need not hold what claims and faults are about: then what was never seen makes no sweep
+    /// vacuous.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub brought: bool,
     /// Number of seeds that ran.
     pub seeds: u64,
     /// Which ones: ascending, neighbours joined.
@@ -218,6 +222,7 @@ impl ScenarioResult {
     pub fn join(&mut self, other: ScenarioResult) {
         assert_eq!((&self.name, &self.file), (&other.name, &other.file), "only results of one scenario can be joined");
         self.config = self.config.take().or(other.config);
+        self.brought |= other.brought;
         tally(&mut self.seeds, other.seeds);
         self.seed_ranges.extend(other.seed_ranges);
         seeds::normalize(&mut self.seed_ranges);
@@ -518,6 +523,8 @@ pub(crate) mod tests {
         assert_eq!(sweep(ENOUGH_PLANS - 1, None, Some(4)).verdict(), Verdict::Held, "a rare fault may miss");
         let blind = sweep(ENOUGH, Some(3), None);
         assert_eq!(blind.verdict(), Verdict::Vacuous);
+        let brought = ScenarioResult { brought: true, ..blind.clone() };
+        assert_eq!(brought.verdict(), Verdict::Held, "the user's cluster need not show it");
         assert_eq!(blind.never_judged().count(), 1);
         assert_eq!(sweep(ENOUGH - 1, None, None).verdict(), Verdict::Held, "a handful of seeds proves nothing");
     }

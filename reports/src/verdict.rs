@@ -17,7 +17,8 @@ pub enum Verdict {
     NotFound,
     /// An `eventually` claim was violated.
     NotEventually,
-    /// A `sometimes` or `reachable` claim held in no seed, a kind of fault did nothing, or an `always` claim judged nothing.
+    /// A `sometimes` or `reachable` claim held in no seed, a kind of fault did nothing, or an `always` claim judged nothing; not on the user's
+    /// own cluster, which need not hold what they are about.
     Vacuous,
     /// No seed ran, which proves nothing.
     NotRun,
@@ -66,8 +67,8 @@ impl ScenarioResult {
             let late_only = self.violated_claims().all(|(_, kind)| kind == Kind::Eventually) && self.violated_claims().next().is_some();
             return if late_only { Verdict::NotEventually } else { Verdict::Violated };
         }
-        let vacuous = self.never_held().next().is_some() || self.never_fired().next().is_some() || self.never_judged().next().is_some();
-        if vacuous { Verdict::Vacuous } else { Verdict::Held }
+        let unseen = self.never_held().next().is_some() || self.never_fired().next().is_some() || self.never_judged().next().is_some();
+        if unseen && !self.brought { Verdict::Vacuous } else { Verdict::Held }
     }
 
     /// The verdict over one shard: what only the whole can tell is open, namely whether a `sometimes` claim is seen, and a claim that

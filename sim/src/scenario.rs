@@ -22,11 +22,11 @@ use crate::plan::{
 };
 use crate::swarm::{Setting, Swarm, stream_of};
 use crate::time::{SimTime, Span};
-use crate::workload::Draft;
 use crate::workload::byom::burst::BurstDraft;
 use crate::workload::byom::pods::PodsDraft;
 use crate::workload::counter::CounterDraft;
 use crate::workload::spiderpool::SpiderDraft;
+use crate::workload::{Adoption, Draft};
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -278,8 +278,8 @@ impl WorkloadDraft {
     }
 
     /// Takes over the cluster that manifests hold, as far as the workload can live in one that it did not make.
-    pub(crate) fn adopt(&mut self, objects: &[(KindId, Obj)]) {
-        of_draft!(self, draft => draft.adopt(objects));
+    pub(crate) fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
+        of_draft!(self, draft => draft.adopt(objects))
     }
 
     /// A workload and what its actors do.

@@ -25,6 +25,7 @@ use crate::rt::{self, Rt};
 use crate::time::SimTime;
 
 /// What all runs of a sweep share: the served types and the objects that exist at the beginning.
+#[derive(Clone)]
 pub struct Stage {
     /// The served types.
     pub registry: Arc<Registry>,

@@ -13,9 +13,10 @@ use ipam_reports::listing::{BrokenRule, CheckedFile, Finding, Severity};
 use super::{bad_input, form, load};
 use crate::cli::CliError;
 use crate::cli::args::CheckArgs;
-use crate::input::admission::{Admission, Broken, in_order, settings_of};
+use crate::input::admission::{Admission, Broken, in_order, kind_of, settings_of};
+use crate::input::cluster::DEFAULT_NAMESPACE;
 use crate::input::manifest::{self, Manifest};
-use crate::input::{Problem, Problems};
+use crate::input::{Problem, Problems, stored};
 use crate::kinds::Registry;
 use crate::plan::{Plan, SCHEMA};
 use crate::scenario::Scenario;
@@ -48,7 +49,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
             clusters.entry(cluster).or_insert_with(Vec::new).extend(manifests);
         }
     }
-    let mut refused = refused(clusters.values(), settings, &policy);
+    let mut refused = refused(&registry, clusters.values(), settings, &policy);
     let files = checked_files.into_iter().map(|checked| {
         let refused = refused.remove(&checked.name).unwrap_or_default();
         checked.told(refused)
@@ -85,6 +86,7 @@ fn collect(path: &Path, named: bool, files: &mut Vec<Found>) {
 
 /// What admission would say of the objects of each cluster, file by file, if they were created one after the other.
 fn refused<'a>(
+    registry: &Registry,
     clusters: impl Iterator<Item = &'a Vec<Manifest>>,
     settings: AdmissionSettings,
     policy: &Policy,
@@ -92,12 +94,47 @@ fn refused<'a>(
     let mut refused: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
     for manifests in clusters {
         let mut admission = Admission::new(settings, policy);
+        let mut there = BTreeSet::new();
         for manifest in in_order(manifests) {
-            let findings = admission.create(manifest).into_iter().map(|broken| finding_of(manifest, broken));
+            let mut broken = admission.create(manifest);
+            // A webhook does not always ask whether the name is taken; the API server does.
+            let exists = Broken::already_exists();
+            if there.contains(&key_of(manifest)) && broken.iter().all(|broken| broken.fault != exists.fault) {
+                broken.push(exists);
+            }
+            if broken.iter().all(|broken| broken.unknown) {
+                there.insert(key_of(manifest));
+            }
+            let findings = broken.into_iter().map(|broken| finding_of(manifest, broken));
             refused.entry(manifest.file().to_owned()).or_default().extend(findings);
+        }
+        // What admission does not judge is taken as it is stored, the last one of a name.
+        let served = |manifest: &&Manifest| registry.find(&manifest.api_version, &manifest.kind).is_some();
+        for manifest in manifests.iter().filter(|manifest| kind_of(manifest).is_none()).filter(served) {
+            if !there.insert(key_of(manifest)) {
+                refused.entry(manifest.file().to_owned()).or_default().push(again(manifest));
+            }
         }
     }
     refused
+}
+
+/// What tells objects apart.
+fn key_of(manifest: &Manifest) -> (&str, &str, &str, &str) {
+    let namespace = manifest.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+    (&manifest.api_version, &manifest.kind, namespace, &manifest.name)
+}
+
+fn again(manifest: &Manifest) -> Finding {
+    let at = manifest.locate("metadata.name");
+    Finding {
+        severity: Severity::Warning,
+        line: Some(at.line.into()),
+        column: Some(at.column.into()),
+        found: format!("another {} is called {}, too", manifest.kind, manifest.name),
+        hint: Some("this one counts".to_owned()),
+        rule: None,
+    }
 }
 
 fn finding_of(manifest: &Manifest, Broken { field, message, fault, unknown }: Broken) -> Finding {
@@ -135,6 +172,9 @@ fn check_manifests(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>)
     let Checked { errors, warnings, .. } = &mut checked;
     let manifests = errors.collect(manifest::read(&[file.to_owned()])).unwrap_or_default();
     for manifest in &manifests {
+        if let Some(odd) = errors.collect(stored::check(manifest)) {
+            warnings.append(odd);
+        }
         match registry.find(&manifest.api_version, &manifest.kind) {
             Some(kind) => {
                 if let Some((_, unknown)) = errors.collect((registry.get(kind).decode)(manifest)) {

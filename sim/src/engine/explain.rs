@@ -32,6 +32,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
         (None, Some(key)) => find(&cluster, key)?,
         (None, None) => return Err(CliError::usage("no pod is named; --pod NS/NAME or --pod-file FILE does")),
     };
+    let (network, odd) = network.flatten().unwrap_or_default();
     let node = args.node.clone().or_else(|| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default();
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
     let endpoint = cluster.endpoints.get(&namespace, &pod.name_any()).map(|endpoint| (**endpoint).clone());
@@ -40,7 +41,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
         places: places(&pod, &manifest, cluster.namespaces.iter().find(|manifest| manifest.name == namespace)),
         node,
         nic: args.nic.clone(),
-        cni: network.flatten().unwrap_or_default().ipam,
+        cni: network.ipam,
         master: args.master.clone(),
         settings: settings.select,
         profile: args.form.profile,
@@ -50,7 +51,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
         pod,
     };
     let mut report = explain::explain(&question);
-    report.warnings.splice(0..0, cluster.warnings.iter().map(ToString::to_string));
+    report.warnings.splice(0..0, cluster.warnings.iter().chain(&odd).map(ToString::to_string));
     Ok(report)
 }
 

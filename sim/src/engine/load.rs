@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::cli::CliError;
 use crate::cli::args::{RunArgs, Setting};
 use crate::deviation::{self, DeviationName, Profile};
-use crate::input::manifest;
-use crate::input::{Problem, Problems, Source};
+use crate::input::{Problem, Problems, Source, manifest, stored};
 use crate::scenario::{self, Scenario};
+use crate::workload::Adoption;
 use crate::world::{Stage, registry};
 
 /// A scenario that can run.
@@ -16,7 +16,7 @@ pub(super) struct Ready {
     pub file: String,
     pub scenario: Scenario,
     pub stage: Stage,
-    /// Whether it runs on the user's own cluster, which need not hold what its claims are about.
+    /// Whether it runs on the user's own cluster (`--manifests`), which need not hold what its claims are about.
     pub brought: bool,
 }
 
@@ -25,18 +25,25 @@ pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
     let deviations = names(&args.deviation)?;
     let without = names(&args.without)?;
     let files = scenario::find(&args.scenarios).map_err(super::bad_input)?;
+    let manifests: Vec<String> = args.manifests.iter().map(|path| path.display().to_string()).collect();
+    let brought = (!manifests.is_empty()).then(|| stage(&manifests)).transpose().map_err(super::bad_input)?;
+    let mut homeless = false;
     let mut problems = Problems::new();
     let mut ready: Vec<Ready> = Vec::new();
     for file in files {
         let read = read(&file, &args.set).and_then(|scenario| {
             let wanted = |one: &Scenario| args.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
             let each = scenario.each().into_iter().filter(wanted).map(|mut scenario| {
-                if !args.manifests.is_empty() {
-                    scenario.cluster.manifests = args.manifests.iter().map(|path| path.display().to_string()).collect();
-                }
                 change_deviations(&mut scenario, args.profile, &deviations, &without);
-                let stage = move_in(&mut scenario)?;
-                Ok(Ready { file: file.display().to_string(), scenario, stage, brought: !args.manifests.is_empty() })
+                let file = file.display().to_string();
+                let Some(stage) = &brought else {
+                    let stage = move_in(&mut scenario)?;
+                    return Ok(Ready { file, scenario, stage, brought: false });
+                };
+                scenario.cluster.manifests.clone_from(&manifests);
+                let adoption = scenario.workload.adopt(&stage.objects);
+                homeless |= adoption == Adoption::NothingThere;
+                Ok(Ready { file, scenario, stage: stage.clone(), brought: adoption == Adoption::MovedIn })
             });
             each.collect::<Result<Vec<Ready>, Problems>>()
         });
@@ -44,6 +51,11 @@ pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
     }
     if let Some(wanted) = args.variant.as_ref().filter(|_| ready.is_empty() && problems.is_empty()) {
         return Err(CliError::usage(format!("no scenario of these files is called `{wanted}`; `ipam-sim list scenarios` shows all")));
+    }
+    if homeless {
+        let wrong = "no node, no pool, no subnet, no application and no pod of a cluster is in there";
+        let right = "`--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints";
+        problems.push(Problem::of_file(&manifests.join(" "), wrong, right));
     }
     // Plans of failing seeds are called after their scenario.
     let mut names = BTreeSet::new();
@@ -140,6 +152,7 @@ pub(super) fn stage(manifests: &[String]) -> Result<Stage, Problems> {
     let mut problems = Problems::new();
     let mut objects = Vec::new();
     for manifest in manifest::read(&paths)? {
+        problems.collect(stored::check(&manifest));
         // What the cluster does not serve is left out; `check` names it.
         if let Some(kind) = registry.find(&manifest.api_version, &manifest.kind)
             && let Some((object, _)) = problems.collect((registry.get(kind).decode)(&manifest))

@@ -108,12 +108,7 @@ fn every_crash_point(
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
     let mut scenario = ready.scenario.clone();
     scenario.check.sometimes.clear();
-    let ready = Ready {
-        file: ready.file.clone(),
-        stage: Stage { registry: ready.stage.registry.clone(), objects: ready.stage.objects.clone() },
-        scenario,
-        brought: ready.brought,
-    };
+    let ready = Ready { file: ready.file.clone(), stage: ready.stage.clone(), scenario, brought: ready.brought };
     result.sometimes.clear();
     let (mut result, plans) = crash_points::sweep(&ready, result, range, jobs, until, progress);
     crash_points::write_failures(&mut result, plans, &ready, &out, explainer);
@@ -130,6 +125,7 @@ pub(super) fn empty_result(ready: &Ready) -> ScenarioResult {
     let mut result = ScenarioResult::new(&*ready.scenario.name, &*ready.file, sometimes);
     result.expect = ready.scenario.expect.as_ref().map(ClaimName::to_string);
     result.config = Some(config_hash(ready));
+    result.brought = ready.brought;
     result
 }
 
@@ -212,9 +208,6 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Opt
     let wish = Wish { calls: rows.is_some(), ..Wish::default() };
     let outcome = run_seed(&plan, &ready.stage, wish);
     record_of(&plan, seed, outcome, |record| {
-        // A claim about what the user's cluster does not hold makes no sweep vacuous.
-        let judged: Vec<(&str, bool)> = record.judged.iter().map(|&(claim, judged)| (claim, judged || ready.brought)).collect();
-        let record = SeedRecord { judged: &judged, ..record };
         let violated = record.violations.iter().any(|violation| violation.excuse.is_none()) || !record.problems.is_empty();
         if let Some(rows) = rows.as_mut().filter(|_| record.problems.is_empty()) {
             let workload = serde_json::to_string(&plan.workload).unwrap_or_default();

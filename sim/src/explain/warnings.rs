@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use ipam_core::spiderpool::ranges::{RangeError, bad_entries};
 use ipam_core::spiderpool::select::{Cluster, Selection, Tier, annotation};
-use ipam_core::spiderpool::{IPPoolSpec, ReservedIPSpec};
+use ipam_core::spiderpool::{IPPoolSpec, ReservedIPSpec, SpiderIPPool};
 
 use super::{Question, name_of};
 use crate::input::admission::{Admission, Broken, settings_of};
+use crate::input::stored::no_address;
 
 /// The webhooks of the cluster.
 pub(super) fn admission(question: &Question) -> Admission<'_> {
@@ -31,9 +32,7 @@ pub(super) fn warnings(question: &Question, selection: &Selection) -> Vec<String
         let name = name_of(&pool);
         let broken = admission.judge_stored_pool(&pool);
         told(question, ("SpiderIPPool", name), broken, &bad_entries(&pool.spec, policy), &mut warnings);
-        if let Some(Err(error)) = pool.status.as_ref().map(|status| status.allocated_ips.parse()) {
-            warnings.push(format!("SpiderIPPool {name}: status.allocatedIPs: {error}"));
-        }
+        warnings.extend(of_records(question, &pool));
     }
     for subnet in asked_for(question, selection).into_iter().filter_map(|name| question.objects.subnet(&name)) {
         let name = subnet.metadata.name.as_deref().unwrap_or_default();
@@ -49,6 +48,25 @@ pub(super) fn warnings(question: &Question, selection: &Selection) -> Vec<String
     warnings
 }
 
+/// What is wrong with the records of a pool.
+fn of_records(question: &Question, pool: &SpiderIPPool) -> Vec<String> {
+    const FIELD: &str = "status.allocatedIPs";
+    let Some(status) = &pool.status else { return Vec::new() };
+    let name = name_of(pool);
+    let place = place(question, ("SpiderIPPool", name), FIELD);
+    let told = |what: String| format!("{place}SpiderIPPool {name}: {FIELD}: {what}");
+    match status.allocated_ips.parse() {
+        Ok(records) => records.others().map(|(key, _)| told(no_address(key))).collect(),
+        Err(error) => vec![told(error.to_string())],
+    }
+}
+
+/// Where a field of an object was written, as what a sentence begins with; nothing if that is not known.
+fn place(question: &Question, (kind, name): (&str, &str), field: &str) -> String {
+    let written = question.written.iter().rev().find(|manifest| manifest.kind == kind && manifest.name == name);
+    written.map_or_else(String::new, |manifest| format!("{}:{}: ", manifest.file(), manifest.locate(field)))
+}
+
 /// The subnets that the pod asks for.
 fn asked_for(question: &Question, selection: &Selection) -> BTreeSet<String> {
     if selection.tier != Tier::Subnet {
@@ -60,8 +78,7 @@ fn asked_for(question: &Question, selection: &Selection) -> BTreeSet<String> {
 
 /// What admission says of an object, and which of its entries selection cannot read besides.
 fn told(question: &Question, (kind, name): (&str, &str), broken: Vec<Broken>, bad: &[(String, RangeError)], warnings: &mut Vec<String>) {
-    let written = question.written.iter().rev().find(|manifest| manifest.kind == kind && manifest.name == name);
-    let place = |field: &str| written.map_or_else(String::new, |manifest| format!("{}:{}: ", manifest.file(), manifest.locate(field)));
+    let place = |field: &str| place(question, (kind, name), field);
     let known: Vec<Broken> = broken.into_iter().filter(|broken| !broken.unknown).collect();
     let besides = bad.iter().filter(|(field, _)| known.iter().all(|broken| broken.field != *field));
     warnings.extend(besides.map(|(field, error)| format!("{}{kind} {name}: {field}: {error}", place(field))));

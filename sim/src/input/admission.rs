@@ -180,10 +180,7 @@ impl<'a> Admission<'a> {
         match new.audit(&self.rules(live)) {
             Ok(()) => Vec::new(),
             Err(Denial::Invalid(violations)) => violations.into_iter().map(Broken::of).collect(),
-            Err(denial) => {
-                let (field, fault) = ("metadata.name".to_owned(), denial.reason().as_str());
-                vec![Broken { field, message: denial.to_string(), fault, unknown: false }]
-            }
+            Err(denial) => vec![Broken::of_denial(&denial)],
         }
     }
 
@@ -198,6 +195,15 @@ impl<'a> Admission<'a> {
 }
 
 impl Broken {
+    /// The name is taken.
+    pub fn already_exists() -> Self {
+        Self::of_denial(&Denial::AlreadyExists)
+    }
+
+    fn of_denial(denial: &Denial) -> Self {
+        Self { field: "metadata.name".to_owned(), message: denial.to_string(), fault: denial.reason().as_str(), unknown: false }
+    }
+
     fn of(violation: Violation) -> Self {
         let Violation { field, fault, message } = violation;
         Self { field: field.into_owned(), message, fault: fault.as_str(), unknown: false }

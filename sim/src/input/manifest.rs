@@ -29,6 +29,8 @@ pub struct Manifest {
     /// The whole object.
     pub value: serde_json::Value,
     file: Arc<str>,
+    /// The whole text of the file, shared by its objects.
+    text: Arc<str>,
     node: Node,
 }
 
@@ -87,9 +89,17 @@ fn directory(path: &Path) -> Option<Result<Vec<PathBuf>, Problem>> {
 
 /// The number of documents and their objects.
 fn parse_documents(file: &str, bytes: &[u8]) -> Result<(usize, Vec<Manifest>), Problems> {
-    let (documents, problems) = yaml::documents(file, source::text(file, bytes)?);
+    let text = source::text(file, bytes)?;
+    let (documents, mut problems) = yaml::documents(file, text);
+    // Almost all JSON is YAML. Whoever writes JSON is told what is wrong with that.
+    if !problems.is_empty()
+        && file.ends_with(".json")
+        && let Some(problem) = source::not_json(file, text)
+    {
+        problems = problem.into();
+    }
     let count = documents.len();
-    let mut reader = Reader { file: file.into(), manifests: Vec::new(), problems };
+    let mut reader = Reader { file: file.into(), text: text.into(), manifests: Vec::new(), problems };
     for document in documents {
         reader.object(document, None);
     }
@@ -99,6 +109,7 @@ fn parse_documents(file: &str, bytes: &[u8]) -> Result<(usize, Vec<Manifest>), P
 
 struct Reader {
     file: Arc<str>,
+    text: Arc<str>,
     manifests: Vec<Manifest>,
     problems: Problems,
 }
@@ -137,7 +148,11 @@ impl Reader {
             }
         }
         node.number();
-        let is_list = node.get("items").is_some() && node.get("kind").and_then(Node::as_str).is_some_and(|kind| kind.ends_with("List"));
+        // A `List` holds objects and nothing else; a kind of somebody else's may be called so, too, and is one if it has items.
+        let is_list = node
+            .get("kind")
+            .and_then(Node::as_str)
+            .is_some_and(|kind| kind == "List" || kind.ends_with("List") && node.get("items").is_some());
         let head = match decode::<Head>(&self.file, &node, Language::Yaml) {
             Ok(head) => head.value,
             Err(problems) => return self.problems.append(problems),
@@ -163,7 +178,8 @@ impl Reader {
         if !missing.is_empty() {
             return self.problems.append(missing);
         }
-        self.manifests.push(Manifest { api_version, kind, namespace, name, value: node.to_json(), file: self.file.clone(), node });
+        let (file, text) = (self.file.clone(), self.text.clone());
+        self.manifests.push(Manifest { api_version, kind, namespace, name, value: node.to_json(), file, text, node });
     }
 
     fn items(&mut self, list: Node, api_version: String, kind: String) {
@@ -188,6 +204,16 @@ impl Manifest {
     /// The file as the user named it.
     pub fn file(&self) -> &str {
         &self.file
+    }
+
+    /// The text of the file.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The object with the places of its values.
+    pub(super) fn node(&self) -> &Node {
+        &self.node
     }
 
     /// Where the object begins.
@@ -352,6 +378,7 @@ status:
         );
         assert_eq!(kinds(&list("List", "v1", "  []")).unwrap(), "");
         assert_eq!(kinds(&list("List", "v1", "")).unwrap(), "");
+        assert_eq!(kinds("apiVersion: v1\nkind: List\n").unwrap(), "");
         insta::assert_snapshot!(kinds(&list("List", "v1", bare)).unwrap_err(), @r"
         x.yaml:6:3: the object has no `apiVersion`
         x.yaml:6:3: the object has no `kind`
@@ -467,9 +494,13 @@ status:
         let names: Vec<_> = read(&[dir.join("c.json"), dir.clone()]).unwrap().into_iter().map(|manifest| manifest.name).collect();
         assert_eq!(names, ["c", "a", "b", "c"]);
         std::fs::write(dir.join("a.yaml"), "# nothing\n").unwrap();
-        let wrong = read(&[dir.join("a.yaml"), dir.join("empty"), dir.join("none.yaml"), dir.join("notes.txt")]).unwrap_err().to_string();
+        std::fs::write(dir.join("c.json"), "{\"apiVersion\": \"v1\",\n \"kind\": \"Node\"").unwrap();
+        let wrong = read(&[dir.join("c.json"), dir.join("a.yaml"), dir.join("empty"), dir.join("none.yaml"), dir.join("notes.txt")])
+            .unwrap_err()
+            .to_string();
         std::fs::remove_dir_all(&dir).unwrap();
         insta::assert_snapshot!(wrong.replace(&dir.display().to_string(), "dir"), @r"
+        dir/c.json:2:15: not JSON: EOF while parsing an object
         dir/a.yaml: holds no object; expected what `kubectl get -o yaml` prints
         dir/empty: is a directory without *.yaml, *.yml or *.json files
         dir/none.yaml: cannot be read: no such file or directory

@@ -16,6 +16,7 @@ mod node;
 pub mod problem;
 pub mod settings;
 mod source;
+pub mod stored;
 pub mod toml;
 mod yaml;
 

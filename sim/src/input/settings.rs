@@ -9,10 +9,13 @@ use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::{ELSEWHERE, SettingType, Settings, type_elsewhere};
 
 use super::expected::{Language, advice, meant};
+use super::manifest::Manifest;
 use super::node::{Entry, Node, Value};
 use super::problem::{Position, Problem, Problems};
 use super::{source, toml, yaml};
 
+/// The name of upstream's ConfigMap.
+const CONFIG_MAP: &str = "spiderpool-conf";
 /// The key under which upstream's ConfigMap holds its settings.
 const CONF: &str = "conf.yml";
 /// Upstream's key, beside it, for what the agents get as `MULTUS_CLUSTER_NETWORK`.
@@ -41,6 +44,23 @@ pub fn read(path: &Path) -> Result<ClusterSettings, Problems> {
     let (file, bytes) = (source::name(path), source::read(path)?);
     let is_manifest = path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known));
     parse(&file, source::text(&file, &bytes)?, is_manifest)
+}
+
+/// What is wrong with the settings of a cluster, if the object is the ConfigMap that holds them.
+///
+/// # Errors
+/// A name that is none, a value that its setting cannot have.
+pub fn check(manifest: &Manifest) -> Result<(), Problems> {
+    let is_config = (manifest.api_version.as_str(), manifest.kind.as_str(), manifest.name.as_str()) == ("v1", "ConfigMap", CONFIG_MAP);
+    // Without data it says nothing, which is not wrong where nobody asked for it.
+    if !is_config || manifest.node().get("data").is_none_or(|data| matches!(data.value, Value::Null)) {
+        return Ok(());
+    }
+    let (file, text) = (manifest.file(), manifest.text());
+    let mut reader = Reader { file, text, settings: ClusterSettings::default(), set_namespace: false, problems: Problems::new() };
+    reader.document(manifest.node());
+    reader.problems.sort();
+    reader.problems.or(())
 }
 
 fn parse(file: &str, text: &str, is_manifest: bool) -> Result<ClusterSettings, Problems> {

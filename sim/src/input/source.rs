@@ -68,6 +68,15 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// What is wrong with a text that should be JSON; nothing if it is.
+pub(super) fn not_json(file: &str, text: &str) -> Option<Problem> {
+    let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
+    let at = Position { line: saturate(error.line().max(1)), column: saturate(error.column().max(1)) };
+    let message = error.to_string();
+    let wrong = message.split(" at line ").next().unwrap_or_default();
+    Some(Problem::at(file, at, format!("not JSON: {wrong}"), ""))
+}
+
 /// A count as it is kept in a position.
 pub(super) fn saturate(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)

@@ -234,9 +234,21 @@ pub trait Draft {
     }
 
     /// Takes over the cluster that manifests hold: its nodes and applications stand for generated ones.
-    fn adopt(&mut self, objects: &[(KindId, Obj)]) {
+    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
         let _ = objects;
+        Adoption::NotAsked
     }
+}
+
+/// What a workload makes of the cluster that manifests hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adoption {
+    /// It lives in that cluster; nothing is generated beside it.
+    MovedIn,
+    /// They hold nothing of a cluster that it could live in: it generates its own.
+    NothingThere,
+    /// It always makes its own.
+    NotAsked,
 }
 
 /// An operation that nobody can carry out.

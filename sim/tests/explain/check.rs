@@ -116,3 +116,78 @@ spec: {subnet: fd00::/64, ips: ['fd00::1']}
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(wrong, [2, 2]);
 }
+
+/// What `check` says of some files of one folder, one line each.
+fn checked(name: &str, files: &[(&str, &str)], flags: &str) -> (u8, String) {
+    let folder = std::env::temp_dir().join(format!("ipam-sim-check-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (file, text) in files {
+        std::fs::write(folder.join(file), text).unwrap();
+    }
+    let (code, out, err) = run("check", &format!("{} {flags}", folder.display()));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(err, "");
+    (code, out.replace(&folder.display().to_string(), "dir"))
+}
+
+fn pool(name: &str, spec: &str) -> String {
+    format!("apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderIPPool\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n---\n")
+}
+
+#[test]
+fn addresses_whose_family_cannot_be_told_are_judged_all_the_same() {
+    let reserved = "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderReservedIP\nmetadata: {name: r}\nspec: {ips: [10.0.0.5-10.0.0.1, \
+                    10.0.0.7, fd00::1]}\n";
+    let text = [pool("no-cidr", "subnet: 10.0.0.0"), pool("mask", "subnet: 'fd00::/129'"), reserved.to_owned()].concat();
+    let (code, out) = checked("family", &[("a.yaml", &text)], "");
+    assert_eq!(code, 2);
+    insta::assert_snapshot!(out, @r#"
+    dir/a.yaml:4:7: error: SpiderIPPool no-cidr: spec.ipVersion: is neither given nor can it be told from the addresses; write 4 or 6
+    dir/a.yaml:4:16: error: SpiderIPPool no-cidr: spec.subnet: `10.0.0.0` is no CIDR
+    dir/a.yaml:9:7: error: SpiderIPPool mask: spec.ipVersion: is neither given nor can it be told from the addresses; write 4 or 6
+    dir/a.yaml:9:16: error: SpiderIPPool mask: spec.subnet: `fd00::/129` is no CIDR
+    dir/a.yaml:14:7: error: SpiderReservedIP r: spec.ipVersion: is neither given nor can it be told from the addresses; write 4 or 6
+    dir/a.yaml:14:14: error: SpiderReservedIP r: spec.ips[0]: range `10.0.0.5-10.0.0.1`: the first address is above the last; swap them
+    dir/a.yaml:14:43: error: SpiderReservedIP r: spec.ips[2]: `fd00::1` is not of IPv4
+    1 file: 7 errors
+    "#);
+}
+
+#[test]
+fn what_is_stored_and_cannot_be_read_is_an_error_with_its_place() {
+    let records = |name: &str, cidr: u8, text: &str| {
+        let spec = format!("subnet: 10.{cidr}.0.0/24, ips: [10.{cidr}.0.1-10.{cidr}.0.9]");
+        pool(name, &spec).replace("---\n", &format!("status: {{allocatedIPs: '{text}'}}\n---\n"))
+    };
+    let settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: spiderpool-conf}\ndata:\n  conf.yml: |\n    enableIPv6: maybe\n";
+    let odd = r#"{"zz":{"pod":"a/b"},"010.2.0.2":{"pod":"a/b"},"10.2.0.1":{"pod":"a/b"}}"#;
+    let text = [records("cut", 1, "{"), records("odd", 2, odd), settings.to_owned()].concat();
+    let (code, out) = checked("stored", &[("a.yaml", &text)], "");
+    assert_eq!(code, 2);
+    insta::assert_snapshot!(out, @r#"
+    dir/a.yaml:5:24: error: SpiderIPPool cut: status.allocatedIPs: unreadable JSON text: EOF while parsing an object at line 1 column 1
+    dir/a.yaml:18:17: error: enableIPv6 cannot be the string "maybe"; expected true or false
+    dir/a.yaml:11:24: warning: SpiderIPPool odd: status.allocatedIPs: the key `zz` is no address, so its record holds none
+    dir/a.yaml:11:24: warning: SpiderIPPool odd: status.allocatedIPs: the key `010.2.0.2` is no address, so its record holds none
+    1 file: 2 errors, 2 warnings
+    "#);
+}
+
+#[test]
+fn a_second_object_of_a_name_is_refused_where_admission_judges_and_odd_elsewhere() {
+    let namesakes = [pool("p", "subnet: 10.0.0.0/24"), pool("p", "subnet: 'fd00::/64'")].concat();
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n";
+    let pods = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: x}}\n---\n\
+                {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: default}}\n";
+    let files = [("a.yaml", node), ("b.yaml", &[node, pods].concat()), ("c.yaml", &namesakes)];
+    let (code, out) = checked("again", &files, "--profile upstream");
+    assert_eq!(code, 2);
+    insta::assert_snapshot!(out, @r#"
+    dir/b.yaml:1:47: warning: another Node is called n1, too; this one counts
+    dir/b.yaml:7:46: warning: another Pod is called a, too; this one counts
+    dir/c.yaml:8:18: error: SpiderIPPool p: metadata.name: there is an object of this name already
+    3 files: 1 error, 2 warnings
+    "#);
+    let (hardened, _) = checked("again", &files[..2], "");
+    assert_eq!(hardened, 0);
+}

@@ -71,3 +71,26 @@ fn what_was_asked_for_must_be_there() {
         assert!(err.contains(expected), "{args}: {err}");
     }
 }
+
+#[test]
+fn records_that_cannot_be_read_are_told_with_their_place() {
+    let folder = Folder::new("records");
+    let pool = |name: &str, cidr: u8, records: &str| {
+        format!(
+            "apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderIPPool\nmetadata: {{name: {name}}}\n\
+             spec: {{ipVersion: 4, subnet: 10.{cidr}.0.0/24, ips: [10.{cidr}.0.1-10.{cidr}.0.9], default: true}}\nstatus:\n  allocatedIPs: '{records}'\n---\n"
+        )
+    };
+    let text = [pool("cut", 1, "{"), pool("odd", 2, r#"{"zz":{"pod":"a/b","podUid":"c"}}"#)].concat();
+    let others = "{apiVersion: v1, kind: Namespace, metadata: {name: default}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n\
+                  {apiVersion: v1, kind: Pod, metadata: {name: a}}\n";
+    let manifests = folder.file("pools.yaml", &[&text, others].concat());
+    let (code, out, err) = explain(&format!("--manifests {manifests} --pod a --node n1"));
+    assert!(code == 0 && out.contains("eth0 gets 10.2.0.1/24 from odd"), "{err}{out}");
+    for warning in [
+        "pools.yaml:6:17: SpiderIPPool cut: status.allocatedIPs: unreadable JSON text: EOF",
+        "pools.yaml:13:17: SpiderIPPool odd: status.allocatedIPs: the key `zz` is no address",
+    ] {
+        assert!(err.contains(warning), "{err}");
+    }
+}

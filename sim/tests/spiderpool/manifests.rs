@@ -128,3 +128,91 @@ fn what_manifests_do_not_hold_is_there_and_their_settings_count() {
     let again = swept("smoke/spiderpool-calm.toml", &dump, &["--seeds", "2", "--out", &text(&folder.join("again"))]);
     assert_eq!((again.exit_code, &again.scenarios[0].failures[..]), (0, &[][..]));
 }
+
+/// A SpiderSubnet, and a Deployment that asks for a pool of it which nobody has made yet.
+const SUBNET: &str = "
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1}}
+- {apiVersion: v1, kind: Node, metadata: {name: n2}}
+- apiVersion: spiderpool.spidernet.io/v2beta1
+  kind: SpiderSubnet
+  metadata: {name: s4}
+  spec: {subnet: 10.5.0.0/24, ips: [10.5.0.1-10.5.0.60]}
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: web, namespace: shop}
+  spec:
+    replicas: 3
+    selector: {matchLabels: {app: web}}
+    template:
+      metadata:
+        labels: {app: web}
+        annotations: {ipam.spidernet.io/subnet: '{\"ipv4\":[\"s4\"]}', ipam.spidernet.io/ippool-ip-number: '+1'}
+      spec: {containers: [{name: web}]}
+";
+
+/// What a folder with one file of manifests holds, under every seed of a scenario.
+fn brought(name: &str, text: &str, scenario: &str, more: &[&str]) -> RunReport {
+    let file = scratch(name).join("cluster.yaml");
+    fs::write(&file, text).unwrap();
+    swept(scenario, &file, more)
+}
+
+#[test]
+fn subnets_and_applications_without_a_pool_are_a_cluster_in_which_pools_are_made() {
+    let report = brought("subnet", SUBNET, "smoke/subnets.toml", &["--seeds", "20", "--no-plans"]);
+    let scenario = &report.scenarios[0];
+    assert_eq!((report.exit_code, &scenario.failures[..]), (0, &[][..]));
+    assert!(scenario.brought && scenario.allocations.succeeded >= 60, "{:?}", scenario.allocations);
+    let made = scenario.sometimes.iter().find(|claim| claim.claim == "an-auto-pool-is-made").unwrap();
+    assert_eq!(made.held_in, 20);
+    // The same cluster needs no scenario with subnets of its own.
+    let elsewhere = brought("subnet", SUBNET, "smoke/spiderpool-calm.toml", &["--seeds", "4", "--no-plans"]);
+    assert_eq!(elsewhere.exit_code, 0, "{:?}", elsewhere.scenarios[0].failures);
+    assert!(elsewhere.scenarios[0].allocations.succeeded > 0);
+}
+
+#[test]
+fn nothing_is_generated_beside_nodes_and_applications_that_have_no_pool() {
+    let items = SUBNET.replace("kind: SpiderSubnet", "kind: SpiderReservedIP").replace("{subnet: 10.5.0.0/24, ips", "{ips");
+    let report = brought("no-pool", &items, "smoke/subnets.toml", &["--seeds", "4", "--no-plans"]);
+    let scenario = &report.scenarios[0];
+    assert_eq!((report.exit_code, &scenario.failures[..]), (0, &[][..]));
+    assert_eq!(scenario.allocations.succeeded, 0, "there is no pool to give from");
+}
+
+#[test]
+fn what_the_cluster_of_the_manifests_cannot_show_is_said_and_not_held_against_the_sweep() {
+    let (file, folder) = (text(&scenarios().join("smoke/spiderpool-dual.toml")), scratch("unseen"));
+    let mine = folder.join("mine.yaml");
+    fs::write(&mine, MINE).unwrap();
+    let (code, out, err) = ipam_sim(&["run", &file, "--manifests", &text(&mine), "--seeds", "20", "--no-plans"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let note = out.lines().find(|line| line.starts_with("note ")).unwrap_or_else(|| panic!("{out}"));
+    assert!(note.contains("does not show ") && note.contains(" an-answer-has-several-nics, an-endpoint-answers"), "{note}");
+    // Who makes its own cluster has no such excuse.
+    let own = swept("smoke/byom-calm.toml", &mine, &["--seeds", "1", "--no-plans"]);
+    assert!(!own.scenarios[0].brought);
+}
+
+#[test]
+fn manifests_that_hold_no_cluster_are_refused() {
+    let (file, folder) = (text(&scenarios().join("smoke/spiderpool-calm.toml")), scratch("nothing"));
+    let refused = |name: &str, text_of: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text_of).unwrap();
+        let (code, out, err) = ipam_sim(&["run", &file, "--manifests", &text(&path), "--seeds", "1", "--no-plans"]);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        err.replace(&text(&folder), "dir")
+    };
+    insta::assert_snapshot!(refused("empty.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), @"error: dir/empty.yaml: no node, no pool, no subnet, no application and no pod of a cluster is in there; `--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints");
+    let wrong = MINE.replace("enableIPv6: false", "enableIPv6: maybe\n      enableIPv66: true");
+    insta::assert_snapshot!(refused("settings.yaml", &wrong), @r#"
+    error: dir/settings.yaml:31:19: enableIPv6 cannot be the string "maybe"; expected true or false
+    dir/settings.yaml:32:7: unknown setting `enableIPv66`; did you mean `enableIPv6`?
+    "#);
+    let wrong = MINE.replace("default: true}", "default: true}\n  status: {allocatedIPs: '{'}");
+    insta::assert_snapshot!(refused("records.yaml", &wrong), @"error: dir/records.yaml:9:26: SpiderIPPool mine: status.allocatedIPs: unreadable JSON text: EOF while parsing an object at line 1 column 1");
+}

@@ -81,6 +81,25 @@ pub(super) fn check_version(version: Option<i64>, settings: &AdmissionSettings) 
     if enabled { Ok(version) } else { Err(Violation::forbidden(FIELD, format_args!("IPv{version} is disabled in this cluster"))) }
 }
 
+/// The family by which addresses are judged: the one that is given, else that of which `first` looks to be.
+///
+/// # Errors
+/// It is not given, is none or is disabled, and nothing more is to be found out.
+pub(super) fn family(
+    version: Option<i64>,
+    first: Option<&str>,
+    settings: &AdmissionSettings,
+    findings: &mut Findings,
+) -> Result<i64, Violation> {
+    match check_version(version, settings) {
+        Err(violation) if version.is_none() => {
+            findings.note(Err(violation))?;
+            Ok(if first.is_some_and(|first| first.contains(':')) { 6 } else { 4 })
+        }
+        checked => checked,
+    }
+}
+
 /// Family and CIDR never change. (A family that is not given is derived from the CIDR, and so it stays the same.)
 pub(super) fn check_unchanged(old: &Addresses<'_>, new: &Addresses<'_>) -> Result<(), Violation> {
     if let (Some(before), Some(after)) = (old.version, new.version)
@@ -99,9 +118,9 @@ pub(super) struct Checked<'a> {
 }
 
 impl<'a> Checked<'a> {
-    /// Checks the family.
-    pub(super) fn new(addresses: Addresses<'a>, rules: &Rules<'a>) -> Result<Self, Denial> {
-        let version = check_version(addresses.version, rules.settings)?;
+    /// Checks the family. Where it cannot be told, because the addresses are wrong, those are judged as what they look like.
+    pub(super) fn new(addresses: Addresses<'a>, rules: &Rules<'a>, findings: &mut Findings) -> Result<Self, Denial> {
+        let version = family(addresses.version, Some(addresses.subnet), rules.settings, findings)?;
         Ok(Self { addresses, version, policy: rules.policy })
     }
 

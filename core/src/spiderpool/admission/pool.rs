@@ -132,7 +132,7 @@ pub(super) fn check_terminating(meta: &ObjectMeta, same_spec: bool, rules: &Rule
 }
 
 fn check_create(new: &SpiderIPPool, rules: &Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
-    let checked = Checked::new(Addresses::from(&new.spec), rules)?;
+    let checked = Checked::new(Addresses::from(&new.spec), rules, findings)?;
     let cidr = checked.cidr(findings)?;
     findings.note_all(check_cidrs(new, &cidr, checked.version, rules))?;
     let mut violations = Vec::new();
@@ -151,9 +151,10 @@ fn check_update(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>) -> Re
     let whole = rules.policy.update_judged_whole;
     let mut violations = Vec::new();
     if whole || before != after {
-        let checked = Checked::new(after, rules)?;
+        let mut findings = Findings::first();
+        let checked = Checked::new(after, rules, &mut findings)?;
         let old = Some(old).filter(|_| !whole);
-        violations.extend(check_spec(&checked, old, new, rules, &mut Findings::first()).err());
+        violations.extend(check_spec(&checked, old, new, rules, &mut findings).err());
     }
     // Upstream tells of each group of rules only if those before it are kept.
     if (whole && violations.is_empty())

@@ -1,6 +1,6 @@
 //! Admission of reserved IP objects (A §9.3). They are compared with nothing: an address in use may be reserved.
 
-use super::addresses::{check_version, family_of_range, merge};
+use super::addresses::{family, family_of_range, merge};
 use super::findings::Findings;
 use super::{Admitted, Denial, Request, Rules, Violation, empty};
 use crate::spiderpool::SpiderReservedIP;
@@ -61,7 +61,8 @@ impl Admitted for SpiderReservedIP {
 }
 
 fn check_spec(new: &SpiderReservedIP, rules: &Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
-    let version = check_version(new.spec.ip_version, rules.settings)?;
+    let first = new.spec.ips.iter().flatten().next().map(String::as_str);
+    let version = family(new.spec.ip_version, first, rules.settings, findings)?;
     for (at, text) in new.spec.ips.iter().flatten().enumerate() {
         let range = check_range(text, version, rules.policy);
         findings.note(range.map_err(|error| Violation::invalid(format!("spec.ips[{at}]"), error)))?;

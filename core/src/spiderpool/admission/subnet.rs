@@ -52,7 +52,7 @@ impl Admitted for SpiderSubnet {
 }
 
 fn check_create(new: &SpiderSubnet, rules: &Rules<'_>, findings: &mut Findings) -> Result<(), Denial> {
-    let checked = Checked::new(Addresses::from(&new.spec), rules)?;
+    let checked = Checked::new(Addresses::from(&new.spec), rules, findings)?;
     let cidr = checked.cidr(findings)?;
     findings.note_all(check_cidrs(new, &cidr, checked.version, rules))?;
     // Upstream compares with pools first (A §9.2).
@@ -73,7 +73,8 @@ fn check_update(old: &SpiderSubnet, new: &SpiderSubnet, rules: &Rules<'_>) -> Re
     let (before, after) = (Addresses::from(&old.spec), Addresses::from(&new.spec));
     check_unchanged(&before, &after)?;
     if rules.policy.update_judged_whole || before != after {
-        check_spec(&Checked::new(after, rules)?, &mut Findings::first())?;
+        let mut findings = Findings::first();
+        check_spec(&Checked::new(after, rules, &mut findings)?, &mut findings)?;
     }
     Ok(check_pre_allocations(old, new, rules)?)
 }

@@ -132,7 +132,12 @@ pub(in crate::cli) fn findings(scenario: &ScenarioResult, verdict: Verdict, pain
         lines.push(format!("excused {} by {}: {seeds}, the first is {}", excuse.claim, excuse.excuse, excuse.first_seed));
     }
     // A negative scenario that fails as it must is not asked for coverage.
-    if !matches!(verdict, Verdict::NotRun | Verdict::Found | Verdict::Open) {
+    let asked = !matches!(verdict, Verdict::NotRun | Verdict::Found | Verdict::Open);
+    if asked && scenario.brought {
+        let unseen = unseen(scenario);
+        let names = unseen.join(", ");
+        lines.extend((!unseen.is_empty()).then(|| format!("note    the cluster of the manifests does not show {names}")));
+    } else if asked {
         for claim in scenario.never_held() {
             let seeds = human::plural(scenario.seeds, "seed", "seeds");
             lines.push(format!("{} {:<9}  {}    held in none of {seeds}", paint.warn("○    "), claim.kind, paint.bold(&claim.claim)));
@@ -147,6 +152,13 @@ pub(in crate::cli) fn findings(scenario: &ScenarioResult, verdict: Verdict, pain
         }
     }
     lines
+}
+
+/// What a cluster that somebody brought along gave no occasion for.
+fn unseen(scenario: &ScenarioResult) -> Vec<&str> {
+    let held = scenario.never_held().map(|claim| claim.claim.as_str());
+    let fired = scenario.never_fired().map(|fault| fault.fault.as_str());
+    held.chain(fired).chain(scenario.never_judged().map(|claim| claim.claim.as_str())).collect()
 }
 
 /// Where crashes were tried, process by process.

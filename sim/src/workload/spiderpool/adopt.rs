@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipam_core::byom::PoolConfigMap;
 use ipam_core::spiderpool::ipam::AgentSettings;
 use ipam_core::spiderpool::ranges::IpVersion;
-use ipam_core::spiderpool::{Policy, SpiderIPPool};
+use ipam_core::spiderpool::reclaim::ReclaimSettings;
+use ipam_core::spiderpool::{Policy, SpiderIPPool, SpiderSubnet};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
@@ -13,7 +14,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::ops::{AppKind, ApplyApp, NAMESPACE, PoolPlan};
-use super::plan::{BroughtApp, SpiderPlan};
+use super::plan::{BroughtApp, SUBNETS, SpiderPlan};
+use super::subnets::ops::SubnetPlan;
 use crate::kinds::KindId;
 use crate::kinds::kruise::CloneSet;
 use crate::object::Obj;
@@ -24,6 +26,8 @@ pub struct Adopted {
     nodes: Vec<String>,
     /// The pools, so that people can change them.
     pub(super) pools: Vec<PoolPlan>,
+    /// The subnets, for the same.
+    pub(super) subnets: Vec<SubnetPlan>,
     /// The applications, so that people can scale, roll out and lose pods of them.
     pub(super) apps: Vec<ApplyApp>,
     kinds: BTreeSet<AppKind>,
@@ -43,7 +47,8 @@ const CLUSTER_NETWORK: &str = "clusterNetwork";
 pub(super) const MULTUS: &str = "MULTUS_CLUSTER_NETWORK";
 
 impl Adopted {
-    /// What `objects` hold; `None` = nothing that could take the place of a generated cluster: no pool.
+    /// What `objects` hold; `None` = nothing that could take the place of a generated cluster: no node, no pool, no subnet, no application, no
+    /// pod. Namespaces, reservations and settings alone are none.
     pub fn of(objects: &[(KindId, Obj)]) -> Option<Self> {
         let mut adopted = Self::default();
         for (_, object) in objects {
@@ -55,7 +60,9 @@ impl Adopted {
         }
         // Each cluster has them.
         adopted.namespaces.retain(|namespace| !matches!(namespace.as_str(), "default" | "kube-system"));
-        (!adopted.pools.is_empty()).then_some(adopted)
+        let Self { nodes, pools, subnets, kinds, .. } = &adopted;
+        let is_cluster = !(nodes.is_empty() && pools.is_empty() && subnets.is_empty() && kinds.is_empty());
+        is_cluster.then_some(adopted)
     }
 
     fn take(&mut self, object: &Obj) {
@@ -64,10 +71,12 @@ impl Adopted {
             self.node(meta.name.as_ref());
         } else if let Some(pool) = any.downcast_ref::<SpiderIPPool>() {
             let mut spec = pool.spec.clone();
-            // Whoever wrote it by hand may leave to the webhook what follows from the subnet.
-            let version = spec.ip_version.unwrap_or(if spec.subnet.contains(':') { 6 } else { 4 });
-            spec.ip_version = Some(version);
+            spec.ip_version = Some(version(spec.ip_version, &spec.subnet));
             self.pools.push(PoolPlan { name: meta.name.clone().unwrap_or_default(), spec });
+        } else if let Some(subnet) = any.downcast_ref::<SpiderSubnet>() {
+            let mut spec = subnet.spec.clone();
+            spec.ip_version = Some(version(spec.ip_version, &spec.subnet));
+            self.subnets.push(SubnetPlan { name: meta.name.clone().unwrap_or_default(), spec });
         } else if let Some(set) = any.downcast_ref::<StatefulSet>() {
             self.app(meta, AppKind::StatefulSet, set.spec.replicas);
         } else if let Some(deployment) = any.downcast_ref::<Deployment>() {
@@ -124,6 +133,7 @@ impl Adopted {
             plan.node_names.clone_from(&self.nodes);
         }
         plan.pools.clear();
+        plan.subnets.clear();
         plan.reserved.clear();
         plan.cni_ipv4.clear();
         plan.cni_ipv6.clear();
@@ -135,22 +145,44 @@ impl Adopted {
         if self.kinds.contains(&AppKind::Deployment) {
             plan.kinds.insert(AppKind::ReplicaSet);
         }
+        let versions = self.pools.iter().map(|pool| pool.spec.ip_version);
+        let versions: BTreeSet<_> = versions.chain(self.subnets.iter().map(|subnet| subnet.spec.ip_version)).flatten().collect();
         for (name, version) in [("enableIPv4", IpVersion::V4), ("enableIPv6", IpVersion::V6)] {
-            let used = self.pools.iter().any(|pool| pool.spec.ip_version == Some(version.number()));
-            plan.settings.insert(name.to_owned(), used.to_string());
+            plan.settings.insert(name.to_owned(), versions.contains(&version.number()).to_string());
+            // Which families a cluster without any address is for cannot be told.
+            if versions.is_empty() {
+                plan.settings.remove(name);
+            }
         }
         plan.settings.remove(MULTUS);
+        plan.settings.remove(SUBNETS);
+        if !self.subnets.is_empty() {
+            plan.settings.insert(SUBNETS.to_owned(), true.to_string());
+        }
         plan.settings.extend(self.settings.clone());
         plan.settings.extend(stated.clone());
+        // Subnets bring webhooks with them, and somebody has to serve these.
+        if plan.has_webhooks() {
+            plan.controllers = plan.controllers.max(1);
+        }
     }
 }
 
-/// The settings for agents that stand in the ConfigMap. What concerns others is left out, and so is what an agent would not take.
+/// The family of a pool or a subnet. Whoever wrote it by hand may leave to the webhook what follows from the CIDR.
+fn version(stated: Option<i64>, cidr: &str) -> i64 {
+    stated.unwrap_or(if cidr.contains(':') { 6 } else { 4 })
+}
+
+/// The settings for agents and for reclaim that stand in the ConfigMap. What concerns others is left out; what none of them would take was
+/// refused when the manifests were read.
 fn settings(map: &PoolConfigMap) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut take = |name: &str, value: String| {
-        let name = if name == CLUSTER_NETWORK { MULTUS } else { name };
-        if AgentSettings::new(&Policy::hardened()).set(name, &value) == Ok(true) {
+        let (name, policy) = (if name == CLUSTER_NETWORK { MULTUS } else { name }, Policy::hardened());
+        let mut settings = AgentSettings::new(&policy);
+        if settings.set(name, &value) == Ok(true) || ReclaimSettings::new(&policy).set(name, &value) == Ok(true) {
+            // The plan compares this one by its text.
+            let value = if name == SUBNETS { settings.select.enable_spider_subnet.to_string() } else { value };
             found.insert(name.to_owned(), value);
         }
     };

@@ -26,7 +26,7 @@ use crate::kinds::KindId;
 use crate::object::Obj;
 use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind};
 use crate::time::Span;
-use crate::workload::{Draft, at_least_one, at_most};
+use crate::workload::{Adoption, Draft, at_least_one, at_most};
 use people::Drawn;
 use wishes::nics_of;
 
@@ -283,11 +283,10 @@ impl Draft for SpiderDraft {
         if let Some(adopted) = &self.adopted {
             adopted.move_in(&mut plan, &self.settings);
         }
-        let pools = match &self.adopted {
-            Some(adopted) => adopted.pools.clone(),
-            None => plan.pools.clone(),
+        let (pools, subnets) = match &self.adopted {
+            Some(adopted) => (adopted.pools.clone(), adopted.subnets.clone()),
+            None => (plan.pools.clone(), plan.subnets.clone()),
         };
-        let subnets = plan.subnets.clone();
         let used = |version: &IpVersion| {
             let number = Some(version.number());
             pools.iter().any(|pool| pool.spec.ip_version == number) || subnets.iter().any(|subnet| subnet.spec.ip_version == number)
@@ -349,7 +348,8 @@ impl Draft for SpiderDraft {
         Ok(())
     }
 
-    fn adopt(&mut self, objects: &[(KindId, Obj)]) {
+    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
         self.adopted = Adopted::of(objects).map(Arc::new);
+        if self.adopted.is_some() { Adoption::MovedIn } else { Adoption::NothingThere }
     }
 }

@@ -13,6 +13,7 @@ use crate::cli::args::{ExplainArgs, PodKey};
 use crate::explain::{self, Question, ReclaimQuestion};
 use crate::input::cluster::{self, ClusterInput};
 use crate::input::manifest::Manifest;
+use crate::input::settings::{self, ClusterSettings};
 use crate::input::{Problems, cni};
 
 /// Explains what the flags ask for.
@@ -21,8 +22,8 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
     // Everything that is wrong in any file is said in one go.
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
+    let (settings, settings_from) = settings(args, cluster.as_ref(), &mut problems);
     let network = args.cni_config.as_deref().map(|path| problems.collect(cni::read(path)));
-    let settings = form::settings(&args.form, &mut problems);
     let file = args.pod_file.as_ref().map(|path| problems.collect(cluster::read_pod(path)));
     problems.or(()).map_err(bad_input)?;
 
@@ -34,15 +35,17 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
     };
     let node = args.node.clone().or_else(|| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default();
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-    let endpoint = cluster.endpoints.get(&namespace, &pod.name_any()).map(|endpoint| (**endpoint).clone());
     let question = Question {
-        endpoint,
+        endpoints: cluster.endpoints,
+        instances: cluster.instances,
         places: places(&pod, &manifest, cluster.namespaces.iter().find(|manifest| manifest.name == namespace)),
         node,
         nic: args.nic.clone(),
         cni: network.flatten().unwrap_or_default().ipam,
         master: args.master.clone(),
         settings: settings.select,
+        agent: settings.agent,
+        settings_from,
         profile: args.form.profile,
         policy,
         objects: cluster.objects,
@@ -54,12 +57,27 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
     Ok(report)
 }
 
+/// The settings in the file that is named, else those of the cluster's own ConfigMap, and where they stand.
+fn settings(args: &ExplainArgs, cluster: Option<&ClusterInput>, problems: &mut Problems) -> (ClusterSettings, Option<String>) {
+    if let Some(path) = &args.form.settings {
+        return (form::settings(&args.form, problems), Some(path.display().to_string()));
+    }
+    match cluster.and_then(|cluster| cluster.settings.as_ref()) {
+        Some(manifest) => {
+            let namespace = manifest.namespace.as_deref().unwrap_or(cluster::DEFAULT_NAMESPACE);
+            let from = format!("{}, ConfigMap {namespace}/{}", manifest.file(), manifest.name);
+            (problems.collect(settings::of_manifest(manifest)).unwrap_or_default(), Some(from))
+        }
+        None => (ClusterSettings::default(), None),
+    }
+}
+
 /// Explains what reclaim would do, as the flags ask for it.
 pub(super) fn explain_reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError> {
     let policy = form::policy(&args.form)?;
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
-    let settings = form::settings(&args.form, &mut problems);
+    let (settings, _) = settings(args, cluster.as_ref(), &mut problems);
     problems.or(()).map_err(bad_input)?;
     let cluster = cluster.unwrap_or_default();
     let of_input: Vec<String> = cluster.warnings.iter().map(ToString::to_string).collect();

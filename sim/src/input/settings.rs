@@ -5,10 +5,12 @@
 use std::path::Path;
 
 use ipam_core::spiderpool::Policy;
+use ipam_core::spiderpool::ipam::AgentSettings;
 use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::{ELSEWHERE, SettingType, Settings, type_elsewhere};
 
 use super::expected::{Language, advice, meant};
+use super::manifest::Manifest;
 use super::node::{Entry, Node, Value};
 use super::problem::{Position, Problem, Problems};
 use super::{source, toml, yaml};
@@ -25,11 +27,14 @@ pub struct ClusterSettings {
     pub select: Settings,
     /// To reclaim.
     pub reclaim: ReclaimSettings,
+    /// To agents besides.
+    pub agent: AgentSettings,
 }
 
 impl Default for ClusterSettings {
     fn default() -> Self {
-        Self { select: Settings::default(), reclaim: ReclaimSettings::new(&Policy::hardened()) }
+        let policy = Policy::hardened();
+        Self { select: Settings::default(), reclaim: ReclaimSettings::new(&policy), agent: AgentSettings::new(&policy) }
     }
 }
 
@@ -41,6 +46,20 @@ pub fn read(path: &Path) -> Result<ClusterSettings, Problems> {
     let (file, bytes) = (source::name(path), source::read(path)?);
     let is_manifest = path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known));
     parse(&file, source::text(&file, &bytes)?, is_manifest)
+}
+
+/// The settings of the ConfigMap of a cluster that is among its manifests.
+///
+/// # Errors
+/// As [`read`]; the place is that of the data.
+pub fn of_manifest(manifest: &Manifest) -> Result<ClusterSettings, Problems> {
+    let at = |problem: &Problem| Problem { at: Some(manifest.locate("data")), ..problem.clone() };
+    // JSON is YAML.
+    parse(manifest.file(), &manifest.value.to_string(), true).map_err(|problems| {
+        let mut placed = Problems::new();
+        problems.iter().for_each(|problem| placed.push(at(problem)));
+        placed
+    })
 }
 
 fn parse(file: &str, text: &str, is_manifest: bool) -> Result<ClusterSettings, Problems> {
@@ -156,7 +175,8 @@ impl Reader<'_> {
                 return self.problems.push(Problem::at(self.file, place(node.at), wrong, "expected one value"));
             }
         };
-        match self.settings.select.set(key, &text).and_then(|_| self.settings.reclaim.set(key, &text)) {
+        let ClusterSettings { select, reclaim, agent } = &mut self.settings;
+        match select.set(key, &text).and_then(|_| reclaim.set(key, &text)).and_then(|_| agent.set(key, &text)) {
             Ok(_) => self.set_namespace |= key == "agentNamespace",
             Err(error) => {
                 let wrong = format!("{} cannot be {}", error.name, language.found(node));

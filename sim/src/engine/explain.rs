@@ -22,8 +22,8 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
     // Everything that is wrong in any file is said in one go.
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
-    let (settings, settings_from) = settings(args, cluster.as_ref(), &mut problems);
     let network = args.cni_config.as_deref().map(|path| problems.collect(cni::read(path)));
+    let (settings, settings_from) = settings(args, cluster.as_ref(), &mut problems);
     let file = args.pod_file.as_ref().map(|path| problems.collect(cluster::read_pod(path)));
     problems.or(()).map_err(bad_input)?;
 

@@ -1,8 +1,9 @@
 //! What the ADD gives, filled into what selection says of each NIC and family.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use ipam_core::spiderpool::ipam::{Cause, Failure, Failures, IpamError, PoolError};
+use ipam_core::spiderpool::ipam::{Failure, Failures, IpamError, PoolError};
 use ipam_core::spiderpool::select::{Cluster, Selection, is_nameless};
 use ipam_core::spiderpool::{IPAllocationDetail, PoolIPAllocation};
 use ipam_reports::explain::{FamilyAnswer, NicAnswer, Refusal, Reuse, RouteAnswer, RouteSource};
@@ -55,7 +56,7 @@ pub(super) fn settle(
                 fill(question, ended, given, nics, remarks);
             }
             outcome.reuse = reuse(question, ended, &given);
-            given_back(ended, remarks);
+            taken_away(question, ended, remarks);
         }
     }
     outcome
@@ -81,18 +82,20 @@ fn fill(question: &Question, ended: &Ended, given: &Given, nics: &mut Vec<NicAns
     });
     let family = &mut families[place];
     let uid = question.pod.metadata.uid.as_deref().unwrap_or_default();
-    if !ended.holds(given, uid) {
+    let is_own = |holder: &str| holder == uid;
+    if !given.ip().and_then(|ip| ended.holder(&given.pool, ip)).is_some_and(is_own) {
         remarks.push(format!(
             "{} is answered although {} holds no record of it for this pod, so that it may be given away again",
             given.address, given.pool
         ));
     }
+    let recorded = given.ip().and_then(|ip| record(question, &given.pool, ip)).is_some_and(|record| record.pod_uid == uid);
     if let Some(entry) = &given.kept {
         *clean_gateway = entry.clean_gateway == Some(true);
         family.reused = true;
         family.address = Some(given.address.clone());
         family.pool = Some(given.pool.clone());
-        family.recorded = record_of(question, given).is_some_and(|record| record.pod_uid == uid);
+        family.recorded = recorded;
         family.possible = vec![given.address.clone()];
         let gateway = if given.ip_version == 4 { &entry.ipv4_gateway } else { &entry.ipv6_gateway };
         family.gateway.clone_from(gateway);
@@ -101,17 +104,14 @@ fn fill(question: &Question, ended: &Ended, given: &Given, nics: &mut Vec<NicAns
         // A pool that is known to hold a record of the NIC goes before the others.
         family.possible = vec![given.address.clone()];
         if let Some(pool) = question.objects.pool(&given.pool) {
-            let recorded = record_of(question, given).is_some_and(|record| record.pod_uid == uid);
             add::tell(family, &pool, given.address.clone(), recorded, *clean_gateway);
         }
     }
 }
 
 /// The record of an address on the untouched cluster.
-fn record_of(question: &Question, given: &Given) -> Option<PoolIPAllocation> {
-    let ip: IpAddr = given.address.split('/').next()?.parse().ok()?;
-    let pool = question.objects.pool(&given.pool)?;
-    pool.status.as_ref()?.allocated_ips.parse().ok()?.get(ip).cloned()
+fn record(question: &Question, pool: &str, ip: IpAddr) -> Option<PoolIPAllocation> {
+    question.objects.pool(pool)?.status.as_ref()?.allocated_ips.parse().ok()?.get(ip).cloned()
 }
 
 /// The routes of an entry that go with its address of a family.
@@ -138,15 +138,12 @@ fn reuse(question: &Question, ended: &Ended, given: &[Given]) -> Option<Reuse> {
 }
 
 /// The records that are taken away besides.
-fn given_back(ended: &Ended, remarks: &mut Vec<String>) {
-    for (cause, pool, ip) in &ended.taken_away {
-        let why = match cause {
-            Cause::PoolChange => "the pod draws from other pools now",
-            Cause::Conflict => "somebody else answered on it",
-            Cause::Marked => "the predecessor's endpoint is being deleted",
-            _ => "nothing uses it any more",
-        };
-        remarks.push(format!("the ADD gives {ip} back to {pool}: {why}"));
+fn taken_away(question: &Question, ended: &Ended, remarks: &mut Vec<String>) {
+    let gone: BTreeSet<_> = ended.taken_away.iter().filter(|(pool, ip)| ended.holder(pool, *ip).is_none()).collect();
+    for (pool, ip) in gone {
+        if record(question, pool, *ip).is_some() {
+            remarks.push(format!("the ADD takes the record of {ip} out of {pool}"));
+        }
     }
 }
 

@@ -105,7 +105,9 @@ fn family(report: &ExplainReport, nic: &NicAnswer, answer: &FamilyAnswer, paint:
         );
     }
     for rejected in &answer.rejected {
-        let cells = [String::new(), rejected.pool.clone(), "no".to_owned(), rejected.reason.clone(), rejected.detail.clone()];
+        // What is used again may be of a pool that serves nobody else.
+        let mark = if answer.reused && answer.pool.as_ref() == Some(&rejected.pool) { "->" } else { "" };
+        let cells = [mark.to_owned(), rejected.pool.clone(), "no".to_owned(), rejected.reason.clone(), rejected.detail.clone()];
         table.painted(cells, move |column, text| if column == 3 { paint.warn(text) } else { paint.dim(text) });
     }
     let judged: Vec<&str> = answer

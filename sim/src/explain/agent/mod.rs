@@ -13,9 +13,7 @@ use std::time::Duration;
 
 use ipam_core::Env;
 use ipam_core::api::ObjectKey;
-use ipam_core::spiderpool::ipam::{
-    AddAnswer, AddRequest, Agent, AgentConfig, AgentSettings, Caches, Cause, How, IpamError, Observer, Step,
-};
+use ipam_core::spiderpool::ipam::{AddAnswer, AddRequest, Agent, AgentConfig, AgentSettings, Caches, How, IpamError, Observer, Step};
 use ipam_core::spiderpool::select::{CapacityMemo, Cluster, Objects, TopController};
 use ipam_core::spiderpool::{IPAllocationDetail, SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -36,10 +34,10 @@ pub(super) struct Ended {
     pub(super) before: Option<Arc<SpiderEndpoint>>,
     /// The endpoint of the pod as it would be.
     pub(super) after: Option<Arc<SpiderEndpoint>>,
-    /// The pools that the answer names, as they would be.
+    /// The pools that the answer or `taken_away` names, as they would be.
     pools: BTreeMap<String, Arc<SpiderIPPool>>,
-    /// The records that would be taken away, and why.
-    pub(super) taken_away: Vec<(Cause, Arc<str>, IpAddr)>,
+    /// The addresses whose records the agent set out to take away.
+    pub(super) taken_away: Vec<(Arc<str>, IpAddr)>,
 }
 
 /// One address that is answered.
@@ -54,6 +52,13 @@ pub(super) struct Given {
     pub(super) pool: String,
     /// The entry of the endpoint that had it before; absent if it was drawn now.
     pub(super) kept: Option<IPAllocationDetail>,
+}
+
+impl Given {
+    /// The address without the length of its prefix.
+    pub(super) fn ip(&self) -> Option<IpAddr> {
+        self.address.split('/').next()?.parse().ok()
+    }
 }
 
 /// What keeps the pod's addresses decides which endpoint is its own.
@@ -110,8 +115,9 @@ pub(super) fn add(question: &Question) -> Ended {
         rt.sleep(Duration::from_secs(3600)).await;
         agent.add(&request).await
     });
-    let taken_away = std::mem::take(&mut *onlooker.0.lock());
-    let named = result.iter().flat_map(|answer| &answer.ips).map(|ip| ip.pool.to_string());
+    let taken_away: Vec<(Arc<str>, IpAddr)> = std::mem::take(&mut *onlooker.0.lock());
+    let named = result.iter().flat_map(|answer| &answer.ips).map(|ip| &ip.pool);
+    let named = named.chain(taken_away.iter().map(|(pool, _)| pool)).map(|pool| pool.to_string());
     let pools = named.filter_map(|name| Some((name.clone(), server.find(&ObjectKey::cluster(&name))?))).collect();
     Ended { result, before, after: server.find(&key), pools, taken_away }
 }
@@ -128,11 +134,10 @@ pub(super) fn addresses(entry: &IPAllocationDetail) -> impl Iterator<Item = (u8,
 }
 
 impl Ended {
-    /// Whether the pool holds a record of an address for a pod afterwards.
-    pub(super) fn holds(&self, given: &Given, uid: &str) -> bool {
-        let ip = given.address.split('/').next().and_then(|ip| ip.parse::<IpAddr>().ok());
-        let records = self.pools.get(&given.pool).and_then(|pool| pool.status.as_ref()?.allocated_ips.parse().ok());
-        records.zip(ip).and_then(|(records, ip)| records.get(ip)).is_some_and(|record| record.pod_uid == uid)
+    /// The UID of the pod that a pool holds a record of an address for afterwards.
+    pub(super) fn holder(&self, pool: &str, ip: IpAddr) -> Option<&str> {
+        let records = self.pools.get(pool)?.status.as_ref()?.allocated_ips.parse().ok()?;
+        records.get(ip).map(|record| record.pod_uid.as_str())
     }
 
     /// The addresses of the answer, by NIC as selection calls it.
@@ -270,12 +275,12 @@ impl Env for Even {
 
 /// Writes down which records are taken away.
 #[derive(Clone, Default)]
-struct Onlooker(Arc<Mutex<Vec<(Cause, Arc<str>, IpAddr)>>>);
+struct Onlooker(Arc<Mutex<Vec<(Arc<str>, IpAddr)>>>);
 
 impl Observer for Onlooker {
     fn observe(&self, step: Step<'_>) {
-        if let Step::ReleaseBegun { cause, what, .. } = step {
-            self.0.lock().extend(what.iter().map(|(pool, ip)| (cause, Arc::clone(pool), *ip)));
+        if let Step::ReleaseBegun { what, .. } = step {
+            self.0.lock().extend(what.iter().cloned());
         }
     }
 }

@@ -166,7 +166,7 @@ fn the_pod_of_a_vm_uses_the_endpoint_of_its_instance() {
         ],
     );
     let report = scene.record("");
-    assert_eq!((only(&report).address.as_deref(), report.reuse.unwrap().endpoint), (Some("10.1.0.5/24"), "default/vm1".to_owned()));
+    assert_eq!((only(&report).address.as_deref(), report.reuse.as_ref().unwrap().endpoint.as_str()), (Some("10.1.0.5/24"), "default/vm1"));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_stateless_pod_inherits_nothing() {
 fn a_pool_that_overlaps_another_one_serves_nobody_but_upstreams_pods() {
     let scene = Scene::new(pod(NAMED, "", ""), [pool("a", "10.1.0.1-10.1.0.9", "", ""), pool("b", "10.1.0.5-10.1.0.12", "", "")]);
     let report = scene.record("");
-    assert_eq!((only(&report).address.as_deref(), report.error.unwrap().class.as_str()), (None, "exhausted"));
+    assert_eq!((only(&report).address.as_deref(), report.error.as_ref().unwrap().class.as_str()), (None, "exhausted"));
     assert!(report.families().all(|(_, family)| family.supplies.iter().all(|supply| supply.unavailable.as_deref() == Some("overlap"))));
     for flags in ["--profile upstream", "--deviation overlap-admitted-forever"] {
         assert_eq!(only(&scene.record(flags)).address.as_deref(), Some("10.1.0.1/24"), "{flags}");
@@ -229,7 +229,7 @@ fn the_settings_of_the_cluster_itself_count_unless_others_are_named() {
     assert!(scene.record("").settings.is_none());
     scene.0.push(object("v1", "ConfigMap", data));
     let report = scene.record("");
-    assert_eq!((only(&report).reused, report.settings.unwrap().ends_with("ConfigMap kube-system/spiderpool-conf")), (false, true));
+    assert_eq!((only(&report).reused, report.settings.as_ref().unwrap().ends_with("ConfigMap kube-system/spiderpool-conf")), (false, true));
     let named = with_file("settings.toml", "enableStatefulSet = true\n", |file| scene.record(&format!("--settings {file}")));
     assert!(only(&named).reused);
 }

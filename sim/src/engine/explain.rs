@@ -77,7 +77,7 @@ pub(super) fn explain_reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport
     let policy = form::policy(&args.form)?;
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
-    let (settings, _) = settings(args, cluster.as_ref(), &mut problems);
+    let (settings, from) = settings(args, cluster.as_ref(), &mut problems);
     problems.or(()).map_err(bad_input)?;
     let cluster = cluster.unwrap_or_default();
     let of_input: Vec<String> = cluster.warnings.iter().map(ToString::to_string).collect();
@@ -85,6 +85,7 @@ pub(super) fn explain_reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport
         ReclaimQuestion { cluster, now: args.now.unwrap_or_else(clock), settings: settings.reclaim, profile: args.form.profile, policy };
     let mut report = explain::explain_reclaim(question);
     report.warnings.splice(0..0, of_input);
+    report.remarks.extend(from.map(|from| format!("the settings are those of {from}")));
     Ok(report)
 }
 

@@ -106,8 +106,8 @@ pub(super) fn withheld(question: &Question) -> Withheld {
 }
 
 /// Draws for every NIC and family in turn and fills in what comes out if each goes well.
-pub(super) fn give(question: &Question, selection: &Selection, nics: &mut [NicAnswer], remarks: &mut Vec<String>) {
-    let mut add = Add { question, withheld: withheld(question), changed: BTreeMap::new(), subnets: Vec::new() };
+pub(super) fn give(question: &Question, selection: &Selection, withheld: &Withheld, nics: &mut [NicAnswer], remarks: &mut Vec<String>) {
+    let mut add = Add { question, withheld, changed: BTreeMap::new(), subnets: Vec::new() };
     for (at, (selected, answer)) in selection.nics.iter().zip(nics.iter_mut()).enumerate() {
         for (family_at, (family, answer)) in selected.families.iter().zip(&mut answer.families).enumerate() {
             if let Some((pool, supply)) = add.draw(&selected.nic, family, answer) {
@@ -125,7 +125,7 @@ pub(super) fn give(question: &Question, selection: &Selection, nics: &mut [NicAn
 /// An ADD under way.
 struct Add<'a> {
     question: &'a Question,
-    withheld: Withheld,
+    withheld: &'a Withheld,
     /// The pools that this ADD has drawn from, as they are then.
     changed: BTreeMap<String, Arc<SpiderIPPool>>,
     /// The subnet of each address that was given, with the places of its NIC and family.

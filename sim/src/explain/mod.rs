@@ -121,9 +121,10 @@ pub fn explain(question: &Question) -> ExplainReport {
     }
     let request = question.request();
     let selection = select(&question.objects, &request);
-    let mut nics: Vec<NicAnswer> = selection.nics.iter().map(|nic| nic_answer(question, &selection, nic)).collect();
+    let withheld = add::withheld(question);
+    let mut nics: Vec<NicAnswer> = selection.nics.iter().map(|nic| nic_answer(question, &selection, nic, &withheld)).collect();
     let mut remarks = remarks(question, &selection);
-    add::give(question, &selection, &mut nics, &mut remarks);
+    add::give(question, &selection, &withheld, &mut nics, &mut remarks);
     let ended = agent::add(question);
     let outcome = outcome::settle(question, &selection, &ended, &mut nics, &mut remarks);
     remarks.extend(inherited::remark(question, &selection, &ended, outcome.error.is_some()));
@@ -171,15 +172,14 @@ fn deviations(question: &Question) -> Option<Vec<String>> {
 }
 
 /// What selection says of a NIC; nothing is drawn yet.
-fn nic_answer(question: &Question, selection: &Selection, nic: &NicSelection) -> NicAnswer {
-    let withheld = add::withheld(question);
+fn nic_answer(question: &Question, selection: &Selection, nic: &NicSelection, withheld: &add::Withheld) -> NicAnswer {
     let families = nic.families.iter().map(|family| {
         let rejected = family.rejected().map(|(pool, reason)| Rejected {
             pool: pool.to_owned(),
             reason: reason.code().to_owned(),
             detail: detail::of(question, selection, &nic.nic, family.family, pool, reason),
         });
-        add::family_answer(question, &nic.nic, family, &withheld, rejected.collect())
+        add::family_answer(question, &nic.nic, family, withheld, rejected.collect())
     });
     NicAnswer { nic: nic.nic.clone(), clean_gateway: nic.clean_gateway, families: families.collect() }
 }

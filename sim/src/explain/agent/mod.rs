@@ -26,6 +26,9 @@ use super::Question;
 use crate::env::SimEnv;
 use crate::rt::{self, TaskHandle};
 
+/// An address and the pool that it is of.
+type Recorded = (Arc<str>, IpAddr);
+
 /// How an ADD ended.
 pub(super) struct Ended {
     /// What the agent answered.
@@ -37,7 +40,7 @@ pub(super) struct Ended {
     /// The pools that the answer or `taken_away` names, as they would be.
     pools: BTreeMap<String, Arc<SpiderIPPool>>,
     /// The addresses whose records the agent set out to take away.
-    pub(super) taken_away: Vec<(Arc<str>, IpAddr)>,
+    pub(super) taken_away: Vec<Recorded>,
 }
 
 /// One address that is answered.
@@ -115,7 +118,7 @@ pub(super) fn add(question: &Question) -> Ended {
         rt.sleep(Duration::from_secs(3600)).await;
         agent.add(&request).await
     });
-    let taken_away: Vec<(Arc<str>, IpAddr)> = std::mem::take(&mut *onlooker.0.lock());
+    let taken_away = std::mem::take(&mut *onlooker.0.lock());
     let named = result.iter().flat_map(|answer| &answer.ips).map(|ip| &ip.pool);
     let named = named.chain(taken_away.iter().map(|(pool, _)| pool)).map(|pool| pool.to_string());
     let pools = named.filter_map(|name| Some((name.clone(), server.find(&ObjectKey::cluster(&name))?))).collect();
@@ -275,7 +278,7 @@ impl Env for Even {
 
 /// Writes down which records are taken away.
 #[derive(Clone, Default)]
-struct Onlooker(Arc<Mutex<Vec<(Arc<str>, IpAddr)>>>);
+struct Onlooker(Arc<Mutex<Vec<Recorded>>>);
 
 impl Observer for Onlooker {
     fn observe(&self, step: Step<'_>) {

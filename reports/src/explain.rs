@@ -8,14 +8,16 @@
 //!   `namespace-name`, `namespace-affinity`, `pod-affinity`, `multus-network`, `multus-name`, `master-subnet` (the subnet holds no
 //!   address of the NIC's physical function), `excluded`, `reserved`, `exhausted`.
 //! * `unavailable` of a pool that passed the rules and has no address all the same: `used-out`, `max-records`, `bad-ranges`,
-//!   `bad-records`.
+//!   `bad-records`, `overlap` (another pool has some of the addresses, and this one is not surely the older of the two).
 //! * `class` of `error`, where nothing was asked for an address: `dead-pod`, `missing-owner`, `malformed-routes`, `invalid-route`,
 //!   `malformed-annotation`, `empty-ippools`, `mixed-interfaces`, `duplicate-interface`, `interface-not-listed`, `bad-wildcard`,
 //!   `missing-namespace`, `no-pool`, `no-candidate` (a NIC, or a family that is named only by patterns, is left without any
 //!   candidate), `duplicate-pool`, `missing-pool`, `all-filtered`, `subnet-auto-pool-disabled`, `subnet-invalid`,
 //!   `subnet-bad-ip-number`, `subnet-bad-reclaim`, `subnet-orphan-pod`, `subnet-needs-fixed-number`, `subnet-no-auto-pool`,
-//!   `subnet-many-auto-pools`, `subnet-reconcile-failed`.
-//! * `class` of `allocate_error`, where selection passed: `exhausted`.
+//!   `subnet-many-auto-pools`, `subnet-reconcile-failed`, `host-network` (no CNI plugin is asked), `no-address` (the agent answers without any
+//!   address, so that the plugin fails); and those of `allocate_error`.
+//! * `class` of `allocate_error`, where selection passed and the agent fails: `exhausted`, `pool-not-found`, `data-broken`,
+//!   `terminating-endpoint`, `endpoint-already-exists`, `endpoint-not-found`, `endpoint-conflict`, `pool` and others of the agent.
 
 use std::collections::BTreeMap;
 
@@ -41,6 +43,9 @@ pub struct ExplainReport {
     /// The deviations that are on, if they are not exactly those of the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<String>>,
+    /// Where the settings are from; absent for the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<String>,
     /// The tier that fired, also if it failed; `none` when none was reached.
     pub tier: String,
     /// The tiers from the first to the last, and what became of each. Empty when none was reached.
@@ -51,12 +56,15 @@ pub struct ExplainReport {
     pub nameless: bool,
     /// The NICs that this ADD is to give addresses to.
     pub nics: Vec<NicAnswer>,
+    /// The endpoint of which addresses are used again, if any are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<Reuse>,
     /// The auto pools that the pod asks for and that are not there yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub auto_pools: Vec<AutoPoolAnswer>,
-    /// Why no pool was asked for an address: the ADD fails, and nothing is given.
+    /// Why the ADD fails as a whole: no NIC and family gets an address.
     pub error: Option<Refusal>,
-    /// Why the ADD fails as a whole although pools were selected: some NIC and family gets no address.
+    /// The same, if it fails although pools were selected.
     #[serde(default)]
     pub allocate_error: Option<Refusal>,
     /// What else the reader should know, a sentence each.
@@ -135,12 +143,12 @@ pub struct FamilyAnswer {
     /// What each pool in the order would give to this NIC on the untouched cluster.
     #[serde(default)]
     pub supplies: Vec<PoolSupply>,
-    /// The addresses that may come out: those of the first rank that can serve, where equal pools are tried in any order; else
-    /// just the address.
+    /// The addresses that may come out, if nothing else makes the ADD fail: those of the first rank that can serve, where equal pools are
+    /// tried in any order; those that are recorded for the pod, where any of them is taken; else just the address.
     #[serde(default)]
     pub possible: Vec<String>,
-    /// The address with the length of its prefix; null when nothing can be given. What a NIC and family before this one draws
-    /// from the same pool is gone. If `error` or `allocate_error` is set, the ADD fails as a whole and does not give it.
+    /// The address with the length of its prefix; null when the ADD gives none. What a NIC and family before this one draws
+    /// from the same pool is gone.
     pub address: Option<String>,
     /// The pool that it is from.
     #[serde(default)]
@@ -148,12 +156,30 @@ pub struct FamilyAnswer {
     /// Whether the pool holds a record of it for this pod already.
     #[serde(default)]
     pub recorded: bool,
+    /// Whether the endpoint named by `reuse` had it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reused: bool,
     /// The gateway of that pool.
     #[serde(default)]
     pub gateway: Option<String>,
     /// The routes that come with the address.
     #[serde(default)]
     pub routes: Vec<RouteAnswer>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// The endpoint of which addresses are used again (A §5.3, §6.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reuse {
+    /// `namespace/name`.
+    pub endpoint: String,
+    /// The UID of the pod that had them.
+    pub uid: String,
+    /// Whether that is this very pod; else it is its predecessor.
+    pub own: bool,
 }
 
 /// An auto pool that is not there yet, as it would be made on the cluster as it is.
@@ -247,6 +273,8 @@ pub enum RouteSource {
     Pool,
     /// The annotation of the pod.
     Pod,
+    /// The endpoint whose address is used again.
+    Endpoint,
 }
 
 /// Why there is no address.

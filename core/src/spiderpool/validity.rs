@@ -59,8 +59,8 @@ impl Keeper {
         }
     }
 
-    /// The name of the endpoint of a pod.
-    pub(super) fn endpoint_of(self, pod: &ObjectKey, controller: &TopController) -> ObjectKey {
+    /// The name of the endpoint of a pod: that of the pod, or of its VMI.
+    pub fn endpoint_of(self, pod: &ObjectKey, controller: &TopController) -> ObjectKey {
         match (self, pod.namespace()) {
             (Self::Vm, Some(namespace)) => ObjectKey::namespaced(namespace, &controller.name),
             _ => pod.clone(),

@@ -13,6 +13,7 @@ use crate::cli::args::{ExplainArgs, PodKey};
 use crate::explain::{self, Question, ReclaimQuestion};
 use crate::input::cluster::{self, ClusterInput};
 use crate::input::manifest::Manifest;
+use crate::input::settings::{self, ClusterSettings};
 use crate::input::{Problems, cni};
 
 /// Explains what the flags ask for.
@@ -22,7 +23,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
     let network = args.cni_config.as_deref().map(|path| problems.collect(cni::read(path)));
-    let settings = form::settings(&args.form, &mut problems);
+    let (settings, settings_from) = settings(args, cluster.as_ref(), &mut problems);
     let file = args.pod_file.as_ref().map(|path| problems.collect(cluster::read_pod(path)));
     problems.or(()).map_err(bad_input)?;
 
@@ -35,15 +36,17 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
     let (network, odd) = network.flatten().unwrap_or_default();
     let node = args.node.clone().or_else(|| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default();
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-    let endpoint = cluster.endpoints.get(&namespace, &pod.name_any()).map(|endpoint| (**endpoint).clone());
     let question = Question {
-        endpoint,
+        endpoints: cluster.endpoints,
+        instances: cluster.instances,
         places: places(&pod, &manifest, cluster.namespaces.iter().find(|manifest| manifest.name == namespace)),
         node,
         nic: args.nic.clone(),
         cni: network.ipam,
         master: args.master.clone(),
         settings: settings.select,
+        agent: settings.agent,
+        settings_from,
         profile: args.form.profile,
         policy,
         objects: cluster.objects,
@@ -55,12 +58,27 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
     Ok(report)
 }
 
+/// The settings in the file that is named, else those of the cluster's own ConfigMap, and where they stand.
+fn settings(args: &ExplainArgs, cluster: Option<&ClusterInput>, problems: &mut Problems) -> (ClusterSettings, Option<String>) {
+    if let Some(path) = &args.form.settings {
+        return (form::settings(&args.form, problems), Some(path.display().to_string()));
+    }
+    match cluster.and_then(|cluster| cluster.settings.as_ref()) {
+        Some(manifest) => {
+            let namespace = manifest.namespace.as_deref().unwrap_or(cluster::DEFAULT_NAMESPACE);
+            let from = format!("{}, ConfigMap {namespace}/{}", manifest.file(), manifest.name);
+            (problems.collect(settings::of_manifest(manifest)).unwrap_or_default(), Some(from))
+        }
+        None => (ClusterSettings::default(), None),
+    }
+}
+
 /// Explains what reclaim would do, as the flags ask for it.
 pub(super) fn explain_reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError> {
     let policy = form::policy(&args.form)?;
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
-    let settings = form::settings(&args.form, &mut problems);
+    let (settings, from) = settings(args, cluster.as_ref(), &mut problems);
     problems.or(()).map_err(bad_input)?;
     let cluster = cluster.unwrap_or_default();
     let of_input: Vec<String> = cluster.warnings.iter().map(ToString::to_string).collect();
@@ -68,6 +86,7 @@ pub(super) fn explain_reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport
         ReclaimQuestion { cluster, now: args.now.unwrap_or_else(clock), settings: settings.reclaim, profile: args.form.profile, policy };
     let mut report = explain::explain_reclaim(question);
     report.warnings.splice(0..0, of_input);
+    report.remarks.extend(from.map(|from| format!("the settings are those of {from}")));
     Ok(report)
 }
 

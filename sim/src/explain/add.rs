@@ -1,4 +1,5 @@
-//! What an ADD would draw: one NIC and family after the other, each on what the ones before it left (A §5.2 A10 and A14, §5.4).
+//! What pools would give, and what may come out: one NIC and family after the other, each on what the ones before it left (A §5.2 A10 and
+//! A14, §5.4). What does come out is the [agent's](super::agent) answer.
 //!
 //! In the hardened form records name their NIC, so that NICs which share a pool get addresses of their own. Upstream a record
 //! with the UID of the pod is the answer for any NIC.
@@ -6,23 +7,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use ipam_core::spiderpool::ipam::{self, PoolError};
 use ipam_core::spiderpool::ranges::{Cidr, IpSet, IpVersion, RangeError};
 use ipam_core::spiderpool::select::{FamilySelection, Rank, Selection, Supply, Unavailable, reserved, tries};
 use ipam_core::spiderpool::{PoolIPAllocation, Route, SpiderIPPool};
-use ipam_reports::explain::{FamilyAnswer, NicAnswer, PoolSupply, Refusal, Rejected, RouteAnswer, RouteSource};
+use ipam_reports::explain::{FamilyAnswer, NicAnswer, PoolSupply, Rejected, RouteAnswer, RouteSource};
 
 use super::detail::counts;
 use super::{Question, name_of};
 
 /// What selection says of a NIC and family, with what each pool would give on the untouched cluster.
-pub(super) fn family_answer(question: &Question, nic: &str, family: &FamilySelection, rejected: Vec<Rejected>) -> FamilyAnswer {
+pub(super) fn family_answer(
+    question: &Question,
+    nic: &str,
+    family: &FamilySelection,
+    withheld: &Withheld,
+    rejected: Vec<Rejected>,
+) -> FamilyAnswer {
     let reserved = reserved(&question.objects, family.family, &question.policy);
     let supply = |rank: u32, pool: &Arc<SpiderIPPool>| {
+        let (name, rules) = (name_of(pool).to_owned(), Rank::of(&pool.spec).rules().map(str::to_owned).collect());
+        if let Some(other) = withheld.get(&name) {
+            let detail = PoolError::Overlaps { other: other.clone() }.to_string();
+            return PoolSupply { pool: name, rank, rules, address: None, recorded: false, unavailable: Some("overlap".to_owned()), detail };
+        }
         let drawn = question.request().asker(nic).draw(pool, &reserved);
         PoolSupply {
-            pool: name_of(pool).to_owned(),
+            pool: name,
             rank,
-            rules: Rank::of(&pool.spec).rules().map(str::to_owned).collect(),
+            rules,
             address: drawn.as_ref().ok().map(Supply::to_string),
             recorded: drawn.as_ref().is_ok_and(|supply| supply.recorded),
             unavailable: drawn.as_ref().err().map(|error| error.code().to_owned()),
@@ -36,49 +49,83 @@ pub(super) fn family_answer(question: &Question, nic: &str, family: &FamilySelec
     let ranks = (1..).zip(&family.order);
     let supplies: Vec<PoolSupply> =
         ranks.flat_map(|(rank, pools)| pools.iter().map(move |pool| (rank, pool))).map(|(r, p)| supply(r, p)).collect();
+    let version = if family.family == IpVersion::V4 { 4 } else { 6 };
     FamilyAnswer {
-        ip_version: if family.family == IpVersion::V4 { 4 } else { 6 },
         candidates: family.candidates.iter().map(|candidate| candidate.name().to_owned()).collect(),
         rejected,
         order: family.order.iter().map(|rank| rank.iter().map(|pool| name_of(pool).to_owned()).collect()).collect(),
         supplies,
+        ..no_answer(version)
+    }
+}
+
+/// A family of which selection says nothing.
+pub(super) fn no_answer(ip_version: u8) -> FamilyAnswer {
+    FamilyAnswer {
+        ip_version,
+        candidates: Vec::new(),
+        rejected: Vec::new(),
+        order: Vec::new(),
+        supplies: Vec::new(),
         possible: Vec::new(),
         address: None,
         pool: None,
         recorded: false,
+        reused: false,
         gateway: None,
         routes: Vec::new(),
     }
 }
 
-/// Draws for every NIC and family in turn and fills that in. Gives why the ADD fails although pools were selected.
-pub(super) fn give(question: &Question, selection: &Selection, nics: &mut [NicAnswer], remarks: &mut Vec<String>) -> Option<Refusal> {
-    let mut add = Add { question, changed: BTreeMap::new(), subnets: Vec::new() };
-    let mut refusal = None;
+/// Writes down an address with its gateway and the routes of its pool.
+pub(super) fn tell(answer: &mut FamilyAnswer, pool: &SpiderIPPool, address: String, recorded: bool, clean_gateway: bool) {
+    answer.address = Some(address);
+    answer.pool = Some(name_of(pool).to_owned());
+    answer.recorded = recorded;
+    answer.gateway.clone_from(&pool.spec.gateway);
+    let everything = if answer.ip_version == 4 { "0.0.0.0/0" } else { "::/0" };
+    let default = pool.spec.gateway.iter().filter(|_| !clean_gateway);
+    let default = default.map(|gw| RouteAnswer { dst: everything.to_owned(), gw: gw.clone(), from: RouteSource::Gateway });
+    let of_pool = |route: &Route| RouteAnswer { dst: route.dst.clone(), gw: route.gw.clone(), from: RouteSource::Pool };
+    answer.routes = default.chain(pool.spec.routes.iter().flatten().map(of_pool)).collect();
+}
+
+/// Pools that serve nobody, each with one that it overlaps.
+pub(super) type Withheld = BTreeMap<String, String>;
+
+/// The pools that agents give no address from (D §1.2).
+pub(super) fn withheld(question: &Question) -> Withheld {
+    let as_created = |pool: &Arc<SpiderIPPool>| {
+        let mut pool = SpiderIPPool::clone(pool);
+        // What is written by hand has not been changed since.
+        pool.metadata.generation.get_or_insert(1);
+        Arc::new(pool)
+    };
+    let pools: Vec<_> = question.objects.pools.iter().map(as_created).collect();
+    ipam::withheld(&pools, question.agent.late_commit, &question.policy)
+}
+
+/// Draws for every NIC and family in turn and fills in what comes out if each goes well.
+pub(super) fn give(question: &Question, selection: &Selection, withheld: &Withheld, nics: &mut [NicAnswer], remarks: &mut Vec<String>) {
+    let mut add = Add { question, withheld, changed: BTreeMap::new(), subnets: Vec::new() };
     for (at, (selected, answer)) in selection.nics.iter().zip(nics.iter_mut()).enumerate() {
         for (family_at, (family, answer)) in selected.families.iter().zip(&mut answer.families).enumerate() {
-            match add.draw(&selected.nic, family, answer) {
-                Some((pool, supply)) => add.fill(&pool, supply, selected.clean_gateway, (at, family_at), answer),
-                None if selection.error.is_none() && refusal.is_none() => {
-                    let version = family.family;
-                    let tried: Vec<String> = answer.supplies.iter().map(|supply| format!("{} ({})", supply.pool, supply.detail)).collect();
-                    let message =
-                        format!("failed to allocate any {version} IP address to NIC {} from IPPools: {}", selected.nic, tried.join(", "));
-                    refusal = Some(Refusal { class: "exhausted".to_owned(), message, place: None });
-                }
-                None => {}
+            if let Some((pool, supply)) = add.draw(&selected.nic, family, answer) {
+                tell(answer, &pool, supply.to_string(), supply.recorded, selected.clean_gateway);
+                let subnet = Cidr::parse(&pool.spec.subnet, &question.policy).ok();
+                add.subnets.extend(subnet.map(|subnet| (subnet, (at, family_at))));
             }
         }
     }
     if selection.error.is_none() {
         add.attach_routes(&selection.routes, nics, remarks);
     }
-    refusal
 }
 
 /// An ADD under way.
 struct Add<'a> {
     question: &'a Question,
+    withheld: &'a Withheld,
     /// The pools that this ADD has drawn from, as they are then.
     changed: BTreeMap<String, Arc<SpiderIPPool>>,
     /// The subnet of each address that was given, with the places of its NIC and family.
@@ -94,7 +141,8 @@ impl Add<'_> {
         let of = |pool: &Arc<SpiderIPPool>| Arc::clone(self.changed.get(name_of(pool)).unwrap_or(pool));
         // Where upstream tries equal pools in any order, the order of the user is one of them; the others are listed.
         let in_turn = tries(&family.order, policy, |below| below - 1);
-        let (pool, supply) = in_turn.iter().find_map(|pool| {
+        let is_open = |pool: &&Arc<SpiderIPPool>| !self.withheld.contains_key(name_of(pool));
+        let (pool, supply) = in_turn.iter().filter(is_open).find_map(|pool| {
             let pool = of(pool);
             let supply = asker.draw(&pool, &reserved).ok()?;
             Some((pool, supply))
@@ -110,6 +158,13 @@ impl Add<'_> {
                     texts.push(other.to_string());
                 }
             }
+        }
+        if supply.recorded && policy.one_record_per_pod {
+            // Any record with the UID of the pod is taken (A §5.4).
+            let uid = self.question.pod.metadata.uid.as_deref().unwrap_or_default();
+            let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
+            let own = records.iter().flat_map(|records| records.of_pod_uid(uid)).filter_map(|(key, _)| key.address());
+            texts.extend(own.filter(|ip| possible.insert(*ip)).map(|ip| format!("{ip}/{}", supply.prefix)));
         }
         answer.possible = texts;
         if !supply.recorded {
@@ -130,20 +185,6 @@ impl Add<'_> {
             records.insert(supply.ip, record);
         }
         self.changed.insert(name_of(pool).to_owned(), Arc::new(changed));
-    }
-
-    /// Writes down an address with its gateway and the routes of its pool.
-    fn fill(&mut self, pool: &SpiderIPPool, supply: Supply, clean_gateway: bool, place: (usize, usize), answer: &mut FamilyAnswer) {
-        answer.address = Some(supply.to_string());
-        answer.pool = Some(name_of(pool).to_owned());
-        answer.recorded = supply.recorded;
-        answer.gateway.clone_from(&pool.spec.gateway);
-        let everything = if answer.ip_version == 4 { "0.0.0.0/0" } else { "::/0" };
-        let default = pool.spec.gateway.iter().filter(|_| !clean_gateway);
-        answer.routes.extend(default.map(|gw| RouteAnswer { dst: everything.to_owned(), gw: gw.clone(), from: RouteSource::Gateway }));
-        let of_pool = |route: &Route| RouteAnswer { dst: route.dst.clone(), gw: route.gw.clone(), from: RouteSource::Pool };
-        answer.routes.extend(pool.spec.routes.iter().flatten().map(of_pool));
-        self.subnets.extend(Cidr::parse(&pool.spec.subnet, &self.question.policy).ok().map(|subnet| (subnet, place)));
     }
 
     /// Gives each route of the pod to the first address whose subnet holds its gateway.

@@ -30,6 +30,14 @@ pub(super) fn auto_pools(question: &Question, selection: &Selection) -> Vec<Auto
         .collect()
 }
 
+/// What becomes of pools that are there in the end.
+pub(super) fn remark(question: &Question, auto_pools: &[AutoPoolAnswer]) -> Option<String> {
+    let controller = TopController::of(&question.objects, &question.pod).ok().filter(|_| !auto_pools.is_empty())?;
+    let TopController { api_version, kind, name, .. } = &controller;
+    (api_version == "v1")
+        .then(|| format!("no pod of {kind} {name} ever matches its auto pool: those of the core group match nobody (A §14.12)"))
+}
+
 /// Plans the pool of one family.
 struct Planner<'a> {
     question: &'a Question,

@@ -2,32 +2,40 @@
 //!
 //! ```text
 //!   manifests, settings, CNI configuration ──► Question ──► the decision of core ──► ExplainReport
-//!                                                            + what an ADD would draw, in turn
+//!                                                            + what each pool would give
+//!                                                            + the ADD of core's agent
 //!                                                            + words for each verdict
 //! ```
 //!
-//! The verb `explain` asks, and so do tests. Every decision is core's ([`select`], [`Asker::draw`]): what is told here in words is
-//! never decided here. Nothing is simulated and nothing is written.
+//! The verb `explain` asks, and so do tests. Every decision is core's ([`select`], [`Asker::draw`], and the agent, which runs the ADD once
+//! against the objects in memory): what is told here in words is never decided here. Nothing outside is written.
 //!
 //! [`Asker::draw`]: ipam_core::spiderpool::select::Asker::draw
 
 mod add;
+mod agent;
 mod auto_pool;
 mod detail;
+mod inherited;
 mod ladder;
+mod outcome;
 mod reclaim;
+mod refused;
 mod warnings;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ipam_core::spiderpool::select::{IpamConfig, NicSelection, Objects, Reason, Request, SelectError, Selection, Settings, select};
+use ipam_core::kubevirt::VirtualMachineInstance;
+use ipam_core::spiderpool::ipam::AgentSettings;
+use ipam_core::spiderpool::select::{IpamConfig, Kept, NicSelection, Objects, Reason, Request, Selection, Settings, select};
 use ipam_core::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool};
 use ipam_reports::ExplainReport;
-use ipam_reports::explain::{NicAnswer, Refusal, Rejected};
+use ipam_reports::explain::{NicAnswer, Rejected};
 use ipam_reports::schema::ExplainSchema;
 use k8s_openapi::api::core::v1::Pod;
 
+use self::outcome::Outcome;
 use crate::deviation::Profile;
 use crate::input::manifest::Manifest;
 
@@ -38,8 +46,10 @@ pub use reclaim::{ReclaimQuestion, explain_reclaim};
 pub struct Question {
     /// The objects that are known.
     pub objects: Objects,
-    /// The SpiderEndpoint of the pod, if there is one.
-    pub endpoint: Option<SpiderEndpoint>,
+    /// The SpiderEndpoints: that of the pod, or of its VMI, may be among them.
+    pub endpoints: Kept<SpiderEndpoint>,
+    /// The instances of VMs, which say which pods run them.
+    pub instances: Kept<VirtualMachineInstance>,
     /// The pod.
     pub pod: Pod,
     /// The node that it runs on.
@@ -52,6 +62,10 @@ pub struct Question {
     pub master: Vec<IpAddr>,
     /// The settings of the cluster.
     pub settings: Settings,
+    /// What agents are told besides; its `select` does not count.
+    pub agent: AgentSettings,
+    /// Where the settings are from; absent for the defaults.
+    pub settings_from: Option<String>,
     /// The profile that was asked for.
     pub profile: Profile,
     /// The form of Spiderpool: that of the profile, or with deviations more or less.
@@ -86,12 +100,41 @@ pub fn policy_of(profile: Profile) -> Policy {
 
 /// Explains.
 pub fn explain(question: &Question) -> ExplainReport {
+    let mut named = None;
+    let question = if question.pod.metadata.uid.as_ref().is_some_and(|uid| !uid.is_empty()) {
+        question
+    } else {
+        // A pod that does not exist yet is nobody who has an address.
+        let question = named.insert(question.clone());
+        question.pod.metadata.uid = Some("explained".to_owned());
+        &*question
+    };
+    if question.pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true) {
+        let selection = Selection::default();
+        return report(
+            question,
+            &selection,
+            Vec::new(),
+            Outcome { error: Some(refused::host_network()), ..Outcome::default() },
+            Vec::new(),
+        );
+    }
     let request = question.request();
     let selection = select(&question.objects, &request);
-    let tiers = ladder::ladder(&question.objects, &request, &selection);
-    let mut nics: Vec<NicAnswer> = selection.nics.iter().map(|nic| nic_answer(question, &selection, nic)).collect();
+    let withheld = add::withheld(question);
+    let mut nics: Vec<NicAnswer> = selection.nics.iter().map(|nic| nic_answer(question, &selection, nic, &withheld)).collect();
     let mut remarks = remarks(question, &selection);
-    let allocate_error = add::give(question, &selection, &mut nics, &mut remarks);
+    add::give(question, &selection, &withheld, &mut nics, &mut remarks);
+    let ended = agent::add(question);
+    let outcome = outcome::settle(question, &selection, &ended, &mut nics, &mut remarks);
+    remarks.extend(inherited::remark(question, &selection, &ended, outcome.error.is_some()));
+    report(question, &selection, nics, outcome, remarks)
+}
+
+fn report(question: &Question, selection: &Selection, nics: Vec<NicAnswer>, outcome: Outcome, mut remarks: Vec<String>) -> ExplainReport {
+    let Outcome { error, allocate_error, reuse } = outcome;
+    let auto_pools = auto_pool::auto_pools(question, selection);
+    remarks.extend(auto_pool::remark(question, &auto_pools));
     ExplainReport {
         schema: ExplainSchema,
         pod: question.pod_key(),
@@ -99,15 +142,17 @@ pub fn explain(question: &Question) -> ExplainReport {
         nic: question.nic.clone(),
         profile: profile_name(question.profile).to_owned(),
         deviations: deviations(question),
+        settings: question.settings_from.clone(),
         tier: selection.tier.name().to_owned(),
-        tiers,
+        tiers: ladder::ladder(&question.objects, &question.request(), selection),
         nameless: selection.nameless,
         nics,
-        auto_pools: auto_pool::auto_pools(question, &selection),
-        error: selection.error.as_ref().map(|error| refusal(question, error)),
+        reuse,
+        auto_pools,
+        error,
         allocate_error,
         remarks,
-        warnings: warnings::warnings(question, &selection),
+        warnings: warnings::warnings(question, selection),
     }
 }
 
@@ -126,20 +171,15 @@ fn deviations(question: &Question) -> Option<Vec<String>> {
     (question.policy != policy_of(question.profile)).then_some(on)
 }
 
-fn refusal(question: &Question, error: &SelectError) -> Refusal {
-    let place = error.annotation().and_then(|key| question.places.get(key)).cloned();
-    Refusal { class: error.class().to_owned(), message: error.to_string(), place }
-}
-
 /// What selection says of a NIC; nothing is drawn yet.
-fn nic_answer(question: &Question, selection: &Selection, nic: &NicSelection) -> NicAnswer {
+fn nic_answer(question: &Question, selection: &Selection, nic: &NicSelection, withheld: &add::Withheld) -> NicAnswer {
     let families = nic.families.iter().map(|family| {
         let rejected = family.rejected().map(|(pool, reason)| Rejected {
             pool: pool.to_owned(),
             reason: reason.code().to_owned(),
             detail: detail::of(question, selection, &nic.nic, family.family, pool, reason),
         });
-        add::family_answer(question, &nic.nic, family, rejected.collect())
+        add::family_answer(question, &nic.nic, family, withheld, rejected.collect())
     });
     NicAnswer { nic: nic.nic.clone(), clean_gateway: nic.clean_gateway, families: families.collect() }
 }
@@ -158,22 +198,6 @@ fn remarks(question: &Question, selection: &Selection) -> Vec<String> {
     }
     if selection.unsettled {
         remarks.push("an auto-created pool has not its size yet: an agent would wait for it, and take it as it is in the end".to_owned());
-    }
-    if let Some(endpoint) = &question.endpoint {
-        let status = endpoint.status.as_ref();
-        let current = status.map(|status| &status.current);
-        let same = current.is_some_and(|current| Some(&current.uid) == question.pod.metadata.uid.as_ref());
-        let holds: Vec<String> = current
-            .into_iter()
-            .flat_map(|current| &current.ips)
-            .map(|detail| {
-                let addresses = [&detail.ipv4, &detail.ipv6].into_iter().flatten().cloned().collect::<Vec<_>>();
-                format!("{} {}", detail.interface, addresses.join(" "))
-            })
-            .collect();
-        let whose = if same { "of this pod" } else { "of a predecessor of this pod" };
-        let then = if same { "a repeated ADD of a stateless pod is answered from it" } else { "a stateless pod's ADD deletes it first" };
-        remarks.push(format!("there is a SpiderEndpoint {whose} ({}); {then}, and what is explained is a first ADD", holds.join(", ")));
     }
     let rejects = |nic: &NicSelection| {
         nic.families.iter().any(|family| family.rejected().any(|(_, reason)| matches!(reason, Reason::NodeName | Reason::NodeAffinity)))

@@ -30,11 +30,16 @@ pub struct ClusterInput {
     pub machines: Kept<VirtualMachine>,
     /// The namespaces as they were written.
     pub namespaces: Vec<Manifest>,
+    /// The ConfigMap in which the settings of Spiderpool stand.
+    pub settings: Option<Manifest>,
     /// The objects that admission judges, as they were written.
     pub admitted: Vec<Manifest>,
     /// What is odd and no error.
     pub warnings: Problems,
 }
+
+/// The ConfigMap of Spiderpool (A §10).
+const SETTINGS: &str = "spiderpool-conf";
 
 /// The namespace of a namespaced object that names none, as kubectl has it.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -74,6 +79,7 @@ impl ClusterInput {
                 self.namespaces.push(manifest.clone());
                 keep(&mut objects.namespaces, &manifest, false)?
             }
+            ("v1", "ConfigMap") if manifest.name == SETTINGS => self.settings.replace(manifest.clone()).is_some(),
             ("v1", "Node") => keep(&mut objects.nodes, &manifest, false)?,
             ("apps/v1", "ReplicaSet") => keep(&mut objects.replica_sets, &manifest, true)?,
             ("apps/v1", "Deployment") => keep(&mut objects.deployments, &manifest, true)?,

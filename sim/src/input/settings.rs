@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use ipam_core::spiderpool::Policy;
+use ipam_core::spiderpool::ipam::AgentSettings;
 use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::{ELSEWHERE, SettingType, Settings, type_elsewhere};
 
@@ -28,11 +29,14 @@ pub struct ClusterSettings {
     pub select: Settings,
     /// To reclaim.
     pub reclaim: ReclaimSettings,
+    /// To agents besides.
+    pub agent: AgentSettings,
 }
 
 impl Default for ClusterSettings {
     fn default() -> Self {
-        Self { select: Settings::default(), reclaim: ReclaimSettings::new(&Policy::hardened()) }
+        let policy = Policy::hardened();
+        Self { select: Settings::default(), reclaim: ReclaimSettings::new(&policy), agent: AgentSettings::new(&policy) }
     }
 }
 
@@ -46,6 +50,18 @@ pub fn read(path: &Path) -> Result<ClusterSettings, Problems> {
     parse(&file, source::text(&file, &bytes)?, is_manifest)
 }
 
+/// The settings of the ConfigMap of a cluster that is among its manifests.
+///
+/// # Errors
+/// As [`read`].
+pub fn of_manifest(manifest: &Manifest) -> Result<ClusterSettings, Problems> {
+    let (file, text) = (manifest.file(), manifest.text());
+    let mut reader = Reader { file, text, settings: ClusterSettings::default(), set_namespace: false, problems: Problems::new() };
+    reader.document(manifest.node());
+    reader.problems.sort();
+    reader.problems.or(reader.settings)
+}
+
 /// What is wrong with the settings of a cluster, if the object is the ConfigMap that holds them.
 ///
 /// # Errors
@@ -56,11 +72,7 @@ pub fn check(manifest: &Manifest) -> Result<(), Problems> {
     if !is_config || manifest.node().get("data").is_none_or(|data| matches!(data.value, Value::Null)) {
         return Ok(());
     }
-    let (file, text) = (manifest.file(), manifest.text());
-    let mut reader = Reader { file, text, settings: ClusterSettings::default(), set_namespace: false, problems: Problems::new() };
-    reader.document(manifest.node());
-    reader.problems.sort();
-    reader.problems.or(())
+    of_manifest(manifest).map(drop)
 }
 
 fn parse(file: &str, text: &str, is_manifest: bool) -> Result<ClusterSettings, Problems> {
@@ -176,7 +188,8 @@ impl Reader<'_> {
                 return self.problems.push(Problem::at(self.file, place(node.at), wrong, "expected one value"));
             }
         };
-        match self.settings.select.set(key, &text).and_then(|_| self.settings.reclaim.set(key, &text)) {
+        let ClusterSettings { select, reclaim, agent } = &mut self.settings;
+        match select.set(key, &text).and_then(|_| reclaim.set(key, &text)).and_then(|_| agent.set(key, &text)) {
             Ok(_) => self.set_namespace |= key == "agentNamespace",
             Err(error) => {
                 let wrong = format!("{} cannot be {}", error.name, language.found(node));

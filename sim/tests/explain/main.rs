@@ -1,5 +1,6 @@
 //! `explain`, and `check` of manifests, as their users meet them, on the manifests in `scenarios/manifests` and on wrong ones.
 
+mod adds;
 mod check;
 mod reclaim;
 mod stories;

@@ -9,13 +9,13 @@ use super::{MANIFESTS, explain, record};
 /// A name for the story, the pod, and further flags.
 const STORIES: [(&str, &str, &str); 26] = [
     ("subnet", "shop/inventory-6c9d8-zz9k4", ""),
-    ("subnet-switched-off", "shop/inventory-6c9d8-zz9k4", "--settings ../scenarios/manifests/spiderpool-conf.yaml"),
+    ("subnet-switched-off", "shop/inventory-6c9d8-zz9k4", "--settings ../scenarios/settings/spiderpool-conf.yaml"),
     ("recorded", "shop/inventory-6c9d8-q7x2p", ""),
     ("two-nics", "shop/two-nics", ""),
     ("nameless", "shop/nameless", ""),
     ("reasons", "shop/reasons", ""),
     ("no-network", "shop/no-network", ""),
-    ("network-of-cluster", "shop/no-network", "--settings ../scenarios/manifests/spiderpool-conf.yaml"),
+    ("network-of-cluster", "shop/no-network", "--settings ../scenarios/settings/spiderpool-conf.yaml"),
     ("namespace", "shop/namespace", ""),
     ("moved", "shop/moved", ""),
     ("pending", "shop/pending", ""),

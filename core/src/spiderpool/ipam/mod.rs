@@ -43,6 +43,7 @@ pub use caches::Caches;
 pub use drawn::Drawn;
 pub use error::{Failure, Failures, IpamError, PoolError};
 pub use informer_caches::{InformerCaches, LateKind};
+pub use neighbours::withheld;
 pub use observer::{Cause, Effort, Observer, Step};
 pub use plugin::{Call, Connection, PATIENCE, Plugin, PluginError, Probe, Unanswered};
 pub use request::{AddRequest, BatchRequest, DelRequest};

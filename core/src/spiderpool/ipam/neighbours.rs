@@ -71,6 +71,13 @@ impl Neighbours {
     }
 }
 
+/// The pools that an agent which has just started serves no address from, each with one that it overlaps (D §1.2); none where it does not look.
+///
+/// `margin` is how long after its sender gave up a write may still be carried out.
+pub fn withheld(pools: &[Arc<SpiderIPPool>], margin: Duration, policy: &Policy) -> BTreeMap<String, String> {
+    if policy.overlap_admitted_forever { BTreeMap::new() } else { Neighbours::default().learn(pools, margin, policy) }
+}
+
 /// Whether `pool` has its ranges since before the other one could have been asked for.
 fn is_surely_older(pool: &SpiderIPPool, other: &SpiderIPPool, margin: Duration) -> bool {
     let created = |pool: &SpiderIPPool| pool.metadata.creation_timestamp.as_ref().map(|time| time.0);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::retry::Backoff;
 use crate::spiderpool::Policy;
-use crate::spiderpool::select::{BadSetting, Settings};
-use crate::spiderpool::validity::Kept;
+use crate::spiderpool::select::{BadSetting, Settings, TopController};
+use crate::spiderpool::validity::{Keeper, Kept};
 
 /// The settings of an agent: those that it reads from the ConfigMap `spiderpool-conf` and its environment, and what is fixed
 /// in upstream's code. The defaults are those of A §10.
@@ -92,6 +92,11 @@ impl AgentSettings {
     /// Whose addresses outlive the pod.
     pub(super) fn kept(&self) -> Kept {
         Kept { stateful_sets: self.enable_stateful_set, vms: self.enable_kubevirt_static_ip }
+    }
+
+    /// What keeps the addresses of a pod of this controller (A §6.1).
+    pub fn keeper(&self, controller: &TopController) -> Keeper {
+        Keeper::of(controller, self.kept())
     }
 
     /// Sets one of [`NAMES`](Self::NAMES) from text; whether there is a setting of this name.

@@ -75,7 +75,7 @@ pub enum SelectError {
     NoPool,
     /// The tier that fired leaves a NIC, or a family that it names patterns for, without any pool. The hardened form
     /// only: upstream goes on and answers without an address.
-    #[error("no IPPool available: {what} of interface {nic} has no candidate")]
+    #[error("no IPPool available: {}", without_candidate(nic, what))]
     NoCandidate {
         /// The NIC.
         nic: String,
@@ -91,7 +91,7 @@ pub enum SelectError {
         pool: String,
     },
     /// A pool does not exist.
-    #[error("{family} IPPool {pool} is not known")]
+    #[error("{family} IPPool {} is not known", called(pool))]
     MissingPool {
         /// The family that it is named for.
         family: IpVersion,
@@ -211,6 +211,19 @@ impl SelectError {
             Self::SubnetReconcileFailed { .. } => "subnet-reconcile-failed",
         }
     }
+}
+
+/// What is left without any pool.
+fn without_candidate(nic: &str, what: &str) -> String {
+    match what {
+        "no family" => format!("no family of interface {nic} has a candidate"),
+        family => format!("{family} of interface {nic} has no candidate"),
+    }
+}
+
+/// A name as it can be seen: an empty one, too.
+fn called(name: &str) -> &str {
+    if name.is_empty() { "\"\"" } else { name }
 }
 
 /// Rejected pools and why, as a list for people.

@@ -1,7 +1,7 @@
 //! Why a pod gets its pools and addresses, from the question down to the answer.
 
 use ipam_reports::ExplainReport;
-use ipam_reports::explain::{AutoPoolAnswer, FamilyAnswer, NicAnswer, Refusal, RouteSource, TierState};
+use ipam_reports::explain::{AutoPoolAnswer, FamilyAnswer, NicAnswer, Refusal, Reuse, RouteSource, TierState};
 
 use super::Paint;
 use super::table::{Align, Table};
@@ -20,6 +20,10 @@ pub fn explain(report: &ExplainReport, paint: Paint) -> String {
 fn head(report: &ExplainReport, paint: Paint) -> String {
     let node = if report.node.is_empty() { "no node".to_owned() } else { format!("node {}", report.node) };
     let mut text = format!("{}  {} on {node}, {}\n", paint.bold(&report.pod), report.nic, report.profile);
+    if let Some(settings) = &report.settings {
+        text += &paint.dim(&format!("settings: {settings}"));
+        text.push('\n');
+    }
     if let Some(deviations) = &report.deviations {
         let deviations = if deviations.is_empty() { "none".to_owned() } else { deviations.join(", ") };
         text += &paint.dim(&format!("deviations: {deviations}"));
@@ -45,6 +49,7 @@ fn tiers(report: &ExplainReport, paint: Paint) -> String {
         let number = if above == Some(line.document) { String::new() } else { line.document.to_string() };
         above = Some(line.document);
         let why = match line.state {
+            TierState::Outranked if fired.is_none() => format!("is not come to: {}", cut(&line.why)),
             TierState::Outranked => format!("does not count, {} fired first: {}", report.tier, cut(&line.why)),
             TierState::Ignored => format!("does not count: {}", cut(&line.why)),
             TierState::Absent | TierState::Fired => cut(&line.why),
@@ -59,6 +64,9 @@ fn tiers(report: &ExplainReport, paint: Paint) -> String {
     let number = fired.map(|at| report.tiers[at].document);
     let title = match number {
         Some(number) => format!("tier {}, rule {number} of the documents; the first that fires is used alone", report.tier),
+        None if report.error.as_ref().is_some_and(|error| error.class == "missing-namespace") => {
+            "the decision ends at tier namespace: what it says is not known".to_owned()
+        }
         None => "no tier names a pool".to_owned(),
     };
     format!("{}\n{}\n", paint.bold(&title), indented(&table))
@@ -82,6 +90,7 @@ fn family(report: &ExplainReport, nic: &NicAnswer, answer: &FamilyAnswer, paint:
         let rules = if supply.rules.is_empty() { "no rule".to_owned() } else { supply.rules.join(" + ") };
         let address = match (&supply.address, &supply.unavailable) {
             // Another NIC may have drawn from the pool before.
+            _ if given && answer.reused => format!("{}, used again", answer.address.as_deref().unwrap_or_default()),
             _ if given && !supply.recorded => answer.address.clone().unwrap_or_default(),
             (Some(address), _) if supply.recorded => format!("{address}, recorded for this pod"),
             (Some(address), _) => address.clone(),
@@ -96,7 +105,9 @@ fn family(report: &ExplainReport, nic: &NicAnswer, answer: &FamilyAnswer, paint:
         );
     }
     for rejected in &answer.rejected {
-        let cells = [String::new(), rejected.pool.clone(), "no".to_owned(), rejected.reason.clone(), rejected.detail.clone()];
+        // What is used again may be of a pool that serves nobody else.
+        let mark = if answer.reused && answer.pool.as_ref() == Some(&rejected.pool) { "->" } else { "" };
+        let cells = [mark.to_owned(), rejected.pool.clone(), "no".to_owned(), rejected.reason.clone(), rejected.detail.clone()];
         table.painted(cells, move |column, text| if column == 3 { paint.warn(text) } else { paint.dim(text) });
     }
     let judged: Vec<&str> = answer
@@ -131,6 +142,7 @@ fn auto_pool(answer: &AutoPoolAnswer, paint: Paint) -> String {
     };
     let addresses = match answer.free {
         _ if answer.labels.is_empty() => format!("{size} wanted of subnet {subnet}"),
+        _ if !answer.random && answer.ranges.is_empty() => format!("{size} of subnet {subnet}"),
         _ if !answer.random => format!("{size} of subnet {subnet}: {}", answer.ranges.join(", ")),
         Some(free) => format!("{size} of subnet {subnet}, drawn at random from {free} free ones"),
         None => format!("{size} of subnet {subnet}, drawn at random"),
@@ -156,14 +168,14 @@ fn verdict(report: &ExplainReport, paint: Paint) -> String {
     let failed = report.error.as_ref().or(report.allocate_error.as_ref());
     for (nic, answer) in report.families() {
         if let (Some(address), None) = (&answer.address, failed) {
-            text += &given(&called(report, nic), nic, answer, address, paint);
+            text += &given(report, nic, answer, address, paint);
         }
     }
     if let Some(Refusal { class, message, place }) = failed {
         let place = place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
         text += &format!("{} {}: {place}{message}\n", paint.bad("no address"), class);
     } else if text.is_empty() {
-        text += &format!("{} is asked for, and no error is raised\n", paint.warn("no address"));
+        text += &format!("{} is given\n", paint.warn("no address"));
     }
     for remark in &report.remarks {
         text += &format!("note: {remark}\n");
@@ -171,9 +183,11 @@ fn verdict(report: &ExplainReport, paint: Paint) -> String {
     text
 }
 
-fn given(called: &str, nic: &NicAnswer, answer: &FamilyAnswer, address: &str, paint: Paint) -> String {
+fn given(report: &ExplainReport, nic: &NicAnswer, answer: &FamilyAnswer, address: &str, paint: Paint) -> String {
+    let called = called(report, nic);
     let before = answer.supplies.iter().any(|supply| supply.recorded && Some(&supply.pool) == answer.pool.as_ref());
     let recorded = match (answer.recorded, before) {
+        _ if answer.reused => "",
         (true, true) => ", recorded for this pod before",
         (true, false) => ", which this ADD recorded for another NIC",
         (false, _) => "",
@@ -184,17 +198,24 @@ fn given(called: &str, nic: &NicAnswer, answer: &FamilyAnswer, address: &str, pa
         None => String::new(),
     };
     let pool = answer.pool.as_deref().unwrap_or_default();
-    let mut text = format!("{called} gets {} from {pool}{recorded}{gateway}\n", paint.good(address));
+    let reused = report.reuse.as_ref().filter(|_| answer.reused).map(|Reuse { endpoint, uid, own }| match own {
+        true => format!(", which its endpoint {endpoint} names already"),
+        false => format!(", its predecessor's (endpoint {endpoint}, pod UID {uid})"),
+    });
+    let reused = reused.unwrap_or_default();
+    let mut text = format!("{called} gets {} from {pool}{reused}{recorded}{gateway}\n", paint.good(address));
     for route in &answer.routes {
         let from = match route.from {
             RouteSource::Gateway => continue,
             RouteSource::Pool => "pool",
             RouteSource::Pod => "annotation of the pod",
+            RouteSource::Endpoint => "endpoint",
         };
         text += &format!("  route {} via {} ({from})\n", route.dst, route.gw);
     }
     if answer.possible.len() > 1 {
-        text += &format!("  equal pools are tried in any order, so it may be any of {}\n", answer.possible.join(", "));
+        let why = if before { "any record of the pod is taken" } else { "equal pools are tried in any order" };
+        text += &format!("  {why}, so it may be any of {}\n", answer.possible.join(", "));
     }
     text
 }

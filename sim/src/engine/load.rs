@@ -94,9 +94,9 @@ fn set(table: &mut toml::Table, setting: &Setting) -> Result<(), String> {
 
 /// The deviations of these names.
 pub(super) fn names(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
-    let known = || deviation::ALL.iter().map(|deviation| deviation.name).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
-        DeviationName::new(name).ok_or_else(|| CliError::usage(format!("there is no deviation `{name}`; there are {}", known())))
+        let unknown = || CliError::usage(format!("there is no deviation `{name}`")).hint(DeviationName::advice(name));
+        DeviationName::new(name).ok_or_else(unknown)
     };
     names.iter().map(find).collect()
 }

@@ -21,4 +21,5 @@ mod yaml;
 
 pub use choice::{Choice, Open, Probability};
 pub use kinds::{With, kinds};
+pub(crate) use expected::nearest;
 pub use problem::{Position, Problem, Problems, Source};

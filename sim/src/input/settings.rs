@@ -8,7 +8,7 @@ use ipam_core::spiderpool::Policy;
 use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::{ELSEWHERE, SettingType, Settings, type_elsewhere};
 
-use super::expected::{Language, advice, meant};
+use super::expected::{Language, meant, names};
 use super::node::{Entry, Node, Value};
 use super::problem::{Position, Problem, Problems};
 use super::{source, toml, yaml};
@@ -139,9 +139,9 @@ impl Reader<'_> {
         if !is_known(key) {
             let elsewhere = ELSEWHERE.iter().map(|(name, _)| *name).chain(ReclaimSettings::NAMES);
             let known: Vec<&'static str> = Settings::NAMES.into_iter().chain(elsewhere).collect();
-            // All of them would be a page; those that matter here are a line.
-            let right =
-                meant(key, &known).map_or_else(|| advice(key, &Settings::NAMES, "setting"), |name| format!("did you mean `{name}`?"));
+            // All of them would be a page.
+            let others = || format!("the settings of A §10, of which these matter here: {}", names(&Settings::NAMES));
+            let right = meant(key, &known).map_or_else(others, |name| format!("did you mean `{name}`?"));
             return self.problems.push(Problem::at(self.file, place(*at), format!("unknown setting `{key}`"), right));
         }
         let text = match &node.value {

@@ -7,6 +7,7 @@ mod basic;
 mod catalogue;
 mod claims;
 mod counter;
+mod excuse;
 mod findings;
 mod pool;
 mod spiderpool;
@@ -28,6 +29,8 @@ use spiderpool::IpamClaim;
 
 pub use catalogue::ALL;
 pub use claims::Claims;
+pub use excuse::EXCUSES;
+pub(crate) use excuse::problems_of_excuses;
 pub use findings::Findings;
 pub use spiderpool::oracle;
 

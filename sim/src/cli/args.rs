@@ -589,14 +589,7 @@ impl FromStr for ShardChoice {
     }
 }
 
-/// One `KEY=VALUE`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// A key of the scenario file, dotted.
-    pub key: String,
-    /// Its value, as written.
-    pub value: String,
-}
+pub use crate::input::Setting;
 
 impl FromStr for Setting {
     type Err = String;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::adopt::Adopted;
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, DeleteApp, NAMESPACE};
-use super::plan::{SpiderPlan, both, nobody_serves};
+use super::plan::{SpiderPlan, both, nobody_serves, problems_of_settings};
 use super::subnets::drawn::{IpNumber, SubnetChange};
 use super::trace::TraceRows;
 use crate::actor::kubelet::KubeletDelays;
@@ -248,24 +248,24 @@ impl Draft for SpiderDraft {
             + 2 * (most(&self.pool_changes) + most(&self.subnet_changes))
             + most(&self.overlapping);
         for (key, what, value, limit) in [
-            ("nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
-            ("controllers", "`workload.controllers`", most(&self.controllers), 10),
-            ("pools", "`workload.pools`", most(&self.pools), 200),
-            ("addresses", "`workload.addresses`", most(&self.addresses), 65_000),
-            ("subnets", "`workload.subnets`", most(&self.subnets), 200),
-            ("subnet_pools", "`workload.subnet_pools`", most(&self.subnet_pools), 10),
-            ("subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
-            ("overlapping", "`workload.overlapping`", most(&self.overlapping), 1_000),
-            ("replicas", "`workload.replicas`", most(&self.replicas), 100_000),
-            ("nics", "`workload.nics`", most(&self.nics), 16),
-            ("apps", "the number of operations", operations, OPS_MAX),
+            ("workload.nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
+            ("workload.controllers", "`workload.controllers`", most(&self.controllers), 10),
+            ("workload.pools", "`workload.pools`", most(&self.pools), 200),
+            ("workload.addresses", "`workload.addresses`", most(&self.addresses), 65_000),
+            ("workload.subnets", "`workload.subnets`", most(&self.subnets), 200),
+            ("workload.subnet_pools", "`workload.subnet_pools`", most(&self.subnet_pools), 10),
+            ("workload.subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
+            ("workload.overlapping", "`workload.overlapping`", most(&self.overlapping), 1_000),
+            ("workload.replicas", "`workload.replicas`", most(&self.replicas), 100_000),
+            ("workload.nics", "`workload.nics`", most(&self.nics), 16),
+            ("workload.apps", "the number of operations", operations, OPS_MAX),
         ] {
             problems.append(at_most(source, key, what, value, limit));
         }
-        problems.append(at_least_one(source, "nodes", "`workload.nodes`", *self.nodes.bounds().0));
+        problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", *self.nodes.bounds().0));
         if self.wishes.written().contains(&&PoolWish::Subnet) && *self.subnets.bounds().0 == 0 {
             let wrong = "`workload.wishes` has `subnet`, but there may be no subnet";
-            problems.push(source.problem("subnets", wrong, "1 or more for `workload.subnets`"));
+            problems.push(source.problem("workload.subnets", wrong, "1 or more for `workload.subnets`"));
         }
         if self.on_demand && self.node_lifecycle {
             problems.push(both(source));
@@ -273,8 +273,9 @@ impl Draft for SpiderDraft {
         if (self.admission || *self.subnets.bounds().1 > 0) && *self.controllers.bounds().0 == 0 {
             problems.push(nobody_serves(source));
         }
-        problems.append(at_least_one(source, "trace_compression", "`workload.trace_compression`", self.trace_compression));
-        problems.append(at_least_one(source, "trace_replication", "`workload.trace_replication`", self.trace_replication));
+        problems.append(problems_of_settings(&self.settings, source));
+        problems.append(at_least_one(source, "workload.trace_compression", "`workload.trace_compression`", self.trace_compression));
+        problems.append(at_least_one(source, "workload.trace_replication", "`workload.trace_replication`", self.trace_replication));
         problems
     }
 

@@ -324,7 +324,24 @@ impl Scenario {
                 problems.collect(workload.read_files(path.parent().unwrap_or(Path::new(""))));
             }
         }
+        if problems.is_empty() {
+            for one in scenario.each() {
+                problems.collect(one.left_out().map_err(Problems::from));
+            }
+        }
         problems.or(scenario)
+    }
+
+    /// What no run takes of the files that the workload names, because it comes too late, in a sentence.
+    ///
+    /// # Errors
+    /// A run takes nothing of them.
+    pub fn left_out(&self) -> Result<Option<String>, Problem> {
+        if !self.op.is_empty() {
+            return Ok(None);
+        }
+        let [safety, liveness] = [&self.phases.safety, &self.phases.liveness].map(|phase| phase.bounds().1.0);
+        of_draft!(&self.workload, draft => draft.left_out(safety.saturating_add(liveness)))
     }
 
     /// The scenarios that the file stands for: its variations, or itself.

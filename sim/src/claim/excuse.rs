@@ -33,6 +33,6 @@ mod tests {
         let source = Source::new("s.toml", "excuses = [\"forced-successor\", \"unreachable-node\"]\n");
         let problems = |excuses: &[&str]| problems_of_excuses(source, &excuses.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
         assert!(problems(&EXCUSES).is_empty());
-        insta::assert_snapshot!(problems(&["forced-successor", "unreachable-node"]), @"");
+        insta::assert_snapshot!(problems(&["forced-successor", "unreachable-node"]), @"s.toml:1:32: there is no excuse `unreachable-node`; did you mean `unreachable-node-release`?");
     }
 }

@@ -275,8 +275,8 @@ mod tests {
     fn a_trace_of_which_no_run_sees_a_pod_is_refused_and_of_one_that_sees_some_it_is_said_how_many() {
         let rows = read("name,creation_time,deletion_time,scheduled_time\na,1767225600,,1767225600\nb,1767225700,,\n", &[]).unwrap();
         let problem = rows.within(Duration::from_secs(1200), 10).unwrap_err();
-        insta::assert_snapshot!(problem.wrong, @"");
-        insta::assert_snapshot!(problem.right, @"");
+        insta::assert_snapshot!(problem.wrong, @"no pod of the trace comes before the run ends: the first is created at 1767225600 s and the last at 1767225700 s, which with `workload.trace_compression` 10 is after 176722560s and 176722570s; the run lasts 1200s");
+        insta::assert_snapshot!(problem.right, @"times that count from the start of the trace (these less 1767225600?), a longer `phases.safety`, or a larger `workload.trace_compression`");
         assert_eq!(rows.within(Duration::from_secs(1_767_225_650), 1), Ok(Taken { pods: 1, of: 2 }));
         assert_eq!(rows.too_many(500_000), None);
         assert_eq!(rows.too_many(500_001), Some(1_000_002));

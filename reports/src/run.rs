@@ -107,6 +107,15 @@ pub struct ScenarioResult {
     pub api: Api,
     /// Addresses asked for.
     pub allocations: Allocations,
+    /// Whether no address was given in the whole sweep, though some were asked for, or should have been: what holds then says little.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_address_given: bool,
+    /// Whether the user brought a cluster to this scenario so that its pods get addresses: a sweep in which none asks says nothing of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_addresses: bool,
+    /// What of the scenario's input took no part, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// What the instances of a BYOM pool did; unset = the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolFigures>,
@@ -164,6 +173,7 @@ impl ScenarioResult {
         self.simulated += simulated;
         self.api = self.api.plus(api);
         self.allocations = self.allocations.plus(allocations);
+        self.no_address_given = self.gave_no_address();
         if let Some(run) = &pool {
             self.pool.get_or_insert_default().add(run);
         }
@@ -232,6 +242,13 @@ impl ScenarioResult {
         self.wall += other.wall;
         self.api = self.api.plus(other.api);
         self.allocations = self.allocations.plus(other.allocations);
+        self.wants_addresses |= other.wants_addresses;
+        self.no_address_given = self.gave_no_address();
+        for sentence in other.left_out {
+            if !self.left_out.contains(&sentence) {
+                self.left_out.push(sentence);
+            }
+        }
         if let Some(pool) = &other.pool {
             self.pool.get_or_insert_default().join(pool);
         }
@@ -257,6 +274,12 @@ impl ScenarioResult {
         self.failures.truncate(LISTED_MAX);
         self.problems.sort();
         self.problems.truncate(LISTED_MAX);
+    }
+
+    /// Whether no address was given, though some were asked for, or should have been.
+    fn gave_no_address(&self) -> bool {
+        let Allocations { attempted, succeeded, .. } = self.allocations;
+        self.seeds > 0 && succeeded == 0 && (attempted > 0 || self.wants_addresses)
     }
 
     /// Seeds per second of real time; `None` when no time was measured.

@@ -2,7 +2,7 @@
 
 use crate::exit;
 use crate::finding::Kind;
-use crate::run::ScenarioResult;
+use crate::run::{ENOUGH, ScenarioResult};
 
 /// How a scenario ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,8 +17,8 @@ pub enum Verdict {
     NotFound,
     /// An `eventually` claim was violated.
     NotEventually,
-    /// A `sometimes` or `reachable` claim held in no seed, a kind of fault did nothing, or an `always` claim judged nothing; not on the user's
-    /// own cluster, which need not hold what they are about.
+    /// A `sometimes` or `reachable` claim held in no seed, a kind of fault did nothing, or an `always` claim judged nothing (not on the user's
+    /// own cluster, which need not hold what they are about); or no address was given though some were asked for.
     Vacuous,
     /// No seed ran, which proves nothing.
     NotRun,
@@ -68,7 +68,8 @@ impl ScenarioResult {
             return if late_only { Verdict::NotEventually } else { Verdict::Violated };
         }
         let unseen = self.never_held().next().is_some() || self.never_fired().next().is_some() || self.never_judged().next().is_some();
-        if unseen && !self.brought { Verdict::Vacuous } else { Verdict::Held }
+        let none_given = self.no_address_given && self.seeds >= ENOUGH;
+        if (unseen && !self.brought) || none_given { Verdict::Vacuous } else { Verdict::Held }
     }
 
     /// The verdict over one shard: what only the whole can tell is open, namely whether a `sometimes` claim is seen, and a claim that
@@ -91,6 +92,7 @@ impl ScenarioResult {
 mod tests {
     use super::*;
     use crate::finding::{Problem, ProblemKind};
+    use crate::run::Allocations;
     use crate::run::tests::{record, violation};
     use crate::{RunReport, SeedRecord};
 
@@ -151,6 +153,26 @@ mod tests {
         sweep.sometimes[0].held_in = 0;
         sweep.add(record(2, EVENTUALLY));
         assert_eq!(sweep.verdict(), Verdict::NotEventually);
+    }
+
+    #[test]
+    fn a_sweep_in_which_no_address_is_given_is_vacuous_once_it_is_long_enough() {
+        let refused =
+            |seed, attempted| SeedRecord { allocations: Allocations { attempted, succeeded: 0, failed: attempted }, ..record(seed, None) };
+        let sweep = |seeds, attempted, wants_addresses| {
+            let mut sweep = ScenarioResult { wants_addresses, ..scenario(&[]) };
+            (0..seeds).for_each(|seed| sweep.add(refused(seed, attempted)));
+            (sweep.no_address_given, sweep.verdict())
+        };
+        assert_eq!(sweep(ENOUGH, 3, false), (true, Verdict::Vacuous));
+        assert_eq!(sweep(ENOUGH - 1, 3, false), (true, Verdict::Held));
+        // Who asks for none is about something else, unless a cluster was brought so that its pods ask.
+        assert_eq!(sweep(ENOUGH, 0, false), (false, Verdict::Held));
+        assert_eq!(sweep(ENOUGH, 0, true), (true, Verdict::Vacuous));
+        let mut whole = ScenarioResult::new("s", "f", []);
+        (0..ENOUGH).for_each(|seed| whole.add(refused(seed, 3)));
+        whole.join(scenario(&[None]));
+        assert_eq!((whole.no_address_given, whole.verdict()), (false, Verdict::Held));
     }
 
     #[test]

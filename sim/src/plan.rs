@@ -10,7 +10,7 @@ use ipam_reports::{Digest, Seconds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::ClaimName;
+use crate::claim::{ClaimName, problems_of_excuses};
 use crate::cluster::Knobs;
 use crate::cluster::server::ServerDelays;
 use crate::deviation::DeviationName;
@@ -318,19 +318,24 @@ impl Plan {
     /// What is wrong with the plan as a whole; single values are checked where they are read.
     pub fn problems(&self, source: Source<'_>) -> Problems {
         let mut problems = self.check.problems(source);
+        problems.append(problems_of_excuses(source, &self.excuses));
         let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
         if self.schema != SCHEMA {
             wrong("schema", format!("the schema is `{}`", self.schema), &format!("`{SCHEMA}`"));
         }
         if self.cluster.api_servers == 0 {
-            wrong("api_servers", "`cluster.api_servers` is 0".to_owned(), "at least 1");
+            wrong("cluster.api_servers", "`cluster.api_servers` is 0".to_owned(), "at least 1");
         }
         if self.cluster.api_servers > API_SERVERS_MAX {
-            wrong("api_servers", format!("`cluster.api_servers` is {}", self.cluster.api_servers), &format!("at most {API_SERVERS_MAX}"));
+            wrong(
+                "cluster.api_servers",
+                format!("`cluster.api_servers` is {}", self.cluster.api_servers),
+                &format!("at most {API_SERVERS_MAX}"),
+            );
             return problems;
         }
         if self.cluster.knobs.watch_buffer == 0 {
-            wrong("watch_buffer", "`cluster.knobs.watch_buffer` is 0".to_owned(), "at least 1; real servers have 10 to 1000");
+            wrong("cluster.knobs.watch_buffer", "`cluster.knobs.watch_buffer` is 0".to_owned(), "at least 1; real servers have 10 to 1000");
         }
         if self.heal_at > self.end_at {
             wrong(
@@ -346,7 +351,7 @@ impl Plan {
             let bound = self.heal_at + eventually.within.0;
             if bound > self.end_at {
                 let what = format!("`{}` has until {bound} to come true, but the run ends at {}", eventually.claim, self.end_at);
-                wrong(eventually.claim.as_str(), what, "a bound between `heal_at` and `end_at`");
+                problems.push(source.problem_of_text(&eventually.claim, what, "a bound between `heal_at` and `end_at`"));
             }
         }
         let work = self.workload.work();
@@ -370,7 +375,7 @@ impl Plan {
     pub fn read(path: &Path) -> Result<Self, Problems> {
         let (file, text) = input_toml::text(path)?;
         let plan: Plan = input_toml::from_str(&file, &text)?;
-        plan.problems(Source { file: &file, text: &text }).or(plan)
+        plan.problems(Source::new(&file, &text)).or(plan)
     }
 
     /// Identifies what the plan says, apart from what is recorded of its run.

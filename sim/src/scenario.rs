@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::ClaimName;
+use crate::claim::{ClaimName, problems_of_excuses};
 use crate::cluster::Knobs;
 use crate::cluster::server::ServerDelays;
 use crate::deviation::{self, DeviationName, Profile};
@@ -18,7 +18,7 @@ use crate::kinds::KindId;
 use crate::net::LinkDelays;
 use crate::object::Obj;
 use crate::plan::{
-    API_SERVERS_MAX, Checks, ClusterPlan, FAULTS_MAX, Op, Plan, SCHEMA, WorkloadPlan, host_name, problems_of_ops, server_name,
+    API_SERVERS_MAX, Checks, ClusterPlan, Eventually, FAULTS_MAX, Op, Plan, SCHEMA, WorkloadPlan, host_name, problems_of_ops, server_name,
 };
 use crate::swarm::{Setting, Swarm, stream_of};
 use crate::time::{SimTime, Span};
@@ -298,7 +298,7 @@ impl Scenario {
     /// Everything that is wrong with it.
     pub fn read(path: &Path) -> Result<Self, Problems> {
         let (file, text) = input_toml::text(path)?;
-        Self::parse(path, Source { file: &file, text: &text })
+        Self::parse(path, Source::new(&file, &text))
     }
 
     /// Reads the text of a scenario file; manifests are found relative to `path`.
@@ -306,9 +306,10 @@ impl Scenario {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(path: &Path, source: Source<'_>) -> Result<Self, Problems> {
-        let mut scenario: Scenario = input_toml::from_str(source.file, source.text)?;
+        let mut scenario: Scenario = source.decode()?;
         let mut problems = Problems::new();
-        for one in scenario.each() {
+        for (number, one) in scenario.each().into_iter().enumerate() {
+            let source = source.of_variant((!scenario.variant.is_empty()).then_some(number));
             for problem in one.problems(path, source).iter() {
                 // What the variations share is wrong once.
                 if !problems.iter().any(|known| known == problem) {
@@ -323,7 +324,24 @@ impl Scenario {
                 problems.collect(workload.read_files(path.parent().unwrap_or(Path::new(""))));
             }
         }
+        if problems.is_empty() {
+            for one in scenario.each() {
+                problems.collect(one.left_out().map_err(Problems::from));
+            }
+        }
         problems.or(scenario)
+    }
+
+    /// What no run takes of the files that the workload names, because it comes too late, in a sentence.
+    ///
+    /// # Errors
+    /// A run takes nothing of them.
+    pub fn left_out(&self) -> Result<Option<String>, Problem> {
+        if !self.op.is_empty() {
+            return Ok(None);
+        }
+        let [safety, liveness] = [&self.phases.safety, &self.phases.liveness].map(|phase| phase.bounds().1.0);
+        of_draft!(&self.workload, draft => draft.left_out(safety.saturating_add(liveness)))
     }
 
     /// The scenarios that the file stands for: its variations, or itself.
@@ -383,6 +401,10 @@ impl Scenario {
         problems.append(of_workload);
         if sound {
             let [fewest, most] = self.workload.bounds();
+            // What the draft lets pass must be a plan that runs.
+            for plan in [&fewest, &most] {
+                problems.append(plan.work().problems(source));
+            }
             // An actor must be there whatever is drawn.
             problems.append(problems_of_ops(source, &self.op, fewest.work()));
             let servers = (*self.cluster.api_servers.bounds().1).min(API_SERVERS_MAX);
@@ -396,15 +418,34 @@ impl Scenario {
                 problems.append(swarm.problems(source, &names));
             }
         }
+        problems.append(problems_of_excuses(source, &self.excuses));
+        for manifest in &self.cluster.manifests {
+            if !path.parent().unwrap_or(Path::new("")).join(manifest).exists() {
+                let wrong = format!("the manifest {manifest} does not exist");
+                problems.push(source.problem_of_text(manifest, wrong, "a file or folder, relative to the scenario"));
+            }
+        }
+        let (shortest, _) = self.phases.liveness.bounds();
+        for eventually in self.check.eventually.iter().filter(|eventually| eventually.within.0 > shortest.0) {
+            let Eventually { claim, within } = eventually;
+            let wrong = format!("`{claim}` has {within} to come true, but the liveness phase may end after {shortest}");
+            problems.push(source.problem_of_text(claim, wrong, "a bound within `phases.liveness`"));
+        }
+        if let Some(expect) = &self.expect
+            && !self.check.always.contains(expect)
+            && !self.check.eventually.iter().any(|eventually| eventually.claim == *expect)
+        {
+            let wrong = format!("`expect` names `{expect}`, which is not checked");
+            problems.push(source.problem("expect", wrong, "a claim of `check.always` or `check.eventually`"));
+        }
         let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
         if *self.cluster.api_servers.bounds().0 == 0 {
-            wrong("api_servers", "`cluster.api_servers` may be 0".to_owned(), "at least 1");
+            wrong("cluster.api_servers", "`cluster.api_servers` may be 0".to_owned(), "at least 1");
         }
         let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.name.is_empty() || !self.name.chars().all(fine) {
             wrong("name", format!("the name `{}` cannot be part of a file's name", self.name), "lower-case letters, digits and hyphens");
         }
-        let quoted = |name: &dyn std::fmt::Display| format!("\"{name}\"");
         if self.seeds == 0 {
             wrong("seeds", "`seeds` is 0".to_owned(), "at least 1");
         }
@@ -415,34 +456,6 @@ impl Scenario {
         ] {
             if largest > limit {
                 wrong(key, format!("{what} may be {largest}"), &format!("at most {limit}"));
-            }
-        }
-        if let Some(expect) = &self.expect
-            && !self.check.always.contains(expect)
-            && !self.check.eventually.iter().any(|eventually| eventually.claim == *expect)
-        {
-            wrong(
-                &quoted(expect),
-                format!("`expect` names `{expect}`, which is not checked"),
-                "a claim of `check.always` or `check.eventually`",
-            );
-        }
-        for manifest in &self.cluster.manifests {
-            if !path.parent().unwrap_or(Path::new("")).join(manifest).exists() {
-                wrong(&quoted(manifest), format!("the manifest {manifest} does not exist"), "a file or folder, relative to the scenario");
-            }
-        }
-        for eventually in &self.check.eventually {
-            let (shortest, _) = self.phases.liveness.bounds();
-            if eventually.within.0 > shortest.0 {
-                wrong(
-                    &quoted(&eventually.claim),
-                    format!(
-                        "`{}` has {} to come true, but the liveness phase may end after {shortest}",
-                        eventually.claim, eventually.within
-                    ),
-                    "a bound within `phases.liveness`",
-                );
             }
         }
         problems

@@ -249,7 +249,7 @@ fn what_does_not_fail_cannot_be_shrunk() {
         (vec!["shrink", &calm], "calm.toml does not fail: every claim of its plan holds"),
         (vec!["shrink", &calm, "--claim", "counter-never-goes-back"], "does not fail: counter-never-goes-back holds"),
         (vec!["shrink", &plan, "--claim", "every-increment-ends"], "does not violate every-increment-ends, but counter-never-goes-back"),
-        (vec!["shrink", &plan, "--claim", "nonsense"], "there is no claim `nonsense`"),
+        (vec!["shrink", &plan, "--claim", "nonsense"], "the nearest is `"),
         (vec!["shrink", "scenarios/smoke/counter-calm.toml"], "is a scenario"),
         (vec!["shrink", "no-such-plan.toml"], "no-such-plan.toml"),
         (vec!["shrink", &plan, "--out", "/no/such/folder/a.toml"], "cannot write"),
@@ -258,6 +258,133 @@ fn what_does_not_fail_cannot_be_shrunk() {
         assert_eq!((code, out.as_str()), (2, ""), "{args:?}: {err}");
         assert!(err.contains(expected), "{args:?}: {err}");
     }
+}
+
+/// A scenario of Spiderpool with these keys of `[workload]`, and these lines before its tables.
+fn spiderpool(head: &str, workload: &str) -> String {
+    format!(
+        "name = \"small\"\nwhy = \"do nodes and settings count?\"\nseeds = 2\n{head}[phases]\nsafety = \"20s\"\nliveness = \"30s\"\n\
+         [workload]\nkind = \"spiderpool\"\n{workload}[check]\nalways = [\"no-address-is-recorded-twice\"]\n"
+    )
+}
+
+#[test]
+fn what_is_wrong_in_a_scenario_is_refused_at_its_place_before_anything_runs() {
+    let folder = Folder::new("wrong-scenario");
+    let op = "[[op]]\nkind = \"set-settings\"\nat = \"1s\"\nactor = \"people\"\nsettings = { enableIPv6 = \"no\" }\n";
+    for (head, workload, expected) in [
+        (
+            "",
+            "settings = { enableIPv6 = \"no\" }\n",
+            ":9:27: `workload.settings`: `no` is no value of the setting `enableIPv6`; true or false",
+        ),
+        (
+            "",
+            "settings = { enableIPv66 = \"true\" }\n",
+            ":9:14: `workload.settings`: there is no setting `enableIPv66`; did you mean `enableIPv6`?",
+        ),
+        ("", "settings = { enableAutoPoolForApplication = \"maybe\" }\n", ":9:45: `workload.settings`: `maybe` is no value"),
+        ("", "settings = { SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS = \"-3\" }\n", ":9:52: `workload.settings`: `-3` is no value"),
+        ("", "settings = { SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION = \"x\" }\n", ":9:56: `workload.settings`: `x` is no value"),
+        ("", "settings = { enableSpiderSubnet = \"false\" }\nsubnets = 1\ncontrollers = 1\n", "there are subnets, but"),
+        ("", "nodes = 100000\n", ":9:1: `workload.nodes` may be 100000; at most 10000"),
+        ("", "trace_replication = 100000\n", ":9:1: `workload.trace_replication` may be 100000; at most 1000"),
+        (
+            "excuses = [\"unreachable-node\"]\n",
+            "",
+            ":4:12: there is no excuse `unreachable-node`; did you mean `unreachable-node-release`?",
+        ),
+        (op, "", ":8:27: `no` is no value of the setting `enableIPv6`"),
+    ] {
+        let file = folder.file("wrong.toml", &spiderpool(head, workload));
+        let (code, out, _) = run(&["check", &file]);
+        let (place, what) = expected.split_once(": ").unwrap_or(("", expected));
+        assert!(code == 2 && out.contains(place) && out.contains(what), "{workload}: {out}");
+        let (code, out, err) = run(&["run", &file]);
+        assert!(code == 2 && out.is_empty() && err.contains(expected), "{workload}: {err}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_set_is_told_of_the_argument() {
+    let folder = Folder::new("wrong-set");
+    let file = folder.file("right.toml", &spiderpool("", "nodes = 2\n"));
+    for (set, expected) in [
+        ("workload.nodes=x", "--set workload.nodes=x: `workload.nodes` is the string \"x\"; expected a whole number"),
+        ("workload.nodes=100000", "--set workload.nodes=100000: `workload.nodes` may be 100000; at most"),
+        ("workload.settings.enableIPv6=no", "--set workload.settings.enableIPv6=no: `workload.settings`: `no` is no value of the setting"),
+        ("workload.nods=2", "--set workload.nods=2: unknown key `nods`; did you mean `nodes`?"),
+        ("name.first=2", "--set name.first=2: `name` is not a table"),
+        ("phases.liveness=\"never\"", "--set phases.liveness=\"never\": "),
+    ] {
+        let (code, out, err) = run(&["run", &file, "--seeds", "1", "--set", "seeds=1", "--set", set]);
+        assert!(code == 2 && out.is_empty() && err.contains(expected), "{set}: {err}");
+    }
+}
+
+#[test]
+fn a_trace_that_no_run_sees_is_refused_and_what_is_left_out_is_told() {
+    let folder = Folder::new("traces");
+    let header = "name,creation_time,deletion_time,scheduled_time\n";
+    let capacity = "scenarios/capacity/spiderpool-trace.toml";
+    let set = |name: &str, rows: &str| format!("workload.trace={}", folder.file(name, &format!("{header}{rows}")));
+    for (rows, expected) in [
+        ("", "the trace has no pod"),
+        ("web,1767225600,,1767225601\n", "the first is created at 1767225600 s and the last at 1767225600 s"),
+        ("a,60,100,10\n", ":2:10: a pod is scheduled before it is created"),
+    ] {
+        let (code, out, err) = run(&["run", capacity, "--seeds", "1", "--set", &set("wrong.csv", rows)]);
+        assert!(code == 2 && out.is_empty() && err.contains(expected), "{rows}: {err}");
+    }
+    let some = set("some.csv", "a,10,,11\nb,99999999,,99999999\n");
+    let (code, out, err) = run(&["run", capacity, "--seeds", "1", "--set", &some]);
+    assert!(code == 0 && out.contains("1 of the 2 pods of") && out.contains("are created after the run ends, and left out"), "{out}{err}");
+    let (_, report) = json(&["run", capacity, "--seeds", "1", "--format", "json", "--set", &some]);
+    assert_eq!(report["scenarios"][0]["left_out"].as_array().map(Vec::len), Some(1));
+
+    // Nobody asks: there is nothing of which to find the size.
+    let pending = set("pending.csv", "a,10,,\n");
+    let out_dir = folder.0.join("report").display().to_string();
+    let hour = "scenarios/capacity/trace-hour.toml";
+    let args = ["report", "capacity", hour, "--objective", "refused<1%", "--seeds", "1", "--set", &pending, "--out", &out_dir];
+    let (code, out, err) = run(&args);
+    assert!(code == 2 && out.is_empty() && err.contains("no pod of `trace-hour` asks for an address"), "{out}{err}");
+}
+
+#[test]
+fn a_cluster_in_which_no_address_is_given_proves_nothing() {
+    let folder = Folder::new("no-address");
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {conditions: [{type: Ready, status: \"True\"}]}\n";
+    let pool = "---\napiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderIPPool\nmetadata: {name: p}\n\
+                spec: {subnet: 10.0.0.0/24, ips: [10.0.0.1-10.0.0.9], default: true, disable: true}\n";
+    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: default, uid: u1}\n\
+               spec: {containers: [{name: c, image: i}]}\n";
+    let calm = "scenarios/smoke/spiderpool-calm.toml";
+    let nobody = folder.file("nobody.yaml", &format!("{node}{pool}"));
+    let refused = folder.file("refused.yaml", &format!("{node}{pool}{pod}"));
+    for (manifests, why) in [(&nobody, "no pod asked for one"), (&refused, "requests were refused")] {
+        let (code, out, err) = run(&["run", calm, "--seeds", "20", "--manifests", manifests]);
+        assert!(code == 4 && out.contains("no address was ever given") && out.contains(why), "{manifests}: {out}{err}");
+        // A handful of seeds proves nothing either way, but it is said.
+        let (code, out, _) = run(&["run", calm, "--seeds", "3", "--manifests", manifests]);
+        assert!(code == 0 && out.contains("no address was ever given"), "{manifests}: {out}");
+    }
+    let (_, report) = json(&["run", calm, "--seeds", "3", "--format", "json", "--manifests", &refused]);
+    assert_eq!(report["scenarios"][0]["no_address_given"], true);
+}
+
+#[test]
+fn a_name_that_is_none_is_told_with_the_nearest() {
+    for args in [
+        vec!["run", "scenarios/smoke/counter-calm.toml", "--deviation", "counter-decide-once"],
+        vec!["run", "scenarios/smoke/counter-calm.toml", "--without", "counter-decide-once"],
+        vec!["selftest", "--deviation", "counter-decide-once"],
+    ] {
+        let (code, _, err) = run(&args);
+        assert!(code == 2 && err.contains("the nearest is `counter-decides-once`"), "{args:?}: {err}");
+    }
+    let (code, _, err) = run(&["shrink", "scenarios/smoke/counter-calm.toml"]);
+    assert!(code == 2 && err.contains("`ipam-sim replay scenarios/smoke/counter-calm.toml --seed S`"), "{err}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::workload::Note;
 use crate::workload::counter::{is_counter, value_of};
 
 /// The excuse of a run in which somebody else writes the counter without regard to its version.
-const OUTSIDE_WRITER: &str = "outside-writer";
+pub(super) const OUTSIDE_WRITER: &str = "outside-writer";
 
 /// No two increments are acknowledged with the same value.
 pub(super) struct NoIncrementIsLost {

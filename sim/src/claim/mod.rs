@@ -7,6 +7,7 @@ mod basic;
 mod catalogue;
 mod claims;
 mod counter;
+mod excuse;
 mod findings;
 mod pool;
 mod spiderpool;
@@ -17,6 +18,7 @@ use ipam_reports::finding::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::input::nearest;
 use crate::kinds::Registry;
 use crate::plan::Plan;
 use crate::rt::Rt;
@@ -27,6 +29,8 @@ use spiderpool::IpamClaim;
 
 pub use catalogue::ALL;
 pub use claims::Claims;
+pub use excuse::EXCUSES;
+pub(crate) use excuse::problems_of_excuses;
 pub use findings::Findings;
 pub use spiderpool::oracle;
 
@@ -99,6 +103,11 @@ impl ClaimName {
         find(name).map(|_| Self(name.to_owned()))
     }
 
+    /// What may have been meant by a name that is none.
+    pub(crate) fn advice(name: &str) -> String {
+        format!("the nearest is `{}`, and `ipam-sim list claims` shows all", nearest(name, ALL.iter().map(|def| def.name)))
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -119,11 +128,6 @@ impl fmt::Display for ClaimName {
 impl<'de> Deserialize<'de> for ClaimName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Self::new(&name).ok_or_else(|| {
-            let nearest = ALL.iter().map(|def| def.name).min_by_key(|known| strsim::levenshtein(known, &name)).unwrap_or("");
-            serde::de::Error::custom(format!(
-                "there is no claim `{name}`; the nearest is `{nearest}`, and `ipam-sim list claims` shows all"
-            ))
-        })
+        Self::new(&name).ok_or_else(|| serde::de::Error::custom(format!("there is no claim `{name}`; {}", Self::advice(&name))))
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use ipam_reports::SeedRange;
 use ipam_reports::matrix::FOUND_WITHIN;
@@ -377,7 +378,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["pod", "pod_file"])]
     pub now: Option<jiff::Timestamp>,
     /// The NIC of the ADD
-    #[arg(long, value_name = "NAME", default_value = ipam_core::spiderpool::select::FIRST_NIC)]
+    #[arg(long, value_name = "NAME", value_parser = nic, default_value = ipam_core::spiderpool::select::FIRST_NIC)]
     pub nic: String,
     /// The node [default: the one in the pod's spec]
     #[arg(long, value_name = "NAME")]
@@ -588,14 +589,7 @@ impl FromStr for ShardChoice {
     }
 }
 
-/// One `KEY=VALUE`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// A key of the scenario file, dotted.
-    pub key: String,
-    /// Its value, as written.
-    pub value: String,
-}
+pub use crate::input::Setting;
 
 impl FromStr for Setting {
     type Err = String;
@@ -617,6 +611,12 @@ fn seed(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| format!("expected a seed from 0 to {}", u64::MAX))
 }
 
+/// The name of a network interface, as far as Linux and CNI ask for one.
+fn nic(text: &str) -> Result<String, String> {
+    let fine = (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
+    if fine { Ok(text.to_owned()) } else { Err("expected the name of an interface, e.g. eth0".to_owned()) }
+}
+
 pub(super) fn positive(text: &str) -> Result<u64, String> {
     text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "expected a number from 1 on".to_owned())
 }
@@ -629,7 +629,9 @@ impl Cli {
     /// Reads a command line, the program's name first.
     pub fn read(args: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
         let mut command = Self::command();
-        let cli = Self::from_arg_matches(&command.try_get_matches_from_mut(args)?)?;
+        let matches = command.try_get_matches_from_mut(args)?;
+        let cli = Self::from_arg_matches(&matches)?;
+        let list_of = matches.subcommand_matches("list").filter(|list| list.value_source("paths") == Some(ValueSource::CommandLine));
         match &cli.verb {
             Verb::Run(run) if run.scenarios.is_empty() => {
                 let message = "no SCENARIO is left: `--manifests` takes every path that follows it, so name the scenario before it";
@@ -637,6 +639,10 @@ impl Cli {
                     .find_subcommand_mut("run")
                     .expect("run is a verb")
                     .error(clap::error::ErrorKind::MissingRequiredArgument, message))
+            }
+            Verb::List(list) if list_of.is_some() && !list.wants(What::Scenarios) => {
+                let message = "a PATH says where to look for scenarios, and those are not listed";
+                Err(command.find_subcommand_mut("list").expect("list is a verb").error(clap::error::ErrorKind::ArgumentConflict, message))
             }
             _ => Ok(cli),
         }

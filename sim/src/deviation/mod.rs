@@ -13,6 +13,8 @@ use ipam_core::{byom, spiderpool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::input::nearest;
+
 /// A deviation.
 #[derive(Clone, Copy, Debug)]
 pub struct Deviation {
@@ -159,6 +161,12 @@ impl DeviationName {
         ALL.iter().any(|deviation| deviation.name == name).then(|| Self(name.to_owned()))
     }
 
+    /// What may have been meant by a name that is none.
+    pub(crate) fn advice(name: &str) -> String {
+        let known = ALL.iter().map(|deviation| deviation.name);
+        format!("the nearest is `{}`, and `ipam-sim list deviations` shows all", nearest(name, known))
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -174,10 +182,7 @@ impl fmt::Display for DeviationName {
 impl<'de> Deserialize<'de> for DeviationName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Self::new(&name).ok_or_else(|| {
-            let known: Vec<&str> = ALL.iter().map(|deviation| deviation.name).collect();
-            serde::de::Error::custom(format!("there is no deviation `{name}`; there are {}", known.join(", ")))
-        })
+        Self::new(&name).ok_or_else(|| serde::de::Error::custom(format!("there is no deviation `{name}`; {}", Self::advice(&name))))
     }
 }
 

@@ -6,8 +6,8 @@ use ipam_core::spiderpool::reclaim::ReclaimPolicy;
 use crate::cli::CliError;
 use crate::cli::args::FormArgs;
 use crate::explain::policy_of;
-use crate::input::Problems;
 use crate::input::settings::{self, ClusterSettings};
+use crate::input::{Problems, nearest};
 
 /// The profile with its deviations.
 ///
@@ -18,9 +18,12 @@ pub(super) fn policy(args: &FormArgs) -> Result<Policy, CliError> {
     for (names, on) in [(&args.deviation, true), (&args.without, false)] {
         for name in names {
             let of_reclaim = || ReclaimPolicy::DEVIATIONS.iter().map(|deviation| deviation.name);
-            let known = || Policy::DEVIATIONS.iter().map(|deviation| deviation.name).chain(of_reclaim()).collect::<Vec<_>>().join(", ");
-            let switch = policy.switch(name);
-            *switch.ok_or_else(|| CliError::usage(format!("Spiderpool has no deviation `{name}`; there are {}", known())))? = on;
+            let known = || Policy::DEVIATIONS.iter().map(|deviation| deviation.name).chain(of_reclaim());
+            let unknown = || {
+                CliError::usage(format!("Spiderpool has no deviation `{name}`"))
+                    .hint(format!("the nearest is `{}`, and `ipam-sim list deviations` shows all", nearest(name, known())))
+            };
+            *policy.switch(name).ok_or_else(unknown)? = on;
         }
     }
     Ok(policy)

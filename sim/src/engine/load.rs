@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::cli::CliError;
-use crate::cli::args::{RunArgs, Setting};
+use crate::cli::args::RunArgs;
 use crate::deviation::{self, DeviationName, Profile};
-use crate::input::{Problem, Problems, Source, manifest, stored};
+use crate::input::{Problem, Problems, Setting, Source, manifest, stored, toml as input_toml};
 use crate::scenario::{self, Scenario};
 use crate::workload::Adoption;
 use crate::world::{Stage, registry};
@@ -73,42 +73,16 @@ pub(super) fn read(file: &Path, settings: &[Setting]) -> Result<Scenario, Proble
         return Scenario::read(file);
     }
     // The file itself must be right before anything in it is replaced.
-    let name = file.display().to_string();
     Scenario::read(file)?;
-    let unreadable = |error: &dyn std::fmt::Display| Problems::from(Problem::of_file(&name, error.to_string(), ""));
-    let text = std::fs::read_to_string(file).map_err(|error| unreadable(&error))?;
-    let mut table: toml::Table = text.parse().map_err(|error| unreadable(&error))?;
-    for setting in settings {
-        set(&mut table, setting).map_err(|message| Problems::from(Problem::of_file(&format!("--set {}", setting.key), message, "")))?;
-    }
-    let changed = toml::to_string(&table).map_err(|error| unreadable(&error))?;
-    let label = format!("{name} with --set");
-    Scenario::parse(file, Source { file: &label, text: &changed })
-}
-
-/// Replaces one value. What reads as a TOML value is one; everything else is text.
-fn set(table: &mut toml::Table, setting: &Setting) -> Result<(), String> {
-    let wrapped = format!("value = {}", setting.value);
-    let value = match wrapped.parse::<toml::Table>() {
-        Ok(mut parsed) => parsed.remove("value").unwrap_or_else(|| toml::Value::String(setting.value.clone())),
-        Err(_) => toml::Value::String(setting.value.clone()),
-    };
-    let mut path: Vec<&str> = setting.key.split('.').collect();
-    let last = path.pop().unwrap_or_default();
-    let mut inside = table;
-    for part in path {
-        let next = inside.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        inside = next.as_table_mut().ok_or_else(|| format!("`{part}` is not a table"))?;
-    }
-    inside.insert(last.to_owned(), value);
-    Ok(())
+    let (name, text) = input_toml::text(file)?;
+    Scenario::parse(file, Source::new(&name, &text).with(settings))
 }
 
 /// The deviations of these names.
 pub(super) fn names(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
-    let known = || deviation::ALL.iter().map(|deviation| deviation.name).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
-        DeviationName::new(name).ok_or_else(|| CliError::usage(format!("there is no deviation `{name}`; there are {}", known())))
+        let unknown = || CliError::usage(format!("there is no deviation `{name}`")).hint(DeviationName::advice(name));
+        DeviationName::new(name).ok_or_else(unknown)
     };
     names.iter().map(find).collect()
 }

@@ -140,8 +140,13 @@ fn plan(args: &ReplayArgs) -> Result<Plan, CliError> {
 pub(super) fn read_plan(file: &Path) -> Result<Plan, CliError> {
     Plan::read(file).map_err(|problems| {
         let error = bad_input(problems);
-        let is_scenario = load::read(file, &[]).is_ok();
-        if is_scenario { CliError::usage(format!("{} is a scenario; name the seed with --seed", file.display())) } else { error }
+        if load::read(file, &[]).is_err() {
+            return error;
+        }
+        let file = file.display();
+        CliError::usage(format!("{file} is a scenario, and no plan")).hint(format!(
+            "`ipam-sim replay {file} --seed S` runs the plan of a seed; `ipam-sim run {file}` writes those of seeds that fail"
+        ))
     })
 }
 

@@ -110,7 +110,7 @@ fn deviations(names: &[String]) -> Result<Vec<&'static Deviation>, CliError> {
     }
     let find = |name: &String| {
         let found = ALL.iter().find(|deviation| deviation.name == name);
-        found.ok_or_else(|| CliError::usage(format!("there is no deviation `{name}`")).hint("`ipam-sim list deviations` shows all"))
+        found.ok_or_else(|| CliError::usage(format!("there is no deviation `{name}`")).hint(DeviationName::advice(name)))
     };
     names.iter().map(find).collect()
 }

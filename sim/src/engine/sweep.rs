@@ -26,6 +26,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
 use crate::input::kinds::Kinds;
 use crate::plan::{Plan, hash_text};
+use crate::scenario::WorkloadDraft;
 use crate::world::{Outcome, Stage, Wish, run as run_plan};
 
 /// Where plans of failing seeds go unless `--out` says otherwise.
@@ -126,6 +127,8 @@ pub(super) fn empty_result(ready: &Ready) -> ScenarioResult {
     result.expect = ready.scenario.expect.as_ref().map(ClaimName::to_string);
     result.config = Some(config_hash(ready));
     result.brought = ready.brought;
+    result.wants_addresses = ready.brought && matches!(ready.scenario.workload, WorkloadDraft::Spiderpool(_));
+    result.left_out.extend(ready.scenario.left_out().ok().flatten());
     result
 }
 

@@ -206,8 +206,7 @@ mod tests {
                 "name = \"s\"\nwhy = \"w\"\ncheck = {{}}\nphases = {{ safety = \"{safety}\" }}\n[workload]\nkind = \"counter\"\n\
                  [[fault]]\nkind = \"pause\"\nprocess = \"client-0\"\nat = \"25%\"\nfor = \"100%\""
             );
-            let scenario =
-                crate::scenario::Scenario::parse(std::path::Path::new("s.toml"), Source { file: "s.toml", text: &text }).unwrap();
+            let scenario = crate::scenario::Scenario::parse(std::path::Path::new("s.toml"), Source::new("s.toml", &text)).unwrap();
             let plan = scenario.draw(0);
             (plan.fault[0].common.at, plan.fault[0].common.lasts)
         };

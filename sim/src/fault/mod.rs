@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn an_external_host_needs_an_address_and_a_sandbox_is_counted_from_1() {
-        let problems = |kind: FaultKind| kind.problems(Source { file: "", text: "" }, &names()).to_string();
+        let problems = |kind: FaultKind| kind.problems(Source::new("", ""), &names()).to_string();
         for (address, right) in [("10.0.0.1", true), ("fd00::1", true), ("10.0.0", false), ("10.0.0.0/24", false)] {
             assert_eq!(problems(FaultKind::ExternalHost(ExternalHost { address: address.to_owned() })).is_empty(), right, "{address}");
         }

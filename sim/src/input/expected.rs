@@ -92,8 +92,13 @@ pub(super) fn meant<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, name)| name)
 }
 
+/// The known name that is least unlike what was found, however unlike that is.
+pub(crate) fn nearest<'k>(found: &str, known: impl IntoIterator<Item = &'k str>) -> &'k str {
+    known.into_iter().min_by_key(|known| strsim::levenshtein(known, found)).unwrap_or_default()
+}
+
 /// `did you mean …?`, or what there is to choose from.
-pub(super) fn advice(found: &str, known: &[&str], what: &str) -> String {
+pub(crate) fn advice(found: &str, known: &[&str], what: &str) -> String {
     if let Some(name) = meant(found, known) {
         return format!("did you mean `{name}`?");
     }

@@ -11,6 +11,7 @@ pub mod cni;
 mod decode;
 mod expected;
 pub mod kinds;
+mod locate;
 pub mod manifest;
 mod node;
 pub mod problem;
@@ -21,5 +22,7 @@ pub mod toml;
 mod yaml;
 
 pub use choice::{Choice, Open, Probability};
+pub(crate) use expected::{advice, nearest};
 pub use kinds::{With, kinds};
-pub use problem::{Position, Problem, Problems, Source};
+pub use locate::{Setting, Source};
+pub use problem::{Position, Problem, Problems};

@@ -90,6 +90,23 @@ impl Node {
         self.entry(key).map(|entry| &entry.node)
     }
 
+    /// The entries, if it is a table.
+    pub(super) fn entries_mut(&mut self) -> Option<&mut Vec<Entry>> {
+        match &mut self.value {
+            Value::Table(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// Says of the value and all that is in it that it stands at `at`.
+    pub(super) fn move_to(&mut self, at: Position) {
+        self.at = at;
+        if let Value::Table(entries) = &mut self.value {
+            entries.iter_mut().for_each(|entry| entry.at = at);
+        }
+        self.children_mut().for_each(|child| child.move_to(at));
+    }
+
     pub(super) fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),

@@ -47,29 +47,6 @@ impl Problem {
     }
 }
 
-/// A file's name and text, for what only shows when the whole file is read.
-#[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
-    /// The file as the user named it.
-    pub file: &'a str,
-    /// What it holds.
-    pub text: &'a str,
-}
-
-impl Source<'_> {
-    /// A problem with what is written as `needle`; without a place if it is not there.
-    pub fn problem(&self, needle: &str, wrong: impl Into<String>, right: impl Into<String>) -> Problem {
-        let code = |line: &str| line.split('#').next().unwrap_or_default().find(needle).map(|at| line[..at].chars().count() as u32 + 1);
-        let at = (1..).zip(self.text.lines()).find_map(|(line, content)| code(content).map(|column| Position { line, column }));
-        Problem { file: self.file.to_owned(), at, wrong: wrong.into(), right: right.into() }
-    }
-
-    /// The same for a text value, which stands in quotes.
-    pub fn problem_of_text(&self, value: impl fmt::Display, wrong: impl Into<String>, right: impl Into<String>) -> Problem {
-        self.problem(&format!("\"{value}\""), wrong, right)
-    }
-}
-
 impl fmt::Display for Problem {
     /// `scenarios/x.toml:12:7: unknown key `duratoin`; did you mean `duration`?`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,7 +9,7 @@ use ipam_core::spiderpool::ipam::AgentSettings;
 use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::{ELSEWHERE, SettingType, Settings, type_elsewhere};
 
-use super::expected::{Language, advice, meant};
+use super::expected::{Language, meant, names};
 use super::manifest::Manifest;
 use super::node::{Entry, Node, Value};
 use super::problem::{Position, Problem, Problems};
@@ -171,9 +171,9 @@ impl Reader<'_> {
         if !is_known(key) {
             let elsewhere = ELSEWHERE.iter().map(|(name, _)| *name).chain(ReclaimSettings::NAMES);
             let known: Vec<&'static str> = Settings::NAMES.into_iter().chain(elsewhere).collect();
-            // All of them would be a page; those that matter here are a line.
-            let right =
-                meant(key, &known).map_or_else(|| advice(key, &Settings::NAMES, "setting"), |name| format!("did you mean `{name}`?"));
+            // All of them would be a page.
+            let others = || format!("a setting of Spiderpool; those that matter here are {}", names(&Settings::NAMES));
+            let right = meant(key, &known).map_or_else(others, |name| format!("did you mean `{name}`?"));
             return self.problems.push(Problem::at(self.file, place(*at), format!("unknown setting `{key}`"), right));
         }
         let text = match &node.value {
@@ -247,7 +247,7 @@ mod tests {
         s.toml:2:1: unknown setting `enableIPV6`; did you mean `enableIPv6`?
         s.toml:3:21: enableStatefulSet cannot be the string "maybe"; expected true or false
         s.toml:4:18: agentNamespace is an array; expected one value
-        s.toml:5:1: unknown setting `nonsense`; known settings: `enableIPv4`, `enableIPv6`, `enableSpiderSubnet`, `enableAutoPoolForApplication`, `agentNamespace`, `MULTUS_CLUSTER_NETWORK`, `SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS`
+        s.toml:5:1: unknown setting `nonsense`; a setting of Spiderpool; those that matter here are `enableIPv4`, `enableIPv6`, `enableSpiderSubnet`, `enableAutoPoolForApplication`, `agentNamespace`, `MULTUS_CLUSTER_NETWORK`, `SPIDERPOOL_IPPOOL_MAX_ALLOCATED_IPS`
         "#);
         let chart = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  conf.yml: |\n    enableIPv4: true\n    enableSpiderSubnets: 1\n    enableIPv6: often\n";
         insta::assert_snapshot!(parse("s.yaml", chart, true).unwrap_err(), @r#"

@@ -134,14 +134,14 @@ impl Swarm {
         let mut problems = Problems::new();
         let Weather { calm, mixed, hostile } = self.weather;
         if calm == 0 && mixed == 0 && hostile == 0 {
-            problems.push(source.problem("weather", "`swarm.weather` has no weight", "a weight of calm, mixed or hostile above 0"));
+            problems.push(source.problem("swarm.weather", "`swarm.weather` has no weight", "a weight of calm, mixed or hostile above 0"));
         }
         if self.shortest > self.longest {
             let wrong = format!("`swarm.shortest` ({}) is longer than `swarm.longest` ({})", self.shortest, self.longest);
-            problems.push(source.problem("shortest", wrong, "the shorter one first"));
+            problems.push(source.problem("swarm.shortest", wrong, "the shorter one first"));
         }
         if !SwarmName::all().any(|name| self.wants(name)) {
-            problems.push(source.problem("only", "the swarm has no kind of fault left", "fewer names in `swarm.without`"));
+            problems.push(source.problem("swarm.only", "the swarm has no kind of fault left", "fewer names in `swarm.without`"));
         }
         for draft in &self.tune {
             problems.append(draft.problems(source, names));
@@ -230,7 +230,7 @@ mod tests {
     fn every_kind_is_drawn_and_every_drawn_plan_is_sound() {
         let mut seen = BTreeSet::new();
         for plan in plans(&Swarm::default(), 300) {
-            let problems = plan.problems(Source { file: "plan", text: "" });
+            let problems = plan.problems(Source::new("plan", ""));
             assert!(problems.is_empty(), "seed {}: {problems}", plan.seed);
             seen.extend(kinds(&plan));
         }
@@ -307,7 +307,7 @@ mod tests {
         let swarm = Swarm { only: only(&["crash", "hold"]), weather: Weather { calm: 0, mixed: 0, hostile: 1 }, ..Swarm::default() };
         let seen: BTreeSet<_> = plans(&swarm, 40).iter().flat_map(kinds).collect();
         assert_eq!(seen, ["crash", "hold"].into());
-        let problems = |swarm: &Swarm| swarm.problems(Source { file: "", text: "" }, &[]).to_string();
+        let problems = |swarm: &Swarm| swarm.problems(Source::new("", ""), &[]).to_string();
         assert_eq!(problems(&swarm), "");
         assert!(problems(&Swarm { without: only(&["crash", "hold"]), ..swarm.clone() }).contains("no kind of fault left"));
         assert!(problems(&Swarm { shortest: Span::secs(90), ..swarm.clone() }).contains("is longer than"));

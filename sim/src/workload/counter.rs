@@ -83,8 +83,8 @@ impl Draft for CounterDraft {
         let clients = u64::from(*self.clients.bounds().1);
         let increments = clients.saturating_mul(u64::from(*self.increments.bounds().1));
         let mut problems = Problems::new();
-        problems.append(at_most(source, "clients", "`workload.clients`", clients, u64::from(CLIENTS_MAX)));
-        problems.append(at_most(source, "increments", "the number of increments of all clients", increments, OPS_MAX));
+        problems.append(at_most(source, "workload.clients", "`workload.clients`", clients, u64::from(CLIENTS_MAX)));
+        problems.append(at_most(source, "workload.increments", "the number of increments of all clients", increments, OPS_MAX));
         problems
     }
 
@@ -141,7 +141,7 @@ impl Work for CounterPlan {
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
-        at_most(source, "clients", "`workload.clients`", u64::from(self.clients), u64::from(CLIENTS_MAX))
+        at_most(source, "workload.clients", "`workload.clients`", u64::from(self.clients), u64::from(CLIENTS_MAX))
     }
 
     fn stake(&self, _: &[Op]) -> Stake {

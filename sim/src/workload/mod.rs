@@ -12,6 +12,7 @@ pub mod spiderpool;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipam_core::ObjectKey;
 use ipam_core::spiderpool::reclaim::ReclaimSettings;
@@ -20,7 +21,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use crate::cluster::Fabric;
 use crate::draw::Draw;
 use crate::input::kinds::Kinds;
-use crate::input::{Problems, Source};
+use crate::input::{Problem, Problems, Source};
 use crate::kinds::KindId;
 use crate::object::Obj;
 use crate::plan::{Op, OpKind, Plan, WorkloadPlan};
@@ -231,6 +232,15 @@ pub trait Draft {
     fn read_files(&mut self, folder: &Path) -> Result<(), Problems> {
         let _ = folder;
         Ok(())
+    }
+
+    /// What a run that lasts at most so long does not take of the files, in a sentence, if there is any.
+    ///
+    /// # Errors
+    /// It takes nothing of them.
+    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
+        let _ = lasts;
+        Ok(None)
     }
 
     /// Takes over the cluster that manifests hold: its nodes and applications stand for generated ones.

@@ -54,7 +54,7 @@ pub(super) use well_formed::WellFormed;
 use view::Seen;
 
 /// The excuse of what follows only from somebody outside having removed or changed a record by hand.
-const BY_HAND: &str = "pool-edited-by-hand";
+pub(super) const BY_HAND: &str = "pool-edited-by-hand";
 
 /// A claim about the pool.
 pub(super) trait PoolClaim: Send {

@@ -74,14 +74,14 @@ pub(super) use selection::{AsTheRulesSay, BestPoolFirst};
 pub(super) use static_pods::KeptAddresses;
 pub(super) use subnet::*;
 pub(super) use turns::EverybodysTurn;
-pub(super) use view::{Seen, Sights, Terms, View};
+pub(super) use view::{EMPTY_POD_IPS, FORCE_DELETE, Seen, Sights, Terms, UNREACHABLE_NODE, View};
 
 /// The excuse of what follows only from somebody having changed a record, an endpoint or a finalizer by hand.
-const BY_HAND: &str = "edited-by-hand";
+pub(super) const BY_HAND: &str = "edited-by-hand";
 
 /// The excuse of two live sandboxes of one name: the object of the older one is gone although it lives, because it was deleted by
 /// force or its node is dead or cut off, and its successor has the same addresses by design (A §6.6).
-const FORCED_SUCCESSOR: &str = "forced-successor";
+pub(super) const FORCED_SUCCESSOR: &str = "forced-successor";
 
 /// A claim about allocation.
 pub(super) trait IpamClaim: Send {

@@ -139,6 +139,9 @@ fn bad_flags_say_what_would_be_right() {
         ("check", "<PATH>"),
         ("shrink", "<PLAN>"),
         ("shrink a.toml --runs 0", "expected a number from 1 on"),
+        ("list claims scenarios", "a PATH says where to look for scenarios"),
+        ("explain --manifests a.yaml --pod b --nic=", "expected the name of an interface"),
+        ("explain --manifests a.yaml --pod b --nic an-interface-far-too-long", "expected the name of an interface"),
         ("shrnk plan.toml", "unrecognized subcommand"),
     ] {
         let ran = ran(&Prepared::default(), line);

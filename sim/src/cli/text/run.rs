@@ -116,6 +116,7 @@ fn note(scenario: &ScenarioResult, verdict: Verdict) -> String {
 /// Everything worth saying about one scenario that ended like this; nothing if it simply held.
 pub(in crate::cli) fn findings(scenario: &ScenarioResult, verdict: Verdict, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
+    lines.extend(scenario.left_out.iter().map(|sentence| format!("{}   {sentence}", paint.warn("note "))));
     lines.extend(scenario.crash_points.iter().flat_map(crash_points));
     scenario.problems.iter().take(BLOCKS_MAX).for_each(|found| lines.extend(problem(scenario, found, paint)));
     let more = (scenario.broken + scenario.nondeterministic).saturating_sub(scenario.problems.len().min(BLOCKS_MAX) as u64);
@@ -145,6 +146,14 @@ pub(in crate::cli) fn findings(scenario: &ScenarioResult, verdict: Verdict, pain
         for fault in scenario.never_fired() {
             let plans = human::plural(fault.drawn_in, "plan", "plans");
             lines.push(format!("{} {:<9}  {}    did nothing in any of {plans}", paint.warn("○    "), "fault", paint.bold(&fault.fault)));
+        }
+        if scenario.no_address_given {
+            let why = match scenario.allocations.attempted {
+                0 => "no pod asked for one".to_owned(),
+                1 => "the only request was refused".to_owned(),
+                attempted => format!("all {} requests were refused", human::count(attempted)),
+            };
+            lines.push(format!("{} {:<9}  no address was ever given: {why}", paint.warn("○    "), "addresses"));
         }
         for claim in scenario.never_judged() {
             let seeds = human::plural(scenario.seeds, "seed", "seeds");

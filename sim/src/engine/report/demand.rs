@@ -109,11 +109,13 @@ pub(super) fn report(args: &CapacityArgs, file: &Path, out: &Path, progress: &Pr
         }
     }
     let found: Vec<Found> = read(out, RECLAIMS, leaks::read)?.into_iter().filter_map(named).collect();
-    let Search { asked, trials, unfinished, .. } = search;
+    let Search { ready, asked, trials, unfinished, .. } = search;
     if !interrupted {
         unfinished.end();
     }
-    let report = DemandReport::new(made, &asked.needs, forms, trials, compression, limits::of_agents(), interrupted);
+    let left_out = ready.scenario.left_out().ok().flatten().map(|sentence| format!("{sentence}."));
+    let remarks = left_out.into_iter().chain(limits::of_agents());
+    let report = DemandReport::new(made, &asked.needs, forms, trials, compression, remarks, interrupted);
     draw(&report, &found, out)?;
     Ok(report)
 }
@@ -262,6 +264,11 @@ impl Search<'_> {
         let found: Vec<Found> =
             read(out, RECLAIMS, leaks::read)?.into_iter().filter(|one| one.scenario == scenario).filter_map(named).collect();
         let guess = u32::try_from(trial.peak.div_ceil(self.asked.step)).unwrap_or(given);
+        if trial.asked == 0 {
+            let wrong =
+                format!("no pod of `{}` asks for an address, so there is nothing of which to find the size", self.ready.scenario.name);
+            return Err(Ended::Failed(CliError::usage(wrong).hint("pods have to come within `phases`, and on nodes that take them")));
+        }
         let met = trial.met;
         let mut form = Form::new(name, trial, usage, &found);
         if !met {

@@ -106,7 +106,7 @@ fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
     let mut all = match &args.scenario {
         Some(file) => load::scenarios(&args.form.of(file))?,
         None => {
-            let scenario = Scenario::parse(Path::new(DEFAULT_FILE), Source { file: DEFAULT_FILE, text: DEFAULT }).map_err(bad_input)?;
+            let scenario = Scenario::parse(Path::new(DEFAULT_FILE), Source::new(DEFAULT_FILE, DEFAULT)).map_err(bad_input)?;
             let ready = |mut scenario: Scenario| {
                 let stage = load::move_in(&mut scenario).map_err(bad_input)?;
                 Ok(Ready { file: DEFAULT_FILE.to_owned(), scenario, stage, brought: false })

@@ -21,7 +21,7 @@ const LASTS_MIN: Duration = Duration::from_millis(1);
 /// How far apart the operations of one actor are when all actors are made to begin together.
 const SPACINGS: [Duration; 2] = [Duration::ZERO, Duration::from_secs(1)];
 /// A source for problems that nobody reads.
-const NOWHERE: Source<'_> = Source { file: "", text: "" };
+const NOWHERE: Source<'_> = Source::new("", "");
 
 /// Makes the plan of `trial` smaller until nothing helps.
 pub(super) fn reduce(trial: &mut Trial<'_>) {

@@ -61,7 +61,7 @@ fn failures_of_the_negative_scenarios_become_small_and_are_what_they_were() {
             let Size { ops, faults, .. } = shrunk.size;
             assert!(ops <= 10 && faults <= 2, "{file}, seed {}: {shrunk}", plan.seed);
             assert!(shrunk.runs <= 500 && shrunk.cut_off.is_none(), "{file}, seed {}: {shrunk}", plan.seed);
-            assert!(small.problems(Source { file: "", text: "" }).is_empty());
+            assert!(small.problems(Source::new("", "")).is_empty());
             assert!(needs.faults.iter().all(|fault| fault.needed) && needs.deviations.iter().all(|deviation| deviation.needed));
             // Its file gives the same run.
             let read: Plan = crate::input::toml::from_str("small.toml", &small.to_toml()).unwrap();
@@ -124,7 +124,7 @@ fn what_never_comes_true_keeps_its_bound_and_all_operations_before_the_faults_he
         eventually = [{ claim = "every-increment-ends", within = "100ms" }]
     "#;
     let scenario =
-        Scenario::parse(Path::new("stuck.toml"), Source { file: "stuck.toml", text }).unwrap_or_else(|problems| panic!("{problems}"));
+        Scenario::parse(Path::new("stuck.toml"), Source::new("stuck.toml", text)).unwrap_or_else(|problems| panic!("{problems}"));
     let claim = claim("every-increment-ends");
     let plan = failing(&scenario, &claim, 1).remove(0);
     let found = shrunk(&plan, &claim);
@@ -204,7 +204,7 @@ fn shrink_a_crash_in_a_pool() {
         [check]
         always = ["no-process-panics"]
     "#;
-    let source = Source { file: "null-map.toml", text };
+    let source = Source::new("null-map.toml", text);
     let scenario = Scenario::parse(Path::new("null-map.toml"), source).unwrap_or_else(|problems| panic!("{problems}"));
     let claim = claim("no-process-panics");
     for plan in failing(&scenario, &claim, 2) {

@@ -113,7 +113,7 @@ impl<'a> Trial<'a> {
         let eventually = self.kind() == Kind::Eventually;
         (!eventually || !self.in_time || in_time(candidate))
             && (!self.sensible || candidate.workload.work().sensible(&candidate.op))
-            && candidate.problems(Source { file: "", text: "" }).is_empty()
+            && candidate.problems(Source::new("", "")).is_empty()
     }
 
     /// When `plan` violates the claim. Runs it unless that is known.

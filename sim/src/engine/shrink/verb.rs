@@ -89,7 +89,7 @@ fn claim(args: &ShrinkArgs, file: &str, outcome: &Outcome) -> Result<ClaimName, 
         (None, Some(first)) => ClaimName::new(&first.claim)
             .ok_or_else(|| CliError::harness(format!("a claim that does not exist is violated: {}", first.claim))),
         (Some(asked), first) => match ClaimName::new(asked) {
-            None => Err(CliError::usage(format!("there is no claim `{asked}`")).hint("`ipam-sim list claims` shows all")),
+            None => Err(CliError::usage(format!("there is no claim `{asked}`")).hint(ClaimName::advice(asked))),
             Some(claim) if names.contains(&claim.as_str()) => Ok(claim),
             Some(_) if first.is_none() => {
                 Err(CliError::usage(format!("{file} does not fail: {asked} holds, and so does every other claim")))

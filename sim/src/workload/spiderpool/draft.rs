@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use super::adopt::Adopted;
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, DeleteApp, NAMESPACE};
-use super::plan::{SpiderPlan, both, nobody_serves};
+use super::plan::{SpiderPlan, both, nobody_serves, problems_of_settings};
 use super::subnets::drawn::{IpNumber, SubnetChange};
-use super::trace::TraceRows;
+use super::trace::{Taken, TraceRows};
 use crate::actor::kubelet::KubeletDelays;
 use crate::draw::{Concern, Draw};
-use crate::input::{Choice, Probability, Problems, Source};
+use crate::input::{Choice, Probability, Problem, Problems, Source};
 use crate::kinds::KindId;
 use crate::object::Obj;
 use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind};
@@ -137,12 +137,13 @@ pub struct SpiderDraft {
     pub changed_for: Choice<Span>,
     /// When all this happens: scaling, roll-outs, deletions of pods, changes of pools and subnets.
     pub events: Choice<Span>,
-    /// Pods come and go as in this file instead: CSV with a header; relative to the scenario, or to where the program runs.
+    /// Pods come and go as in this file instead: CSV with a header; relative to the scenario, or to where the program runs. Of the time at
+    /// which a pod was scheduled it only matters whether there is one: such a pod is bound at once, each other one stays pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
     /// By how much the time of the trace is compressed.
     pub trace_compression: u32,
-    /// How many pods each pod of the trace stands for.
+    /// How many pods each pod of the trace stands for, at most 1000.
     pub trace_replication: u32,
     /// What the columns of the trace are called: `name`, `creation_time`, `deletion_time`, `scheduled_time`, if not so.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -156,6 +157,9 @@ pub struct SpiderDraft {
     #[schemars(skip)]
     pub(super) adopted: Option<Arc<Adopted>>,
 }
+
+/// As many pods may each pod of a trace stand for. More is a slip of the pen.
+const TRACE_REPLICATION_MAX: u64 = 1_000;
 
 fn probability(value: f64) -> Probability {
     Probability::new(value).unwrap_or_else(|| unreachable!("{value} is a probability"))
@@ -248,24 +252,25 @@ impl Draft for SpiderDraft {
             + 2 * (most(&self.pool_changes) + most(&self.subnet_changes))
             + most(&self.overlapping);
         for (key, what, value, limit) in [
-            ("nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
-            ("controllers", "`workload.controllers`", most(&self.controllers), 10),
-            ("pools", "`workload.pools`", most(&self.pools), 200),
-            ("addresses", "`workload.addresses`", most(&self.addresses), 65_000),
-            ("subnets", "`workload.subnets`", most(&self.subnets), 200),
-            ("subnet_pools", "`workload.subnet_pools`", most(&self.subnet_pools), 10),
-            ("subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
-            ("overlapping", "`workload.overlapping`", most(&self.overlapping), 1_000),
-            ("replicas", "`workload.replicas`", most(&self.replicas), 100_000),
-            ("nics", "`workload.nics`", most(&self.nics), 16),
-            ("apps", "the number of operations", operations, OPS_MAX),
+            ("workload.nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
+            ("workload.controllers", "`workload.controllers`", most(&self.controllers), 10),
+            ("workload.pools", "`workload.pools`", most(&self.pools), 200),
+            ("workload.addresses", "`workload.addresses`", most(&self.addresses), 65_000),
+            ("workload.subnets", "`workload.subnets`", most(&self.subnets), 200),
+            ("workload.subnet_pools", "`workload.subnet_pools`", most(&self.subnet_pools), 10),
+            ("workload.subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
+            ("workload.overlapping", "`workload.overlapping`", most(&self.overlapping), 1_000),
+            ("workload.replicas", "`workload.replicas`", most(&self.replicas), 100_000),
+            ("workload.nics", "`workload.nics`", most(&self.nics), 16),
+            ("workload.trace_replication", "`workload.trace_replication`", u64::from(self.trace_replication), TRACE_REPLICATION_MAX),
+            ("workload.apps", "the number of operations", operations, OPS_MAX),
         ] {
             problems.append(at_most(source, key, what, value, limit));
         }
-        problems.append(at_least_one(source, "nodes", "`workload.nodes`", *self.nodes.bounds().0));
+        problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", *self.nodes.bounds().0));
         if self.wishes.written().contains(&&PoolWish::Subnet) && *self.subnets.bounds().0 == 0 {
             let wrong = "`workload.wishes` has `subnet`, but there may be no subnet";
-            problems.push(source.problem("subnets", wrong, "1 or more for `workload.subnets`"));
+            problems.push(source.problem("workload.subnets", wrong, "1 or more for `workload.subnets`"));
         }
         if self.on_demand && self.node_lifecycle {
             problems.push(both(source));
@@ -273,8 +278,9 @@ impl Draft for SpiderDraft {
         if (self.admission || *self.subnets.bounds().1 > 0) && *self.controllers.bounds().0 == 0 {
             problems.push(nobody_serves(source));
         }
-        problems.append(at_least_one(source, "trace_compression", "`workload.trace_compression`", self.trace_compression));
-        problems.append(at_least_one(source, "trace_replication", "`workload.trace_replication`", self.trace_replication));
+        problems.append(problems_of_settings(&self.settings, source));
+        problems.append(at_least_one(source, "workload.trace_compression", "`workload.trace_compression`", self.trace_compression));
+        problems.append(at_least_one(source, "workload.trace_replication", "`workload.trace_replication`", self.trace_replication));
         problems
     }
 
@@ -344,8 +350,19 @@ impl Draft for SpiderDraft {
         // What stands in a scenario is beside it; what is given on the command line is where that is.
         let beside = folder.join(trace);
         let path = if beside.exists() { beside } else { PathBuf::from(trace) };
-        self.rows = Arc::new(TraceRows::read(&path, &self.trace_columns)?);
+        let rows = TraceRows::read(&path, &self.trace_columns)?;
+        if let Some(operations) = rows.too_many(self.trace_replication) {
+            let wrong = format!("{operations} operations with `workload.trace_replication` {}", self.trace_replication);
+            return Err(Problem::of_file(&path.display().to_string(), wrong, format!("at most {OPS_MAX}")).into());
+        }
+        self.rows = Arc::new(rows);
         Ok(())
+    }
+
+    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
+        let Some(trace) = self.trace.as_ref().filter(|_| self.adopted.is_none()) else { return Ok(None) };
+        let Taken { pods, of } = self.rows.within(lasts, self.trace_compression)?;
+        Ok((pods < of).then(|| format!("{} of the {of} pods of {trace} are created after the run ends, and left out", of - pods)))
     }
 
     fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {

@@ -15,7 +15,7 @@ use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, EditRecord, PoolPlan, Reserve};
 use super::subnets::ops::{SubnetPlan, check_subnet};
 use crate::actor::kubelet::KubeletDelays;
-use crate::input::{Problem, Problems, Source};
+use crate::input::{Problem, Problems, Source, advice};
 use crate::plan::{CLIENTS_MAX, WorkloadPlan};
 use crate::workload::{Misfit, at_least_one, at_most};
 
@@ -147,7 +147,7 @@ impl SpiderPlan {
     pub(super) fn controller_settings(&self, policy: Policy) -> Result<ControllerSettings, Misfit> {
         let mut settings = ControllerSettings::new(policy);
         if let Some(value) = self.settings.get(QUEUE_LENGTH) {
-            settings.max_queue_length = value.parse().map_err(|_| wrong_value(QUEUE_LENGTH, value, "a number from 0 on"))?;
+            settings.max_queue_length = queue_length(value)?;
         }
         Ok(settings)
     }
@@ -183,20 +183,16 @@ impl SpiderPlan {
 
     /// What is wrong with the plan's own values.
     pub(super) fn value_problems(&self, source: Source<'_>) -> Problems {
-        let mut problems = at_most(source, "nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
-        problems.append(at_most(source, "controllers", "`workload.controllers`", u64::from(self.controllers), 10));
-        problems.append(at_least_one(source, "nodes", "`workload.nodes`", self.nodes));
+        let mut problems = at_most(source, "workload.nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
+        problems.append(at_most(source, "workload.controllers", "`workload.controllers`", u64::from(self.controllers), 10));
+        problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", self.nodes));
         if self.on_demand && self.node_lifecycle.is_some() {
             problems.push(both(source));
         }
         if self.has_webhooks() && self.controllers == 0 {
             problems.push(nobody_serves(source));
         }
-        let policy = Policy::hardened();
-        let of_controller = || self.reclaim_settings(&policy).map(drop).and_then(|()| self.controller_settings(policy).map(drop));
-        if let Err(misfit) = self.agent_settings(&policy).map(drop).and_then(|()| of_controller()) {
-            problems.push(source.problem_of_text(&misfit.found, format!("`workload.settings`: {}", misfit.wrong), misfit.right));
-        }
+        problems.append(problems_of_settings(&self.settings, source));
         for pool in &self.pools {
             if let Err(misfit) = check_pool(pool) {
                 problems.push(source.problem_of_text(&misfit.found, misfit.wrong, misfit.right));
@@ -209,7 +205,7 @@ impl SpiderPlan {
         }
         if !self.subnets.is_empty() && !self.serves_subnets() {
             let wrong = format!("there are subnets, but `{SUBNETS}` is not \"true\" in `workload.settings`");
-            problems.push(source.problem("subnet", wrong, "true, or no subnet"));
+            problems.push(source.problem("workload.subnet", wrong, "true, or no subnet"));
         }
         for (number, name) in self.node_names.iter().enumerate() {
             if self.node_names[..number].contains(name) {
@@ -223,13 +219,13 @@ impl SpiderPlan {
 /// Machines that are off because they have no pods would be taken for lost ones.
 pub(super) fn both(source: Source<'_>) -> Problem {
     let wrong = "`workload.node_lifecycle` and `workload.on_demand` do not go together: a machine that is off counts as lost";
-    source.problem("on_demand", wrong, "one of them")
+    source.problem("workload.on_demand", wrong, "one of them")
 }
 
 /// Without a replica no pool could ever be written.
 pub(super) fn nobody_serves(source: Source<'_>) -> Problem {
     source.problem(
-        "controllers",
+        "workload.controllers",
         "webhooks, which `workload.admission` and subnets bring with them, need a replica of the controller that serves them",
         "`controllers` from 1 on",
     )
@@ -245,11 +241,39 @@ pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) ->
         let known = settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
         if !known && !OTHERS.contains(&name.as_str()) && !ReclaimSettings::NAMES.contains(&name.as_str()) {
             let names: BTreeSet<&str> = AgentSettings::NAMES.iter().chain(&OTHERS).chain(&ReclaimSettings::NAMES).copied().collect();
-            let right = format!("one of {}", names.into_iter().collect::<Vec<_>>().join(", "));
-            return Err(Misfit::value(name, format!("there is no setting `{name}`"), right));
+            let names: Vec<&str> = names.into_iter().collect();
+            return Err(Misfit::value(name, format!("there is no setting `{name}`"), advice(name, &names, "setting")));
         }
     }
     Ok(settings)
+}
+
+/// One setting as every reader of it takes it: agents, reclaim, the replicas of the controller.
+///
+/// # Errors
+/// There is no such setting, or it cannot have this value.
+fn check_setting(name: &str, value: &str, policy: &Policy) -> Result<(), Misfit> {
+    settings_of(&[(name.to_owned(), value.to_owned())].into(), policy)?;
+    ReclaimSettings::new(policy).set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
+    if name == QUEUE_LENGTH { queue_length(value).map(drop) } else { Ok(()) }
+}
+
+/// What is wrong with the settings of a draft or a plan, each at its place.
+pub(super) fn problems_of_settings(settings: &BTreeMap<String, String>, source: Source<'_>) -> Problems {
+    let policy = Policy::hardened();
+    let mut problems = Problems::new();
+    for (name, value) in settings {
+        if let Err(Misfit { found, wrong, right }) = check_setting(name, value, &policy) {
+            let (path, wrong) = (["workload", "settings", name], format!("`workload.settings`: {wrong}"));
+            let unknown = found == *name;
+            problems.push(if unknown { source.problem_of_key(&path, wrong, right) } else { source.problem_of_value(&path, wrong, right) });
+        }
+    }
+    problems
+}
+
+fn queue_length(value: &str) -> Result<usize, Misfit> {
+    value.parse().map_err(|_| wrong_value(QUEUE_LENGTH, value, "a number from 0 on"))
 }
 
 fn wrong_value(name: &str, value: &str, wanted: impl Into<String>) -> Misfit {

@@ -256,7 +256,7 @@ mod tests {
                 let WorkloadPlan::Spiderpool(pods) = next.workload else { panic!("another workload") };
                 assert!((&*pods, &next.ops) != (&plan, &ops));
                 (plan, ops) = (*pods, next.ops);
-                assert!(plan.value_problems(crate::input::Source { file: "", text: "" }).is_empty());
+                assert!(plan.value_problems(crate::input::Source::new("", "")).is_empty());
                 assert!(ops.iter().all(|op| plan.takes(&op.kind).is_ok()));
                 steps += 1;
                 assert!(steps < 200, "no end: {plan:?}");

@@ -69,9 +69,8 @@ pub(super) use pools::{Pool, PoolChange, Pools, listed, records_of, total};
 use replicas::Whose;
 pub(super) use replicas::{Announced, Replicas};
 pub(super) use reservations::Reservations;
-pub(super) use rights::{EMPTY_POD_IPS, Reclaimed, grace, has_ended, has_ips, of_containers, sim_time, wall};
-#[cfg(test)]
-pub(super) use rights::{FORCE_DELETE, UNREACHABLE_NODE};
+pub(in crate::claim) use rights::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
+pub(super) use rights::{Reclaimed, grace, has_ended, has_ips, of_containers, sim_time, wall};
 pub(super) use sandboxes::{Sandbox, Sandboxes};
 pub(in super::super) use seen::{Seen, Sights};
 pub(super) use subnets::{Subnet, SubnetChange, Subnets, entries_of};

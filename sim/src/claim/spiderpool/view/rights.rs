@@ -12,14 +12,14 @@ use crate::time::SimTime;
 
 /// The excuse of an address that still answers after it was reclaimed of a pod whose grace is over, on a node that is not ready or
 /// could not have ended it in time, or whose agent has not answered a DEL of its sandbox (G EX1).
-pub(in super::super) const UNREACHABLE_NODE: &str = "unreachable-node-release";
+pub(in crate::claim) const UNREACHABLE_NODE: &str = "unreachable-node-release";
 
 /// The excuse of an address that still answers after it was reclaimed of a pod whose object is gone, because it was deleted by force or
 /// its Node object is gone (G EX2).
-pub(in super::super) const FORCE_DELETE: &str = "force-delete-release";
+pub(in crate::claim) const FORCE_DELETE: &str = "force-delete-release";
 
 /// The excuse of an address that was reclaimed of a running pod whose status names none, as a setting wants it (G EX3).
-pub(in super::super) const EMPTY_POD_IPS: &str = "empty-pod-ips-release";
+pub(in crate::claim) const EMPTY_POD_IPS: &str = "empty-pod-ips-release";
 
 /// Kubernetes' default of a grace, in seconds.
 const DEFAULT_GRACE: i64 = 30;

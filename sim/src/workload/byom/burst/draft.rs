@@ -97,14 +97,14 @@ impl Draft for BurstDraft {
             None => operations.saturating_mul(most(&self.addresses_per_allocation)).saturating_add(most(&self.taken)),
         };
         let mut problems = Problems::new();
-        problems.append(at_most(source, "instances", "`workload.instances`", instances, u64::from(CLIENTS_MAX)));
-        problems.append(at_most(source, "allocations", "the number of allocations of all adaptors", operations, OPS_MAX));
-        problems.append(at_most(source, "addresses", "the number of addresses", total, u64::from(ADDRESSES_MAX)));
+        problems.append(at_most(source, "workload.instances", "`workload.instances`", instances, u64::from(CLIENTS_MAX)));
+        problems.append(at_most(source, "workload.allocations", "the number of allocations of all adaptors", operations, OPS_MAX));
+        problems.append(at_most(source, "workload.addresses", "the number of addresses", total, u64::from(ADDRESSES_MAX)));
         if let Some(addresses) = &self.addresses
             && addresses.bounds().0 < self.taken.bounds().1
         {
             let wrong = format!("`workload.taken` may be {}, of {} addresses", self.taken.bounds().1, addresses.bounds().0);
-            problems.push(source.problem("taken", wrong, "no more than there are addresses"));
+            problems.push(source.problem("workload.taken", wrong, "no more than there are addresses"));
         }
         problems
     }

@@ -168,10 +168,10 @@ impl Work for BurstPlan {
 
     fn problems(&self, source: Source<'_>) -> Problems {
         let mut problems = Problems::new();
-        problems.append(at_least_one(source, "instances", "`workload.instances`", self.instances));
-        problems.append(at_most(source, "instances", "`workload.instances`", u64::from(self.instances), u64::from(CLIENTS_MAX)));
-        problems.append(at_most(source, "addresses", "`workload.addresses`", u64::from(self.addresses), u64::from(ADDRESSES_MAX)));
-        problems.append(at_most(source, "taken", "`workload.taken`", u64::from(self.taken), u64::from(self.addresses)));
+        problems.append(at_least_one(source, "workload.instances", "`workload.instances`", self.instances));
+        problems.append(at_most(source, "workload.instances", "`workload.instances`", u64::from(self.instances), u64::from(CLIENTS_MAX)));
+        problems.append(at_most(source, "workload.addresses", "`workload.addresses`", u64::from(self.addresses), u64::from(ADDRESSES_MAX)));
+        problems.append(at_most(source, "workload.taken", "`workload.taken`", u64::from(self.taken), u64::from(self.addresses)));
         problems
     }
 

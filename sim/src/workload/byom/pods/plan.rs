@@ -291,14 +291,14 @@ pub(super) fn check_address(address: &str) -> Result<(), Misfit> {
 impl PodsPlan {
     /// What is wrong with the plan's own values.
     pub(super) fn value_problems(&self, source: Source<'_>) -> Problems {
-        let mut problems = at_most(source, "nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
-        problems.append(at_most(source, "controllers", "`workload.controllers`", u64::from(self.controllers), 10));
-        problems.append(at_least_one(source, "nodes", "`workload.nodes`", self.nodes));
+        let mut problems = at_most(source, "workload.nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
+        problems.append(at_most(source, "workload.controllers", "`workload.controllers`", u64::from(self.controllers), 10));
+        problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", self.nodes));
         if let Err(misfit) = check_pool(&self.pool, self.max_range) {
-            problems.push(source.problem("pool", format!("`workload.pool`: {}", misfit.wrong), misfit.right));
+            problems.push(source.problem("workload.pool", format!("`workload.pool`: {}", misfit.wrong), misfit.right));
         }
         if self.reclaim_every.0 == Duration::ZERO {
-            problems.push(source.problem("reclaim_every", "`workload.reclaim_every` is 0", "a time between two comparisons"));
+            problems.push(source.problem("workload.reclaim_every", "`workload.reclaim_every` is 0", "a time between two comparisons"));
         }
         problems
     }
@@ -325,21 +325,21 @@ impl Draft for PodsDraft {
         let mut problems = Problems::new();
         let operations = 2 * most(&self.pods) + 2 * most(&self.changes) + most(&self.broken) + most(&self.deletions) + most(&self.edits);
         for (key, what, value, limit) in [
-            ("nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
-            ("controllers", "`workload.controllers`", most(&self.controllers), 10),
-            ("addresses", "`workload.addresses`", most(&self.addresses), ADDRESSES_MAX),
-            ("pods", "the number of operations", operations, OPS_MAX),
+            ("workload.nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
+            ("workload.controllers", "`workload.controllers`", most(&self.controllers), 10),
+            ("workload.addresses", "`workload.addresses`", most(&self.addresses), ADDRESSES_MAX),
+            ("workload.pods", "the number of operations", operations, OPS_MAX),
         ] {
             problems.append(at_most(source, key, what, value, limit));
         }
-        problems.append(at_least_one(source, "nodes", "`workload.nodes`", *self.nodes.bounds().0));
+        problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", *self.nodes.bounds().0));
         if *self.addresses.bounds().0 == 0 {
-            problems.push(source.problem("addresses", "`workload.addresses` may be 0", "at least 1"));
+            problems.push(source.problem("workload.addresses", "`workload.addresses` may be 0", "at least 1"));
         }
         let ranges = *self.range.bounds().1 && most(&self.addresses) > u64::from(MAX_RANGE_IPS);
         if ranges {
             let wrong = format!("a range may have {} addresses", most(&self.addresses));
-            problems.push(source.problem("range", wrong, format!("at most {MAX_RANGE_IPS} addresses, or `range = false`")));
+            problems.push(source.problem("workload.range", wrong, format!("at most {MAX_RANGE_IPS} addresses, or `range = false`")));
         }
         problems
     }

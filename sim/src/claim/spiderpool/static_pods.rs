@@ -1,6 +1,6 @@
 //! A S10: places keep their addresses.
 
-use super::view::{Answer, Pod, Seen, Sights, View};
+use super::view::{Answer, Pod, Seen, Shown, Sights, View};
 use super::{Answered, Findings, IpamClaim, violated};
 use crate::workload::spiderpool::Cause;
 
@@ -8,7 +8,8 @@ use crate::workload::spiderpool::Cause;
 /// place had.
 ///
 /// It need not be the same if the place was gone for a time (scaled down, deleted), if the pool, a reservation, the namespace, the
-/// node or the pod's wishes changed meanwhile, or if the address was given up because somebody outside uses it.
+/// node or the pod's wishes changed meanwhile, if the address was given up because somebody outside uses it, or if the predecessor had it
+/// though the rules did not permit it any more.
 ///
 /// An address that a replica of the controller reclaimed while the place was there is lost all the same (G GS4). Broken by
 /// `static-uid-mismatch-frees`, `empty-pod-ips-means-gone`, `nameless-nic-always-changed`, `reown-foreign-endpoint` and `stateful-conflict-released`. It does not see an address
@@ -54,7 +55,16 @@ fn had_to_be_kept(view: &View, pod: &Pod, before: &Answer) -> bool {
     let place = pod.place.as_ref().is_some_and(|place| view.places.were_there_since(place, before.basis.began));
     let mut releases = view.ledger.releases(&before.uid).iter();
     let given_up = releases.any(|release| release.cause == Cause::Conflict && release.covers(&before.given.pool, before.given.address));
-    place && !given_up && !view.may_have_changed(before, pod)
+    place && !given_up && !view.may_have_changed(before, pod) && was_permitted(view, before)
+}
+
+/// Whether the rules still permitted an address when it was told. An ADD that is asked again is answered with what its first try recorded, although
+/// that has been reserved or taken out of its pool since (A §5.4); the next pod of the place gives it up (A §6.3).
+fn was_permitted(view: &View, before: &Answer) -> bool {
+    let address = before.given.address;
+    let in_pool =
+        view.pools.get(&before.given.pool).and_then(|pool| pool.addresses.as_ref()).is_none_or(|addresses| addresses.contains(address));
+    in_pool && !view.reservations.is_surely_reserved(address, before.basis.shown[Shown::Reservations as usize])
 }
 
 #[cfg(test)]
@@ -114,6 +124,27 @@ mod tests {
         restarted(|stage| stage.reserve("r", &["10.0.0.1"]), |stage| assert_eq!(stage.excuses(), []));
         restarted(|stage| stage.release("ns/web-1", "old", Cause::Conflict, &[("p", "10.0.0.1")]), |stage| assert_eq!(stage.excuses(), []));
         restarted(|stage| stage.release("ns/web-1", "old", Cause::Del, &[("p", "10.0.0.1")]), |stage| assert_eq!(stage.excuses(), [None]));
+    }
+
+    #[test]
+    fn what_was_reserved_before_it_was_told_is_not_kept() {
+        for reserved in [true, false] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 2);
+                stage.static_pod("ns/web-1", "old");
+                if reserved {
+                    stage.reserve("r", &["10.0.0.1"]);
+                    stage.deliver::<ipam_core::spiderpool::SpiderReservedIP>(stage.agent);
+                }
+                stage.add("ns/web-1", "old", FIRST);
+                stage.pod_gone("ns/web-1");
+                stage.static_pod("ns/web-1", "new");
+                stage.add("ns/web-1", "new", OTHER);
+                assert_eq!((stage.excuses().len(), stage.judged()), (usize::from(!reserved), !reserved));
+            });
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ipam_core::FxHashSet;
+use ipam_core::spiderpool::select::FIRST_NIC;
 
 use super::view::{Seen, Sights, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told};
@@ -29,7 +30,9 @@ impl IpamClaim for EndpointsGo {
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {
-        if let Seen::Pod(_, PodNote::DelDone { sandbox, failed: false, .. }) = *seen
+        // Interfaces are taken down in reverse order: only the first one's DEL ends it.
+        if let Seen::Pod(_, PodNote::DelDone { sandbox, nic, failed: false }) = *seen
+            && **nic == *FIRST_NIC
             && let Some(sandbox) = view.sandboxes.get(sandbox)
             && self.asked.contains(&sandbox.uid)
         {
@@ -66,6 +69,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::testing::on_stage;
+    use crate::workload::PodNote;
 
     const CLAIM: &str = "endpoints-of-gone-pods-disappear";
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
@@ -83,6 +87,8 @@ mod tests {
             assert_eq!(stage.pending(), None, "that DEL came while the pod was alive");
             stage.del("ns/a", "a", false);
             assert_eq!(stage.pending(), None);
+            stage.node(PodNote::DelDone { sandbox: "a".into(), nic: "net1".into(), failed: false });
+            assert_eq!(stage.pending(), None, "the DEL of the first NIC is still to come");
             stage.del("ns/a", "a", true);
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
             assert_eq!(stage.pending(), None, "a record leads to it");

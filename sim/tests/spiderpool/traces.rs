@@ -39,5 +39,5 @@ fn a_bad_line_is_told_with_its_file_and_its_number() {
     let file = scenarios().join("capacity/spiderpool-trace.toml").display().to_string();
     let (code, _, err) = ipam_sim(&["run", &file, "--set", &format!("workload.trace={}", trace.display())]);
     assert_eq!(code, 2);
-    assert!(err.contains("bad.csv:3:1: `tomorrow` is no time"), "{err}");
+    assert!(err.contains("bad.csv:3:3: `tomorrow` is no time"), "{err}");
 }

@@ -134,6 +134,14 @@ pub(in crate::cli) fn findings(scenario: &ScenarioResult, verdict: Verdict, pain
     }
     // A negative scenario that fails as it must is not asked for coverage.
     let asked = !matches!(verdict, Verdict::NotRun | Verdict::Found | Verdict::Open);
+    if asked && scenario.no_address_given {
+        let why = match scenario.allocations.attempted {
+            0 => "no pod asked for one".to_owned(),
+            1 => "the only request was refused".to_owned(),
+            attempted => format!("all {} requests were refused", human::count(attempted)),
+        };
+        lines.push(format!("{} {:<9}  no address was ever given: {why}", paint.warn("○    "), "addresses"));
+    }
     if asked && scenario.brought {
         let unseen = unseen(scenario);
         let names = unseen.join(", ");
@@ -146,14 +154,6 @@ pub(in crate::cli) fn findings(scenario: &ScenarioResult, verdict: Verdict, pain
         for fault in scenario.never_fired() {
             let plans = human::plural(fault.drawn_in, "plan", "plans");
             lines.push(format!("{} {:<9}  {}    did nothing in any of {plans}", paint.warn("○    "), "fault", paint.bold(&fault.fault)));
-        }
-        if scenario.no_address_given {
-            let why = match scenario.allocations.attempted {
-                0 => "no pod asked for one".to_owned(),
-                1 => "the only request was refused".to_owned(),
-                attempted => format!("all {} requests were refused", human::count(attempted)),
-            };
-            lines.push(format!("{} {:<9}  no address was ever given: {why}", paint.warn("○    "), "addresses"));
         }
         for claim in scenario.never_judged() {
             let seeds = human::plural(scenario.seeds, "seed", "seeds");

@@ -90,8 +90,8 @@ fn a_workload_that_ends_while_its_watch_begins_takes_its_pool_with_it() {
     }
 }
 
-#[test]
-fn what_is_set_aside_for_a_pool_that_was_never_made_goes_with_the_workload() {
+/// An application whose agent has set aside addresses for a pool that it has not made.
+fn with_an_entry_without_a_pool() -> (Scene, Application) {
     let policy = Policy::hardened();
     let scene = Scene::with_subnet(policy);
     scene.start_with(policy, known(&scene));
@@ -99,6 +99,12 @@ fn what_is_set_aside_for_a_pool_that_was_never_made_goes_with_the_workload() {
     set_aside_only(&scene, &application);
     scene.pass(20);
     assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 1), "it may come");
+    (scene, application)
+}
+
+#[test]
+fn what_is_set_aside_for_a_pool_that_was_never_made_goes_with_the_workload() {
+    let (scene, _) = with_an_entry_without_a_pool();
     scene.server.delete::<ReplicationController>(&key("web"));
     scene.pass(20);
     assert_eq!(scene.set_aside().len(), 0);
@@ -106,13 +112,7 @@ fn what_is_set_aside_for_a_pool_that_was_never_made_goes_with_the_workload() {
 
 #[test]
 fn what_is_set_aside_for_a_pool_that_nobody_makes_comes_back() {
-    let policy = Policy::hardened();
-    let scene = Scene::with_subnet(policy);
-    scene.start_with(policy, known(&scene));
-    let application = created(&scene);
-    set_aside_only(&scene, &application);
-    scene.pass(20);
-    assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 1), "it may come");
+    let (scene, application) = with_an_entry_without_a_pool();
     scene.pass(20);
     assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 0));
     scene.server.serve("create SpiderIPPool");

@@ -72,6 +72,10 @@ pub const ANNOTATION_DEFAULT_IPV4_IPPOOL_OUTDATED: &str = "ipam.spidernet.io/def
 /// The outdated name of [`ANNOTATION_DEFAULT_IPV6_IPPOOL`]; the hardened form still reads it.
 pub const ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED: &str = "ipam.spidernet.io/defaultv6ippool";
 
+/// On an endpoint: the sandbox that was answered last, as long as it is not torn down. A DEL of another one, which may come any
+/// number of times and also after the ADD of its successor, then releases nothing (K §5.4, K131). Upstream knows no such key.
+pub const ANNOTATION_SANDBOX: &str = "ipam.spidernet.io/sandbox";
+
 /// On a pod: the Multus network of its first NIC.
 pub const ANNOTATION_MULTUS_DEFAULT_NETWORK: &str = "v1.multus-cni.io/default-network";
 /// On a pod: the Multus networks of its further NICs, JSON or a list of `namespace/name@interface`.

@@ -18,10 +18,6 @@ use crate::spiderpool::{EndpointStatus, IPAllocationDetail, PodIPAllocation, Spi
 /// here and not in an agent's memory, it outlives the agent and goes with the pod to another node. Upstream knows no such key.
 const AVOIDED: &str = "ipam.spidernet.io/conflicting-ips";
 
-/// On an endpoint: the sandbox that was answered last, as long as it is not torn down. A DEL of another one, which may come any
-/// number of times and also after the ADD of its successor, then releases nothing (K §5.4, K131). Upstream knows no such key.
-const SANDBOX: &str = "ipam.spidernet.io/sandbox";
-
 /// On an endpoint: the NICs, separated by spaces, of which none is in a NIC's name, whose entries lack an address that their own ADDs are still
 /// to draw. What such an entry has is recorded for the pod and goes to its successor, should the pod end before; it is nobody's answer yet.
 /// Upstream knows no such key.
@@ -95,13 +91,13 @@ pub(super) fn name_unfinished(endpoint: &mut SpiderEndpoint, nics: &[String]) {
 
 /// The sandbox that answers on the addresses, as far as the endpoint says.
 pub(super) fn sandbox_of(endpoint: &SpiderEndpoint) -> Option<&str> {
-    Some(endpoint.metadata.annotations.as_ref()?.get(SANDBOX)?.as_str())
+    Some(endpoint.metadata.annotations.as_ref()?.get(names::ANNOTATION_SANDBOX)?.as_str())
 }
 
 /// The endpoint once its sandbox is torn down.
 pub(super) fn without_sandbox(endpoint: &SpiderEndpoint) -> SpiderEndpoint {
     let mut without = endpoint.clone();
-    without.metadata.annotations.iter_mut().for_each(|annotations| drop(annotations.remove(SANDBOX)));
+    without.metadata.annotations.iter_mut().for_each(|annotations| drop(annotations.remove(names::ANNOTATION_SANDBOX)));
     without.metadata.annotations = without.metadata.annotations.filter(|annotations| !annotations.is_empty());
     without
 }
@@ -146,7 +142,7 @@ impl Holder<'_> {
     /// The endpoint with the sandbox that is answered.
     fn named(&self, mut endpoint: SpiderEndpoint) -> SpiderEndpoint {
         if let Some(sandbox) = self.sandbox {
-            endpoint.metadata.annotations.get_or_insert_default().insert(SANDBOX.to_owned(), sandbox.to_owned());
+            endpoint.metadata.annotations.get_or_insert_default().insert(names::ANNOTATION_SANDBOX.to_owned(), sandbox.to_owned());
         }
         endpoint
     }

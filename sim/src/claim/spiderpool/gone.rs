@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use ipam_core::FxHashSet;
+use ipam_core::spiderpool::SpiderEndpoint;
+use ipam_core::spiderpool::names::ANNOTATION_SANDBOX;
 use ipam_core::spiderpool::select::FIRST_NIC;
 
 use super::view::{Seen, Sights, View, addresses_of, uid_of};
@@ -12,16 +14,27 @@ use crate::workload::spiderpool::IpamNote;
 
 /// In the end there is no endpoint of a pod that is gone and whose DEL its node takes for done, unless it waits for the next pod of a place
 /// of a StatefulSet or a VM. One that is being deleted waits for nobody. One whose addresses are recorded still is found by reclaim,
-/// others are not (A W26).
+/// others are not (A W26). Only the DEL of the sandbox that an endpoint names ends it: others release nothing (K §5.4), however often they
+/// are repeated. The DEL of any sandbox ends one that names none.
 ///
-/// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `mark-before-uid-check`. It does not see pods for which no
-/// DEL came through: they are the business of reclaim.
+/// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint`, `mark-before-uid-check` and `pod-operations-overlap`. It does not see
+/// pods for which no such DEL came through: they are the business of reclaim.
 #[derive(Default)]
 pub(in super::super) struct EndpointsGo {
-    /// The UIDs of pods that were not alive when an agent was asked to release them.
+    /// The sandboxes whose pods were not alive when an agent was asked to release them.
     asked: FxHashSet<Arc<str>>,
     /// Those of which a node believes that it was done.
     released: FxHashSet<Arc<str>>,
+    /// The UIDs of their pods.
+    uids: FxHashSet<Arc<str>>,
+}
+
+impl EndpointsGo {
+    /// Whether a node takes for done what was to end an endpoint of this pod.
+    fn is_released(&self, endpoint: &SpiderEndpoint, uid: &str) -> bool {
+        let named = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION_SANDBOX));
+        self.uids.contains(uid) && named.is_none_or(|sandbox| self.released.contains(sandbox.as_str()))
+    }
 }
 
 impl IpamClaim for EndpointsGo {
@@ -31,17 +44,19 @@ impl IpamClaim for EndpointsGo {
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {
         // Interfaces are taken down in reverse order: only the first one's DEL ends it.
-        if let Seen::Pod(_, PodNote::DelDone { sandbox, nic, failed: false }) = *seen
+        if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed: false }) = *seen
             && **nic == *FIRST_NIC
-            && let Some(sandbox) = view.sandboxes.get(sandbox)
-            && self.asked.contains(&sandbox.uid)
+            && let Some(sandbox) = view.sandboxes.get(id)
+            && self.asked.contains(id)
         {
-            self.released.insert(sandbox.uid.clone());
+            self.released.insert(id.clone());
+            self.uids.insert(sandbox.uid.clone());
         }
-        if let Seen::Ipam(_, IpamNote::DelBegun { uid, .. }) = *seen
+        if let Seen::Ipam(_, IpamNote::DelBegun { uid, container, .. }) = *seen
+            && !uid.is_empty()
             && !view.pods.is_alive(uid)
         {
-            self.asked.insert(uid.clone());
+            self.asked.insert(container.clone());
         }
     }
 
@@ -54,7 +69,7 @@ impl IpamClaim for EndpointsGo {
             let waits = matches!(kind, "StatefulSet" | "VirtualMachineInstance") && endpoint.metadata.deletion_timestamp.is_none();
             let is_recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == uid);
             let leads_back = addresses_of(endpoint).any(|(_, pool, address)| is_recorded(pool, address));
-            if is_gone && !waits && !leads_back && self.released.contains(uid) && !view.changes.touched_endpoint(key) {
+            if is_gone && !waits && !leads_back && self.is_released(endpoint, uid) && !view.changes.touched_endpoint(key) {
                 left.push(format!("{key} of {}", view.pod_of(uid)));
             }
         }
@@ -66,9 +81,10 @@ impl IpamClaim for EndpointsGo {
 mod tests {
     use ipam_core::ObjectKey;
     use ipam_core::spiderpool::SpiderEndpoint;
+    use ipam_core::spiderpool::names::ANNOTATION_SANDBOX;
     use serde_json::json;
 
-    use super::super::testing::on_stage;
+    use super::super::testing::{Stage, on_stage};
     use crate::workload::PodNote;
 
     const CLAIM: &str = "endpoints-of-gone-pods-disappear";
@@ -96,6 +112,32 @@ mod tests {
             assert!(stage.pending().unwrap().starts_with("1 endpoints are left of pods that are gone: ns/a of"));
             stage.endpoint_gone(stage.agent, "ns/a");
             assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn an_endpoint_is_left_only_by_the_del_of_the_sandbox_that_it_names() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            stage.sandbox("a", "ns/a", "a");
+            stage.sandbox("second", "ns/a", "a");
+            let key = ObjectKey::namespaced("ns", "a");
+            let name = |stage: &mut Stage, sandbox: Option<&str>| {
+                stage.change::<SpiderEndpoint>(stage.agent, &key, |endpoint| {
+                    endpoint.metadata.annotations = sandbox.map(|sandbox| [(ANNOTATION_SANDBOX.to_owned(), sandbox.to_owned())].into());
+                });
+            };
+            name(stage, Some("second"));
+            stage.pod_gone("ns/a");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.del("ns/a", "a", true);
+            assert_eq!(stage.pending(), None, "another sandbox is named, whose DEL is still to come");
+            name(stage, Some("a"));
+            assert!(stage.pending().is_some());
+            name(stage, None);
+            assert!(stage.pending().is_some(), "any sandbox will do where none is named");
         });
     }
 

@@ -15,6 +15,10 @@ use ipam_core::spiderpool::{Policy, SpiderIPPool};
 use cluster::{Case, Fill, POOLS};
 use measure::{Effort, nanos, print, time};
 
+/// The allocator of the program that the figures are for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The most that a decision among [`POOLS`] pools may cost.
 const DECISION_NS: f64 = 100_000.0;
 /// The most that judging a pool among ten thousand may cost.

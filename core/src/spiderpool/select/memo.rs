@@ -3,7 +3,10 @@
 //! Objects are shared and never change: the same object under the same circumstances has the same answer. The memo keeps one
 //! answer for each name of a pool, for the object that it last saw there. It changes no answer, only what it costs.
 
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxBuildHasher;
 
 use super::sketch::Sketch;
 use super::supply::Asker;
@@ -27,7 +30,8 @@ impl Clone for CapacityMemo {
 #[derive(Debug, Default)]
 struct Known {
     circumstances: [Option<Circumstances>; 2],
-    pools: FxHashMap<String, Entry>,
+    /// By the hash of the name: entries are told by their objects, and two names of one hash forget each other.
+    pools: FxHashMap<u64, Entry>,
     /// The number of the latest circumstances.
     latest: u64,
 }
@@ -90,9 +94,9 @@ impl Open<'_> {
         owner: u64,
         find: impl FnOnce() -> Option<Shortage>,
     ) -> Option<(Shortage, bool)> {
-        let name = pool.metadata.name.as_deref().unwrap_or_default();
+        let name = FxBuildHasher.hash_one(pool.metadata.name.as_deref().unwrap_or_default());
         let known = &mut *self.0;
-        if let Some(entry) = known.pools.get(name)
+        if let Some(entry) = known.pools.get(&name)
             && entry.circumstances == circumstances
             && Arc::ptr_eq(&entry.pool, pool)
         {
@@ -106,7 +110,7 @@ impl Open<'_> {
         if known.pools.len() >= POOLS_MAX {
             known.pools.clear();
         }
-        known.pools.insert(name.to_owned(), entry);
+        known.pools.insert(name, entry);
         answer
     }
 }

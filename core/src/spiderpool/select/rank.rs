@@ -1,5 +1,6 @@
 //! In which order pools are tried (A §4).
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::spiderpool::{IPPoolSpec, Policy, SpiderIPPool};
@@ -34,12 +35,17 @@ impl Rank {
 
 /// Puts pools of equal rank together, the most special ones first; inside a rank the order stays as it is.
 pub fn by_rank(pools: impl IntoIterator<Item = Arc<SpiderIPPool>>) -> Vec<Vec<Arc<SpiderIPPool>>> {
-    // There are only so many ranks that sorting would cost more than looking at each of them.
-    let mut ranks: [Vec<Arc<SpiderIPPool>>; 1 << RULES.len()] = std::array::from_fn(|_| Vec::new());
+    // Of the ranks that there could be a cluster has a few.
+    let mut ranks: Vec<(Rank, Vec<Arc<SpiderIPPool>>)> = Vec::new();
     for pool in pools {
-        ranks[usize::from(Rank::of(&pool.spec).0)].push(pool);
+        let rank = Rank::of(&pool.spec);
+        match ranks.iter_mut().find(|(known, _)| *known == rank) {
+            Some((_, equals)) => equals.push(pool),
+            None => ranks.push((rank, vec![pool])),
+        }
     }
-    ranks.into_iter().rev().filter(|equals| !equals.is_empty()).collect()
+    ranks.sort_unstable_by_key(|&(rank, _)| Reverse(rank));
+    ranks.into_iter().map(|(_, equals)| equals).collect()
 }
 
 /// The order in which pools are tried. `below` draws a number below its argument, which is at least 1: upstream loses the

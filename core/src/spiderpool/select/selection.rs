@@ -1,7 +1,10 @@
 //! The answer: per NIC and family the pools that were named, what is wrong with some, and the order of the others.
 
 use std::collections::BTreeSet;
+use std::hash::BuildHasher;
 use std::sync::Arc;
+
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::annotation;
 use super::cluster::Cluster;
@@ -233,17 +236,26 @@ fn look_up<C: Cluster + ?Sized>(cluster: &C, nics: &mut [NicSelection], may_repe
     let mut error = None;
     for (selected, may_repeat) in nics.iter_mut().flat_map(|nic| &mut nic.families).zip(may_repeat) {
         let (family, candidates) = (selected.family, &mut selected.candidates);
+        // Names are only compared if two of them have one hash: a second look at each of many pools costs more than their rules.
+        let mut hashes = FxHashSet::with_capacity_and_hasher(if *may_repeat { candidates.len() } else { 0 }, Default::default());
+        let (mut repeats, mut misses) = (false, false);
         for candidate in candidates.iter_mut() {
-            let Named::Name(name) = &candidate.named else { continue };
-            match cluster.pool(name) {
-                Some(pool) => candidate.named = Named::Pool(pool),
-                None => candidate.rejected = Some(Reason::Missing),
+            let name = candidate.named.name();
+            repeats |= *may_repeat && !hashes.insert(FxBuildHasher.hash_one(name));
+            if let Named::Name(name) = &candidate.named {
+                match cluster.pool(name) {
+                    Some(pool) => candidate.named = Named::Pool(pool),
+                    None => (candidate.rejected, misses) = (Some(Reason::Missing), true),
+                }
             }
         }
-        let mut seen = crate::FxHashSet::with_capacity_and_hasher(if *may_repeat { candidates.len() } else { 0 }, Default::default());
+        if !repeats && !misses {
+            continue;
+        }
+        let mut seen = FxHashSet::default();
         for candidate in candidates {
             let name = candidate.named.name();
-            if *may_repeat && !seen.insert(name) {
+            if repeats && !seen.insert(name) {
                 error.get_or_insert_with(|| SelectError::DuplicatePool { family, pool: name.to_owned() });
             }
             if candidate.rejected.is_some() {

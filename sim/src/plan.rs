@@ -69,7 +69,7 @@ pub struct Plan {
     pub workload: WorkloadPlan,
     /// What is claimed.
     pub check: Checks,
-    /// What the actors do.
+    /// What the actors do. Unlike those of a scenario they may name what nothing is called: shrinking takes away what made it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub op: Vec<Op>,
     /// What goes wrong.

@@ -26,7 +26,7 @@ use crate::workload::byom::burst::BurstDraft;
 use crate::workload::byom::pods::PodsDraft;
 use crate::workload::counter::CounterDraft;
 use crate::workload::spiderpool::SpiderDraft;
-use crate::workload::{Adoption, Draft};
+use crate::workload::{Adoption, Draft, Misnamed};
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,7 +59,10 @@ pub struct Scenario {
     pub cluster: ClusterDraft,
     /// Who works on it.
     pub workload: WorkloadDraft,
-    /// A scripted workload: replaces the generated operations.
+    /// A scripted workload: replaces the generated operations. The pools, subnets, reservations, applications, pods, namespaces and nodes on
+    /// which an operation works have to be such as there can be: those of the cluster that the settings can make or the manifests hold, and
+    /// those that any operation of the script makes. Not looked at are the names of pools that are made for applications (`auto4-…`, `auto6-…`),
+    /// what a record is edited to say, and what annotations and new pools name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub op: Vec<Op>,
     /// What goes wrong.
@@ -310,12 +313,7 @@ impl Scenario {
         let mut problems = Problems::new();
         for (number, one) in scenario.each().into_iter().enumerate() {
             let source = source.of_variant((!scenario.variant.is_empty()).then_some(number));
-            for problem in one.problems(path, source).iter() {
-                // What the variations share is wrong once.
-                if !problems.iter().any(|known| known == problem) {
-                    problems.push(problem.clone());
-                }
-            }
+            problems.merge(&one.problems(path, source));
         }
         scenario.resolve_paths(path);
         if problems.is_empty() {
@@ -330,6 +328,12 @@ impl Scenario {
             }
         }
         problems.or(scenario)
+    }
+
+    /// The names in operations that nothing can have in any run, once the workload knows the cluster that it works on; `objects` are what
+    /// manifests hold. A plan is not asked: shrinking may have taken away what made the thing that an operation names.
+    pub fn misnamed(&self, objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
+        if self.op.is_empty() { Vec::new() } else { of_draft!(&self.workload, draft => draft.misnamed(&self.op, objects)) }
     }
 
     /// What no run takes of the files that the workload names, because it comes too late, in a sentence.

@@ -157,14 +157,9 @@ fn check_file(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>) {
     let (kind, problems) = if is_plan {
         ("plan", Plan::read(file).and_then(|plan| load::stage(&plan.cluster.manifests).map(drop)).err())
     } else {
-        ("scenario", Scenario::read(file).and_then(check_stages).err())
+        ("scenario", Scenario::read(file).and_then(|scenario| load::each(file, &[], &scenario, |_| true, load::stage_of).map(drop)).err())
     };
     (Checked { errors: problems.unwrap_or_default(), ..Checked::new(file, kind) }, Vec::new())
-}
-
-/// The manifests of every variation can be read.
-fn check_stages(scenario: Scenario) -> Result<(), Problems> {
-    scenario.each().iter().try_for_each(|scenario| load::stage(&scenario.cluster.manifests).map(drop))
 }
 
 fn check_manifests(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>) {

@@ -8,7 +8,7 @@ use crate::cli::args::RunArgs;
 use crate::deviation::{self, DeviationName, Profile};
 use crate::input::{Problem, Problems, Setting, Source, manifest, stored, toml as input_toml};
 use crate::scenario::{self, Scenario};
-use crate::workload::Adoption;
+use crate::workload::{Adoption, Misfit, Misnamed};
 use crate::world::{Stage, registry};
 
 /// A scenario that can run.
@@ -33,19 +33,18 @@ pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
     for file in files {
         let read = read(&file, &args.set).and_then(|scenario| {
             let wanted = |one: &Scenario| args.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
-            let each = scenario.each().into_iter().filter(wanted).map(|mut scenario| {
-                change_deviations(&mut scenario, args.profile, &deviations, &without);
-                let file = file.display().to_string();
-                let Some(stage) = &brought else {
-                    let stage = move_in(&mut scenario)?;
-                    return Ok(Ready { file, scenario, stage, brought: false });
-                };
+            let each = each(&file, &args.set, &scenario, wanted, |scenario| {
+                change_deviations(scenario, args.profile, &deviations, &without);
+                let Some(stage) = &brought else { return stage_of(scenario) };
                 scenario.cluster.manifests.clone_from(&manifests);
-                let adoption = scenario.workload.adopt(&stage.objects);
-                homeless |= adoption == Adoption::NothingThere;
-                Ok(Ready { file, scenario, stage: stage.clone(), brought: adoption == Adoption::MovedIn })
-            });
-            each.collect::<Result<Vec<Ready>, Problems>>()
+                Ok(stage.clone())
+            })?;
+            let of = |Settled { scenario, stage, adoption }| {
+                homeless |= brought.is_some() && adoption == Adoption::NothingThere;
+                let brought = brought.is_some() && adoption == Adoption::MovedIn;
+                Ready { file: file.display().to_string(), scenario, stage, brought }
+            };
+            Ok(each.into_iter().map(of).collect::<Vec<Ready>>())
         });
         ready.extend(problems.collect(read).into_iter().flatten());
     }
@@ -112,11 +111,54 @@ pub(super) fn change(active: &mut Vec<DeviationName>, profile: Option<Profile>, 
     active.dedup();
 }
 
+/// A scenario whose workload knows the cluster that it works on.
+pub(super) struct Settled {
+    pub scenario: Scenario,
+    pub stage: Stage,
+    pub adoption: Adoption,
+}
+
+/// Each scenario that a file stands for and that is `wanted`, in the cluster that `stage` says.
+///
+/// # Errors
+/// What is wrong with their manifests; operations that name what nothing can be called there, in the file that was read with `settings`.
+pub(super) fn each(
+    file: &Path,
+    settings: &[Setting],
+    scenario: &Scenario,
+    wanted: impl Fn(&Scenario) -> bool,
+    mut stage: impl FnMut(&mut Scenario) -> Result<Stage, Problems>,
+) -> Result<Vec<Settled>, Problems> {
+    let mut problems = Problems::new();
+    let mut all = Vec::new();
+    for (number, mut one) in scenario.each().into_iter().enumerate().filter(|(_, one)| wanted(one)) {
+        let stage = stage(&mut one)?;
+        let adoption = one.workload.adopt(&stage.objects);
+        let misnamed = one.misnamed(&stage.objects);
+        if !misnamed.is_empty() {
+            let (name, text) = input_toml::text(file)?;
+            let source = Source::new(&name, &text).with(settings).of_variant((!scenario.variant.is_empty()).then_some(number));
+            let mut of_variant = Problems::new();
+            for Misnamed { op, key, misfit: Misfit { found, wrong, right } } in misnamed {
+                of_variant.push(source.problem_of_row(("op", op), key, &found, wrong, right));
+            }
+            problems.merge(&of_variant);
+        }
+        all.push(Settled { scenario: one, stage, adoption });
+    }
+    problems.or(all)
+}
+
 /// The objects that exist at the beginning; the workload takes over what is there.
 pub(super) fn move_in(scenario: &mut Scenario) -> Result<Stage, Problems> {
-    let stage = stage(&scenario.cluster.manifests)?;
+    let stage = stage_of(scenario)?;
     scenario.workload.adopt(&stage.objects);
     Ok(stage)
+}
+
+/// The objects of a scenario's own manifests.
+pub(super) fn stage_of(scenario: &mut Scenario) -> Result<Stage, Problems> {
+    stage(&scenario.cluster.manifests)
 }
 
 /// The objects that exist at the beginning.

@@ -12,6 +12,7 @@ use crate::cli::CliError;
 use crate::cli::args::ReplayArgs;
 use crate::plan::{Checkpoint, Plan, Recorded};
 use crate::record::{Narrator, Record};
+use crate::scenario::Scenario;
 use crate::story::{self, Index, Wanted};
 use crate::time::SimTime;
 use crate::world::{Outcome, Wish};
@@ -115,20 +116,18 @@ fn command(args: &ReplayArgs) -> String {
 fn plan(args: &ReplayArgs) -> Result<Plan, CliError> {
     match args.seed {
         Some(seed) => {
-            let mut each = load::read(&args.file, &[]).map_err(bad_input)?.each();
-            if let Some(wanted) = &args.variant {
-                each.retain(|scenario| scenario.name == *wanted);
-            }
+            let file = load::read(&args.file, &[]).map_err(bad_input)?;
+            let wanted = |one: &Scenario| args.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
             // The same cluster as a sweep has.
-            each.iter_mut().try_for_each(|scenario| load::move_in(scenario).map(drop)).map_err(bad_input)?;
+            let each = load::each(&args.file, &[], &file, wanted, load::stage_of).map_err(bad_input)?;
             match each.as_slice() {
-                [scenario] => Ok(scenario.draw(seed)),
+                [only] => Ok(only.scenario.draw(seed)),
                 [] => Err(CliError::usage(format!("{} has no variant of that name", args.file.display()))),
                 [first, ..] => Err(CliError::usage(format!(
                     "{} has {} variants; name one with --variant, such as {}",
                     args.file.display(),
                     each.len(),
-                    first.name
+                    first.scenario.name
                 ))),
             }
         }

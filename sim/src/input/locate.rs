@@ -96,6 +96,17 @@ impl<'a> Source<'a> {
         self.problem_at(found, wrong.into(), right.into())
     }
 
+    /// A problem with a text of row `number` of the list `list`: where the value of `key` is that text or has it in it, or else with the row.
+    pub fn problem_of_row(&self, (list, number): (&str, usize), key: &str, text: &str, wrong: String, right: String) -> Problem {
+        let found = self.tree().ok().and_then(|tree| {
+            let rows = self.row(&tree).and_then(|row| row.get(list)).or_else(|| tree.get(list))?;
+            let Value::List(rows) = &rows.value else { return None };
+            let row = rows.get(number)?;
+            Some(row.get(key).and_then(|value| text_in(value, text)).unwrap_or(row.at))
+        });
+        self.problem_at(found, wrong, right)
+    }
+
     fn of_entry(&self, path: &[&str], place: fn(&Entry) -> Position, wrong: String, right: String) -> Problem {
         let found = self.tree().ok().and_then(|tree| {
             let of_variant = self.row(&tree).and_then(|row| entry_at(row, path));
@@ -223,6 +234,18 @@ mod tests {
     fn a_text_is_found_where_it_is_a_value_or_else_a_key() {
         assert_eq!(source().problem_of_text("nodes", "w", "").to_string(), "s.toml:4:8: w");
         assert_eq!(source().problem_of_text("settings", "w", "").to_string(), "s.toml:6:1: w");
+    }
+
+    #[test]
+    fn a_text_is_found_in_its_row() {
+        let text = "name = 'a'\n[[op]]\napp = 'a'\n[[op]]\napp = 'b'\nnodes = ['x', 'a']\n[[variant]]\nop = [{ app = 'a' }]\n";
+        let source = Source::new("s.toml", text);
+        let of_row = |source: Source<'_>, row, key| source.problem_of_row(("op", row), key, "a", "w".to_owned(), String::new()).to_string();
+        assert_eq!(of_row(source, 0, "app"), "s.toml:3:7: w");
+        assert_eq!(of_row(source, 1, "nodes"), "s.toml:6:15: w");
+        assert_eq!(of_row(source, 1, "app"), "s.toml:4:1: w");
+        assert_eq!(of_row(source.of_variant(Some(0)), 0, "app"), "s.toml:8:15: w");
+        assert_eq!(of_row(source, 2, "app"), "s.toml: w");
     }
 
     #[test]

@@ -89,6 +89,16 @@ impl Problems {
         self.more |= other.more;
     }
 
+    /// Adds those problems of the same input that are not known yet: what several readings of it share is wrong once.
+    pub fn merge(&mut self, other: &Problems) {
+        for problem in other {
+            if !self.list.contains(problem) {
+                self.push(problem.clone());
+            }
+        }
+        self.more |= other.more;
+    }
+
     /// True when no problem was found.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()

@@ -6,6 +6,7 @@
 pub mod byom;
 pub mod counter;
 mod in_turn;
+pub(crate) mod misnamed;
 mod pod_note;
 pub mod spiderpool;
 
@@ -31,6 +32,7 @@ use crate::trace::EventKind;
 use byom::PoolNote;
 use spiderpool::{HookNote, IpamNote, ReclaimNote};
 
+pub use misnamed::Misnamed;
 pub use pod_note::{AddFailure, PodNote};
 
 /// A workload of a plan: who works on the cluster.
@@ -241,6 +243,13 @@ pub trait Draft {
     fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
         let _ = lasts;
         Ok(None)
+    }
+
+    /// The names in scripted operations that nothing can have in any run, whatever is drawn. `objects`: what manifests hold, of which
+    /// [`Draft::adopt`] was told before.
+    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
+        let _ = (ops, objects);
+        Vec::new()
     }
 
     /// Takes over the cluster that manifests hold: its nodes and applications stand for generated ones.

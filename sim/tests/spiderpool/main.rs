@@ -5,6 +5,7 @@ mod admission;
 mod explained;
 mod manifests;
 mod margins;
+mod names;
 mod reach;
 mod third_party;
 mod traces;

@@ -6,15 +6,16 @@
 //! ```
 //! The rules compare a new object with everything that exists, at a time per object that is right for a webhook. Whoever judges ten thousand
 //! would take that long for each of them: so the rules are shown only what they could say something about, in the same order, and say the same.
+//! Upstream's rules cannot judge a pool beside one that they cannot read, whatever addresses that has: they are shown all such.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipam_core::spiderpool::admission::{AddressSet, Live};
-use ipam_core::spiderpool::ranges::{Cidr, IpSet, parse_range};
+use ipam_core::spiderpool::ranges::{CheckedRanges, Cidr, IpSet, parse_range};
 use ipam_core::spiderpool::select::is_auto_pool;
-use ipam_core::spiderpool::{Policy, SpiderIPPool, SpiderSubnet};
+use ipam_core::spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderSubnet};
 
 use crate::territory::Territory;
 
@@ -35,6 +36,9 @@ impl Live for Beside<'_> {
     }
 }
 
+/// Names of pools by the family that the pools say they are of.
+type ByFamily = BTreeMap<Option<i64>, BTreeSet<Arc<str>>>;
+
 /// No object is called so.
 const NOBODY: &str = "";
 
@@ -44,8 +48,10 @@ pub(super) struct Existing {
     pools: BTreeMap<Arc<str>, Arc<SpiderIPPool>>,
     /// Which pool has which addresses.
     addresses: Territory,
-    /// The pools of each CIDR, as it is written.
-    by_cidr: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// The pools of each CIDR, as it is written, by the family that they say.
+    by_cidr: BTreeMap<Arc<str>, ByFamily>,
+    /// The pools that upstream's webhook cannot read, and so judges no other one beside.
+    unreadable: BTreeSet<Arc<str>>,
     /// The CIDRs of pools, as they are written.
     cidrs: Territory,
     /// In the order of their names.
@@ -61,6 +67,29 @@ pub(super) struct Existing {
 /// The addresses of a CIDR; none if it cannot be read.
 fn addresses_of(cidr: &str, policy: &Policy) -> IpSet {
     Cidr::parse(cidr, policy).map(|cidr| cidr.range().into()).unwrap_or_default()
+}
+
+/// All addresses by which a pool could meet another one; some more than it has if the rules are upstream's.
+///
+/// Upstream compares each range of `ips` as its webhook reads it, and takes exclusions out in a way of its own (A §14.3). The set is of whole
+/// entries, whose ends are never among the IPv4-mapped addresses that a set of IPv6 addresses leaves out: of two entries that overlap, the
+/// sets meet.
+fn reach_of(spec: &IPPoolSpec, policy: &Policy) -> IpSet {
+    if !policy.upstream_ranges {
+        return AddressSet::of_pool(spec, policy).0;
+    }
+    let of_entry = |text: &String| {
+        let version = spec.ip_version.unwrap_or_default();
+        let by_webhook = CheckedRanges::parse(&spec.subnet, &[text], &[], policy).map(|checked| checked.ranges).unwrap_or_default();
+        by_webhook.into_iter().map(|piece| piece.range).chain(parse_range(text, version, policy).ok())
+    };
+    spec.ips.iter().flatten().flat_map(of_entry).collect()
+}
+
+/// Whether upstream's webhook can read a pool.
+fn is_readable(spec: &IPPoolSpec, policy: &Policy) -> bool {
+    let (ips, exclude) = (spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default());
+    CheckedRanges::parse(&spec.subnet, ips, exclude, policy).is_ok()
 }
 
 fn name_of(name: &Option<String>) -> Arc<str> {
@@ -84,14 +113,17 @@ impl Existing {
         if self.pools.contains_key(&name) {
             return;
         }
-        self.addresses.put(&name, &AddressSet::of_pool(&pool.spec, policy).0);
-        match self.by_cidr.get_mut(pool.spec.subnet.as_str()) {
-            Some(names) => drop(names.insert(name.clone())),
-            None => {
-                let cidr: Arc<str> = pool.spec.subnet.as_str().into();
-                self.cidrs.put(&cidr, &addresses_of(&cidr, policy));
-                self.by_cidr.insert(cidr, [name.clone()].into());
-            }
+        self.addresses.put(&name, &reach_of(&pool.spec, policy));
+        if policy.upstream_ranges && !is_readable(&pool.spec, policy) {
+            self.unreadable.insert(name.clone());
+        }
+        if !self.by_cidr.contains_key(pool.spec.subnet.as_str()) {
+            let cidr: Arc<str> = pool.spec.subnet.as_str().into();
+            self.cidrs.put(&cidr, &addresses_of(&cidr, policy));
+            self.by_cidr.insert(cidr, BTreeMap::new());
+        }
+        if let Some(families) = self.by_cidr.get_mut(pool.spec.subnet.as_str()) {
+            families.entry(pool.spec.ip_version).or_default().insert(name.clone());
         }
         self.pools.insert(name, pool);
     }
@@ -117,8 +149,8 @@ impl Existing {
 
     /// The same pools with other subnets.
     pub(super) fn with_subnets(self, subnets: impl IntoIterator<Item = Arc<SpiderSubnet>>, policy: &Policy) -> Self {
-        let Self { pools, addresses, by_cidr, cidrs, .. } = self;
-        let mut existing = Self { pools, addresses, by_cidr, cidrs, ..Self::default() };
+        let Self { pools, addresses, by_cidr, unreadable, cidrs, .. } = self;
+        let mut existing = Self { pools, addresses, by_cidr, unreadable, cidrs, ..Self::default() };
         subnets.into_iter().for_each(|subnet| existing.add_subnet(subnet, policy));
         existing
     }
@@ -126,19 +158,16 @@ impl Existing {
     /// What a new pool, which has its defaults already, could be refused for; besides itself, if it exists.
     pub(super) fn beside_pool(&self, new: &SpiderIPPool, policy: &Policy) -> Beside<'_> {
         let name = new.metadata.name.as_deref().unwrap_or_default();
-        if policy.upstream_ranges {
-            // Upstream cannot judge a pool beside another one that it cannot read, whatever addresses that has.
-            return Beside { pools: self.pools.values().cloned().collect(), subnets: Cow::Borrowed(&self.subnets) };
-        }
-        let addresses = AddressSet::of_pool(&new.spec, policy).0;
+        let addresses = reach_of(&new.spec, policy);
         let mut names: BTreeSet<&Arc<str>> = self.addresses.others(name, &addresses).map(|(owner, _)| owner).collect();
         names.extend(self.pools.get_key_value(name).map(|(name, _)| name));
-        // Of the pools of one CIDR the first is as good as any.
+        names.extend(&self.unreadable);
+        // Of the pools of one CIDR and family the first is as good as any; the pool itself is none of them.
         let cidr = addresses_of(&new.spec.subnet, policy);
-        let cidrs = self.cidrs.others(&new.spec.subnet, &cidr).filter_map(|(cidr, _)| self.by_cidr.get(cidr)?.first());
-        names.extend(cidrs);
+        let families = self.cidrs.others(&new.spec.subnet, &cidr).filter_map(|(cidr, _)| self.by_cidr.get(cidr));
+        names.extend(families.flat_map(BTreeMap::values).filter_map(|names| names.iter().find(|other| ***other != *name)));
         // What is set aside for others is read only by those whom it concerns: there may be as much of it as there are pools.
-        let concerns = is_auto_pool(new) || self.set_aside.others(name, &addresses).next().is_some();
+        let concerns = policy.upstream_ranges || is_auto_pool(new) || self.set_aside.others(name, &addresses).next().is_some();
         let subnets = if concerns { &self.subnets } else { &self.plain_subnets };
         Beside { pools: self.named(names), subnets: Cow::Borrowed(subnets) }
     }
@@ -150,7 +179,10 @@ impl Existing {
         let met: BTreeSet<&str> = self.subnet_cidrs.others(name, &cidr).map(|(owner, _)| &**owner).chain([name]).collect();
         let is_met = |subnet: &&Arc<SpiderSubnet>| met.contains(subnet.metadata.name.as_deref().unwrap_or_default());
         let cidrs = self.cidrs.others(NOBODY, &cidr).filter_map(|(cidr, _)| self.by_cidr.get(cidr));
-        Beside { pools: self.named(cidrs.flatten().collect()), subnets: self.plain_subnets.iter().filter(is_met).cloned().collect() }
+        Beside {
+            pools: self.named(cidrs.flat_map(BTreeMap::values).flatten().collect()),
+            subnets: self.plain_subnets.iter().filter(is_met).cloned().collect(),
+        }
     }
 
     fn named(&self, names: BTreeSet<&Arc<str>>) -> Vec<Arc<SpiderIPPool>> {
@@ -161,18 +193,57 @@ impl Existing {
 #[cfg(test)]
 mod tests {
     use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Denial, Listed, Request, Rules, mutate};
+    use ipam_core::spiderpool::names::LABEL_IPPOOL_CIDR;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
-    const CIDRS: [&str; 6] = ["10.0.0.0/24", "10.0.0.0/25", "10.0.0.128/25", "10.0.1.0/24", "10.0.0.0/23", "no CIDR"];
+    const CIDRS: [&str; 8] =
+        ["10.0.0.0/24", "10.0.0.0/25", "10.0.0.128/25", "10.0.1.0/24", "10.0.0.0/23", "no CIDR", "::fffe:0:0/94", "::ffff:10.0.0.0/24"];
 
     /// A name, which CIDR, first address, how many more, and whether it is an auto pool.
     type Drawn = (usize, usize, u8, u8, bool);
 
     fn drawn() -> impl Strategy<Value = Drawn> {
         (0usize..8, 0..CIDRS.len(), 0u8..40, 0u8..4, any::<bool>())
+    }
+
+    /// What people write by hand, of which upstream reads some in a way of its own: what else stands among the ranges, what is excluded, which
+    /// family and which label of its CIDR the pool says.
+    type Odd = (usize, usize, Option<i64>, usize);
+
+    const ENTRIES: [&[&str]; 8] = [
+        &[],
+        &["10.0.0.9-10.0.0.3"],
+        &["10.0.0.1", "10.0.0.1"],
+        &["10.0.0.2-junk"],
+        &["10.0.2.1"],
+        &["::fffe:ffff:fff0-::fffe:ffff:ffff"],
+        &["::fffe:ffff:fff0-::1:0:0:9"],
+        &["::1:0:0:3"],
+    ];
+    const LABELS: [Option<&str>; 4] = [None, Some("10-0-0-0-24"), Some("10-0-0-0-25"), Some("other")];
+
+    fn odd() -> impl Strategy<Value = Odd> {
+        let most_say_none = prop_oneof![8 => Just(None), 1 => Just(Some(4)), 1 => Just(Some(6)), 1 => Just(Some(5))];
+        (prop_oneof![2 => Just(0), 1 => 0..ENTRIES.len()], prop_oneof![2 => Just(0), 1 => 0..ENTRIES.len()], most_say_none, 0..LABELS.len())
+    }
+
+    fn odd_pool(drawn: Drawn, (more, excluded, version, label): Odd) -> SpiderIPPool {
+        let mut pool = pool(drawn);
+        pool.spec.ip_version = version;
+        // A wide network has ranges of its own.
+        if CIDRS[drawn.1].starts_with("::") {
+            pool.spec.ips = None;
+        }
+        let texts = |at: usize| ENTRIES[at].iter().copied().map(str::to_owned);
+        pool.spec.ips.get_or_insert_default().extend(texts(more));
+        pool.spec.exclude_ips = Some(texts(excluded).collect());
+        if let Some(label) = LABELS[label] {
+            pool.metadata.labels.get_or_insert_default().insert(LABEL_IPPOOL_CIDR.to_owned(), label.to_owned());
+        }
+        pool
     }
 
     fn pool((name, cidr, first, more, is_auto): Drawn) -> SpiderIPPool {
@@ -205,7 +276,9 @@ mod tests {
 
         fn defaulted<K: Admitted>(&self, new: &K, policy: &Policy) -> Arc<K> {
             let settings = AdmissionSettings::default();
-            mutate(&Request::Create(&Arc::new(new.clone())), &Rules { live: &self.0, settings: &settings, policy }).unwrap()
+            let new = Arc::new(new.clone());
+            // What cannot be read exists as it is.
+            mutate(&Request::Create(&new), &Rules { live: &self.0, settings: &settings, policy }).unwrap_or(new.clone())
         }
     }
 
@@ -217,7 +290,7 @@ mod tests {
         #[test]
         fn the_rules_say_the_same_as_if_they_saw_everything(
             subnets in prop::collection::vec(drawn(), 0..4),
-            pools in prop::collection::vec(drawn(), 1..12),
+            pools in prop::collection::vec((drawn(), odd()), 1..12),
             all_stay in any::<bool>(),
             upstream in any::<bool>(),
         ) {
@@ -234,7 +307,7 @@ mod tests {
             for new in early.iter().copied().map(subnet) {
                 add_subnet(&mut existing, &mut plain, &new);
             }
-            for new in pools.into_iter().map(pool) {
+            for new in pools.into_iter().map(|(drawn, odd)| odd_pool(drawn, odd)) {
                 let defaulted = plain.defaulted(&new, &policy);
                 let verdict = judge(&new, &existing.beside_pool(&defaulted, &policy), &policy);
                 prop_assert_eq!(&verdict, &plain.judge(&new, &policy));
@@ -255,7 +328,13 @@ mod tests {
 
     #[test]
     fn of_ten_thousand_pools_the_rules_see_only_those_that_matter() {
-        let (mut existing, policy) = (Existing::default(), Policy::hardened());
+        for policy in [Policy::hardened(), Policy::upstream()] {
+            see_only_those_that_matter(policy);
+        }
+    }
+
+    fn see_only_those_that_matter(policy: Policy) {
+        let mut existing = Existing::default();
         let pool = |number: u32, cidr: &str| {
             let ips = [format!("10.0.{}.{}", number >> 8, number & 255)];
             let spec = json!({"ipVersion": 4, "subnet": cidr, "ips": ips});

@@ -23,7 +23,7 @@ use crate::object::Obj;
 /// What the user's manifests hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adopted {
-    nodes: Vec<String>,
+    pub(super) nodes: Vec<String>,
     /// The pools, so that people can change them.
     pub(super) pools: Vec<PoolPlan>,
     /// The subnets, for the same.
@@ -32,7 +32,7 @@ pub struct Adopted {
     pub(super) apps: Vec<ApplyApp>,
     kinds: BTreeSet<AppKind>,
     /// The namespaces that something is in and that are not among the manifests.
-    namespaces: BTreeSet<String>,
+    pub(super) namespaces: BTreeSet<String>,
     /// What the ConfigMap of Spiderpool says, if it is there.
     settings: BTreeMap<String, String>,
 }

@@ -17,6 +17,7 @@ use super::adopt::Adopted;
 use super::lifecycle::NodeLifecycle;
 use super::ops::{AppKind, DeleteApp, NAMESPACE};
 use super::plan::{SpiderPlan, both, nobody_serves, problems_of_settings};
+use super::script;
 use super::subnets::drawn::{IpNumber, SubnetChange};
 use super::trace::{Taken, TraceRows};
 use crate::actor::kubelet::KubeletDelays;
@@ -26,7 +27,7 @@ use crate::kinds::KindId;
 use crate::object::Obj;
 use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind};
 use crate::time::Span;
-use crate::workload::{Adoption, Draft, at_least_one, at_most};
+use crate::workload::{Adoption, Draft, Misnamed, at_least_one, at_most};
 use people::Drawn;
 use wishes::nics_of;
 
@@ -363,6 +364,10 @@ impl Draft for SpiderDraft {
         let Some(trace) = self.trace.as_ref().filter(|_| self.adopted.is_none()) else { return Ok(None) };
         let Taken { pods, of } = self.rows.within(lasts, self.trace_compression)?;
         Ok((pods < of).then(|| format!("{} of the {of} pods of {trace} are created after the run ends, and left out", of - pods)))
+    }
+
+    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
+        script::misnamed(self, ops, objects)
     }
 
     fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {

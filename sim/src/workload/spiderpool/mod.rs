@@ -28,6 +28,7 @@ mod preload;
 mod reach;
 mod reclaim_eye;
 mod reclaim_note;
+mod script;
 mod site;
 mod smaller;
 mod subnets;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ipam_core::byom::{Address, MAX_RANGE_IPS, Mapped, PoolIps};
+use k8s_openapi::api::core::v1::Pod;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +11,12 @@ use super::edit::Edit;
 use super::machines::{Breakage, VMS, VmDelays};
 use crate::draw::Draw;
 use crate::input::{Choice, Probability, Problems, Source, With};
+use crate::kinds::KindId;
+use crate::object::Obj;
 use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Turn, WorkloadPlan};
 use crate::time::{SimTime, Span};
-use crate::workload::{Draft, Misfit, at_least_one, at_most};
+use crate::workload::misnamed::Known;
+use crate::workload::{Draft, Misfit, Misnamed, at_least_one, at_most};
 
 /// The process of the people who run pods and configure the cluster.
 pub const PEOPLE: &str = "people";
@@ -318,6 +322,18 @@ impl Draft for PodsDraft {
             PodsPlan { nodes: fewest, controllers: fewest_controllers, ..plan.clone() },
             PodsPlan { nodes: most, controllers: most_controllers, ..plan },
         ]
+    }
+
+    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
+        let run = ops.iter().filter_map(|op| if let OpKind::RunPod(run) = &op.kind { Some(run.pod.as_str()) } else { None });
+        let is_ours = |object: &&Obj| object.as_any().is::<Pod>() && object.meta().namespace.as_deref().is_none_or(|of| of == "default");
+        let there = objects.iter().map(|(_, object)| object).filter(is_ours).filter_map(|object| object.meta().name.as_deref());
+        let pods = Known::new("pod", run.chain(there));
+        let deleted = ops.iter().enumerate().filter_map(|(at, op)| match &op.kind {
+            OpKind::DeletePod(delete) => pods.judge(at, "pod", &delete.pod, ""),
+            _ => None,
+        });
+        deleted.take(Problems::MAX).collect()
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {

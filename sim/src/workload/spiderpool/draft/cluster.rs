@@ -13,11 +13,11 @@ use super::super::adopt::MULTUS;
 use super::super::network::Network;
 use super::super::ops::{NAMESPACE, PoolPlan};
 use super::super::plan::{SUBNETS, SpiderPlan};
-use super::super::subnets::drawn::{pools_of, subnet};
+use super::super::subnets::drawn::{cut_pool_name, pools_of, subnet, subnet_name};
 use super::SpiderDraft;
 use super::wishes::PoolWish;
 use crate::draw::Draw;
-use crate::input::Open;
+use crate::input::{Choice, Open};
 
 /// Which addresses pods have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
@@ -46,11 +46,17 @@ impl Families {
 /// The Multus network of the first NIC in generated clusters.
 const CLUSTER_NETWORK: &str = "kube-system/macvlan";
 
+/// The name of a pool of a generated cluster.
+fn pool_name(version: IpVersion, number: u32) -> String {
+    format!("v{}-{number}", version.number())
+}
+
 /// A pool of a generated cluster.
 fn pool(version: IpVersion, number: u32, addresses: u32, default: bool) -> PoolPlan {
-    let (name, prefix) = match version {
-        IpVersion::V4 => (format!("v4-{number}"), format!("10.{}", 10 + number)),
-        IpVersion::V6 => (format!("v6-{number}"), format!("fd00:{:x}", 1 + number)),
+    let name = pool_name(version, number);
+    let prefix = match version {
+        IpVersion::V4 => format!("10.{}", 10 + number),
+        IpVersion::V6 => format!("fd00:{:x}", 1 + number),
     };
     let Network { cidr, range, gateway } = Network::new(version, &prefix, addresses);
     let spec = IPPoolSpec {
@@ -65,6 +71,26 @@ fn pool(version: IpVersion, number: u32, addresses: u32, default: bool) -> PoolP
 }
 
 impl SpiderDraft {
+    /// The families of addresses that a generated cluster may have.
+    fn versions(&self) -> BTreeSet<IpVersion> {
+        self.families.written().into_iter().flat_map(|families| families.versions()).copied().collect()
+    }
+
+    /// The names of all pools that a generated cluster may have.
+    pub(in super::super) fn pool_names(&self) -> BTreeSet<String> {
+        let most = |choice: &Choice<u32>| *choice.bounds().1;
+        let pools = self.versions().into_iter().flat_map(|version| (0..most(&self.pools)).map(move |number| pool_name(version, number)));
+        let subnets = self.subnet_names();
+        let cut = subnets.iter().flat_map(|subnet| (0..most(&self.subnet_pools)).map(|place| cut_pool_name(subnet, place)));
+        pools.chain(cut).collect()
+    }
+
+    /// The names of all subnets that a generated cluster may have.
+    pub(in super::super) fn subnet_names(&self) -> BTreeSet<String> {
+        let most = *self.subnets.bounds().1;
+        self.versions().into_iter().flat_map(|version| (0..most).map(move |number| subnet_name(version, number))).collect()
+    }
+
     /// The cluster that is generated, without applications.
     pub(super) fn cluster(&self, draw: &mut Draw) -> SpiderPlan {
         let nodes = self.nodes.draw(draw).max(1);

@@ -56,11 +56,22 @@ pub(in super::super) fn asks(kind: AppKind) -> bool {
     !matches!(kind, AppKind::Pod | AppKind::VirtualMachine)
 }
 
+/// The name of a subnet of a generated cluster.
+pub(in super::super) fn subnet_name(version: IpVersion, number: u32) -> String {
+    format!("s{}-{number}", version.number())
+}
+
+/// The name of a pool that people cut from a subnet by hand.
+pub(in super::super) fn cut_pool_name(subnet: &str, place: u32) -> String {
+    format!("{subnet}-pool-{place}")
+}
+
 /// A subnet of a generated cluster, apart from all generated pools.
 pub(in super::super) fn subnet(version: IpVersion, number: u32, addresses: u32) -> SubnetPlan {
-    let (name, prefix) = match version {
-        IpVersion::V4 => (format!("s4-{number}"), format!("172.{}", 16 + number)),
-        IpVersion::V6 => (format!("s6-{number}"), format!("fd01:{:x}", 1 + number)),
+    let name = subnet_name(version, number);
+    let prefix = match version {
+        IpVersion::V4 => format!("172.{}", 16 + number),
+        IpVersion::V6 => format!("fd01:{:x}", 1 + number),
     };
     let Network { cidr, range, gateway } = Network::new(version, &prefix, addresses);
     let spec = SubnetSpec {
@@ -90,7 +101,7 @@ pub(in super::super) fn pools_of(subnet: &SubnetPlan, number: u32) -> impl Itera
             ips: Some(vec![format!("{}-{}", address(last - size + 1), address(last))]),
             ..IPPoolSpec::default()
         };
-        Some(PoolPlan { name: format!("{}-pool-{place}", subnet.name), spec })
+        Some(PoolPlan { name: cut_pool_name(&subnet.name, place), spec })
     })
 }
 

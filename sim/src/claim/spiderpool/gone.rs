@@ -15,7 +15,8 @@ use crate::workload::spiderpool::IpamNote;
 /// In the end there is no endpoint of a pod that is gone and whose DEL its node takes for done, unless it waits for the next pod of a place
 /// of a StatefulSet or a VM. One that is being deleted waits for nobody. One whose addresses are recorded still is found by reclaim,
 /// others are not (A W26). Only the DEL of the sandbox that an endpoint names ends it: others release nothing (K §5.4), however often they
-/// are repeated. The DEL of any sandbox ends one that names none.
+/// are repeated. The DEL of any sandbox ends one that names none. An endpoint that comes to be while no agent is at an ADD of its pod is
+/// a write that was carried out once more or late (K §2.13): no DEL knew of it, so it is left as after W26.
 ///
 /// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint`, `mark-before-uid-check` and `pod-operations-overlap`. It does not see
 /// pods for which no such DEL came through: they are the business of reclaim.
@@ -39,7 +40,7 @@ impl EndpointsGo {
 
 impl IpamClaim for EndpointsGo {
     fn sights(&self) -> Sights {
-        Sights::RELEASE.and(Sights::POD)
+        Sights::RELEASE.and(Sights::POD).and(Sights::ENDPOINT)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {
@@ -57,6 +58,12 @@ impl IpamClaim for EndpointsGo {
             && !view.pods.is_alive(uid)
         {
             self.asked.insert(container.clone());
+        }
+        if let Seen::Endpoint(change) = seen
+            && let (None, Some(endpoint)) = (&change.before, &change.after)
+            && !view.agents.is_asked(uid_of(endpoint))
+        {
+            self.uids.remove(uid_of(endpoint));
         }
     }
 
@@ -139,6 +146,26 @@ mod tests {
             name(stage, None);
             assert!(stage.pending().is_some(), "any sandbox will do where none is named");
         });
+    }
+
+    #[test]
+    fn an_endpoint_that_comes_after_its_del_is_left_only_by_an_add() {
+        for by_add in [true, false] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.sandbox("a", "ns/a", "a");
+                stage.pod_gone("ns/a");
+                if by_add {
+                    stage.ask("ns/a", "a", "eth0");
+                }
+                stage.del("ns/a", "a", true);
+                stage.endpoint(stage.agent, "ns/a", "a", FIRST);
+                assert_eq!(stage.pending().is_some(), by_add, "without an ADD it is a copy of an earlier write");
+                stage.del("ns/a", "a", true);
+                assert!(stage.pending().is_some(), "this DEL should have ended it");
+            });
+        }
     }
 
     #[test]

@@ -9,3 +9,4 @@ mod promise;
 mod scene;
 mod stories;
 mod terminating_pools;
+mod unknown;

@@ -6,6 +6,7 @@ mod deviations;
 mod faults;
 #[path = "../promise/mod.rs"]
 mod promise;
+mod releases;
 mod scene;
 mod stories;
 mod terminating_pools;

@@ -4,6 +4,7 @@
 mod api_server;
 mod deviations;
 mod faults;
+mod overlaps;
 #[path = "../promise/mod.rs"]
 mod promise;
 mod releases;

@@ -3,6 +3,7 @@
 use crate::api_server::Deed;
 use crate::scene::{Owner, Scene, addresses};
 use ipam_core::Env;
+use ipam_core::api::ObjectKey;
 use ipam_core::spiderpool::Policy;
 use ipam_core::spiderpool::ipam::DelOutcome;
 use serde_json::json;
@@ -142,5 +143,94 @@ fn an_endpoint_says_where_its_pod_is_now() {
         let endpoint = scene.endpoint("db-0").unwrap();
         let current = &endpoint.status.as_ref().unwrap().current;
         assert_eq!((&*current.uid, &*current.node), ("u2", "m"), "{owner:?}");
+    }
+}
+
+/// The endpoint of `db-0` is changed by somebody else just before this request.
+fn touched_before(scene: &Scene, request: &'static str) {
+    let mut touched = false;
+    scene.world.script(move |asked, world| {
+        if asked == request && !std::mem::replace(&mut touched, true) {
+            let touch = |endpoint: &mut serde_json::Value| endpoint["metadata"]["labels"] = json!({"by": "somebody"});
+            world.change("SpiderEndpoint", &ObjectKey::namespaced("ns", "db-0"), touch);
+        }
+        Deed::Serve
+    });
+}
+
+#[test]
+fn an_endpoint_that_somebody_else_changed_is_marked_as_it_is_then() {
+    let scene = served(Owner::StatefulSet);
+    scene.world.vanish("StatefulSet", &ObjectKey::namespaced("ns", "db"));
+    scene.terminate("db-0");
+    touched_before(&scene, "delete SpiderEndpoint");
+    assert_eq!(scene.del("db-0", "u", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!((scene.records(), scene.endpoint("db-0")), (vec![], None));
+}
+
+#[test]
+fn a_pod_whose_first_nic_has_nothing_is_released_with_any() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, r#"[{"interface":"net1","ipv4":["p4"]}]"#);
+    scene.add("a", "u", "net1").unwrap();
+    scene.terminate("a");
+    scene.del("a", "u", "net1").unwrap();
+    assert_eq!((scene.records(), scene.endpoint("a").unwrap().metadata.finalizers.clone()), (vec![], None));
+}
+
+#[test]
+fn a_del_that_failed_leaves_what_is_remembered_to_the_next() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    let before = scene.world.frozen();
+    scene.restart_long_ago(&before);
+    // An address is recorded, and cannot be taken back. The caches do not show it.
+    let mut recorded = false;
+    scene.world.script(move |name, _| match name {
+        "update SpiderIPPool/status" if !std::mem::replace(&mut recorded, true) => Deed::Serve,
+        "update SpiderIPPool/status" | "create SpiderEndpoint" => Deed::Refuse,
+        _ => Deed::Serve,
+    });
+    scene.add("a", "u", "eth0").unwrap_err();
+    scene.terminate("a");
+    scene.del("a", "u", "eth0").unwrap_err();
+    assert_eq!(scene.of("u").len(), 1);
+    scene.world.serve_all();
+    scene.del("a", "u", "eth0").unwrap();
+    assert_eq!((scene.records(), scene.agent.remembered().len()), (vec![], 0));
+}
+
+#[test]
+fn a_batch_release_leaves_the_endpoint_of_another_pod() {
+    let scene = served(Owner::Nobody);
+    let error = scene.release("db-0", "of another day").unwrap_err();
+    assert_eq!((error.class(), scene.stored("db-0"), scene.of("u").len()), ("uid-mismatch", vec!["10.0.0.1".to_owned()], 1));
+}
+
+#[test]
+fn a_batch_release_clears_an_endpoint_that_somebody_else_changed() {
+    let scene = served(Owner::Nobody);
+    touched_before(&scene, "update SpiderEndpoint");
+    scene.release("db-0", "u").unwrap();
+    assert_eq!((scene.records(), scene.stored("db-0")), (vec![], Vec::<String>::new()));
+}
+
+#[test]
+fn a_batch_release_takes_no_record_that_an_endpoint_still_names() {
+    let scene = served(Owner::Nobody);
+    scene.world.script(|name, _| if name == "update SpiderEndpoint" { Deed::Refuse } else { Deed::Serve });
+    scene.release("db-0", "u").unwrap_err();
+    assert_eq!((scene.of("u"), scene.stored("db-0")), (vec!["10.0.0.1".to_owned()], vec!["10.0.0.1".to_owned()]));
+}
+
+#[test]
+fn no_static_pod_is_released_for_a_conflict() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("db-0", "u1", Owner::StatefulSet, ONE);
+    scene.vm_pod("virt-1", "u2", "vm");
+    for (name, uid) in [("db-0", "u1"), ("virt-1", "u2")] {
+        scene.add(name, uid, "eth0").unwrap();
+        assert_eq!(scene.release(name, uid).unwrap_err().class(), "forbid-stateful");
+        assert_eq!(scene.of(uid).len(), 1);
     }
 }

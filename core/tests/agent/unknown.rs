@@ -191,3 +191,145 @@ fn no_address_that_was_ever_found_in_use_comes_back_to_the_pod() {
         scene.release("a", "u").unwrap();
     }
 }
+
+#[test]
+fn a_read_settles_nothing_while_the_late_write_can_still_be_carried_out() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    let before = scene.world.frozen();
+    scene.restart_long_ago(&before);
+    // The pool is read as it was before; further writes come to nothing, and the first one is carried out in the end.
+    let mut first = true;
+    scene.world.script(move |name, _| match name {
+        "update SpiderIPPool/status" if std::mem::replace(&mut first, false) => Deed::Later,
+        "update SpiderIPPool/status" => Deed::Refuse,
+        _ => Deed::Serve,
+    });
+    scene.add("a", "u", "eth0").unwrap_err();
+    scene.world.serve_all();
+    scene.world.deliver();
+    assert_eq!(scene.of("u"), ["10.0.0.1"]);
+    scene.terminate("a");
+    scene.del("a", "u", "eth0").unwrap();
+    assert_eq!(scene.records(), []);
+}
+
+#[test]
+fn a_request_that_is_late_knows_which_pool_it_left_in_doubt() {
+    let mut scene = one_pod();
+    let before = scene.world.frozen();
+    scene.restart_long_ago(&before);
+    let (env, mut written) = (scene.env.clone(), false);
+    scene.world.script(move |name, _| match name {
+        "update SpiderIPPool/status" => {
+            written = true;
+            Deed::Later
+        }
+        "get SpiderIPPool" if written => {
+            env.pass(Duration::from_secs(200));
+            Deed::Serve
+        }
+        _ => Deed::Serve,
+    });
+    scene.add("a", "u", "eth0").unwrap_err();
+    scene.world.serve_all();
+    scene.world.deliver();
+    scene.terminate("a");
+    scene.del("a", "u", "eth0").unwrap();
+    assert_eq!(scene.records(), []);
+}
+
+#[test]
+fn a_pool_that_changed_since_a_lost_write_is_left_for_the_next() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["ips"] = json!(["10.0.0.1"]));
+    let mut first = true;
+    scene.world.script(move |name, world| {
+        if name != "update SpiderIPPool/status" || !std::mem::replace(&mut first, false) {
+            return Deed::Serve;
+        }
+        // Somebody else has the last address: what was lost cannot take effect any more.
+        world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
+            pool["status"]["allocatedIPs"] = json!(r#"{"10.0.0.1":{"pod":"ns/b","podUid":"b"}}"#);
+        });
+        Deed::Later
+    });
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1"]);
+    scene.world.deliver();
+    assert_eq!(scene.of("u"), ["10.0.1.1"]);
+}
+
+#[test]
+fn a_conflict_with_ones_own_late_write_leads_to_no_other_pool() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    let mut writes = 0;
+    scene.world.script(move |name, world| {
+        writes += u32::from(name == "update SpiderIPPool/status");
+        match (name, writes) {
+            // Somebody else is always faster.
+            ("update SpiderIPPool/status", 1..=4) => {
+                let total = json!(writes);
+                world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["status"]["totalIPCount"] = total);
+                Deed::Serve
+            }
+            ("update SpiderIPPool/status", 5) => Deed::Later,
+            // Here it is the write before.
+            ("update SpiderIPPool/status", 6) => {
+                world.deliver();
+                Deed::Serve
+            }
+            _ => Deed::Serve,
+        }
+    });
+    let _ = scene.add("a", "u", "eth0");
+    scene.world.serve_all();
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.0.1"]);
+    assert_eq!(scene.records().len(), 1);
+}
+
+#[test]
+fn nothing_is_sent_for_a_caller_who_gave_up() {
+    let scene = one_pod();
+    let env = scene.env.clone();
+    scene.world.script(move |name, _| {
+        if name == "update SpiderIPPool/status" {
+            env.pass(Duration::from_secs(99));
+        }
+        env.pass(Duration::from_secs(1));
+        Deed::Serve
+    });
+    scene.add("a", "u", "eth0").unwrap_err();
+    let created = scene.world.log().into_iter().filter(|line| line == "create SpiderEndpoint").count();
+    assert_eq!((created, scene.records()), (0, vec![]));
+}
+
+#[test]
+fn the_pool_that_holds_the_record_of_a_dead_agent_is_asked_first() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1-10.0.0.6"]));
+    scene.world.script(|name, _| if name.starts_with("update SpiderIPPool") { Deed::ServeAndHang } else { Deed::Serve });
+    assert!(scene.try_add("a", "u", "eth0").is_none());
+    scene.world.serve_all();
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!([]));
+    let caches = scene.world.clone();
+    scene.restart_long_ago(&caches);
+    scene.world.log();
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1"]);
+    assert!(scene.world.log().iter().all(|line| line != "update SpiderIPPool/status"), "it is recorded already");
+}
+
+#[test]
+fn an_add_that_fails_takes_back_only_what_it_recorded_itself() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
+    let before = scene.world.frozen();
+    scene.add("a", "u", "eth0").unwrap();
+    scene.restart_long_ago(&before);
+    scene.change("SpiderIPPool", "q4", |pool| pool["status"]["allocatedIPs"] = json!("broken"));
+    scene.add("a", "u", "eth0").unwrap_err();
+    scene.change("SpiderIPPool", "q4", |pool| pool["status"] = json!({}));
+    assert_eq!((scene.of("u"), scene.stored("a")[0].as_str()), (vec!["10.0.0.1".to_owned()], "10.0.0.1"));
+}

@@ -2,6 +2,7 @@
 
 #[path = "../api_server/mod.rs"]
 mod api_server;
+mod changes;
 mod deviations;
 mod faults;
 mod overlaps;

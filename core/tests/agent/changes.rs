@@ -202,3 +202,103 @@ fn what_an_add_recorded_is_found_again_though_the_cache_shows_the_pool_as_used_u
     assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.0.1"]);
     assert_eq!(scene.of("u"), ["10.0.0.1"]);
 }
+
+#[test]
+fn whoever_needs_several_pools_waits_for_all_of_them() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.config.settings.operation_timeout = None;
+    scene.restart_long_ago(&scene.world.clone());
+    scene.pod("a", "a", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
+    scene.pod("b", "b", Owner::Nobody, &ippools(&[("eth0", &["q4"], &[])]));
+    scene.world.script(|name, _| if name == "update SpiderIPPool/status" { Deed::Hang } else { Deed::Serve });
+    let [one, other] = ["a", "b"].map(|name| {
+        let mut request = scene.add_request(name, name, "eth0");
+        request.deadline = None;
+        request
+    });
+    let mut context = Context::from_waker(Waker::noop());
+    let mut second = pin!(scene.agent.add(&other));
+    {
+        let mut first = pin!(scene.agent.add(&one));
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        scene.world.serve_all();
+        assert!(second.as_mut().poll(&mut context).is_pending(), "the first one has both pools");
+    }
+    assert!(second.as_mut().poll(&mut context).is_ready());
+}
+
+#[test]
+fn an_answer_that_a_pod_had_once_stays_whatever_becomes_of_the_pool() {
+    let pools = ippools(&[("eth0", &["p4", "q4"], &[])]);
+    for owner in [Owner::Nobody, Owner::StatefulSet] {
+        let scene = Scene::new(Policy::hardened());
+        scene.pod("db-0", "u", owner, &pools);
+        let first = scene.add("db-0", "u", "eth0").unwrap();
+        scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["disable"] = json!(true));
+        assert_eq!(addresses(&scene.in_sandbox("next").add("db-0", "u", "eth0").unwrap()), addresses(&first), "{owner:?}");
+    }
+}
+
+/// `db-0` with two NICs, which both draw from these pools.
+fn two_nics_of(scene: &Scene, uid: &str, pools: &str) {
+    scene.pod("db-0", uid, Owner::StatefulSet, "");
+    scene.change("Pod", "db-0", |pod| {
+        pod["metadata"]["annotations"] = json!({"ipam.spidernet.io/ippool": pools, "k8s.v1.cni.cncf.io/networks": "net"});
+    });
+}
+
+#[test]
+fn the_first_nic_asks_for_all_whether_their_pools_are_still_named() {
+    let scene = Scene::new(Policy::hardened());
+    two_nics_of(&scene, "u1", r#"{"ipv4":["p4"]}"#);
+    scene.add("db-0", "u1", "eth0").unwrap();
+    scene.add("db-0", "u1", "net1").unwrap();
+    two_nics_of(&scene, "u2", r#"{"ipv4":["q4"]}"#);
+    scene.add("db-0", "u2", "eth0").unwrap();
+    let answer = scene.add("db-0", "u2", "net1").unwrap();
+    assert_eq!(addresses(&answer), ["10.0.1.1", "10.0.1.2"]);
+    assert_eq!(scene.records().len(), 2);
+}
+
+#[test]
+fn a_nic_that_lacks_an_address_is_not_answered_by_the_add_of_another() {
+    let scene = Scene::new(Policy::hardened());
+    let pools = r#"{"ipv4":["p4"],"ipv6":["p6"]}"#;
+    two_nics_of(&scene, "u1", pools);
+    scene.add("db-0", "u1", "eth0").unwrap();
+    scene.add("db-0", "u1", "net1").unwrap();
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1"]));
+    scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["excludeIPs"] = json!(["fd00::2"]));
+    two_nics_of(&scene, "u2", pools);
+    assert_eq!(addresses(&scene.add("db-0", "u2", "eth0").unwrap()), ["10.0.0.3", "fd00::1"]);
+    let answer = scene.add("db-0", "u2", "net1").unwrap();
+    assert_eq!(addresses(&answer), ["10.0.0.3", "fd00::1", "10.0.0.2", "fd00::3"]);
+    assert_eq!(scene.records().len(), 4);
+}
+
+#[test]
+fn what_is_left_of_a_nic_that_the_successor_does_not_have_goes_when_another_nic_draws() {
+    let scene = Scene::new(Policy::hardened());
+    let pools = r#"{"ipv4":["p4"],"ipv6":["p6"]}"#;
+    two_nics_of(&scene, "u1", pools);
+    scene.add("db-0", "u1", "eth0").unwrap();
+    scene.add("db-0", "u1", "net1").unwrap();
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1"]));
+    scene.change("SpiderIPPool", "p6", |pool| pool["spec"]["excludeIPs"] = json!(["fd00::2"]));
+    two_nics_of(&scene, "u2", pools);
+    scene.change("Pod", "db-0", |pod| pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] = json!(""));
+    assert_eq!(addresses(&scene.add("db-0", "u2", "eth0").unwrap()), ["10.0.0.3", "fd00::1"]);
+    assert_eq!((scene.records().len(), scene.stored("db-0")), (2, vec!["10.0.0.3".to_owned(), "fd00::1".to_owned()]));
+}
+
+#[test]
+fn a_pool_that_goes_keeps_the_record_of_the_other_pod_of_a_vm() {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u1", "vm");
+    scene.add("virt-1", "u1", "eth0").unwrap();
+    scene.record("p4", "10.0.0.1", "ns/vm", "another");
+    scene.change("SpiderIPPool", "p4", |pool| pool["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    scene.vm_pod("virt-2", "u2", "vm");
+    scene.add("virt-2", "u2", "eth0").unwrap_err();
+    assert_eq!(scene.of("another"), ["10.0.0.1"]);
+}

@@ -333,3 +333,21 @@ fn an_add_that_fails_takes_back_only_what_it_recorded_itself() {
     scene.change("SpiderIPPool", "q4", |pool| pool["status"] = json!({}));
     assert_eq!((scene.of("u"), scene.stored("a")[0].as_str()), (vec!["10.0.0.1".to_owned()], "10.0.0.1"));
 }
+
+#[test]
+fn an_answer_is_safe_from_a_roll_back_that_is_still_under_way() {
+    let scene = one_pod();
+    // The endpoint cannot be written, and nobody says what became of taking the record back.
+    let mut recorded = false;
+    scene.world.script(move |name, _| match name {
+        "update SpiderIPPool/status" if !std::mem::replace(&mut recorded, true) => Deed::Serve,
+        "update SpiderIPPool/status" => Deed::Later,
+        "create SpiderEndpoint" => Deed::Refuse,
+        _ => Deed::Serve,
+    });
+    scene.add("a", "u", "eth0").unwrap_err();
+    scene.world.serve_all();
+    let answer = scene.add("a", "u", "eth0").unwrap();
+    scene.world.deliver();
+    assert_eq!(scene.of("u"), addresses(&answer));
+}

@@ -302,3 +302,80 @@ fn a_pool_that_goes_keeps_the_record_of_the_other_pod_of_a_vm() {
     scene.add("virt-2", "u2", "eth0").unwrap_err();
     assert_eq!(scene.of("another"), ["10.0.0.1"]);
 }
+
+#[test]
+fn an_address_on_which_somebody_else_answers_is_not_used_again() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    scene.add("a", "u", "eth0").unwrap();
+    scene.change("SpiderEndpoint", "a", |endpoint| {
+        endpoint["metadata"]["annotations"]["ipam.spidernet.io/conflicting-ips"] = json!("10.0.0.1");
+    });
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.0.2"]);
+    assert_eq!(scene.of("u"), ["10.0.0.2"]);
+}
+
+#[test]
+fn the_first_add_gets_what_any_nic_lacks_if_the_annotation_is_for_all() {
+    let scene = predecessor(&ippools(&[("eth0", &["p4"], &["p6"]), ("net1", &["q4"], &["q6"])]));
+    scene.change("SpiderIPPool", "q6", |pool| pool["spec"]["excludeIPs"] = json!(["fd01::1"]));
+    assert_eq!(addresses(&scene.add("db-0", "u2", "eth0").unwrap()), ["10.0.0.1", "fd00::1", "10.0.1.1", "fd01::2"]);
+}
+
+#[test]
+fn a_pod_that_only_the_cache_shows_alive_inherits_nothing() {
+    let mut scene = predecessor(ONE);
+    let before = scene.world.frozen();
+    scene.restart_long_ago(&before);
+    scene.terminate("db-0");
+    assert_eq!(scene.add("db-0", "u2", "eth0").unwrap_err().class(), "dead-pod");
+    assert_eq!((scene.of("u1").len(), scene.of("u2").len()), (1, 0));
+}
+
+#[test]
+fn an_address_of_a_pool_that_is_gone_is_nobodys_any_more() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    scene.add("a", "u", "eth0").unwrap();
+    let before = scene.world.frozen();
+    scene.restart_long_ago(&before);
+    scene.world.vanish("SpiderIPPool", &ObjectKey::cluster("p4"));
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1"]);
+    assert_eq!((scene.of("u"), scene.stored("a")), (vec!["10.0.1.1".to_owned()], vec!["10.0.1.1".to_owned()]));
+}
+
+#[test]
+fn an_endpoint_changes_hands_only_with_its_records() {
+    let scene = predecessor(ONE);
+    scene.world.script(|name, _| if name == "update SpiderIPPool/status" { Deed::Refuse } else { Deed::Serve });
+    scene.add("db-0", "u2", "eth0").unwrap_err();
+    let endpoint = scene.endpoint("db-0").unwrap();
+    assert_eq!((endpoint.status.as_ref().unwrap().current.uid.as_str(), scene.of("u1").len()), ("u1", 1));
+}
+
+#[test]
+fn a_pod_that_was_replaced_takes_over_no_record_of_a_third() {
+    let scene = predecessor(ONE);
+    // The endpoint is the first one's still; the record is that of a third, which is there by the time the pool is read.
+    scene.record("p4", "10.0.0.1", "ns/db-0", "u3");
+    scene.world.script(|name, world| {
+        if name == "get SpiderIPPool" {
+            world.change("Pod", &ObjectKey::namespaced("ns", "db-0"), |pod| pod["metadata"]["uid"] = json!("u3"));
+        }
+        Deed::Serve
+    });
+    scene.add("db-0", "u2", "eth0").unwrap_err();
+    assert_eq!(scene.of("u3"), ["10.0.0.1"]);
+}
+
+#[test]
+fn an_address_that_is_given_up_and_drawn_again_stays_recorded() {
+    let mut scene = predecessor(ONE);
+    scene.forget_record("p4", "10.0.0.1");
+    // The cache shows an exclusion that is there no more.
+    let before = scene.world.frozen();
+    before.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["spec"]["excludeIPs"] = json!(["10.0.0.1"]));
+    scene.restart_long_ago(&before);
+    let answer = scene.add("db-0", "u2", "eth0").unwrap();
+    assert_eq!((addresses(&answer), scene.of("u2")), (vec!["10.0.0.1".to_owned()], vec!["10.0.0.1".to_owned()]));
+}

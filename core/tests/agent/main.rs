@@ -2,10 +2,14 @@
 
 #[path = "../api_server/mod.rs"]
 mod api_server;
+mod changes;
 mod deviations;
 mod faults;
+mod overlaps;
 #[path = "../promise/mod.rs"]
 mod promise;
+mod releases;
 mod scene;
 mod stories;
 mod terminating_pools;
+mod unknown;

@@ -215,3 +215,35 @@ fn what_is_left_of_a_nic_that_the_successor_does_not_have_goes() {
         assert_eq!((scene.of(uid), scene.records().len()), (scene.stored("db-0"), if has_nic { 4 } else { 2 }));
     }
 }
+
+#[test]
+fn a_nic_for_which_nothing_is_named_keeps_its_address_only_in_a_pool_that_serves() {
+    for (pool, kept) in [
+        (json!({}), &["10.0.0.2", "10.0.2.1"][..]),
+        (json!({"spec": {"disable": true}}), &["10.0.2.1"]),
+        (json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}), &["10.0.2.1"]),
+    ] {
+        let scene = Scene::new(Policy::hardened());
+        let annotate = |uid: &str, key: &str, value: &str| {
+            scene.pod("db-0", uid, Owner::StatefulSet, ONE);
+            scene.change("Pod", "db-0", |pod| {
+                pod["metadata"]["annotations"] = json!({key: value, "k8s.v1.cni.cncf.io/networks": "net"});
+            });
+        };
+        annotate("u1", "ipam.spidernet.io/ippool", r#"{"ipv4":["p4"]}"#);
+        scene.add("db-0", "u1", "eth0").unwrap();
+        scene.add("db-0", "u1", "net1").unwrap();
+        // The successor asks a subnet for its first NIC alone.
+        annotate("u2", "ipam.spidernet.io/subnets", r#"[{"interface":"eth0","ipv4":["s"]}]"#);
+        make_auto_pool(&scene);
+        scene.change("SpiderIPPool", "p4", |into| {
+            for (part, fields) in pool.as_object().unwrap() {
+                fields.as_object().unwrap().iter().for_each(|(field, value)| into[part][field] = value.clone());
+            }
+        });
+        scene.add("db-0", "u2", "eth0").unwrap();
+        let mut stored = scene.stored("db-0");
+        stored.sort();
+        assert_eq!((stored, scene.records().len()), (kept.iter().map(|ip| (*ip).to_owned()).collect(), kept.len()), "{pool}");
+    }
+}

@@ -214,3 +214,28 @@ fn the_pools_that_a_record_may_be_from_are_those_the_tiers_name() {
     assert_eq!(named(true), ["0 IPv4 a", "1 IPv4 a,b"]);
     assert_eq!(named(false), ["0 IPv4 a", "0 IPv6 gone", "1 IPv4 a,b"]);
 }
+
+#[test]
+fn a_pool_that_names_the_node_or_the_namespace_does_not_ask_for_their_labels() {
+    let mut world = World::new(&json!({"ipam.spidernet.io/ippool": "{\"ipv4\":[\"p\"]}"}));
+    let other = json!({"matchLabels": {"zone": "elsewhere"}});
+    for (names, serves) in [("node", true), ("another", false)] {
+        let spec = json!({"nodeName": [names], "nodeAffinity": other, "namespaceName": ["ns"], "namespaceAffinity": other});
+        world.pool("p", 1, json!({"spec": spec}));
+        assert_eq!(world.order("eth0", &[]).is_ok(), serves, "{names}");
+    }
+}
+
+#[test]
+fn a_pool_whose_addresses_are_all_reserved_does_not_serve() {
+    let mut world = World::new(&json!({"ipam.spidernet.io/ippool": "{\"ipv4\":[\"p\",\"q\"]}"}));
+    world.pool("p", 1, json!({}));
+    world.pool("q", 2, json!({}));
+    for (reserved, order, reasons) in
+        [("10.0.1.1", vec!["p", "q"], vec![]), ("10.0.1.1-10.0.1.2", vec!["q"], vec![("p", Reason::Reserved)])]
+    {
+        world.objects.reserved_ips.insert(read(json!({"metadata": {"name": "r"}, "spec": {"ips": [reserved], "ipVersion": 4}})));
+        assert_eq!(world.order("eth0", &[]).unwrap(), order);
+        assert_eq!(world.select("eth0", &[]).nics[0].families[0].rejected().collect::<Vec<_>>(), reasons);
+    }
+}

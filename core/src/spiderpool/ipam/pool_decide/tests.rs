@@ -104,6 +104,7 @@ proptest! {
                 prop_assert_eq!(now.get(&given), if decision.write.is_some() { Some(&own) } else { records.get(&given) });
                 prop_assert_eq!(decision.outcome.recorded, mine.contains(&given));
                 prop_assert!(!mine.is_empty() || !records.contains_key(&given));
+                prop_assert!(decision.outcome.recorded || now.len() as u64 <= max);
                 prop_assert!(!avoided.contains(&ip(given)));
                 let gone: Vec<IpAddr> = records.keys().filter(|last| !now.contains_key(last)).map(|last| ip(*last)).collect();
                 prop_assert_eq!(decision.outcome.dropped, gone.clone());
@@ -161,4 +162,38 @@ proptest! {
             prop_assert_eq!(now.get(last), Some(of));
         }
     }
+}
+
+/// A pool with these records: address, key, UID and NIC.
+fn pool_of(records: &[(u8, &str, &str, Option<&str>)]) -> SpiderIPPool {
+    let plain =
+        |(last, key, uid, nic): &(u8, &str, &str, Option<&str>)| (*last, ((*key).to_owned(), (*uid).to_owned(), nic.map(str::to_owned)));
+    pool(&records.iter().map(plain).collect())
+}
+
+#[test]
+fn a_record_that_names_the_nic_is_answered_rather_than_one_that_names_none() {
+    let pool = pool_of(&[(1, KEY, "u1", None), (2, KEY, "u1", Some("eth0")), (3, KEY, "u1", Some("net1"))]);
+    let (key, policy) = (ObjectKey::namespaced("ns", "a"), Policy::hardened());
+    let ask = Ask { key: &key, uid: "u1", nic: "eth0", max_records: 9, avoided: &[], sure: None, named: None, policy: &policy };
+    let decision = allocate(&pool, &ask, || addresses(&pool, &[])).unwrap();
+    assert_eq!(decision.outcome.address.map(|address| address.addr()), Some(ip(2)));
+    assert!(decision.write.is_none());
+}
+
+#[test]
+fn an_heir_leaves_what_another_nic_of_his_has_and_what_the_pool_may_not_give() {
+    let policy = Policy::hardened();
+    let mut pool = pool_of(&[(1, KEY, "u3", Some("net1")), (2, KEY, "u1", Some("eth0"))]);
+    pool.spec.exclude_ips = Some(vec!["10.0.0.4".to_owned()]);
+    let heirloom = |last| Heirloom { ip: ip(last), nic: "eth0".to_owned() };
+    let fates = |max_records, what: &[u8]| {
+        let heir = Heir { key: KEY, uid: "u3", gone: Some("u1"), max_records, policy: &policy };
+        let what: Vec<Heirloom> = what.iter().copied().map(heirloom).collect();
+        let decision = reown(&pool, &heir, &what, || addresses(&pool, &[])).unwrap();
+        (decision.outcome, after(&pool, decision.write.as_ref()).len())
+    };
+    assert_eq!(fates(9, &[1, 2, 3, 4]), (vec![Fate::Lost, Fate::Kept, Fate::Kept, Fate::Lost], 3));
+    // There are as many records as there may be.
+    assert_eq!(fates(2, &[2, 3]), (vec![Fate::Kept, Fate::Lost], 2));
 }

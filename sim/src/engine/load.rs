@@ -38,6 +38,14 @@ pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
                 let Some(stage) = &brought else { return stage_of(scenario) };
                 scenario.cluster.manifests.clone_from(&manifests);
                 Ok(stage.clone())
+            });
+            let each = each.map_err(|mut problems| {
+                if brought.is_some() {
+                    let wrong =
+                        "its script works on what is not in the cluster of `--manifests`, which takes the place of the generated one";
+                    problems.push(Problem::of_file(&file.display().to_string(), wrong, "mend the script, or name only other scenarios"));
+                }
+                problems
             })?;
             let of = |Settled { scenario, stage, adoption }| {
                 homeless |= brought.is_some() && adoption == Adoption::NothingThere;

@@ -12,33 +12,37 @@ use super::{Asked, answer};
 /// An address of a pool.
 type Heirloom = (Arc<str>, IpAddr);
 
-/// The addresses in a predecessor's endpoint that a pod may not use again: their pool is not among those that serve the NIC by the
-/// rules, or does not hold them any more, or they are reserved. A NIC that the pod's wishes say nothing about keeps what it has; if
-/// there is nothing to compare with, nothing is refused.
+/// The addresses in a predecessor's endpoint that a pod may not use again: their pool is not among those that serve their NIC by the
+/// rules, or does not hold them any more, or they are reserved. Where the wishes are for one NIC at a time, each NIC's are asked. A NIC
+/// that they say nothing about keeps what it has in a pool that serves at all; if there is nothing to compare with, nothing is refused.
 pub fn refused(cluster: &dyn Cluster, request: &Request<'_>, controller: &TopController, endpoint: &SpiderEndpoint) -> Vec<Heirloom> {
     // What the pod has already, it need not find free.
     let policy = Policy { capacity_not_filtered: true, ..Policy::hardened() };
-    let answer = answer(cluster, request, controller, &policy);
-    if answer.early.is_some() {
+    let first = answer(cluster, request, controller, &policy);
+    if first.early.is_some() {
         return Vec::new();
     }
     let asked = Asked { cluster, request, controller, policy: &policy, reserved: Default::default() };
-    let for_all = answer.tier == "pod-ippools";
+    let for_all = first.tier == "pod-ippools";
     let nameless = super::wishes::is_nameless(request.pod);
     let entries = endpoint.status.iter().flat_map(|status| &status.current.ips);
     let mut refused = Vec::new();
     for (place, entry) in entries.enumerate() {
         let name = if nameless { place.to_string() } else { entry.interface.clone() };
-        let nic = answer.nics.iter().find(|nic| nic.name == name);
-        if nic.is_none() && !for_all {
-            continue;
-        }
+        let of_other = (!for_all && !name.is_empty() && name != *request.nic)
+            .then(|| answer(cluster, &Request { nic: &name, ..*request }, controller, &policy));
+        let of_nic = of_other.as_ref().unwrap_or(&first);
+        let nic = of_nic.nics.iter().find(|nic| nic.name == name).filter(|_| of_nic.early.is_none());
         for (version, address, pool) in [(4, &entry.ipv4, &entry.ipv4_pool), (6, &entry.ipv6, &entry.ipv6_pool)] {
             let (Some(address), Some(pool)) = (address, pool) else { continue };
             let Some(address) = address.split('/').next().and_then(|address| address.parse::<IpAddr>().ok()) else { continue };
             let families = nic.into_iter().flat_map(|nic| &nic.families).filter(|family| family.version == version);
             let mut candidates = families.flat_map(|family| &family.candidates);
-            let serves = candidates.any(|candidate| candidate.name() == pool && candidate.reason.is_none());
+            let serves = if nic.is_some_and(|nic| !nic.families.is_empty()) || for_all {
+                candidates.any(|candidate| candidate.name() == pool && candidate.reason.is_none())
+            } else {
+                cluster.pool(pool).is_some_and(|pool| pool.metadata.deletion_timestamp.is_none() && !pool.spec.disable)
+            };
             if !serves || !asked.has(pool, version, address) {
                 refused.push((pool.as_str().into(), address));
             }

@@ -282,4 +282,16 @@ mod tests {
             assert!(matches!(ippool(text), Err(SelectError::MalformedAnnotation { .. })), "{text}");
         }
     }
+
+    #[test]
+    fn an_error_names_the_value_as_it_was_written() {
+        for (text, expected) in [
+            (r#"[{"ipv4":["a",{"b":[1.5,null]},"c"]}]"#, r#"ipv4 is not a list of strings: ["a",{"b":[1.5,null]},"c"]"#),
+            (r#"[{"interface":["a","b"]}]"#, r#"interface is not a string: ["a","b"]"#),
+            (r#"[{"cleangateway":-1}]"#, "cleangateway is not true or false: -1"),
+        ] {
+            let Err(SelectError::MalformedAnnotation { why, .. }) = ippools(text) else { panic!("{text}") };
+            assert_eq!(why, expected);
+        }
+    }
 }

@@ -4,12 +4,20 @@
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 /// The members of an object in the order of the text; `null` has none.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Members(Vec<(String, Value)>);
+pub(super) struct Members(Vec<(String, Member)>);
+
+/// The value of a member. Lists of texts, some of which name all pools of a cluster, are read as such at once.
+#[derive(Clone, Debug)]
+enum Member {
+    Texts(Vec<String>),
+    Other(Value),
+}
 
 impl Members {
     /// The text of a member; empty if there is none.
@@ -20,8 +28,11 @@ impl Members {
     /// Takes the texts of a member out; none if there is no such member.
     pub(super) fn texts(&mut self, key: &str) -> Result<Vec<String>, String> {
         let mut found = Vec::new();
-        for (_, value) in self.0.iter_mut().filter(|(name, value)| is_given(name, key, value)) {
-            found = texts_of(value).ok_or_else(|| format!("{key} is not a list of strings: {value}"))?;
+        for (_, member) in self.0.iter_mut().filter(|(name, member)| is_given(name, key, member)) {
+            found = match member {
+                Member::Texts(texts) => std::mem::take(texts),
+                Member::Other(value) => texts_of(value).ok_or_else(|| format!("{key} is not a list of strings: {value}"))?,
+            };
         }
         Ok(found)
     }
@@ -33,16 +44,27 @@ impl Members {
 
     fn last<T: Default>(&self, key: &str, read: impl Fn(&Value) -> Option<T>, wanted: &str) -> Result<T, String> {
         let mut found = T::default();
-        for (_, value) in self.0.iter().filter(|(name, value)| is_given(name, key, value)) {
-            found = read(value).ok_or_else(|| format!("{key} is not {wanted}: {value}"))?;
+        for (_, member) in self.0.iter().filter(|(name, member)| is_given(name, key, member)) {
+            let read = if let Member::Other(value) = member { read(value) } else { None };
+            found = read.ok_or_else(|| format!("{key} is not {wanted}: {member}"))?;
         }
         Ok(found)
     }
 }
 
 /// Whether this is the member, and not `null`.
-fn is_given(name: &str, key: &str, value: &Value) -> bool {
-    name.eq_ignore_ascii_case(key) && !value.is_null()
+fn is_given(name: &str, key: &str, member: &Member) -> bool {
+    name.eq_ignore_ascii_case(key) && !matches!(member, Member::Other(Value::Null))
+}
+
+/// As JSON.
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Member::Texts(texts) => Value::from(texts.clone()).fmt(f),
+            Member::Other(value) => value.fmt(f),
+        }
+    }
 }
 
 /// Takes a list of texts out, in which `null` is the empty text. Anything else stays as it is.
@@ -80,5 +102,65 @@ impl<'de> Deserialize<'de> for Members {
         }
 
         deserializer.deserialize_any(MembersVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Member {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MemberVisitor;
+
+        impl<'de> Visitor<'de> for MemberVisitor {
+            type Value = Member;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any JSON value")
+            }
+
+            fn visit_unit<E>(self) -> Result<Member, E> {
+                Ok(Member::Other(Value::Null))
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Member, E> {
+                Ok(Member::Other(value.into()))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Member, E> {
+                Ok(Member::Other(value.into()))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Member, E> {
+                Ok(Member::Other(value.into()))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Member, E> {
+                Ok(Member::Other(value.into()))
+            }
+
+            fn visit_str<E>(self, value: &str) -> Result<Member, E> {
+                Ok(Member::Other(value.into()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Member, A::Error> {
+                Value::deserialize(MapAccessDeserializer::new(map)).map(Member::Other)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Member, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(value) = seq.next_element()? {
+                    let Value::String(text) = value else {
+                        let mut values: Vec<Value> = texts.into_iter().map(Value::String).collect();
+                        values.push(value);
+                        while let Some(value) = seq.next_element()? {
+                            values.push(value);
+                        }
+                        return Ok(Member::Other(Value::Array(values)));
+                    };
+                    texts.push(text);
+                }
+                Ok(Member::Texts(texts))
+            }
+        }
+
+        deserializer.deserialize_any(MemberVisitor)
     }
 }

@@ -18,8 +18,8 @@ use crate::workload::spiderpool::IpamNote;
 /// are repeated. The DEL of any sandbox ends one that names none. An endpoint that comes to be while no agent is at an ADD of its pod is
 /// a write that was carried out once more or late (K §2.13): no DEL knew of it, so it is left as after W26.
 ///
-/// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint`, `mark-before-uid-check` and `pod-operations-overlap`. It does not see
-/// pods for which no such DEL came through: they are the business of reclaim.
+/// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such DEL
+/// came through: they are the business of reclaim.
 #[derive(Default)]
 pub(in super::super) struct EndpointsGo {
     /// The sandboxes whose pods were not alive when an agent was asked to release them.

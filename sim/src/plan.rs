@@ -2,29 +2,26 @@
 //!
 //! A run is a pure function of its plan. A plan can be saved, compared, edited and replayed after the generator changed.
 
+use std::any::Any;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use ipam_reports::finding::Kind;
 use ipam_reports::{Digest, Seconds};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::claim::{ClaimName, problems_of_excuses};
 use crate::cluster::Knobs;
 use crate::cluster::server::ServerDelays;
 use crate::deviation::DeviationName;
 use crate::fault::{self, Fault};
-use crate::input::{Problems, Source, With, kinds, toml as input_toml};
+use crate::input::kinds::Kinds;
+use crate::input::{Problems, Source, With, toml as input_toml};
 use crate::net::LinkDelays;
 use crate::time::{SimTime, Span};
-use crate::workload::byom::burst::{Allocate, BurstPlan};
-use crate::workload::byom::pods::{BreakVm, DeletePod, EditState, PodsPlan, RollOut, RunPod, SetPool};
-use crate::workload::counter::CounterPlan;
-use crate::workload::spiderpool::{
-    AnnotateNamespace, ApplyApp, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, DeleteSubnet, EditPool,
-    EditRecord, EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderPlan, Unreserve,
-};
 use crate::workload::{Misfit, Work};
 
 /// The format of a plan file.
@@ -128,17 +125,75 @@ pub struct ClusterPlan {
     pub delays: ServerDelays,
 }
 
-kinds! {
-    /// Who works on the cluster.
-    pub enum WorkloadPlan {
-        /// Clients increment a number in one ConfigMap.
-        "counter" => Counter(CounterPlan),
-        /// Pods run in the VMs of a BYOM pool.
-        "byom" => Byom(PodsPlan),
-        /// Adaptors allocate from one BYOM pool, and nothing else happens.
-        "byom-burst" => ByomBurst(BurstPlan),
-        /// Pods of a cluster have addresses by Spiderpool.
-        "spiderpool" => Spiderpool(Box<SpiderPlan>),
+/// Who works on the cluster: the workload of one of the registered systems.
+#[derive(Debug)]
+pub struct WorkloadPlan(Box<dyn AnyWorkload>);
+
+/// A workload of a plan, as its system declares it with [`kinds!`](macro@crate::input::kinds): one variant a kind.
+pub trait Workload: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
+    /// What it does, whatever its kind.
+    fn work(&self) -> &dyn Work;
+}
+
+trait AnyWorkload: Any + fmt::Debug + erased_serde::Serialize + Send + Sync {
+    fn work(&self) -> &dyn Work;
+    fn kind(&self) -> &'static str;
+    fn copy(&self) -> WorkloadPlan;
+    fn equals(&self, other: &dyn AnyWorkload) -> bool;
+}
+
+impl<W: Workload> AnyWorkload for W {
+    fn work(&self) -> &dyn Work {
+        Workload::work(self)
+    }
+    fn kind(&self) -> &'static str {
+        Kinds::kind(self)
+    }
+    fn copy(&self) -> WorkloadPlan {
+        WorkloadPlan(Box::new(self.clone()))
+    }
+    fn equals(&self, other: &dyn AnyWorkload) -> bool {
+        (other as &dyn Any).downcast_ref().is_some_and(|other: &W| self == other)
+    }
+}
+
+impl WorkloadPlan {
+    /// A plan with this workload.
+    pub fn new(workload: impl Workload) -> Self {
+        Self(Box::new(workload))
+    }
+
+    /// The workload, whatever its system.
+    pub fn work(&self) -> &dyn Work {
+        self.0.work()
+    }
+
+    /// The name of its kind in a file.
+    pub fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    /// The workload, if it is one of the system with these workloads.
+    pub fn get<W: Workload>(&self) -> Option<&W> {
+        (&*self.0 as &dyn Any).downcast_ref()
+    }
+}
+
+impl Clone for WorkloadPlan {
+    fn clone(&self) -> Self {
+        self.0.copy()
+    }
+}
+
+impl PartialEq for WorkloadPlan {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl Serialize for WorkloadPlan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        erased_serde::serialize(&*self.0, serializer)
     }
 }
 
@@ -199,75 +254,68 @@ pub struct Turn {
 /// An operation of the workload.
 pub type Op = With<Turn, OpKind>;
 
-kinds! {
-    /// What an actor does.
-    pub enum OpKind {
-        /// Increments the counter.
-        "increment" => Increment,
-        /// Creates a pod; if there is one of that name, once that is gone.
-        "run-pod" => RunPod(RunPod),
-        /// Deletes a pod.
-        "delete-pod" => DeletePod(DeletePod),
-        /// Changes the configured VMs of the BYOM pool; whoever starts from then on reads it.
-        "set-pool" => SetPool(SetPool),
-        /// Replaces every adaptor, node by node, and restarts the PeerPod controllers.
-        "roll-out" => RollOut(RollOut),
-        /// Breaks a VM for a while.
-        "break-vm" => BreakVm(BreakVm),
-        /// Deletes the ConfigMap of the BYOM pool.
-        "delete-state" => DeleteState,
-        /// Edits the ConfigMap of the BYOM pool by hand.
-        "edit-state" => EditState(EditState),
-        /// Asks the BYOM pool for an address.
-        "allocate" => Allocate(Allocate),
-        /// Creates an application; if there is one of that name, once that is gone.
-        "apply-app" => ApplyApp(ApplyApp),
-        /// Changes how many pods an application has.
-        "scale-app" => ScaleApp(ScaleApp),
-        /// Has all pods of an application replaced.
-        "roll-out-app" => RollOutApp(RollOutApp),
-        /// Deletes an application.
-        "delete-app" => DeleteApp(DeleteApp),
-        /// Deletes a pod of an application.
-        "delete-pod-of" => DeletePodOf(DeletePodOf),
-        /// Moves a VM to another node while it runs.
-        "migrate-vm" => MigrateVm(MigrateVm),
-        /// Creates an IPPool; if there is one of that name, once that is gone.
-        "create-pool" => CreatePool(CreatePool),
-        /// Deletes an IPPool.
-        "delete-pool" => DeletePool(DeletePool),
-        /// Edits an IPPool.
-        "edit-pool" => EditPool(EditPool),
-        /// Creates a SpiderSubnet; if there is one of that name, once that is gone.
-        "create-subnet" => CreateSubnet(CreateSubnet),
-        /// Deletes a SpiderSubnet, and its pools with it.
-        "delete-subnet" => DeleteSubnet(DeleteSubnet),
-        /// Edits a SpiderSubnet.
-        "edit-subnet" => EditSubnet(EditSubnet),
-        /// Writes into an IPPool by hand who holds an address, or that nobody does.
-        "edit-record" => EditRecord(EditRecord),
-        /// Reserves addresses.
-        "reserve" => Reserve(Reserve),
-        /// Gives reserved addresses free.
-        "unreserve" => Unreserve(Unreserve),
-        /// Changes the annotations of a namespace.
-        "annotate-namespace" => AnnotateNamespace(AnnotateNamespace),
-        /// Changes settings of Spiderpool, and restarts its agents.
-        "set-settings" => SetSettings(SetSettings),
-        /// Deletes a namespace with all that is in it.
-        "delete-namespace" => DeleteNamespace(DeleteNamespace),
+/// What an actor does: an operation of one of the registered systems. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct OpKind(Arc<dyn AnyOperation>);
+
+/// The operations of a system, as it declares them with [`kinds!`](macro@crate::input::kinds).
+pub trait Operation: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {}
+
+impl<O: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static> Operation for O {}
+
+trait AnyOperation: Any + fmt::Debug + erased_serde::Serialize + Send + Sync {
+    fn kind(&self) -> &'static str;
+    fn equals(&self, other: &dyn AnyOperation) -> bool;
+}
+
+impl<O: Operation> AnyOperation for O {
+    fn kind(&self) -> &'static str {
+        Kinds::kind(self)
+    }
+    fn equals(&self, other: &dyn AnyOperation) -> bool {
+        (other as &dyn Any).downcast_ref().is_some_and(|other: &O| self == other)
     }
 }
 
-impl WorkloadPlan {
-    /// The workload, whatever its kind.
-    pub fn work(&self) -> &dyn Work {
-        match self {
-            WorkloadPlan::Counter(counter) => counter,
-            WorkloadPlan::Byom(pods) => pods,
-            WorkloadPlan::ByomBurst(burst) => burst,
-            WorkloadPlan::Spiderpool(spiderpool) => &**spiderpool,
-        }
+impl OpKind {
+    /// An operation of any system.
+    pub fn new(operation: impl Operation) -> Self {
+        Self(Arc::new(operation))
+    }
+
+    /// The name of its kind in a file.
+    pub fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    /// The operation, if it is one of the system with these operations.
+    pub fn get<O: Operation>(&self) -> Option<&O> {
+        (&*self.0 as &dyn Any).downcast_ref()
+    }
+
+    /// The operation, for the workload that carries it out. Panics if it is another system's: [`Work::takes`] has refused that before.
+    pub fn own<O: Operation>(&self) -> &O {
+        self.get().unwrap_or_else(|| panic!("the operation `{}` is another system's", self.kind()))
+    }
+
+    /// The operation with what `change` makes of it. Panics as [`OpKind::own`] does.
+    #[must_use]
+    pub fn changed<O: Operation>(&self, change: impl FnOnce(&mut O)) -> Self {
+        let mut operation = self.own::<O>().clone();
+        change(&mut operation);
+        Self::new(operation)
+    }
+}
+
+impl PartialEq for OpKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl Serialize for OpKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        erased_serde::serialize(&*self.0, serializer)
     }
 }
 

@@ -1,10 +1,12 @@
 //! A scenario: what to explore. Its values may be ranges; a seed turns it into a plan.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::claim::{ClaimName, problems_of_excuses};
 use crate::cluster::Knobs;
@@ -13,20 +15,16 @@ use crate::deviation::{self, DeviationName, Profile};
 use crate::draw::{Concern, Draw};
 use crate::fault::{ApiServerCrash, DraftFault, Fault, FaultKind, HostDown, Partition, Target, Window};
 use crate::input::kinds::Kinds;
-use crate::input::{Choice, Open, Problem, Problems, Source, With, kinds, toml as input_toml};
+use crate::input::{Choice, Open, Problem, Problems, Source, With, toml as input_toml};
 use crate::kinds::KindId;
 use crate::net::LinkDelays;
 use crate::object::Obj;
 use crate::plan::{
-    API_SERVERS_MAX, Checks, ClusterPlan, Eventually, FAULTS_MAX, Op, Plan, SCHEMA, WorkloadPlan, host_name, problems_of_ops, server_name,
+    API_SERVERS_MAX, Checks, ClusterPlan, Eventually, FAULTS_MAX, Op, Plan, SCHEMA, host_name, problems_of_ops, server_name,
 };
 use crate::swarm::{Setting, Swarm, stream_of};
 use crate::time::{SimTime, Span};
-use crate::workload::byom::burst::BurstDraft;
-use crate::workload::byom::pods::PodsDraft;
-use crate::workload::counter::CounterDraft;
-use crate::workload::spiderpool::SpiderDraft;
-use crate::workload::{Adoption, Draft, Misnamed};
+use crate::workload::{AnyDraft, Misnamed};
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -238,59 +236,91 @@ impl KnobsDraft {
     }
 }
 
-kinds! {
-    /// Who works on the cluster, with values that may be open.
-    pub enum WorkloadDraft {
-        /// Clients increment a number in one ConfigMap.
-        "counter" => Counter(CounterDraft),
-        /// Pods run in the VMs of a BYOM pool.
-        "byom" => Byom(Box<PodsDraft>),
-        /// Adaptors allocate from one BYOM pool, and nothing else happens.
-        "byom-burst" => ByomBurst(Box<BurstDraft>),
-        /// Pods of a cluster have addresses by Spiderpool.
-        "spiderpool" => Spiderpool(Box<SpiderDraft>),
-    }
+/// Who works on the cluster, with values that may be open: a workload of one of the registered systems.
+#[derive(Debug)]
+pub struct WorkloadDraft(Box<dyn DraftOfSystem>);
+
+/// The workloads of a system in scenarios, as it declares them with [`kinds!`](macro@crate::input::kinds): one variant a kind.
+pub trait DraftKinds: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
+    /// The draft, whatever its kind.
+    fn draft(&self) -> &dyn AnyDraft;
+    /// The same to be changed.
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft;
 }
 
-/// Evaluates an expression for the draft of a workload, whatever its kind.
-macro_rules! of_draft {
-    ($workload:expr, $draft:ident => $value:expr) => {
-        match $workload {
-            WorkloadDraft::Counter($draft) => $value,
-            WorkloadDraft::Byom($draft) => $value,
-            WorkloadDraft::ByomBurst($draft) => $value,
-            WorkloadDraft::Spiderpool($draft) => $value,
-        }
-    };
+trait DraftOfSystem: Any + fmt::Debug + erased_serde::Serialize + Send + Sync {
+    fn draft(&self) -> &dyn AnyDraft;
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft;
+    fn kind(&self) -> &'static str;
+    fn copy(&self) -> WorkloadDraft;
+    fn equals(&self, other: &dyn DraftOfSystem) -> bool;
+}
+
+impl<D: DraftKinds> DraftOfSystem for D {
+    fn draft(&self) -> &dyn AnyDraft {
+        DraftKinds::draft(self)
+    }
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
+        DraftKinds::draft_mut(self)
+    }
+    fn kind(&self) -> &'static str {
+        Kinds::kind(self)
+    }
+    fn copy(&self) -> WorkloadDraft {
+        WorkloadDraft(Box::new(self.clone()))
+    }
+    fn equals(&self, other: &dyn DraftOfSystem) -> bool {
+        (other as &dyn Any).downcast_ref().is_some_and(|other: &D| self == other)
+    }
 }
 
 impl WorkloadDraft {
-    /// The workload with the fewest and the one with the most actors that can be drawn.
-    fn bounds(&self) -> [WorkloadPlan; 2] {
-        of_draft!(self, draft => draft.bounds().map(WorkloadPlan::from))
+    /// A scenario with this workload.
+    pub fn new(draft: impl DraftKinds) -> Self {
+        Self(Box::new(draft))
     }
 
-    /// Values with which nothing could be drawn, or far too much.
-    fn problems(&self, source: Source<'_>) -> Problems {
-        of_draft!(self, draft => draft.problems(source))
+    /// The draft, whatever its system.
+    pub fn draft(&self) -> &dyn AnyDraft {
+        self.0.draft()
     }
 
-    /// Reads the files that the workload names, relative to `folder`.
-    fn read_files(&mut self, folder: &Path) -> Result<(), Problems> {
-        of_draft!(self, draft => draft.read_files(folder))
+    /// The name of its kind in a file.
+    pub fn kind(&self) -> &'static str {
+        self.0.kind()
     }
 
-    /// Takes over the cluster that manifests hold, as far as the workload can live in one that it did not make.
-    pub(crate) fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
-        of_draft!(self, draft => draft.adopt(objects))
+    /// The same to be changed.
+    pub fn draft_mut(&mut self) -> &mut dyn AnyDraft {
+        self.0.draft_mut()
     }
 
-    /// A workload and what its actors do.
-    fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>) {
-        of_draft!(self, draft => {
-            let (plan, ops) = draft.draw(draw);
-            (plan.into(), ops)
-        })
+    /// The workload, if it is one of the system with these workloads.
+    pub fn get<D: DraftKinds>(&self) -> Option<&D> {
+        (&*self.0 as &dyn Any).downcast_ref()
+    }
+
+    /// The same to be changed.
+    pub fn get_mut<D: DraftKinds>(&mut self) -> Option<&mut D> {
+        (&mut *self.0 as &mut dyn Any).downcast_mut()
+    }
+}
+
+impl Clone for WorkloadDraft {
+    fn clone(&self) -> Self {
+        self.0.copy()
+    }
+}
+
+impl PartialEq for WorkloadDraft {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl Serialize for WorkloadDraft {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        erased_serde::serialize(&*self.0, serializer)
     }
 }
 
@@ -319,7 +349,7 @@ impl Scenario {
         if problems.is_empty() {
             let of_variants = scenario.variant.iter_mut().filter_map(|variant| variant.workload.as_mut());
             for workload in of_variants.chain([&mut scenario.workload]) {
-                problems.collect(workload.read_files(path.parent().unwrap_or(Path::new(""))));
+                problems.collect(workload.draft_mut().read_files(path.parent().unwrap_or(Path::new(""))));
             }
         }
         if problems.is_empty() {
@@ -333,7 +363,7 @@ impl Scenario {
     /// The names in operations that nothing can have in any run, once the workload knows the cluster that it works on; `objects` are what
     /// manifests hold. A plan is not asked: shrinking may have taken away what made the thing that an operation names.
     pub fn misnamed(&self, objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
-        if self.op.is_empty() { Vec::new() } else { of_draft!(&self.workload, draft => draft.misnamed(&self.op, objects)) }
+        if self.op.is_empty() { Vec::new() } else { self.workload.draft().misnamed(&self.op, objects) }
     }
 
     /// What no run takes of the files that the workload names, because it comes too late, in a sentence.
@@ -345,7 +375,7 @@ impl Scenario {
             return Ok(None);
         }
         let [safety, liveness] = [&self.phases.safety, &self.phases.liveness].map(|phase| phase.bounds().1.0);
-        of_draft!(&self.workload, draft => draft.left_out(safety.saturating_add(liveness)))
+        self.workload.draft().left_out(safety.saturating_add(liveness))
     }
 
     /// The scenarios that the file stands for: its variations, or itself.
@@ -400,11 +430,11 @@ impl Scenario {
     /// What is wrong with the scenario as a whole; single values are checked where they are read.
     fn problems(&self, path: &Path, source: Source<'_>) -> Problems {
         let mut problems = self.check.problems(source);
-        let of_workload = self.workload.problems(source);
+        let of_workload = self.workload.draft().problems(source);
         let sound = of_workload.is_empty();
         problems.append(of_workload);
         if sound {
-            let [fewest, most] = self.workload.bounds();
+            let [fewest, most] = self.workload.draft().bounds();
             // What the draft lets pass must be a plan that runs.
             for plan in [&fewest, &most] {
                 problems.append(plan.work().problems(source));
@@ -478,7 +508,7 @@ impl Scenario {
             delays: self.cluster.delays,
         };
         let mut work = Draw::new(seed, Concern::Workload, 0);
-        let (workload, generated) = self.workload.draw(&mut work);
+        let (workload, generated) = self.workload.draft().draw(&mut work);
         let op = if self.op.is_empty() { generated } else { self.op.clone() };
         let heal_at = SimTime::ZERO + safety;
         let mut plan = Plan {

@@ -10,9 +10,10 @@ use serde_json::json;
 
 use crate::cluster::{ClusterConfig, Fabric, SimClient};
 use crate::env::SimEnv;
-use crate::kinds::{self, KindId, Registry};
-use crate::recorder::Recorder;
+use crate::kinds::{KindId, Registry};
 use crate::rt::{ProcessId, Rt, run};
+use crate::system::systems;
+use crate::trace::recorder::Recorder;
 
 /// A running cluster. Every client is the only connection of a process of its own.
 #[derive(Clone)]
@@ -34,7 +35,7 @@ impl Testbed {
     /// The same with a configuration and a number of servers.
     pub fn run_with<T>(config: ClusterConfig, servers: usize, test: impl AsyncFnOnce(Testbed) -> T) -> T {
         run(config.seed, async |rt| {
-            let registry = Arc::new(Registry::new(kinds::all()));
+            let registry = Arc::new(Registry::new(systems().types()));
             let fabric = Fabric::new(rt.clone(), registry, &config, Recorder::default());
             for number in 0..servers {
                 let host = rt.add_host(&format!("control-plane-{number}"));

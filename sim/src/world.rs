@@ -4,25 +4,24 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::byom::PoolConfigMap;
-use ipam_reports::Digest;
-use ipam_reports::addresses::AddressRun;
 use ipam_reports::finding::Violation;
-use ipam_reports::pool::PoolRun;
-use ipam_reports::reclaim::ReclaimRun;
+use ipam_reports::{Digest, Seconds};
 use k8s_openapi::api::core::v1::Namespace;
 
 use crate::claim::{Claims, Context};
 use crate::cluster::{ClusterConfig, Fabric};
 use crate::fault::apply::Faults;
-use crate::kinds::{self, KindId, Registry};
-use crate::meter::{AddressMeter, AgentsMeter, PoolMeter, ReclaimMeter};
+use crate::kinds::{KindId, Registry};
 use crate::object::Obj;
 use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
-use crate::record::{Narrator, Record};
-use crate::recorder::{ApiCounts, Recorder};
 use crate::rt::{self, Rt};
+use crate::story::Narrator;
+use crate::system::{Figures, Metric, RunEnd, systems};
 use crate::time::SimTime;
+use crate::trace::record::Record;
+use crate::trace::recorder::{self, ApiCounts, Listener, Recorder};
+use crate::trace::{Event, Interest};
+use crate::workload::OutOfReach;
 
 /// What all runs of a sweep share: the served types and the objects that exist at the beginning.
 #[derive(Clone)]
@@ -42,12 +41,12 @@ impl Stage {
 
 /// The types that a simulated cluster serves.
 pub fn registry() -> Registry {
-    Registry::new(kinds::all())
+    Registry::new(systems().types())
 }
 
 /// What is wanted of a run besides its verdict.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wish {
+pub struct RunOptions {
     /// Every event.
     pub recording: bool,
     /// The objects as they are at the end.
@@ -82,12 +81,8 @@ pub struct Outcome {
     pub writes: Vec<(Arc<str>, u32)>,
     /// How often each thing happened.
     pub counts: ApiCounts,
-    /// What the run did with its BYOM pool, if it has one; what agents did with the pools of Spiderpool, if that is wanted.
-    pub pool: Option<PoolRun>,
-    /// How many addresses of Spiderpool were held, if wanted.
-    pub addresses: Option<AddressRun>,
-    /// What the run reclaimed, if it reclaims.
-    pub reclaim: Option<ReclaimRun>,
+    /// What the metrics of its system found.
+    pub figures: Figures,
     /// A panic outside the system under test: a bug of the harness.
     pub broken: Option<String>,
     /// Every event and how to tell it, if wanted.
@@ -113,8 +108,38 @@ impl Outcome {
 pub(crate) const BACK_OFF: Duration = Duration::from_secs(10);
 
 /// Runs a plan. The same plan gives the same digest in every thread, process and build profile.
-pub fn run(plan: &Plan, stage: &Stage, wish: Wish) -> Outcome {
-    rt::run(plan.seed, async |rt| World::build(&rt, plan, stage, wish).live(wish).await)
+pub fn run(plan: &Plan, stage: &Stage, options: RunOptions) -> Outcome {
+    rt::run(plan.seed, async |rt| World::build(&rt, plan, stage, options).live(options).await)
+}
+
+/// Who judges and counts: the claims and metrics of a run.
+pub struct Judges {
+    claims: Claims,
+    metrics: Vec<(Interest, Box<dyn Metric>)>,
+}
+
+impl Judges {
+    /// Those of a plan. `registry`: the types that its cluster serves.
+    pub fn of(plan: &Plan, rt: &Rt, registry: &Registry, options: RunOptions) -> Self {
+        let out_of_reach = OutOfReach::of(plan.workload.work(), &plan.op, plan.lost_for_good());
+        let claims = Claims::new(&Context { rt, plan, registry, out_of_reach });
+        let metrics = systems().iter().flat_map(|system| system.metrics(plan, registry, options));
+        Self { claims, metrics: metrics.map(|metric| (metric.interest(), metric)).collect() }
+    }
+}
+
+impl Listener for Judges {
+    fn observe(&mut self, event: &Event<'_>) {
+        self.claims.observe(event);
+        let kind = event.kind.interest();
+        for (_, metric) in self.metrics.iter_mut().filter(|(interest, _)| interest.meets(kind)) {
+            metric.observe(event);
+        }
+    }
+}
+
+fn claims_of(recorder: &mut Recorder) -> &mut Claims {
+    &mut recorder.listener::<Judges>().claims
 }
 
 struct World<'a> {
@@ -125,15 +150,8 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn build(rt: &Rt, plan: &'a Plan, stage: &Stage, wish: Wish) -> Self {
-        let claims = Claims::new(&Context { rt, plan, registry: &stage.registry });
-        let mut recorder = Recorder::new(claims, wish.recording);
-        recorder.pool = plan.workload.work().pool().map(|key| PoolMeter::new(key, stage.registry.id::<PoolConfigMap>()));
-        recorder.reclaim = plan.workload.work().reclaim().map(|settings| ReclaimMeter::new(settings, &stage.registry));
-        recorder.planner = plan.workload.work().addresses().filter(|_| wish.planner).map(|addresses| {
-            let meters = (AgentsMeter::new(&stage.registry), AddressMeter::new(&stage.registry, addresses, plan.end_at));
-            Box::new(meters)
-        });
+    fn build(rt: &Rt, plan: &'a Plan, stage: &Stage, options: RunOptions) -> Self {
+        let recorder = Recorder::new(Judges::of(plan, rt, &stage.registry, options), options.recording);
         let config = ClusterConfig { seed: plan.seed, knobs: plan.cluster.knobs, links: plan.cluster.links, delays: plan.cluster.delays };
         let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
         for name in ["default", "kube-system"] {
@@ -146,9 +164,9 @@ impl<'a> World<'a> {
         }
         let work = plan.workload.work();
         work.preload(&fabric, plan);
-        if fabric.recorder(|recorder| recorder.claims.want_beginning()) {
+        if fabric.recorder(|recorder| claims_of(recorder).want_beginning()) {
             let objects = fabric.dump();
-            fabric.recorder(|recorder| recorder.claims.begin(&objects));
+            fabric.recorder(|recorder| claims_of(recorder).begin(&objects));
         }
         for number in 0..plan.cluster.api_servers {
             let host = rt.add_host(&host_name(number));
@@ -168,44 +186,49 @@ impl<'a> World<'a> {
     }
 
     /// Safety phase, heal, liveness phase.
-    async fn live(self, wish: Wish) -> Outcome {
-        let end = wish.until.map_or(self.plan.end_at, |until| until.min(self.plan.end_at));
-        let bounds = self.fabric.recorder(|recorder| recorder.claims.bounds());
+    async fn live(self, options: RunOptions) -> Outcome {
+        let end = options.until.map_or(self.plan.end_at, |until| until.min(self.plan.end_at));
+        let bounds = self.fabric.recorder(|recorder| claims_of(recorder).bounds());
         for bound in bounds.into_iter().filter(|&bound| bound <= end) {
             self.rt.sleep_until(bound).await;
-            self.fabric.recorder(|recorder| recorder.claims.judge_bounds(bound));
+            self.fabric.recorder(|recorder| claims_of(recorder).judge_bounds(bound));
         }
         self.rt.sleep_until(end).await;
-        self.outcome(wish)
+        self.outcome(options)
     }
 
-    fn outcome(&self, wish: Wish) -> Outcome {
-        let objects = if wish.dump { self.fabric.dump() } else { Vec::new() };
+    fn outcome(&self, options: RunOptions) -> Outcome {
+        let objects = if options.dump { self.fabric.dump() } else { Vec::new() };
         let broken = self.rt.panics().into_iter().find(|panic| !panic.in_core);
-        let narrator = wish.recording.then(|| Narrator::new(&self.rt, &self.fabric.registry, &self.plan.fault));
+        let narrator = options.recording.then(|| Narrator::new(&self.rt, &self.fabric.registry, &self.plan.fault));
         let ended_at = self.rt.now();
         self.faults.settle();
         let writes = self.fabric.writes();
         let outcome = self.fabric.recorder(|recorder| {
-            recorder.claims.end(ended_at);
-            let (violations, held) = recorder.claims.verdict(&self.plan.excuses);
-            let pool = recorder.pool.as_mut().map(|meter| meter.finish(wish.calls.then_some(&self.rt)));
-            let planner = recorder.planner.as_mut().map(|meters| (meters.0.finish(), meters.1.finish(ended_at)));
-            let (agents, addresses) = planner.unzip();
+            let Judges { claims, metrics } = recorder.listener();
+            claims.end(ended_at);
+            let (violations, held) = claims.verdict(&self.plan.excuses);
+            let judged = claims.judged();
+            let mut figures = Figures::default();
+            let end = RunEnd { at: ended_at, rt: &self.rt, options: options };
+            metrics.iter_mut().for_each(|(_, metric)| metric.finish(&end, &mut figures));
+            let checkpoint = |checkpoint: recorder::Checkpoint| Checkpoint {
+                events: checkpoint.events,
+                at: Seconds::from_micros(checkpoint.at.as_micros()),
+                digest: Digest(checkpoint.digest),
+            };
             Outcome {
                 digest: Digest(recorder.digest.value()),
                 events: recorder.digest.events(),
-                checkpoints: recorder.take_checkpoints(),
+                checkpoints: recorder.take_checkpoints().into_iter().map(checkpoint).collect(),
                 ended_at,
                 violations,
                 held,
-                judged: recorder.claims.judged(),
+                judged,
                 fired: std::mem::take(&mut recorder.fired),
                 writes,
                 counts: recorder.counts,
-                pool: pool.or(agents),
-                addresses,
-                reclaim: recorder.reclaim.as_mut().map(|meter| meter.finish(ended_at)),
+                figures,
                 broken: broken.map(|panic| format!("{} at {}", panic.message, panic.at)),
                 recording: recorder.take_recording().zip(narrator),
                 objects,

@@ -10,7 +10,7 @@ use ipam_sim::input;
 use ipam_sim::object::Obj;
 use ipam_sim::scenario::Scenario;
 use ipam_sim::testbed::from_json;
-use ipam_sim::world::{Outcome, Stage, Wish, run};
+use ipam_sim::world::{Outcome, RunOptions, Stage, run};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn scenario(workload: &str) -> Scenario {
 }
 
 fn outcome(scenario: &Scenario, seed: u64, stage: &Stage) -> Outcome {
-    let outcome = run(&scenario.draw(seed), stage, Wish { calls: true, ..Wish::default() });
+    let outcome = run(&scenario.draw(seed), stage, RunOptions { calls: true, ..RunOptions::default() });
     assert_eq!(outcome.broken, None);
     outcome
 }
@@ -35,7 +35,7 @@ fn outcome(scenario: &Scenario, seed: u64, stage: &Stage) -> Outcome {
 fn pool(workload: &str, deviations: &[&str]) -> PoolRun {
     let mut scenario = scenario(workload);
     scenario.deviations = deviations.iter().map(|name| ipam_sim::deviation::DeviationName::new(name).unwrap()).collect();
-    outcome(&scenario, 1, &Stage::new(Vec::new())).pool.unwrap()
+    outcome(&scenario, 1, &Stage::new(Vec::new())).figures.pool.unwrap()
 }
 
 /// A stage with the pool's namespace and ConfigMap, with `text` as the document.
@@ -106,10 +106,10 @@ fn upstreams_process_panics_over_a_null_map_and_the_hardened_one_refuses() {
     let mut scenario = scenario("instances = 1\nprobes = false");
     let hardened = outcome(&scenario, 1, &stage);
     assert!(hardened.violations.is_empty());
-    assert_eq!(hardened.pool.unwrap().calls[0].outcome, "owners");
+    assert_eq!(hardened.figures.pool.unwrap().calls[0].outcome, "owners");
     scenario.deviations = vec![ipam_sim::deviation::DeviationName::new("byom-null-map").unwrap()];
     let upstream = outcome(&scenario, 1, &stage);
-    assert_eq!(upstream.pool.unwrap().calls[0].outcome, "panic");
+    assert_eq!(upstream.figures.pool.unwrap().calls[0].outcome, "panic");
     assert_eq!(upstream.violations.iter().map(|violation| &*violation.claim).collect::<Vec<_>>(), ["no-process-panics"]);
 }
 
@@ -129,7 +129,7 @@ fn what_an_adaptor_left_behind_when_it_crashed_is_a_leak() {
         fault: Vec<ipam_sim::fault::DraftFault>,
     }
     scenario.fault = input::toml::from_str::<Faults>("faults.toml", text).unwrap_or_else(|problems| panic!("{problems}")).fault;
-    let run = outcome(&scenario, 1, &Stage::new(Vec::new())).pool.unwrap();
+    let run = outcome(&scenario, 1, &Stage::new(Vec::new())).figures.pool.unwrap();
     assert_eq!((run.counts.calls, run.counts.allocated, run.counts.refused, run.counts.leaked), (1, 0, 0, 1));
     assert_eq!(run.calls[0].outcome, "unanswered");
 }

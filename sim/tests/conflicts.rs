@@ -21,9 +21,10 @@ use ipam_sim::deviation::DeviationName;
 use ipam_sim::input::Choice;
 use ipam_sim::plan::Checks;
 use ipam_sim::scenario::{Scenario, WorkloadDraft};
+use ipam_sim::systems::byom::Drafts;
 use ipam_sim::time::Span;
 use ipam_sim::workload::byom::burst::{BurstDraft, RetryName, Throttle};
-use ipam_sim::world::{Stage, Wish, run};
+use ipam_sim::world::{RunOptions, Stage, run};
 
 /// A mean over bursts and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,7 +93,7 @@ impl Burst {
         scenario.phases.liveness = Choice::Is(Span::secs(60));
         // What upstream's way breaks is counted here, not judged.
         scenario.check = Checks::default();
-        scenario.workload = WorkloadDraft::ByomBurst(Box::new(BurstDraft {
+        scenario.workload = WorkloadDraft::new(Drafts::Burst(Box::new(BurstDraft {
             instances: Choice::Is(instances),
             retry: Choice::Is(self.retry),
             spread: Choice::Is(self.spread),
@@ -100,7 +101,7 @@ impl Burst {
             throttle: Choice::Is(self.throttle),
             probes: Choice::Is(self.as_coded),
             ..BurstDraft::default()
-        }));
+        })));
         if self.as_coded {
             scenario.deviations = ["byom-decide-once", "byom-four-attempts"].map(|name| DeviationName::new(name).unwrap()).into();
         }
@@ -109,9 +110,9 @@ impl Burst {
         // Rows do not share seeds: one unlucky stretch of them must not count several times.
         let first = u64::from(instances) * 1_000_000_000 + self.spread.0.as_micros() as u64 * 100;
         for seed in first..first + bursts * factor() {
-            let outcome = run(&scenario.draw(seed), &stage, Wish::default());
+            let outcome = run(&scenario.draw(seed), &stage, RunOptions::default());
             assert_eq!((outcome.broken, &*outcome.violations), (None, &[][..]));
-            let counts = outcome.pool.unwrap().counts;
+            let counts = outcome.figures.pool.unwrap().counts;
             let calls = f64::from(instances);
             assert_eq!((counts.calls, counts.allocated + counts.refused), (u64::from(instances), u64::from(instances)));
             assert_eq!(counts.refused, counts.exhausted, "there is nothing else to refuse a call for");

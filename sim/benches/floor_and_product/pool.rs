@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use ipam_sim::input;
 use ipam_sim::input::Choice;
 use ipam_sim::scenario::{Scenario, WorkloadDraft};
+use ipam_sim::systems::byom::Drafts;
 use ipam_sim::workload::byom::burst::{BurstDraft, RetryName};
-use ipam_sim::world::{Stage, Wish, run};
+use ipam_sim::world::{RunOptions, Stage, run};
 
 /// The cluster of B §8.1, and 64 adaptors that start at once.
 static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
@@ -16,7 +17,7 @@ static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
 });
 
 fn scenario(draft: BurstDraft) -> Scenario {
-    Scenario { workload: WorkloadDraft::ByomBurst(Box::new(draft)), ..SCENARIO.clone() }
+    Scenario { workload: WorkloadDraft::new(Drafts::Burst(Box::new(draft))), ..SCENARIO.clone() }
 }
 
 /// Runs of one kind of burst.
@@ -47,9 +48,9 @@ impl Bursts {
     /// Runs the bursts of some seeds; returns how many calls were told an address.
     pub(crate) fn run(&self, seeds: std::ops::Range<u64>) -> u64 {
         let allocated = |seed| {
-            let outcome = run(&self.scenario.draw(seed), &self.stage, Wish::default());
+            let outcome = run(&self.scenario.draw(seed), &self.stage, RunOptions::default());
             black_box(outcome.digest);
-            outcome.pool.map_or(0, |pool| pool.counts.allocated)
+            outcome.figures.pool.map_or(0, |pool| pool.counts.allocated)
         };
         seeds.map(allocated).sum()
     }

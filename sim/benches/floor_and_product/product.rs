@@ -7,20 +7,20 @@ use std::time::Duration;
 use ipam_core::api::{WatchEvent, WatchOptions};
 use ipam_core::byom::PoolConfigMap;
 use ipam_core::{Client, ClientExt, WatchStream};
-use ipam_sim::claim::{Claims, Context};
 use ipam_sim::cluster::{ClusterConfig, Fabric, SimClient};
 use ipam_sim::input;
-use ipam_sim::kinds::{self, Registry};
+use ipam_sim::kinds::Registry;
 use ipam_sim::plan::Plan;
-use ipam_sim::recorder::Recorder;
 use ipam_sim::rt::{Rt, run};
 use ipam_sim::scenario::Scenario;
 use ipam_sim::testbed::{config_map, from_json, key};
+use ipam_sim::trace::recorder::Recorder;
+use ipam_sim::world::{Judges, RunOptions, registry};
 use k8s_openapi::api::core::v1::Namespace;
 use tokio::sync::oneshot;
 
 /// The types are the same in every run: a sweep builds their table once.
-static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::new(kinds::all())));
+static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(registry()));
 
 /// The plan whose claims look on.
 static PLAN: LazyLock<Plan> = LazyLock::new(|| {
@@ -39,7 +39,7 @@ impl Cluster {
     fn run<T>(seed: u64, work: impl AsyncFnOnce(&Cluster) -> T) -> T {
         run(seed, async |rt| {
             let config = ClusterConfig { seed, ..ClusterConfig::default() };
-            let recorder = Recorder::new(Claims::new(&Context { rt: &rt, plan: &PLAN, registry: &REGISTRY }), false);
+            let recorder = Recorder::new(Judges::of(&PLAN, &rt, &REGISTRY, RunOptions::default()), false);
             let fabric = Fabric::new(rt.clone(), REGISTRY.clone(), &config, recorder);
             for name in ["apiserver-0", "apiserver-1"] {
                 fabric.add_server(rt.add_process(rt.add_host(name), name));

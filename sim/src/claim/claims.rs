@@ -1,21 +1,19 @@
 //! The claims of a run at work.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 
 use ipam_core::api::Verb;
 use ipam_reports::Seconds;
 use ipam_reports::finding::{Kind, Violation};
 
-use super::findings::Findings;
-use super::pool::{self, PoolClaim};
-use super::spiderpool::{self, IpamClaim};
-use super::{ALL, Claim, ClaimDef, ClaimName, Context, Make};
+use super::findings::{Findings, Found};
+use super::{COMMON, Claim, ClaimDef, ClaimName, Context, Group, Make};
 use crate::kinds::KindId;
-use crate::object::{Obj, key_of};
+use crate::object::Obj;
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest, Outcome};
-use crate::workload::OutOfReach;
 
 /// How many processes tell their last error when something does not come true.
 const REASONS_MAX: usize = 4;
@@ -31,26 +29,22 @@ fn told(outcome: Outcome) -> String {
 
 struct Watching {
     def: &'static ClaimDef,
-    interest: Interest,
     bound: Option<SimTime>,
     judge: Judge,
 }
 
 enum Judge {
-    Events(Box<dyn Claim>),
-    Pool(Box<dyn PoolClaim>),
-    Ipam(Box<dyn IpamClaim>),
+    /// A claim that looks at events itself, and at which.
+    Events(Interest, Box<dyn Claim>),
+    /// A claim of the group at this place.
+    Grouped(usize),
 }
 
-impl Watching {
-    /// What is still missing.
-    fn pending(&self, pool: Option<&pool::View>, ipam: Option<&spiderpool::View>) -> Option<String> {
-        match &self.judge {
-            Judge::Events(claim) => claim.pending(),
-            Judge::Pool(claim) => claim.pending(pool?),
-            Judge::Ipam(claim) => claim.pending(ipam?),
-        }
-    }
+/// A group with claims in this run.
+struct Grouped {
+    name: &'static str,
+    interest: Interest,
+    group: Box<dyn Group>,
 }
 
 /// The claims of a run.
@@ -58,17 +52,10 @@ impl Watching {
 pub struct Claims {
     watching: Vec<Watching>,
     interest: Interest,
-    /// Those that look at events themselves, by their place in `watching`: most events mean nothing to the others.
+    /// Those that look at events themselves, by their place in `watching`.
     of_events: Vec<usize>,
-    /// Those and the ones about a pool.
-    of_pool: Vec<usize>,
-    /// Those and the ones about Spiderpool that look at this kind of what is seen.
-    of_sights: [Vec<usize>; spiderpool::Sights::KINDS],
+    groups: Vec<Grouped>,
     pub(super) findings: Findings,
-    /// What the claims about a pool know of it, if there are such.
-    pool: Option<Box<pool::View>>,
-    /// What the claims about Spiderpool know of it, if there are such.
-    ipam: Option<Box<spiderpool::View>>,
     /// Who is down or cut off for good.
     lost: Vec<String>,
     /// The last error of each process: when, what it had asked, how that ended.
@@ -81,22 +68,16 @@ impl Claims {
     /// The claims that a plan names. The one about panics belongs to every run.
     pub fn new(context: &Context<'_>) -> Self {
         let check = &context.plan.check;
-        let always_on = ALL.iter().filter(|def| def.name == "no-process-panics");
+        let always_on = COMMON.iter().filter(|def| def.name == "no-process-panics");
         let named = check.always.iter().chain(&check.sometimes).map(ClaimName::def).filter(|def| def.name != "no-process-panics");
         let unbounded = always_on.chain(named).map(|def| (def, None));
         let bounded = check.eventually.iter().map(|eventually| (eventually.claim.def(), Some(context.plan.heal_at + eventually.within.0)));
-        let lost = context.plan.lost_for_good();
-        let mut claims = Self { lost: lost.iter().cloned().collect(), rt: Some(context.rt.clone()), ..Self::default() };
-        let out_of_reach = OutOfReach::of(context.plan.workload.work(), &context.plan.op, lost);
+        let lost = context.plan.lost_for_good().into_iter().collect();
+        let mut claims = Self { lost, rt: Some(context.rt.clone()), ..Self::default() };
         for (def, bound) in unbounded.chain(bounded) {
             match def.make {
                 Make::Events(make) => claims.watch_events(def, bound, make(context)),
-                Make::Pool(make) => claims.watch_pool(def, bound, make(), context.rt, &out_of_reach),
-                Make::Ipam(make) => {
-                    let terms = || spiderpool::Terms::of(context.plan);
-                    let view = || Box::new(spiderpool::View::new(context.rt, context.registry, out_of_reach.clone(), terms()));
-                    claims.watch_ipam(def, bound, make(), view);
-                }
+                Make::Grouped(group, make) => claims.watch_grouped(def, bound, make(), group.name, || (group.make)(context)),
             }
         }
         claims
@@ -104,67 +85,47 @@ impl Claims {
 
     /// Whether [`begin`](Self::begin) has to be told what there is when the run begins.
     pub fn want_beginning(&self) -> bool {
-        self.ipam.is_some()
+        self.groups.iter().any(|grouped| grouped.group.wants_beginning())
     }
 
     /// These objects are there when the run begins.
     pub fn begin(&mut self, objects: &[(KindId, Obj)]) {
-        let Some(view) = &mut self.ipam else { return };
-        for (kind, object) in objects {
-            view.begin(*kind, &key_of(object), object);
+        for grouped in self.groups.iter_mut().filter(|grouped| grouped.group.wants_beginning()) {
+            for (kind, object) in objects {
+                grouped.group.begin(*kind, object);
+            }
         }
     }
 
     fn watch_events(&mut self, def: &'static ClaimDef, bound: Option<SimTime>, claim: Box<dyn Claim>) {
-        self.watch(Watching { def, interest: claim.interest(), bound, judge: Judge::Events(claim) });
+        self.of_events.push(self.watching.len());
+        let interest = claim.interest();
+        self.watch(Watching { def, bound, judge: Judge::Events(interest, claim) }, interest);
     }
 
-    fn watch_pool(
+    fn watch_grouped(
         &mut self,
         def: &'static ClaimDef,
         bound: Option<SimTime>,
-        claim: Box<dyn PoolClaim>,
-        rt: &Rt,
-        out_of_reach: &OutOfReach,
+        claim: Box<dyn Any + Send>,
+        name: &'static str,
+        make: impl FnOnce() -> Box<dyn Group>,
     ) {
-        self.pool.get_or_insert_with(|| Box::new(pool::View::new(rt, out_of_reach.clone())));
-        self.watch(Watching { def, interest: pool::View::INTEREST, bound, judge: Judge::Pool(claim) });
+        let place = self.groups.iter().position(|grouped| grouped.name == name).unwrap_or_else(|| {
+            let group = make();
+            self.groups.push(Grouped { name, interest: group.interest(), group });
+            self.groups.len() - 1
+        });
+        let interest = self.groups[place].interest;
+        self.groups[place].group.add(self.watching.len(), claim);
+        self.watch(Watching { def, bound, judge: Judge::Grouped(place) }, interest);
     }
 
-    fn watch_ipam(
-        &mut self,
-        def: &'static ClaimDef,
-        bound: Option<SimTime>,
-        claim: Box<dyn IpamClaim>,
-        view: impl FnOnce() -> Box<spiderpool::View>,
-    ) {
-        self.ipam.get_or_insert_with(view);
-        self.watch(Watching { def, interest: spiderpool::View::INTEREST, bound, judge: Judge::Ipam(claim) });
-    }
-
-    fn watch(&mut self, watching: Watching) {
-        self.interest = self.interest.and(watching.interest);
+    fn watch(&mut self, watching: Watching, interest: Interest) {
+        self.interest = self.interest.and(interest);
         if watching.bound.is_some() {
             // For the reasons.
             self.interest = self.interest.and(Interest::ANSWER);
-        }
-        let place = self.watching.len();
-        let sights = match &watching.judge {
-            Judge::Events(_) => {
-                self.of_events.push(place);
-                self.of_pool.push(place);
-                None
-            }
-            Judge::Pool(_) => {
-                self.of_pool.push(place);
-                None
-            }
-            Judge::Ipam(claim) => Some(claim.sights()),
-        };
-        for (kind, asked) in self.of_sights.iter_mut().enumerate() {
-            if sights.is_none_or(|sights| sights.has(kind)) {
-                asked.push(place);
-            }
         }
         self.watching.push(watching);
         self.findings.held.push(false);
@@ -180,45 +141,38 @@ impl Claims {
         }
         self.judge_due(event.at, false);
         self.findings.at = event.at;
+        self.findings.event += 1;
         if let EventKind::Answer { client, verb, outcome, .. } = event.kind
             && outcome != Outcome::Ok
         {
             self.errors.insert(client, (event.at, verb, outcome));
         }
-        let pool = self.pool.as_deref_mut().and_then(|view| view.see(event).map(|seen| (seen, &*view)));
-        let ipam = self.ipam.as_deref_mut().and_then(|view| view.see(event));
-        let asked = match (&pool, &ipam) {
-            (_, Some(seen)) => &self.of_sights[seen.kind()],
-            (Some(_), None) => &self.of_pool,
-            (None, None) => &self.of_events,
-        };
-        for &index in asked {
-            let watching = &mut self.watching[index];
-            self.findings.current = index;
-            match (&mut watching.judge, &pool, ipam.as_ref().zip(self.ipam.as_deref())) {
-                (Judge::Events(claim), ..) if watching.interest.meets(kind) => claim.observe(event, &mut self.findings),
-                (Judge::Pool(claim), Some((seen, view)), _) => claim.observe(seen, view, &mut self.findings),
-                (Judge::Ipam(claim), _, Some((seen, view))) => claim.observe(seen, view, &mut self.findings),
-                _ => {}
+        for &index in &self.of_events {
+            if let Judge::Events(interest, claim) = &mut self.watching[index].judge
+                && interest.meets(kind)
+            {
+                self.findings.asks(index);
+                claim.observe(event, &mut self.findings);
             }
         }
-        if let (Some(seen), Some(view)) = (ipam, &mut self.ipam) {
-            view.settle(&seen);
+        for grouped in self.groups.iter_mut().filter(|grouped| grouped.interest.meets(kind)) {
+            grouped.group.observe(event, &mut self.findings);
         }
     }
 
     /// Asks the claims that wait for what must have happened before `now`, or by `now` if the run is at its end.
     fn judge_due(&mut self, now: SimTime, at_the_end: bool) {
         while let Some((at, index)) = self.findings.next_due(now, at_the_end) {
-            (self.findings.at, self.findings.current) = (at, index);
-            match (&mut self.watching[index].judge, &self.pool, &mut self.ipam) {
-                (Judge::Events(claim), ..) => claim.overdue(at, &mut self.findings),
-                (Judge::Pool(claim), Some(view), _) => claim.overdue(at, view, &mut self.findings),
-                (Judge::Ipam(claim), _, Some(view)) => {
-                    view.tick(at);
-                    claim.overdue(at, view, &mut self.findings);
+            self.findings.at = at;
+            self.findings.event += 1;
+            self.findings.asks(index);
+            match &mut self.watching[index].judge {
+                Judge::Events(_, claim) => claim.overdue(at, &mut self.findings),
+                Judge::Grouped(place) => {
+                    let group = &mut self.groups[*place].group;
+                    group.tick(at);
+                    group.overdue(index, at, &mut self.findings);
                 }
-                _ => {}
             }
         }
     }
@@ -240,12 +194,11 @@ impl Claims {
     pub fn judge_bounds(&mut self, now: SimTime) {
         self.judge_due(now, false);
         self.findings.at = now;
-        if let Some(view) = &mut self.ipam {
-            view.tick(now);
-        }
-        for (index, watching) in self.watching.iter().enumerate().filter(|(_, watching)| watching.bound == Some(now)) {
-            if let Some(missing) = watching.pending(self.pool.as_deref(), self.ipam.as_deref()) {
-                self.findings.current = index;
+        self.findings.event += 1;
+        self.groups.iter_mut().for_each(|grouped| grouped.group.tick(now));
+        for (index, _watching) in self.watching.iter().enumerate().filter(|(_, watching)| watching.bound == Some(now)) {
+            if let Some(missing) = self.missing(index) {
+                self.findings.asks(index);
                 let reasons = self.reasons();
                 self.findings.violated(|| [vec![missing], reasons].concat());
             }
@@ -268,24 +221,21 @@ impl Claims {
         lines
     }
 
-    /// One claim about a pool, for its tests.
-    #[cfg(test)]
-    pub(super) fn of_pool(def: &'static ClaimDef, rt: &Rt) -> Self {
-        let mut claims = Self::default();
-        match def.make {
-            Make::Pool(make) => claims.watch_pool(def, None, make(), rt, &OutOfReach::default()),
-            Make::Events(_) | Make::Ipam(_) => panic!("{} is no claim about a pool", def.name),
+    /// What the claim with this number still misses.
+    fn missing(&self, number: usize) -> Option<String> {
+        match &self.watching[number].judge {
+            Judge::Events(_, claim) => claim.pending(),
+            Judge::Grouped(place) => self.groups[*place].group.pending(number),
         }
-        claims
     }
 
-    /// One claim about Spiderpool, for its tests.
+    /// One claim of a group, for its tests.
     #[cfg(test)]
-    pub(super) fn of_spiderpool(def: &'static ClaimDef, view: spiderpool::View) -> Self {
+    pub(super) fn of_group(def: &'static ClaimDef, group: impl FnOnce() -> Box<dyn Group>) -> Self {
         let mut claims = Self::default();
         match def.make {
-            Make::Ipam(make) => claims.watch_ipam(def, None, make(), || Box::new(view)),
-            Make::Events(_) | Make::Pool(_) => panic!("{} is no claim about Spiderpool", def.name),
+            Make::Grouped(of, make) => claims.watch_grouped(def, None, make(), of.name, group),
+            Make::Events(_) => panic!("{} is no claim of a group", def.name),
         }
         claims
     }
@@ -293,7 +243,7 @@ impl Claims {
     /// What claims still miss now, for their tests.
     #[cfg(test)]
     pub(super) fn pending(&self) -> Vec<String> {
-        self.watching.iter().filter_map(|watching| watching.pending(self.pool.as_deref(), self.ipam.as_deref())).collect()
+        (0..self.watching.len()).filter_map(|number| self.missing(number)).collect()
     }
 
     /// The `always` claims, and whether each looked at something that could have been false.
@@ -304,10 +254,11 @@ impl Claims {
 
     /// What was violated, by time, and which `sometimes` and `reachable` claims held.
     pub fn verdict(&self, excuses: &[String]) -> (Vec<Violation>, Vec<String>) {
-        let mut violations: Vec<Violation> = self
-            .findings
-            .violations
-            .iter()
+        let mut found: Vec<&(usize, Found)> = self.findings.violations.iter().collect();
+        // Claims that one event broke are told in the order in which the plan names them.
+        found.sort_by_key(|(index, found)| (found.at, found.event, *index));
+        let violations: Vec<Violation> = found
+            .into_iter()
             .map(|(index, found)| Violation {
                 claim: self.watching[*index].def.name.to_owned(),
                 kind: self.watching[*index].def.kind,
@@ -317,7 +268,6 @@ impl Claims {
                 needs: None,
             })
             .collect();
-        violations.sort_by_key(|violation| violation.at);
         let held =
             self.watching.iter().zip(&self.findings.held).filter(|(_, held)| **held).map(|(watching, _)| watching.def.name.to_owned());
         (violations, held.collect())

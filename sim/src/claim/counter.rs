@@ -4,17 +4,42 @@ use std::collections::BTreeSet;
 
 use ipam_core::FxHashMap;
 use ipam_core::byom::PoolConfigMap;
+use ipam_reports::finding::Kind;
 
-use super::{Claim, Context, Findings};
+use super::{Claim, ClaimDef, Context, Findings, Make};
 use crate::object::{Obj, typed_ref};
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest};
-use crate::workload::Note;
-use crate::workload::counter::{is_counter, value_of};
+use crate::workload::counter::{CounterNote, is_counter, value_of};
+
+/// The claims, in the order in which they are listed.
+pub(crate) const CLAIMS: &[ClaimDef] = &[
+    ClaimDef {
+        name: "no-increment-is-lost",
+        kind: Kind::Always,
+        about: "no two increments are acknowledged with the same value",
+        reference: Some("K070"),
+        make: Make::Events(|context| Box::new(NoIncrementIsLost::new(context))),
+    },
+    ClaimDef {
+        name: "counter-never-goes-back",
+        kind: Kind::Always,
+        about: "no committed write of the counter lowers its value",
+        reference: Some("K070"),
+        make: Make::Events(|context| Box::new(CounterNeverGoesBack::new(context))),
+    },
+    ClaimDef {
+        name: "every-increment-ends",
+        kind: Kind::Eventually,
+        about: "every increment of the plan has come to an end: acknowledged, or left open by a crash or a lost answer",
+        reference: None,
+        make: Make::Events(|context| Box::new(EveryIncrementEnds::new(context))),
+    },
+];
 
 /// The excuse of a run in which somebody else writes the counter without regard to its version.
-pub(super) const OUTSIDE_WRITER: &str = "outside-writer";
+pub(crate) const OUTSIDE_WRITER: &str = "outside-writer";
 
 /// No two increments are acknowledged with the same value.
 pub(super) struct NoIncrementIsLost {
@@ -40,7 +65,8 @@ impl Claim for NoIncrementIsLost {
             EventKind::Commit { client, key, before, after, .. } if is_counter(key) => {
                 self.lowered_outside |= counter(before) > counter(after) && is_outsider(&self.rt, client);
             }
-            EventKind::Note { process, note: &Note::Counted { value } } => {
+            EventKind::Note { process, note } => {
+                let Some(&CounterNote::Counted { value }) = note.downcast_ref() else { return };
                 findings.judged();
                 let Some((first, since)) = self.acknowledged.insert(value, (process, event.at)) else { return };
                 let rt = &self.rt;
@@ -137,7 +163,8 @@ impl Claim for EveryIncrementEnds {
     }
 
     fn observe(&mut self, event: &Event<'_>, _: &mut Findings) {
-        if let EventKind::Note { note: Note::Counted { .. } | Note::LeftOpen, process } = event.kind
+        if let EventKind::Note { note, process } = event.kind
+            && let Some(CounterNote::Counted { .. } | CounterNote::LeftOpen) = note.downcast_ref()
             && (self.lost.is_empty() || !self.lost.contains(&*self.rt.process_name(process)))
         {
             self.ended += 1;

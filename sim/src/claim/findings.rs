@@ -13,6 +13,8 @@ const KEPT_PER_CLAIM: usize = 3;
 #[derive(Default)]
 pub struct Findings {
     pub(super) at: SimTime,
+    /// Counts what claims are asked about.
+    pub(super) event: u64,
     /// The claim that observes.
     pub(super) current: usize,
     /// With the claim that is violated.
@@ -30,11 +32,18 @@ pub struct Findings {
 /// One violation.
 pub(super) struct Found {
     pub(super) at: SimTime,
+    /// Counts what claims were asked about until then.
+    pub(super) event: u64,
     pub(super) excuse: Option<&'static str>,
     pub(super) detail: Vec<String>,
 }
 
 impl Findings {
+    /// What is reported from now on is reported by the claim with this number.
+    pub fn asks(&mut self, number: usize) {
+        self.current = number;
+    }
+
     /// The claim that observes is false. `detail`: who holds what since when, a sentence a line.
     pub fn violated(&mut self, detail: impl FnOnce() -> Vec<String>) {
         self.found(None, detail);
@@ -72,7 +81,7 @@ impl Findings {
         if *kept < KEPT_PER_CLAIM {
             *kept += 1;
             let detail = detail().iter().map(|line| readable(line)).collect();
-            self.violations.push((self.current, Found { at: self.at, excuse, detail }));
+            self.violations.push((self.current, Found { at: self.at, event: self.event, excuse, detail }));
         }
     }
 

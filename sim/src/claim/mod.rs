@@ -6,12 +6,14 @@
 mod basic;
 mod catalogue;
 mod claims;
-mod counter;
+pub(crate) mod counter;
 mod excuse;
 mod findings;
+mod group;
 mod pool;
 mod spiderpool;
 
+use std::any::Any;
 use std::fmt;
 
 use ipam_reports::finding::Kind;
@@ -22,16 +24,17 @@ use crate::input::nearest;
 use crate::kinds::Registry;
 use crate::plan::Plan;
 use crate::rt::Rt;
+use crate::system::systems;
 use crate::time::SimTime;
 use crate::trace::{Event, Interest};
-use pool::PoolClaim;
-use spiderpool::IpamClaim;
-
-pub use catalogue::ALL;
+use crate::workload::OutOfReach;
+pub(crate) use catalogue::{BYOM as BYOM_CLAIMS, COMMON, SPIDERPOOL as SPIDERPOOL_CLAIMS};
 pub use claims::Claims;
-pub use excuse::EXCUSES;
 pub(crate) use excuse::problems_of_excuses;
 pub use findings::Findings;
+pub use group::{Group, GroupDef};
+pub(crate) use pool::BY_HAND as POOL_BY_HAND;
+pub(crate) use spiderpool::EXCUSES as SPIDERPOOL_EXCUSES;
 pub use spiderpool::oracle;
 
 /// What a claim can do.
@@ -60,6 +63,8 @@ pub struct Context<'a> {
     pub plan: &'a Plan,
     /// The types that the cluster serves.
     pub registry: &'a Registry,
+    /// What is not waited for.
+    pub out_of_reach: OutOfReach,
 }
 
 /// A claim of the catalogue.
@@ -73,23 +78,22 @@ pub struct ClaimDef {
     pub about: &'static str,
     /// The property of the reference that it stands for.
     pub reference: Option<&'static str>,
-    make: Make,
+    /// How it is made.
+    pub make: Make,
 }
 
 /// How a claim is made.
 #[derive(Clone, Copy)]
-enum Make {
+pub enum Make {
     /// One that sees events.
     Events(fn(&Context<'_>) -> Box<dyn Claim>),
-    /// One that sees what they mean for a pool.
-    Pool(fn() -> Box<dyn PoolClaim>),
-    /// One that sees what they mean for Spiderpool's allocation.
-    Ipam(fn() -> Box<dyn IpamClaim>),
+    /// One that shares with the other claims of a group what is known of their system. The box holds what [`Group::add`] of that group takes.
+    Grouped(&'static GroupDef, fn() -> Box<dyn Any + Send>),
 }
 
 /// The claim called `name`.
 pub fn find(name: &str) -> Option<&'static ClaimDef> {
-    ALL.iter().find(|def| def.name == name)
+    systems().claims().iter().find(|def| def.name == name)
 }
 
 /// The name of a claim that exists.
@@ -105,7 +109,7 @@ impl ClaimName {
 
     /// What may have been meant by a name that is none.
     pub(crate) fn advice(name: &str) -> String {
-        format!("the nearest is `{}`, and `ipam-sim list claims` shows all", nearest(name, ALL.iter().map(|def| def.name)))
+        format!("the nearest is `{}`, and `ipam-sim list claims` shows all", nearest(name, systems().claims().iter().map(|def| def.name)))
     }
 
     /// The name.

@@ -22,10 +22,10 @@ use super::{Fabric, State};
 use crate::draw::{Concern, Draw, unit};
 use crate::kinds::{KindId, Served};
 use crate::net::{Block, Fate, high, low};
-use crate::record::Part;
 use crate::rt::{ProcessId, ProcessState};
 use crate::selector::Selector;
 use crate::time::SimTime;
+use crate::trace::record::Part;
 use crate::trace::{EventKind, Outcome, WatchKind};
 
 /// How long a connection attempt to a silent address takes to fail (K §4.4).

@@ -10,10 +10,10 @@ use super::write::{self, Step};
 use super::{Fabric, State};
 use crate::kinds::{KindId, TypeDef};
 use crate::object::{Obj, make_mut};
-use crate::record::Part;
 use crate::rt::ProcessId;
 use crate::time::SimTime;
 use crate::trace::EventKind;
+use crate::trace::record::Part;
 
 /// The load phase of a write.
 pub(super) enum Loaded {

@@ -10,9 +10,9 @@ use super::{Fabric, State};
 use crate::draw::unit;
 use crate::kinds::KindId;
 use crate::net::Block;
-use crate::record::Part;
 use crate::rt::ProcessId;
 use crate::time::SimTime;
+use crate::trace::record::Part;
 use crate::trace::{EventKind, FaultChange};
 
 /// What the filters look at: the parts that requests and watches have in common.

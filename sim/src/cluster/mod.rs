@@ -40,9 +40,10 @@ use crate::kinds::{KindId, Registry};
 use crate::net::{LinkDelays, Network};
 use crate::node::Nodes;
 use crate::object::Obj;
-use crate::recorder::Recorder;
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
+use crate::trace::recorder::Recorder;
+use crate::trace::{EventKind, Note};
 use admission::{Forbidden, HookFault, Webhook};
 use server::{ApiFault, ApiServer, Cache, Samplers, ServerDelays};
 use store::Store;
@@ -281,6 +282,12 @@ impl Fabric {
             self.nodes.heartbeats.look_around(self);
         }
         result
+    }
+
+    /// Has the trace say that `process` said `note`, now.
+    pub fn note(&self, process: ProcessId, note: &dyn Note) {
+        let at = self.rt.now();
+        self.recorder(|recorder| recorder.observe(at, EventKind::Note { process, note }));
     }
 
     /// Lets `look` read or feed the recorder.

@@ -2,18 +2,18 @@
 //!
 //! A deviation shows that the claims find what they are there for, and lets upstream's behaviour be run as it is.
 
-mod pool_rows;
-mod reclaim_rows;
-mod spiderpool_rows;
+pub(crate) mod pool_rows;
+pub(crate) mod reclaim_rows;
+pub(crate) mod spiderpool_rows;
 
 use std::fmt;
 
 use clap::ValueEnum;
-use ipam_core::{byom, spiderpool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::input::nearest;
+use crate::system::systems;
 
 /// A deviation.
 #[derive(Clone, Copy, Debug)]
@@ -65,72 +65,20 @@ impl fmt::Display for How {
     }
 }
 
-/// The counter's clients decide on what they read first and only refresh the version when they retry.
-pub const COUNTER_DECIDES_ONCE: &str = "counter-decides-once";
-
-/// The deviations that are not switches of a policy.
-const OTHERS: [Deviation; 1] = [Deviation {
-    name: COUNTER_DECIDES_ONCE,
-    about: "clients of the counter decide on their first read; a retry only refreshes the resourceVersion",
-    upstream: false,
-    how: How::Claim,
-}];
-
-const ALL_LEN: usize = OTHERS.len()
-    + byom::Policy::DEVIATIONS.len()
-    + spiderpool::Policy::DEVIATIONS.len()
-    + spiderpool::reclaim::ReclaimPolicy::DEVIATIONS.len();
-
-/// Appends the switches of a policy to `$all` at `$next`.
-macro_rules! append {
-    ($all:ident, $next:ident, $switches:expr, $rows:ident) => {
-        let mut index = 0;
-        while index < $switches.len() {
-            let switch = &$switches[index];
-            $all[$next] = of_switch(switch.name, switch.upstream, $rows::ABOUT, $rows::FOUND_OTHERWISE);
-            index += 1;
-            $next += 1;
-        }
+/// The rows of the switches of a policy: each by name and by whether upstream behaves like it. `abouts` says what each does, `otherwise` how
+/// those are found that no claim finds. Panics if a switch has no sentence.
+pub fn rows_of(
+    switches: impl Iterator<Item = (&'static str, bool)>,
+    abouts: &[(&str, &'static str)],
+    otherwise: &[(&str, How)],
+) -> Vec<Deviation> {
+    let row = |(name, upstream): (&'static str, bool)| {
+        let about = abouts.iter().find(|(of, _)| *of == name).map(|(_, about)| *about);
+        let about = about.unwrap_or_else(|| panic!("the switch `{name}` of a policy has no sentence that says what it does"));
+        let how = otherwise.iter().find(|(of, _)| *of == name).map_or(How::Claim, |(_, how)| *how);
+        Deviation { name, about, upstream, how }
     };
-}
-
-/// Every deviation.
-pub const ALL: &[Deviation] = &{
-    let mut all = [OTHERS[0]; ALL_LEN];
-    let mut next = OTHERS.len();
-    append!(all, next, byom::Policy::DEVIATIONS, pool_rows);
-    append!(all, next, spiderpool::Policy::DEVIATIONS, spiderpool_rows);
-    append!(all, next, spiderpool::reclaim::ReclaimPolicy::DEVIATIONS, reclaim_rows);
-    assert!(next == ALL_LEN, "every deviation is in the list");
-    all
-};
-
-/// What is said of a switch. One without a sentence does not compile; it is found by a claim unless there is a row that says otherwise.
-const fn of_switch(name: &'static str, upstream: bool, abouts: &[(&str, &'static str)], otherwise: &[(&str, How)]) -> Deviation {
-    let mut how = How::Claim;
-    let mut row = 0;
-    while row < otherwise.len() {
-        if same(otherwise[row].0.as_bytes(), name.as_bytes()) {
-            how = otherwise[row].1;
-        }
-        row += 1;
-    }
-    let mut row = 0;
-    while row < abouts.len() {
-        if same(abouts[row].0.as_bytes(), name.as_bytes()) {
-            return Deviation { name, about: abouts[row].1, upstream, how };
-        }
-        row += 1;
-    }
-    panic!("a switch of a policy has no sentence that says what it does")
-}
-
-const fn same(a: &[u8], b: &[u8]) -> bool {
-    let mut index = 0;
-    while index < a.len() && index < b.len() && a[index] == b[index] {
-        index += 1;
-    }
-    a.len() == b.len() && index == a.len()
+    switches.map(row).collect()
 }
 
 /// Which behaviour of the systems under test runs.
@@ -147,7 +95,7 @@ pub enum Profile {
 
 /// The deviations that upstream has.
 pub fn upstream() -> impl Iterator<Item = DeviationName> {
-    ALL.iter().filter(|deviation| deviation.upstream).filter_map(|deviation| DeviationName::new(deviation.name))
+    systems().mutations().iter().filter(|deviation| deviation.upstream).filter_map(|deviation| DeviationName::new(deviation.name))
 }
 
 /// The name of a deviation that exists.
@@ -158,12 +106,12 @@ pub struct DeviationName(String);
 impl DeviationName {
     /// The deviation called `name`, if there is one.
     pub fn new(name: &str) -> Option<Self> {
-        ALL.iter().any(|deviation| deviation.name == name).then(|| Self(name.to_owned()))
+        systems().mutations().iter().any(|deviation| deviation.name == name).then(|| Self(name.to_owned()))
     }
 
     /// What may have been meant by a name that is none.
     pub(crate) fn advice(name: &str) -> String {
-        let known = ALL.iter().map(|deviation| deviation.name);
+        let known = systems().mutations().iter().map(|deviation| deviation.name);
         format!("the nearest is `{}`, and `ipam-sim list deviations` shows all", nearest(name, known))
     }
 
@@ -190,20 +138,25 @@ impl<'de> Deserialize<'de> for DeviationName {
 mod tests {
     use std::collections::BTreeSet;
 
+    use ipam_core::{byom, spiderpool};
+
     use super::*;
 
     #[test]
     fn names_are_unique_and_every_row_is_about_a_switch() {
-        let names: BTreeSet<&str> = ALL.iter().map(|deviation| deviation.name).collect();
-        assert_eq!(names.len(), ALL.len());
+        let names: BTreeSet<&str> = systems().mutations().iter().map(|deviation| deviation.name).collect();
+        assert_eq!(names.len(), systems().mutations().len());
         let of_pool = |name: &str| byom::Policy::hardened().switch(name).is_some();
         let of_spiderpool = |name: &str| spiderpool::Policy::hardened().switch(name).is_some();
         for (name, about) in pool_rows::ABOUT.iter().chain(spiderpool_rows::ABOUT).chain(reclaim_rows::ABOUT) {
             assert!(of_pool(name) || of_spiderpool(name), "{name} is no switch of a policy");
-            assert!(ALL.iter().any(|deviation| deviation.name == *name && deviation.about == *about));
+            assert!(systems().mutations().iter().any(|deviation| deviation.name == *name && deviation.about == *about));
         }
         for (name, how) in pool_rows::FOUND_OTHERWISE.iter().chain(spiderpool_rows::FOUND_OTHERWISE).chain(reclaim_rows::FOUND_OTHERWISE) {
-            assert!(ALL.iter().any(|deviation| deviation.name == *name && deviation.how == *how), "{name} is no deviation");
+            assert!(
+                systems().mutations().iter().any(|deviation| deviation.name == *name && deviation.how == *how),
+                "{name} is no deviation"
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use super::How;
 
 /// What each switch of [`ipam_core::byom::Policy`] does. Which switches there are is told there, and a switch that has no row
 /// here does not compile.
-pub(super) const ABOUT: &[(&str, &str)] = &[
+pub(crate) const ABOUT: &[(&str, &str)] = &[
     (
         "byom-decide-once",
         "allocate and release decide on their first read; a retry only refreshes the resourceVersion and overwrites (B §1.5)",
@@ -41,7 +41,7 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
 ];
 
 /// The switches of the pool that no claim finds by themselves.
-pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
+pub(crate) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("byom-null-map", How::Crash),
     ("byom-four-attempts", How::Figure),
     ("byom-select-first", How::Control),

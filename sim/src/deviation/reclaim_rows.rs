@@ -3,7 +3,7 @@
 use super::How;
 
 /// What each switch of [`ipam_core::spiderpool::reclaim::ReclaimPolicy`] does.
-pub(super) const ABOUT: &[(&str, &str)] = &[
+pub(crate) const ABOUT: &[(&str, &str)] = &[
     (
         "records-before-endpoint",
         "records go before the endpoint is marked, so that a crash in between leaves an endpoint that speaks of addresses nobody holds (R1, R2)",
@@ -70,7 +70,7 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
 ];
 
 /// The switches that no claim finds by itself.
-pub(super) const FOUND_OTHERWISE: &[(&str, How)] = &[
+pub(crate) const FOUND_OTHERWISE: &[(&str, How)] = &[
     ("tombstone-crashes", How::Crash),
     ("nil-fields-crash", How::Crash),
     ("standbys-scan-once", How::Figure),

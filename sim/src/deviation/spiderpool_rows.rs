@@ -4,7 +4,7 @@ use super::How;
 
 /// What each switch of [`ipam_core::spiderpool::Policy`] does. Which switches there are is told there, and a switch that has no row here does
 /// not compile.
-pub(super) const ABOUT: &[(&str, &str)] = &[
+pub(crate) const ABOUT: &[(&str, &str)] = &[
     ("upstream-ranges", "texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to 7)"),
     ("ties-in-any-order", "pools of equal rank are tried in random order, not in the order in which the user lists them (A §4)"),
     ("one-record-per-pod", "a record with the pod's UID is the pod's address for any NIC (A W14)"),
@@ -87,5 +87,5 @@ pub(super) const ABOUT: &[(&str, &str)] = &[
 ];
 
 /// The switches that no claim finds by themselves.
-pub(super) const FOUND_OTHERWISE: &[(&str, How)] =
+pub(crate) const FOUND_OTHERWISE: &[(&str, How)] =
     &[("upstream-ranges", How::Explain), ("capacity-not-filtered", How::Explain), ("outdated-keys-ignored", How::Explain)];

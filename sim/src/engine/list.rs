@@ -10,6 +10,7 @@ use crate::cli::args::{ListArgs, What};
 use crate::input::Problems;
 use crate::scenario::{self, Scenario};
 use crate::swarm::{PATTERNS, Pattern};
+use crate::system::systems;
 use crate::{deviation, fault};
 
 /// Lists what was asked for.
@@ -25,7 +26,7 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
             about: def.about.to_owned(),
             reference: def.reference.map(str::to_owned),
         };
-        report.claims = Some(claim::ALL.iter().map(entry).collect());
+        report.claims = Some(systems().claims().iter().map(entry).collect());
     }
     if args.wants(What::Faults) {
         let entry = |info: fault::FaultInfo| FaultEntry {
@@ -48,7 +49,7 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
             about: deviation.about.to_owned(),
             how: deviation.how.to_string(),
         };
-        report.deviations = Some(deviation::ALL.iter().map(entry).collect());
+        report.deviations = Some(systems().mutations().iter().map(entry).collect());
     }
     Ok(report)
 }

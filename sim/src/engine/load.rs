@@ -8,6 +8,7 @@ use crate::cli::args::RunArgs;
 use crate::deviation::{self, DeviationName, Profile};
 use crate::input::{Problem, Problems, Setting, Source, manifest, stored, toml as input_toml};
 use crate::scenario::{self, Scenario};
+use crate::system::systems;
 use crate::workload::{Adoption, Misfit, Misnamed};
 use crate::world::{Stage, registry};
 
@@ -105,7 +106,8 @@ fn change_deviations(scenario: &mut Scenario, profile: Option<Profile>, add: &[D
 
 /// Changes deviations as flags ask for it.
 pub(super) fn change(active: &mut Vec<DeviationName>, profile: Option<Profile>, add: &[DeviationName], without: &[DeviationName]) {
-    let upstream = |name: &DeviationName| deviation::ALL.iter().any(|deviation| deviation.upstream && deviation.name == name.as_str());
+    let upstream =
+        |name: &DeviationName| systems().mutations().iter().any(|deviation| deviation.upstream && deviation.name == name.as_str());
     match profile {
         Some(Profile::Hardened) => active.retain(|name| !upstream(name)),
         Some(Profile::Upstream) => {
@@ -141,7 +143,7 @@ pub(super) fn each(
     let mut all = Vec::new();
     for (number, mut one) in scenario.each().into_iter().enumerate().filter(|(_, one)| wanted(one)) {
         let stage = stage(&mut one)?;
-        let adoption = one.workload.adopt(&stage.objects);
+        let adoption = one.workload.draft_mut().adopt(&stage.objects);
         let misnamed = one.misnamed(&stage.objects);
         if !misnamed.is_empty() {
             let (name, text) = input_toml::text(file)?;
@@ -160,7 +162,7 @@ pub(super) fn each(
 /// The objects that exist at the beginning; the workload takes over what is there.
 pub(super) fn move_in(scenario: &mut Scenario) -> Result<Stage, Problems> {
     let stage = stage_of(scenario)?;
-    scenario.workload.adopt(&stage.objects);
+    scenario.workload.draft_mut().adopt(&stage.objects);
     Ok(stage)
 }
 

@@ -11,21 +11,22 @@ use super::{BUILD, bad_input, load};
 use crate::cli::CliError;
 use crate::cli::args::ReplayArgs;
 use crate::plan::{Checkpoint, Plan, Recorded};
-use crate::record::{Narrator, Record};
 use crate::scenario::Scenario;
+use crate::story::Narrator;
 use crate::story::{self, Index, Wanted};
 use crate::time::SimTime;
-use crate::world::{Outcome, Wish};
+use crate::trace::record::Record;
+use crate::world::{Outcome, RunOptions};
 
 /// Runs one plan and says what came of it.
 pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
     let plan = plan(args)?;
     let until = args.until.map(|until| SimTime::ZERO + until.0);
-    let wish = Wish {
+    let wish = RunOptions {
         recording: args.trace || args.follow.is_some() || args.html.is_some() || args.against.is_some(),
         dump: args.dump.is_some(),
         until,
-        ..Wish::default()
+        ..RunOptions::default()
     };
     let outcome = run(&plan, wish)?;
     let mut report = ReplayReport::new(plan.seed, outcome.digest, outcome.events);
@@ -149,7 +150,7 @@ pub(super) fn read_plan(file: &Path) -> Result<Plan, CliError> {
     })
 }
 
-fn run(plan: &Plan, wish: Wish) -> Result<Outcome, CliError> {
+fn run(plan: &Plan, wish: RunOptions) -> Result<Outcome, CliError> {
     let stage = load::stage(&plan.cluster.manifests).map_err(bad_input)?;
     run_seed(plan, &stage, wish).map_err(CliError::harness)
 }

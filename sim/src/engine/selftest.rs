@@ -24,11 +24,12 @@ use super::{BUILD, bad_input, spawn_worker};
 use crate::claim::ClaimName;
 use crate::cli::args::SelftestArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
-use crate::deviation::{ALL, Deviation, DeviationName};
+use crate::deviation::{Deviation, DeviationName};
 use crate::input::Problems;
 use crate::scenario::{self, Scenario, WorkloadDraft};
 use crate::swarm::Swarm;
-use crate::world::Wish;
+use crate::system::systems;
+use crate::world::RunOptions;
 
 /// A scenario of the chaos kind is slow and finds by luck: it gets a tenth of the seeds.
 const CHAOS_SHARE: u64 = 10;
@@ -106,10 +107,10 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &Progress) -> Result<Matri
 
 fn deviations(names: &[String]) -> Result<Vec<&'static Deviation>, CliError> {
     if names.is_empty() {
-        return Ok(ALL.iter().collect());
+        return Ok(systems().mutations().iter().collect());
     }
     let find = |name: &String| {
-        let found = ALL.iter().find(|deviation| deviation.name == name);
+        let found = systems().mutations().iter().find(|deviation| deviation.name == name);
         found.ok_or_else(|| CliError::usage(format!("there is no deviation `{name}`")).hint(DeviationName::advice(name)))
     };
     names.iter().map(find).collect()
@@ -154,12 +155,7 @@ fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64
 
 /// Whether a workload has the system that a deviation is about.
 fn is_about(deviation: &Deviation, workload: &WorkloadDraft) -> bool {
-    match workload {
-        WorkloadDraft::Counter(_) => deviation.name.starts_with("counter-"),
-        WorkloadDraft::Byom(_) => deviation.name.starts_with("byom-"),
-        WorkloadDraft::ByomBurst(_) => false,
-        WorkloadDraft::Spiderpool(_) => ipam_core::spiderpool::Policy::hardened().switch(deviation.name).is_some(),
-    }
+    systems().of_workload(workload).is_some_and(|system| system.mutations().iter().any(|mutation| mutation.name == deviation.name))
 }
 
 /// The control group: what lies in a folder of that name.
@@ -254,7 +250,7 @@ impl Run<'_> {
     /// What a seed violates first without an excuse; what a bug of the harness breaks counts, too.
     fn first_violation(&self, ready: &Ready, seed: u64) -> Option<String> {
         self.seeds_run.fetch_add(1, Ordering::Relaxed);
-        match run_seed(&ready.scenario.draw(seed), &ready.stage, Wish::default()) {
+        match run_seed(&ready.scenario.draw(seed), &ready.stage, RunOptions::default()) {
             Ok(outcome) => outcome.violations.into_iter().find(|violation| violation.excuse.is_none()).map(|violation| violation.claim),
             Err(message) => Some(format!("the harness failed: {message}")),
         }
@@ -339,7 +335,7 @@ mod tests {
     #[test]
     fn every_deviation_that_a_claim_must_find_has_a_negative_scenario() {
         let known = read(&args("").paths).unwrap_or_else(|problems| panic!("{problems}"));
-        for deviation in ALL.iter().filter(|deviation| matches!(deviation.how.word(), "claim" | "crash")) {
+        for deviation in systems().mutations().iter().filter(|deviation| matches!(deviation.how.word(), "claim" | "crash")) {
             let tries = tries(&known, &[deviation], 10).unwrap_or_else(|problems| panic!("{problems}"));
             assert!(tries.iter().any(|trying| trying.ready.scenario.expect.is_some()), "{}", deviation.name);
             assert!(tries.iter().any(|trying| trying.ready.scenario.expect.is_none()), "{}: no swarm", deviation.name);

@@ -26,8 +26,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
 use crate::input::kinds::Kinds;
 use crate::plan::{Plan, hash_text};
-use crate::scenario::WorkloadDraft;
-use crate::world::{Outcome, Stage, Wish, run as run_plan};
+use crate::world::{Outcome, RunOptions, Stage, run as run_plan};
 
 /// Where plans of failing seeds go unless `--out` says otherwise.
 pub(super) const OUT: &str = "target/ipam-sim";
@@ -35,7 +34,7 @@ pub(super) const OUT: &str = "target/ipam-sim";
 const CHUNK: u64 = 8;
 
 /// What a run of one seed gave, or that the harness itself failed.
-pub(super) fn run_seed(plan: &Plan, stage: &Stage, wish: Wish) -> Result<Outcome, String> {
+pub(super) fn run_seed(plan: &Plan, stage: &Stage, wish: RunOptions) -> Result<Outcome, String> {
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run_plan(plan, stage, wish))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         text.unwrap_or_else(|| "a panic without a message".to_owned())
@@ -127,7 +126,7 @@ pub(super) fn empty_result(ready: &Ready) -> ScenarioResult {
     result.expect = ready.scenario.expect.as_ref().map(ClaimName::to_string);
     result.config = Some(config_hash(ready));
     result.brought = ready.brought;
-    result.wants_addresses = ready.brought && matches!(ready.scenario.workload, WorkloadDraft::Spiderpool(_));
+    result.wants_addresses = ready.brought && ready.scenario.workload.draft().wants_addresses();
     result.left_out.extend(ready.scenario.left_out().ok().flatten());
     result
 }
@@ -208,7 +207,7 @@ pub(super) fn sweep(
 /// Runs one seed and counts it. Returns whether something was violated.
 fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Option<&mut Rows>) -> bool {
     let plan = ready.scenario.draw(seed);
-    let wish = Wish { calls: rows.is_some(), ..Wish::default() };
+    let wish = RunOptions { calls: rows.is_some(), ..RunOptions::default() };
     let outcome = run_seed(&plan, &ready.stage, wish);
     record_of(&plan, seed, outcome, |record| {
         let violated = record.violations.iter().any(|violation| violation.excuse.is_none()) || !record.problems.is_empty();
@@ -226,7 +225,7 @@ pub(super) fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, Stri
     match outcome {
         Ok(outcome) => {
             let faults = fired_kinds(plan, &outcome);
-            let pool = outcome.pool.as_ref().map(|pool| pool.counts).unwrap_or_default();
+            let pool = outcome.figures.pool.as_ref().map(|pool| pool.counts).unwrap_or_default();
             keep(SeedRecord {
                 seed,
                 digest: outcome.digest,
@@ -242,8 +241,8 @@ pub(super) fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, Stri
                     succeeded: pool.allocated + outcome.counts.adds,
                     failed: pool.calls.saturating_sub(pool.allocated) + outcome.counts.failed_adds,
                 },
-                pool: outcome.pool,
-                reclaim: outcome.reclaim,
+                pool: outcome.figures.pool,
+                reclaim: outcome.figures.reclaim,
                 events: outcome.events,
                 violations: outcome.violations,
                 held: &outcome.held,
@@ -274,7 +273,7 @@ pub(super) fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &P
     let mut problems = Vec::new();
     for failure in result.failures.iter_mut().take(LISTED_MAX) {
         let mut plan = ready.scenario.draw(failure.seed);
-        let Ok(outcome) = run_seed(&plan, &ready.stage, Wish::default()) else {
+        let Ok(outcome) = run_seed(&plan, &ready.stage, RunOptions::default()) else {
             plans.push(None);
             continue;
         };

@@ -29,7 +29,7 @@ use crate::draw::Draw;
 use crate::input::choice::Open;
 use crate::input::kinds::Kinds;
 use crate::input::{Choice, Probability, Problems, Source, With};
-use crate::kinds;
+use crate::system::systems;
 use crate::time::{SimTime, Span};
 
 /// The parameters of a fault that name a resource, and an object.
@@ -124,7 +124,7 @@ fn problems_of_values<'a>(
     names: &[String],
 ) -> Problems {
     let mut problems = Problems::new();
-    let plurals: Vec<&str> = kinds::all().iter().map(|def| def.plural).collect();
+    let plurals: Vec<&str> = systems().types().iter().map(|def| def.plural).collect();
     for resource in resources.into_iter().filter(|resource| *resource != "*" && !plurals.contains(&resource.as_str())) {
         let wrong = format!("the fault `{fault}` names the resource `{resource}`");
         problems.push(source.problem_of_text(resource, wrong, format!("`*` or one of {}", plurals.join(", "))));

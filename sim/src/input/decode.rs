@@ -31,11 +31,13 @@ pub(super) struct Decoded<T> {
 /// Decodes `root`, or says everything that is wrong with it.
 pub(super) fn decode<T: DeserializeOwned>(file: &str, root: &Node, language: Language) -> Result<Decoded<T>, Problems> {
     let mut problems = Problems::new();
-    let mut context = Context { language, hidden: BTreeSet::new(), missing: Vec::new(), ignored: RefCell::default() };
+    let mut context =
+        Context { language, hidden: BTreeSet::new(), missing: Vec::new(), ignored: RefCell::default(), noted: RefCell::default() };
     // Keys that are missing because they were misspelt: the table and the right name.
     let mut misspelt: Vec<(u32, &'static str)> = Vec::new();
     while !problems.is_full() {
         context.ignored.borrow_mut().clear();
+        context.noted.take();
         let error = match T::deserialize(De { node: root, context: &context, part: Part::Whole }) {
             Ok(value) => {
                 problems.sort();
@@ -144,10 +146,10 @@ fn ignored(file: &str, root: &Node, context: &Context) -> Problems {
 }
 
 /// An error of decoding, with the value it belongs to as soon as that is known.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Error(Box<Cause>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Cause {
     place: Option<Place>,
     what: What,
@@ -169,7 +171,7 @@ impl Place {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum What {
     Missing(&'static str),
     UnknownKey {
@@ -264,6 +266,8 @@ struct Context {
     /// Keys for which a stand-in is given, with their table.
     missing: Vec<(u32, &'static str)>,
     ignored: RefCell<Vec<u32>>,
+    /// The error that is on its way up.
+    noted: RefCell<Option<Error>>,
 }
 
 impl Context {
@@ -294,9 +298,15 @@ struct De<'c, 'de> {
 }
 
 impl<'c, 'de> De<'c, 'de> {
-    /// Ties an error that has no place yet to this value.
+    /// Ties an error that has no place yet to this value. An error that passed through a type-erased deserializer has lost all but its text:
+    /// the one that was noted last, on its way up, says what it was.
     fn place<T>(self, result: Result<T, Error>) -> Result<T, Error> {
-        result.map_err(|error| error.at(Place::Value(self.node.id)))
+        result.map_err(|error| {
+            let noted = self.context.noted.take().filter(|noted| error.0.place.is_none() && noted.to_string() == error.to_string());
+            let error = noted.unwrap_or(error).at(Place::Value(self.node.id));
+            self.context.noted.replace(Some(error.clone()));
+            error
+        })
     }
 
     fn child(self, node: &'de Node) -> Self {

@@ -7,7 +7,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -27,22 +28,106 @@ pub trait Kinds: Sized {
 
 /// Reads an enum of kinds from a table.
 pub fn deserialize<'de, K: Kinds, D: Deserializer<'de>>(deserializer: D) -> Result<K, D::Error> {
-    struct Table<K>(PhantomData<K>);
-    impl<'de, K: Kinds> Visitor<'de> for Table<K> {
+    struct Closed<K>(PhantomData<K>);
+    impl<'de, K: Kinds> Choose<'de> for Closed<K> {
         type Value = K;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a table with the key `kind`")
+        fn names(&self) -> &'static [&'static str] {
+            K::KINDS
         }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<K, A::Error> {
-            let first: Option<String> = map.next_key()?;
-            if first.as_deref() != Some(KIND) {
-                return Err(A::Error::missing_field(KIND));
-            }
-            let kind = map.next_value_seed(Name(K::KINDS))?;
-            K::decode(kind, map)
+        fn decode<A: MapAccess<'de>>(self, kind: &'static str, rest: A) -> Result<K, A::Error> {
+            K::decode(kind, rest)
         }
     }
-    deserializer.deserialize_struct(KIND_TABLE, &[KIND], Table(PhantomData))
+    deserializer.deserialize_struct(KIND_TABLE, &[KIND], Table(Closed(PhantomData)))
+}
+
+/// The kinds that one of several parties adds to an open set, of which only a table of functions is known.
+pub struct OpenKinds<T> {
+    /// Their names in a file.
+    pub names: &'static [&'static str],
+    /// Reads what a table of the kind of this name holds besides the key `kind`.
+    pub decode: fn(&'static str, &mut dyn erased_serde::Deserializer<'_>) -> Result<T, erased_serde::Error>,
+    /// The JSON Schema of all of them: one that has `oneOf`.
+    pub schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl<T> OpenKinds<T> {
+    /// The kinds of `K`.
+    pub fn of<K: Kinds + JsonSchema + Into<T>>() -> Self {
+        struct Rest<K>(&'static str, PhantomData<K>);
+        impl<'de, K: Kinds> Visitor<'de> for Rest<K> {
+            type Value = K;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, rest: A) -> Result<K, A::Error> {
+                K::decode(self.0, rest)
+            }
+        }
+        Self {
+            names: K::KINDS,
+            decode: |kind, rest| rest.deserialize_map(Rest::<K>(kind, PhantomData)).map(Into::into),
+            schema: K::json_schema,
+        }
+    }
+}
+
+/// Reads a value of an open set from a table. `names`: all kinds; `of`: who knows the kind of a name.
+pub fn deserialize_open<'de, T: 'static, D: Deserializer<'de>>(
+    deserializer: D,
+    names: &'static [&'static str],
+    of: fn(&str) -> Option<&'static OpenKinds<T>>,
+) -> Result<T, D::Error> {
+    struct Open<T: 'static> {
+        names: &'static [&'static str],
+        of: fn(&str) -> Option<&'static OpenKinds<T>>,
+    }
+    impl<'de, T> Choose<'de> for Open<T> {
+        type Value = T;
+        fn names(&self) -> &'static [&'static str] {
+            self.names
+        }
+        fn decode<A: MapAccess<'de>>(self, kind: &'static str, rest: A) -> Result<T, A::Error> {
+            let kinds = (self.of)(kind).ok_or_else(|| A::Error::unknown_variant(kind, self.names))?;
+            let mut rest = <dyn erased_serde::Deserializer<'_>>::erase(MapAccessDeserializer::new(rest));
+            (kinds.decode)(kind, &mut rest).map_err(A::Error::custom)
+        }
+    }
+    deserializer.deserialize_struct(KIND_TABLE, &[KIND], Table(Open { names, of }))
+}
+
+/// The schema of an open set: one of what each party adds.
+pub fn schema_of_open<'a, T: 'static>(generator: &mut SchemaGenerator, parties: impl IntoIterator<Item = &'a OpenKinds<T>>) -> Schema {
+    let one_of = |mut schema: Schema| match schema.remove("oneOf") {
+        Some(serde_json::Value::Array(kinds)) => kinds,
+        _ => vec![schema.to_value()],
+    };
+    let kinds: Vec<serde_json::Value> = parties.into_iter().flat_map(|party| one_of((party.schema)(generator))).collect();
+    schemars::json_schema!({ "oneOf": kinds })
+}
+
+/// How the key `kind` of a table is understood.
+trait Choose<'de>: Sized {
+    type Value;
+    fn names(&self) -> &'static [&'static str];
+    fn decode<A: MapAccess<'de>>(self, kind: &'static str, rest: A) -> Result<Self::Value, A::Error>;
+}
+
+struct Table<C>(C);
+
+impl<'de, C: Choose<'de>> Visitor<'de> for Table<C> {
+    type Value = C::Value;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table with the key `kind`")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<C::Value, A::Error> {
+        let first: Option<String> = map.next_key()?;
+        if first.as_deref() != Some(KIND) {
+            return Err(A::Error::missing_field(KIND));
+        }
+        let kind = map.next_value_seed(Name(self.0.names()))?;
+        self.0.decode(kind, map)
+    }
 }
 
 /// Reads one of some names.

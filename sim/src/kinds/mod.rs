@@ -33,9 +33,9 @@ pub use spiderpool::spiderpool;
 
 use served::View;
 
-/// The registrations of all types that this crate knows.
-pub fn all() -> Vec<TypeDef> {
-    builtin().into_iter().chain(spiderpool()).chain(byom()).chain(kubevirt()).chain(latecomers()).collect()
+/// The registrations of Kubernetes' own types, of `systems`, and of the operators that a cluster may run besides.
+pub fn all(systems: impl IntoIterator<Item = TypeDef>) -> Vec<TypeDef> {
+    builtin().into_iter().chain(systems).chain(kubevirt()).chain(latecomers()).collect()
 }
 
 /// The rules of one type. The defaults are those of an ordinary built-in type.

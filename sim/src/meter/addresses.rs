@@ -11,9 +11,9 @@ use k8s_openapi::api::core::v1::Pod;
 use super::agents::records;
 use crate::kinds::{KindId, Registry};
 use crate::object::{Obj, typed_ref};
+use crate::system::{Figures, Metric, RunEnd};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest};
-use crate::workload::Note;
 use crate::workload::spiderpool::{IpamNote, Refusal};
 
 /// How many samples of a run are kept.
@@ -66,7 +66,11 @@ impl AddressMeter {
     /// Something happened.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
-            EventKind::Note { note: Note::Ipam(note), .. } => self.note(event.at, note),
+            EventKind::Note { note, .. } => {
+                if let Some(note) = note.downcast_ref() {
+                    self.note(event.at, note);
+                }
+            }
             EventKind::Commit { kind, before, after, .. } if kind == self.pods => self.pod(event.at, before, after),
             EventKind::Commit { kind, before, after, .. } if kind == self.pools => self.pool(event.at, before, after),
             _ => {}
@@ -209,6 +213,20 @@ impl AddressMeter {
     }
 }
 
+impl Metric for AddressMeter {
+    fn interest(&self) -> Interest {
+        Self::INTEREST
+    }
+
+    fn observe(&mut self, event: &Event<'_>) {
+        self.observe(event);
+    }
+
+    fn finish(&mut self, end: &RunEnd<'_>, figures: &mut Figures) {
+        figures.addresses = Some(self.finish(end.at));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -276,7 +294,7 @@ mod tests {
         }
 
         fn note(&mut self, seconds: u64, note: IpamNote) {
-            let kind = EventKind::Note { process: ProcessId(1), note: &Note::Ipam(note) };
+            let kind = EventKind::Note { process: ProcessId(1), note: &note };
             self.meter.observe(&Event { at: SimTime::from_secs(seconds), kind });
         }
 

@@ -10,9 +10,9 @@ use ipam_reports::pool::{PoolCounts, PoolRun};
 
 use crate::kinds::{KindId, Registry};
 use crate::object::{Obj, typed_ref};
+use crate::system::{Figures, Metric, RunEnd};
 use crate::time::{SimTime, micros};
 use crate::trace::{Event, EventKind, Interest};
-use crate::workload::Note;
 use crate::workload::spiderpool::{IpamNote, ReclaimNote, Refusal};
 
 /// An address that was told to somebody who counts on its record.
@@ -63,9 +63,12 @@ impl AgentsMeter {
     /// Something happened.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
-            EventKind::Note { note: Note::Ipam(note), .. } => self.note(event.at, note),
-            EventKind::Note { note: Note::Reclaim(ReclaimNote::ReleaseBegun { what, .. }), .. } => {
-                what.iter().for_each(|target| self.given_back(&target.pool, target.ip, &target.uid));
+            EventKind::Note { note, .. } => {
+                if let Some(note) = note.downcast_ref() {
+                    self.note(event.at, note);
+                } else if let Some(ReclaimNote::ReleaseBegun { what, .. }) = note.downcast_ref() {
+                    what.iter().for_each(|target| self.given_back(&target.pool, target.ip, &target.uid));
+                }
             }
             EventKind::Commit { kind, key, before, after, .. } if kind == self.pools => self.commit(key.name(), before, after),
             _ => {}
@@ -161,6 +164,20 @@ impl AgentsMeter {
     }
 }
 
+impl Metric for AgentsMeter {
+    fn interest(&self) -> Interest {
+        Self::INTEREST
+    }
+
+    fn observe(&mut self, event: &Event<'_>) {
+        self.observe(event);
+    }
+
+    fn finish(&mut self, _: &RunEnd<'_>, figures: &mut Figures) {
+        figures.pool = Some(self.finish());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -200,7 +217,7 @@ mod tests {
         }
 
         fn note(&mut self, seconds: u64, note: IpamNote) {
-            let kind = EventKind::Note { process: ProcessId(1), note: &Note::Ipam(note) };
+            let kind = EventKind::Note { process: ProcessId(1), note: &note };
             self.meter.observe(&Event { at: SimTime::from_secs(seconds), kind });
         }
 

@@ -13,9 +13,9 @@ use super::calls::{Calls, Ended};
 use crate::kinds::KindId;
 use crate::object::{Obj, typed_ref};
 use crate::rt::{ProcessId, Rt};
+use crate::system::{Figures, Metric, RunEnd};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest};
-use crate::workload::Note;
 use crate::workload::byom::{PoolNote, VmChange};
 
 /// Counts what happens to one pool. Costs what changes, whatever the size of the pool.
@@ -69,7 +69,11 @@ impl PoolMeter {
     /// Something happened.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
-            EventKind::Note { process, note: Note::Pool(note) } => self.note(event.at, process, note),
+            EventKind::Note { process, note } => {
+                if let Some(note) = note.downcast_ref() {
+                    self.note(event.at, process, note);
+                }
+            }
             EventKind::Commit { client, kind, key, before, after, .. } if kind == self.kind && *key == self.key => {
                 self.commit(self.writers.contains(&client), before, after);
             }
@@ -231,5 +235,19 @@ impl PoolMeter {
         }
         calls.sort_by_key(|call| call.started);
         calls
+    }
+}
+
+impl Metric for PoolMeter {
+    fn interest(&self) -> Interest {
+        Self::INTEREST
+    }
+
+    fn observe(&mut self, event: &Event<'_>) {
+        self.observe(event);
+    }
+
+    fn finish(&mut self, end: &RunEnd<'_>, figures: &mut Figures) {
+        figures.pool = Some(self.finish(end.options.calls.then_some(end.rt)));
     }
 }

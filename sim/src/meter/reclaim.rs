@@ -27,9 +27,9 @@ use super::silence::{Silence, Sound};
 use crate::kinds::{KindId, Registry};
 use crate::object::{Obj, typed_ref};
 use crate::rt::ProcessId;
+use crate::system::{Figures, Metric, RunEnd};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest};
-use crate::workload::Note;
 use crate::workload::spiderpool::ReclaimNote;
 
 /// A record that a replica announced to remove.
@@ -94,8 +94,13 @@ impl ReclaimMeter {
     /// Something happened.
     pub fn observe(&mut self, event: &Event<'_>) {
         match event.kind {
-            EventKind::Note { note: Note::Pod(note), .. } => self.silence.note(note, event.at),
-            EventKind::Note { process, note: Note::Reclaim(note) } => self.note(process, note),
+            EventKind::Note { process, note } => {
+                if let Some(note) = note.downcast_ref() {
+                    self.silence.note(note, event.at);
+                } else if let Some(note) = note.downcast_ref() {
+                    self.note(process, note);
+                }
+            }
             EventKind::Request { client, verb: Verb::Get, kind, .. } if self.owners.contains(&kind) => {
                 self.effort.owner_reads += u64::from(self.replicas.contains(&client));
             }
@@ -201,6 +206,20 @@ fn between(earlier: SimTime, later: SimTime) -> Margin {
     Margin::between(earlier.as_micros(), later.as_micros())
 }
 
+impl Metric for ReclaimMeter {
+    fn interest(&self) -> Interest {
+        Self::INTEREST
+    }
+
+    fn observe(&mut self, event: &Event<'_>) {
+        self.observe(event);
+    }
+
+    fn finish(&mut self, end: &RunEnd<'_>, figures: &mut Figures) {
+        figures.reclaim = Some(self.finish(end.at));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -213,7 +232,8 @@ mod tests {
 
     use super::*;
     use crate::cluster::{EPOCH, later};
-    use crate::workload::PodNote;
+    use crate::node::PodNote;
+    use crate::trace::Note;
 
     const ADDRESS: &str = "10.0.0.1";
 
@@ -256,12 +276,12 @@ mod tests {
             self.now = SimTime::from_secs(seconds);
         }
 
-        fn note(&mut self, note: &Note) {
+        fn note(&mut self, note: &dyn Note) {
             self.meter.observe(&Event { at: self.now, kind: EventKind::Note { process: REPLICA, note } });
         }
 
         fn kubelet(&mut self, note: PodNote) {
-            self.note(&Note::Pod(note));
+            self.note(&note);
         }
 
         fn commit<T: Object>(&mut self, client: ProcessId, key: &ObjectKey, before: Option<&Obj>, after: Option<&Obj>) {
@@ -290,7 +310,7 @@ mod tests {
 
         fn announce(&mut self, by: Releaser) {
             let what = Arc::from([Target { pool: "p".into(), ip: ip(), uid: "a".into() }]);
-            self.note(&Note::Reclaim(ReclaimNote::ReleaseBegun { by, key: "ns/a".into(), what, endpoint: false, row: Row::NoPod }));
+            self.note(&ReclaimNote::ReleaseBegun { by, key: "ns/a".into(), what, endpoint: false, row: Row::NoPod });
         }
 
         fn remove(&mut self, client: ProcessId, seconds: u64) {
@@ -361,7 +381,7 @@ mod tests {
         for (ok, count) in [(false, 1), (true, 0)] {
             let mut stage = Stage::new(0);
             stage.announce(Releaser::Scan);
-            stage.note(&Note::Reclaim(ReclaimNote::ReleaseEnded { by: Releaser::Scan, key: "ns/a".into(), ok }));
+            stage.note(&ReclaimNote::ReleaseEnded { by: Releaser::Scan, key: "ns/a".into(), ok });
             stage.remove(REPLICA, 30);
             assert_eq!(stage.figures().len(), count);
         }

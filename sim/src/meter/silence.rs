@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ipam_core::FxHashMap;
 
+use crate::node::PodNote;
 use crate::time::SimTime;
-use crate::workload::PodNote;
 
 /// A sandbox that is there.
 struct Sandbox {

@@ -10,6 +10,7 @@
 mod cni;
 mod data_plane;
 pub mod heartbeat;
+mod pod_note;
 pub mod rhythm;
 mod runtime;
 pub mod taints;
@@ -26,6 +27,7 @@ use crate::rt::{HostId, ProcessId};
 pub use cni::{Attachment, Cni, CniError};
 pub use data_plane::DataPlane;
 pub use heartbeat::Heartbeats;
+pub use pod_note::{AddFailure, PodNote};
 pub use runtime::{ContainerRuntime, Sandbox, SandboxState};
 pub(crate) use runtime::{GC_EVERY, Owed, SandboxNumber};
 pub use trouble::Trouble;

@@ -12,13 +12,13 @@ use ipam_core::ObjectKey;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::PodNote;
 use super::cni::Attachment;
 use super::trouble::{Trouble, Troubled};
 use crate::cluster::Fabric;
 use crate::rt::{HostId, ProcessId};
 use crate::time::SimTime;
 use crate::trace::{EventKind, FaultChange};
-use crate::workload::{Note, PodNote, note};
 
 /// Which sandbox of a node, in the order in which they were made.
 pub(crate) type SandboxNumber = u64;
@@ -158,7 +158,7 @@ impl ContainerRuntime {
     }
 
     fn say(&self, fabric: &Fabric, told: PodNote) {
-        note(fabric, self.kubelet, &Note::Pod(told));
+        fabric.note(self.kubelet, &told);
     }
 
     // ------------------------------------------------------------------------------------------------ its Node

@@ -19,14 +19,14 @@ use ipam_reports::replay::TraceLine;
 
 use super::index::Index;
 use super::subject::Subject;
-use super::thing::{Spelled, Thing};
 use crate::kinds::KindId;
 use crate::object::key_of;
-use crate::record::What;
 use crate::rt::ProcessId;
 use crate::trace::FaultChange;
+use crate::trace::entity::{Entity, Spelled};
+use crate::trace::record::What;
 
-/// How many of the things there are are named when there is nothing to tell.
+/// How many of the entities there are are named when there is nothing to tell.
 const KNOWN_TOLD: usize = 6;
 
 /// What touched a subject.
@@ -42,10 +42,10 @@ pub struct Followed {
 
 /// Follows a subject through a recording.
 pub fn follow(index: &Index<'_>, subject: &Subject) -> Followed {
-    let mut search = Search { index, events: BTreeSet::new(), things: BTreeSet::new(), objects: BTreeSet::new(), busy: Vec::new() };
+    let mut search = Search { index, events: BTreeSet::new(), entities: BTreeSet::new(), objects: BTreeSet::new(), busy: Vec::new() };
     match subject {
-        Subject::Address(address) => search.things_of_address(address),
-        Subject::Pod(pod) => search.things_of_pod(pod),
+        Subject::Address(address) => search.entities_of_address(address),
+        Subject::Pod(pod) => search.entities_of_pod(pod),
         Subject::Object { kind, key } => {
             let Some(kind) = index.narrator.kind_called(kind) else {
                 let remark = format!("no type is called {kind}: nothing in this run touched {subject}");
@@ -57,19 +57,20 @@ pub fn follow(index: &Index<'_>, subject: &Subject) -> Followed {
     search.operations();
     search.causes();
     search.processes_and_faults();
-    let Search { events, things, .. } = search;
+    let Search { events, entities, .. } = search;
     let events: Vec<usize> = events.into_iter().collect();
-    let lines = events.iter().map(|&event| line(index, event, &things)).collect();
+    let lines = events.iter().map(|&event| line(index, event, &entities)).collect();
     let remark = events.is_empty().then(|| nothing(index, subject));
     Followed { events, lines, remark }
 }
 
-/// A line with what it says of the followed things, and its causes.
-fn line(index: &Index<'_>, event: usize, things: &BTreeSet<Thing>) -> TraceLine {
+/// A line with what it says of the followed entities, and its causes.
+fn line(index: &Index<'_>, event: usize, entities: &BTreeSet<Entity>) -> TraceLine {
     let record = &index.records[event];
     let mut line = index.narrator.line(event as u64, record);
     if matches!(record.what, What::Commit { .. }) {
-        let concerned = |touch: &&super::Touch| things.is_empty() || touch.things.iter().any(|thing| things.contains(thing));
+        let concerned =
+            |touch: &&crate::trace::entity::Touch| entities.is_empty() || touch.entities.iter().any(|thing| entities.contains(thing));
         for touch in index.touches[event].iter().filter(concerned).filter(|touch| !touch.says.is_empty()) {
             line.what.push_str("; ");
             line.what.push_str(&touch.says);
@@ -82,10 +83,10 @@ fn line(index: &Index<'_>, event: usize, things: &BTreeSet<Thing>) -> TraceLine 
 /// A sentence for a subject that nothing touched.
 fn nothing(index: &Index<'_>, subject: &Subject) -> String {
     let mut known: BTreeSet<String> = BTreeSet::new();
-    for thing in index.touches.iter().flatten().flat_map(|touch| &touch.things) {
+    for thing in index.touches.iter().flatten().flat_map(|touch| &touch.entities) {
         match (subject, thing) {
-            (Subject::Address(_), Thing::Address(address)) => known.insert(Spelled(address).to_string()),
-            (Subject::Pod(_), Thing::Pod(pod)) => known.insert(format!("pod:{pod}")),
+            (Subject::Address(_), Entity::Address(address)) => known.insert(Spelled(address).to_string()),
+            (Subject::Pod(_), Entity::Pod(pod)) => known.insert(format!("pod:{pod}")),
             _ => false,
         };
     }
@@ -109,20 +110,20 @@ struct Search<'a> {
     index: &'a Index<'a>,
     events: BTreeSet<usize>,
     /// What is followed: what else commits say is left out.
-    things: BTreeSet<Thing>,
-    /// The objects in which the things stand.
+    entities: BTreeSet<Entity>,
+    /// The objects in which the entities stand.
     objects: BTreeSet<(KindId, ObjectKey)>,
     /// Who had to do with them, from which event to which.
     busy: Vec<(ProcessId, usize, usize)>,
 }
 
 impl Search<'_> {
-    /// The things that stand beside `thing`, with the first event that says so.
-    fn beside(&self, thing: &Thing) -> BTreeMap<Thing, usize> {
+    /// The entities that stand beside `thing`, with the first event that says so.
+    fn beside(&self, thing: &Entity) -> BTreeMap<Entity, usize> {
         let mut beside = BTreeMap::new();
         for (event, touches) in self.index.touches.iter().enumerate() {
-            for touch in touches.iter().filter(|touch| touch.things.contains(thing)) {
-                for other in touch.things.iter().filter(|other| *other != thing) {
+            for touch in touches.iter().filter(|touch| touch.entities.contains(thing)) {
+                for other in touch.entities.iter().filter(|other| *other != thing) {
                     beside.entry(other.clone()).or_insert(event);
                 }
             }
@@ -130,45 +131,45 @@ impl Search<'_> {
         beside
     }
 
-    fn mentioning(&self, thing: &Thing) -> Vec<usize> {
-        let about = |touches: &Vec<super::Touch>| touches.iter().any(|touch| touch.things.contains(thing));
+    fn mentioning(&self, thing: &Entity) -> Vec<usize> {
+        let about = |touches: &Vec<crate::trace::entity::Touch>| touches.iter().any(|touch| touch.entities.contains(thing));
         (0..self.index.touches.len()).filter(|&event| about(&self.index.touches[event])).collect()
     }
 
-    fn things_of_address(&mut self, address: &AddressKey) {
-        let address = Thing::Address(address.clone());
+    fn entities_of_address(&mut self, address: &AddressKey) {
+        let address = Entity::Address(address.clone());
         self.events.extend(self.mentioning(&address));
-        let allocations: Vec<Thing> = self.beside(&address).into_keys().filter(|thing| matches!(thing, Thing::Allocation(_))).collect();
+        let allocations: Vec<Entity> = self.beside(&address).into_keys().filter(|thing| matches!(thing, Entity::Allocation(_))).collect();
         for allocation in allocations {
             self.allocation(allocation);
         }
-        self.things.insert(address);
+        self.entities.insert(address);
     }
 
-    fn things_of_pod(&mut self, pod: &ObjectKey) {
-        let pod = Thing::Pod(pod.as_str().into());
+    fn entities_of_pod(&mut self, pod: &ObjectKey) {
+        let pod = Entity::Pod(pod.as_str().into());
         self.events.extend(self.mentioning(&pod));
-        let allocations: Vec<Thing> = self.beside(&pod).into_keys().filter(|thing| matches!(thing, Thing::Allocation(_))).collect();
+        let allocations: Vec<Entity> = self.beside(&pod).into_keys().filter(|thing| matches!(thing, Entity::Allocation(_))).collect();
         for allocation in allocations {
             let last = self.mentioning(&allocation).last().copied().unwrap_or(0);
-            for (address, first) in self.beside(&allocation).into_iter().filter(|(thing, _)| matches!(thing, Thing::Address(_))) {
+            for (address, first) in self.beside(&allocation).into_iter().filter(|(thing, _)| matches!(thing, Entity::Address(_))) {
                 // Whoever else touches its address meanwhile touches the pod.
                 self.events.extend(self.mentioning(&address).into_iter().filter(|event| (first..=last).contains(event)));
-                self.things.insert(address);
+                self.entities.insert(address);
             }
             self.allocation(allocation);
         }
         if let Some(kind) = self.index.narrator.kind_called("Pod")
-            && let Thing::Pod(name) = &pod
+            && let Entity::Pod(name) = &pod
             && let Some((namespace, name)) = name.split_once('/')
         {
             self.object(kind, &ObjectKey::namespaced(namespace, name));
         }
-        self.things.insert(pod);
+        self.entities.insert(pod);
     }
 
     /// All about an allocation, and who speaks of it how long.
-    fn allocation(&mut self, allocation: Thing) {
+    fn allocation(&mut self, allocation: Entity) {
         let events = self.mentioning(&allocation);
         let mut speakers: BTreeMap<ProcessId, usize> = BTreeMap::new();
         for &event in &events {
@@ -179,7 +180,7 @@ impl Search<'_> {
         let last = events.last().copied().unwrap_or(0);
         self.busy.extend(speakers.into_iter().map(|(process, first)| (process, first, last)));
         self.events.extend(events);
-        self.things.insert(allocation);
+        self.entities.insert(allocation);
     }
 
     /// Commits and deliveries of an object, and the calls on it.
@@ -210,8 +211,8 @@ impl Search<'_> {
         }
         let last = self.index.records.len();
         for operation in &self.index.operations {
-            let is_ours = |thing: &Thing| matches!(thing, Thing::Allocation(_)) && self.things.contains(thing);
-            if !operation.things.iter().any(is_ours) {
+            let is_ours = |thing: &Entity| matches!(thing, Entity::Allocation(_)) && self.entities.contains(thing);
+            if !operation.entities.iter().any(is_ours) {
                 continue;
             }
             let (from, to) = (operation.began, operation.ended.unwrap_or(last));

@@ -11,7 +11,7 @@ use super::index::Index;
 use super::objects::fields;
 use crate::kinds::KindId;
 use crate::object::{Obj, resource_version};
-use crate::record::What;
+use crate::trace::record::What;
 
 /// The objects that are written, pools first, with their states; what was written before the first event that is shown is one state.
 pub(super) fn histories(index: &Index<'_>, shown: &Range<usize>) -> (FxHashMap<(KindId, ObjectKey), u32>, Vec<ObjectHistory>) {

@@ -7,11 +7,12 @@ use ipam_core::{FxHashMap, ObjectKey};
 use ipam_reports::replay::Because;
 
 use super::objects::touches;
-use super::thing::{About, Stage, Thing, Touch};
 use crate::kinds::KindId;
 use crate::object::{Obj, key_of, resource_version};
-use crate::record::{Narrator, Record, What};
 use crate::rt::ProcessId;
+use crate::story::Narrator;
+use crate::trace::entity::{About, Entity, Stage, Touch};
+use crate::trace::record::{Record, What};
 use crate::trace::{FaultChange, Outcome, ProcessChange};
 
 /// How many reads before a write are told: a writer that decided on an older one than its last is the usual culprit.
@@ -45,7 +46,7 @@ pub(super) struct FaultSpan {
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
     pub(super) process: ProcessId,
-    pub(super) things: Vec<Thing>,
+    pub(super) entities: Vec<Entity>,
     pub(super) began: usize,
     pub(super) ended: Option<usize>,
 }
@@ -73,7 +74,7 @@ pub struct Index<'a> {
     sights: FxHashMap<(ProcessId, KindId, ObjectKey), Vec<Sight>>,
     lists: FxHashMap<(ProcessId, KindId), usize>,
     commits: BTreeMap<u64, usize>,
-    mentions: BTreeMap<Thing, usize>,
+    mentions: BTreeMap<Entity, usize>,
     /// Since when processes are down or stand still.
     stopped: BTreeMap<ProcessId, usize>,
     /// What each process learned or said last.
@@ -150,8 +151,8 @@ impl<'a> Index<'a> {
             What::Note { process, note } => {
                 let about = note.about();
                 let causes = self.causes_of_note(event, *process, &about);
-                if !about.things.is_empty() {
-                    touched = vec![Touch { things: about.things, says: String::new() }];
+                if !about.entities.is_empty() {
+                    touched = vec![Touch { entities: about.entities, says: String::new() }];
                 }
                 causes
             }
@@ -159,7 +160,7 @@ impl<'a> Index<'a> {
         if let What::Answer { client: process, .. } | What::Deliver { client: process, .. } | What::Note { process, .. } = &record.what {
             self.latest.insert(*process, event);
         }
-        for thing in touched.iter().flat_map(|touch| &touch.things) {
+        for thing in touched.iter().flat_map(|touch| &touch.entities) {
             self.mentions.insert(thing.clone(), event);
         }
         self.touches.push(touched);
@@ -266,24 +267,24 @@ impl<'a> Index<'a> {
     fn causes_of_note(&mut self, event: usize, process: ProcessId, about: &About) -> Vec<Because> {
         // An allocation says more about what led here than the address that it shares with those before it; where two of them
         // meet, both ways count.
-        let last = |want: fn(&Thing) -> bool| {
+        let last = |want: fn(&Entity) -> bool| {
             let last: BTreeSet<usize> =
-                about.things.iter().filter(|thing| want(thing)).filter_map(|thing| self.mentions.get(thing).copied()).collect();
+                about.entities.iter().filter(|thing| want(thing)).filter_map(|thing| self.mentions.get(thing).copied()).collect();
             last
         };
-        let mut before = last(|thing| matches!(thing, Thing::Allocation(_)));
+        let mut before = last(|thing| matches!(thing, Entity::Allocation(_)));
         if before.is_empty() {
             before.extend(last(|_| true).pop_last());
         }
         let mut causes: Vec<Because> = before.into_iter().rev().map(|last| because(last, "after")).collect();
         match about.stage {
-            Stage::Begins => self.operations.push(Operation { process, things: about.things.clone(), began: event, ended: None }),
+            Stage::Begins => self.operations.push(Operation { process, entities: about.entities.clone(), began: event, ended: None }),
             Stage::Ends => {
                 let same = |operation: &&mut Operation| {
                     operation.process == process
                         && operation.ended.is_none()
-                        && (about.things.is_empty() && operation.things.is_empty()
-                            || operation.things.iter().any(|thing| about.things.contains(thing)))
+                        && (about.entities.is_empty() && operation.entities.is_empty()
+                            || operation.entities.iter().any(|thing| about.entities.contains(thing)))
                 };
                 if let Some(operation) = self.operations.iter_mut().rev().find(same) {
                     operation.ended = Some(event);

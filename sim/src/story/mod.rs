@@ -4,7 +4,7 @@
 //!  records ──► Index ──┬── follow ───► lines of `replay --follow`
 //!              calls,  └── timeline ─► page of `replay --html`
 //!              causes,
-//!              things
+//!              entities
 //! ```
 //!
 //! It works on typed records after the run is over. Nothing here has any influence on a run.
@@ -12,16 +12,15 @@
 mod follow;
 mod history;
 mod index;
+mod narrator;
 mod objects;
-mod spiderpool;
 mod subject;
 #[cfg(test)]
 mod tests;
-mod thing;
 mod timeline;
 
 pub use follow::follow;
 pub use index::Index;
+pub use narrator::Narrator;
 pub use subject::Subject;
-pub use thing::{About, Stage, Thing, Touch};
 pub use timeline::{Wanted, timeline};

@@ -1,143 +1,44 @@
 //! What stands in an object, and what a commit changed, as far as people follow it.
 //!
-//! To make another type tell more: an arm in [`touches`] if it names addresses, allocations or pods, and one in [`fields`] if its
-//! state is worth seeing beside the events.
+//! Systems tell of their own types by [`System::touches`](crate::system::System::touches) and
+//! [`System::fields`](crate::system::System::fields); pods and all others are told here.
 
-use ipam_core::byom::{Address, AddressKey, IpAllocation, PeerPod, PoolConfigMap, PoolDocument, RecordChange};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
-use super::thing::{Spelled, Thing, Touch};
 use crate::object::Obj;
-use crate::workload::byom::short;
+use crate::system::systems;
+use crate::trace::entity::{Entity, Touch};
 
 /// Longer values are cut: they are there to be looked at.
 const VALUE_MAX: usize = 160;
-/// How many addresses of a list are shown.
-const LIST_MAX: usize = 64;
-
-fn document(object: Option<&Obj>) -> Option<&PoolDocument> {
-    let config_map = object?.as_any().downcast_ref::<PoolConfigMap>()?;
-    config_map.document()?.parse().ok()
-}
 
 /// What a commit changed in what it says of addresses, allocations and pods.
 pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Vec<Touch> {
     let Some(object) = after.or(before) else { return Vec::new() };
-    if object.as_any().is::<PoolConfigMap>() {
-        let empty = PoolDocument::default();
-        return pool_touches(document(before).unwrap_or(&empty), document(after).unwrap_or(&empty));
-    }
-    if let Some(touches) = super::spiderpool::touches(before, after) {
+    if let Some(touches) = systems().iter().find_map(|system| system.touches(before, after)) {
         return touches;
     }
-    let change = match (before, after) {
-        (None, _) => "",
-        (_, None) => "gone: ",
-        (_, Some(after)) if after.meta().deletion_timestamp.is_some() => "being deleted: ",
-        _ => "changed: ",
+    if !object.as_any().is::<Pod>() {
+        return Vec::new();
+    }
+    let meta = object.meta();
+    let pod = Entity::pod_of(meta.namespace.as_deref().unwrap_or(""), meta.name.as_deref().unwrap_or(""));
+    let phase = after.and_then(|after| after.as_any().downcast_ref::<Pod>()?.status.as_ref()?.phase.clone());
+    let change = match after {
+        _ if before.is_none() => "",
+        None => "gone: ",
+        Some(after) if after.meta().deletion_timestamp.is_some() => "being deleted: ",
+        Some(_) => "",
     };
-    if let Some(peer_pod) = object.as_any().downcast_ref::<PeerPod>() {
-        let namespace = peer_pod.metadata.namespace.as_deref().unwrap_or("");
-        let owners = peer_pod.metadata.owner_references.iter().flatten();
-        let owner = owners.filter(|owner| owner.kind == "Pod").map(|owner| Thing::pod_of(namespace, &owner.name));
-        let named = peer_pod.spec.pod_name.as_deref().filter(|name| !name.is_empty()).map(|name| Thing::pod_of(namespace, name));
-        let mut things: Vec<Thing> = owner.chain(named).collect();
-        things.extend(peer_pod.allocation_id().map(|id| Thing::Allocation(id.into())));
-        let address = Address::new(peer_pod.spec.instance_id.as_str());
-        things.extend(address.key().is_address().then(|| Thing::address(&address)));
-        things.sort();
-        things.dedup();
-        let id = peer_pod.allocation_id().map_or_else(|| "nobody".into(), short);
-        return vec![Touch { things, says: format!("{change}VM {address} for {id}") }];
-    }
-    if object.as_any().is::<Pod>() {
-        let meta = object.meta();
-        let pod = Thing::pod_of(meta.namespace.as_deref().unwrap_or(""), meta.name.as_deref().unwrap_or(""));
-        let phase = after.and_then(|after| after.as_any().downcast_ref::<Pod>()?.status.as_ref()?.phase.clone());
-        let change = if change == "changed: " { "" } else { change };
-        let says = format!("{change}{}", phase.unwrap_or_default());
-        return vec![Touch { things: vec![pod], says: says.trim_end_matches(": ").to_owned() }];
-    }
-    Vec::new()
-}
-
-/// The things of a record: its address, its allocation, and its pod if it names one.
-fn things_of(id: &std::sync::Arc<str>, record: &IpAllocation) -> Vec<Thing> {
-    let pod = record.pod_namespace.as_deref().filter(|_| !record.pod_name.is_empty());
-    let pod = pod.map(|namespace| Thing::pod_of(namespace, &record.pod_name));
-    [Thing::address(&record.ip), Thing::allocation(id)].into_iter().chain(pod).collect()
-}
-
-/// What a document says of an address.
-fn place(document: &PoolDocument, address: &AddressKey) -> String {
-    let mut places: Vec<String> = document.allocated.of_address(address).map(|(id, _)| format!("recorded under {}", short(id))).collect();
-    if document.available.contains(address) {
-        places.push("in the list".to_owned());
-    }
-    if places.is_empty() { "nowhere".to_owned() } else { places.join(" and ") }
-}
-
-fn pool_touches(before: &PoolDocument, after: &PoolDocument) -> Vec<Touch> {
-    let mut touches: Vec<Touch> = Vec::new();
-    let moved = |address: &AddressKey| {
-        let (was, is) = (place(before, address), place(after, address));
-        if was == is { format!("{} stays {is}", Spelled(address)) } else { format!("{} {was} -> {is}", Spelled(address)) }
-    };
-    for change in before.allocated.diff(&after.allocated) {
-        let (id, record) = match change {
-            RecordChange::Added(id, record) | RecordChange::Removed(id, record) => (id, record),
-            RecordChange::Changed { id, from, to } => {
-                if from.ip.key() != to.ip.key() {
-                    touches.push(Touch { things: things_of(id, from), says: moved(from.ip.key()) });
-                }
-                (id, to)
-            }
-        };
-        touches.push(Touch { things: things_of(id, record), says: moved(record.ip.key()) });
-    }
-    let (lost, gained) = before.available.diff(&after.available);
-    for address in lost.into_iter().chain(gained) {
-        let thing = Thing::address(address);
-        // An entry that only changed its place is still in the list.
-        let same = place(before, address.key()) == place(after, address.key());
-        if !same && !touches.iter().any(|touch| touch.things.contains(&thing)) {
-            touches.push(Touch { things: vec![thing], says: moved(address.key()) });
-        }
-    }
-    touches
+    let says = format!("{change}{}", phase.unwrap_or_default());
+    vec![Touch { entities: vec![pod], says: says.trim_end_matches(": ").to_owned() }]
 }
 
 /// The state of an object as names and short values, in the order in which they are shown.
 pub(super) fn fields(object: &Obj) -> Vec<(String, String)> {
-    let mut fields = Vec::new();
     let meta = object.meta();
-    if let Some(config_map) = object.as_any().downcast_ref::<PoolConfigMap>()
-        && let Some(document) = config_map.document()
-    {
-        match document.parse() {
-            Ok(document) => pool_fields(document, &mut fields),
-            Err(error) => fields.push(("unreadable".to_owned(), error.to_string())),
-        }
-    } else if let Some(peer_pod) = object.as_any().downcast_ref::<PeerPod>() {
-        let spec = &peer_pod.spec;
-        let id = peer_pod.allocation_id().map(|id| short(id).into_owned());
-        let known = [("VM", Some(spec.instance_id.clone())), ("allocation", id), ("node", spec.node_name.clone())];
-        fields.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-    } else if let Some(pod) = object.as_any().downcast_ref::<Pod>() {
-        let phase = pod.status.as_ref().and_then(|status| status.phase.clone());
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-        let uid = pod.metadata.uid.clone();
-        let known = [("phase", phase), ("node", node), ("uid", uid)];
-        fields.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-    } else if !super::spiderpool::fields(object, &mut fields) {
-        let value = object.to_value();
-        for part in ["spec", "status", "data"] {
-            if let Some(value) = value.get(part) {
-                leaves(value, part, &mut fields);
-            }
-        }
-    }
+    let mut fields = systems().iter().find_map(|system| system.fields(object)).unwrap_or_else(|| plain_fields(object));
     if meta.deletion_timestamp.is_some() {
         fields.push(("deletion".to_owned(), "has begun".to_owned()));
     }
@@ -157,18 +58,24 @@ pub(super) fn fields(object: &Obj) -> Vec<(String, String)> {
     fields
 }
 
-fn pool_fields(document: &PoolDocument, fields: &mut Vec<(String, String)>) {
-    fields.push(("version".to_owned(), document.version.to_string()));
-    for (id, record) in document.allocated.iter() {
-        fields.push((format!("record {}", short(id)), format!("{} on {}", record.ip, record.node_name)));
+/// The fields of an object that no system tells of.
+fn plain_fields(object: &Obj) -> Vec<(String, String)> {
+    let mut fields = Vec::new();
+    if let Some(pod) = object.as_any().downcast_ref::<Pod>() {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.clone());
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        let uid = pod.metadata.uid.clone();
+        let known = [("phase", phase), ("node", node), ("uid", uid)];
+        fields.extend(known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        return fields;
     }
-    let mut list: Vec<&str> = document.available.iter().take(LIST_MAX).map(Address::text).collect();
-    let more = document.available.len().saturating_sub(LIST_MAX);
-    let more = format!("and {more} more");
-    if document.available.len() > LIST_MAX {
-        list.push(&more);
+    let value = object.to_value();
+    for part in ["spec", "status", "data"] {
+        if let Some(value) = value.get(part) {
+            leaves(value, part, &mut fields);
+        }
     }
-    fields.push(("list".to_owned(), if list.is_empty() { "empty".to_owned() } else { list.join(", ") }));
+    fields
 }
 
 /// The values of a JSON tree under dotted names. What every object of a type has is left out.
@@ -187,69 +94,4 @@ fn leaves(value: &Value, path: &str, fields: &mut Vec<(String, String)>) {
 
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use ipam_core::byom::PoolData;
-    use ipam_core::{JsonText, ObjectKey};
-
-    use super::*;
-
-    fn config_map(document: PoolDocument) -> Obj {
-        Arc::new(PoolConfigMap::new(&ObjectKey::namespaced("a", "b"), JsonText::from(document)))
-    }
-
-    fn with(records: &[(&str, &str)], list: &[&str]) -> PoolDocument {
-        let mut document = PoolDocument::default();
-        for (id, ip) in records {
-            let id: Arc<str> = (*id).into();
-            let record = IpAllocation {
-                allocation_id: id.clone(),
-                ip: Address::new(*ip),
-                node_name: "n1".into(),
-                pod_name: "web".into(),
-                pod_namespace: Some("default".into()),
-                ..IpAllocation::default()
-            };
-            document.allocated.insert(id, record);
-        }
-        list.iter().for_each(|ip| document.available.push(Address::new(*ip)));
-        document
-    }
-
-    #[test]
-    fn a_commit_touches_the_addresses_that_it_moves_and_no_others() {
-        let before = with(&[("web-1", "10.0.0.1")], &["10.0.0.2", "10.0.0.3"]);
-        let mut after = before.clone();
-        after.available.remove(0);
-        after.allocated.remove("web-1");
-        after.allocated.insert("web-2".into(), IpAllocation { ip: Address::new("10.0.0.2"), ..IpAllocation::default() });
-        let touches = touches(Some(&config_map(before)), Some(&config_map(after)));
-        let says: Vec<&str> = touches.iter().map(|touch| &*touch.says).collect();
-        assert_eq!(says, ["10.0.0.1 recorded under web-1 -> nowhere", "10.0.0.2 in the list -> recorded under web-2"]);
-        assert!(touches[0].things.contains(&Thing::Pod("default/web".into())));
-    }
-
-    #[test]
-    fn an_unreadable_document_has_lost_everything() {
-        let before = config_map(with(&[], &["10.0.0.2"]));
-        let broken: Obj = Arc::new(PoolConfigMap {
-            data: Some(PoolData { state: Some(JsonText::verbatim("{")), ..PoolData::default() }),
-            ..PoolConfigMap::default()
-        });
-        let touches = touches(Some(&before), Some(&broken));
-        assert_eq!(touches.len(), 1);
-        assert_eq!(touches[0].says, "10.0.0.2 in the list -> nowhere");
-        assert!(fields(&broken).iter().any(|(name, _)| name == "unreadable"));
-    }
-
-    #[test]
-    fn a_pool_shows_version_records_and_list() {
-        let fields = fields(&config_map(with(&[("web-1", "10.0.0.1")], &["10.0.0.2"])));
-        let shown: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (&**name, &**value)).collect();
-        assert_eq!(shown, [("version", "0"), ("record web-1", "10.0.0.1 on n1"), ("list", "10.0.0.2")]);
-    }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use ipam_core::ObjectKey;
 use ipam_core::byom::AddressKey;
 
-use super::thing::Spelled;
+use crate::trace::entity::Spelled;
 
 /// What to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,13 +13,13 @@ use super::*;
 use crate::deviation::DeviationName;
 use crate::object::{Obj, resource_version};
 use crate::plan::Plan;
-use crate::record::{Narrator, Record, What};
 use crate::scenario::Scenario;
+use crate::story::Narrator;
 use crate::time::SimTime;
+use crate::trace::record::{Record, What};
 use crate::trace::{FaultChange, Outcome as Answer, ProcessChange};
-use crate::workload::Note;
 use crate::workload::byom::{PoolNote, pool_key};
-use crate::world::{Outcome, Stage as Cluster, Wish, run};
+use crate::world::{Outcome, RunOptions, Stage as Cluster, run};
 
 fn scenario(file: &str, deviations: &[&str]) -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios").join(file);
@@ -37,7 +37,7 @@ struct Recorded {
 impl Recorded {
     fn of(scenario: &Scenario, seed: u64, until: u64) -> Self {
         let plan = scenario.draw(seed);
-        let wish = Wish { recording: true, until: Some(SimTime::from_secs(until)), ..Wish::default() };
+        let wish = RunOptions { recording: true, until: Some(SimTime::from_secs(until)), ..RunOptions::default() };
         let outcome = run(&plan, &Cluster::new(vec![]), wish);
         Self { plan, outcome }
     }
@@ -64,7 +64,7 @@ impl Recorded {
 
     fn pool_notes(&self) -> impl Iterator<Item = (usize, &PoolNote)> {
         self.parts().0.iter().enumerate().filter_map(|(event, record)| match &record.what {
-            What::Note { note: Note::Pool(note), .. } => Some((event, note)),
+            What::Note { note, .. } => Some((event, note.downcast_ref::<PoolNote>()?)),
             _ => None,
         })
     }

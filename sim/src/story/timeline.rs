@@ -14,9 +14,9 @@ use super::history::histories;
 use super::index::Index;
 use crate::kinds::KindId;
 use crate::object::{key_of, resource_version};
-use crate::record::{Record, What};
 use crate::rt::ProcessId;
 use crate::time::SimTime;
+use crate::trace::record::{Record, What};
 use crate::trace::{FaultChange, Outcome, ProcessChange};
 
 /// More events make a page that browsers open slowly.

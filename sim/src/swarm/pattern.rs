@@ -126,13 +126,14 @@ mod tests {
     use super::*;
     use crate::draw::Concern;
     use crate::input::kinds::Kinds;
-    use crate::plan::{OpKind, Turn};
+    use crate::plan::Turn;
+    use crate::systems::counter::Operation;
     use crate::workload::Stake;
 
     fn drawn(pattern: Pattern, seed: u64, names: &[&str]) -> Vec<Fault> {
         let stake = Stake { processes: vec!["client-0".into()], resources: vec!["configmaps".into()], ..Stake::default() };
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        let ops = [With { common: Turn { at: SimTime::from_secs(20), actor: "client-0".into() }, kind: OpKind::Increment }];
+        let ops = [With { common: Turn { at: SimTime::from_secs(20), actor: "client-0".into() }, kind: Operation::Increment.into() }];
         let setting = Setting { seed, safety: Span::secs(100), stake: &stake, ops: &ops, names: &names };
         pattern.draw(&setting, Span::secs(1), Span::secs(10), &mut Draw::new(seed, Concern::Faults, 0))
     }

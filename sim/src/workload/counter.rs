@@ -9,6 +9,7 @@
 //! `counter-decides-once` decides on the first read and only refreshes the version.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,15 +23,18 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Misfit, Note, Smaller, Stake, Work, at_most, note, without_idle};
+use super::{Draft, Misfit, Smaller, Stake, Work, at_most, without_idle};
 use crate::cluster::{Fabric, SimClient};
-use crate::deviation::COUNTER_DECIDES_ONCE;
 use crate::draw::Draw;
 use crate::env::SimEnv;
 use crate::input::{Choice, Problems, Source, With};
 use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Plan, Turn, WorkloadPlan};
 use crate::rt::ProcessId;
+use crate::systems::counter::DECIDES_ONCE;
+use crate::systems::counter::Operation;
+use crate::systems::counter::Plans;
 use crate::time::{SimTime, Span};
+use crate::trace::{Counted, Note};
 
 /// How long a client waits for one answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -67,7 +71,7 @@ impl Default for CounterDraft {
 
 impl From<CounterPlan> for WorkloadPlan {
     fn from(plan: CounterPlan) -> Self {
-        Self::Counter(plan)
+        Self::new(Plans::Counter(plan))
     }
 }
 
@@ -95,7 +99,7 @@ impl Draft for CounterDraft {
             let mut at = SimTime::ZERO;
             for _ in 0..self.increments.draw(draw) {
                 at += self.think.draw(draw).0;
-                ops.push(With { common: Turn { at, actor: client_name(client) }, kind: OpKind::Increment });
+                ops.push(With { common: Turn { at, actor: client_name(client) }, kind: Operation::Increment.into() });
             }
         }
         (CounterPlan { clients }, ops)
@@ -137,7 +141,7 @@ impl Work for CounterPlan {
     }
 
     fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
-        if matches!(op, OpKind::Increment) { Ok(()) } else { Err(Misfit::of(op, "the operation `increment`")) }
+        if matches!(op.get(), Some(Operation::Increment)) { Ok(()) } else { Err(Misfit::of(op, "the operation `increment`")) }
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
@@ -172,7 +176,7 @@ impl Work for CounterPlan {
 
 /// Adds the clients to the cluster; they start at once.
 fn install(fabric: &Arc<Fabric>, plan: &Plan, counter: &CounterPlan) {
-    let decides_once = plan.deviations.iter().any(|deviation| deviation.as_str() == COUNTER_DECIDES_ONCE);
+    let decides_once = plan.deviations.iter().any(|deviation| deviation.as_str() == DECIDES_ONCE);
     for number in 0..counter.clients {
         let name = client_name(number);
         let process = fabric.rt.add_process(fabric.rt.add_host(&name), &name);
@@ -207,7 +211,49 @@ fn resume(fabric: &Fabric, process: ProcessId, turns: &Mutex<VecDeque<SimTime>>)
         begun
     };
     if begun {
-        note(fabric, process, &Note::LeftOpen);
+        fabric.note(process, &CounterNote::LeftOpen);
+    }
+}
+
+/// What a client of the counter says it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterNote {
+    /// The counter was incremented, and the increment acknowledged.
+    Counted {
+        /// The value that was written.
+        value: u64,
+    },
+    /// Nobody knows whether an increment took place: its answer was lost, or its client crashed.
+    LeftOpen,
+    /// An operation gave up because its last retry failed, too.
+    RetriesExhausted,
+}
+
+impl Note for CounterNote {
+    fn word(&self) -> u64 {
+        match self {
+            CounterNote::Counted { value } => value << 2,
+            CounterNote::LeftOpen => 1,
+            CounterNote::RetriesExhausted => 2,
+        }
+    }
+
+    fn counts_as(&self) -> Option<Counted> {
+        matches!(self, CounterNote::RetriesExhausted).then_some(Counted::RetriesExhausted)
+    }
+
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(*self)
+    }
+}
+
+impl fmt::Display for CounterNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CounterNote::Counted { value } => write!(f, "counted {value}"),
+            CounterNote::LeftOpen => f.write_str("an increment is left open"),
+            CounterNote::RetriesExhausted => f.write_str("retries exhausted"),
+        }
     }
 }
 
@@ -235,18 +281,18 @@ impl Counter {
             }
             let ended = loop {
                 match self.increment().await {
-                    Ok(value) => break Note::Counted { value },
-                    Err(error) if error.is_ambiguous() => break Note::LeftOpen,
+                    Ok(value) => break CounterNote::Counted { value },
+                    Err(error) if error.is_ambiguous() => break CounterNote::LeftOpen,
                     Err(error) => {
                         if error.is_conflict() {
-                            note(fabric, self.process, &Note::RetriesExhausted);
+                            fabric.note(self.process, &CounterNote::RetriesExhausted);
                         }
                         self.env.sleep(PAUSE_AFTER_ERROR).await;
                     }
                 }
             };
             turns.lock().pop_front();
-            note(fabric, self.process, &ended);
+            fabric.note(self.process, &ended);
         }
     }
 
@@ -292,7 +338,7 @@ mod tests {
     use super::*;
 
     fn increment(client: &str) -> Op {
-        With { common: Turn { at: SimTime::ZERO, actor: client.to_owned() }, kind: OpKind::Increment }
+        With { common: Turn { at: SimTime::ZERO, actor: client.to_owned() }, kind: Operation::Increment.into() }
     }
 
     #[test]

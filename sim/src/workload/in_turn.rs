@@ -10,24 +10,24 @@ use parking_lot::Mutex;
 
 use crate::cluster::Fabric;
 use crate::env::SimEnv;
-use crate::plan::{Op, OpKind};
+use crate::plan::{Op, OpKind, Operation};
 
 /// How long people wait before they try again.
 pub(super) const AGAIN: Duration = Duration::from_secs(2);
 
 /// Carries `ops` out that are not `done` yet: those that came to an end in an earlier life of the process. `subject`: what an
 /// operation is about, if another one could be about the same.
-pub(super) async fn run<S: Ord, F: Future<Output = ()> + Send + 'static>(
+pub(super) async fn run<O: Operation, S: Ord, F: Future<Output = ()> + Send + 'static>(
     fabric: &Arc<Fabric>,
     env: &SimEnv,
     ops: &[Op],
     done: &Arc<Mutex<BTreeSet<usize>>>,
-    subject: impl Fn(&OpKind) -> Option<S>,
+    subject: impl Fn(&O) -> Option<S>,
     carry_out: impl Fn(usize, OpKind) -> F,
 ) {
     let mut last: BTreeMap<S, usize> = BTreeMap::new();
     for (number, op) in ops.iter().enumerate() {
-        let before = subject(&op.kind).and_then(|subject| last.insert(subject, number));
+        let before = subject(op.kind.own()).and_then(|subject| last.insert(subject, number));
         if done.lock().contains(&number) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What the clients of a run do, and what they say of it.
+//! What the clients of a run do.
 //!
 //! A workload is a [`Draft`] in a scenario, with values that may be open, and [`Work`] in a plan. `WorkloadDraft` and `WorkloadPlan`
 //! name the kinds there are.
@@ -7,7 +7,6 @@ pub mod byom;
 pub mod counter;
 mod in_turn;
 pub(crate) mod misnamed;
-mod pod_note;
 pub mod spiderpool;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,24 +15,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_core::ObjectKey;
-use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use k8s_openapi::api::core::v1::Namespace;
 
 use crate::cluster::Fabric;
 use crate::draw::Draw;
-use crate::input::kinds::Kinds;
 use crate::input::{Problem, Problems, Source};
 use crate::kinds::KindId;
 use crate::object::Obj;
 use crate::plan::{Op, OpKind, Plan, WorkloadPlan};
 use crate::rt::ProcessId;
-use crate::story::About;
-use crate::trace::EventKind;
-use byom::PoolNote;
-use spiderpool::{HookNote, IpamNote, ReclaimNote};
 
 pub use misnamed::Misnamed;
-pub use pod_note::{AddFailure, PodNote};
 
 /// A workload of a plan: who works on the cluster.
 pub trait Work {
@@ -58,21 +50,6 @@ pub trait Work {
 
     /// Values that are impossible or far too large.
     fn problems(&self, source: Source<'_>) -> Problems;
-
-    /// Where the document of the BYOM pool is kept that the workload works on, if it works on one: figures are taken of it.
-    fn pool(&self) -> Option<ObjectKey> {
-        None
-    }
-
-    /// The settings with which Spiderpool's controller reclaims addresses, if the workload has it do so: figures are taken of that.
-    fn reclaim(&self) -> Option<ReclaimSettings> {
-        None
-    }
-
-    /// How many addresses the pools of Spiderpool have at the beginning, if the workload has any: figures are taken of them when planners ask.
-    fn addresses(&self) -> Option<u64> {
-        None
-    }
 
     /// Simpler variants of the workload in which its actors do `ops`, the ones that save most first; for shrinking what fails.
     /// Following any of them again and again comes to an end.
@@ -245,6 +222,11 @@ pub trait Draft {
         Ok(None)
     }
 
+    /// Whether a user who brings a cluster does so in order that its pods get addresses: a sweep in which none asks for one says nothing then.
+    fn wants_addresses(&self) -> bool {
+        false
+    }
+
     /// The names in scripted operations that nothing can have in any run, whatever is drawn. `objects`: what manifests hold, of which
     /// [`Draft::adopt`] was told before.
     fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
@@ -256,6 +238,60 @@ pub trait Draft {
     fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
         let _ = objects;
         Adoption::NotAsked
+    }
+}
+
+/// A [`Draft`] of whichever plan.
+pub trait AnyDraft {
+    /// See [`Draft::bounds`].
+    fn bounds(&self) -> [WorkloadPlan; 2];
+    /// See [`Draft::problems`].
+    fn problems(&self, source: Source<'_>) -> Problems;
+    /// See [`Draft::draw`].
+    fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>);
+    /// See [`Draft::read_files`].
+    ///
+    /// # Errors
+    /// What is wrong with the files.
+    fn read_files(&mut self, folder: &Path) -> Result<(), Problems>;
+    /// See [`Draft::left_out`].
+    ///
+    /// # Errors
+    /// The run takes nothing of the files.
+    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem>;
+    /// See [`Draft::wants_addresses`].
+    fn wants_addresses(&self) -> bool;
+    /// See [`Draft::misnamed`].
+    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed>;
+    /// See [`Draft::adopt`].
+    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption;
+}
+
+impl<D: Draft> AnyDraft for D {
+    fn bounds(&self) -> [WorkloadPlan; 2] {
+        Draft::bounds(self).map(Into::into)
+    }
+    fn problems(&self, source: Source<'_>) -> Problems {
+        Draft::problems(self, source)
+    }
+    fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>) {
+        let (plan, ops) = Draft::draw(self, draw);
+        (plan.into(), ops)
+    }
+    fn read_files(&mut self, folder: &Path) -> Result<(), Problems> {
+        Draft::read_files(self, folder)
+    }
+    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
+        Draft::left_out(self, lasts)
+    }
+    fn wants_addresses(&self) -> bool {
+        Draft::wants_addresses(self)
+    }
+    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
+        Draft::misnamed(self, ops, objects)
+    }
+    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
+        Draft::adopt(self, objects)
     }
 }
 
@@ -309,66 +345,6 @@ fn at_most(source: Source<'_>, key: &str, what: &str, value: u64, limit: u64) ->
         problems.push(source.problem(key, format!("{what} may be {value}"), format!("at most {limit}")));
     }
     problems
-}
-
-/// What an actor says it did: one vocabulary for all workloads.
-#[derive(Clone, Debug)]
-pub enum Note {
-    /// A counter was incremented, and the increment acknowledged.
-    Counted {
-        /// The value that was written.
-        value: u64,
-    },
-    /// Nobody knows whether an increment took place: its answer was lost, or its client crashed.
-    LeftOpen,
-    /// An operation gave up because its last retry failed, too.
-    RetriesExhausted,
-    /// Something about a BYOM pool, its adaptors or its VMs.
-    Pool(PoolNote),
-    /// Something about a Spiderpool agent.
-    Ipam(IpamNote),
-    /// Something about what Spiderpool's controller reclaims.
-    Reclaim(ReclaimNote),
-    /// Something about what Spiderpool's controller admits.
-    Hook(HookNote),
-    /// Something about a pod and its sandboxes on its node.
-    Pod(PodNote),
-}
-
-impl Note {
-    /// Which addresses, allocations and pods it is about, and whether an operation begins or ends with it. A counter has none.
-    pub fn about(&self) -> About {
-        match self {
-            Note::Counted { .. } | Note::LeftOpen | Note::RetriesExhausted => About::passing([]),
-            Note::Pool(note) => note.about(),
-            Note::Ipam(note) => note.about(),
-            Note::Reclaim(note) => note.about(),
-            Note::Hook(note) => note.about(),
-            Note::Pod(note) => note.about(),
-        }
-    }
-
-    /// What of the note enters the digest.
-    pub(crate) fn word(&self) -> u64 {
-        match self {
-            Note::Counted { value } => value << 2,
-            Note::LeftOpen => 1,
-            Note::RetriesExhausted => 2,
-            Note::Pool(note) => note.word() << 2 | 3,
-            // The tags of these are distinct, though the uppermost bits are lost.
-            Note::Ipam(note) => note.word() << 2 | 1,
-            Note::Reclaim(note) => note.word() << 2 | 1,
-            Note::Hook(note) => note.word() << 2 | 1,
-            // Never that of `RetriesExhausted`: the word of a pod's note is not 0.
-            Note::Pod(note) => note.word() << 2 | 2,
-        }
-    }
-}
-
-/// Has the trace say that `process` said `note`, now.
-pub(crate) fn note(fabric: &Fabric, process: ProcessId, note: &Note) {
-    let at = fabric.rt.now();
-    fabric.recorder(|recorder| recorder.observe(at, EventKind::Note { process, note }));
 }
 
 /// Says what a process does in each of its lives, with `site`, which its neighbours share.

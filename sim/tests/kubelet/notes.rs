@@ -5,11 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipam_core::api::DeleteOptions;
-use ipam_sim::claim::Claims;
 use ipam_sim::fault::{FaultKind, SandboxLost, Target};
-use ipam_sim::record::What;
-use ipam_sim::recorder::Recorder;
-use ipam_sim::workload::{Note, PodNote};
+use ipam_sim::node::PodNote;
+use ipam_sim::trace::record::What;
+use ipam_sim::trace::recorder::Recorder;
 use serde_json::json;
 
 use crate::{MS, SECOND, Stage};
@@ -81,10 +80,10 @@ impl Listener {
 
 /// The notes since this was asked last.
 fn notes(stage: &Stage) -> Vec<PodNote> {
-    let fresh = Recorder::new(Claims::default(), true);
+    let fresh = Recorder::keeping(true);
     let mut before = stage.bed.fabric.recorder(|recorder| std::mem::replace(recorder, fresh));
     let said = before.take_recording().unwrap_or_default().into_iter().filter_map(|record| match record.what {
-        What::Note { note: Note::Pod(note), .. } => Some(note),
+        What::Note { note, .. } => note.downcast_ref::<PodNote>().cloned(),
         _ => None,
     });
     said.collect()

@@ -7,12 +7,12 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use ipam_reports::ExplainReport;
-use ipam_sim::plan::{Plan, WorkloadPlan};
-use ipam_sim::record::{Record, What};
+use ipam_sim::plan::Plan;
+use ipam_sim::systems::spiderpool::Plans;
 use ipam_sim::time::SimTime;
-use ipam_sim::workload::Note;
+use ipam_sim::trace::record::{Record, What};
 use ipam_sim::workload::spiderpool::{IpamNote, SpiderPlan};
-use ipam_sim::world::{Stage, Wish, run};
+use ipam_sim::world::{RunOptions, Stage, run};
 use serde_json::json;
 
 use super::{ipam_sim, scenario, scratch};
@@ -59,7 +59,10 @@ struct First {
 /// NICs or families got in each other's way: they are served at once, and `explain` serves them in turn.
 fn first_add(records: &[Record]) -> Option<First> {
     let mut adds = records.iter().filter_map(|record| match &record.what {
-        What::Note { note: Note::Ipam(note @ (IpamNote::AddBegun { .. } | IpamNote::AddEnded { .. })), .. } => Some((record.at, note)),
+        What::Note { note, .. } => match note.downcast_ref()? {
+            note @ (IpamNote::AddBegun { .. } | IpamNote::AddEnded { .. }) => Some((record.at, note)),
+            _ => None,
+        },
         _ => None,
     });
     let (begun, IpamNote::AddBegun { .. }) = adds.next()? else { return None };
@@ -95,8 +98,8 @@ fn explain_gives_the_address_that_the_run_gives() {
     let (mut given, mut refused, mut tiers) = (0, 0, BTreeSet::new());
     for seed in 0..60_u64 {
         let plan = clusters[seed as usize % WISHES.len()].draw(seed);
-        let WorkloadPlan::Spiderpool(spider) = &plan.workload else { panic!("another workload") };
-        let outcome = run(&plan, &Stage::new(Vec::new()), Wish { recording: true, ..Wish::default() });
+        let Some(spider) = plan.workload.get().map(Plans::cluster) else { panic!("another workload") };
+        let outcome = run(&plan, &Stage::new(Vec::new()), RunOptions { recording: true, ..RunOptions::default() });
         let (records, _) = outcome.recording.unwrap();
         let Some(first) = first_add(&records) else { continue };
         let report = explained(&folder, &plan, spider, &first);

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use ipam_reports::{ReplayReport, RunReport};
-use ipam_sim::plan::{Plan, WorkloadPlan};
+use ipam_sim::plan::Plan;
+use ipam_sim::systems::spiderpool::Plans;
 use ipam_sim::workload::spiderpool::SpiderPlan;
 
 use super::{ipam_sim, scenarios, scratch};
@@ -37,7 +38,7 @@ fn pools(dump: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
 }
 
 fn spider(plan: &Plan) -> &SpiderPlan {
-    let WorkloadPlan::Spiderpool(spider) = &plan.workload else { panic!("another workload") };
+    let Some(spider) = plan.workload.get().map(Plans::cluster) else { panic!("another workload") };
     spider
 }
 

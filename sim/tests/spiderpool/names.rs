@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ipam_sim::plan::OpKind;
+use ipam_sim::systems::spiderpool::Operation;
 
 use super::{ipam_sim, scenario, scratch};
 
@@ -135,7 +135,7 @@ fn a_plan_may_have_lost_what_its_operations_name() {
         + "[[op]]\nkind = \"apply-app\"\nat = \"1s\"\nactor = \"people\"\napp = \"db\"\ntype = \"stateful-set\"\n";
     assert_eq!(said(&folder, &text, "check", &[]).0, 0);
     let mut plan = scenario("names-of-plans", &text).draw(0);
-    plan.op.retain(|op| !matches!(op.kind, OpKind::ApplyApp(_)));
+    plan.op.retain(|op| !matches!(op.kind.own(), Operation::ApplyApp(_)));
     let lost = folder.join("lost.toml");
     fs::write(&lost, plan.to_toml()).unwrap();
     let (code, out, err) = ipam_sim(&["check", &lost.display().to_string()]);

@@ -3,6 +3,7 @@
 use ipam_reports::RunReport;
 use ipam_sim::plan::OpKind;
 use ipam_sim::scenario::Scenario;
+use ipam_sim::systems::spiderpool::Operation;
 
 use super::{ipam_sim, scenarios, scratch};
 
@@ -13,8 +14,8 @@ fn every_pod_of_a_trace_comes_and_those_that_ended_go() {
     let count = |is: fn(&OpKind) -> bool| plan.op.iter().filter(|op| is(&op.kind)).count();
     let rows = std::fs::read_to_string(scenarios().join("traces/small.csv")).unwrap();
     let ended = rows.lines().skip(1).filter(|row| !row.split(',').nth(6).unwrap().is_empty()).count();
-    assert_eq!(count(|op| matches!(op, OpKind::ApplyApp(_))), rows.lines().count() - 1);
-    assert_eq!(count(|op| matches!(op, OpKind::DeleteApp(_))), ended);
+    assert_eq!(count(|op| matches!(op.own(), Operation::ApplyApp(_))), rows.lines().count() - 1);
+    assert_eq!(count(|op| matches!(op.own(), Operation::DeleteApp(_))), ended);
     assert!(plan.op.iter().all(|op| op.common.at < plan.heal_at), "the safety phase is too short for the trace");
 }
 

@@ -117,11 +117,11 @@ fn seconds_of<K: Stored>(object: &K) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds;
+    use crate::system::systems;
 
     #[test]
     fn every_type_in_namespaces_is_deleted_with_its_namespace() {
-        let mut served: Vec<&str> = kinds::all().iter().filter(|def| def.namespaced).map(|def| def.plural).collect();
+        let mut served: Vec<&str> = systems().types().iter().filter(|def| def.namespaced).map(|def| def.plural).collect();
         let mut emptied: Vec<&str> = CONTENT.iter().map(|(plural, _)| *plural).collect();
         served.sort_unstable();
         emptied.sort_unstable();

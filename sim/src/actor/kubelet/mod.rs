@@ -59,9 +59,9 @@ use crate::actor::crew::{Alarm, Crew, Hiring};
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::net::Sampler;
+use crate::node::PodNote;
 use crate::node::{Cni, ContainerRuntime, SandboxNumber};
 use crate::rt::ProcessId;
-use crate::workload::{Note, PodNote, note};
 use mail::Mail;
 use pod::Job;
 
@@ -264,7 +264,7 @@ impl<C: Cni> Kubelet<C> {
     }
 
     fn say(&self, told: PodNote) {
-        note(&self.fabric, self.process, &Note::Pod(told));
+        self.fabric.note(self.process, &told);
     }
 
     fn count_pods(&self, change: impl FnOnce(u32) -> u32) {

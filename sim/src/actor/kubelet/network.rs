@@ -12,9 +12,9 @@ use ipam_core::Env;
 use ipam_core::race::{Either, race};
 
 use super::Kubelet;
+use crate::node::{AddFailure, PodNote};
 use crate::node::{Attachment, Cni, CniError, GC_EVERY, Owed, SandboxNumber, SandboxState, Trouble};
 use crate::time::SimTime;
-use crate::workload::{AddFailure, PodNote};
 
 impl<C: Cni> Kubelet<C> {
     /// Sets up the network of a sandbox: one ADD for each interface, in order.

@@ -24,9 +24,9 @@ use super::config::Behaviour;
 use super::mail::Mail;
 use super::status::Report;
 use crate::actor::crew::Work;
+use crate::node::PodNote;
 use crate::node::{Cni, CniError, GC_EVERY, Sandbox, SandboxNumber, SandboxState};
 use crate::time::SimTime;
-use crate::workload::PodNote;
 
 /// How long the kubelet waits for RunPodSandbox (K §5.1).
 const SANDBOX_LIMIT: Duration = Duration::from_secs(240);

@@ -1,9 +1,9 @@
-//! Claims about any run, and about the counter.
+//! Claims about any run.
 
 use ipam_reports::finding::Kind;
 
 use super::super::Make::Events;
-use super::super::{ClaimDef, basic, counter};
+use super::super::{ClaimDef, basic};
 
 /// The claims, in the order in which they are listed.
 pub(super) const CLAIMS: &[ClaimDef] = &[
@@ -20,27 +20,6 @@ pub(super) const CLAIMS: &[ClaimDef] = &[
         about: "every committed write takes a revision greater than all before it",
         reference: Some("K004"),
         make: Events(|_| Box::new(basic::RevisionsOnlyGrow::default())),
-    },
-    ClaimDef {
-        name: "no-increment-is-lost",
-        kind: Kind::Always,
-        about: "no two increments are acknowledged with the same value",
-        reference: Some("K070"),
-        make: Events(|context| Box::new(counter::NoIncrementIsLost::new(context))),
-    },
-    ClaimDef {
-        name: "counter-never-goes-back",
-        kind: Kind::Always,
-        about: "no committed write of the counter lowers its value",
-        reference: Some("K070"),
-        make: Events(|context| Box::new(counter::CounterNeverGoesBack::new(context))),
-    },
-    ClaimDef {
-        name: "every-increment-ends",
-        kind: Kind::Eventually,
-        about: "every increment of the plan has come to an end: acknowledged, or left open by a crash or a lost answer",
-        reference: None,
-        make: Events(|context| Box::new(counter::EveryIncrementEnds::new(context))),
     },
     ClaimDef {
         name: "clients-conflict",

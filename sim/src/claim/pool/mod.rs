@@ -9,6 +9,7 @@
 
 mod conservation;
 mod exclusive;
+mod group;
 mod hygiene;
 mod leak;
 mod partition;
@@ -34,6 +35,7 @@ use crate::time::SimTime;
 
 pub(super) use conservation::NothingAppears;
 pub(super) use exclusive::OneHolder;
+pub(crate) use group::{GROUP, boxed};
 pub(super) use hygiene::CleanVms;
 pub(super) use leak::EveryRecordIsOwned;
 pub(super) use partition::Partition;
@@ -54,10 +56,10 @@ pub(super) use well_formed::WellFormed;
 use view::Seen;
 
 /// The excuse of what follows only from somebody outside having removed or changed a record by hand.
-pub(super) const BY_HAND: &str = "pool-edited-by-hand";
+pub(crate) const BY_HAND: &str = "pool-edited-by-hand";
 
 /// A claim about the pool.
-pub(super) trait PoolClaim: Send {
+pub(crate) trait PoolClaim: Send {
     /// Something happened, and `view` is what is known since.
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings);
 

@@ -13,12 +13,14 @@ use ipam_core::{InvalidText, JsonText, TextForm};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::{Claims, find};
+use super::View;
+use super::group::PoolGroup;
 use crate::kinds::KindId;
 use crate::object::Obj;
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Outcome, ProcessChange};
-use crate::workload::Note;
+use crate::workload::OutOfReach;
 use crate::workload::byom::{Failure, PoolNote, ReleasedBy, VmChange};
 
 /// The claim under test, and the pool that it sees.
@@ -38,7 +40,9 @@ pub(super) struct Stage {
 pub(super) fn on_stage(claim: &'static str, test: impl FnOnce(&mut Stage)) {
     crate::rt::run(1, async |rt| {
         let keeper = rt.add_process(rt.add_host("keeper"), "keeper");
-        let claims = Claims::of_pool(find(claim).expect("the claim is in the catalogue"), &rt);
+        let claims = Claims::of_group(find(claim).expect("the claim is in the catalogue"), || {
+            Box::new(PoolGroup::new(View::new(&rt, OutOfReach::default())))
+        });
         let config = PoolConfig::default();
         let mut stage = Stage { rt, claims, claim, now: SimTime::ZERO, revision: 1, object: None, keeper, config };
         test(&mut stage);
@@ -110,7 +114,7 @@ impl Stage {
 
     /// A process says something.
     pub(super) fn note(&mut self, process: ProcessId, note: PoolNote) {
-        self.event(EventKind::Note { process, note: &Note::Pool(note) });
+        self.event(EventKind::Note { process, note: &note });
     }
 
     pub(super) fn change(&mut self, process: ProcessId, change: ProcessChange) {

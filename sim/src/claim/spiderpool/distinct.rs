@@ -2,7 +2,7 @@
 
 use super::view::{Seen, Sights, View};
 use super::{Answered, Findings, IpamClaim};
-use crate::workload::PodNote;
+use crate::node::PodNote;
 
 /// No answer gives one address to two NICs, and no sandbox answers on one address with two.
 ///

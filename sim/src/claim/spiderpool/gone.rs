@@ -9,7 +9,7 @@ use ipam_core::spiderpool::select::FIRST_NIC;
 
 use super::view::{Seen, Sights, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told};
-use crate::workload::PodNote;
+use crate::node::PodNote;
 use crate::workload::spiderpool::IpamNote;
 
 /// In the end there is no endpoint of a pod that is gone and whose DEL its node takes for done, unless it waits for the next pod of a place
@@ -92,7 +92,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::testing::{Stage, on_stage};
-    use crate::workload::PodNote;
+    use crate::node::PodNote;
 
     const CLAIM: &str = "endpoints-of-gone-pods-disappear";
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];

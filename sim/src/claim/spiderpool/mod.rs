@@ -18,6 +18,7 @@ mod distinct;
 mod from_pool;
 mod gateways;
 mod gone;
+mod group;
 mod late;
 mod leaks;
 mod lifetime;
@@ -58,6 +59,7 @@ pub(super) use distinct::DistinctAddresses;
 pub(super) use from_pool::FromItsPool;
 pub(super) use gateways::GatewaysAreDecided;
 pub(super) use gone::EndpointsGo;
+pub(crate) use group::{GROUP, boxed};
 pub(super) use late::TooLate;
 pub(super) use leaks::EndpointsNameAll;
 pub(super) use lifetime::{EmptyPoolsGo, RecordsComeFirst};
@@ -83,8 +85,11 @@ pub(super) const BY_HAND: &str = "edited-by-hand";
 /// force or its node is dead or cut off, and its successor has the same addresses by design (A §6.6).
 pub(super) const FORCED_SUCCESSOR: &str = "forced-successor";
 
+/// The documented hazards by which these claims excuse a violation.
+pub(crate) const EXCUSES: [&str; 5] = [BY_HAND, FORCED_SUCCESSOR, UNREACHABLE_NODE, FORCE_DELETE, EMPTY_POD_IPS];
+
 /// A claim about allocation.
-pub(super) trait IpamClaim: Send {
+pub(crate) trait IpamClaim: Send {
     /// What it looks at: of anything else it is not told.
     fn sights(&self) -> Sights {
         Sights::NONE

@@ -7,7 +7,7 @@ use ipam_core::FxHashSet;
 
 use super::view::{Place, Sandbox, Seen, Sights, View};
 use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
-use crate::workload::PodNote;
+use crate::node::PodNote;
 
 /// No sandbox is attached with an address on which another live sandbox answers. A sandbox answers from its attachment until its
 /// interface is to be taken down (its containers have stopped by then) or its network namespace is gone.
@@ -95,7 +95,7 @@ mod tests {
     use super::super::testing::{Stage, on_stage, on_stage_with};
     use super::super::view::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
     use super::super::{BY_HAND, FORCED_SUCCESSOR};
-    use crate::workload::PodNote;
+    use crate::node::PodNote;
 
     const CLAIM: &str = "no-address-has-two-live-sandboxes";
 

@@ -94,7 +94,7 @@ mod tests {
 
     use super::super::testing::{Stage, on_stage};
     use super::*;
-    use crate::workload::PodNote;
+    use crate::node::PodNote;
     use crate::workload::spiderpool::{IpamNote, Opinion};
 
     fn with_pod(test: impl FnOnce(&mut Stage)) {

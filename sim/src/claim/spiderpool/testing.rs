@@ -18,14 +18,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::super::{Claims, find};
+use super::group::IpamGroup;
 use super::{Terms, View};
 use crate::kinds::Registry;
+use crate::node::PodNote;
 use crate::object::{Obj, typed_ref};
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, FaultChange, Outcome, ProcessChange, WatchKind};
+use crate::workload::OutOfReach;
 use crate::workload::spiderpool::{Cause, Given, HookNote, How, InOrder, IpamNote, Opinion, ReclaimNote, Refusal};
-use crate::workload::{Note, OutOfReach, PodNote};
 
 /// The claim under test, and the cluster that it sees.
 pub(super) struct Stage {
@@ -69,7 +71,7 @@ pub(super) fn on_stage_under(claim: &'static str, set: impl FnOnce(&mut Terms), 
         let replicas = [process("spiderpool-controller-0"), process("spiderpool-controller-1")];
         let registry = crate::world::registry();
         let view = View::new(&rt, &registry, OutOfReach::default(), terms);
-        let claims = Claims::of_spiderpool(find(claim).expect("the claim is in the catalogue"), view);
+        let claims = Claims::of_group(find(claim).expect("the claim is in the catalogue"), || Box::new(IpamGroup::new(view)));
         let (now, revision, objects) = (SimTime::ZERO, 1, BTreeMap::new());
         let mut stage = Stage { rt, claims, claim, now, revision, registry, objects, agent, other_agent, person, kubelet, replicas };
         // Whoever says what agents say is one.
@@ -111,14 +113,14 @@ impl Stage {
 
     /// A replica of the controller says something.
     pub(super) fn reclaims(&mut self, replica: ProcessId, note: ReclaimNote) {
-        self.event(EventKind::Note { process: replica, note: &Note::Reclaim(note) });
+        self.event(EventKind::Note { process: replica, note: &note });
     }
 
     /// A replica of the controller has judged an update of a pool.
     pub(super) fn judges(&mut self, old: &SpiderIPPool, new: SpiderIPPool, denied: Option<&str>) {
         let (kind, key) = (self.registry.id::<SpiderIPPool>(), ObjectKey::of(old));
         let note = HookNote { kind, key, old: Arc::new(old.clone()), new: Arc::new(new), denied: denied.map(Into::into) };
-        self.event(EventKind::Note { process: self.replicas[0], note: &Note::Hook(note) });
+        self.event(EventKind::Note { process: self.replicas[0], note: &note });
     }
 
     /// A fault begins or ends.
@@ -199,12 +201,12 @@ impl Stage {
 
     /// An agent says something.
     pub(super) fn say(&mut self, process: ProcessId, note: IpamNote) {
-        self.event(EventKind::Note { process, note: &Note::Ipam(note) });
+        self.event(EventKind::Note { process, note: &note });
     }
 
     /// A node says something.
     pub(super) fn node(&mut self, note: PodNote) {
-        self.event(EventKind::Note { process: self.kubelet, note: &Note::Pod(note) });
+        self.event(EventKind::Note { process: self.kubelet, note: &note });
     }
 
     /// Somebody writes an object, `None` = it is gone.

@@ -8,12 +8,13 @@ use ipam_reports::{GateCase, ScenarioResult, SeedRange};
 
 use crate::cli::CliError;
 use crate::cli::args::{GateArgs, RunArgs, Shard};
-use crate::deviation::{self, DeviationName};
+use crate::deviation::DeviationName;
 use crate::engine::load::{self, Ready};
 use crate::engine::replay::read_plan;
 use crate::engine::sweep::empty_result;
 use crate::plan::Plan;
 use crate::scenario::{self, Scenario};
+use crate::system::systems;
 use crate::world::Stage;
 
 /// How many seeds of each negative scenario must hold without what makes it fail.
@@ -188,7 +189,7 @@ impl Collector<'_> {
     /// Each deviation by the negative scenario that is about it: that of its name, else the one that has the fewest others.
     fn kill_matrix(&mut self, negative: &[Arc<Ready>]) {
         let mut without = Vec::new();
-        for name in deviation::ALL.iter().map(|deviation| deviation.name) {
+        for name in systems().mutations().iter().map(|deviation| deviation.name) {
             let has = |ready: &&Arc<Ready>| ready.scenario.deviations.iter().any(|one| one.as_str() == name);
             let rows = negative.iter().filter(has).filter(|ready| ready.scenario.expect.is_some());
             let row = rows.min_by_key(|ready| (ready.scenario.name != name, ready.scenario.deviations.len()));

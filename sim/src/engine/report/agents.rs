@@ -12,8 +12,9 @@ use crate::deviation::Profile;
 use crate::engine::load;
 use crate::input::Choice;
 use crate::input::kinds::With;
-use crate::plan::{Checks, OpKind, Turn};
-use crate::scenario::{Scenario, WorkloadDraft};
+use crate::plan::{Checks, Turn};
+use crate::scenario::Scenario;
+use crate::systems::spiderpool;
 use crate::time::SimTime;
 use crate::workload::spiderpool::{AppKind, ApplyApp, PEOPLE};
 
@@ -75,7 +76,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, place: &Place
     let delays = &mut scenario.cluster.delays;
     (delays.quorum_read, delays.quorum_read_answer) = (half_of(place.latency, 1.0), half_of(place.latency, 1.0));
     (delays.commit, delays.commit_answer) = (half_of(place.latency, WRITE_OF_READ), half_of(place.latency, WRITE_OF_READ));
-    if let WorkloadDraft::Spiderpool(draft) = &mut scenario.workload {
+    if let Some(draft) = scenario.workload.get_mut::<spiderpool::Drafts>().map(spiderpool::Drafts::cluster_mut) {
         draft.nodes = Choice::Is(nodes);
         draft.addresses = Choice::Is(addresses);
     }
@@ -91,7 +92,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, place: &Place
                 node: Some(number % nodes),
                 ..ApplyApp::default()
             };
-            With { common: Turn { at, actor: PEOPLE.to_owned() }, kind: OpKind::ApplyApp(apply) }
+            With { common: Turn { at, actor: PEOPLE.to_owned() }, kind: spiderpool::Operation::ApplyApp(apply).into() }
         })
         .collect();
     let first_seed = first_seed(&setting);

@@ -22,8 +22,9 @@ use crate::engine::load::{self, Ready};
 use crate::engine::sweep::{jobs, record_of, run_seed, write_plan};
 use crate::input::Choice;
 use crate::plan::{Checks, hash_text};
-use crate::scenario::{Scenario, WorkloadDraft};
-use crate::world::Wish;
+use crate::scenario::Scenario;
+use crate::systems::spiderpool;
+use crate::world::RunOptions;
 
 /// The tables: the sizes that were tried, and what the runs with the given pool held and reclaimed.
 const SIZES: &str = "sizes.csv";
@@ -191,7 +192,7 @@ fn scenario(args: &CapacityArgs, file: &Path) -> Result<Ready, CliError> {
         );
     }
     let mut ready = all.pop().ok_or_else(|| CliError::usage(format!("{} holds no scenario", file.display())))?;
-    let WorkloadDraft::Spiderpool(draft) = &mut ready.scenario.workload else {
+    let Some(draft) = ready.scenario.workload.get_mut::<spiderpool::Drafts>().map(spiderpool::Drafts::cluster_mut) else {
         return Err(CliError::usage(format!("{}: the pods of `{}` get no addresses from Spiderpool", file.display(), ready.scenario.name))
             .hint("without a scenario, `report capacity` is about bursts at one BYOM pool"));
     };
@@ -207,7 +208,7 @@ fn scenario(args: &CapacityArgs, file: &Path) -> Result<Ready, CliError> {
 
 fn with_addresses(scenario: &Scenario, addresses: u32) -> Scenario {
     let mut scenario = scenario.clone();
-    if let WorkloadDraft::Spiderpool(draft) = &mut scenario.workload {
+    if let Some(draft) = scenario.workload.get_mut::<spiderpool::Drafts>().map(spiderpool::Drafts::cluster_mut) {
         draft.addresses = Choice::Is(addresses);
     }
     scenario
@@ -215,7 +216,7 @@ fn with_addresses(scenario: &Scenario, addresses: u32) -> Scenario {
 
 /// How many addresses there are in total.
 fn total(scenario: &Scenario) -> u64 {
-    scenario.draw(0).workload.work().addresses().unwrap_or_default()
+    scenario.draw(0).workload.get().map_or(0, |plans: &spiderpool::Plans| plans.cluster().addresses())
 }
 
 /// How many more there are in total when each pool has one more.
@@ -224,10 +225,8 @@ fn step(scenario: &Scenario) -> u64 {
 }
 
 fn compression(scenario: &Scenario) -> u32 {
-    match &scenario.workload {
-        WorkloadDraft::Spiderpool(draft) if draft.trace.is_some() => draft.trace_compression,
-        _ => 1,
-    }
+    let draft = scenario.workload.get().map(spiderpool::Drafts::cluster);
+    draft.filter(|draft| draft.trace.is_some()).map_or(1, |draft| draft.trace_compression)
 }
 
 /// A table of the folder, empty if nothing is in it yet.
@@ -253,10 +252,8 @@ impl Search<'_> {
 
     /// What a form needs, and whether that was found to the end.
     fn form(&mut self, name: &str, out: &Path) -> Result<(Form, bool), Ended> {
-        let given = match &self.ready.scenario.workload {
-            WorkloadDraft::Spiderpool(draft) => *draft.addresses.bounds().1,
-            _ => 0,
-        };
+        let draft = self.ready.scenario.workload.get().map(spiderpool::Drafts::cluster);
+        let given = draft.map_or(0, |draft| *draft.addresses.bounds().1);
         let (_, total) = self.at(name, given);
         let trial = self.trial(name, given, true)?;
         let scenario = format!("{name}/{total}");
@@ -335,7 +332,7 @@ impl Search<'_> {
         let (scenario, total) = self.at(form, addresses);
         let missed = self.trials.iter().find(|trial| trial.form == form && trial.addresses == total)?.missed_seed?;
         let mut plan = scenario.draw(missed);
-        let outcome = run_seed(&plan, &self.ready.stage, Wish::default()).ok()?;
+        let outcome = run_seed(&plan, &self.ready.stage, RunOptions::default()).ok()?;
         let number = FORMS.iter().position(|one| *one == form).unwrap_or_default() + 1;
         plan.scenario = format!("demand-{number}-{total}");
         plan.recorded = Some(outcome.recorded(&plan, BUILD));
@@ -346,9 +343,9 @@ impl Search<'_> {
 /// One run, called `name` in the tables.
 fn run(scenario: &Scenario, ready: &Ready, name: &str, seed: u64) -> Result<Ran, String> {
     let plan = scenario.draw(seed);
-    let wish = Wish { planner: true, ..Wish::default() };
+    let wish = RunOptions { planner: true, ..RunOptions::default() };
     let mut outcome = run_seed(&plan, &ready.stage, wish).map_err(|message| format!("seed {seed}: {message}"))?;
-    let held = outcome.addresses.take().ok_or_else(|| "a run of Spiderpool has addresses".to_owned())?;
+    let held = outcome.figures.addresses.take().ok_or_else(|| "a run of Spiderpool has addresses".to_owned())?;
     record_of(&plan, seed, Ok(outcome), |record| {
         let mut rows = Rows::default();
         rows.add(name, "", &record);

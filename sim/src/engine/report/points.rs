@@ -14,9 +14,10 @@ use crate::deviation::DeviationName;
 use crate::input::{Choice, Source};
 use crate::plan::{Checks, hash_text};
 use crate::scenario::{Scenario, WorkloadDraft};
+use crate::systems::byom;
 use crate::time::Span;
 use crate::workload::byom::burst::{ADDRESSES_MAX, BurstDraft, RetryName, Throttle};
-use crate::world::Wish;
+use crate::world::RunOptions;
 
 /// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
 const BASE_FILE: &str = "scenarios/capacity/pool-simultaneous.toml";
@@ -40,8 +41,8 @@ pub(super) struct Planned {
 
 impl Planned {
     /// What is wanted of its runs.
-    pub(super) fn wish(&self) -> Wish {
-        Wish { planner: self.setting.system == System::Spiderpool, ..Wish::default() }
+    pub(super) fn wish(&self) -> RunOptions {
+        RunOptions { planner: self.setting.system == System::Spiderpool, ..RunOptions::default() }
     }
 }
 
@@ -252,7 +253,7 @@ fn planned(base: &Scenario, panels: &str, series: &str, place: &Place) -> Result
     let delays = &mut scenario.cluster.delays;
     (delays.quorum_read, delays.quorum_read_answer) = (half_of(place.latency, 1.0), half_of(place.latency, 1.0));
     (delays.commit, delays.commit_answer) = (half_of(place.latency, WRITE_OF_READ), half_of(place.latency, WRITE_OF_READ));
-    scenario.workload = WorkloadDraft::ByomBurst(Box::new(BurstDraft {
+    scenario.workload = WorkloadDraft::new(byom::Drafts::Burst(Box::new(BurstDraft {
         instances: Choice::Is(instances),
         addresses: Some(Choice::Is(addresses)),
         taken: Choice::Is(taken),
@@ -262,7 +263,7 @@ fn planned(base: &Scenario, panels: &str, series: &str, place: &Place) -> Result
         throttle: Choice::Is(place.throttle),
         probes: Choice::Is(place.once),
         ..BurstDraft::default()
-    }));
+    })));
     let first_seed = first_seed(&setting);
     Ok(Planned { setting, scenario, first_seed })
 }

@@ -19,7 +19,8 @@ use crate::engine::{BUILD, bad_input};
 use crate::input::Source;
 use crate::plan::{Checks, hash_text};
 use crate::scenario::Scenario;
-use crate::world::Wish;
+use crate::systems::spiderpool;
+use crate::world::RunOptions;
 
 /// The scenario of who names none, whatever folder the user is in.
 const DEFAULT_FILE: &str = "scenarios/capacity/reclaim-leaks.toml";
@@ -93,7 +94,7 @@ fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &Progress) -> 
 /// The rows of one run.
 fn run(ready: &Ready, seed: u64) -> Result<Rows, String> {
     let plan = ready.scenario.draw(seed);
-    let outcome = run_seed(&plan, &ready.stage, Wish::default()).map_err(|message| format!("seed {seed}: {message}"))?;
+    let outcome = run_seed(&plan, &ready.stage, RunOptions::default()).map_err(|message| format!("seed {seed}: {message}"))?;
     Ok(record_of(&plan, seed, Ok(outcome), |record| {
         let mut rows = Rows::default();
         rows.add(&ready.scenario.name, "", &record);
@@ -115,7 +116,7 @@ fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
         }
     };
     for ready in &mut all {
-        if ready.scenario.draw(0).workload.work().reclaim().is_none() {
+        if ready.scenario.draw(0).workload.get().and_then(|plans: &spiderpool::Plans| plans.cluster().reclaims()).is_none() {
             let wrong = format!("{}: nothing in `{}` reclaims addresses", ready.file, ready.scenario.name);
             return Err(CliError::usage(wrong).hint("set `reclaim = true` in the workload of Spiderpool"));
         }

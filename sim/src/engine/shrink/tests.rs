@@ -7,8 +7,9 @@ use crate::engine::load::stage;
 use crate::engine::sweep::run_seed;
 use crate::input::Source;
 use crate::scenario::Scenario;
+use crate::systems::byom::Plans;
 use crate::time::SimTime;
-use crate::world::{Outcome, Wish};
+use crate::world::{Outcome, RunOptions};
 use ipam_reports::shrink::CutOff;
 
 struct Nobody;
@@ -36,7 +37,7 @@ fn claim(name: &str) -> ClaimName {
 }
 
 fn outcome(plan: &Plan) -> Outcome {
-    run_seed(plan, &nothing(), Wish::default()).unwrap()
+    run_seed(plan, &nothing(), RunOptions::default()).unwrap()
 }
 
 /// The plans of the first `count` seeds that violate `claim`.
@@ -210,7 +211,7 @@ fn shrink_a_crash_in_a_pool() {
     for plan in failing(&scenario, &claim, 2) {
         let Found { plan: small, needs, shrunk, .. } = shrunk(&plan, &claim);
         assert!(small.workload.work().sensible(&small.op), "{}", small.to_toml());
-        let crate::plan::WorkloadPlan::Byom(pods) = &small.workload else { panic!("another workload") };
+        let Some(Plans::Pods(pods)) = small.workload.get() else { panic!("another workload") };
         assert_eq!((pods.nodes, pods.controllers, small.cluster.api_servers), (1, 1, 1), "{shrunk}");
         assert!(shrunk.size.ops <= 3 && shrunk.size.faults == 0, "{shrunk}");
         assert_eq!(needs.to_string(), "no fault, but the deviation byom-null-map; passes without it");

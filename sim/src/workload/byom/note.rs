@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use ipam_core::byom::{Address, Effort, PoolConfig, Recovered};
 
-use crate::story::{About, Thing};
+use crate::trace::Note;
+use crate::trace::entity::{About, Entity};
 
 /// What happened around a pool. `id` is the allocation ID of a sandbox: it is unique in a run. The process that says it is that of the
 /// event: an adaptor, the PeerPod controller, a kubelet, or whoever keeps the VMs.
@@ -200,33 +201,42 @@ pub enum Failure {
     Panic,
 }
 
-impl PoolNote {
-    /// See [`Note::about`](crate::workload::Note::about).
-    pub(crate) fn about(&self) -> About {
+impl Note for PoolNote {
+    fn about(&self) -> About {
         match self {
             PoolNote::Configured { .. } => About::passing([]),
             PoolNote::RecoverBegun => About::beginning([]),
             PoolNote::RecoverEnded { .. } => About::ending([]),
-            PoolNote::Wanted { pod } | PoolNote::Unwanted { pod } => About::passing([Thing::pod(pod)]),
-            PoolNote::Running { id, pod } | PoolNote::Ended { id, pod } => About::passing([Thing::allocation(id), Thing::pod(pod)]),
-            PoolNote::Asked { id } | PoolNote::ReleaseBegun { id, .. } => About::beginning([Thing::allocation(id)]),
-            PoolNote::Refused { id, .. } | PoolNote::ReleaseEnded { id, .. } => About::ending([Thing::allocation(id)]),
-            PoolNote::Allocated { id, address, .. } => About::ending([Thing::allocation(id), Thing::address(address)]),
-            PoolNote::Told { id, address } => About::passing([Thing::allocation(id), Thing::address(address)]),
+            PoolNote::Wanted { pod } | PoolNote::Unwanted { pod } => About::passing([Entity::pod(pod)]),
+            PoolNote::Running { id, pod } | PoolNote::Ended { id, pod } => About::passing([Entity::allocation(id), Entity::pod(pod)]),
+            PoolNote::Asked { id } | PoolNote::ReleaseBegun { id, .. } => About::beginning([Entity::allocation(id)]),
+            PoolNote::Refused { id, .. } | PoolNote::ReleaseEnded { id, .. } => About::ending([Entity::allocation(id)]),
+            PoolNote::Allocated { id, address, .. } => About::ending([Entity::allocation(id), Entity::address(address)]),
+            PoolNote::Told { id, address } => About::passing([Entity::allocation(id), Entity::address(address)]),
             PoolNote::Vm { address, change } => {
                 let (first, second) = match change {
                     VmChange::Given { id, tenant, .. } => (Some(id), tenant.as_ref()),
                     VmChange::Rebooting { tenant, fence } => (tenant.as_ref(), fence.as_ref()),
                     VmChange::Booted | VmChange::Broken | VmChange::Mended => (None, None),
                 };
-                let ids = first.into_iter().chain(second).map(Thing::allocation);
-                About::passing([Thing::address(address)].into_iter().chain(ids).collect::<Vec<_>>())
+                let ids = first.into_iter().chain(second).map(Entity::allocation);
+                About::passing([Entity::address(address)].into_iter().chain(ids).collect::<Vec<_>>())
             }
         }
     }
 
-    /// What of the note enters the digest.
-    pub(crate) fn word(&self) -> u64 {
+    fn word(&self) -> u64 {
+        self.own_word() << 2 | 3
+    }
+
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(self.clone())
+    }
+}
+
+impl PoolNote {
+    /// A word that tells notes of this vocabulary apart. [`Note::word`] tells them from others by the two lowest bits.
+    fn own_word(&self) -> u64 {
         let text = |tag: u64, text: &str| {
             tag << 56 ^ text.bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193))
         };

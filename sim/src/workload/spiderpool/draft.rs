@@ -25,7 +25,8 @@ use crate::draw::{Concern, Draw};
 use crate::input::{Choice, Probability, Problem, Problems, Source};
 use crate::kinds::KindId;
 use crate::object::Obj;
-use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind};
+use crate::plan::{CLIENTS_MAX, OPS_MAX, Op};
+use crate::systems::spiderpool::Operation;
 use crate::time::Span;
 use crate::workload::{Adoption, Draft, Misnamed, at_least_one, at_most};
 use people::Drawn;
@@ -308,10 +309,10 @@ impl Draft for SpiderDraft {
             let pods = self.rows.pods(self.trace_compression, self.trace_replication);
             plan.kinds.insert(AppKind::Pod);
             for pod in pods {
-                drawn.add(pod.created, OpKind::ApplyApp(pod.apply()));
+                drawn.add(pod.created, Operation::ApplyApp(pod.apply()));
                 if let Some(deleted) = pod.deleted {
                     let delete = DeleteApp { app: pod.name, namespace: NAMESPACE.to_owned(), force: false };
-                    drawn.add(deleted, OpKind::DeleteApp(delete));
+                    drawn.add(deleted, Operation::DeleteApp(delete));
                 }
             }
         } else {
@@ -364,6 +365,10 @@ impl Draft for SpiderDraft {
         let Some(trace) = self.trace.as_ref().filter(|_| self.adopted.is_none()) else { return Ok(None) };
         let Taken { pods, of } = self.rows.within(lasts, self.trace_compression)?;
         Ok((pods < of).then(|| format!("{} of the {of} pods of {trace} are created after the run ends, and left out", of - pods)))
+    }
+
+    fn wants_addresses(&self) -> bool {
+        true
     }
 
     fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {

@@ -9,7 +9,6 @@ use super::note::{Cause, Given, How, InOrder, IpamNote, Refusal};
 use crate::claim::oracle;
 use crate::cluster::Fabric;
 use crate::rt::ProcessId;
-use crate::workload::{Note, note};
 
 /// The observer of one process.
 #[derive(Clone)]
@@ -95,7 +94,7 @@ impl Observer for Eye {
             },
             Step::Reowned { .. } | Step::FailureCacheUsed { .. } | Step::BatchBegun { .. } | Step::BatchEnded { .. } => return,
         };
-        note(&fabric, self.process, &Note::Ipam(told));
+        fabric.note(self.process, &told);
     }
 }
 

@@ -7,7 +7,8 @@ use ipam_core::ObjectKey;
 
 use crate::kinds::KindId;
 use crate::object::Obj;
-use crate::story::About;
+use crate::trace::Note;
+use crate::trace::entity::About;
 
 /// A replica has judged an update, by production code; what a fault denies by mistake it does not see. The process that says it is that of
 /// the event. The update may fail all the same.
@@ -25,14 +26,23 @@ pub struct HookNote {
     pub denied: Option<Arc<str>>,
 }
 
-impl HookNote {
-    /// See [`Note::about`](crate::workload::Note::about).
-    pub(crate) fn about(&self) -> About {
+impl Note for HookNote {
+    fn about(&self) -> About {
         About::passing([])
     }
 
-    /// What of the note enters the digest; never 0.
-    pub(crate) fn word(&self) -> u64 {
+    fn word(&self) -> u64 {
+        self.own_word() << 2 | 1
+    }
+
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(self.clone())
+    }
+}
+
+impl HookNote {
+    /// A word that tells notes of this vocabulary apart; never 0. [`Note::word`] tells them from others by the two lowest bits.
+    fn own_word(&self) -> u64 {
         let name = self.key.as_str().bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193));
         50 << 56 ^ name << 1 ^ u64::from(self.denied.is_some())
     }

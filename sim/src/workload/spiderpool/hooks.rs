@@ -25,7 +25,6 @@ use crate::env::SimEnv;
 use crate::kinds::{KindId, Stored};
 use crate::object::{Obj, typed};
 use crate::rt::ProcessId;
-use crate::workload::{Note, note};
 
 /// The Service of the replicas.
 const SERVICE: &str = "spiderpool-controller";
@@ -114,7 +113,7 @@ fn handler(fabric: &Arc<Fabric>, process: ProcessId, hooks: Arc<Hooks>) -> Handl
             let is_judged = verdict.as_ref().err().is_none_or(|denial| denial.code < 500);
             if let (Some(update), Some(fabric), true) = (update, fabric.upgrade(), is_judged) {
                 let denied = verdict.as_ref().err().map(|denial| denial.message.as_str().into());
-                note(&fabric, process, &Note::Hook(HookNote { denied, ..update }));
+                fabric.note(process, &HookNote { denied, ..update });
             }
             verdict
         })

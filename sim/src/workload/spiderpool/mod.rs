@@ -50,6 +50,7 @@ use crate::actor::scheduler;
 use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan};
+use crate::systems::spiderpool::Operation;
 use crate::workload::{Misfit, Smaller, Stake, Work, live};
 use site::{Node, Site};
 use subnets::ops::{check_edit, check_subnet};
@@ -106,6 +107,25 @@ impl SpiderPlan {
     }
 }
 
+impl SpiderPlan {
+    /// The settings with which Spiderpool's controller reclaims addresses, if it does.
+    pub fn reclaims(&self) -> Option<ReclaimSettings> {
+        // A plan with settings that cannot be read is refused before.
+        let settings = self.reclaim_settings(&Policy::hardened()).ok()?;
+        (self.reclaim && settings.enabled).then_some(settings)
+    }
+
+    /// How many addresses the pools have at the beginning.
+    pub fn addresses(&self) -> u64 {
+        let total = |pool: &PoolPlan| {
+            let (ips, exclude) = (pool.spec.ips.as_deref().unwrap_or_default(), pool.spec.exclude_ips.as_deref().unwrap_or_default());
+            // A plan with ranges that cannot be read is refused before.
+            CheckedRanges::parse(&pool.spec.subnet, ips, exclude, &Policy::hardened()).map_or(0, |ranges| ranges.total())
+        };
+        u64::try_from(self.pools.iter().map(total).sum::<u128>()).unwrap_or(u64::MAX)
+    }
+}
+
 impl Work for SpiderPlan {
     fn actor_names(&self) -> Vec<String> {
         vec![PEOPLE.to_owned()]
@@ -123,54 +143,41 @@ impl Work for SpiderPlan {
     }
 
     fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
-        match op {
-            OpKind::ApplyApp(op) => {
-                plan::check_name(&op.app)?;
-                op.node.map_or(Ok(()), |node| plan::check_node(node, self.nodes))
-            }
-            OpKind::CreatePool(op) => plan::check_pool(&op.pool),
-            OpKind::EditPool(op) => op.exclude.iter().flatten().try_for_each(|range| plan::check_range(range)),
-            OpKind::CreateSubnet(op) => check_subnet(&op.subnet),
-            OpKind::EditSubnet(op) => check_edit(op),
-            OpKind::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
-            OpKind::EditRecord(op) => plan::check_record(op),
-            OpKind::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
-            OpKind::ScaleApp(_)
-            | OpKind::RollOutApp(_)
-            | OpKind::DeleteApp(_)
-            | OpKind::DeletePodOf(_)
-            | OpKind::MigrateVm(_)
-            | OpKind::DeletePool(_)
-            | OpKind::DeleteSubnet(_)
-            | OpKind::Unreserve(_)
-            | OpKind::AnnotateNamespace(_)
-            | OpKind::DeleteNamespace(_) => Ok(()),
-            _ => Err(Misfit::of(
+        let misfit = || {
+            Misfit::of(
                 op,
                 "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
                  `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, `reserve`, `unreserve`, \
                  `annotate-namespace`, `delete-namespace`, `set-settings`",
-            )),
+            )
+        };
+        match op.get().ok_or_else(misfit)? {
+            Operation::ApplyApp(op) => {
+                plan::check_name(&op.app)?;
+                op.node.map_or(Ok(()), |node| plan::check_node(node, self.nodes))
+            }
+            Operation::CreatePool(op) => plan::check_pool(&op.pool),
+            Operation::EditPool(op) => op.exclude.iter().flatten().try_for_each(|range| plan::check_range(range)),
+            Operation::CreateSubnet(op) => check_subnet(&op.subnet),
+            Operation::EditSubnet(op) => check_edit(op),
+            Operation::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
+            Operation::EditRecord(op) => plan::check_record(op),
+            Operation::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
+            Operation::ScaleApp(_)
+            | Operation::RollOutApp(_)
+            | Operation::DeleteApp(_)
+            | Operation::DeletePodOf(_)
+            | Operation::MigrateVm(_)
+            | Operation::DeletePool(_)
+            | Operation::DeleteSubnet(_)
+            | Operation::Unreserve(_)
+            | Operation::AnnotateNamespace(_)
+            | Operation::DeleteNamespace(_) => Ok(()),
         }
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
         self.value_problems(source)
-    }
-
-    fn reclaim(&self) -> Option<ReclaimSettings> {
-        // A plan with settings that cannot be read is refused before.
-        let settings = self.reclaim_settings(&Policy::hardened()).ok()?;
-        (self.reclaim && settings.enabled).then_some(settings)
-    }
-
-    fn addresses(&self) -> Option<u64> {
-        let total = |pool: &PoolPlan| {
-            let (ips, exclude) = (pool.spec.ips.as_deref().unwrap_or_default(), pool.spec.exclude_ips.as_deref().unwrap_or_default());
-            // A plan with ranges that cannot be read is refused before.
-            CheckedRanges::parse(&pool.spec.subnet, ips, exclude, &Policy::hardened()).map_or(0, |ranges| ranges.total())
-        };
-        Some(u64::try_from(self.pools.iter().map(total).sum::<u128>()).unwrap_or(u64::MAX))
     }
 
     fn stake(&self, _: &[Op]) -> Stake {
@@ -247,7 +254,7 @@ impl Work for SpiderPlan {
             nodes: nodes.collect(),
         });
         let mut controllers = self.controllers_of_kubernetes();
-        if plan.op.iter().any(|op| matches!(op.kind, OpKind::DeleteNamespace(_))) {
+        if plan.op.iter().any(|op| matches!(op.kind.own(), Operation::DeleteNamespace(_))) {
             controllers.push(Controller::Namespace);
         }
         let mut set = Set::of(controllers).collecting::<SpiderEndpoint>();

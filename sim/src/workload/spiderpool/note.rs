@@ -15,7 +15,9 @@ use ipam_core::spiderpool::SpiderIPPool;
 use ipam_core::spiderpool::ranges::IpVersion;
 use ipam_core::spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
 
-use crate::story::{About, Thing};
+use crate::trace::Counted;
+use crate::trace::Note;
+use crate::trace::entity::{About, Entity};
 
 /// What happened in an agent. The process that says it is that of the event. `pod` is `NAMESPACE/NAME`, `uid` that of the pod in
 /// the request, `container` the ID of the sandbox.
@@ -254,32 +256,50 @@ pub enum Refusal {
     Predecessor,
 }
 
-impl IpamNote {
-    /// See [`Note::about`](crate::workload::Note::about).
-    pub(crate) fn about(&self) -> About {
+impl Note for IpamNote {
+    fn about(&self) -> About {
         match self {
             IpamNote::AddBegun { pod, container, .. } | IpamNote::DelBegun { pod, container, .. } => {
-                About::beginning([Thing::pod(pod), Thing::allocation(container)])
+                About::beginning([Entity::pod(pod), Entity::allocation(container)])
             }
             IpamNote::AddEnded { pod, container, result, .. } => {
-                let things = [Thing::pod(pod), Thing::allocation(container)];
-                let given = result.iter().flat_map(|given| given.iter()).map(|given| Thing::ip(given.address));
-                About::ending(things.into_iter().chain(given).collect::<Vec<_>>())
+                let entities = [Entity::pod(pod), Entity::allocation(container)];
+                let given = result.iter().flat_map(|given| given.iter()).map(|given| Entity::ip(given.address));
+                About::ending(entities.into_iter().chain(given).collect::<Vec<_>>())
             }
-            IpamNote::DelEnded { pod, container, .. } => About::ending([Thing::pod(pod), Thing::allocation(container)]),
-            IpamNote::Tried { outcome, .. } => About::passing(outcome.iter().map(|&ip| Thing::ip(ip)).collect::<Vec<_>>()),
+            IpamNote::DelEnded { pod, container, .. } => About::ending([Entity::pod(pod), Entity::allocation(container)]),
+            IpamNote::Tried { outcome, .. } => About::passing(outcome.iter().map(|&ip| Entity::ip(ip)).collect::<Vec<_>>()),
             IpamNote::ReleaseBegun { pod, what, .. } => {
-                About::passing([Thing::pod(pod)].into_iter().chain(what.iter().map(|(_, ip)| Thing::ip(*ip))).collect::<Vec<_>>())
+                About::passing([Entity::pod(pod)].into_iter().chain(what.iter().map(|(_, ip)| Entity::ip(*ip))).collect::<Vec<_>>())
             }
-            IpamNote::ReleaseEnded { pod, .. } => About::passing([Thing::pod(pod)]),
+            IpamNote::ReleaseEnded { pod, .. } => About::passing([Entity::pod(pod)]),
             IpamNote::Selected { .. } | IpamNote::Compared { .. } | IpamNote::Queued { .. } | IpamNote::Unqueued { .. } => {
                 About::passing([])
             }
         }
     }
 
-    /// What of the note enters the digest; never 0.
-    pub(crate) fn word(&self) -> u64 {
+    fn word(&self) -> u64 {
+        self.own_word() << 2 | 1
+    }
+
+    fn counts_as(&self) -> Option<Counted> {
+        match self {
+            IpamNote::Tried { outcome: Err(Refusal::RetriesExhausted), .. } => Some(Counted::RetriesExhausted),
+            IpamNote::AddEnded { result: Ok(_), .. } => Some(Counted::Allocated),
+            IpamNote::AddEnded { result: Err(_), .. } => Some(Counted::NotAllocated),
+            _ => None,
+        }
+    }
+
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(self.clone())
+    }
+}
+
+impl IpamNote {
+    /// A word that tells notes of this vocabulary apart. [`Note::word`] tells them from others by the two lowest bits.
+    fn own_word(&self) -> u64 {
         let text = |tag: u64, text: &str| {
             tag << 56 ^ text.bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193))
         };

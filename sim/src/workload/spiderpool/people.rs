@@ -31,6 +31,7 @@ use crate::env::SimEnv;
 use crate::kinds::kruise::CloneSet;
 use crate::plan::{Op, OpKind};
 use crate::rt::ProcessId;
+use crate::systems::spiderpool::Operation;
 use crate::workload::in_turn::{self, AGAIN};
 
 /// How long people go on asking for what a webhook refuses: longer than any mistake of one lasts.
@@ -50,8 +51,8 @@ pub(super) struct People {
 /// Carries the operations out, each at its time; those about one application or pool one after the other.
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
     let env = site.env(&fabric, process);
-    let kind = |op: &Op| match &op.kind {
-        OpKind::ApplyApp(apply) => Some((ObjectKey::namespaced(&apply.namespace, &apply.app), apply.kind)),
+    let kind = |op: &Op| match op.kind.own() {
+        Operation::ApplyApp(apply) => Some((ObjectKey::namespaced(&apply.namespace, &apply.app), apply.kind)),
         _ => None,
     };
     let brought = site.plan.brought.iter().map(|app| (ObjectKey::namespaced(&app.namespace, &app.app), app.kind));
@@ -62,7 +63,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
         // In a box: it holds an object of whichever type is the largest, and is handed on several times.
         Box::pin(async move {
             let begun = people.env.monotonic();
-            while let Err(error) = people.ask(number, &op).await {
+            while let Err(error) = people.ask(number, op.own()).await {
                 if is_denied(&error) && people.env.monotonic() - begun > PATIENCE {
                     return;
                 }
@@ -79,28 +80,27 @@ fn is_denied(error: &ApiError) -> bool {
 }
 
 /// What an operation is about: those about the same follow each other.
-fn subject(op: &OpKind) -> Option<String> {
+fn subject(op: &Operation) -> Option<String> {
     let app = |namespace: &str, app: &str| Some(format!("app {namespace}/{app}"));
     match op {
-        OpKind::ApplyApp(op) => app(&op.namespace, &op.app),
-        OpKind::ScaleApp(op) => app(&op.namespace, &op.app),
-        OpKind::RollOutApp(op) => app(&op.namespace, &op.app),
-        OpKind::DeleteApp(op) => app(&op.namespace, &op.app),
-        OpKind::DeletePodOf(op) => app(&op.namespace, &op.app),
-        OpKind::MigrateVm(op) => app(&op.namespace, &op.app),
-        OpKind::CreatePool(op) => Some(format!("pool {}", op.pool.name)),
-        OpKind::DeletePool(op) => Some(format!("pool {}", op.pool)),
-        OpKind::EditPool(op) => Some(format!("pool {}", op.pool)),
-        OpKind::CreateSubnet(op) => Some(format!("subnet {}", op.subnet.name)),
-        OpKind::DeleteSubnet(op) => Some(format!("subnet {}", op.subnet)),
-        OpKind::EditSubnet(op) => Some(format!("subnet {}", op.subnet)),
-        OpKind::EditRecord(op) => Some(format!("pool {}", op.pool)),
-        OpKind::Reserve(op) => Some(format!("reserved {}", op.name)),
-        OpKind::Unreserve(op) => Some(format!("reserved {}", op.name)),
-        OpKind::SetSettings(_) => Some("settings".to_owned()),
-        OpKind::AnnotateNamespace(op) => Some(format!("namespace {}", op.namespace)),
-        OpKind::DeleteNamespace(op) => Some(format!("namespace {}", op.namespace)),
-        _ => None,
+        Operation::ApplyApp(op) => app(&op.namespace, &op.app),
+        Operation::ScaleApp(op) => app(&op.namespace, &op.app),
+        Operation::RollOutApp(op) => app(&op.namespace, &op.app),
+        Operation::DeleteApp(op) => app(&op.namespace, &op.app),
+        Operation::DeletePodOf(op) => app(&op.namespace, &op.app),
+        Operation::MigrateVm(op) => app(&op.namespace, &op.app),
+        Operation::CreatePool(op) => Some(format!("pool {}", op.pool.name)),
+        Operation::DeletePool(op) => Some(format!("pool {}", op.pool)),
+        Operation::EditPool(op) => Some(format!("pool {}", op.pool)),
+        Operation::CreateSubnet(op) => Some(format!("subnet {}", op.subnet.name)),
+        Operation::DeleteSubnet(op) => Some(format!("subnet {}", op.subnet)),
+        Operation::EditSubnet(op) => Some(format!("subnet {}", op.subnet)),
+        Operation::EditRecord(op) => Some(format!("pool {}", op.pool)),
+        Operation::Reserve(op) => Some(format!("reserved {}", op.name)),
+        Operation::Unreserve(op) => Some(format!("reserved {}", op.name)),
+        Operation::SetSettings(_) => Some("settings".to_owned()),
+        Operation::AnnotateNamespace(op) => Some(format!("namespace {}", op.namespace)),
+        Operation::DeleteNamespace(op) => Some(format!("namespace {}", op.namespace)),
     }
 }
 
@@ -114,9 +114,9 @@ pub(super) fn gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
 
 impl People {
     /// One attempt at an operation.
-    async fn ask(&self, number: usize, op: &OpKind) -> Result<(), ApiError> {
+    async fn ask(&self, number: usize, op: &Operation) -> Result<(), ApiError> {
         match op {
-            OpKind::ApplyApp(apply) => match self.app_object(apply, number) {
+            Operation::ApplyApp(apply) => match self.app_object(apply, number) {
                 App::Pod(object) => Box::pin(self.create(*object, number)).await,
                 App::StatefulSet(object) => Box::pin(self.create(*object, number)).await,
                 App::Deployment(object) => Box::pin(self.create(*object, number)).await,
@@ -127,8 +127,8 @@ impl People {
                 App::CronJob(object) => Box::pin(self.create(*object, number)).await,
                 App::CloneSet(object) => Box::pin(self.create(*object, number)).await,
             },
-            OpKind::ScaleApp(op) => self.patch_app(&op.namespace, &op.app, json!({"spec": {"replicas": op.replicas}})).await,
-            OpKind::RollOutApp(op) => {
+            Operation::ScaleApp(op) => self.patch_app(&op.namespace, &op.app, json!({"spec": {"replicas": op.replicas}})).await,
+            Operation::RollOutApp(op) => {
                 let mut annotations: BTreeMap<String, String> = op.annotations.clone();
                 annotations.insert("kubectl.kubernetes.io/restartedAt".to_owned(), number.to_string());
                 let mut patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
@@ -137,42 +137,40 @@ impl People {
                 }
                 self.patch_app(&op.namespace, &op.app, patch).await
             }
-            OpKind::DeleteApp(op) => self.delete_app(&op.namespace, &op.app, op.force).await,
-            OpKind::DeletePodOf(op) => self.delete_pod_of(op).await,
-            OpKind::MigrateVm(op) => {
+            Operation::DeleteApp(op) => self.delete_app(&op.namespace, &op.app, op.force).await,
+            Operation::DeletePodOf(op) => self.delete_pod_of(op).await,
+            Operation::MigrateVm(op) => {
                 let spec = VirtualMachineInstanceMigrationSpec { vmi_name: op.app.clone(), ..Default::default() };
                 let mut migration = VirtualMachineInstanceMigration { spec, ..Default::default() };
                 migration.metadata.name = Some(format!("{}-{number}", op.app));
                 migration.metadata.namespace = Some(op.namespace.clone());
                 self.create(migration, number).await
             }
-            OpKind::CreatePool(op) if self.site.hooks.is_some() => self.create(written_pool(&op.pool), number).await,
-            OpKind::CreateSubnet(op) => self.create(subnet_object(&op.subnet), number).await,
-            OpKind::DeleteSubnet(op) => self.delete_subnet(op).await,
-            OpKind::EditSubnet(op) => self.edit_subnet(op).await,
-            OpKind::CreatePool(op) => self.create(pool_object(&op.pool), number).await,
-            OpKind::DeletePool(op) => self.delete_pool(op).await,
-            OpKind::SetSettings(op) => {
+            Operation::CreatePool(op) if self.site.hooks.is_some() => self.create(written_pool(&op.pool), number).await,
+            Operation::CreateSubnet(op) => self.create(subnet_object(&op.subnet), number).await,
+            Operation::DeleteSubnet(op) => self.delete_subnet(op).await,
+            Operation::EditSubnet(op) => self.edit_subnet(op).await,
+            Operation::CreatePool(op) => self.create(pool_object(&op.pool), number).await,
+            Operation::DeletePool(op) => self.delete_pool(op).await,
+            Operation::SetSettings(op) => {
                 self.set_settings(op);
                 Ok(())
             }
-            OpKind::EditPool(op) => self.edit_pool(op).await,
-            OpKind::EditRecord(op) => self.edit_record(op).await,
-            OpKind::Reserve(op) => self.create(reserved_object(op), number).await,
-            OpKind::Unreserve(op) => {
+            Operation::EditPool(op) => self.edit_pool(op).await,
+            Operation::EditRecord(op) => self.edit_record(op).await,
+            Operation::Reserve(op) => self.create(reserved_object(op), number).await,
+            Operation::Unreserve(op) => {
                 gone(self.client.delete::<SpiderReservedIP>(&ObjectKey::cluster(&op.name), DeleteOptions::default()).await)
             }
-            OpKind::DeleteNamespace(op) => {
+            Operation::DeleteNamespace(op) => {
                 gone(self.client.delete::<Namespace>(&ObjectKey::cluster(&op.namespace), DeleteOptions::default()).await)
             }
-            OpKind::AnnotateNamespace(op) => {
+            Operation::AnnotateNamespace(op) => {
                 let value = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };
                 let annotations: BTreeMap<&String, Value> = op.annotations.iter().map(|(key, text)| (key, value(text))).collect();
                 let patch = Patch::merge(json!({"metadata": {"annotations": annotations}}));
                 gone(self.client.patch::<Namespace>(&ObjectKey::cluster(&op.namespace), patch).await)
             }
-            // None of this workload; the plan was checked.
-            _ => Ok(()),
         }
     }
 

@@ -17,6 +17,7 @@ use super::subnets::ops::{SubnetPlan, check_subnet};
 use crate::actor::kubelet::KubeletDelays;
 use crate::input::{Problem, Problems, Source, advice};
 use crate::plan::{CLIENTS_MAX, WorkloadPlan};
+use crate::systems::spiderpool::Plans;
 use crate::workload::{Misfit, at_least_one, at_most};
 
 /// The process of the people who run applications and edit pools.
@@ -95,7 +96,7 @@ pub struct BroughtApp {
 
 impl From<SpiderPlan> for WorkloadPlan {
     fn from(plan: SpiderPlan) -> Self {
-        Self::Spiderpool(Box::new(plan))
+        Self::new(Plans::Spiderpool(Box::new(plan)))
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ops::AppKind;
 use super::plan::{self, SpiderPlan};
-use crate::plan::{Op, OpKind};
+use crate::plan::Op;
+use crate::systems::spiderpool::Operation;
 
 /// The bare pods that name a node which cannot run them, as `NAMESPACE/NAME`.
 ///
@@ -13,7 +14,7 @@ use crate::plan::{Op, OpKind};
 pub(super) fn pods_on(plan: &SpiderPlan, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
     let mut nodes: BTreeMap<(&str, &str), Option<u32>> = BTreeMap::new();
     for op in ops {
-        if let OpKind::ApplyApp(apply) = &op.kind
+        if let Operation::ApplyApp(apply) = op.kind.own()
             && apply.kind == AppKind::Pod
         {
             nodes.insert((&apply.namespace, &apply.app), apply.node);
@@ -54,7 +55,7 @@ mod tests {
 
     fn apply(app: &str, kind: AppKind, node: Option<u32>) -> Op {
         let app = ApplyApp { app: app.to_owned(), namespace: NAMESPACE.to_owned(), kind, node, ..ApplyApp::default() };
-        With { common: Turn { at: SimTime::ZERO, actor: plan::PEOPLE.to_owned() }, kind: OpKind::ApplyApp(app) }
+        With { common: Turn { at: SimTime::ZERO, actor: plan::PEOPLE.to_owned() }, kind: Operation::ApplyApp(app).into() }
     }
 
     fn reach(ops: &[Op], lost: &[&str]) -> OutOfReach {

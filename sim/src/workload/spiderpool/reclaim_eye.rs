@@ -7,7 +7,6 @@ use ipam_core::spiderpool::reclaim::{Meaning, Observer, PodEntry, Sight, Step};
 use super::reclaim_note::ReclaimNote;
 use crate::cluster::Fabric;
 use crate::rt::ProcessId;
-use crate::workload::{Note, note};
 
 /// The observer of one replica.
 #[derive(Clone)]
@@ -28,7 +27,7 @@ impl Observer for ReclaimEye {
     fn observe(&self, step: Step<'_>) {
         let Some(told) = told(step) else { return };
         let Some(fabric) = self.fabric.upgrade() else { return };
-        note(&fabric, self.process, &Note::Reclaim(told));
+        fabric.note(self.process, &told);
     }
 }
 

@@ -14,7 +14,8 @@ use std::time::Duration;
 use ipam_core::spiderpool::reclaim::{Dropped, Releaser, Row, ScanCause, ScanCounts, Target, Tracing};
 use jiff::Timestamp;
 
-use crate::story::{About, Thing};
+use crate::trace::Note;
+use crate::trace::entity::{About, Entity};
 
 /// What happened in a replica. The process that says it is that of the event. `pod` and `key` are `NAMESPACE/NAME`: of the pod, and
 /// that under which its endpoint and its records are (of a VM's pod it is that of the VM).
@@ -150,9 +151,8 @@ pub enum ReclaimNote {
     },
 }
 
-impl ReclaimNote {
-    /// See [`Note::about`](crate::workload::Note::about).
-    pub(crate) fn about(&self) -> About {
+impl Note for ReclaimNote {
+    fn about(&self) -> About {
         match self {
             Self::Leads(_) | Self::ScanBegun { .. } | Self::ScanEnded { .. } => About::passing([]),
             Self::EventLost { pod, .. }
@@ -160,20 +160,30 @@ impl ReclaimNote {
             | Self::Full { pod, .. }
             | Self::Fired { pod, .. }
             | Self::Held { pod, .. }
-            | Self::Dropped { pod, .. } => About::passing([Thing::pod(pod)]),
+            | Self::Dropped { pod, .. } => About::passing([Entity::pod(pod)]),
             Self::Judged { key, address, .. } => {
-                About::passing([Thing::pod(key)].into_iter().chain(address.map(Thing::ip)).collect::<Vec<_>>())
+                About::passing([Entity::pod(key)].into_iter().chain(address.map(Entity::ip)).collect::<Vec<_>>())
             }
             Self::ReleaseBegun { key, what, .. } => {
-                About::passing([Thing::pod(key)].into_iter().chain(what.iter().map(|target| Thing::ip(target.ip))).collect::<Vec<_>>())
+                About::passing([Entity::pod(key)].into_iter().chain(what.iter().map(|target| Entity::ip(target.ip))).collect::<Vec<_>>())
             }
-            Self::Removed { ips, .. } => About::passing(ips.iter().map(|&ip| Thing::ip(ip)).collect::<Vec<_>>()),
-            Self::Marked { key } | Self::LetGo { key } | Self::ReleaseEnded { key, .. } => About::passing([Thing::pod(key)]),
+            Self::Removed { ips, .. } => About::passing(ips.iter().map(|&ip| Entity::ip(ip)).collect::<Vec<_>>()),
+            Self::Marked { key } | Self::LetGo { key } | Self::ReleaseEnded { key, .. } => About::passing([Entity::pod(key)]),
         }
     }
 
-    /// What of the note enters the digest; never 0.
-    pub(crate) fn word(&self) -> u64 {
+    fn word(&self) -> u64 {
+        self.own_word() << 2 | 1
+    }
+
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(self.clone())
+    }
+}
+
+impl ReclaimNote {
+    /// A word that tells notes of this vocabulary apart. [`Note::word`] tells them from others by the two lowest bits.
+    fn own_word(&self) -> u64 {
         let text = |tag: u64, text: &str| {
             tag << 56 ^ text.bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193))
         };

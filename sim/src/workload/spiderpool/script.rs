@@ -15,7 +15,8 @@ use crate::input::Problems;
 use crate::kinds::KindId;
 use crate::node::heartbeat::LEASES;
 use crate::object::Obj;
-use crate::plan::{Op, OpKind};
+use crate::plan::Op;
+use crate::systems::spiderpool::Operation;
 use crate::workload::misnamed::Known;
 use crate::workload::{Misfit, Misnamed};
 
@@ -97,12 +98,12 @@ impl There {
     }
 
     /// What an operation makes.
-    fn made(&mut self, op: &OpKind) {
+    fn made(&mut self, op: &Operation) {
         match op {
-            OpKind::ApplyApp(op) => add(&mut self.apps, &op.namespace, &op.app),
-            OpKind::CreatePool(op) => drop(self.pools.insert(op.pool.name.clone())),
-            OpKind::CreateSubnet(op) => drop(self.subnets.insert(op.subnet.name.clone())),
-            OpKind::Reserve(op) => drop(self.reserved.insert(op.name.clone())),
+            Operation::ApplyApp(op) => add(&mut self.apps, &op.namespace, &op.app),
+            Operation::CreatePool(op) => drop(self.pools.insert(op.pool.name.clone())),
+            Operation::CreateSubnet(op) => drop(self.subnets.insert(op.subnet.name.clone())),
+            Operation::Reserve(op) => drop(self.reserved.insert(op.name.clone())),
             _ => {}
         }
     }
@@ -123,7 +124,7 @@ fn holds(apps: &Apps, namespace: &str, app: &str) -> bool {
 /// See [`Draft::misnamed`](crate::workload::Draft::misnamed).
 pub(super) fn misnamed(draft: &SpiderDraft, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
     let mut there = There::at_first(draft, objects);
-    ops.iter().for_each(|op| there.made(&op.kind));
+    ops.iter().for_each(|op| there.made(op.kind.own()));
     let (pools, subnets) = (known("pool", &there.pools), known("subnet", &there.subnets));
     let (reserved, nodes) = (known("reservation", &there.reserved), known("node", &there.nodes));
     let namespaces = known("namespace", &there.namespaces);
@@ -137,26 +138,26 @@ pub(super) fn misnamed(draft: &SpiderDraft, ops: &[Op], objects: &[(KindId, Obj)
         if all.len() >= Problems::MAX {
             break;
         }
-        match &op.kind {
-            OpKind::ApplyApp(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
-            OpKind::ScaleApp(op) => all.extend(app(at, &op.namespace, &op.app)),
-            OpKind::RollOutApp(op) => all.extend(app(at, &op.namespace, &op.app)),
-            OpKind::DeleteApp(op) => all.extend(app(at, &op.namespace, &op.app)),
-            OpKind::MigrateVm(op) => all.extend(app(at, &op.namespace, &op.app)),
-            OpKind::DeletePodOf(op) if holds(&there.apps_of_pods, &op.namespace, &op.app) => {}
-            OpKind::DeletePodOf(op) => all.extend(app(at, &op.namespace, &op.app)),
-            OpKind::DeletePool(op) => all.extend(pool(at, &op.pool)),
-            OpKind::EditRecord(op) => all.extend(pool(at, &op.pool)),
-            OpKind::EditPool(op) => {
+        match op.kind.own() {
+            Operation::ApplyApp(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
+            Operation::ScaleApp(op) => all.extend(app(at, &op.namespace, &op.app)),
+            Operation::RollOutApp(op) => all.extend(app(at, &op.namespace, &op.app)),
+            Operation::DeleteApp(op) => all.extend(app(at, &op.namespace, &op.app)),
+            Operation::MigrateVm(op) => all.extend(app(at, &op.namespace, &op.app)),
+            Operation::DeletePodOf(op) if holds(&there.apps_of_pods, &op.namespace, &op.app) => {}
+            Operation::DeletePodOf(op) => all.extend(app(at, &op.namespace, &op.app)),
+            Operation::DeletePool(op) => all.extend(pool(at, &op.pool)),
+            Operation::EditRecord(op) => all.extend(pool(at, &op.pool)),
+            Operation::EditPool(op) => {
                 all.extend(pool(at, &op.pool));
                 all.extend(op.nodes.iter().flatten().filter_map(|name| nodes.judge(at, "nodes", name, "")));
                 all.extend(op.namespaces.iter().flatten().filter_map(|name| namespaces.judge(at, "namespaces", name, "")));
             }
-            OpKind::DeleteSubnet(op) => all.extend(subnets.judge(at, "subnet", &op.subnet, "")),
-            OpKind::EditSubnet(op) => all.extend(subnets.judge(at, "subnet", &op.subnet, "")),
-            OpKind::Unreserve(op) => all.extend(reserved.judge(at, "name", &op.name, "")),
-            OpKind::AnnotateNamespace(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
-            OpKind::DeleteNamespace(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
+            Operation::DeleteSubnet(op) => all.extend(subnets.judge(at, "subnet", &op.subnet, "")),
+            Operation::EditSubnet(op) => all.extend(subnets.judge(at, "subnet", &op.subnet, "")),
+            Operation::Unreserve(op) => all.extend(reserved.judge(at, "name", &op.name, "")),
+            Operation::AnnotateNamespace(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
+            Operation::DeleteNamespace(op) => all.extend(namespaces.judge(at, "namespace", &op.namespace, "")),
             _ => {}
         }
     }
@@ -250,14 +251,15 @@ mod tests {
         };
         for seed in 0..100 {
             let (plan, mut ops) = draft.draw(&mut Draw::new(seed, Concern::Workload, 0));
-            let mut add = |kind| ops.push(With { common: Turn { at: SimTime::ZERO, actor: "people".to_owned() }, kind });
+            let mut add =
+                |kind: Operation| ops.push(With { common: Turn { at: SimTime::ZERO, actor: "people".to_owned() }, kind: kind.into() });
             for pool in &plan.pools {
-                add(OpKind::DeletePool(DeletePool { pool: pool.name.clone(), force: false }));
+                add(Operation::DeletePool(DeletePool { pool: pool.name.clone(), force: false }));
                 let nodes = Some((0..plan.nodes).map(|number| plan.node_name(number)).collect());
-                add(OpKind::EditPool(EditPool { pool: pool.name.clone(), nodes, ..EditPool::default() }));
+                add(Operation::EditPool(EditPool { pool: pool.name.clone(), nodes, ..EditPool::default() }));
             }
             for subnet in &plan.subnets {
-                add(OpKind::DeleteSubnet(DeleteSubnet { subnet: subnet.name.clone() }));
+                add(Operation::DeleteSubnet(DeleteSubnet { subnet: subnet.name.clone() }));
             }
             let misnamed: Vec<String> = draft.misnamed(&ops, &[]).into_iter().map(|misnamed| misnamed.misfit.wrong).collect();
             assert_eq!(misnamed, [""; 0], "{seed}");

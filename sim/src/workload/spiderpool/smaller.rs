@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::ops::{AppKind, ApplyApp, EditPool};
 use super::plan::{SpiderPlan, agent_name, kubelet_name};
 use super::subnets::ops::{EditSubnet, SubnetPlan};
-use crate::plan::{Op, OpKind};
+use crate::plan::Op;
+use crate::systems::spiderpool::Operation;
 use crate::time::SimTime;
 use crate::workload::Smaller;
 
@@ -40,7 +41,7 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
             same_ops(smaller);
         }
     }
-    let kinds = ops.iter().filter_map(|op| if let OpKind::ApplyApp(apply) = &op.kind { Some(apply.kind) } else { None });
+    let kinds = ops.iter().filter_map(|op| if let Operation::ApplyApp(apply) = op.kind.own() { Some(apply.kind) } else { None });
     let kinds: BTreeSet<AppKind> = kinds.chain(plan.brought.iter().map(|app| app.kind)).collect();
     if plan.brought.is_empty() {
         same_ops(SpiderPlan { kinds, ..plan.clone() });
@@ -54,15 +55,15 @@ pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
 /// The pods of the last nodes move to the first one.
 fn on_fewer_nodes(plan: &SpiderPlan, ops: &[Op], nodes: u32) -> Smaller {
     let moved = ops.iter().cloned().map(|mut op| {
-        match &mut op.kind {
-            OpKind::ApplyApp(ApplyApp { node: Some(node), .. }) if *node >= nodes => *node = 0,
-            OpKind::EditPool(EditPool { nodes: Some(names), .. }) => {
+        op.kind = op.kind.changed(|op| match op {
+            Operation::ApplyApp(ApplyApp { node: Some(node), .. }) if *node >= nodes => *node = 0,
+            Operation::EditPool(EditPool { nodes: Some(names), .. }) => {
                 for name in names.iter_mut().filter(|name| (nodes..plan.nodes).any(|gone| plan.node_name(gone) == **name)) {
                     *name = plan.node_name(0);
                 }
             }
             _ => {}
-        }
+        });
         op
     });
     let names = |node| [agent_name(node), kubelet_name(node), plan.node_name(node)];
@@ -75,16 +76,16 @@ fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
     let in_texts = |texts: &BTreeMap<String, String>| texts.values().any(|text| text.contains(pool) || text.contains('*'));
     let configured = plan.cni_ipv4.iter().chain(&plan.cni_ipv6).any(|name| name == pool) || plan.namespaces.values().any(in_texts);
     configured
-        || ops.iter().any(|op| match &op.kind {
-            OpKind::ApplyApp(op) => in_texts(&op.annotations),
-            OpKind::RollOutApp(op) => in_texts(&op.annotations),
-            OpKind::EditPool(op) => op.pool == pool,
-            OpKind::EditRecord(op) => op.pool == pool,
-            OpKind::DeletePool(op) => op.pool == pool,
-            OpKind::CreatePool(op) => op.pool.name == pool,
-            OpKind::EditSubnet(op) => op.subnet == pool,
-            OpKind::DeleteSubnet(op) => op.subnet == pool,
-            OpKind::CreateSubnet(op) => op.subnet.name == pool,
+        || ops.iter().any(|op| match op.kind.own() {
+            Operation::ApplyApp(op) => in_texts(&op.annotations),
+            Operation::RollOutApp(op) => in_texts(&op.annotations),
+            Operation::EditPool(op) => op.pool == pool,
+            Operation::EditRecord(op) => op.pool == pool,
+            Operation::DeletePool(op) => op.pool == pool,
+            Operation::CreatePool(op) => op.pool.name == pool,
+            Operation::EditSubnet(op) => op.subnet == pool,
+            Operation::DeleteSubnet(op) => op.subnet == pool,
+            Operation::CreateSubnet(op) => op.subnet.name == pool,
             _ => false,
         })
 }
@@ -92,18 +93,18 @@ fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
 /// One operation in a simpler form.
 fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
     let mut all = Vec::new();
-    let mut with = |index: usize, kind: OpKind| {
-        if kind != ops[index].kind {
+    let mut with = |index: usize, kind: Operation| {
+        if kind != *ops[index].kind.own() {
             let mut ops = ops.to_vec();
-            ops[index].kind = kind;
+            ops[index].kind = kind.into();
             all.push(Smaller { workload: plan.clone().into(), ops, renamed: BTreeMap::new() });
         }
     };
     for (index, op) in ops.iter().enumerate() {
-        match &op.kind {
-            OpKind::ApplyApp(apply) => {
+        match op.kind.own() {
+            Operation::ApplyApp(apply) => {
                 for replicas in [1, apply.replicas / 2].into_iter().filter(|&replicas| replicas > 0 && replicas < apply.replicas) {
-                    with(index, OpKind::ApplyApp(ApplyApp { replicas, ..apply.clone() }));
+                    with(index, Operation::ApplyApp(ApplyApp { replicas, ..apply.clone() }));
                 }
                 if apply.annotations.is_empty() {
                     continue;
@@ -111,14 +112,14 @@ fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
                 for key in apply.annotations.keys() {
                     let mut simpler = apply.clone();
                     simpler.annotations.remove(key);
-                    with(index, OpKind::ApplyApp(simpler));
+                    with(index, Operation::ApplyApp(simpler));
                 }
             }
-            OpKind::DeletePodOf(delete) if delete.force => {
-                with(index, OpKind::DeletePodOf(super::ops::DeletePodOf { force: false, ..delete.clone() }));
+            Operation::DeletePodOf(delete) if delete.force => {
+                with(index, Operation::DeletePodOf(super::ops::DeletePodOf { force: false, ..delete.clone() }));
             }
-            OpKind::DeleteApp(delete) if delete.force => {
-                with(index, OpKind::DeleteApp(super::ops::DeleteApp { force: false, ..delete.clone() }));
+            Operation::DeleteApp(delete) if delete.force => {
+                with(index, Operation::DeleteApp(super::ops::DeleteApp { force: false, ..delete.clone() }));
             }
             _ => {}
         }
@@ -128,7 +129,7 @@ fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
 
 /// The subnets that are there at the beginning, and those that people create.
 fn subnets_of<'a>(plan: &'a SpiderPlan, ops: &'a [Op]) -> impl Iterator<Item = &'a SubnetPlan> {
-    let created = ops.iter().filter_map(|op| if let OpKind::CreateSubnet(op) = &op.kind { Some(&*op.subnet) } else { None });
+    let created = ops.iter().filter_map(|op| if let Operation::CreateSubnet(op) = op.kind.own() { Some(&*op.subnet) } else { None });
     plan.subnets.iter().chain(created)
 }
 
@@ -145,50 +146,50 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
     let mut pools: BTreeMap<&str, bool> = BTreeMap::new();
     let mut subnets: BTreeMap<&str, bool> = BTreeMap::new();
     let mut reserved: BTreeSet<&str> = BTreeSet::new();
-    let apps = in_order.iter().all(|op| match &op.kind {
-        OpKind::ApplyApp(apply) => there.insert((&apply.namespace, &apply.app), op.common.at).is_none(),
-        OpKind::DeleteApp(delete) => {
+    let apps = in_order.iter().all(|op| match op.kind.own() {
+        Operation::ApplyApp(apply) => there.insert((&apply.namespace, &apply.app), op.common.at).is_none(),
+        Operation::DeleteApp(delete) => {
             there.remove(&(delete.namespace.as_str(), delete.app.as_str())).is_some_and(|since| op.common.at >= since + LIFE_MIN)
         }
-        OpKind::ScaleApp(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
-        OpKind::RollOutApp(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
-        OpKind::DeletePool(op) => {
+        Operation::ScaleApp(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
+        Operation::RollOutApp(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
+        Operation::DeletePool(op) => {
             pools.insert(&op.pool, false);
             true
         }
-        OpKind::CreatePool(op) => {
+        Operation::CreatePool(op) => {
             pools.insert(&op.pool.name, true);
             true
         }
-        OpKind::EditPool(EditPool { pool, disable: Some(disable), .. }) => {
+        Operation::EditPool(EditPool { pool, disable: Some(disable), .. }) => {
             pools.insert(pool, !disable);
             true
         }
-        OpKind::EditPool(EditPool { pool, exclude: Some(exclude), .. }) => {
+        Operation::EditPool(EditPool { pool, exclude: Some(exclude), .. }) => {
             pools.insert(pool, exclude.is_empty());
             true
         }
-        OpKind::EditPool(EditPool { pool, nodes: Some(nodes), .. }) => {
+        Operation::EditPool(EditPool { pool, nodes: Some(nodes), .. }) => {
             pools.insert(pool, nodes.is_empty());
             true
         }
-        OpKind::DeleteSubnet(op) => {
+        Operation::DeleteSubnet(op) => {
             subnets.insert(&op.subnet, false);
             true
         }
-        OpKind::CreateSubnet(op) => {
+        Operation::CreateSubnet(op) => {
             subnets.insert(&op.subnet.name, true);
             true
         }
-        OpKind::EditSubnet(EditSubnet { subnet, ips, exclude, .. }) => {
+        Operation::EditSubnet(EditSubnet { subnet, ips, exclude, .. }) => {
             let whole =
                 |written: &&SubnetPlan| written.name == *subnet && ips.as_ref().is_none_or(|ips| Some(ips) == written.spec.ips.as_ref());
             let serves = exclude.iter().all(Vec::is_empty) && (ips.is_none() || subnets_of(plan, ops).any(|written| whole(&written)));
             subnets.insert(subnet, serves);
             true
         }
-        OpKind::Reserve(op) => reserved.insert(&op.name),
-        OpKind::Unreserve(op) => reserved.remove(op.name.as_str()),
+        Operation::Reserve(op) => reserved.insert(&op.name),
+        Operation::Unreserve(op) => reserved.remove(op.name.as_str()),
         _ => true,
     });
     apps && cron_jobs_end(ops) && pools.values().chain(subnets.values()).all(|serves| *serves) && reserved.is_empty()
@@ -197,11 +198,11 @@ pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
 /// Whether every CronJob is deleted in the end, so that no pod is left to wait for at any time.
 fn cron_jobs_end(ops: &[Op]) -> bool {
     let ends = |apply: &ApplyApp, at: SimTime| {
-        let is_it = |op: &Op| matches!(&op.kind, OpKind::DeleteApp(delete) if op.common.at > at && (&delete.namespace, &delete.app) == (&apply.namespace, &apply.app));
+        let is_it = |op: &Op| matches!(op.kind.own(), Operation::DeleteApp(delete) if op.common.at > at && (&delete.namespace, &delete.app) == (&apply.namespace, &apply.app));
         ops.iter().any(is_it)
     };
-    ops.iter().all(|op| match &op.kind {
-        OpKind::ApplyApp(apply) if apply.kind == AppKind::CronJob => ends(apply, op.common.at),
+    ops.iter().all(|op| match op.kind.own() {
+        Operation::ApplyApp(apply) if apply.kind == AppKind::CronJob => ends(apply, op.common.at),
         _ => true,
     })
 }
@@ -214,19 +215,20 @@ mod tests {
     use super::*;
     use crate::draw::{Concern, Draw};
     use crate::input::With;
-    use crate::plan::{Turn, WorkloadPlan};
+    use crate::plan::Turn;
+    use crate::systems::spiderpool::Plans;
     use crate::workload::{Draft, Work};
 
-    fn op(at: u64, kind: OpKind) -> Op {
-        With { common: Turn { at: SimTime::from_secs(at), actor: PEOPLE.to_owned() }, kind }
+    fn op(at: u64, kind: Operation) -> Op {
+        With { common: Turn { at: SimTime::from_secs(at), actor: PEOPLE.to_owned() }, kind: kind.into() }
     }
 
     fn apply(at: u64, app: &str) -> Op {
-        op(at, OpKind::ApplyApp(ApplyApp { app: app.to_owned(), namespace: "default".to_owned(), replicas: 4, ..ApplyApp::default() }))
+        op(at, Operation::ApplyApp(ApplyApp { app: app.to_owned(), namespace: "default".to_owned(), replicas: 4, ..ApplyApp::default() }))
     }
 
     fn delete(at: u64, app: &str) -> Op {
-        op(at, OpKind::DeleteApp(DeleteApp { app: app.to_owned(), namespace: "default".to_owned(), force: true }))
+        op(at, Operation::DeleteApp(DeleteApp { app: app.to_owned(), namespace: "default".to_owned(), force: true }))
     }
 
     fn drawn(seed: u64) -> (SpiderPlan, Vec<Op>) {
@@ -253,7 +255,7 @@ mod tests {
         for (mut plan, mut ops) in (0..3).map(drawn).chain((0..3).map(drawn_with_subnets)) {
             let mut steps = 0;
             while let Some(next) = plan.smaller(&ops).pop() {
-                let WorkloadPlan::Spiderpool(pods) = next.workload else { panic!("another workload") };
+                let Some(Plans::Spiderpool(pods)) = next.workload.get().cloned() else { panic!("another workload") };
                 assert!((&*pods, &next.ops) != (&plan, &ops));
                 (plan, ops) = (*pods, next.ops);
                 assert!(plan.value_problems(crate::input::Source::new("", "")).is_empty());
@@ -285,16 +287,18 @@ mod tests {
     }
 
     fn changes(ops: &[Op]) -> impl Iterator<Item = &Op> {
-        ops.iter().filter(|op| matches!(op.kind, OpKind::CreateSubnet(_) | OpKind::EditSubnet(_) | OpKind::DeleteSubnet(_)))
+        ops.iter().filter(|op| matches!(op.kind.own(), Operation::CreateSubnet(_) | Operation::EditSubnet(_) | Operation::DeleteSubnet(_)))
     }
 
     #[test]
     fn a_cron_job_ends() {
         let (plan, _) = drawn(0);
         let mut cron_job = apply(1, "a");
-        if let OpKind::ApplyApp(apply) = &mut cron_job.kind {
-            apply.kind = AppKind::CronJob;
-        }
+        cron_job.kind = cron_job.kind.changed(|op| {
+            if let Operation::ApplyApp(apply) = op {
+                apply.kind = AppKind::CronJob;
+            }
+        });
         assert!(sensible(&plan, &[cron_job.clone(), delete(9, "a")]));
         assert!(!sensible(&plan, &[cron_job]));
     }
@@ -302,7 +306,7 @@ mod tests {
     #[test]
     fn nothing_is_done_to_what_is_not_there_and_a_pool_comes_back() {
         let (plan, _) = drawn(0);
-        let gone = op(5, OpKind::DeletePool(DeletePool { pool: "v4-0".to_owned(), force: false }));
+        let gone = op(5, Operation::DeletePool(DeletePool { pool: "v4-0".to_owned(), force: false }));
         assert!(sensible(&plan, &[apply(1, "a"), delete(9, "a"), apply(10, "a")]));
         assert!(!sensible(&plan, &[apply(1, "a"), apply(10, "a")]));
         assert!(!sensible(&plan, &[delete(9, "a")]));

@@ -25,8 +25,8 @@ use crate::object::Obj;
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
+use crate::workload::OutOfReach;
 use crate::workload::byom::{PoolNote, pool_key};
-use crate::workload::{Note, OutOfReach};
 
 pub(super) use document::{Change, RecordEdit, State, places};
 pub(super) use ledger::{Grant, Ledger, Sandbox};
@@ -133,7 +133,8 @@ impl View {
                 None
             }
             EventKind::Answer { client, verb, kind, key, outcome } => self.answer(client, verb, kind, key, outcome),
-            EventKind::Note { process, note: Note::Pool(note) } => {
+            EventKind::Note { process, note } => {
+                let note = note.downcast_ref()?;
                 self.moment += 1;
                 self.note(process, note);
                 Some(Seen::Note(process, note))

@@ -4,7 +4,7 @@ use super::super::removal::is_migration;
 use super::super::view::{Seen, Sights, View};
 use super::super::{FORCED_SUCCESSOR, Findings, IpamClaim};
 use super::violated;
-use crate::workload::PodNote;
+use crate::node::PodNote;
 
 /// While a sandbox answers on an address, its pool records the address for the sandbox's UID: from its attachment until its interface is
 /// to be taken down, or it is gone. Whoever removes the record breaks it, an agent or a replica of the controller. The pods of a VM may

@@ -95,7 +95,7 @@ fn wrong_record(view: &View, pool: &Arc<str>, address: IpAddr, uid: &str) -> Opt
 mod tests {
     use super::super::super::testing::{Stage, on_stage};
     use super::*;
-    use crate::workload::PodNote;
+    use crate::node::PodNote;
 
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
 

@@ -51,8 +51,8 @@ use crate::object::{Obj, typed, typed_ref};
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
+use crate::workload::OutOfReach;
 use crate::workload::spiderpool::{IpamNote, Opinion, ReclaimNote};
-use crate::workload::{Note, OutOfReach};
 
 pub(super) use agents::{Agents, Shown, Tried};
 pub(super) use applications::{Application, Applications, label};
@@ -270,22 +270,23 @@ impl View {
                 }
                 None
             }
-            EventKind::Note { process, note: Note::Ipam(note) } => {
-                self.agents.speaks(process);
-                Some(Seen::Ipam(process, note))
-            }
-            EventKind::Note { process, note: Note::Pod(note) } => {
-                self.kubelets.speaks(process);
-                Some(Seen::Pod(process, note))
-            }
-            EventKind::Note { process, note: Note::Reclaim(note) } => {
-                // Who leads counts from now on.
-                if let ReclaimNote::Leads(leads) = note {
-                    self.replicas.leads_now(self.said(process), *leads);
+            EventKind::Note { process, note } => {
+                if let Some(note) = note.downcast_ref() {
+                    self.agents.speaks(process);
+                    Some(Seen::Ipam(process, note))
+                } else if let Some(note) = note.downcast_ref() {
+                    self.kubelets.speaks(process);
+                    Some(Seen::Pod(process, note))
+                } else if let Some(note) = note.downcast_ref() {
+                    // Who leads counts from now on.
+                    if let ReclaimNote::Leads(leads) = note {
+                        self.replicas.leads_now(self.said(process), *leads);
+                    }
+                    Some(Seen::Reclaim(process, note))
+                } else {
+                    note.downcast_ref().map(|note| Seen::Hook(process, note))
                 }
-                Some(Seen::Reclaim(process, note))
             }
-            EventKind::Note { process, note: Note::Hook(note) } => Some(Seen::Hook(process, note)),
             EventKind::Process { process, change } => {
                 if matches!(change, ProcessChange::Crashed | ProcessChange::Panicked) {
                     self.agents.lost(process);

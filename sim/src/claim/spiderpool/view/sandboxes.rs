@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipam_core::{FxHashMap, ObjectKey};
 
 use super::Said;
-use crate::workload::PodNote;
+use crate::node::PodNote;
 
 /// A sandbox.
 #[derive(Clone, Debug)]

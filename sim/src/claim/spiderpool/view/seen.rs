@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::endpoints::EndpointChange;
 use super::pools::PoolChange;
 use super::subnets::SubnetChange;
+use crate::node::PodNote;
 use crate::rt::ProcessId;
 use crate::trace::{Outcome, ProcessChange};
-use crate::workload::PodNote;
 use crate::workload::spiderpool::{HookNote, IpamNote, ReclaimNote};
 
 /// What an event means for Spiderpool.

@@ -5,7 +5,8 @@ use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_core::spiderpool::select::Settings;
 
 use crate::fault::{self, FaultKind};
-use crate::plan::{Plan, WorkloadPlan};
+use crate::plan::Plan;
+use crate::systems::spiderpool::Plans;
 use crate::time::SimTime;
 
 /// Whom a fault can hinder to reclaim.
@@ -87,7 +88,7 @@ impl Terms {
     /// Those of a plan.
     pub(in crate::claim) fn of(plan: &Plan) -> Self {
         let mut terms = Self { heal_at: plan.heal_at, ..Self::default() };
-        if let WorkloadPlan::Spiderpool(spiderpool) = &plan.workload {
+        if let Some(spiderpool) = plan.workload.get().map(Plans::cluster) {
             // A plan with settings that cannot be read is refused before.
             terms.settings = spiderpool.reclaim_settings(&Policy::hardened()).unwrap_or(terms.settings);
             terms.select = spiderpool.agent_settings(&Policy::hardened()).map_or(terms.select, |settings| settings.select);

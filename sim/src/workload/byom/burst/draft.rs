@@ -7,7 +7,8 @@ use super::{ADDRESSES_MAX, Allocate, BurstPlan, RetryName, Throttle, adaptor_nam
 use crate::draw::Draw;
 use crate::input::{Choice, Probability, Problems, Source, With};
 use crate::net::Delay;
-use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Turn};
+use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, Turn};
+use crate::systems::byom::Operation;
 use crate::time::{SimTime, Span};
 use crate::workload::{Draft, at_most};
 
@@ -130,7 +131,7 @@ impl Draft for BurstDraft {
                 let at = SimTime::ZERO + draw.between(std::time::Duration::ZERO, spread);
                 let again = self.again.get() > 0.0 && draw.chance(self.again.get());
                 let allocate = Allocate { pod: format!("pod-{instance}-{number}"), again };
-                ops.push(With { common: Turn { at, actor: actor.clone() }, kind: OpKind::Allocate(allocate) });
+                ops.push(With { common: Turn { at, actor: actor.clone() }, kind: Operation::Allocate(allocate).into() });
             }
         }
         let for_all = u32::try_from(ops.len()).unwrap_or(u32::MAX).saturating_mul(per_allocation);

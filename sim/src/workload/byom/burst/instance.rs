@@ -15,11 +15,11 @@ use super::{Allocate, BACK_OFF, BurstPlan, adaptor_name};
 use crate::cluster::{Fabric, SimClient};
 use crate::draw::{Concern, Draw};
 use crate::env::SimEnv;
-use crate::plan::{OpKind, Plan, hash_text};
+use crate::plan::{Plan, hash_text};
 use crate::rt::ProcessId;
+use crate::systems::byom::Operation;
 use crate::time::SimTime;
 use crate::workload::byom::{Failure, PoolNote, policy_of, pool_key};
-use crate::workload::{Note, note};
 
 type Pool = VmPool<Thinking<Transparent<RateLimited<SimClient, SimEnv>, SimEnv>>, SimEnv, Dialed, NoOwners>;
 
@@ -40,7 +40,7 @@ pub(super) fn install(fabric: &Arc<Fabric>, plan: &Plan, burst: &BurstPlan) {
     let namespace: Arc<str> = "default".into();
     let mut turns: Vec<Vec<Turn>> = (0..burst.instances).map(|_| Vec::new()).collect();
     for op in &plan.op {
-        let OpKind::Allocate(Allocate { pod, again }) = &op.kind else { continue };
+        let Operation::Allocate(Allocate { pod, again }) = op.kind.own() else { continue };
         let number = op.common.actor.strip_prefix("adaptor-").and_then(|number| number.parse::<usize>().ok());
         let Some(turns) = number.and_then(|number| turns.get_mut(number)) else { continue };
         // The sandbox of a pod on an adaptor is the same whatever else there is in the plan.
@@ -117,7 +117,7 @@ impl Instance {
     }
 
     fn say(&self, what: PoolNote) {
-        note(&self.fabric, self.process, &Note::Pool(what));
+        self.fabric.note(self.process, &what);
     }
 
     /// Begins each turn at its time, whether or not those before it are over: a node starts pods side by side.

@@ -17,7 +17,6 @@ mod pool;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::ObjectKey;
 use ipam_core::byom::{Policy, PoolConfigMap, Retry};
 use ipam_core::rate_limit::{CLIENT_GO, RateLimit};
 use ipam_core::retry::{Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY};
@@ -29,6 +28,8 @@ use crate::cluster::Fabric;
 use crate::input::{Open, Problems, Source};
 use crate::net::Delay;
 use crate::plan::{CLIENTS_MAX, Op, OpKind, Plan, WorkloadPlan};
+use crate::systems::byom::Operation;
+use crate::systems::byom::Plans;
 use crate::time::Span;
 use crate::workload::{Misfit, Smaller, Stake, Work, at_least_one, at_most, without_idle};
 
@@ -148,7 +149,7 @@ pub struct Allocate {
 
 impl From<BurstPlan> for WorkloadPlan {
     fn from(plan: BurstPlan) -> Self {
-        Self::ByomBurst(plan)
+        Self::new(Plans::Burst(plan))
     }
 }
 
@@ -163,7 +164,7 @@ impl Work for BurstPlan {
     }
 
     fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
-        if matches!(op, OpKind::Allocate(_)) { Ok(()) } else { Err(Misfit::of(op, "the operation `allocate`")) }
+        if matches!(op.get(), Some(Operation::Allocate(_))) { Ok(()) } else { Err(Misfit::of(op, "the operation `allocate`")) }
     }
 
     fn problems(&self, source: Source<'_>) -> Problems {
@@ -206,10 +207,6 @@ impl Work for BurstPlan {
         all
     }
 
-    fn pool(&self) -> Option<ObjectKey> {
-        Some(pool_key())
-    }
-
     fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
         // The user's own manifests may bring a pool.
         if !fabric.holds::<PoolConfigMap>(&pool_key()) {
@@ -236,7 +233,7 @@ mod tests {
     fn a_burst_shrinks_to_its_operations_and_an_address_for_each() {
         let allocate = |actor: &str| {
             let common = Turn { at: SimTime::ZERO, actor: actor.to_owned() };
-            With { common, kind: OpKind::Allocate(Allocate { pod: "a".to_owned(), again: false }) }
+            With { common, kind: Operation::Allocate(Allocate { pod: "a".to_owned(), again: false }).into() }
         };
         let mut ops = vec![allocate("adaptor-3"), allocate("adaptor-7")];
         let mut plan = BurstPlan {
@@ -252,7 +249,7 @@ mod tests {
         };
         for _ in 0..20 {
             let Some(next) = plan.smaller(&ops).into_iter().next() else { break };
-            let WorkloadPlan::ByomBurst(smaller) = next.workload else { panic!("another workload") };
+            let Some(Plans::Burst(smaller)) = next.workload.get().cloned() else { panic!("another workload") };
             assert_ne!((&smaller, &next.ops), (&plan, &ops));
             (plan, ops) = (smaller, next.ops);
         }

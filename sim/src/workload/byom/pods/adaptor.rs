@@ -13,7 +13,6 @@ use super::site::{ApiClient, BACK_OFF, ShimCall, Site};
 use crate::cluster::Fabric;
 use crate::env::SimEnv;
 use crate::rt::ProcessId;
-use crate::workload::{Note, note};
 
 type SimAdaptor = Adaptor<ApiClient, SimEnv, Machines, Proxies, Eye>;
 
@@ -44,7 +43,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, slo
     let env = site.env(&fabric, process);
     let config = loop {
         if let (setting, Some(config)) = site.configuration() {
-            note(&fabric, process, &Note::Pool(PoolNote::Configured { setting, config: config.clone() }));
+            fabric.note(process, &PoolNote::Configured { setting, config: config.clone() });
             break config;
         }
         env.sleep(BACK_OFF).await;

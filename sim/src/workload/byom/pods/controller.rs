@@ -12,7 +12,6 @@ use super::eye::Eye;
 use super::site::{BACK_OFF, Site};
 use crate::cluster::Fabric;
 use crate::rt::ProcessId;
-use crate::workload::{Note, note};
 
 /// The life of replica `number`. A replica that loses its leadership ends and is started anew, as upstream's does.
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, process: ProcessId) {
@@ -29,7 +28,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
             if said.as_ref() != Some(&setting) {
                 *said = Some(setting.clone());
                 let fabric = weak.upgrade()?;
-                note(&fabric, process, &Note::Pool(PoolNote::Configured { setting, config: config.clone() }));
+                fabric.note(process, &PoolNote::Configured { setting, config: config.clone() });
             }
             Some(shared.pool_settings(config, &node))
         };

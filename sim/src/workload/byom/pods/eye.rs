@@ -7,7 +7,6 @@ use ipam_core::byom::{Observer, Releaser, Step};
 use super::super::{Failure, PoolNote, ReleasedBy};
 use crate::cluster::Fabric;
 use crate::rt::ProcessId;
-use crate::workload::{Note, note};
 
 /// The observer of one process.
 #[derive(Clone)]
@@ -47,7 +46,7 @@ impl Observer for Eye {
             | Step::PeerPodReleased { .. }
             | Step::PeerPodMarked { .. } => return,
         };
-        note(&fabric, self.process, &Note::Pool(told));
+        fabric.note(self.process, &told);
     }
 }
 

@@ -26,7 +26,6 @@ use super::site::{ApiClient, Kept, ShimCall, Site};
 use crate::cluster::Fabric;
 use crate::env::SimEnv;
 use crate::rt::ProcessId;
-use crate::workload::{Note, note};
 
 /// Between two attempts to start a sandbox, at most; at least a tenth of it.
 const RETRY: Duration = Duration::from_secs(10);
@@ -92,7 +91,7 @@ impl Kubelet {
     }
 
     fn say(&self, told: PoolNote) {
-        note(&self.fabric, self.process, &Note::Pool(told));
+        self.fabric.note(self.process, &told);
     }
 
     /// The pod, if it should run here under this UID.

@@ -23,7 +23,6 @@ use crate::input::choice::Open;
 use crate::net::{Delay, Sampler};
 use crate::rt::ProcessId;
 use crate::time::Span;
-use crate::workload::{Note, note};
 
 /// The process through which VMs are reached; it runs nothing.
 pub(super) const VMS: &str = "vms";
@@ -141,7 +140,7 @@ impl Machines {
     }
 
     fn say(&self, fabric: &Fabric, address: &Address, change: VmChange) {
-        note(fabric, self.shared.vms, &Note::Pool(PoolNote::Vm { address: address.clone(), change }));
+        fabric.note(self.shared.vms, &PoolNote::Vm { address: address.clone(), change });
     }
 
     /// A packet to the VM and back, as long as somebody answers.

@@ -22,7 +22,6 @@ mod smaller;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
 use ipam_core::byom::PeerPod;
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
@@ -33,6 +32,7 @@ use crate::cluster::Fabric;
 use crate::input::{Problems, Source};
 use crate::plan::{Op, OpKind, Plan};
 use crate::rt::ProcessId;
+use crate::systems::byom::Operation;
 use crate::workload::{Misfit, Smaller, Stake, Work, live, preload_namespace};
 use machines::{Machines, VMS};
 use site::{Node, Site};
@@ -57,13 +57,14 @@ impl Work for PodsPlan {
     }
 
     fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
-        match op {
-            OpKind::RunPod(run) => plan::check_pod(&run.pod).and(plan::check_node(run.node, self.nodes)),
-            OpKind::DeletePod(delete) => plan::check_pod(&delete.pod),
-            OpKind::SetPool(set) => plan::check_pool(&set.pool, self.max_range),
-            OpKind::BreakVm(broken) => plan::check_address(&broken.address),
-            OpKind::RollOut(_) | OpKind::DeleteState | OpKind::EditState(_) => Ok(()),
-            _ => Err(Misfit::of(op, "one of `run-pod`, `delete-pod`, `set-pool`, `roll-out`, `break-vm`, `delete-state`, `edit-state`")),
+        let right = "one of `run-pod`, `delete-pod`, `set-pool`, `roll-out`, `break-vm`, `delete-state`, `edit-state`";
+        match op.get().ok_or_else(|| Misfit::of(op, right))? {
+            Operation::RunPod(run) => plan::check_pod(&run.pod).and(plan::check_node(run.node, self.nodes)),
+            Operation::DeletePod(delete) => plan::check_pod(&delete.pod),
+            Operation::SetPool(set) => plan::check_pool(&set.pool, self.max_range),
+            Operation::BreakVm(broken) => plan::check_address(&broken.address),
+            Operation::RollOut(_) | Operation::DeleteState | Operation::EditState(_) => Ok(()),
+            Operation::Allocate(_) => Err(Misfit::of(op, right)),
         }
     }
 
@@ -73,7 +74,7 @@ impl Work for PodsPlan {
 
     fn stake(&self, ops: &[Op]) -> Stake {
         // The second adaptor of a node exists only once the first one was replaced.
-        let replaced = ops.iter().any(|op| matches!(op.kind, OpKind::RollOut(_)));
+        let replaced = ops.iter().any(|op| matches!(op.kind.own(), Operation::RollOut(_)));
         let adaptors = (0..self.nodes).flat_map(|node| {
             let [first, second] = plan::adaptor_names(node);
             [Some(first), replaced.then_some(second)].into_iter().flatten()
@@ -99,10 +100,6 @@ impl Work for PodsPlan {
         smaller::sensible(ops)
     }
 
-    fn pool(&self) -> Option<ObjectKey> {
-        Some(pool_key())
-    }
-
     fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
         let lost = |node: u32| {
             let gone = |name: &String| names.contains(name);
@@ -110,7 +107,7 @@ impl Work for PodsPlan {
         };
         let mut nodes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         for op in ops {
-            if let OpKind::RunPod(run) = &op.kind {
+            if let Operation::RunPod(run) = op.kind.own() {
                 nodes.entry(&run.pod).or_default().push(run.node);
             }
         }

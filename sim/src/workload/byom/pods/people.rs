@@ -16,8 +16,8 @@ use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::plan::{Op, OpKind};
 use crate::rt::ProcessId;
+use crate::systems::byom::Operation;
 use crate::workload::in_turn::{self, AGAIN};
-use crate::workload::{Note, note};
 
 /// The label that tells the operation by which a pod was made.
 const MADE_BY: &str = "example.com/operation";
@@ -35,14 +35,14 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
     let env = site.env(&fabric, process);
     let client = SimClient::new(&fabric, process);
     let people = People { site, fabric, process, env, client };
-    let subject = |op: &OpKind| match op {
-        OpKind::RunPod(RunPod { pod, .. }) | OpKind::DeletePod(DeletePod { pod, .. }) => Some(pod.clone()),
+    let subject = |op: &Operation| match op {
+        Operation::RunPod(RunPod { pod, .. }) | Operation::DeletePod(DeletePod { pod, .. }) => Some(pod.clone()),
         _ => None,
     };
     let (fabric, env) = (people.fabric.clone(), people.env.clone());
     let carry_out = move |number, op: OpKind| {
         let one = people.clone();
-        async move { one.carry_out(number, &op).await }
+        async move { one.carry_out(number, op.own()).await }
     };
     in_turn::run(&fabric, &env, &ops, &done, subject, carry_out).await;
 }
@@ -52,20 +52,20 @@ fn pod_key(name: &str) -> ObjectKey {
 }
 
 impl People {
-    async fn carry_out(&self, number: usize, op: &OpKind) {
+    async fn carry_out(&self, number: usize, op: &Operation) {
         match op {
-            OpKind::SetPool(set) => *self.site.setting.lock() = set.pool.as_str().into(),
-            OpKind::RollOut(roll_out) => self.roll_out(roll_out).await,
-            OpKind::BreakVm(broken) => self.site.machines.break_down(&Address::new(&*broken.address), broken.how, broken.lasts),
+            Operation::SetPool(set) => *self.site.setting.lock() = set.pool.as_str().into(),
+            Operation::RollOut(roll_out) => self.roll_out(roll_out).await,
+            Operation::BreakVm(broken) => self.site.machines.break_down(&Address::new(&*broken.address), broken.how, broken.lasts),
             _ => {
-                if let OpKind::DeletePod(delete) = op {
+                if let Operation::DeletePod(delete) = op {
                     self.say(PoolNote::Unwanted { pod: pod_key(&delete.pod).as_str().into() });
                 }
                 let mut doomed = None;
                 while self.ask_api(number, op, &mut doomed).await.is_err() {
                     self.env.sleep(AGAIN).await;
                 }
-                if let OpKind::RunPod(run) = op {
+                if let Operation::RunPod(run) = op {
                     self.say(PoolNote::Wanted { pod: pod_key(&run.pod).as_str().into() });
                 }
             }
@@ -73,14 +73,14 @@ impl People {
     }
 
     fn say(&self, told: PoolNote) {
-        note(&self.fabric, self.process, &Note::Pool(told));
+        self.fabric.note(self.process, &told);
     }
 
     /// One attempt at an operation on the API. `doomed`: the UID of the pod that is to be deleted, once it is known.
-    async fn ask_api(&self, number: usize, op: &OpKind, doomed: &mut Option<String>) -> Result<(), ApiError> {
+    async fn ask_api(&self, number: usize, op: &Operation, doomed: &mut Option<String>) -> Result<(), ApiError> {
         match op {
             // If one of that name is on its way out, this is the one that follows it.
-            OpKind::RunPod(run) => match self.client.create::<Pod>(pod(run, number)).await {
+            Operation::RunPod(run) => match self.client.create::<Pod>(pod(run, number)).await {
                 Err(error) if error.is_already_exists() => {
                     // An earlier attempt whose answer was lost may have made it.
                     let there = self.client.get::<Pod>(&pod_key(&run.pod)).await?;
@@ -89,7 +89,7 @@ impl People {
                 }
                 created => created.map(drop),
             },
-            OpKind::DeletePod(delete) => {
+            Operation::DeletePod(delete) => {
                 let key = pod_key(&delete.pod);
                 if doomed.is_none() {
                     match self.client.get::<Pod>(&key).await {
@@ -109,8 +109,8 @@ impl People {
                     deleted => gone(deleted),
                 }
             }
-            OpKind::DeleteState => gone(self.client.delete::<ConfigMap>(&pool_key(), DeleteOptions::default()).await),
-            OpKind::EditState(edit) => match self.client.get::<ConfigMap>(&pool_key()).await {
+            Operation::DeleteState => gone(self.client.delete::<ConfigMap>(&pool_key(), DeleteOptions::default()).await),
+            Operation::EditState(edit) => match self.client.get::<ConfigMap>(&pool_key()).await {
                 Err(error) if error.is_not_found() => Ok(()),
                 Err(error) => Err(error),
                 Ok(object) => self.client.update::<ConfigMap>(edit.edit.apply(ConfigMap::clone(&object))).await.map(drop),

@@ -13,7 +13,9 @@ use crate::draw::Draw;
 use crate::input::{Choice, Probability, Problems, Source, With};
 use crate::kinds::KindId;
 use crate::object::Obj;
-use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Turn, WorkloadPlan};
+use crate::plan::{CLIENTS_MAX, OPS_MAX, Op, Turn, WorkloadPlan};
+use crate::systems::byom::Operation;
+use crate::systems::byom::Plans;
 use crate::time::{SimTime, Span};
 use crate::workload::misnamed::Known;
 use crate::workload::{Draft, Misfit, Misnamed, at_least_one, at_most};
@@ -214,7 +216,7 @@ pub struct EditState {
 
 impl From<PodsPlan> for WorkloadPlan {
     fn from(plan: PodsPlan) -> Self {
-        Self::Byom(plan)
+        Self::new(Plans::Pods(plan))
     }
 }
 
@@ -325,12 +327,12 @@ impl Draft for PodsDraft {
     }
 
     fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
-        let run = ops.iter().filter_map(|op| if let OpKind::RunPod(run) = &op.kind { Some(run.pod.as_str()) } else { None });
+        let run = ops.iter().filter_map(|op| if let Operation::RunPod(run) = op.kind.own() { Some(run.pod.as_str()) } else { None });
         let is_ours = |object: &&Obj| object.as_any().is::<Pod>() && object.meta().namespace.as_deref().is_none_or(|of| of == "default");
         let there = objects.iter().map(|(_, object)| object).filter(is_ours).filter_map(|object| object.meta().name.as_deref());
         let pods = Known::new("pod", run.chain(there));
-        let deleted = ops.iter().enumerate().filter_map(|(at, op)| match &op.kind {
-            OpKind::DeletePod(delete) => pods.judge(at, "pod", &delete.pod, ""),
+        let deleted = ops.iter().enumerate().filter_map(|(at, op)| match op.kind.own() {
+            Operation::DeletePod(delete) => pods.judge(at, "pod", &delete.pod, ""),
             _ => None,
         });
         deleted.take(Problems::MAX).collect()
@@ -380,21 +382,22 @@ impl Draft for PodsDraft {
             vm: self.vm,
         };
         let mut ops = Vec::new();
-        let mut add =
-            |at: Duration, kind: OpKind| ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind });
+        let mut add = |at: Duration, kind: Operation| {
+            ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind: kind.into() })
+        };
         for number in 0..self.pods.draw(draw) {
             let pod = format!("pod-{number}");
             let arrival = self.arrival.draw(draw).0;
-            add(arrival, OpKind::RunPod(RunPod { pod: pod.clone(), node: number % nodes }));
+            add(arrival, Operation::RunPod(RunPod { pod: pod.clone(), node: number % nodes }));
             if !draw.chance(self.deleted.get()) {
                 continue;
             }
             let force = draw.chance(self.forced.get());
             let deleted = arrival + self.life.draw(draw).0;
-            add(deleted, OpKind::DeletePod(DeletePod { pod: pod.clone(), force }));
+            add(deleted, Operation::DeletePod(DeletePod { pod: pod.clone(), force }));
             if draw.chance(self.replaced.get()) {
                 let node = draw.below(u64::from(nodes)) as u32;
-                add(deleted + Duration::from_millis(1), OpKind::RunPod(RunPod { pod, node }));
+                add(deleted + Duration::from_millis(1), Operation::RunPod(RunPod { pod, node }));
             }
         }
         for _ in 0..self.changes.draw(draw) {
@@ -404,24 +407,24 @@ impl Draft for PodsDraft {
             numbers.remove(gone);
             numbers.push(next);
             next += 1;
-            add(at, OpKind::SetPool(SetPool { pool: pool_text(&numbers, range) }));
+            add(at, Operation::SetPool(SetPool { pool: pool_text(&numbers, range) }));
             let pause = Span(draw.between(Duration::from_secs(1), Duration::from_secs(20)));
-            add(at + Duration::from_secs(1), OpKind::RollOut(RollOut { overlap: self.overlap.draw(draw), pause }));
+            add(at + Duration::from_secs(1), Operation::RollOut(RollOut { overlap: self.overlap.draw(draw), pause }));
         }
         for _ in 0..self.broken.draw(draw) {
             let broken = address(numbers[draw.below(numbers.len() as u64) as usize]);
             let breakage = BreakVm { address: broken, how: self.breakage.draw(draw), lasts: self.broken_for.draw(draw) };
-            add(self.events.draw(draw).0, OpKind::BreakVm(breakage));
+            add(self.events.draw(draw).0, Operation::BreakVm(breakage));
         }
         for _ in 0..self.deletions.draw(draw) {
-            add(self.events.draw(draw).0, OpKind::DeleteState);
+            add(self.events.draw(draw).0, Operation::DeleteState);
         }
         for _ in 0..self.edits.draw(draw) {
             let (at, edit) = (self.events.draw(draw).0, self.edit.draw(draw));
-            add(at, OpKind::EditState(EditState { edit }));
+            add(at, Operation::EditState(EditState { edit }));
             if edit.leaves_nothing_to_read() {
                 // Nothing but people can mend that: they notice, and have the pool made anew.
-                add(at + draw.between(Duration::from_secs(30), Duration::from_secs(120)), OpKind::DeleteState);
+                add(at + draw.between(Duration::from_secs(30), Duration::from_secs(120)), Operation::DeleteState);
             }
         }
         ops.sort_by_key(|op| op.common.at);

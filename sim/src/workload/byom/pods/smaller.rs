@@ -6,7 +6,8 @@ use std::time::Duration;
 use ipam_core::byom::{MAX_RANGE_IPS, Mapped, PoolIps};
 
 use super::plan::{PodsPlan, RunPod, adaptor_names, kubelet_name, node_name};
-use crate::plan::{Op, OpKind};
+use crate::plan::Op;
+use crate::systems::byom::Operation;
 use crate::time::Span;
 use crate::workload::{Smaller, closed_ranks};
 
@@ -71,28 +72,30 @@ fn names(node: u32) -> impl Iterator<Item = String> {
 /// The same operations with pods on other nodes.
 fn on_nodes(ops: &[Op], node: impl Fn(u32) -> u32) -> Vec<Op> {
     let moved = ops.iter().cloned().map(|mut op| {
-        if let OpKind::RunPod(run) = &mut op.kind {
-            run.node = node(run.node);
-        }
+        op.kind = op.kind.changed(|op| {
+            if let Operation::RunPod(run) = op {
+                run.node = node(run.node);
+            }
+        });
         op
     });
     moved.collect()
 }
 
 fn run_pod(op: &Op) -> Option<&RunPod> {
-    if let OpKind::RunPod(run) = &op.kind { Some(run) } else { None }
+    if let Operation::RunPod(run) = op.kind.own() { Some(run) } else { None }
 }
 
 /// The first addresses of the pool: no fewer than pods are run, lest the pool is exhausted and that is all there is to find.
 fn fewer_addresses(plan: &PodsPlan, ops: &[Op]) -> Vec<String> {
-    let configured = ops.iter().any(|op| matches!(op.kind, OpKind::SetPool(_)));
+    let configured = ops.iter().any(|op| matches!(op.kind.own(), Operation::SetPool(_)));
     let addresses = PoolIps::parse(&plan.pool, plan.max_range, Mapped::AsIpv4).addresses;
-    let named = |op: &Op| match &op.kind {
-        OpKind::BreakVm(broken) => addresses.iter().position(|address| address.to_string() == broken.address).map(|at| at + 1),
+    let named = |op: &Op| match op.kind.own() {
+        Operation::BreakVm(broken) => addresses.iter().position(|address| address.to_string() == broken.address).map(|at| at + 1),
         _ => None,
     };
     // A broken VM gives no address.
-    let broken = ops.iter().filter(|op| matches!(op.kind, OpKind::BreakVm(_))).count();
+    let broken = ops.iter().filter(|op| matches!(op.kind.own(), Operation::BreakVm(_))).count();
     let floor = ops.iter().filter_map(named).max().unwrap_or(0).max(ops.iter().filter_map(run_pod).count() + broken).max(1);
     if configured || addresses.len() <= floor {
         return Vec::new();
@@ -107,14 +110,13 @@ fn fewer_addresses(plan: &PodsPlan, ops: &[Op]) -> Vec<String> {
 fn simpler_ops(plan: &PodsPlan, ops: &[Op]) -> Vec<Smaller> {
     let mut all = Vec::new();
     for (index, op) in ops.iter().enumerate() {
-        let mut kind = op.kind.clone();
         let shorter = |span: Span| Span::secs((span.0.as_secs() / 2).max(1)).min(span);
-        match &mut kind {
-            OpKind::DeletePod(delete) => delete.force = false,
-            OpKind::RollOut(roll_out) => roll_out.overlap = false,
-            OpKind::BreakVm(broken) => broken.lasts = shorter(broken.lasts),
+        let kind = op.kind.changed(|op| match op {
+            Operation::DeletePod(delete) => delete.force = false,
+            Operation::RollOut(roll_out) => roll_out.overlap = false,
+            Operation::BreakVm(broken) => broken.lasts = shorter(broken.lasts),
             _ => {}
-        }
+        });
         if kind != op.kind {
             let mut ops = ops.to_vec();
             ops[index].kind = kind;
@@ -132,9 +134,9 @@ pub(super) fn sensible(ops: &[Op]) -> bool {
     let mut in_order: Vec<&Op> = ops.iter().collect();
     in_order.sort_by_key(|op| op.common.at);
     let mut running = BTreeMap::new();
-    in_order.into_iter().all(|op| match &op.kind {
-        OpKind::RunPod(run) => running.insert(run.pod.as_str(), op.common.at).is_none(),
-        OpKind::DeletePod(delete) => running.remove(delete.pod.as_str()).is_some_and(|since| op.common.at >= since + LIFE_MIN),
+    in_order.into_iter().all(|op| match op.kind.own() {
+        Operation::RunPod(run) => running.insert(run.pod.as_str(), op.common.at).is_none(),
+        Operation::DeletePod(delete) => running.remove(delete.pod.as_str()).is_some_and(|since| op.common.at >= since + LIFE_MIN),
         _ => true,
     })
 }
@@ -146,20 +148,21 @@ mod tests {
     use super::*;
     use crate::draw::{Concern, Draw};
     use crate::input::With;
-    use crate::plan::{Turn, WorkloadPlan};
+    use crate::plan::Turn;
+    use crate::systems::byom::Plans;
     use crate::time::SimTime;
     use crate::workload::{Draft, Work};
 
-    fn op(at: u64, kind: OpKind) -> Op {
-        With { common: Turn { at: SimTime::from_secs(at), actor: PEOPLE.to_owned() }, kind }
+    fn op(at: u64, kind: Operation) -> Op {
+        With { common: Turn { at: SimTime::from_secs(at), actor: PEOPLE.to_owned() }, kind: kind.into() }
     }
 
     fn run(at: u64, pod: &str, node: u32) -> Op {
-        op(at, OpKind::RunPod(RunPod { pod: pod.to_owned(), node }))
+        op(at, Operation::RunPod(RunPod { pod: pod.to_owned(), node }))
     }
 
     fn delete(at: u64, pod: &str) -> Op {
-        op(at, OpKind::DeletePod(DeletePod { pod: pod.to_owned(), force: true }))
+        op(at, Operation::DeletePod(DeletePod { pod: pod.to_owned(), force: true }))
     }
 
     fn plan(nodes: u32) -> PodsPlan {
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn idle_nodes_go_and_what_they_are_called_moves_up() {
         let smaller = smaller(&plan(4), &[run(1, "a", 1), run(2, "b", 3)]);
-        let WorkloadPlan::Byom(pods) = &smaller[0].workload else { panic!("another workload") };
+        let Some(Plans::Pods(pods)) = smaller[0].workload.get() else { panic!("another workload") };
         assert_eq!(pods.nodes, 2);
         assert_eq!(smaller[0].ops, [run(1, "a", 0), run(2, "b", 1)]);
         for (from, to) in [("adaptor-3", "adaptor-1"), ("adaptor-1-b", "adaptor-0-b"), ("kubelet-1", "kubelet-0"), ("node-3", "node-1")] {
@@ -183,7 +186,7 @@ mod tests {
         let broken = BreakVm { address: "10.0.0.5".to_owned(), how: Breakage::Dead, lasts: Span::secs(8) };
         let pools = |ops: &[Op]| fewer_addresses(&plan(1), ops);
         assert_eq!(pools(&[run(1, "a", 0), run(2, "b", 0)])[0], "10.0.0.1,10.0.0.2");
-        assert_eq!(pools(&[run(1, "a", 0), op(2, OpKind::BreakVm(broken))])[0].split(',').count(), 5);
+        assert_eq!(pools(&[run(1, "a", 0), op(2, Operation::BreakVm(broken))])[0].split(',').count(), 5);
     }
 
     #[test]
@@ -191,7 +194,7 @@ mod tests {
         let mut steps = 0;
         let (mut plan, mut ops) = (plan(4), vec![run(1, "a", 3), delete(9, "a"), run(10, "a", 1), run(2, "b", 2)]);
         while let Some(next) = plan.smaller(&ops).pop() {
-            let WorkloadPlan::Byom(pods) = next.workload else { panic!("another workload") };
+            let Some(Plans::Pods(pods)) = next.workload.get().cloned() else { panic!("another workload") };
             assert!((&pods, &next.ops) != (&plan, &ops));
             (plan, ops) = (pods, next.ops);
             assert!(plan.value_problems(crate::input::Source::new("", "")).is_empty());

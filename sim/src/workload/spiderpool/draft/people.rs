@@ -20,7 +20,8 @@ use super::SpiderDraft;
 use super::wishes::{PoolWish, Wished, annotations};
 use crate::draw::Draw;
 use crate::input::{Open, With};
-use crate::plan::{Op, OpKind, Turn};
+use crate::plan::{Op, Turn};
+use crate::systems::spiderpool::Operation;
 use crate::time::{SimTime, Span};
 
 /// What people do to a pool for a while.
@@ -52,8 +53,8 @@ pub(super) struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    pub(super) fn add(&mut self, at: Duration, kind: OpKind) {
-        self.ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind });
+    pub(super) fn add(&mut self, at: Duration, kind: Operation) {
+        self.ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind: kind.into() });
     }
 
     /// The pools that an application wishes for: a few of each family, in any order.
@@ -152,7 +153,7 @@ impl Drawn<'_> {
             let every = draft.every.draw(draw);
             (apply.every, apply.completes) = (Some(every), Some(every.min(Span(life))));
         }
-        self.add(arrival, OpKind::ApplyApp(apply.clone()));
+        self.add(arrival, Operation::ApplyApp(apply.clone()));
         // One that went on making pods would never let the cluster come to rest: it starts a few Jobs, and is deleted for good.
         let is_cron_job = kind == AppKind::CronJob;
         let life = apply.every.map_or(life, |every| life.max(every.0 * 5 / 2));
@@ -161,10 +162,10 @@ impl Drawn<'_> {
         let replaced = draw.chance(draft.replaced.get()) && !is_cron_job;
         if let Some(at) = deleted {
             let delete = DeleteApp { app: app.clone(), namespace: namespace.clone(), force: forced && kind == AppKind::Pod };
-            self.add(at, OpKind::DeleteApp(delete));
+            self.add(at, Operation::DeleteApp(delete));
             if replaced {
                 apply.node = apply.node.map(|_| draw.below(u64::from(nodes)) as u32);
-                self.add(at + Duration::from_millis(1), OpKind::ApplyApp(apply.clone()));
+                self.add(at + Duration::from_millis(1), Operation::ApplyApp(apply.clone()));
             }
         }
         self.events(draw, &apply, nics, arrival..deleted.filter(|_| !replaced).unwrap_or(Duration::MAX));
@@ -176,14 +177,14 @@ impl Drawn<'_> {
     /// Its pods keep the number of their NICs: whoever joins a network in addition names pools for it.
     pub(super) fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, nics: u32, life: Range<Duration>) {
         let (draft, after) = (self.draft, life.start);
-        let mut events: Vec<(Duration, OpKind)> = Vec::new();
+        let mut events: Vec<(Duration, Operation)> = Vec::new();
         let scales = matches!(apply.kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet | AppKind::CloneSet);
         let (app, namespace) = (apply.app.clone(), apply.namespace.clone());
         let when = |draw: &mut Draw| after + draft.events.draw(draw).0;
         let (at, scaled) = (when(draw), draw.chance(draft.scaled.get()));
         let (to, back) = (draft.scaled_to.draw(draw), draw.chance(draft.scaled_back.get()));
         if scaled && scales {
-            let scale = |replicas| OpKind::ScaleApp(ScaleApp { app: app.clone(), namespace: namespace.clone(), replicas });
+            let scale = |replicas| Operation::ScaleApp(ScaleApp { app: app.clone(), namespace: namespace.clone(), replicas });
             events.push((at, scale(to)));
             if back {
                 let soon = draw.between(Duration::from_millis(100), Duration::from_secs(20));
@@ -197,19 +198,19 @@ impl Drawn<'_> {
             let annotations = if rewished { self.annotations(draw, wish, apply, nics) } else { BTreeMap::new() };
             events.push((
                 at,
-                OpKind::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, host_network: false }),
+                Operation::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, host_network: false }),
             ));
         }
         for _ in 0..draft.pods_deleted.draw(draw) {
             let (at, number) = (when(draw), draw.below(u64::from(apply.replicas.max(1))) as u32);
             let force = draw.chance(draft.forced.get());
             if apply.kind != AppKind::Pod {
-                events.push((at, OpKind::DeletePodOf(DeletePodOf { app: app.clone(), namespace: namespace.clone(), number, force })));
+                events.push((at, Operation::DeletePodOf(DeletePodOf { app: app.clone(), namespace: namespace.clone(), number, force })));
             }
         }
         let (at, migrated) = (when(draw), draw.chance(draft.migrated.get()));
         if migrated && apply.kind == AppKind::VirtualMachine {
-            events.push((at, OpKind::MigrateVm(MigrateVm { app, namespace })));
+            events.push((at, Operation::MigrateVm(MigrateVm { app, namespace })));
         }
         for (at, kind) in events {
             if life.contains(&at) {
@@ -235,7 +236,7 @@ impl Drawn<'_> {
         for number in 0..count {
             let first = 1 + number * OVERLAPPING_EVERY;
             let pool = overlapping_pool(number, first, first + OVERLAPPING_SIZE - 1);
-            self.add(at, OpKind::CreatePool(CreatePool { pool: Box::new(pool) }));
+            self.add(at, Operation::CreatePool(CreatePool { pool: Box::new(pool) }));
         }
     }
 
@@ -250,25 +251,25 @@ impl Drawn<'_> {
         let (name, back) = (pool.name.clone(), at + lasts);
         match change {
             PoolChange::Disable => {
-                self.add(at, OpKind::EditPool(EditPool { disable: Some(true), ..edit.clone() }));
-                self.add(back, OpKind::EditPool(EditPool { disable: Some(false), ..edit }));
+                self.add(at, Operation::EditPool(EditPool { disable: Some(true), ..edit.clone() }));
+                self.add(back, Operation::EditPool(EditPool { disable: Some(false), ..edit }));
             }
             PoolChange::Exclude => {
-                self.add(at, OpKind::EditPool(EditPool { exclude: Some(vec![half()]), ..edit.clone() }));
-                self.add(back, OpKind::EditPool(EditPool { exclude: Some(Vec::new()), ..edit }));
+                self.add(at, Operation::EditPool(EditPool { exclude: Some(vec![half()]), ..edit.clone() }));
+                self.add(back, Operation::EditPool(EditPool { exclude: Some(Vec::new()), ..edit }));
             }
             PoolChange::Retarget => {
-                self.add(at, OpKind::EditPool(EditPool { nodes: Some(vec![node_names(node)]), ..edit.clone() }));
-                self.add(back, OpKind::EditPool(EditPool { nodes: Some(Vec::new()), ..edit }));
+                self.add(at, Operation::EditPool(EditPool { nodes: Some(vec![node_names(node)]), ..edit.clone() }));
+                self.add(back, Operation::EditPool(EditPool { nodes: Some(Vec::new()), ..edit }));
             }
             PoolChange::Recreate => {
-                self.add(at, OpKind::DeletePool(DeletePool { pool: name, force: false }));
-                self.add(back, OpKind::CreatePool(CreatePool { pool: Box::new(pool) }));
+                self.add(at, Operation::DeletePool(DeletePool { pool: name, force: false }));
+                self.add(back, Operation::CreatePool(CreatePool { pool: Box::new(pool) }));
             }
             PoolChange::Reserve => {
                 let name = format!("reserved-{number}");
-                self.add(at, OpKind::Reserve(Reserve { name: name.clone(), ips: vec![half()] }));
-                self.add(back, OpKind::Unreserve(Unreserve { name }));
+                self.add(at, Operation::Reserve(Reserve { name: name.clone(), ips: vec![half()] }));
+                self.add(back, Operation::Unreserve(Unreserve { name }));
             }
         }
     }

@@ -9,7 +9,7 @@ use super::super::network::Network;
 use super::super::ops::{AppKind, PoolPlan};
 use super::ops::{CreateSubnet, DeleteSubnet, EditSubnet, SubnetPlan};
 use crate::input::Open;
-use crate::plan::OpKind;
+use crate::systems::spiderpool::Operation;
 
 /// How many addresses an application wants of its subnet (A §8.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
@@ -106,20 +106,20 @@ pub(in super::super) fn pools_of(subnet: &SubnetPlan, number: u32) -> impl Itera
 }
 
 /// The operations of a change: what people do, and how they take it back.
-pub(in super::super) fn change(change: SubnetChange, subnet: SubnetPlan, lower_half: String) -> [OpKind; 2] {
+pub(in super::super) fn change(change: SubnetChange, subnet: SubnetPlan, lower_half: String) -> [Operation; 2] {
     let edit = EditSubnet { subnet: subnet.name.clone(), ..EditSubnet::default() };
     match change {
         SubnetChange::Exclude => [
-            OpKind::EditSubnet(EditSubnet { exclude: Some(vec![lower_half]), ..edit.clone() }),
-            OpKind::EditSubnet(EditSubnet { exclude: Some(Vec::new()), ..edit }),
+            Operation::EditSubnet(EditSubnet { exclude: Some(vec![lower_half]), ..edit.clone() }),
+            Operation::EditSubnet(EditSubnet { exclude: Some(Vec::new()), ..edit }),
         ],
         SubnetChange::Shrink => [
-            OpKind::EditSubnet(EditSubnet { ips: Some(vec![lower_half]), ..edit.clone() }),
-            OpKind::EditSubnet(EditSubnet { ips: subnet.spec.ips, ..edit }),
+            Operation::EditSubnet(EditSubnet { ips: Some(vec![lower_half]), ..edit.clone() }),
+            Operation::EditSubnet(EditSubnet { ips: subnet.spec.ips, ..edit }),
         ],
         SubnetChange::Recreate => [
-            OpKind::DeleteSubnet(DeleteSubnet { subnet: subnet.name.clone() }),
-            OpKind::CreateSubnet(CreateSubnet { subnet: Box::new(subnet) }),
+            Operation::DeleteSubnet(DeleteSubnet { subnet: subnet.name.clone() }),
+            Operation::CreateSubnet(CreateSubnet { subnet: Box::new(subnet) }),
         ],
     }
 }

@@ -11,7 +11,7 @@ use crate::kinds::KindId;
 
 /// Something that a person may want to follow through a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
+pub enum Entity {
     /// An address, whatever its spelling.
     Address(AddressKey),
     /// An allocation: the right of one sandbox to an address. Unique in a run.
@@ -22,30 +22,30 @@ pub enum Thing {
     Object(KindId, ObjectKey),
 }
 
-impl Thing {
+impl Entity {
     /// The address that `address` spells.
     pub fn address(address: &Address) -> Self {
-        Thing::Address(address.key().clone())
+        Entity::Address(address.key().clone())
     }
 
     /// This address.
     pub fn ip(ip: IpAddr) -> Self {
-        Thing::Address(AddressKey::Ip(ip.to_canonical()))
+        Entity::Address(AddressKey::Ip(ip.to_canonical()))
     }
 
     /// The allocation of this ID.
     pub fn allocation(id: &Arc<str>) -> Self {
-        Thing::Allocation(id.clone())
+        Entity::Allocation(id.clone())
     }
 
     /// The pod of this name, as `NAMESPACE/NAME`.
     pub fn pod(name: &Arc<str>) -> Self {
-        Thing::Pod(name.clone())
+        Entity::Pod(name.clone())
     }
 
     /// The pod of this namespace and name.
     pub fn pod_of(namespace: &str, name: &str) -> Self {
-        Thing::Pod(format!("{namespace}/{name}").into())
+        Entity::Pod(format!("{namespace}/{name}").into())
     }
 }
 
@@ -60,43 +60,43 @@ pub enum Stage {
     Passes,
 }
 
-/// What a note is about. Notes of all workloads give one; see [`Note::about`](crate::workload::Note::about).
+/// What a note is about. See [`Note::about`](super::Note::about).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// The things it names. They belong together: the allocation to its address and its pod.
-    pub things: Vec<Thing>,
+    /// The entities it names. They belong together: the allocation to its address and its pod.
+    pub entities: Vec<Entity>,
     /// Whether an operation begins or ends with it.
     pub stage: Stage,
 }
 
 impl About {
-    /// About these things, and no operation begins or ends.
-    pub fn passing(things: impl Into<Vec<Thing>>) -> Self {
-        Self { things: things.into(), stage: Stage::Passes }
+    /// About these entities, and no operation begins or ends.
+    pub fn passing(entities: impl Into<Vec<Entity>>) -> Self {
+        Self { entities: entities.into(), stage: Stage::Passes }
     }
 
     /// An operation begins.
-    pub fn beginning(things: impl Into<Vec<Thing>>) -> Self {
-        Self { things: things.into(), stage: Stage::Begins }
+    pub fn beginning(entities: impl Into<Vec<Entity>>) -> Self {
+        Self { entities: entities.into(), stage: Stage::Begins }
     }
 
     /// An operation ends.
-    pub fn ending(things: impl Into<Vec<Thing>>) -> Self {
-        Self { things: things.into(), stage: Stage::Ends }
+    pub fn ending(entities: impl Into<Vec<Entity>>) -> Self {
+        Self { entities: entities.into(), stage: Stage::Ends }
     }
 }
 
-/// One thing that a commit changed, and the things that are concerned.
+/// One thing that a commit changed, and the entities that are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touch {
     /// They belong together, as those of [`About`].
-    pub things: Vec<Thing>,
+    pub entities: Vec<Entity>,
     /// What is the case from now on, in half a sentence.
     pub says: String,
 }
 
 /// An address in its canonical spelling, or the text that is none.
-pub(super) struct Spelled<'a>(pub(super) &'a AddressKey);
+pub(crate) struct Spelled<'a>(pub(crate) &'a AddressKey);
 
 impl fmt::Display for Spelled<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use ipam_core::spiderpool::{Edit, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderEndpoint, SpiderIPPool};
 
-use super::thing::{Thing, Touch};
 use crate::object::Obj;
+use crate::trace::entity::{Entity, Touch};
 
 /// How many records of a pool are shown.
 const RECORDS_MAX: usize = 64;
@@ -36,11 +36,11 @@ pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<T
                 Some(record) => format!("recorded for {} ({})", record.pod, record.pod_uid),
                 None => "free".to_owned(),
             };
-            let pods = [edit.before, edit.after].into_iter().flatten().map(|record| Thing::Pod(record.pod.as_str().into()));
-            let mut things: Vec<Thing> = edit.key.address().map(Thing::ip).into_iter().chain(pods).collect();
-            things.sort();
-            things.dedup();
-            Touch { things, says: format!("{} {} -> {}", edit.key, record(edit.before), record(edit.after)) }
+            let pods = [edit.before, edit.after].into_iter().flatten().map(|record| Entity::Pod(record.pod.as_str().into()));
+            let mut entities: Vec<Entity> = edit.key.address().map(Entity::ip).into_iter().chain(pods).collect();
+            entities.sort();
+            entities.dedup();
+            Touch { entities, says: format!("{} {} -> {}", edit.key, record(edit.before), record(edit.after)) }
         };
         return Some(before.diff(after).map(touch).collect());
     }
@@ -49,7 +49,7 @@ pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<T
     }
     let (was, is) = (endpoint(before), endpoint(after));
     let meta = &was.or(is)?.metadata;
-    let pod = Thing::pod_of(meta.namespace.as_deref().unwrap_or(""), meta.name.as_deref().unwrap_or(""));
+    let pod = Entity::pod_of(meta.namespace.as_deref().unwrap_or(""), meta.name.as_deref().unwrap_or(""));
     let of = |endpoint: Option<&SpiderEndpoint>| endpoint.map(addresses).unwrap_or_default();
     let mut all = [of(was), of(is)].concat();
     all.sort_unstable();
@@ -61,7 +61,7 @@ pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<T
         (_, Some(is)) if is.metadata.deletion_timestamp.is_some() => format!("being deleted: {listed}"),
         _ => listed,
     };
-    Some(vec![Touch { things: [pod].into_iter().chain(all.into_iter().map(Thing::ip)).collect(), says }])
+    Some(vec![Touch { entities: [pod].into_iter().chain(all.into_iter().map(Entity::ip)).collect(), says }])
 }
 
 /// The state of a pool or an endpoint as names and short values; whether it is one.
@@ -129,7 +129,7 @@ mod tests {
         let touches = touches(Some(&before), Some(&after)).unwrap();
         let says: Vec<&str> = touches.iter().map(|touch| &*touch.says).collect();
         assert_eq!(says, ["10.0.0.1 recorded for a/x (u) -> free", "10.0.0.3 free -> recorded for a/z (u)"]);
-        assert!(touches[0].things.contains(&Thing::Pod("a/x".into())));
+        assert!(touches[0].entities.contains(&Entity::Pod("a/x".into())));
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         endpoint.status = Some(EndpointStatus { current, ..EndpointStatus::default() });
         let object: Obj = Arc::new(endpoint);
         let made = touches(None, Some(&object)).unwrap();
-        assert_eq!(made[0].things, [Thing::Pod("a/x".into()), Thing::ip("10.0.0.1".parse().unwrap())]);
+        assert_eq!(made[0].entities, [Entity::Pod("a/x".into()), Entity::ip("10.0.0.1".parse().unwrap())]);
         assert_eq!(made[0].says, "10.0.0.1");
         assert_eq!(touches(Some(&object), None).unwrap()[0].says, "gone");
         let mut shown = Vec::new();

@@ -3,6 +3,11 @@
 //! Events carry ids and references, never text. Claims look at them as they pass; the digest folds a few words of
 //! each; a recording copies them. Text is made only from a recording.
 
+pub mod entity;
+mod note;
+pub mod record;
+pub mod recorder;
+
 use ipam_core::api::{Reason, TransportError, Verb};
 use ipam_core::{ApiError, ObjectKey};
 
@@ -10,7 +15,8 @@ use crate::kinds::KindId;
 use crate::object::Obj;
 use crate::rt::ProcessId;
 use crate::time::SimTime;
-use crate::workload::Note;
+
+pub use note::{Counted, Note};
 
 /// A change in the life of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +174,7 @@ pub enum EventKind<'a> {
         /// Who.
         process: ProcessId,
         /// What.
-        note: &'a Note,
+        note: &'a dyn Note,
     },
 }
 

@@ -1,19 +1,14 @@
-//! Who listens to a run: the digest, the counters, the claims, the meters, and a recording if one is wanted.
+//! Who listens to a run: the digest, the counters, a [`Listener`] of the harness, and a recording if one is wanted.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 
 use ipam_core::Reason;
 use ipam_core::api::Verb;
-use ipam_reports::{Digest as DigestText, Seconds};
 
-use crate::claim::Claims;
-use crate::meter::{AddressMeter, AgentsMeter, PoolMeter, ReclaimMeter};
-use crate::plan::Checkpoint;
-use crate::record::{Part, Record};
+use super::record::{Part, Record};
+use super::{Counted, Digest, Event, EventKind, FaultChange, Outcome};
 use crate::time::SimTime;
-use crate::trace::{Digest, Event, EventKind, FaultChange, Outcome};
-use crate::workload::Note;
-use crate::workload::spiderpool::{IpamNote, Refusal};
 
 /// How often each thing happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,22 +21,37 @@ pub struct ApiCounts {
     pub conflicts: u64,
     /// Operations that gave up because their last retry failed, too.
     pub retries_exhausted: u64,
-    /// Requests of Spiderpool's agents for addresses that were answered with addresses.
+    /// Requests for addresses that were answered with addresses.
     pub adds: u64,
     /// Those that were answered with an error.
     pub failed_adds: u64,
 }
 
 impl ApiCounts {
-    fn note(&mut self, note: &Note) {
-        match note {
-            Note::RetriesExhausted => self.retries_exhausted += 1,
-            Note::Ipam(IpamNote::Tried { outcome: Err(Refusal::RetriesExhausted), .. }) => self.retries_exhausted += 1,
-            Note::Ipam(IpamNote::AddEnded { result: Ok(_), .. }) => self.adds += 1,
-            Note::Ipam(IpamNote::AddEnded { result: Err(_), .. }) => self.failed_adds += 1,
-            _ => {}
+    fn count(&mut self, counted: Counted) {
+        match counted {
+            Counted::RetriesExhausted => self.retries_exhausted += 1,
+            Counted::Allocated => self.adds += 1,
+            Counted::NotAllocated => self.failed_adds += 1,
         }
     }
+}
+
+/// Sees every event of a run at the moment at which it happens, and has no influence on it.
+pub trait Listener: Any + Send {
+    /// Something happened.
+    fn observe(&mut self, event: &Event<'_>);
+}
+
+/// The digest after some events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// After how many events.
+    pub events: u64,
+    /// When.
+    pub at: SimTime,
+    /// See [`Digest::value`].
+    pub digest: u128,
 }
 
 /// How many checkpoints a run keeps; their distance doubles when there are more.
@@ -53,16 +63,9 @@ pub struct Recorder {
     pub digest: Digest,
     /// Counters so far.
     pub counts: ApiCounts,
-    /// The claims of the run.
-    pub claims: Claims,
-    /// Takes figures of the run's BYOM pool, if it has one.
-    pub pool: Option<PoolMeter>,
-    /// Takes figures of what is reclaimed, if anything is.
-    pub reclaim: Option<ReclaimMeter>,
-    /// Takes the figures that planners want of Spiderpool, if they are wanted.
-    pub planner: Option<Box<(AgentsMeter, AddressMeter)>>,
     /// The faults of the plan that took hold of something, by their position.
     pub fired: BTreeSet<u32>,
+    listener: Option<Box<dyn Listener>>,
     checkpoints: Vec<Checkpoint>,
     checkpoint_every: u64,
     recording: Option<Vec<Record>>,
@@ -73,11 +76,8 @@ impl Default for Recorder {
         Self {
             digest: Digest::default(),
             counts: ApiCounts::default(),
-            claims: Claims::default(),
-            pool: None,
-            reclaim: None,
-            planner: None,
             fired: BTreeSet::new(),
+            listener: None,
             checkpoints: Vec::new(),
             checkpoint_every: 64,
             recording: None,
@@ -86,9 +86,20 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A recorder that judges `claims` and, if `recording`, keeps every event.
-    pub fn new(claims: Claims, recording: bool) -> Self {
-        Self { claims, recording: recording.then(Vec::new), ..Self::default() }
+    /// A recorder that shows every event to `listener` and, if `recording`, keeps it.
+    pub fn new(listener: impl Listener, recording: bool) -> Self {
+        Self { listener: Some(Box::new(listener)), ..Self::keeping(recording) }
+    }
+
+    /// A recorder without a listener that, if `recording`, keeps every event.
+    pub fn keeping(recording: bool) -> Self {
+        Self { recording: recording.then(Vec::new), ..Self::default() }
+    }
+
+    /// The listener. Panics if it is none of the type `T`: who asks has made the recorder.
+    pub fn listener<T: Listener>(&mut self) -> &mut T {
+        let listener = self.listener.as_deref_mut().map(|listener| listener as &mut dyn Any);
+        listener.and_then(<dyn Any>::downcast_mut).unwrap_or_else(|| panic!("the recorder has no {}", std::any::type_name::<T>()))
     }
 
     /// Takes note of an event.
@@ -105,25 +116,11 @@ impl Recorder {
             EventKind::Commit { .. } => self.counts.writes += 1,
             EventKind::Answer { outcome: Outcome::Http(_, Reason::Conflict), .. } => self.counts.conflicts += 1,
             EventKind::Fault { index, change: FaultChange::Fired } => drop(self.fired.insert(index)),
-            EventKind::Note { note, .. } => self.counts.note(note),
+            EventKind::Note { note, .. } => note.counts_as().into_iter().for_each(|counted| self.counts.count(counted)),
             _ => {}
         }
-        self.claims.observe(&event);
-        if let Some(pool) = &mut self.pool
-            && PoolMeter::INTEREST.meets(event.kind.interest())
-        {
-            pool.observe(&event);
-        }
-        if let Some(reclaim) = &mut self.reclaim
-            && ReclaimMeter::INTEREST.meets(event.kind.interest())
-        {
-            reclaim.observe(&event);
-        }
-        if let Some(planner) = &mut self.planner
-            && AgentsMeter::INTEREST.meets(event.kind.interest())
-        {
-            planner.0.observe(&event);
-            planner.1.observe(&event);
+        if let Some(listener) = &mut self.listener {
+            listener.observe(&event);
         }
         // A power of two.
         if self.digest.events() & (self.checkpoint_every - 1) == 0 {
@@ -143,8 +140,7 @@ impl Recorder {
                 return;
             }
         }
-        let digest = DigestText(self.digest.value());
-        self.checkpoints.push(Checkpoint { events: self.digest.events(), at: Seconds::from_micros(at.as_micros()), digest });
+        self.checkpoints.push(Checkpoint { events: self.digest.events(), at, digest: self.digest.value() });
     }
 
     /// Digests on the way.

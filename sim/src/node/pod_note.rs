@@ -12,7 +12,8 @@ use std::sync::Arc;
 use ipam_core::ObjectKey;
 use ipam_core::byom::AddressKey;
 
-use crate::story::{About, Thing};
+use crate::trace::Note;
+use crate::trace::entity::{About, Entity};
 
 /// What happened around a pod on its node. `sandbox` is a container ID, unique in a run. The process that says it is the node's kubelet,
 /// also for what happens while it is down.
@@ -108,28 +109,38 @@ pub enum AddFailure {
     TooLate,
 }
 
-impl PodNote {
-    /// See [`Note::about`](crate::workload::Note::about). The sandbox counts as the allocation.
-    pub(crate) fn about(&self) -> About {
-        let pod = |pod: &ObjectKey| Thing::Pod(pod.as_str().into());
+impl Note for PodNote {
+    /// The sandbox counts as the allocation.
+    fn about(&self) -> About {
+        let pod = |pod: &ObjectKey| Entity::Pod(pod.as_str().into());
         match self {
             PodNote::SandboxStarted { sandbox, pod: key, .. }
             | PodNote::PodRunning { sandbox, pod: key, .. }
-            | PodNote::PodStopped { sandbox, pod: key, .. } => About::passing([Thing::allocation(sandbox), pod(key)]),
+            | PodNote::PodStopped { sandbox, pod: key, .. } => About::passing([Entity::allocation(sandbox), pod(key)]),
             PodNote::AddAsked { sandbox, .. }
             | PodNote::AddFailed { sandbox, .. }
             | PodNote::DelAsked { sandbox, .. }
             | PodNote::DelDone { sandbox, .. }
-            | PodNote::SandboxGone { sandbox } => About::passing([Thing::allocation(sandbox)]),
+            | PodNote::SandboxGone { sandbox } => About::passing([Entity::allocation(sandbox)]),
             PodNote::Attached { sandbox, addresses, .. } => {
-                let addresses = addresses.iter().map(|&address| Thing::Address(AddressKey::Ip(address)));
-                About::passing([Thing::allocation(sandbox)].into_iter().chain(addresses).collect::<Vec<_>>())
+                let addresses = addresses.iter().map(|&address| Entity::Address(AddressKey::Ip(address)));
+                About::passing([Entity::allocation(sandbox)].into_iter().chain(addresses).collect::<Vec<_>>())
             }
         }
     }
 
-    /// What of the note enters the digest; never 0.
-    pub(crate) fn word(&self) -> u64 {
+    fn word(&self) -> u64 {
+        self.own_word() << 2 | 2
+    }
+
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(self.clone())
+    }
+}
+
+impl PodNote {
+    /// A word that tells notes of this vocabulary apart; never 0. [`Note::word`] tells them from others by the two lowest bits.
+    fn own_word(&self) -> u64 {
         let text = |seed: u64, text: &str| text.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let of = |tag: u64, sandbox: &str, nic: &str| tag << 56 | text(text(0xcbf2_9ce4, sandbox), nic) >> 8;
         match self {
@@ -191,7 +202,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::workload::Note;
+    use crate::trace::Note;
 
     fn all() -> Vec<PodNote> {
         let (sandbox, nic, uid): (Arc<str>, Arc<str>, Arc<str>) = ("0123456789abcdef".into(), "eth0".into(), "uid".into());
@@ -218,9 +229,9 @@ mod tests {
 
     #[test]
     fn every_note_has_a_word_and_a_text_of_its_own() {
-        let words: BTreeSet<u64> = all().into_iter().map(|note| Note::Pod(note).word()).collect();
+        let words: BTreeSet<u64> = all().into_iter().map(|note| note.word()).collect();
         assert_eq!(words.len(), all().len());
-        assert!(!words.contains(&Note::RetriesExhausted.word()) && words.iter().all(|word| word & 3 == 2));
+        assert!(words.iter().all(|word| word & 3 == 2));
         let texts: BTreeSet<String> = all().iter().map(PodNote::to_string).collect();
         assert_eq!(texts.len(), all().len());
     }
@@ -229,14 +240,14 @@ mod tests {
     fn every_note_is_about_its_sandbox_and_some_about_a_pod_and_addresses() {
         let sandbox: Arc<str> = "0123456789abcdef".into();
         for note in all() {
-            let things = note.about().things;
-            assert_eq!(things[0], Thing::allocation(&sandbox), "{note}");
+            let entities = note.about().entities;
+            assert_eq!(entities[0], Entity::allocation(&sandbox), "{note}");
             match note {
                 PodNote::SandboxStarted { .. } | PodNote::PodRunning { .. } | PodNote::PodStopped { .. } => {
-                    assert_eq!(things[1..], [Thing::pod_of("default", "web")]);
+                    assert_eq!(entities[1..], [Entity::pod_of("default", "web")]);
                 }
-                PodNote::Attached { addresses, .. } => assert_eq!(things[1..], [Thing::Address(AddressKey::Ip(addresses[0]))]),
-                _ => assert_eq!(things.len(), 1, "{note}"),
+                PodNote::Attached { addresses, .. } => assert_eq!(entities[1..], [Entity::Address(AddressKey::Ip(addresses[0]))]),
+                _ => assert_eq!(entities.len(), 1, "{note}"),
             }
         }
     }

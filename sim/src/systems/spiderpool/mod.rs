@@ -1,0 +1,206 @@
+//! Spiderpool: the allocator of its agents, its controller's garbage collector, subnets and admission.
+
+mod objects;
+
+use ipam_core::spiderpool::Policy;
+use ipam_core::spiderpool::reclaim::ReclaimPolicy;
+
+use crate::claim::{self, ClaimDef};
+use crate::deviation::{Deviation, reclaim_rows, rows_of, spiderpool_rows};
+use crate::input::kinds;
+use crate::input::kinds::OpenKinds;
+use crate::kinds::{self as api, Registry, TypeDef};
+use crate::meter::{AddressMeter, AgentsMeter, ReclaimMeter};
+use crate::object::Obj;
+use crate::plan::{OpKind, Plan, Workload, WorkloadPlan};
+use crate::scenario::{DraftKinds, WorkloadDraft};
+use crate::system::{Metric, System};
+use crate::trace::entity::Touch;
+use crate::workload::spiderpool::{
+    AnnotateNamespace, ApplyApp, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, DeleteSubnet, EditPool,
+    EditRecord, EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan, Unreserve,
+};
+use crate::workload::{AnyDraft, Work};
+use crate::world::RunOptions;
+
+/// Spiderpool in a cluster.
+pub struct Spiderpool;
+
+kinds! {
+    /// What the operator and the users of a cluster with Spiderpool do.
+    pub enum Operation {
+        /// Creates an application; if there is one of that name, once that is gone.
+        "apply-app" => ApplyApp(ApplyApp),
+        /// Changes how many pods an application has.
+        "scale-app" => ScaleApp(ScaleApp),
+        /// Has all pods of an application replaced.
+        "roll-out-app" => RollOutApp(RollOutApp),
+        /// Deletes an application.
+        "delete-app" => DeleteApp(DeleteApp),
+        /// Deletes a pod of an application.
+        "delete-pod-of" => DeletePodOf(DeletePodOf),
+        /// Moves a VM to another node while it runs.
+        "migrate-vm" => MigrateVm(MigrateVm),
+        /// Creates an IPPool; if there is one of that name, once that is gone.
+        "create-pool" => CreatePool(CreatePool),
+        /// Deletes an IPPool.
+        "delete-pool" => DeletePool(DeletePool),
+        /// Edits an IPPool.
+        "edit-pool" => EditPool(EditPool),
+        /// Creates a SpiderSubnet; if there is one of that name, once that is gone.
+        "create-subnet" => CreateSubnet(CreateSubnet),
+        /// Deletes a SpiderSubnet, and its pools with it.
+        "delete-subnet" => DeleteSubnet(DeleteSubnet),
+        /// Edits a SpiderSubnet.
+        "edit-subnet" => EditSubnet(EditSubnet),
+        /// Writes into an IPPool by hand who holds an address, or that nobody does.
+        "edit-record" => EditRecord(EditRecord),
+        /// Reserves addresses.
+        "reserve" => Reserve(Reserve),
+        /// Gives reserved addresses free.
+        "unreserve" => Unreserve(Unreserve),
+        /// Changes the annotations of a namespace.
+        "annotate-namespace" => AnnotateNamespace(AnnotateNamespace),
+        /// Changes settings of Spiderpool, and restarts its agents.
+        "set-settings" => SetSettings(SetSettings),
+        /// Deletes a namespace with all that is in it.
+        "delete-namespace" => DeleteNamespace(DeleteNamespace),
+    }
+}
+
+kinds! {
+    /// A cluster with Spiderpool in a plan.
+    pub enum Plans {
+        /// Pods of a cluster have addresses by Spiderpool.
+        "spiderpool" => Spiderpool(Box<SpiderPlan>),
+    }
+}
+
+kinds! {
+    /// The same in a scenario.
+    pub enum Drafts {
+        /// Pods of a cluster have addresses by Spiderpool.
+        "spiderpool" => Spiderpool(Box<SpiderDraft>),
+    }
+}
+
+impl Plans {
+    /// The cluster.
+    pub fn cluster(&self) -> &SpiderPlan {
+        let Plans::Spiderpool(plan) = self;
+        plan
+    }
+}
+
+impl Drafts {
+    /// The cluster.
+    pub fn cluster(&self) -> &SpiderDraft {
+        let Drafts::Spiderpool(draft) = self;
+        draft
+    }
+
+    /// The same to be changed.
+    pub fn cluster_mut(&mut self) -> &mut SpiderDraft {
+        let Drafts::Spiderpool(draft) = self;
+        draft
+    }
+}
+
+impl From<Operation> for OpKind {
+    fn from(operation: Operation) -> Self {
+        OpKind::new(operation)
+    }
+}
+
+impl From<Plans> for WorkloadPlan {
+    fn from(plan: Plans) -> Self {
+        WorkloadPlan::new(plan)
+    }
+}
+
+impl From<Drafts> for WorkloadDraft {
+    fn from(draft: Drafts) -> Self {
+        WorkloadDraft::new(draft)
+    }
+}
+
+impl Workload for Plans {
+    fn work(&self) -> &dyn Work {
+        self.cluster()
+    }
+}
+
+impl DraftKinds for Drafts {
+    fn draft(&self) -> &dyn AnyDraft {
+        self.cluster()
+    }
+
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
+        self.cluster_mut()
+    }
+}
+
+impl System for Spiderpool {
+    fn name(&self) -> &'static str {
+        "spiderpool"
+    }
+
+    fn about(&self) -> &'static str {
+        "Spiderpool's agents give pods addresses of IPPools, and its controller takes leaked ones back"
+    }
+
+    fn drafts(&self) -> OpenKinds<WorkloadDraft> {
+        OpenKinds::of::<Drafts>()
+    }
+
+    fn plans(&self) -> OpenKinds<WorkloadPlan> {
+        OpenKinds::of::<Plans>()
+    }
+
+    fn operations(&self) -> OpenKinds<OpKind> {
+        OpenKinds::of::<Operation>()
+    }
+
+    fn types(&self) -> Vec<TypeDef> {
+        api::spiderpool()
+    }
+
+    fn claims(&self) -> Vec<ClaimDef> {
+        claim::SPIDERPOOL_CLAIMS.iter().flat_map(|table| table.iter().copied()).collect()
+    }
+
+    fn excuses(&self) -> &'static [&'static str] {
+        &claim::SPIDERPOOL_EXCUSES
+    }
+
+    fn mutations(&self) -> Vec<Deviation> {
+        let allocation = Policy::DEVIATIONS.iter().map(|switch| (switch.name, switch.upstream));
+        let reclaim = ReclaimPolicy::DEVIATIONS.iter().map(|switch| (switch.name, switch.upstream));
+        let mut rows = rows_of(allocation, spiderpool_rows::ABOUT, spiderpool_rows::FOUND_OTHERWISE);
+        rows.extend(rows_of(reclaim, reclaim_rows::ABOUT, reclaim_rows::FOUND_OTHERWISE));
+        rows
+    }
+
+    fn metrics(&self, plan: &Plan, registry: &Registry, options: RunOptions) -> Vec<Box<dyn Metric>> {
+        let mut metrics: Vec<Box<dyn Metric>> = Vec::new();
+        let Some(workload) = plan.workload.get::<Plans>() else { return metrics };
+        let cluster = workload.cluster();
+        if let Some(settings) = cluster.reclaims() {
+            metrics.push(Box::new(ReclaimMeter::new(settings, registry)));
+        }
+        if options.planner {
+            metrics.push(Box::new(AgentsMeter::new(registry)));
+            metrics.push(Box::new(AddressMeter::new(registry, cluster.addresses(), plan.end_at)));
+        }
+        metrics
+    }
+
+    fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {
+        objects::touches(before, after)
+    }
+
+    fn fields(&self, object: &Obj) -> Option<Vec<(String, String)>> {
+        let mut fields = Vec::new();
+        objects::fields(object, &mut fields).then_some(fields)
+    }
+}

@@ -47,7 +47,7 @@ pub fn registry() -> Registry {
 
 /// What is wanted of a run besides its verdict.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wish {
+pub struct RunOptions {
     /// Every event.
     pub recording: bool,
     /// The objects as they are at the end.
@@ -113,8 +113,8 @@ impl Outcome {
 pub(crate) const BACK_OFF: Duration = Duration::from_secs(10);
 
 /// Runs a plan. The same plan gives the same digest in every thread, process and build profile.
-pub fn run(plan: &Plan, stage: &Stage, wish: Wish) -> Outcome {
-    rt::run(plan.seed, async |rt| World::build(&rt, plan, stage, wish).live(wish).await)
+pub fn run(plan: &Plan, stage: &Stage, options: RunOptions) -> Outcome {
+    rt::run(plan.seed, async |rt| World::build(&rt, plan, stage, options).live(options).await)
 }
 
 struct World<'a> {
@@ -125,12 +125,12 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn build(rt: &Rt, plan: &'a Plan, stage: &Stage, wish: Wish) -> Self {
+    fn build(rt: &Rt, plan: &'a Plan, stage: &Stage, options: RunOptions) -> Self {
         let claims = Claims::new(&Context { rt, plan, registry: &stage.registry });
-        let mut recorder = Recorder::new(claims, wish.recording);
+        let mut recorder = Recorder::new(claims, options.recording);
         recorder.pool = plan.workload.work().pool().map(|key| PoolMeter::new(key, stage.registry.id::<PoolConfigMap>()));
         recorder.reclaim = plan.workload.work().reclaim().map(|settings| ReclaimMeter::new(settings, &stage.registry));
-        recorder.planner = plan.workload.work().addresses().filter(|_| wish.planner).map(|addresses| {
+        recorder.planner = plan.workload.work().addresses().filter(|_| options.planner).map(|addresses| {
             let meters = (AgentsMeter::new(&stage.registry), AddressMeter::new(&stage.registry, addresses, plan.end_at));
             Box::new(meters)
         });
@@ -168,28 +168,28 @@ impl<'a> World<'a> {
     }
 
     /// Safety phase, heal, liveness phase.
-    async fn live(self, wish: Wish) -> Outcome {
-        let end = wish.until.map_or(self.plan.end_at, |until| until.min(self.plan.end_at));
+    async fn live(self, options: RunOptions) -> Outcome {
+        let end = options.until.map_or(self.plan.end_at, |until| until.min(self.plan.end_at));
         let bounds = self.fabric.recorder(|recorder| recorder.claims.bounds());
         for bound in bounds.into_iter().filter(|&bound| bound <= end) {
             self.rt.sleep_until(bound).await;
             self.fabric.recorder(|recorder| recorder.claims.judge_bounds(bound));
         }
         self.rt.sleep_until(end).await;
-        self.outcome(wish)
+        self.outcome(options)
     }
 
-    fn outcome(&self, wish: Wish) -> Outcome {
-        let objects = if wish.dump { self.fabric.dump() } else { Vec::new() };
+    fn outcome(&self, options: RunOptions) -> Outcome {
+        let objects = if options.dump { self.fabric.dump() } else { Vec::new() };
         let broken = self.rt.panics().into_iter().find(|panic| !panic.in_core);
-        let narrator = wish.recording.then(|| Narrator::new(&self.rt, &self.fabric.registry, &self.plan.fault));
+        let narrator = options.recording.then(|| Narrator::new(&self.rt, &self.fabric.registry, &self.plan.fault));
         let ended_at = self.rt.now();
         self.faults.settle();
         let writes = self.fabric.writes();
         let outcome = self.fabric.recorder(|recorder| {
             recorder.claims.end(ended_at);
             let (violations, held) = recorder.claims.verdict(&self.plan.excuses);
-            let pool = recorder.pool.as_mut().map(|meter| meter.finish(wish.calls.then_some(&self.rt)));
+            let pool = recorder.pool.as_mut().map(|meter| meter.finish(options.calls.then_some(&self.rt)));
             let planner = recorder.planner.as_mut().map(|meters| (meters.0.finish(), meters.1.finish(ended_at)));
             let (agents, addresses) = planner.unzip();
             Outcome {

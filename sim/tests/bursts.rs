@@ -10,7 +10,7 @@ use ipam_sim::input;
 use ipam_sim::object::Obj;
 use ipam_sim::scenario::Scenario;
 use ipam_sim::testbed::from_json;
-use ipam_sim::world::{Outcome, Stage, Wish, run};
+use ipam_sim::world::{Outcome, RunOptions, Stage, run};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn scenario(workload: &str) -> Scenario {
 }
 
 fn outcome(scenario: &Scenario, seed: u64, stage: &Stage) -> Outcome {
-    let outcome = run(&scenario.draw(seed), stage, Wish { calls: true, ..Wish::default() });
+    let outcome = run(&scenario.draw(seed), stage, RunOptions { calls: true, ..RunOptions::default() });
     assert_eq!(outcome.broken, None);
     outcome
 }

@@ -8,7 +8,7 @@ use ipam_reports::finding::Violation;
 use ipam_sim::deviation::{self, DeviationName};
 use ipam_sim::plan::Plan;
 use ipam_sim::scenario::Scenario;
-use ipam_sim::world::{Outcome, Stage, Wish, run};
+use ipam_sim::world::{Outcome, RunOptions, Stage, run};
 
 fn scenarios(file: &str) -> Vec<Scenario> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios").join(file);
@@ -20,7 +20,7 @@ fn row(file: &str, name: &str) -> Scenario {
 }
 
 fn outcome(plan: &Plan) -> Outcome {
-    let outcome = run(plan, &Stage::new(Vec::new()), Wish::default());
+    let outcome = run(plan, &Stage::new(Vec::new()), RunOptions::default());
     assert_eq!(outcome.broken, None, "{} {}", plan.scenario, plan.seed);
     outcome
 }

@@ -23,7 +23,7 @@ use ipam_sim::plan::Checks;
 use ipam_sim::scenario::{Scenario, WorkloadDraft};
 use ipam_sim::time::Span;
 use ipam_sim::workload::byom::burst::{BurstDraft, RetryName, Throttle};
-use ipam_sim::world::{Stage, Wish, run};
+use ipam_sim::world::{RunOptions, Stage, run};
 
 /// A mean over bursts and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,7 +109,7 @@ impl Burst {
         // Rows do not share seeds: one unlucky stretch of them must not count several times.
         let first = u64::from(instances) * 1_000_000_000 + self.spread.0.as_micros() as u64 * 100;
         for seed in first..first + bursts * factor() {
-            let outcome = run(&scenario.draw(seed), &stage, Wish::default());
+            let outcome = run(&scenario.draw(seed), &stage, RunOptions::default());
             assert_eq!((outcome.broken, &*outcome.violations), (None, &[][..]));
             let counts = outcome.pool.unwrap().counts;
             let calls = f64::from(instances);

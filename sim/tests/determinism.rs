@@ -10,7 +10,7 @@ use ipam_reports::RunReport;
 use ipam_sim::plan::Plan;
 use ipam_sim::scenario::Scenario;
 use ipam_sim::testbed::{Testbed, config_map, from_json, key, pod};
-use ipam_sim::world::{Stage, Wish, run};
+use ipam_sim::world::{RunOptions, Stage, run};
 use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::json;
 
@@ -55,9 +55,9 @@ fn a_seed_alone_gives_the_digest_that_it_gives_after_others() {
         let read = move || Scenario::read(&root().join(file)).unwrap();
         let scenario = read();
         let stage = Stage::new(Vec::new());
-        let digest = |seed| run(&scenario.draw(seed), &stage, Wish::default()).digest;
+        let digest = |seed| run(&scenario.draw(seed), &stage, RunOptions::default()).digest;
         let after_others: Vec<_> = (0..20).map(digest).collect();
-        let alone = std::thread::spawn(move || run(&read().draw(19), &Stage::new(Vec::new()), Wish::default()).digest);
+        let alone = std::thread::spawn(move || run(&read().draw(19), &Stage::new(Vec::new()), RunOptions::default()).digest);
         assert_eq!(after_others[19], alone.join().unwrap(), "{file}");
         assert_eq!(after_others[7], digest(7), "{file}: a seed differs when it is run again in the same thread");
         assert_ne!(after_others[0], after_others[1], "different seeds give different digests");
@@ -70,8 +70,8 @@ fn recording_does_not_change_the_run() {
     let stage = Stage::new(Vec::new());
     for seed in 0..5 {
         let plan = scenario.draw(seed);
-        let plain = run(&plan, &stage, Wish::default());
-        let watched = run(&plan, &stage, Wish { recording: true, dump: true, calls: true, planner: true, until: None });
+        let plain = run(&plan, &stage, RunOptions::default());
+        let watched = run(&plan, &stage, RunOptions { recording: true, dump: true, calls: true, planner: true, until: None });
         assert_eq!(plain.digest, watched.digest, "seed {seed}");
         assert_eq!(watched.recording.unwrap().0.len() as u64, plain.events);
     }
@@ -113,7 +113,7 @@ fn kept_plans_give_their_recorded_digests() {
     assert!(files.len() >= 3, "there are plans to check");
     for file in files {
         let mut plan = Plan::read(&file).unwrap_or_else(|problems| panic!("{problems}"));
-        let outcome = run(&plan, &Stage::new(Vec::new()), Wish::default());
+        let outcome = run(&plan, &Stage::new(Vec::new()), RunOptions::default());
         if update {
             plan.recorded = Some(outcome.recorded(&plan, "kept"));
             std::fs::write(&file, plan.to_toml()).unwrap();
@@ -132,7 +132,7 @@ fn a_saved_plan_runs_as_the_drawn_one_did() {
         let plan = scenario.draw(seed);
         let saved: Plan = ipam_sim::input::toml::from_str("plan.toml", &plan.to_toml()).unwrap_or_else(|problems| panic!("{problems}"));
         assert_eq!(saved, plan, "seed {seed}");
-        assert_eq!(run(&saved, &stage, Wish::default()).digest, run(&plan, &stage, Wish::default()).digest);
+        assert_eq!(run(&saved, &stage, RunOptions::default()).digest, run(&plan, &stage, RunOptions::default()).digest);
     }
 }
 

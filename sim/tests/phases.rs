@@ -6,7 +6,7 @@ use ipam_sim::fault::is_for_good;
 use ipam_sim::input::Choice;
 use ipam_sim::scenario::{Heal, Scenario};
 use ipam_sim::time::Span;
-use ipam_sim::world::{Stage, Wish, run};
+use ipam_sim::world::{RunOptions, Stage, run};
 
 fn scenario(file: &str) -> Scenario {
     Scenario::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios").join(file)).unwrap_or_else(|problems| panic!("{problems}"))
@@ -56,7 +56,7 @@ fn the_core_does_what_it_must_without_the_rest() {
         let scenario = with_core(file);
         for seed in 0..seeds {
             let plan = scenario.draw(seed);
-            let outcome = run(&plan, &Stage::new(Vec::new()), Wish::default());
+            let outcome = run(&plan, &Stage::new(Vec::new()), RunOptions::default());
             assert_eq!(outcome.violations, [], "{file}, seed {seed}, lost {:?}", plan.lost_for_good());
         }
     }
@@ -76,7 +76,7 @@ fn what_does_not_come_true_tells_who_is_gone_and_what_the_others_met_last() {
         for = "forever"
     "#;
     plan.fault = vec![ipam_sim::input::toml::from_str("fault", text).unwrap_or_else(|error| panic!("{error}"))];
-    let outcome = run(&plan, &Stage::new(Vec::new()), Wish::default());
+    let outcome = run(&plan, &Stage::new(Vec::new()), RunOptions::default());
     let late = outcome.violations.iter().find(|violation| violation.claim == "every-increment-ends").unwrap();
     assert!(late.detail[0].contains("have not come to an end"), "{:?}", late.detail);
     assert!(late.detail.iter().any(|line| line.contains("the last error of client-") && line.contains("429")), "{:?}", late.detail);
@@ -89,7 +89,7 @@ fn a_fault_that_lasts_forever_is_not_healed() {
     let mut ends = |down: &str| {
         plan.fault = vec![ipam_sim::input::toml::from_str("fault", &crash(down)).unwrap_or_else(|error| panic!("{error}"))];
         let lost = plan.lost_for_good();
-        let outcome = run(&plan, &Stage::new(Vec::new()), Wish { recording: true, ..Wish::default() });
+        let outcome = run(&plan, &Stage::new(Vec::new()), RunOptions { recording: true, ..RunOptions::default() });
         let (records, narrator) = outcome.recording.unwrap();
         let starts = records.iter().filter(|record| {
             let line = narrator.line(0, record);

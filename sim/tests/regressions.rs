@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ipam_sim::plan::Plan;
-use ipam_sim::world::{Stage, Wish, run};
+use ipam_sim::world::{RunOptions, Stage, run};
 
 #[test]
 fn plans_that_once_failed_hold() {
@@ -14,7 +14,7 @@ fn plans_that_once_failed_hold() {
     assert!(files.len() >= 5);
     for file in files {
         let plan = Plan::read(&file).unwrap_or_else(|problems| panic!("{problems}"));
-        let mut outcome = run(&plan, &Stage::new(Vec::new()), Wish::default());
+        let mut outcome = run(&plan, &Stage::new(Vec::new()), RunOptions::default());
         outcome.violations.retain(|violation| violation.excuse.is_none());
         assert_eq!(outcome.violations, [], "{}", file.display());
     }

@@ -7,7 +7,7 @@ use ipam_sim::input;
 use ipam_sim::input::Choice;
 use ipam_sim::scenario::{Scenario, WorkloadDraft};
 use ipam_sim::workload::byom::burst::{BurstDraft, RetryName};
-use ipam_sim::world::{Stage, Wish, run};
+use ipam_sim::world::{RunOptions, Stage, run};
 
 /// The cluster of B §8.1, and 64 adaptors that start at once.
 static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
@@ -47,7 +47,7 @@ impl Bursts {
     /// Runs the bursts of some seeds; returns how many calls were told an address.
     pub(crate) fn run(&self, seeds: std::ops::Range<u64>) -> u64 {
         let allocated = |seed| {
-            let outcome = run(&self.scenario.draw(seed), &self.stage, Wish::default());
+            let outcome = run(&self.scenario.draw(seed), &self.stage, RunOptions::default());
             black_box(outcome.digest);
             outcome.pool.map_or(0, |pool| pool.counts.allocated)
         };

@@ -22,7 +22,7 @@ use crate::fault::{CrashAtWrite, FaultKind, Target, Window};
 use crate::input::With;
 use crate::plan::Plan;
 use crate::time::{SimTime, Span};
-use crate::world::{Outcome, Wish};
+use crate::world::{Outcome, RunOptions};
 
 /// How long a process that crashed is down.
 const DOWN: Span = Span::secs(1);
@@ -71,7 +71,7 @@ pub(super) fn sweep(
     let mut processes: Vec<ProcessPoints> = Vec::new();
     for seed in range.first..=range.last {
         let plan = ready.scenario.draw(seed);
-        let Ok(dry) = run_seed(&plan, &ready.stage, Wish::default()) else { continue };
+        let Ok(dry) = run_seed(&plan, &ready.stage, RunOptions::default()) else { continue };
         let stake = plan.workload.work().stake(&plan.op);
         for process in stake.processes {
             let writes = dry.writes.iter().find(|(name, _)| **name == *process).map_or(0, |(_, writes)| *writes);
@@ -138,7 +138,7 @@ fn run_all(
                     if progress.stop_requested() || until.is_some_and(|until| Instant::now() >= until) {
                         return;
                     }
-                    let outcome = run_seed(&point.plan, &ready.stage, Wish::default());
+                    let outcome = run_seed(&point.plan, &ready.stage, RunOptions::default());
                     counter.count(outcome.as_ref().map_or(true, |outcome| !outcome.violations.is_empty()));
                     outcomes.lock()[number] = Some(outcome);
                 }
@@ -152,7 +152,7 @@ fn run_all(
 pub(super) fn write_failures(result: &mut ScenarioResult, plans: Vec<Plan>, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
     let mut kept = Vec::new();
     for (failure, mut plan) in result.failures.iter_mut().zip(plans) {
-        if let Ok(outcome) = run_seed(&plan, &ready.stage, Wish::default()) {
+        if let Ok(outcome) = run_seed(&plan, &ready.stage, RunOptions::default()) {
             plan.recorded = Some(outcome.recorded(&plan, BUILD));
         }
         let crash = plan.fault.last().map(|fault| &fault.kind);

@@ -15,19 +15,19 @@ use crate::record::{Narrator, Record};
 use crate::scenario::Scenario;
 use crate::story::{self, Index, Wanted};
 use crate::time::SimTime;
-use crate::world::{Outcome, Wish};
+use crate::world::{Outcome, RunOptions};
 
 /// Runs one plan and says what came of it.
 pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
     let plan = plan(args)?;
     let until = args.until.map(|until| SimTime::ZERO + until.0);
-    let wish = Wish {
+    let options = RunOptions {
         recording: args.trace || args.follow.is_some() || args.html.is_some() || args.against.is_some(),
         dump: args.dump.is_some(),
         until,
-        ..Wish::default()
+        ..RunOptions::default()
     };
-    let outcome = run(&plan, wish)?;
+    let outcome = run(&plan, options)?;
     let mut report = ReplayReport::new(plan.seed, outcome.digest, outcome.events);
     report.scenario = Some(plan.scenario.clone());
     report.plan = args.seed.is_none().then(|| args.file.display().to_string());
@@ -48,7 +48,7 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
     let records = outcome.recording;
     if let Some(other) = &args.against {
         let other_plan = Plan::read(other).map_err(bad_input)?;
-        let other_outcome = run(&other_plan, wish)?;
+        let other_outcome = run(&other_plan, options)?;
         let parting = records.as_ref().zip(other_outcome.recording.as_ref()).and_then(|(this, other)| first_difference(this, other));
         let parting = parting.map(|parting| Parting { because: because(&plan, &other_plan), ..parting });
         report.against = Some(Comparison { plan: other.display().to_string(), digest: other_outcome.digest, parting });
@@ -149,9 +149,9 @@ pub(super) fn read_plan(file: &Path) -> Result<Plan, CliError> {
     })
 }
 
-fn run(plan: &Plan, wish: Wish) -> Result<Outcome, CliError> {
+fn run(plan: &Plan, options: RunOptions) -> Result<Outcome, CliError> {
     let stage = load::stage(&plan.cluster.manifests).map_err(bad_input)?;
-    run_seed(plan, &stage, wish).map_err(CliError::harness)
+    run_seed(plan, &stage, options).map_err(CliError::harness)
 }
 
 /// Holds a run against what its plan file promises.

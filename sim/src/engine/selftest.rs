@@ -28,7 +28,7 @@ use crate::deviation::{ALL, Deviation, DeviationName};
 use crate::input::Problems;
 use crate::scenario::{self, Scenario, WorkloadDraft};
 use crate::swarm::Swarm;
-use crate::world::Wish;
+use crate::world::RunOptions;
 
 /// A scenario of the chaos kind is slow and finds by luck: it gets a tenth of the seeds.
 const CHAOS_SHARE: u64 = 10;
@@ -254,7 +254,7 @@ impl Run<'_> {
     /// What a seed violates first without an excuse; what a bug of the harness breaks counts, too.
     fn first_violation(&self, ready: &Ready, seed: u64) -> Option<String> {
         self.seeds_run.fetch_add(1, Ordering::Relaxed);
-        match run_seed(&ready.scenario.draw(seed), &ready.stage, Wish::default()) {
+        match run_seed(&ready.scenario.draw(seed), &ready.stage, RunOptions::default()) {
             Ok(outcome) => outcome.violations.into_iter().find(|violation| violation.excuse.is_none()).map(|violation| violation.claim),
             Err(message) => Some(format!("the harness failed: {message}")),
         }

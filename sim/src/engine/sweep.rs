@@ -27,7 +27,7 @@ use crate::cli::{CliError, Progress, SeedCounter};
 use crate::input::kinds::Kinds;
 use crate::plan::{Plan, hash_text};
 use crate::scenario::WorkloadDraft;
-use crate::world::{Outcome, Stage, Wish, run as run_plan};
+use crate::world::{Outcome, RunOptions, Stage, run as run_plan};
 
 /// Where plans of failing seeds go unless `--out` says otherwise.
 pub(super) const OUT: &str = "target/ipam-sim";
@@ -35,8 +35,8 @@ pub(super) const OUT: &str = "target/ipam-sim";
 const CHUNK: u64 = 8;
 
 /// What a run of one seed gave, or that the harness itself failed.
-pub(super) fn run_seed(plan: &Plan, stage: &Stage, wish: Wish) -> Result<Outcome, String> {
-    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run_plan(plan, stage, wish))).map_err(|panic| {
+pub(super) fn run_seed(plan: &Plan, stage: &Stage, options: RunOptions) -> Result<Outcome, String> {
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run_plan(plan, stage, options))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         text.unwrap_or_else(|| "a panic without a message".to_owned())
     })?;
@@ -208,8 +208,8 @@ pub(super) fn sweep(
 /// Runs one seed and counts it. Returns whether something was violated.
 fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Option<&mut Rows>) -> bool {
     let plan = ready.scenario.draw(seed);
-    let wish = Wish { calls: rows.is_some(), ..Wish::default() };
-    let outcome = run_seed(&plan, &ready.stage, wish);
+    let options = RunOptions { calls: rows.is_some(), ..RunOptions::default() };
+    let outcome = run_seed(&plan, &ready.stage, options);
     record_of(&plan, seed, outcome, |record| {
         let violated = record.violations.iter().any(|violation| violation.excuse.is_none()) || !record.problems.is_empty();
         if let Some(rows) = rows.as_mut().filter(|_| record.problems.is_empty()) {
@@ -274,7 +274,7 @@ pub(super) fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &P
     let mut problems = Vec::new();
     for failure in result.failures.iter_mut().take(LISTED_MAX) {
         let mut plan = ready.scenario.draw(failure.seed);
-        let Ok(outcome) = run_seed(&plan, &ready.stage, Wish::default()) else {
+        let Ok(outcome) = run_seed(&plan, &ready.stage, RunOptions::default()) else {
             plans.push(None);
             continue;
         };

@@ -19,7 +19,7 @@ use crate::time::SimTime;
 use crate::trace::{FaultChange, Outcome as Answer, ProcessChange};
 use crate::workload::Note;
 use crate::workload::byom::{PoolNote, pool_key};
-use crate::world::{Outcome, Stage as Cluster, Wish, run};
+use crate::world::{Outcome, RunOptions, Stage as Cluster, run};
 
 fn scenario(file: &str, deviations: &[&str]) -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios").join(file);
@@ -37,8 +37,8 @@ struct Recorded {
 impl Recorded {
     fn of(scenario: &Scenario, seed: u64, until: u64) -> Self {
         let plan = scenario.draw(seed);
-        let wish = Wish { recording: true, until: Some(SimTime::from_secs(until)), ..Wish::default() };
-        let outcome = run(&plan, &Cluster::new(vec![]), wish);
+        let options = RunOptions { recording: true, until: Some(SimTime::from_secs(until)), ..RunOptions::default() };
+        let outcome = run(&plan, &Cluster::new(vec![]), options);
         Self { plan, outcome }
     }
 

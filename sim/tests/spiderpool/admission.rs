@@ -11,7 +11,7 @@ use ipam_sim::object::typed_ref;
 use ipam_sim::scenario::Scenario;
 use ipam_sim::testbed::{Testbed, from_json};
 use ipam_sim::time::SimTime;
-use ipam_sim::world::{Outcome, Stage, Wish, run};
+use ipam_sim::world::{Outcome, RunOptions, Stage, run};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
@@ -182,7 +182,11 @@ fn status_of(outcome: &Outcome, name: &str) -> Option<Value> {
 fn pods_get_addresses_while_no_webhook_is_served_and_pools_wait_for_one() {
     let plan = scenario("allocation-goes-on", WITHOUT_REPLICAS).draw(1);
     let until = |seconds| {
-        let outcome = run(&plan, &Stage::new(Vec::new()), Wish { dump: true, until: Some(SimTime::from_secs(seconds)), ..Wish::default() });
+        let outcome = run(
+            &plan,
+            &Stage::new(Vec::new()),
+            RunOptions { dump: true, until: Some(SimTime::from_secs(seconds)), ..RunOptions::default() },
+        );
         assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
         outcome
     };

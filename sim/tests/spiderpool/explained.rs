@@ -12,7 +12,7 @@ use ipam_sim::record::{Record, What};
 use ipam_sim::time::SimTime;
 use ipam_sim::workload::Note;
 use ipam_sim::workload::spiderpool::{IpamNote, SpiderPlan};
-use ipam_sim::world::{Stage, Wish, run};
+use ipam_sim::world::{RunOptions, Stage, run};
 use serde_json::json;
 
 use super::{ipam_sim, scenario, scratch};
@@ -96,7 +96,7 @@ fn explain_gives_the_address_that_the_run_gives() {
     for seed in 0..60_u64 {
         let plan = clusters[seed as usize % WISHES.len()].draw(seed);
         let WorkloadPlan::Spiderpool(spider) = &plan.workload else { panic!("another workload") };
-        let outcome = run(&plan, &Stage::new(Vec::new()), Wish { recording: true, ..Wish::default() });
+        let outcome = run(&plan, &Stage::new(Vec::new()), RunOptions { recording: true, ..RunOptions::default() });
         let (records, _) = outcome.recording.unwrap();
         let Some(first) = first_add(&records) else { continue };
         let report = explained(&folder, &plan, spider, &first);

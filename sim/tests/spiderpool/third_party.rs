@@ -7,7 +7,7 @@ use ipam_core::spiderpool::SpiderIPPool;
 use ipam_core::spiderpool::names::{LABEL_INTERFACE, LABEL_OWNER_APPLICATION_KIND};
 use ipam_sim::object::typed_ref;
 use ipam_sim::time::SimTime;
-use ipam_sim::world::{Outcome, Stage, Wish, run};
+use ipam_sim::world::{Outcome, RunOptions, Stage, run};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::scenario;
@@ -59,7 +59,7 @@ fn agents_make_one_pool_for_each_nic_and_family_of_a_third_party_application_and
         let plan = scenario("clones", CLONES).draw(seed);
         let until = |seconds| {
             let until = Some(SimTime::from_secs(seconds));
-            let outcome = run(&plan, &Stage::new(Vec::new()), Wish { dump: true, until, ..Wish::default() });
+            let outcome = run(&plan, &Stage::new(Vec::new()), RunOptions { dump: true, until, ..RunOptions::default() });
             assert!(outcome.violations.is_empty(), "seed {seed}: {:?}", outcome.violations);
             outcome
         };

@@ -9,7 +9,7 @@ use ipam_reports::{GateCase, Seconds, SeedRecord};
 use crate::engine::BUILD;
 use crate::engine::sweep::{run_seed, write_plan};
 use crate::plan::Plan;
-use crate::world::{Stage, Wish};
+use crate::world::{RunOptions, Stage};
 
 /// The mark of a plan whose digest holds for every build, until somebody records it again.
 const KEPT: &str = "kept";
@@ -57,7 +57,7 @@ pub(super) fn digest(case: &mut GateCase, plan: &Plan, stage: &Stage) {
 
 fn ran(case: &GateCase, plan: &Plan, stage: &Stage) -> SeedRecord<'static> {
     let mut record = SeedRecord { seed: plan.seed, ..SeedRecord::default() };
-    match run_seed(plan, stage, Wish::default()) {
+    match run_seed(plan, stage, RunOptions::default()) {
         Ok(outcome) => {
             record.digest = outcome.digest;
             record.simulated = Seconds::from_micros(outcome.ended_at.as_micros());

@@ -98,7 +98,7 @@ fn batch(
 /// Runs one burst and keeps what it did.
 fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str) -> Result<Part, String> {
     let plan = planned.scenario.draw(seed);
-    let outcome = run_seed(&plan, stage, planned.wish())?;
+    let outcome = run_seed(&plan, stage, planned.options())?;
     record_of(&plan, seed, Ok(outcome), |mut record| {
         let mut rows = Rows::default();
         // What the workload is stands in `points.csv`, once for all bursts of the point.

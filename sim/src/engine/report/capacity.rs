@@ -229,7 +229,7 @@ impl Search<'_> {
         let stage = Stage::new(Vec::new());
         (planned.first_seed..planned.first_seed + PROOF_SEEDS.min(self.seeds)).find_map(|seed| {
             let mut plan = planned.scenario.draw(seed);
-            let outcome = run_seed(&plan, &stage, planned.wish()).ok()?;
+            let outcome = run_seed(&plan, &stage, planned.options()).ok()?;
             let pool = outcome.pool.as_ref()?;
             let alone = Point::of(planned.setting.clone(), seed, std::slice::from_ref(pool));
             let misses = |objective: &Objective| alone.get(objective.metric).is_none_or(|found| found.value >= objective.below);

@@ -23,7 +23,7 @@ use crate::engine::sweep::{jobs, record_of, run_seed, write_plan};
 use crate::input::Choice;
 use crate::plan::{Checks, hash_text};
 use crate::scenario::{Scenario, WorkloadDraft};
-use crate::world::Wish;
+use crate::world::RunOptions;
 
 /// The tables: the sizes that were tried, and what the runs with the given pool held and reclaimed.
 const SIZES: &str = "sizes.csv";
@@ -335,7 +335,7 @@ impl Search<'_> {
         let (scenario, total) = self.at(form, addresses);
         let missed = self.trials.iter().find(|trial| trial.form == form && trial.addresses == total)?.missed_seed?;
         let mut plan = scenario.draw(missed);
-        let outcome = run_seed(&plan, &self.ready.stage, Wish::default()).ok()?;
+        let outcome = run_seed(&plan, &self.ready.stage, RunOptions::default()).ok()?;
         let number = FORMS.iter().position(|one| *one == form).unwrap_or_default() + 1;
         plan.scenario = format!("demand-{number}-{total}");
         plan.recorded = Some(outcome.recorded(&plan, BUILD));
@@ -346,8 +346,8 @@ impl Search<'_> {
 /// One run, called `name` in the tables.
 fn run(scenario: &Scenario, ready: &Ready, name: &str, seed: u64) -> Result<Ran, String> {
     let plan = scenario.draw(seed);
-    let wish = Wish { planner: true, ..Wish::default() };
-    let mut outcome = run_seed(&plan, &ready.stage, wish).map_err(|message| format!("seed {seed}: {message}"))?;
+    let options = RunOptions { planner: true, ..RunOptions::default() };
+    let mut outcome = run_seed(&plan, &ready.stage, options).map_err(|message| format!("seed {seed}: {message}"))?;
     let held = outcome.addresses.take().ok_or_else(|| "a run of Spiderpool has addresses".to_owned())?;
     record_of(&plan, seed, Ok(outcome), |record| {
         let mut rows = Rows::default();

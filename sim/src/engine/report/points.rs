@@ -16,7 +16,7 @@ use crate::plan::{Checks, hash_text};
 use crate::scenario::{Scenario, WorkloadDraft};
 use crate::time::Span;
 use crate::workload::byom::burst::{ADDRESSES_MAX, BurstDraft, RetryName, Throttle};
-use crate::world::Wish;
+use crate::world::RunOptions;
 
 /// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
 const BASE_FILE: &str = "scenarios/capacity/pool-simultaneous.toml";
@@ -40,8 +40,8 @@ pub(super) struct Planned {
 
 impl Planned {
     /// What is wanted of its runs.
-    pub(super) fn wish(&self) -> Wish {
-        Wish { planner: self.setting.system == System::Spiderpool, ..Wish::default() }
+    pub(super) fn options(&self) -> RunOptions {
+        RunOptions { planner: self.setting.system == System::Spiderpool, ..RunOptions::default() }
     }
 }
 

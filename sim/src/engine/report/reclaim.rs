@@ -19,7 +19,7 @@ use crate::engine::{BUILD, bad_input};
 use crate::input::Source;
 use crate::plan::{Checks, hash_text};
 use crate::scenario::Scenario;
-use crate::world::Wish;
+use crate::world::RunOptions;
 
 /// The scenario of who names none, whatever folder the user is in.
 const DEFAULT_FILE: &str = "scenarios/capacity/reclaim-leaks.toml";
@@ -93,7 +93,7 @@ fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &Progress) -> 
 /// The rows of one run.
 fn run(ready: &Ready, seed: u64) -> Result<Rows, String> {
     let plan = ready.scenario.draw(seed);
-    let outcome = run_seed(&plan, &ready.stage, Wish::default()).map_err(|message| format!("seed {seed}: {message}"))?;
+    let outcome = run_seed(&plan, &ready.stage, RunOptions::default()).map_err(|message| format!("seed {seed}: {message}"))?;
     Ok(record_of(&plan, seed, Ok(outcome), |record| {
         let mut rows = Rows::default();
         rows.add(&ready.scenario.name, "", &record);

@@ -8,7 +8,7 @@ use crate::engine::sweep::run_seed;
 use crate::input::Source;
 use crate::scenario::Scenario;
 use crate::time::SimTime;
-use crate::world::{Outcome, Wish};
+use crate::world::{Outcome, RunOptions};
 use ipam_reports::shrink::CutOff;
 
 struct Nobody;
@@ -36,7 +36,7 @@ fn claim(name: &str) -> ClaimName {
 }
 
 fn outcome(plan: &Plan) -> Outcome {
-    run_seed(plan, &nothing(), Wish::default()).unwrap()
+    run_seed(plan, &nothing(), RunOptions::default()).unwrap()
 }
 
 /// The plans of the first `count` seeds that violate `claim`.

@@ -13,7 +13,7 @@ use crate::claim::ClaimName;
 use crate::input::Source;
 use crate::plan::Plan;
 use crate::time::SimTime;
-use crate::world::{Outcome, Stage, Wish};
+use crate::world::{Outcome, RunOptions, Stage};
 
 /// What shrinking may cost.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,7 @@ impl<'a> Trial<'a> {
             return *known;
         }
         self.runs += 1;
-        let outcome = run_seed(plan, self.stage, Wish::default()).ok();
+        let outcome = run_seed(plan, self.stage, RunOptions::default()).ok();
         let at = outcome.and_then(|outcome| self.violation(&outcome).map(|violation| SimTime::from_micros(violation.at.as_micros())));
         self.known.insert(fingerprint, at);
         self.watch.ran(at.is_some());
@@ -137,7 +137,7 @@ impl<'a> Trial<'a> {
 
     /// Runs the best plan once more, for what its file keeps.
     pub(super) fn outcome(&self) -> Result<Outcome, String> {
-        run_seed(&self.best, self.stage, Wish::default())
+        run_seed(&self.best, self.stage, RunOptions::default())
     }
 }
 

@@ -15,7 +15,7 @@ use crate::cli::args::ShrinkArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
 use crate::plan::Plan;
 use crate::time::Span;
-use crate::world::{Outcome, Wish};
+use crate::world::{Outcome, RunOptions};
 
 /// How many plans are run at most, unless `--runs` says otherwise.
 const RUNS: u64 = 20_000;
@@ -49,7 +49,7 @@ pub(in crate::engine) fn shrink(args: &ShrinkArgs, progress: &Progress) -> Resul
     let stage = load::stage(&plan.cluster.manifests).map_err(bad_input)?;
     let until = Instant::now() + args.budget.unwrap_or(BUDGET).0;
     let limits = Limits { runs: args.runs.unwrap_or(RUNS), until: Some(until) };
-    let outcome = run_seed(&plan, &stage, Wish::default()).map_err(CliError::harness)?;
+    let outcome = run_seed(&plan, &stage, RunOptions::default()).map_err(CliError::harness)?;
     let claim = claim(args, &file, &outcome)?;
     let counters = progress.begin_runs(claim.as_str(), 1);
     let bar = Bar { progress, counter: &counters[0] };

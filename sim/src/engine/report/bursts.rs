@@ -4,8 +4,8 @@ use ipam_reports::conflicts::{Point, System};
 use ipam_reports::pool::PoolRun;
 use ipam_reports::rows::Rows;
 
-use super::crew::Crew;
 use super::points::Planned;
+use super::thread_pool::ThreadPool;
 use crate::cli::{CliError, Progress};
 use crate::engine::sweep::{record_of, run_seed};
 use crate::world::Stage;
@@ -84,8 +84,8 @@ fn batch(
     progress: &Progress,
 ) -> Result<Option<Vec<Part>>, CliError> {
     let key = planned.setting.key();
-    let crew = Crew { jobs, chunk: CHUNK, label, progress };
-    crew.each(
+    let pool = ThreadPool { jobs, chunk: CHUNK, label, progress };
+    pool.each(
         range,
         || Stage::new(Vec::new()),
         |stage, number| {

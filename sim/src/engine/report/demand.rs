@@ -9,11 +9,11 @@ use ipam_reports::leaks::{self, Found};
 use ipam_reports::rows::Rows;
 use ipam_reports::{Made, TableError};
 
-use super::crew::Crew;
 use super::drawings;
 use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
 use super::limits;
+use super::thread_pool::ThreadPool;
 use super::unfinished::{Ran, Unfinished};
 use crate::cli::report::args::CapacityArgs;
 use crate::cli::{CliError, Progress};
@@ -303,14 +303,14 @@ impl Search<'_> {
         while (runs.len() as u64) < self.seeds {
             let first = runs.len() as u64;
             let label = format!("{form}, {total} addresses");
-            let crew = Crew { jobs: jobs(self.args.output.jobs), chunk: 1, label: &label, progress: self.progress };
+            let pool = ThreadPool { jobs: jobs(self.args.output.jobs), chunk: 1, label: &label, progress: self.progress };
             let (ready, unfinished) = (&self.ready, &self.unfinished);
             let one = |seed| match unfinished.find(&name, seed) {
                 Some(known) => Ok(known),
                 None => run(&scenario, ready, &name, seed).and_then(|ran| unfinished.keep(&name, seed, &ran).map(|()| ran)),
             };
             let range = first..self.seeds.min(first + batch);
-            let parts = crew.each(range, || (), |(), seed| one(seed))?.ok_or(Ended::Stopped)?;
+            let parts = pool.each(range, || (), |(), seed| one(seed))?.ok_or(Ended::Stopped)?;
             for (seed, (held, more)) in (first..).zip(parts) {
                 runs.push((seed, held));
                 rows.runs.extend(more.runs);

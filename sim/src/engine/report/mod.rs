@@ -9,15 +9,15 @@
 mod agents;
 mod bursts;
 mod capacity;
-mod crew;
 mod demand;
 mod drawings;
 mod folder;
 mod ledger;
 mod limits;
-mod place;
 mod points;
 mod reclaim;
+mod sweep_point;
+mod thread_pool;
 mod unfinished;
 
 use ipam_reports::conflicts::{Made, Point, Precision, USUAL, page, precise, table};

@@ -7,10 +7,10 @@ use ipam_reports::Made;
 use ipam_reports::leaks::{self, Found, LeaksReport};
 use ipam_reports::rows::Rows;
 
-use super::crew::Crew;
 use super::drawings;
 use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
+use super::thread_pool::ThreadPool;
 use crate::cli::report::args::ReclaimArgs;
 use crate::cli::{CliError, Progress};
 use crate::engine::load::{self, Ready};
@@ -69,9 +69,9 @@ fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &Progress) -> 
         runs += seeds - left.len() as u64;
         for batch in left.chunks(BATCH as usize) {
             let label = format!("{}, {seeds} seeds", ready.scenario.name);
-            let crew = Crew { jobs: jobs(args.output.jobs), chunk: 4, label: &label, progress };
+            let pool = ThreadPool { jobs: jobs(args.output.jobs), chunk: 4, label: &label, progress };
             let work = |(): &(), number: u64| run(ready, batch[number as usize]);
-            let Some(parts) = crew.each(0..batch.len() as u64, || (), work)? else {
+            let Some(parts) = pool.each(0..batch.len() as u64, || (), work)? else {
                 interrupted = true;
                 break 'all;
             };

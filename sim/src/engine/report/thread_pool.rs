@@ -8,7 +8,7 @@ use crate::cli::{CliError, Progress};
 use crate::engine::spawn_worker;
 
 /// How the runs of a batch are shared out.
-pub(super) struct Crew<'a> {
+pub(super) struct ThreadPool<'a> {
     /// How many threads.
     pub(super) jobs: usize,
     /// How many runs a thread takes at a time.
@@ -19,7 +19,7 @@ pub(super) struct Crew<'a> {
     pub(super) progress: &'a Progress,
 }
 
-impl Crew<'_> {
+impl ThreadPool<'_> {
     /// What `work` gives for each number, each thread with a state of its own from `begin`; `None` when the user stopped it.
     ///
     /// # Errors
@@ -83,12 +83,12 @@ mod tests {
     #[test]
     fn results_are_in_order_and_one_that_breaks_breaks_all() {
         let progress = Progress::default();
-        let crew = Crew { jobs: 3, chunk: 4, label: "runs", progress: &progress };
-        let squares = crew.each(5..50, || 2, |factor, number| Ok(factor * number)).unwrap().unwrap();
+        let pool = ThreadPool { jobs: 3, chunk: 4, label: "runs", progress: &progress };
+        let squares = pool.each(5..50, || 2, |factor, number| Ok(factor * number)).unwrap().unwrap();
         assert_eq!(squares, (5..50).map(|number| 2 * number).collect::<Vec<u64>>());
-        let broken = crew.each(0..50, || (), |(), number| if number == 30 { Err("no".to_owned()) } else { Ok(number) });
+        let broken = pool.each(0..50, || (), |(), number| if number == 30 { Err("no".to_owned()) } else { Ok(number) });
         assert_eq!(broken.unwrap_err().exit_code, 70);
         progress.stop();
-        assert!(crew.each(0..5, || (), |(), number| Ok(number)).unwrap().is_none());
+        assert!(pool.each(0..5, || (), |(), number| Ok(number)).unwrap().is_none());
     }
 }

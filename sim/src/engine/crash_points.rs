@@ -13,10 +13,11 @@ use ipam_reports::run::{CrashPoints, ProcessPoints};
 use ipam_reports::{ScenarioResult, Seconds, SeedRange};
 use parking_lot::Mutex;
 
+use super::BUILD;
 use super::load::Ready;
 use super::shrink::Explainer;
 use super::sweep::{record_of, run_seed};
-use super::{BUILD, spawn_worker};
+use super::thread_pool::spawn_worker;
 use crate::cli::Progress;
 use crate::fault::{CrashAtWrite, FaultKind, Target, Window};
 use crate::input::With;
@@ -56,7 +57,7 @@ impl Point {
 }
 
 /// Runs every crash point of the plans of some seeds. The result counts runs where it says seeds; its ranges are those of the plans.
-pub(super) fn sweep(
+pub(crate) fn sweep(
     ready: &Ready,
     mut result: ScenarioResult,
     range: SeedRange,
@@ -149,7 +150,7 @@ fn run_all(
 }
 
 /// Writes the plans of the listed failures and has the first of each claim explained.
-pub(super) fn write_failures(result: &mut ScenarioResult, plans: Vec<Plan>, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
+pub(crate) fn write_failures(result: &mut ScenarioResult, plans: Vec<Plan>, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
     let mut kept = Vec::new();
     for (failure, mut plan) in result.failures.iter_mut().zip(plans) {
         if let Ok(outcome) = run_seed(&plan, &ready.stage, RunOptions::default()) {

@@ -12,7 +12,7 @@ use crate::workload::{Adoption, Misfit, Misnamed};
 use crate::world::{Stage, registry};
 
 /// A scenario that can run.
-pub(super) struct Ready {
+pub(crate) struct Ready {
     pub file: String,
     pub scenario: Scenario,
     pub stage: Stage,
@@ -21,7 +21,7 @@ pub(super) struct Ready {
 }
 
 /// Reads the scenarios of a `run`, with its flags applied.
-pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
+pub(crate) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
     let deviations = names(&args.deviation)?;
     let without = names(&args.without)?;
     let files = scenario::find(&args.scenarios).map_err(super::bad_input)?;
@@ -75,7 +75,7 @@ pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
 }
 
 /// Reads one scenario, with the values of `settings` instead of its own.
-pub(super) fn read(file: &Path, settings: &[Setting]) -> Result<Scenario, Problems> {
+pub(crate) fn read(file: &Path, settings: &[Setting]) -> Result<Scenario, Problems> {
     if settings.is_empty() {
         return Scenario::read(file);
     }
@@ -86,7 +86,7 @@ pub(super) fn read(file: &Path, settings: &[Setting]) -> Result<Scenario, Proble
 }
 
 /// The deviations of these names.
-pub(super) fn names(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
+pub(crate) fn names(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
     let find = |name: &String| {
         let unknown = || CliError::usage(format!("there is no deviation `{name}`")).hint(DeviationName::advice(name));
         DeviationName::new(name).ok_or_else(unknown)
@@ -104,7 +104,7 @@ fn change_deviations(scenario: &mut Scenario, profile: Option<Profile>, add: &[D
 }
 
 /// Changes deviations as flags ask for it.
-pub(super) fn change(active: &mut Vec<DeviationName>, profile: Option<Profile>, add: &[DeviationName], without: &[DeviationName]) {
+pub(crate) fn change(active: &mut Vec<DeviationName>, profile: Option<Profile>, add: &[DeviationName], without: &[DeviationName]) {
     let upstream = |name: &DeviationName| deviation::ALL.iter().any(|deviation| deviation.upstream && deviation.name == name.as_str());
     match profile {
         Some(Profile::Hardened) => active.retain(|name| !upstream(name)),
@@ -120,7 +120,7 @@ pub(super) fn change(active: &mut Vec<DeviationName>, profile: Option<Profile>, 
 }
 
 /// A scenario whose workload knows the cluster that it works on.
-pub(super) struct Settled {
+pub(crate) struct Settled {
     pub scenario: Scenario,
     pub stage: Stage,
     pub adoption: Adoption,
@@ -130,7 +130,7 @@ pub(super) struct Settled {
 ///
 /// # Errors
 /// What is wrong with their manifests; operations that name what nothing can be called there, in the file that was read with `settings`.
-pub(super) fn each(
+pub(crate) fn each(
     file: &Path,
     settings: &[Setting],
     scenario: &Scenario,
@@ -158,19 +158,19 @@ pub(super) fn each(
 }
 
 /// The objects that exist at the beginning; the workload takes over what is there.
-pub(super) fn move_in(scenario: &mut Scenario) -> Result<Stage, Problems> {
+pub(crate) fn move_in(scenario: &mut Scenario) -> Result<Stage, Problems> {
     let stage = stage_of(scenario)?;
     scenario.workload.adopt(&stage.objects);
     Ok(stage)
 }
 
 /// The objects of a scenario's own manifests.
-pub(super) fn stage_of(scenario: &mut Scenario) -> Result<Stage, Problems> {
+pub(crate) fn stage_of(scenario: &mut Scenario) -> Result<Stage, Problems> {
     stage(&scenario.cluster.manifests)
 }
 
 /// The objects that exist at the beginning.
-pub(super) fn stage(manifests: &[String]) -> Result<Stage, Problems> {
+pub(crate) fn stage(manifests: &[String]) -> Result<Stage, Problems> {
     let paths: Vec<PathBuf> = manifests.iter().map(PathBuf::from).collect();
     let registry = registry();
     let mut problems = Problems::new();

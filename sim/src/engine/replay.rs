@@ -18,7 +18,7 @@ use crate::time::SimTime;
 use crate::world::{Outcome, RunOptions};
 
 /// Runs one plan and says what came of it.
-pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
+pub(crate) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
     let plan = plan(args)?;
     let until = args.until.map(|until| SimTime::ZERO + until.0);
     let options = RunOptions {
@@ -136,7 +136,7 @@ fn plan(args: &ReplayArgs) -> Result<Plan, CliError> {
 }
 
 /// Reads a plan file.
-pub(super) fn read_plan(file: &Path) -> Result<Plan, CliError> {
+pub(crate) fn read_plan(file: &Path) -> Result<Plan, CliError> {
     Plan::read(file).map_err(|problems| {
         let error = bad_input(problems);
         if load::read(file, &[]).is_err() {

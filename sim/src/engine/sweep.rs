@@ -20,7 +20,8 @@ use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord, Sh
 use super::load::{self, Ready};
 use super::shrink::Explainer;
 use super::tables::{ReleaseOnPanic, Tables};
-use super::{BUILD, crash_points, spawn_worker};
+use super::thread_pool::spawn_worker;
+use super::{BUILD, crash_points};
 use crate::claim::ClaimName;
 use crate::cli::args::RunArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
@@ -30,12 +31,12 @@ use crate::scenario::WorkloadDraft;
 use crate::world::{Outcome, RunOptions, Stage, run as run_plan};
 
 /// Where plans of failing seeds go unless `--out` says otherwise.
-pub(super) const OUT: &str = "target/ipam-sim";
+pub(crate) const OUT: &str = "target/ipam-sim";
 /// How many seeds a worker takes at a time: enough that the shared counter is idle, few enough that a budget is kept.
 const CHUNK: u64 = 8;
 
 /// What a run of one seed gave, or that the harness itself failed.
-pub(super) fn run_seed(plan: &Plan, stage: &Stage, options: RunOptions) -> Result<Outcome, String> {
+pub(crate) fn run_seed(plan: &Plan, stage: &Stage, options: RunOptions) -> Result<Outcome, String> {
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run_plan(plan, stage, options))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         text.unwrap_or_else(|| "a panic without a message".to_owned())
@@ -47,7 +48,7 @@ pub(super) fn run_seed(plan: &Plan, stage: &Stage, options: RunOptions) -> Resul
 }
 
 /// Sweeps every scenario of the command line.
-pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliError> {
+pub(crate) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliError> {
     let scenarios = load::scenarios(args)?;
     let jobs = jobs(args.jobs);
     let deadline = args.budget.map(|budget| Instant::now() + budget.0);
@@ -90,7 +91,7 @@ pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliE
 }
 
 /// How many workers: those asked for, or one per core.
-pub(super) fn jobs(asked: Option<usize>) -> usize {
+pub(crate) fn jobs(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
@@ -120,7 +121,7 @@ fn unwritable(out: &Path, error: &std::io::Error) -> CliError {
     CliError::usage(format!("cannot write the tables in {}: {error}", out.display()))
 }
 
-pub(super) fn empty_result(ready: &Ready) -> ScenarioResult {
+pub(crate) fn empty_result(ready: &Ready) -> ScenarioResult {
     let check = &ready.scenario.check;
     let sometimes = check.sometimes.iter().map(|name| (name.to_string(), name.def().kind));
     let mut result = ScenarioResult::new(&*ready.scenario.name, &*ready.file, sometimes);
@@ -142,7 +143,7 @@ fn config_hash(ready: &Ready) -> String {
 }
 
 /// Runs the seeds of one scenario.
-pub(super) fn sweep(
+pub(crate) fn sweep(
     ready: &Ready,
     range: Option<SeedRange>,
     jobs: usize,
@@ -222,7 +223,7 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Opt
 }
 
 /// What a run tells the result of its scenario, under the number `seed`, handed to `keep`.
-pub(super) fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, String>, keep: impl FnOnce(SeedRecord<'_>) -> T) -> T {
+pub(crate) fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, String>, keep: impl FnOnce(SeedRecord<'_>) -> T) -> T {
     match outcome {
         Ok(outcome) => {
             let faults = fired_kinds(plan, &outcome);
@@ -269,7 +270,7 @@ fn fired_kinds(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, bool)> {
 }
 
 /// Runs each listed failure again, writes its plan, and has the first failure of each claim explained.
-pub(super) fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
+pub(crate) fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
     let mut plans = Vec::new();
     let mut problems = Vec::new();
     for failure in result.failures.iter_mut().take(LISTED_MAX) {
@@ -303,7 +304,7 @@ pub(super) fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &P
 }
 
 /// Writes a plan file and returns its path; a disk that says no costs the file, not the verdict.
-pub(super) fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
+pub(crate) fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
     std::fs::create_dir_all(out).ok()?;
     let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
     std::fs::write(&path, plan.to_toml()).ok()?;

@@ -6,7 +6,7 @@ use crate::deviation::Profile;
 
 #[test]
 fn help_fits_a_screen_and_shows_examples() {
-    let engine = Prepared::default();
+    let verbs = Prepared::default();
     for (verb, lines_max) in [
         ("", 30),
         ("run", 45),
@@ -24,12 +24,12 @@ fn help_fits_a_screen_and_shows_examples() {
         ("report reclaim", 32),
         ("completions", 24),
     ] {
-        let help = ran(&engine, &format!("{verb} --help"));
+        let help = ran(&verbs, &format!("{verb} --help"));
         assert_eq!((help.code, help.err.as_str()), (0, ""));
         assert!(help.out.contains("Examples:\n  ipam-sim "), "{verb}: no examples");
         assert!(help.out.lines().count() <= lines_max, "{verb}: {} lines", help.out.lines().count());
         assert!(help.out.lines().all(|line| line.chars().count() <= 100), "{verb}: too wide");
-        assert_eq!(ran(&engine, &format!("{verb} -h")).out, help.out, "{verb}: two kinds of help");
+        assert_eq!(ran(&verbs, &format!("{verb} -h")).out, help.out, "{verb}: two kinds of help");
         insta::assert_snapshot!(format!("help-{}", if verb.is_empty() { "top".to_owned() } else { verb.replace(' ', "-") }), help.out);
     }
 }

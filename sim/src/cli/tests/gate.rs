@@ -116,7 +116,7 @@ fn a_disk_that_says_no_costs_the_file_and_not_the_verdict() {
 fn the_environment_chooses_the_shard() {
     /// Keeps the part that it is asked to do.
     struct Asked(Mutex<Option<(u32, u32)>>);
-    impl Engine for Asked {
+    impl Verbs for Asked {
         fn run(&self, args: &RunArgs, _: &Progress) -> Result<RunReport, CliError> {
             *self.0.lock().unwrap() = args.part.map(|part| (part.index, part.total));
             Ok(RunReport::new(vec![held("calm")], false))
@@ -157,7 +157,7 @@ fn the_environment_chooses_the_shard() {
             unreachable!()
         }
     }
-    let engine = Asked(Mutex::new(None));
+    let verbs = Asked(Mutex::new(None));
     let env = |name: &str| match name {
         "CI_NODE_INDEX" => Some("2".to_owned()),
         "CI_NODE_TOTAL" => Some("3".to_owned()),
@@ -170,8 +170,8 @@ fn the_environment_chooses_the_shard() {
         ("run a.toml", Some((2, 3))),
         ("run a.toml --seed 7", None),
     ] {
-        let ran = ran_in(&env, &mut Vec::new(), &engine, line);
-        assert_eq!((ran.code, *engine.0.lock().unwrap()), (0, part), "{line}");
+        let ran = ran_in(&env, &mut Vec::new(), &verbs, line);
+        assert_eq!((ran.code, *verbs.0.lock().unwrap()), (0, part), "{line}");
         assert_eq!(ran.err.contains("note: this is shard"), part.is_some() && !line.contains("1/2"), "{line}: {}", ran.err);
     }
 }

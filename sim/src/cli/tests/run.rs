@@ -69,10 +69,10 @@ fn json_is_one_object_on_standard_output() {
 }
 
 #[test]
-fn an_error_of_the_engine_ends_with_its_code_and_leaves_standard_output_empty() {
+fn an_error_of_a_verb_ends_with_its_code_and_leaves_standard_output_empty() {
     let error = CliError::usage("scenarios/a.toml:3:7: unknown key `sedes`").hint("did you mean `seeds`?");
-    let engine = Prepared { run: Some(Err(error)), ..Prepared::default() };
-    let ran = ran(&engine, "run scenarios/a.toml --format json");
+    let verbs = Prepared { run: Some(Err(error)), ..Prepared::default() };
+    let ran = ran(&verbs, "run scenarios/a.toml --format json");
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
     assert_eq!(ran.err, "error: scenarios/a.toml:3:7: unknown key `sedes`\n  did you mean `seeds`?\n");
 }
@@ -86,10 +86,10 @@ fn a_panic_is_a_bug_of_the_harness() {
 
 #[test]
 fn a_reader_that_went_away_does_not_change_the_verdict() {
-    let engine = running(RunReport::new(vec![violated()], false));
-    let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::BrokenPipe }, &engine, "run scenarios");
+    let verbs = running(RunReport::new(vec![violated()], false));
+    let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::BrokenPipe }, &verbs, "run scenarios");
     assert_eq!((ran.code, ran.err.as_str()), (1, ""));
-    let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::StorageFull }, &engine, "run scenarios");
+    let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::StorageFull }, &verbs, "run scenarios");
     assert_eq!(ran.code, 70);
     assert!(ran.err.starts_with("error: failed to write the result: "), "{}", ran.err);
 }
@@ -110,7 +110,7 @@ fn colour_changes_no_column() {
 #[test]
 fn a_sweep_hears_the_stop_between_two_seeds() {
     struct UntilStopped;
-    impl Engine for UntilStopped {
+    impl Verbs for UntilStopped {
         fn run(&self, _: &RunArgs, progress: &Progress) -> Result<RunReport, CliError> {
             let worker = &progress.begin("counter", None, 1)[0];
             for seed in 0.. {

@@ -21,7 +21,7 @@ const BUDGET: Duration = Duration::from_secs(10);
 const TOTAL: Duration = Duration::from_secs(30);
 
 /// Explains failures, one after the other, whatever the number of workers.
-pub(in crate::engine) struct Explainer<'a> {
+pub(crate) struct Explainer<'a> {
     out: &'a Path,
     progress: &'a Progress,
     shrinks: bool,
@@ -30,12 +30,12 @@ pub(in crate::engine) struct Explainer<'a> {
 
 impl<'a> Explainer<'a> {
     /// Writes into the folder `out`, if it `shrinks` at all.
-    pub(in crate::engine) fn new(out: &'a Path, progress: &'a Progress, shrinks: bool) -> Self {
+    pub(crate) fn new(out: &'a Path, progress: &'a Progress, shrinks: bool) -> Self {
         Self { out, progress, shrinks, left: TOTAL }
     }
 
     /// For this long in all, at most.
-    pub(in crate::engine) fn within(self, time: Duration) -> Self {
+    pub(crate) fn within(self, time: Duration) -> Self {
         Self { left: self.left.min(time), ..self }
     }
 
@@ -43,7 +43,7 @@ impl<'a> Explainer<'a> {
     ///
     /// # Errors
     /// A bug of the harness, for each seed that has one.
-    pub(in crate::engine) fn explain(&mut self, failures: &mut [Failure], plans: &[Option<Plan>], ready: &Ready) -> Vec<(u64, String)> {
+    pub(crate) fn explain(&mut self, failures: &mut [Failure], plans: &[Option<Plan>], ready: &Ready) -> Vec<(u64, String)> {
         let mut claims = BTreeSet::new();
         let mut files = BTreeSet::new();
         let mut bugs = Vec::new();

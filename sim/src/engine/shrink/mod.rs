@@ -26,12 +26,12 @@ use crate::claim::ClaimName;
 use crate::plan::Plan;
 use crate::world::Stage;
 
-pub(super) use auto::Explainer;
-pub(super) use trial::Limits;
-pub(super) use verb::shrink as verb;
+pub(crate) use auto::Explainer;
+pub(crate) use trial::Limits;
+pub(crate) use verb::shrink as verb;
 
 /// Who looks on, and may have enough.
-pub(super) trait Watch {
+pub(crate) trait Watch {
     /// Whether what there is so far is enough.
     fn stop(&self) -> bool {
         false
@@ -49,22 +49,22 @@ pub(super) trait Watch {
 }
 
 /// What came of it.
-pub(super) struct Found {
+pub(crate) struct Found {
     /// The smaller plan, with what its run gave.
-    pub(super) plan: Plan,
+    pub(crate) plan: Plan,
     /// How the claim is violated in its run.
-    pub(super) violation: Violation,
+    pub(crate) violation: Violation,
     /// What it needs.
-    pub(super) needs: Needs,
+    pub(crate) needs: Needs,
     /// What it took; without a file.
-    pub(super) shrunk: Shrunk,
+    pub(crate) shrunk: Shrunk,
 }
 
 /// Makes `plan` smaller. `None` if it does not violate `claim` without an excuse.
 ///
 /// # Errors
 /// A bug of the harness: the smaller plan gives another run when it is run again.
-pub(super) fn shrink(plan: &Plan, stage: &Stage, claim: &ClaimName, limits: Limits, watch: &dyn Watch) -> Result<Option<Found>, String> {
+pub(crate) fn shrink(plan: &Plan, stage: &Stage, claim: &ClaimName, limits: Limits, watch: &dyn Watch) -> Result<Option<Found>, String> {
     let Some(mut trial) = trial::Trial::new(plan, stage, claim, limits, watch) else { return Ok(None) };
     reduce::reduce(&mut trial);
     // What only makes the claim break sooner is not needed: it is judged before the end is clipped.
@@ -83,7 +83,7 @@ pub(super) fn shrink(plan: &Plan, stage: &Stage, claim: &ClaimName, limits: Limi
 }
 
 /// What a violation of `claim` by `plan` needs, without making the plan smaller.
-pub(super) fn needs_of(plan: &Plan, stage: &Stage, claim: &ClaimName) -> Option<Needs> {
+pub(crate) fn needs_of(plan: &Plan, stage: &Stage, claim: &ClaimName) -> Option<Needs> {
     struct Nobody;
     impl Watch for Nobody {}
     let limits = Limits { runs: u64::MAX, until: None };

@@ -17,11 +17,11 @@ use crate::world::{Outcome, RunOptions, Stage};
 
 /// What shrinking may cost.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct Limits {
+pub(crate) struct Limits {
     /// How many plans are run at most. What a failure needs is found out in any case.
-    pub(in crate::engine) runs: u64,
+    pub(crate) runs: u64,
     /// Until when.
-    pub(in crate::engine) until: Option<Instant>,
+    pub(crate) until: Option<Instant>,
 }
 
 /// A claim, the smallest plan so far that violates it, and everything that was tried.

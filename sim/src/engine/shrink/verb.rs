@@ -23,9 +23,9 @@ const RUNS: u64 = 20_000;
 const BUDGET: Span = Span::secs(60);
 
 /// Shows how far it is, and hears Ctrl-C.
-pub(in crate::engine) struct Bar<'a> {
-    pub(in crate::engine) progress: &'a Progress,
-    pub(in crate::engine) counter: &'a SeedCounter,
+pub(crate) struct Bar<'a> {
+    pub(crate) progress: &'a Progress,
+    pub(crate) counter: &'a SeedCounter,
 }
 
 impl Watch for Bar<'_> {
@@ -43,7 +43,7 @@ impl Watch for Bar<'_> {
 }
 
 /// Shrinks the plan of the command line.
-pub(in crate::engine) fn shrink(args: &ShrinkArgs, progress: &Progress) -> Result<ShrinkReport, CliError> {
+pub(crate) fn shrink(args: &ShrinkArgs, progress: &Progress) -> Result<ShrinkReport, CliError> {
     let plan = replay::read_plan(&args.plan)?;
     let file = args.plan.display().to_string();
     let stage = load::stage(&plan.cluster.manifests).map_err(bad_input)?;

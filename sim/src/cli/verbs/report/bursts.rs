@@ -5,9 +5,9 @@ use ipam_reports::pool::PoolRun;
 use ipam_reports::rows::Rows;
 
 use super::points::Planned;
-use super::thread_pool::ThreadPool;
 use crate::cli::{CliError, Progress};
 use crate::engine::sweep::{record_of, run_seed};
+use crate::engine::thread_pool::ThreadPool;
 use crate::world::Stage;
 
 /// The first look at a point of `report conflicts`: what B §8.3 promises, it promises for so many. Each later one is at twice as many, so that few looks tempt
@@ -120,7 +120,7 @@ fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str) -> Result<Part,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::report::points::plan;
+    use crate::cli::verbs::report::points::plan;
 
     #[test]
     fn a_point_that_is_stopped_leaves_nothing_half_done() {

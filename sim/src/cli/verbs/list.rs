@@ -3,10 +3,10 @@
 use ipam_reports::ListReport;
 use ipam_reports::listing::{ClaimEntry, DeviationEntry, FaultEntry, Parameter, ScenarioEntry};
 
-use super::bad_input;
 use crate::claim::{self, ClaimName};
 use crate::cli::CliError;
 use crate::cli::args::{ListArgs, What};
+use crate::engine::bad_input;
 use crate::input::Problems;
 use crate::scenario::{self, Scenario};
 use crate::swarm::{PATTERNS, Pattern};

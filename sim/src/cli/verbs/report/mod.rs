@@ -17,7 +17,6 @@ mod limits;
 mod points;
 mod reclaim;
 mod sweep_point;
-mod thread_pool;
 mod unfinished;
 
 use ipam_reports::conflicts::{Made, Point, Precision, USUAL, page, precise, table};
@@ -26,10 +25,10 @@ use ipam_reports::{CapacityReport, ConflictsReport, LeaksReport, TableError};
 
 use self::bursts::Enough;
 use self::folder::{Again, Folder};
-use super::BUILD;
-use super::sweep::jobs;
 use crate::cli::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
 use crate::cli::{CliError, Progress};
+use crate::engine::BUILD;
+use crate::engine::sweep::jobs;
 use crate::plan::hash_text;
 
 /// `report capacity`.

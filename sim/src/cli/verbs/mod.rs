@@ -1,20 +1,34 @@
-//! What the command line needs from the simulator: one method a verb, records back.
+//! The verbs, a file or a folder each: files and arguments in, the record that is printed out.
+//!
+//! Arguments are resolved here into what the harness of [`crate::engine`] takes, which knows no command line.
+
+mod check;
+mod explain;
+mod form;
+mod gate;
+mod list;
+mod report;
+mod selftest;
 
 use std::ops::ControlFlow;
 
-use super::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
-use super::progress::Progress;
-use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
     CapacityReport, CheckReport, ConflictsReport, ExplainReclaimReport, ExplainReport, GateReport, LeaksReport, ListReport, MatrixReport,
-    ReplayReport, RunReport, ShrinkReport, exit,
+    ReplayReport, RunReport, ShrinkReport,
 };
 
-/// Does what the verbs ask for. It prints nothing and never ends the process.
+use super::CliError;
+use super::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
+use super::progress::Progress;
+use super::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
+
+/// What the verbs do, without their printing: arguments in, a record out. It prints nothing and never ends the process.
+///
+/// [`Simulator`] is the real one; tests of the command line answer from prepared records.
 ///
 /// Reports come back with their exit code set: [`RunReport::new`], [`ReplayReport::judge`].
-pub trait Engine: Sync {
+pub trait Verbs: Sync {
     /// Sweeps seeds. Called on a thread of its own. It polls [`Progress::stop_requested`] between seeds; when that is true it
     /// returns what it has, marked as interrupted.
     fn run(&self, args: &RunArgs, progress: &Progress) -> Result<RunReport, CliError>;
@@ -44,10 +58,10 @@ pub trait Engine: Sync {
     fn conflicts(&self, args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError>;
 
     /// Searches for the largest numbers of adaptors that meet objectives, or for the smallest pool that meets what is asked for the pods of a
-    /// scenario; otherwise like [`Engine::conflicts`].
+    /// scenario; otherwise like [`Verbs::conflicts`].
     fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<CapacityReport, CliError>;
 
-    /// Simulates scenarios that reclaim addresses, or reads what an earlier report found; otherwise like [`Engine::conflicts`].
+    /// Simulates scenarios that reclaim addresses, or reads what an earlier report found; otherwise like [`Verbs::conflicts`].
     fn leaks(&self, args: &ReclaimArgs, progress: &Progress) -> Result<LeaksReport, CliError>;
 
     /// Explains a decision. That a pod gets no address is an answer, not an error.
@@ -57,32 +71,55 @@ pub trait Engine: Sync {
     fn explain_reclaim(&self, args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError>;
 }
 
-/// Why a verb has no result.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct CliError {
-    /// What the process exits with; see [`exit`].
-    pub exit_code: u8,
-    /// What was wrong: a lower-case fragment with the value that was wrong. May have several lines.
-    pub message: String,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
+/// The verbs as the harness of [`crate::engine`] carries them out.
+pub struct Simulator;
 
-impl CliError {
-    /// Wrong usage or bad input (2).
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self { exit_code: exit::USAGE, message: message.into(), hint: None }
+impl Verbs for Simulator {
+    fn run(&self, args: &RunArgs, progress: &Progress) -> Result<RunReport, CliError> {
+        crate::engine::sweep::run(args, progress)
     }
 
-    /// A bug of the harness (70).
-    pub fn harness(message: impl Into<String>) -> Self {
-        Self { exit_code: exit::HARNESS, message: message.into(), hint: None }
+    fn replay(&self, args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
+        crate::engine::replay::replay(args, trace)
     }
 
-    /// With a next step.
-    #[must_use]
-    pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+    fn shrink(&self, args: &ShrinkArgs, progress: &Progress) -> Result<ShrinkReport, CliError> {
+        crate::engine::shrink::verb(args, progress)
+    }
+
+    fn gate(&self, args: &GateArgs, progress: &Progress) -> Result<GateReport, CliError> {
+        gate::gate(args, progress)
+    }
+
+    fn selftest(&self, args: &SelftestArgs, progress: &Progress) -> Result<MatrixReport, CliError> {
+        selftest::selftest(args, progress)
+    }
+
+    fn list(&self, args: &ListArgs) -> Result<ListReport, CliError> {
+        list::list(args)
+    }
+
+    fn check(&self, args: &CheckArgs) -> Result<CheckReport, CliError> {
+        check::check(args)
+    }
+
+    fn conflicts(&self, args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+        report::conflicts(args, progress)
+    }
+
+    fn capacity(&self, args: &CapacityArgs, progress: &Progress) -> Result<CapacityReport, CliError> {
+        report::capacity(args, progress)
+    }
+
+    fn leaks(&self, args: &ReclaimArgs, progress: &Progress) -> Result<LeaksReport, CliError> {
+        report::leaks(args, progress)
+    }
+
+    fn explain(&self, args: &ExplainArgs) -> Result<ExplainReport, CliError> {
+        explain::explain(args)
+    }
+
+    fn explain_reclaim(&self, args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError> {
+        explain::explain_reclaim(args)
     }
 }

@@ -7,9 +7,10 @@ use ipam_reports::{ExplainReclaimReport, ExplainReport};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use super::{bad_input, form};
+use super::form;
 use crate::cli::CliError;
 use crate::cli::args::{ExplainArgs, PodKey};
+use crate::engine::bad_input;
 use crate::explain::{self, Question, ReclaimQuestion};
 use crate::input::cluster::{self, ClusterInput};
 use crate::input::manifest::Manifest;

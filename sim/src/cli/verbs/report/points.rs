@@ -20,7 +20,7 @@ use crate::world::RunOptions;
 
 /// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
 const BASE_FILE: &str = "scenarios/capacity/pool-simultaneous.toml";
-const BASE: &str = include_str!("../../../../scenarios/capacity/pool-simultaneous.toml");
+const BASE: &str = include_str!("../../../../../scenarios/capacity/pool-simultaneous.toml");
 
 /// d of B §8.1.
 const DIAL: Span = Span::millis(2);

@@ -20,11 +20,11 @@ use ipam_reports::{GateReport, Seconds, SeedRange, Shards, Verdict};
 
 use self::budget::Need;
 use self::cases::{Case, Cases, Job, Sweep};
-use super::BUILD;
-use super::shrink::Explainer;
-use super::sweep::{self, OUT};
 use crate::cli::args::GateArgs;
 use crate::cli::{CliError, Progress};
+use crate::engine::BUILD;
+use crate::engine::shrink::Explainer;
+use crate::engine::sweep::{self, OUT};
 
 /// How many seeds a case runs before it is known how fast it is, and while its violation is not found: two chunks of a sweep.
 const FIRST: u64 = 16;

@@ -17,14 +17,15 @@ use ipam_reports::schema::MatrixSchema;
 use ipam_reports::{MatrixReport, Seconds, SeedRange};
 use parking_lot::Mutex;
 
-use super::load::{self, Ready};
-use super::shrink::{Limits, Watch, shrink};
-use super::sweep::run_seed;
-use super::{BUILD, bad_input, spawn_worker};
 use crate::claim::ClaimName;
 use crate::cli::args::SelftestArgs;
 use crate::cli::{CliError, Progress, SeedCounter};
 use crate::deviation::{ALL, Deviation, DeviationName};
+use crate::engine::load::{self, Ready};
+use crate::engine::shrink::{Limits, Watch, shrink};
+use crate::engine::sweep::run_seed;
+use crate::engine::thread_pool::spawn_worker;
+use crate::engine::{BUILD, bad_input};
 use crate::input::Problems;
 use crate::scenario::{self, Scenario, WorkloadDraft};
 use crate::swarm::Swarm;
@@ -64,7 +65,7 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &Progress) -> Result<Matri
     let known = read(&args.paths).map_err(bad_input)?;
     let tries = tries(&known, &wanted, args.seeds).map_err(bad_input)?;
     let controls = if args.deviation.is_empty() { controls(&known, args.seeds).map_err(bad_input)? } else { Vec::new() };
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(super::sweep::OUT));
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(crate::engine::sweep::OUT));
 
     let run = Run { progress, until, seeds_run: AtomicU64::new(0) };
     let ranges = usize::try_from(args.ranges).unwrap_or(usize::MAX);

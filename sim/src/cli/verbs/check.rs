@@ -10,9 +10,10 @@ use ipam_core::spiderpool::admission::AdmissionSettings;
 use ipam_reports::CheckReport;
 use ipam_reports::listing::{BrokenRule, CheckedFile, Finding, Severity};
 
-use super::{bad_input, form, load};
+use super::form;
 use crate::cli::CliError;
 use crate::cli::args::CheckArgs;
+use crate::engine::{bad_input, load};
 use crate::input::admission::{Admission, Broken, in_order, kind_of, settings_of};
 use crate::input::cluster::DEFAULT_NAMESPACE;
 use crate::input::manifest::{self, Manifest};

@@ -5,18 +5,30 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cli::{CliError, Progress};
-use crate::engine::spawn_worker;
+
+/// The stack of a thread that runs plans: a process of the system under test is a dozen futures deep, and without optimisation each of
+/// them takes kilobytes.
+pub(crate) const STACK_BYTES: usize = 32 << 20;
+
+/// Starts a thread with room for running plans.
+pub(crate) fn spawn_worker<'scope, T: Send + 'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> std::thread::ScopedJoinHandle<'scope, T> {
+    let started = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+    started.unwrap_or_else(|error| panic!("failed to start a thread: {error}"))
+}
 
 /// How the runs of a batch are shared out.
-pub(super) struct ThreadPool<'a> {
+pub(crate) struct ThreadPool<'a> {
     /// How many threads.
-    pub(super) jobs: usize,
+    pub(crate) jobs: usize,
     /// How many runs a thread takes at a time.
-    pub(super) chunk: u64,
+    pub(crate) chunk: u64,
     /// What is counted, for the bar.
-    pub(super) label: &'a str,
+    pub(crate) label: &'a str,
     /// Where it is counted.
-    pub(super) progress: &'a Progress,
+    pub(crate) progress: &'a Progress,
 }
 
 impl ThreadPool<'_> {
@@ -24,7 +36,7 @@ impl ThreadPool<'_> {
     ///
     /// # Errors
     /// A run broke the harness.
-    pub(super) fn each<S, T: Send>(
+    pub(crate) fn each<S, T: Send>(
         &self,
         range: Range<u64>,
         begin: impl Fn() -> S + Sync,

@@ -10,11 +10,11 @@ use ipam_reports::rows::Rows;
 use super::drawings;
 use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
-use super::thread_pool::ThreadPool;
 use crate::cli::report::args::ReclaimArgs;
 use crate::cli::{CliError, Progress};
 use crate::engine::load::{self, Ready};
 use crate::engine::sweep::{jobs, record_of, run_seed};
+use crate::engine::thread_pool::ThreadPool;
 use crate::engine::{BUILD, bad_input};
 use crate::input::Source;
 use crate::plan::{Checks, hash_text};
@@ -23,7 +23,7 @@ use crate::world::RunOptions;
 
 /// The scenario of who names none, whatever folder the user is in.
 const DEFAULT_FILE: &str = "scenarios/capacity/reclaim-leaks.toml";
-const DEFAULT: &str = include_str!("../../../../scenarios/capacity/reclaim-leaks.toml");
+const DEFAULT: &str = include_str!("../../../../../scenarios/capacity/reclaim-leaks.toml");
 
 /// How many runs are kept at a time: whoever interrupts loses no more.
 const BATCH: u64 = 64;

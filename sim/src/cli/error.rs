@@ -1,0 +1,33 @@
+//! Why a verb has no result, and what the process then exits with.
+
+use ipam_reports::exit;
+
+/// Why a verb has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CliError {
+    /// What the process exits with; see [`exit`].
+    pub exit_code: u8,
+    /// What was wrong: a lower-case fragment with the value that was wrong. May have several lines.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl CliError {
+    /// Wrong usage or bad input (2).
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { exit_code: exit::USAGE, message: message.into(), hint: None }
+    }
+
+    /// A bug of the harness (70).
+    pub fn harness(message: impl Into<String>) -> Self {
+        Self { exit_code: exit::HARNESS, message: message.into(), hint: None }
+    }
+
+    /// With a next step.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}

@@ -2,6 +2,9 @@
 
 use ipam_reports::exit;
 
+use crate::engine::{Error, HarnessBug};
+use crate::input::Problems;
+
 /// Why a verb has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -29,5 +32,29 @@ impl CliError {
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<Error> for CliError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Usage { message, hint } => Self { hint, ..Self::usage(message) },
+            Error::BadInput(problems) => problems.into(),
+            Error::Harness(bug) => bug.into(),
+            error @ Error::Io { .. } => Self::usage(error.to_string()),
+        }
+    }
+}
+
+impl From<Problems> for CliError {
+    /// Bad input: everything that is wrong, a line each.
+    fn from(problems: Problems) -> Self {
+        Self::usage(problems.to_string().trim_end())
+    }
+}
+
+impl From<HarnessBug> for CliError {
+    fn from(HarnessBug(message): HarnessBug) -> Self {
+        Self::harness(message)
     }
 }

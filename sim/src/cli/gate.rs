@@ -9,14 +9,14 @@ use ipam_reports::{GateCase, GateReport, Verdict};
 
 use super::args::{Format, GateArgs, Outputs};
 use super::text::{self, Paint};
-use super::{CliError, Console, Progress, Verbs, print, stop_on_interrupt, watched, write_out};
+use super::{CliError, Console, LiveProgress, Verbs, print, stop_on_interrupt, watched, write_out};
 
 /// The file to which a job of GitHub Actions may add Markdown.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// Runs the gate, prints it and writes its files.
 pub(super) fn gate(args: &GateArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let progress = Progress::default();
+    let progress = LiveProgress::default();
     if console.interrupts {
         stop_on_interrupt(&progress)?;
     }

@@ -27,7 +27,7 @@ use ipam_reports::exit;
 use serde::Serialize;
 
 pub use self::error::CliError;
-pub use self::progress::{Progress, SeedCounter};
+pub use self::progress::LiveProgress;
 pub use self::verbs::{Simulator, Verbs};
 
 use self::args::{
@@ -162,7 +162,7 @@ fn print<T: Serialize>(console: &mut Console<'_>, format: Format, record: &T, te
 }
 
 fn run(args: &RunArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let progress = Progress::default();
+    let progress = LiveProgress::default();
     if console.interrupts {
         stop_on_interrupt(&progress)?;
     }
@@ -173,9 +173,9 @@ fn run(args: &RunArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u
 
 /// Does `work` on a thread of its own, while this one draws the bar.
 fn watched<T: Send>(
-    progress: &Progress,
+    progress: &LiveProgress,
     console: &Console<'_>,
-    work: impl FnOnce(&Progress) -> Result<T, CliError> + Send,
+    work: impl FnOnce(&LiveProgress) -> Result<T, CliError> + Send,
 ) -> Result<T, CliError> {
     thread::scope(|scope| {
         let (running, done) = mpsc::channel::<()>();
@@ -197,7 +197,7 @@ fn watched<T: Send>(
 }
 
 /// The first Ctrl-C asks the sweep to end and print what it has; the second ends the process.
-fn stop_on_interrupt(progress: &Progress) -> Result<(), CliError> {
+fn stop_on_interrupt(progress: &LiveProgress) -> Result<(), CliError> {
     let stop = progress.stop_flag();
     let handler = move || {
         if stop.swap(true, Ordering::Relaxed) {
@@ -233,7 +233,7 @@ fn replay(args: &ReplayArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Re
 }
 
 fn shrink(args: &ShrinkArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let progress = Progress::default();
+    let progress = LiveProgress::default();
     if console.interrupts {
         stop_on_interrupt(&progress)?;
     }
@@ -243,7 +243,7 @@ fn shrink(args: &ShrinkArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Re
 }
 
 fn selftest(args: &SelftestArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let progress = Progress::default();
+    let progress = LiveProgress::default();
     if console.interrupts {
         stop_on_interrupt(&progress)?;
     }

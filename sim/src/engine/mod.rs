@@ -1,22 +1,32 @@
-//! The harness behind the command line: scenarios read, swept, replayed and shrunk.
+//! The harness: scenarios loaded, swept, shrunk and replayed, without a command line.
+//!
+//! ```text
+//!  files ── load ──► Ready ── sweep ──► verdict, plans of failing seeds ─┬─ replay ──► events, causes, objects
+//!                                                                       └─ shrink ──► a smaller plan, and what it needs
+//! ```
+//! Each module takes plain options ([`LoadOptions`], [`SweepOptions`], [`ShrinkOptions`], [`ReplayOptions`]), tells a [`Progress`] how far it
+//! is, gives records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints, knows a flag or ends the process.
 
-mod crash_points;
-pub(crate) mod load;
-pub(crate) mod replay;
-pub(crate) mod shrink;
-pub(crate) mod sweep;
-mod tables;
-pub(crate) mod thread_pool;
+pub mod crash_points;
+mod error;
+pub mod load;
+pub mod progress;
+pub mod replay;
+pub mod run;
+pub mod seeds;
+pub mod shrink;
+pub mod sweep;
+pub mod tables;
+pub mod thread_pool;
 
-use crate::cli::CliError;
-use crate::input::Problems;
-
-pub(crate) use thread_pool::STACK_BYTES;
+pub use error::{Error, HarnessBug};
+pub use load::LoadOptions;
+pub use progress::Progress;
+pub use replay::ReplayOptions;
+pub use seeds::{Seeds, Shard};
+pub use shrink::ShrinkOptions;
+pub use sweep::SweepOptions;
+pub use thread_pool::STACK_BYTES;
 
 /// Which build this is: digests are comparable within one build.
 pub const BUILD: &str = env!("IPAM_SIM_BUILD");
-
-/// Bad input: everything that is wrong, a line each.
-pub(crate) fn bad_input(problems: Problems) -> CliError {
-    CliError::usage(problems.to_string().trim_end().to_owned())
-}

@@ -18,7 +18,7 @@ use ipam_reports::rows::Rows;
 const AHEAD_MAX: usize = 64;
 
 /// Lets the others go on when a worker panics: its chunk will never come.
-pub(crate) struct ReleaseOnPanic<'a>(pub(crate) Option<&'a Tables>);
+pub(super) struct ReleaseOnPanic<'a>(pub(super) Option<&'a Tables>);
 
 impl Drop for ReleaseOnPanic<'_> {
     fn drop(&mut self) {
@@ -29,7 +29,7 @@ impl Drop for ReleaseOnPanic<'_> {
 }
 
 /// `runs.csv`, `calls.csv` and `reclaims.csv` in a folder.
-pub(crate) struct Tables {
+pub struct Tables {
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -48,7 +48,10 @@ struct State {
 
 impl Tables {
     /// New tables in `folder`, with their heads.
-    pub(crate) fn create(folder: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The folder or a file in it cannot be written.
+    pub fn create(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let file = |name: &str| File::create(folder.join(name)).map(BufWriter::new);
         let (runs, calls, reclaims) = (file("runs.csv")?, file("calls.csv")?, file("reclaims.csv")?);
@@ -62,7 +65,7 @@ impl Tables {
     }
 
     /// The rows of a chunk. Waits while too many are ahead of one that is late, so that memory stays flat.
-    pub(crate) fn put(&self, chunk: u64, rows: Rows) {
+    pub(super) fn put(&self, chunk: u64, rows: Rows) {
         let mut state = self.lock();
         while chunk != state.next && state.waiting.len() >= AHEAD_MAX && !state.released {
             state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +82,7 @@ impl Tables {
     }
 
     /// The sweep stops before its end: some chunks will never come.
-    pub(crate) fn release(&self) {
+    pub(super) fn release(&self) {
         self.lock().released = true;
         self.moved.notify_all();
     }
@@ -88,7 +91,7 @@ impl Tables {
     ///
     /// # Errors
     /// Something could not be written.
-    pub(crate) fn finish_scenario(&self) -> io::Result<()> {
+    pub fn finish_scenario(&self) -> io::Result<()> {
         let mut state = self.lock();
         for (_, rows) in std::mem::take(&mut state.waiting) {
             state.keep(&rows);

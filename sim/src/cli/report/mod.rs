@@ -5,7 +5,7 @@ mod output;
 mod question;
 pub mod vary;
 
-use super::{CliError, Console, Progress, Verbs, print, stop_on_interrupt, text, watched};
+use super::{CliError, Console, LiveProgress, Verbs, print, stop_on_interrupt, text, watched};
 use args::{ReportArgs, What};
 
 pub use output::Output;
@@ -13,7 +13,7 @@ pub use question::{Form, Sharing};
 
 /// Answers the question and prints the answer; tables, plots and the page are written by [`Verbs`].
 pub(super) fn report(args: &ReportArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let progress = Progress::default();
+    let progress = LiveProgress::default();
     if console.interrupts {
         stop_on_interrupt(&progress)?;
     }

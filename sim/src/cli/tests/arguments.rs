@@ -164,10 +164,10 @@ fn the_seeds_to_run_follow_from_flags_and_scenario() {
             ShardChoice::Is(part) => part,
             ShardChoice::Of(_) => panic!("only the environment knows"),
         });
-        let range = args.seed_range(100).unwrap();
+        let range = args.seeds().range(100).unwrap();
         assert_eq!(range.map(|range| (range.first, range.last)), expected, "{line}");
     }
-    assert!(run_args("a --from 18446744073709551615").seed_range(2).unwrap_err().contains("the last seed is"));
+    assert!(run_args("a --from 18446744073709551615").seeds().range(2).unwrap_err().to_string().contains("the last seed is"));
 }
 
 #[test]

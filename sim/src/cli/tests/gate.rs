@@ -117,21 +117,21 @@ fn the_environment_chooses_the_shard() {
     /// Keeps the part that it is asked to do.
     struct Asked(Mutex<Option<(u32, u32)>>);
     impl Verbs for Asked {
-        fn run(&self, args: &RunArgs, _: &Progress) -> Result<RunReport, CliError> {
+        fn run(&self, args: &RunArgs, _: &LiveProgress) -> Result<RunReport, CliError> {
             *self.0.lock().unwrap() = args.part.map(|part| (part.index, part.total));
             Ok(RunReport::new(vec![held("calm")], false))
         }
-        fn gate(&self, args: &GateArgs, _: &Progress) -> Result<GateReport, CliError> {
+        fn gate(&self, args: &GateArgs, _: &LiveProgress) -> Result<GateReport, CliError> {
             *self.0.lock().unwrap() = args.part.map(|part| (part.index, part.total));
             Ok(passing())
         }
         fn replay(&self, _: &ReplayArgs, _: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
             unreachable!()
         }
-        fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
+        fn shrink(&self, _: &ShrinkArgs, _: &LiveProgress) -> Result<ShrinkReport, CliError> {
             unreachable!()
         }
-        fn selftest(&self, _: &SelftestArgs, _: &Progress) -> Result<MatrixReport, CliError> {
+        fn selftest(&self, _: &SelftestArgs, _: &LiveProgress) -> Result<MatrixReport, CliError> {
             unreachable!()
         }
         fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {
@@ -146,14 +146,14 @@ fn the_environment_chooses_the_shard() {
         fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
             unreachable!()
         }
-        fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ipam_reports::ConflictsReport, CliError> {
+        fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ipam_reports::ConflictsReport, CliError> {
             unreachable!()
         }
-        fn leaks(&self, _: &ReclaimArgs, _: &Progress) -> Result<ipam_reports::LeaksReport, CliError> {
+        fn leaks(&self, _: &ReclaimArgs, _: &LiveProgress) -> Result<ipam_reports::LeaksReport, CliError> {
             unreachable!("no test of the command line asks for it")
         }
 
-        fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ipam_reports::CapacityReport, CliError> {
+        fn capacity(&self, _: &CapacityArgs, _: &LiveProgress) -> Result<ipam_reports::CapacityReport, CliError> {
             unreachable!()
         }
     }

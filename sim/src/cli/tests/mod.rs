@@ -104,7 +104,7 @@ fn answer<T: Clone>(prepared: &Answer<T>) -> Result<T, CliError> {
 }
 
 impl Verbs for Prepared {
-    fn run(&self, _: &RunArgs, _: &Progress) -> Result<RunReport, CliError> {
+    fn run(&self, _: &RunArgs, _: &LiveProgress) -> Result<RunReport, CliError> {
         answer(&self.run)
     }
 
@@ -113,15 +113,15 @@ impl Verbs for Prepared {
         answer(&self.replay)
     }
 
-    fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
+    fn shrink(&self, _: &ShrinkArgs, _: &LiveProgress) -> Result<ShrinkReport, CliError> {
         answer(&self.shrink)
     }
 
-    fn gate(&self, _: &GateArgs, _: &Progress) -> Result<GateReport, CliError> {
+    fn gate(&self, _: &GateArgs, _: &LiveProgress) -> Result<GateReport, CliError> {
         answer(&self.gate)
     }
 
-    fn selftest(&self, _: &SelftestArgs, _: &Progress) -> Result<MatrixReport, CliError> {
+    fn selftest(&self, _: &SelftestArgs, _: &LiveProgress) -> Result<MatrixReport, CliError> {
         answer(&self.selftest)
     }
 
@@ -133,15 +133,15 @@ impl Verbs for Prepared {
         answer(&self.check)
     }
 
-    fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ConflictsReport, CliError> {
+    fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ConflictsReport, CliError> {
         answer(&self.conflicts)
     }
 
-    fn leaks(&self, _: &ReclaimArgs, _: &Progress) -> Result<ipam_reports::LeaksReport, CliError> {
+    fn leaks(&self, _: &ReclaimArgs, _: &LiveProgress) -> Result<ipam_reports::LeaksReport, CliError> {
         unreachable!("no test of the command line asks for it")
     }
 
-    fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<CapacityReport, CliError> {
+    fn capacity(&self, _: &CapacityArgs, _: &LiveProgress) -> Result<CapacityReport, CliError> {
         answer(&self.conflicts).map(CapacityReport::Bursts)
     }
 

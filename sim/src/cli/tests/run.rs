@@ -5,6 +5,8 @@ use ipam_reports::{ScenarioResult, SeedRecord};
 
 use super::records::{held, negative, sweep, two_owners, vacuous, violated, violation};
 use super::*;
+use crate::engine::Progress;
+use crate::engine::progress::Unit;
 
 fn report_of(scenarios: Vec<ScenarioResult>, name: &str) -> u8 {
     let ran = ran(&running(RunReport::new(scenarios, false)), "run scenarios");
@@ -111,8 +113,8 @@ fn colour_changes_no_column() {
 fn a_sweep_hears_the_stop_between_two_seeds() {
     struct UntilStopped;
     impl Verbs for UntilStopped {
-        fn run(&self, _: &RunArgs, progress: &Progress) -> Result<RunReport, CliError> {
-            let worker = &progress.begin("counter", None, 1)[0];
+        fn run(&self, _: &RunArgs, progress: &LiveProgress) -> Result<RunReport, CliError> {
+            let worker = &progress.begin("counter", Unit::Seeds, None, 1)[0];
             for seed in 0.. {
                 if progress.stop_requested() {
                     break;
@@ -127,16 +129,16 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn replay(&self, _: &ReplayArgs, _: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
             unreachable!()
         }
-        fn selftest(&self, _: &SelftestArgs, _: &Progress) -> Result<MatrixReport, CliError> {
+        fn selftest(&self, _: &SelftestArgs, _: &LiveProgress) -> Result<MatrixReport, CliError> {
             unreachable!()
         }
-        fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
+        fn shrink(&self, _: &ShrinkArgs, _: &LiveProgress) -> Result<ShrinkReport, CliError> {
             unreachable!()
         }
         fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {
             unreachable!()
         }
-        fn gate(&self, _: &GateArgs, _: &Progress) -> Result<ipam_reports::GateReport, CliError> {
+        fn gate(&self, _: &GateArgs, _: &LiveProgress) -> Result<ipam_reports::GateReport, CliError> {
             unreachable!()
         }
         fn check(&self, _: &CheckArgs) -> Result<CheckReport, CliError> {
@@ -148,14 +150,14 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
             unreachable!()
         }
-        fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ipam_reports::ConflictsReport, CliError> {
+        fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ipam_reports::ConflictsReport, CliError> {
             unreachable!()
         }
-        fn leaks(&self, _: &ReclaimArgs, _: &Progress) -> Result<ipam_reports::LeaksReport, CliError> {
+        fn leaks(&self, _: &ReclaimArgs, _: &LiveProgress) -> Result<ipam_reports::LeaksReport, CliError> {
             unreachable!("no test of the command line asks for it")
         }
 
-        fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ipam_reports::CapacityReport, CliError> {
+        fn capacity(&self, _: &CapacityArgs, _: &LiveProgress) -> Result<ipam_reports::CapacityReport, CliError> {
             unreachable!()
         }
     }

@@ -6,7 +6,6 @@ use ipam_reports::listing::{ClaimEntry, DeviationEntry, FaultEntry, Parameter, S
 use crate::claim::{self, ClaimName};
 use crate::cli::CliError;
 use crate::cli::args::{ListArgs, What};
-use crate::engine::bad_input;
 use crate::input::Problems;
 use crate::scenario::{self, Scenario};
 use crate::swarm::{PATTERNS, Pattern};
@@ -16,7 +15,7 @@ use crate::{deviation, fault};
 pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
     let mut report = ListReport::default();
     if args.wants(What::Scenarios) {
-        report.scenarios = Some(scenarios(args).map_err(bad_input)?);
+        report.scenarios = Some(scenarios(args)?);
     }
     if args.wants(What::Claims) {
         let entry = |def: &claim::ClaimDef| ClaimEntry {

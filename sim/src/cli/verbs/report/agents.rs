@@ -9,7 +9,7 @@ use super::points::{Planned, first_seed};
 use super::sweep_point::{IN_USE, SweepPoint, WRITE_OF_READ, half_of, policy_name};
 use crate::cli::CliError;
 use crate::deviation::Profile;
-use crate::engine::load;
+use crate::engine::load::DeviationChange;
 use crate::input::Choice;
 use crate::input::kinds::With;
 use crate::plan::{Checks, OpKind, Turn};
@@ -70,7 +70,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
     scenario.name = "conflicts".to_owned();
     scenario.check = Checks::default();
     if point.upstream {
-        load::change(&mut scenario.deviations, Some(Profile::Upstream), &[], &[]);
+        DeviationChange { profile: Some(Profile::Upstream), ..DeviationChange::default() }.apply(&mut scenario.deviations);
     }
     let delays = &mut scenario.cluster.delays;
     (delays.quorum_read, delays.quorum_read_answer) = (half_of(point.latency, 1.0), half_of(point.latency, 1.0));

@@ -5,8 +5,9 @@ use ipam_reports::pool::PoolRun;
 use ipam_reports::rows::Rows;
 
 use super::points::Planned;
-use crate::cli::{CliError, Progress};
-use crate::engine::sweep::{record_of, run_seed};
+use crate::cli::CliError;
+use crate::engine::Progress;
+use crate::engine::run::{record_of, run_plan};
 use crate::engine::thread_pool::ThreadPool;
 use crate::world::Stage;
 
@@ -55,7 +56,7 @@ pub(super) fn run(
     enough: &Enough<'_>,
     jobs: usize,
     label: &str,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<Option<Finished>, CliError> {
     let mut all: Vec<PoolRun> = Vec::new();
     let mut rows = Vec::new();
@@ -81,7 +82,7 @@ fn batch(
     range: std::ops::Range<u64>,
     jobs: usize,
     label: &str,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<Option<Vec<Part>>, CliError> {
     let key = planned.setting.key();
     let pool = ThreadPool { jobs, chunk: CHUNK, label, progress };
@@ -90,7 +91,7 @@ fn batch(
         || Stage::new(Vec::new()),
         |stage, number| {
             let seed = planned.first_seed + number;
-            burst(planned, stage, seed, &key).map_err(|message| format!("seed {seed} of {key}: {message}"))
+            burst(planned, stage, seed, &key).map_err(|message| CliError::harness(format!("seed {seed} of {key}: {message}")))
         },
     )
 }
@@ -98,7 +99,7 @@ fn batch(
 /// Runs one burst and keeps what it did.
 fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str) -> Result<Part, String> {
     let plan = planned.scenario.draw(seed);
-    let outcome = run_seed(&plan, stage, planned.options())?;
+    let outcome = run_plan(&plan, stage, planned.options()).map_err(|bug| bug.to_string())?;
     record_of(&plan, seed, Ok(outcome), |mut record| {
         let mut rows = Rows::default();
         // What the workload is stands in `points.csv`, once for all bursts of the point.
@@ -120,12 +121,13 @@ fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str) -> Result<Part,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::LiveProgress;
     use crate::cli::verbs::report::points::plan;
 
     #[test]
     fn a_point_that_is_stopped_leaves_nothing_half_done() {
         let planned = plan(System::Byom, &["instances=2".parse().unwrap()]).unwrap().remove(0);
-        let progress = Progress::default();
+        let progress = LiveProgress::default();
         let enough = Enough { first: FIRST_LOOK, most: 20, are: &|_| false };
         let finished = run(&planned, &enough, 2, "point", &progress).unwrap().unwrap();
         assert_eq!((finished.point.bursts, finished.point.calls, finished.point.reached), (20, 40, false));

@@ -194,7 +194,7 @@ fn base(system: System) -> Result<Scenario, CliError> {
         System::Byom => (BASE_FILE, BASE),
         System::Spiderpool => (agents::BASE_FILE, agents::BASE),
     };
-    Scenario::parse(Path::new(file), Source::new(file, text)).map_err(crate::engine::bad_input)
+    Ok(Scenario::parse(Path::new(file), Source::new(file, text))?)
 }
 
 /// A value as a curve is called.

@@ -3,10 +3,10 @@
 //! Each is a process that whoever builds the world installs; it lives through its crashes by itself.
 
 pub mod controller_manager;
-mod crew;
 pub mod garbage_collector;
 mod informers;
 pub mod kubelet;
+mod object_tasks;
 pub mod scheduler;
 
 use ipam_core::transparent::Transparent;

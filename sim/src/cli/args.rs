@@ -4,13 +4,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use ipam_reports::SeedRange;
 use ipam_reports::matrix::FOUND_WITHIN;
 
 use super::report::args::ReportArgs;
 use crate::deviation::Profile;
+use crate::engine::Seeds;
+pub use crate::engine::Shard;
+pub use crate::input::Setting;
 use crate::input::cluster::DEFAULT_NAMESPACE;
 use crate::story::Subject;
 use crate::time::Span;
@@ -97,7 +100,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "K/N")]
     pub shard: Option<ShardChoice>,
     /// Change a setting of the scenario; repeatable
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<Setting>,
     /// Your own cluster instead of the scenario's, as kubectl prints it
     #[arg(long, value_name = "PATH", num_args = 1..)]
@@ -109,7 +112,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub without: Vec<String>,
     /// The behaviour to run: hardened, or as upstream is
-    #[arg(long, value_enum, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", value_parser = profile())]
     pub profile: Option<Profile>,
     /// Instead of seeds: a crash at each write of each process, in the plan of one seed
     #[arg(long, conflicts_with = "shard")]
@@ -138,19 +141,12 @@ Examples:
   ipam-sim run scenarios/smoke --seeds 1000 --shard 2/4 --format json > 2.json";
 
 impl RunArgs {
-    /// The seeds to run, where the scenario itself says `default` seeds; the part of the shard if there is one.
-    /// `None` when the shard stays empty because there are more shards than seeds.
-    pub fn seed_range(&self, default: u64) -> Result<Option<SeedRange>, String> {
-        if let Some(seed) = self.seed {
-            return Ok(SeedRange::new(seed, 1));
+    /// The seeds to run.
+    pub fn seeds(&self) -> Seeds {
+        match self.seed {
+            Some(seed) => Seeds::only(seed),
+            None => Seeds { first: self.from.unwrap_or(0), count: self.seeds, shard: self.part },
         }
-        let (from, count) = (self.from.unwrap_or(0), self.seeds.unwrap_or(default));
-        let whole = SeedRange::new(from, count)
-            .ok_or_else(|| format!("there are no {count} seeds from {from} on: the last seed is {}", u64::MAX))?;
-        Ok(match self.part {
-            Some(Shard { index, total }) => whole.shard(index, total),
-            None => Some(whole),
-        })
     }
 }
 
@@ -318,7 +314,7 @@ pub struct FormArgs {
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
     /// The form of Spiderpool: hardened, or as upstream is
-    #[arg(long, value_enum, value_name = "PROFILE", default_value_t = Profile::Hardened)]
+    #[arg(long, value_name = "PROFILE", value_parser = profile(), default_value = HARDENED)]
     pub profile: Profile,
     /// With this deviation of Spiderpool's, too; repeatable
     #[arg(long, value_name = "NAME")]
@@ -447,7 +443,7 @@ pub struct GateArgs {
     #[arg(long, value_name = "NAME")]
     pub deviation: Vec<String>,
     /// The behaviour that must hold: hardened, or as upstream is
-    #[arg(long, value_enum, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", value_parser = profile())]
     pub profile: Option<Profile>,
     /// Where smoke, chaos and negative scenarios are
     #[arg(long, value_name = "DIR", default_value = "scenarios")]
@@ -547,28 +543,6 @@ pub enum What {
     Deviations,
 }
 
-/// One part of a sweep: `2/4` is the second of four.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
-    /// From 1 to `total`.
-    pub index: u32,
-    /// How many parts there are.
-    pub total: u32,
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.split_once('/').and_then(|(index, total)| Some((index.parse().ok()?, total.parse().ok()?)));
-        match parts {
-            Some((index, total)) if (1..=total).contains(&index) => Ok(Self { index, total }),
-            Some((0, total)) if total > 0 => Err(format!("shards count from 1: the first of {total} is 1/{total}")),
-            _ => Err("expected K/N with K from 1 to N, e.g. 2/4".to_owned()),
-        }
-    }
-}
-
 /// What `--shard` says: the part itself, or only how many there are, while the job's environment knows which one this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardChoice {
@@ -589,16 +563,29 @@ impl FromStr for ShardChoice {
     }
 }
 
-pub use crate::input::Setting;
+/// `KEY=VALUE` of `--set`.
+pub(super) fn setting(text: &str) -> Result<Setting, String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok(Setting { key: key.trim().to_owned(), value: value.to_owned() }),
+        _ => Err("expected KEY=VALUE, e.g. cluster.nodes=5".to_owned()),
+    }
+}
 
-impl FromStr for Setting {
-    type Err = String;
+/// The names of the profiles on the command line.
+const HARDENED: &str = "hardened";
+const UPSTREAM: &str = "upstream";
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((key, value)) if !key.trim().is_empty() => Ok(Self { key: key.trim().to_owned(), value: value.to_owned() }),
-            _ => Err("expected KEY=VALUE, e.g. cluster.nodes=5".to_owned()),
-        }
+/// The name of a profile.
+fn profile() -> impl TypedValueParser<Value = Profile> {
+    let profile = |name: String| if name == UPSTREAM { Profile::Upstream } else { Profile::Hardened };
+    PossibleValuesParser::new([HARDENED, UPSTREAM]).map(profile)
+}
+
+/// The name of a profile on the command line.
+pub(super) fn profile_name(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Hardened => HARDENED,
+        Profile::Upstream => UPSTREAM,
     }
 }
 

@@ -9,18 +9,18 @@ use ipam_reports::{GateCase, GateReport, Verdict};
 
 use super::args::{Format, GateArgs, Outputs};
 use super::text::{self, Paint};
-use super::{CliError, Console, Engine, Progress, print, stop_on_interrupt, watched, write_out};
+use super::{CliError, Console, LiveProgress, Verbs, print, stop_on_interrupt, watched, write_out};
 
 /// The file to which a job of GitHub Actions may add Markdown.
 const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// Runs the gate, prints it and writes its files.
-pub(super) fn gate(args: &GateArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let progress = Progress::default();
+pub(super) fn gate(args: &GateArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = LiveProgress::default();
     if console.interrupts {
         stop_on_interrupt(&progress)?;
     }
-    let report = watched(&progress, console, |progress| engine.gate(args, progress))?;
+    let report = watched(&progress, console, |progress| verbs.gate(args, progress))?;
     print(console, args.format, &report, text::gate)?;
     write_outputs(&args.outputs, args.format, &report, console)?;
     Ok(report.exit_code)

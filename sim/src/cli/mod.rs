@@ -1,16 +1,17 @@
 //! The command line: arguments in, records through, text or JSON out.
 //!
-//! Results go to standard output, progress and errors to standard error. What the verbs do is the [`Engine`]'s; only `merge` and
-//! `completions` need no simulation and live here. Each verb ends with an exit code of [`ipam_reports::exit`].
+//! Results go to standard output, progress and errors to standard error. What the verbs do is behind [`Verbs`]; only `merge` and
+//! `completions` need no simulation and are not part of it. Each verb ends with an exit code of [`ipam_reports::exit`].
 
 pub mod args;
-mod engine;
+mod error;
 mod gate;
 mod merge;
 mod progress;
 pub mod report;
 mod shard;
 pub mod text;
+mod verbs;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -25,8 +26,9 @@ use clap::CommandFactory;
 use ipam_reports::exit;
 use serde::Serialize;
 
-pub use self::engine::{CliError, Engine};
-pub use self::progress::{Progress, SeedCounter};
+pub use self::error::CliError;
+pub use self::progress::LiveProgress;
+pub use self::verbs::{Simulator, Verbs};
 
 use self::args::{
     CheckArgs, Cli, CompletionsArgs, ExplainArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb,
@@ -34,7 +36,7 @@ use self::args::{
 use self::text::Paint;
 
 /// Runs the program with the arguments, streams and environment of the process.
-pub fn main(engine: &dyn Engine) -> ExitCode {
+pub fn main() -> ExitCode {
     let (no_color, term) = (std::env::var_os("NO_COLOR"), std::env::var_os("TERM"));
     let paint = |is_terminal| Paint::choose(is_terminal, no_color.as_deref(), term.as_deref());
     let (stdout, stderr) = (io::stdout(), io::stderr());
@@ -49,7 +51,7 @@ pub fn main(engine: &dyn Engine) -> ExitCode {
         // Not locked: the bar and the interrupt handler write to it as well.
         err: &mut io::stderr(),
     };
-    ExitCode::from(dispatch(std::env::args_os(), engine, &mut console))
+    ExitCode::from(dispatch(std::env::args_os(), &Simulator, &mut console))
 }
 
 /// Where output goes.
@@ -71,7 +73,7 @@ pub struct Console<'a> {
 }
 
 /// Runs one command line, the program's name first, and gives the exit code. A panic is a bug of the harness.
-pub fn dispatch(args: impl IntoIterator<Item = OsString>, engine: &dyn Engine, console: &mut Console<'_>) -> u8 {
+pub fn dispatch(args: impl IntoIterator<Item = OsString>, verbs: &dyn Verbs, console: &mut Console<'_>) -> u8 {
     let mut cli = match Cli::read(args) {
         Ok(cli) => cli,
         Err(error) => return explain_usage(&error, console),
@@ -80,16 +82,16 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, engine: &dyn Engine, c
         return explain_error(&error, console);
     }
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| match &cli.verb {
-        Verb::Run(args) => run(args, engine, console),
-        Verb::Replay(args) => replay(args, engine, console),
-        Verb::Shrink(args) => shrink(args, engine, console),
-        Verb::Selftest(args) => selftest(args, engine, console),
-        Verb::List(args) => list(args, engine, console),
-        Verb::Check(args) => check(args, engine, console),
-        Verb::Explain(args) => explain(args, engine, console),
-        Verb::Gate(args) => gate::gate(args, engine, console),
+        Verb::Run(args) => run(args, verbs, console),
+        Verb::Replay(args) => replay(args, verbs, console),
+        Verb::Shrink(args) => shrink(args, verbs, console),
+        Verb::Selftest(args) => selftest(args, verbs, console),
+        Verb::List(args) => list(args, verbs, console),
+        Verb::Check(args) => check(args, verbs, console),
+        Verb::Explain(args) => explain(args, verbs, console),
+        Verb::Gate(args) => gate::gate(args, verbs, console),
         Verb::Merge(args) => merge::merge(args, console),
-        Verb::Report(args) => report::report(args, engine, console),
+        Verb::Report(args) => report::report(args, verbs, console),
         Verb::Completions(args) => completions(args, console),
     }));
     let outcome = outcome.unwrap_or_else(|cause| Err(CliError::harness(format!("ipam-sim panicked: {}", panic_message(&*cause)))));
@@ -159,21 +161,21 @@ fn print<T: Serialize>(console: &mut Console<'_>, format: Format, record: &T, te
     write_out(console, &text).map(|_| ())
 }
 
-fn run(args: &RunArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let progress = Progress::default();
+fn run(args: &RunArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = LiveProgress::default();
     if console.interrupts {
         stop_on_interrupt(&progress)?;
     }
-    let report = watched(&progress, console, |progress| engine.run(args, progress))?;
+    let report = watched(&progress, console, |progress| verbs.run(args, progress))?;
     print(console, args.format, &report, text::run)?;
     Ok(report.exit_code)
 }
 
 /// Does `work` on a thread of its own, while this one draws the bar.
 fn watched<T: Send>(
-    progress: &Progress,
+    progress: &LiveProgress,
     console: &Console<'_>,
-    work: impl FnOnce(&Progress) -> Result<T, CliError> + Send,
+    work: impl FnOnce(&LiveProgress) -> Result<T, CliError> + Send,
 ) -> Result<T, CliError> {
     thread::scope(|scope| {
         let (running, done) = mpsc::channel::<()>();
@@ -195,7 +197,7 @@ fn watched<T: Send>(
 }
 
 /// The first Ctrl-C asks the sweep to end and print what it has; the second ends the process.
-fn stop_on_interrupt(progress: &Progress) -> Result<(), CliError> {
+fn stop_on_interrupt(progress: &LiveProgress) -> Result<(), CliError> {
     let stop = progress.stop_flag();
     let handler = move || {
         if stop.swap(true, Ordering::Relaxed) {
@@ -207,10 +209,10 @@ fn stop_on_interrupt(progress: &Progress) -> Result<(), CliError> {
     ctrlc::set_handler(handler).map_err(|error| CliError::harness(format!("failed to listen for Ctrl-C: {error}")))
 }
 
-fn replay(args: &ReplayArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
+fn replay(args: &ReplayArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let mut recorded = Vec::new();
     let mut failed = None;
-    let mut report = engine.replay(args, &mut |line| match args.format {
+    let mut report = verbs.replay(args, &mut |line| match args.format {
         Format::Json => {
             recorded.push(line);
             ControlFlow::Continue(())
@@ -230,44 +232,44 @@ fn replay(args: &ReplayArgs, engine: &dyn Engine, console: &mut Console<'_>) -> 
     Ok(report.exit_code)
 }
 
-fn shrink(args: &ShrinkArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let progress = Progress::default();
+fn shrink(args: &ShrinkArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = LiveProgress::default();
     if console.interrupts {
         stop_on_interrupt(&progress)?;
     }
-    let report = watched(&progress, console, |progress| engine.shrink(args, progress))?;
+    let report = watched(&progress, console, |progress| verbs.shrink(args, progress))?;
     print(console, args.format, &report, text::shrink)?;
     Ok(report.exit_code)
 }
 
-fn selftest(args: &SelftestArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let progress = Progress::default();
+fn selftest(args: &SelftestArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = LiveProgress::default();
     if console.interrupts {
         stop_on_interrupt(&progress)?;
     }
-    let report = watched(&progress, console, |progress| engine.selftest(args, progress))?;
+    let report = watched(&progress, console, |progress| verbs.selftest(args, progress))?;
     print(console, args.format, &report, text::selftest)?;
     Ok(report.exit_code)
 }
 
-fn list(args: &ListArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
-    print(console, args.format, &engine.list(args)?, text::list)?;
+fn list(args: &ListArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    print(console, args.format, &verbs.list(args)?, text::list)?;
     Ok(exit::HELD)
 }
 
-fn check(args: &CheckArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let report = engine.check(args)?;
+fn check(args: &CheckArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let report = verbs.check(args)?;
     print(console, args.format, &report, text::check)?;
     Ok(report.exit_code())
 }
 
-fn explain(args: &ExplainArgs, engine: &dyn Engine, console: &mut Console<'_>) -> Result<u8, CliError> {
+fn explain(args: &ExplainArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
     if args.reclaim {
-        let report = engine.explain_reclaim(args)?;
+        let report = verbs.explain_reclaim(args)?;
         warn(console, &report.warnings);
         print(console, args.format, &report, text::explain_reclaim)?;
     } else {
-        let report = engine.explain(args)?;
+        let report = verbs.explain(args)?;
         warn(console, &report.warnings);
         print(console, args.format, &report, text::explain)?;
     }

@@ -4,13 +4,13 @@
 //! workers share is the stop flag, which nobody writes while a sweep runs on.
 //!
 //! ```text
-//! worker 1 ──► SeedCounter ─┐
-//! worker 2 ──► SeedCounter ─┼──◄ every 100 ms ── main thread ──► bar on standard error
-//! Ctrl-C  ───► stop flag ───┴──► polled between seeds
+//! worker 1 ──► WorkerCounter ─┐
+//! worker 2 ──► WorkerCounter ─┼──◄ every 100 ms ── main thread ──► bar on standard error
+//! Ctrl-C  ───► stop flag ─────┴──► polled between seeds
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -18,21 +18,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ipam_reports::human;
 use parking_lot::Mutex;
 
-/// Shared between the main thread, which draws and handles Ctrl-C, and a sweep.
+use crate::engine::progress::{Progress, Unit, WorkerCounter};
+
+/// The progress of the verb that runs: shared between the main thread, which draws and handles Ctrl-C, and the workers.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct LiveProgress {
     stop: Arc<AtomicBool>,
     stage: Mutex<Stage>,
-}
-
-/// What is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Unit {
-    /// Seeds of a sweep; some violate a claim, which is bad.
-    #[default]
-    Seeds,
-    /// Runs of candidates for a smaller plan; some still fail, which is what is wanted.
-    Runs,
 }
 
 /// The scenario that runs now, or the claim whose plan is shrunk.
@@ -43,45 +35,35 @@ struct Stage {
     unit: Unit,
     /// What there is to say besides.
     said: String,
-    seeds_total: Option<u64>,
-    counters: Vec<Arc<SeedCounter>>,
+    total: Option<u64>,
+    counters: Vec<Arc<WorkerCounter>>,
 }
 
-impl Progress {
-    /// A scenario begins: `seeds_total` seeds, if their number is known. Gives one counter to each worker.
-    pub fn begin(&self, scenario: &str, seeds_total: Option<u64>, workers: usize) -> Vec<Arc<SeedCounter>> {
-        self.begin_stage(scenario, Unit::Seeds, seeds_total, workers)
-    }
-
-    /// The plan of a failure of `claim` begins to shrink. Gives one counter to each worker.
-    pub fn begin_runs(&self, claim: &str, workers: usize) -> Vec<Arc<SeedCounter>> {
-        self.begin_stage(claim, Unit::Runs, None, workers)
-    }
-
-    fn begin_stage(&self, name: &str, unit: Unit, seeds_total: Option<u64>, workers: usize) -> Vec<Arc<SeedCounter>> {
+impl Progress for LiveProgress {
+    fn begin(&self, stage: &str, unit: Unit, total: Option<u64>, workers: usize) -> Vec<Arc<WorkerCounter>> {
         let counters: Vec<_> = (0..workers).map(|_| Arc::default()).collect();
-        let mut stage = self.stage.lock();
-        let (number, name) = (stage.number + 1, name.to_owned());
-        *stage = Stage { number, name, unit, said: String::new(), seeds_total, counters: counters.clone() };
+        let mut now = self.stage.lock();
+        let (number, name) = (now.number + 1, stage.to_owned());
+        *now = Stage { number, name, unit, said: String::new(), total, counters: counters.clone() };
         counters
     }
 
-    /// Says how far it is in words, until the next stage begins.
-    pub fn say(&self, text: String) {
+    fn say(&self, text: String) {
         self.stage.lock().said = text;
     }
 
-    /// Whether the user wants the sweep to end. A worker asks between two seeds.
-    pub fn stop_requested(&self) -> bool {
+    fn stop_requested(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
+}
 
-    /// Asks the sweep to end.
+impl LiveProgress {
+    /// Asks the workers to end.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The flag behind [`Progress::stop`], for a signal handler.
+    /// The flag behind [`LiveProgress::stop`], for a signal handler.
     pub(super) fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
@@ -91,36 +73,16 @@ impl Progress {
     }
 }
 
-/// The seeds that one worker has finished. Aligned so that no two workers write to one cache line (or to a pair that is fetched together).
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct SeedCounter {
-    done: AtomicU64,
-    violated: AtomicU64,
-}
-
-impl SeedCounter {
-    /// One more seed is done.
-    pub fn count(&self, violated: bool) {
-        self.done.fetch_add(1, Ordering::Relaxed);
-        if violated {
-            self.violated.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// The sums over the workers: seeds done, seeds violated.
-fn sums(counters: &[Arc<SeedCounter>]) -> (u64, u64) {
-    counters.iter().fold((0, 0), |(done, violated), counter| {
-        (done + counter.done.load(Ordering::Relaxed), violated + counter.violated.load(Ordering::Relaxed))
-    })
+/// The sums over the workers: runs done, runs that failed.
+fn sums(counters: &[Arc<WorkerCounter>]) -> (u64, u64) {
+    counters.iter().fold((0, 0), |(done, failed), counter| (done + counter.done(), failed + counter.failed()))
 }
 
 /// How often the bar is drawn.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Draws a bar on standard error until the sender's side of `done` is dropped.
-pub(super) fn draw_until(done: &Receiver<()>, progress: &Progress, color: bool) {
+pub(super) fn draw_until(done: &Receiver<()>, progress: &LiveProgress, color: bool) {
     let mut bar = ProgressBar::hidden();
     let mut stage_drawn = 0;
     while matches!(done.recv_timeout(INTERVAL), Err(RecvTimeoutError::Timeout)) {
@@ -131,8 +93,8 @@ pub(super) fn draw_until(done: &Receiver<()>, progress: &Progress, color: bool) 
         if stage.number != stage_drawn {
             stage_drawn = stage.number;
             bar.finish_and_clear();
-            bar = ProgressBar::with_draw_target(stage.seeds_total, ProgressDrawTarget::stderr())
-                .with_style(style(stage.unit, stage.seeds_total.is_some(), color))
+            bar = ProgressBar::with_draw_target(stage.total, ProgressDrawTarget::stderr())
+                .with_style(style(stage.unit, stage.total.is_some(), color))
                 .with_prefix(stage.name.clone());
         }
         let (seeds, violated) = sums(&stage.counters);
@@ -145,7 +107,7 @@ pub(super) fn draw_until(done: &Receiver<()>, progress: &Progress, color: bool) 
 
 fn message(stage: &Stage, violated: u64, stopping: bool) -> String {
     match (violated, stopping) {
-        (_, false) if stage.unit == Unit::Runs => format!("  {}", stage.said),
+        (_, false) if stage.unit == Unit::Candidates => format!("  {}", stage.said),
         (_, true) => "  stopping".to_owned(),
         (0, false) => String::new(),
         (violated, false) => format!("  {} violated", human::count(violated)),
@@ -154,8 +116,8 @@ fn message(stage: &Stage, violated: u64, stopping: bool) -> String {
 
 fn style(unit: Unit, bounded: bool, color: bool) -> ProgressStyle {
     let template = match (bounded, color) {
-        (_, true) if unit == Unit::Runs => "shrinking {prefix:.bold}  {spinner:.cyan}  {human_pos} runs  {elapsed}{msg}",
-        (_, false) if unit == Unit::Runs => "shrinking {prefix}  {spinner}  {human_pos} runs  {elapsed}{msg}",
+        (_, true) if unit == Unit::Candidates => "shrinking {prefix:.bold}  {spinner:.cyan}  {human_pos} runs  {elapsed}{msg}",
+        (_, false) if unit == Unit::Candidates => "shrinking {prefix}  {spinner}  {human_pos} runs  {elapsed}{msg}",
         (true, true) => "{prefix:.bold}  {bar:30.cyan}  {human_pos}/{human_len} seeds  {eta} left{msg:.red}",
         (true, false) => "{prefix}  {bar:30}  {human_pos}/{human_len} seeds  {eta} left{msg}",
         (false, true) => "{prefix:.bold}  {spinner:.cyan}  {human_pos} seeds  {elapsed}{msg:.red}",
@@ -170,24 +132,24 @@ mod tests {
 
     #[test]
     fn counters_of_all_workers_add_up_and_a_new_scenario_starts_from_zero() {
-        let progress = Progress::default();
-        let workers = progress.begin("a", Some(4), 2);
+        let progress = LiveProgress::default();
+        let workers = progress.begin("a", Unit::Seeds, Some(4), 2);
         workers[0].count(false);
         workers[1].count(true);
         workers[1].count(false);
         assert_eq!(sums(&progress.stage().counters), (3, 1));
-        progress.begin("b", None, 2);
+        progress.begin("b", Unit::Seeds, None, 2);
         assert_eq!(sums(&progress.stage().counters), (0, 0));
     }
 
     #[test]
     fn a_plan_that_shrinks_says_how_small_it_is() {
-        let progress = Progress::default();
-        progress.begin_runs("no-increment-is-lost", 1)[0].count(true);
+        let progress = LiveProgress::default();
+        progress.begin("no-increment-is-lost", Unit::Candidates, None, 1)[0].count(true);
         progress.say("3 operations, 1 fault".to_owned());
         assert_eq!(message(&progress.stage(), 1, false), "  3 operations, 1 fault");
         assert_eq!(message(&progress.stage(), 1, true), "  stopping");
-        progress.begin("next", None, 1);
+        progress.begin("next", Unit::Seeds, None, 1);
         assert_eq!(message(&progress.stage(), 1, false), "  1 violated");
     }
 
@@ -196,13 +158,8 @@ mod tests {
         for bounded in [true, false] {
             for color in [true, false] {
                 style(Unit::Seeds, bounded, color);
-                style(Unit::Runs, bounded, color);
+                style(Unit::Candidates, bounded, color);
             }
         }
-    }
-
-    #[test]
-    fn workers_do_not_share_a_cache_line() {
-        assert!(align_of::<SeedCounter>() >= 128);
     }
 }

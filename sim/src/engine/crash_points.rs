@@ -1,4 +1,4 @@
-//! `run --every-crash-point`: a crash at each write of each process, one run each (K §9.1, intermediate state).
+//! A crash at each write of each process, one run each (K §9.1, intermediate state).
 //!
 //! ```text
 //!  plan of a seed ── dry run ──► writes of each process ──► before and after each commit: the plan with that one crash more
@@ -14,10 +14,11 @@ use ipam_reports::{ScenarioResult, Seconds, SeedRange};
 use parking_lot::Mutex;
 
 use super::load::Ready;
+use super::progress::{Progress, Unit};
+use super::run::{record_of, run_plan};
 use super::shrink::Explainer;
-use super::sweep::{record_of, run_seed};
-use super::{BUILD, spawn_worker};
-use crate::cli::Progress;
+use super::thread_pool::spawn_worker;
+use super::{BUILD, HarnessBug};
 use crate::fault::{CrashAtWrite, FaultKind, Target, Window};
 use crate::input::With;
 use crate::plan::Plan;
@@ -62,7 +63,7 @@ pub(super) fn sweep(
     range: SeedRange,
     jobs: usize,
     until: Option<Instant>,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> (ScenarioResult, Vec<Plan>) {
     let began = Instant::now();
     // One plan need not show what a whole sweep does.
@@ -71,7 +72,7 @@ pub(super) fn sweep(
     let mut processes: Vec<ProcessPoints> = Vec::new();
     for seed in range.first..=range.last {
         let plan = ready.scenario.draw(seed);
-        let Ok(dry) = run_seed(&plan, &ready.stage, RunOptions::default()) else { continue };
+        let Ok(dry) = run_plan(&plan, &ready.stage, RunOptions::default()) else { continue };
         let stake = plan.workload.work().stake(&plan.op);
         for process in stake.processes {
             let writes = dry.writes.iter().find(|(name, _)| **name == *process).map_or(0, |(_, writes)| *writes);
@@ -123,10 +124,10 @@ fn run_all(
     points: &[Point],
     jobs: usize,
     until: Option<Instant>,
-    progress: &Progress,
-) -> Vec<Option<Result<Outcome, String>>> {
+    progress: &dyn Progress,
+) -> Vec<Option<Result<Outcome, HarnessBug>>> {
     let jobs = jobs.min(points.len()).max(1);
-    let counters = progress.begin(&ready.scenario.name, Some(points.len() as u64), jobs);
+    let counters = progress.begin(&ready.scenario.name, Unit::Seeds, Some(points.len() as u64), jobs);
     let (next, outcomes) = (AtomicUsize::new(0), Mutex::new((0..points.len()).map(|_| None).collect::<Vec<_>>()));
     std::thread::scope(|scope| {
         for counter in &counters {
@@ -138,7 +139,7 @@ fn run_all(
                     if progress.stop_requested() || until.is_some_and(|until| Instant::now() >= until) {
                         return;
                     }
-                    let outcome = run_seed(&point.plan, &ready.stage, RunOptions::default());
+                    let outcome = run_plan(&point.plan, &ready.stage, RunOptions::default());
                     counter.count(outcome.as_ref().map_or(true, |outcome| !outcome.violations.is_empty()));
                     outcomes.lock()[number] = Some(outcome);
                 }
@@ -152,7 +153,7 @@ fn run_all(
 pub(super) fn write_failures(result: &mut ScenarioResult, plans: Vec<Plan>, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
     let mut kept = Vec::new();
     for (failure, mut plan) in result.failures.iter_mut().zip(plans) {
-        if let Ok(outcome) = run_seed(&plan, &ready.stage, RunOptions::default()) {
+        if let Ok(outcome) = run_plan(&plan, &ready.stage, RunOptions::default()) {
             plan.recorded = Some(outcome.recorded(&plan, BUILD));
         }
         let crash = plan.fault.last().map(|fault| &fault.kind);

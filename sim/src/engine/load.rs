@@ -1,10 +1,9 @@
-//! From the files and flags of a command line to scenarios that can run.
+//! From scenario files, and what is to be different about them, to scenarios that can run.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::cli::CliError;
-use crate::cli::args::RunArgs;
+use super::Error;
 use crate::deviation::{self, DeviationName, Profile};
 use crate::input::{Problem, Problems, Setting, Source, manifest, stored, toml as input_toml};
 use crate::scenario::{self, Scenario};
@@ -12,167 +11,207 @@ use crate::system::systems;
 use crate::workload::{Adoption, Misfit, Misnamed};
 use crate::world::{Stage, registry};
 
+/// Which scenarios are wanted, and what is to be different about them. The default leaves every scenario as its file says.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// Scenario files, or folders of them.
+    pub scenarios: Vec<PathBuf>,
+    /// Only the scenario, or the variant in a file, of this name.
+    pub variant: Option<String>,
+    /// Values that replace those of the files.
+    pub set: Vec<Setting>,
+    /// Manifests whose objects take the place of the cluster that a scenario describes; none = the scenario's own.
+    pub manifests: Vec<PathBuf>,
+    /// How the systems under test are to deviate.
+    pub deviations: DeviationChange,
+}
+
+/// A change of the deviations that are switched on: first the profile, then what is added, then what is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviationChange {
+    /// The deviations of upstream, all of them or none; `None` = those that are switched on stay.
+    pub profile: Option<Profile>,
+    /// What is switched on besides.
+    pub add: Vec<DeviationName>,
+    /// What is switched off.
+    pub without: Vec<DeviationName>,
+}
+
+impl DeviationChange {
+    /// Changes `active`, which is sorted afterwards and holds no name twice.
+    pub fn apply(&self, active: &mut Vec<DeviationName>) {
+        let upstream =
+            |name: &DeviationName| systems().mutations().iter().any(|deviation| deviation.upstream && deviation.name == name.as_str());
+        match self.profile {
+            Some(Profile::Hardened) => active.retain(|name| !upstream(name)),
+            Some(Profile::Upstream) => active.extend(deviation::upstream()),
+            None => {}
+        }
+        active.extend(self.add.iter().cloned());
+        active.retain(|name| !self.without.contains(name));
+        active.sort();
+        active.dedup();
+    }
+
+    /// Changes a scenario. Without what it is there to find, a negative scenario is one that must hold.
+    fn apply_to(&self, scenario: &mut Scenario) {
+        let had_some = !scenario.deviations.is_empty();
+        self.apply(&mut scenario.deviations);
+        if had_some && scenario.deviations.is_empty() {
+            scenario.expect = None;
+        }
+    }
+}
+
 /// A scenario that can run.
-pub(super) struct Ready {
+#[derive(Clone)]
+pub struct Ready {
+    /// The file that it was read from, as it was named.
     pub file: String,
+    /// The scenario, whose workload knows the objects of the stage.
     pub scenario: Scenario,
+    /// The objects that exist at the beginning of each run.
     pub stage: Stage,
-    /// Whether it runs on the user's own cluster (`--manifests`), which need not hold what its claims are about.
+    /// Whether it runs on a cluster that was brought ([`LoadOptions::manifests`]), which need not hold what its claims are about.
     pub brought: bool,
 }
 
-/// Reads the scenarios of a `run`, with its flags applied.
-pub(super) fn scenarios(args: &RunArgs) -> Result<Vec<Ready>, CliError> {
-    let deviations = names(&args.deviation)?;
-    let without = names(&args.without)?;
-    let files = scenario::find(&args.scenarios).map_err(super::bad_input)?;
-    let manifests: Vec<String> = args.manifests.iter().map(|path| path.display().to_string()).collect();
-    let brought = (!manifests.is_empty()).then(|| stage(&manifests)).transpose().map_err(super::bad_input)?;
+impl Ready {
+    /// A scenario of `file` in its own cluster.
+    ///
+    /// # Errors
+    /// Everything that is wrong with its manifests.
+    pub fn new(file: &str, mut scenario: Scenario) -> Result<Self, Problems> {
+        let stage = stage(&scenario.cluster.manifests)?;
+        scenario.workload.draft_mut().adopt(&stage.objects);
+        Ok(Self { file: file.to_owned(), scenario, stage, brought: false })
+    }
+}
+
+/// Reads scenarios. None of them has the name of another: plans of failing seeds are called after their scenario.
+///
+/// # Errors
+/// Everything that is wrong with files and manifests; no scenario has the name that is wanted.
+pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
+    let files = scenario::find(&options.scenarios)?;
+    let manifests: Vec<String> = options.manifests.iter().map(|path| path.display().to_string()).collect();
+    let brought = (!manifests.is_empty()).then(|| stage(&manifests)).transpose()?;
     let mut homeless = false;
     let mut problems = Problems::new();
     let mut ready: Vec<Ready> = Vec::new();
     for file in files {
-        let read = read(&file, &args.set).and_then(|scenario| {
-            let wanted = |one: &Scenario| args.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
-            let each = each(&file, &args.set, &scenario, wanted, |scenario| {
-                change_deviations(scenario, args.profile, &deviations, &without);
+        let wanted = |one: &Scenario| options.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
+        let read = ScenarioFile::read(&file, &options.set).and_then(|read| {
+            let settled = read.settle(wanted, |scenario| {
+                options.deviations.apply_to(scenario);
                 let Some(stage) = &brought else { return stage_of(scenario) };
                 scenario.cluster.manifests.clone_from(&manifests);
                 Ok(stage.clone())
             });
-            let each = each.map_err(|mut problems| {
+            settled.map_err(|mut problems| {
                 if brought.is_some() {
                     let wrong =
                         "its script works on what is not in the cluster of `--manifests`, which takes the place of the generated one";
-                    problems.push(Problem::of_file(&file.display().to_string(), wrong, "mend the script, or name only other scenarios"));
+                    problems.push(Problem::of_file(&read.name(), wrong, "mend the script, or name only other scenarios"));
                 }
                 problems
-            })?;
-            let of = |Settled { scenario, stage, adoption }| {
-                homeless |= brought.is_some() && adoption == Adoption::NothingThere;
-                let brought = brought.is_some() && adoption == Adoption::MovedIn;
-                Ready { file: file.display().to_string(), scenario, stage, brought }
-            };
-            Ok(each.into_iter().map(of).collect::<Vec<Ready>>())
+            })
         });
-        ready.extend(problems.collect(read).into_iter().flatten());
+        let of = |(ready, adoption): (Ready, Adoption)| {
+            homeless |= brought.is_some() && adoption == Adoption::NothingThere;
+            Ready { brought: brought.is_some() && adoption == Adoption::MovedIn, ..ready }
+        };
+        ready.extend(problems.collect(read).into_iter().flatten().map(of));
     }
-    if let Some(wanted) = args.variant.as_ref().filter(|_| ready.is_empty() && problems.is_empty()) {
-        return Err(CliError::usage(format!("no scenario of these files is called `{wanted}`; `ipam-sim list scenarios` shows all")));
+    if let Some(wanted) = options.variant.as_ref().filter(|_| ready.is_empty() && problems.is_empty()) {
+        return Err(Error::usage(format!("no scenario of these files is called `{wanted}`; `ipam-sim list scenarios` shows all")));
     }
     if homeless {
         let wrong = "no node, no pool, no subnet, no application and no pod of a cluster is in there";
         let right = "`--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints";
         problems.push(Problem::of_file(&manifests.join(" "), wrong, right));
     }
-    // Plans of failing seeds are called after their scenario.
     let mut names = BTreeSet::new();
     for Ready { file, scenario, .. } in &ready {
         if !names.insert(&scenario.name) {
             problems.push(Problem::of_file(file, format!("another scenario is called `{}`, too", scenario.name), "a name of its own"));
         }
     }
-    problems.or(ready).map_err(super::bad_input)
+    Ok(problems.or(ready)?)
 }
 
-/// Reads one scenario, with the values of `settings` instead of its own.
-pub(super) fn read(file: &Path, settings: &[Setting]) -> Result<Scenario, Problems> {
-    if settings.is_empty() {
-        return Scenario::read(file);
-    }
-    // The file itself must be right before anything in it is replaced.
-    Scenario::read(file)?;
-    let (name, text) = input_toml::text(file)?;
-    Scenario::parse(file, Source::new(&name, &text).with(settings))
-}
-
-/// The deviations of these names.
-pub(super) fn names(names: &[String]) -> Result<Vec<DeviationName>, CliError> {
-    let find = |name: &String| {
-        let unknown = || CliError::usage(format!("there is no deviation `{name}`")).hint(DeviationName::advice(name));
-        DeviationName::new(name).ok_or_else(unknown)
-    };
-    names.iter().map(find).collect()
-}
-
-fn change_deviations(scenario: &mut Scenario, profile: Option<Profile>, add: &[DeviationName], without: &[DeviationName]) {
-    let had_some = !scenario.deviations.is_empty();
-    change(&mut scenario.deviations, profile, add, without);
-    // Without what it is there to find, a negative scenario is one that must hold.
-    if had_some && scenario.deviations.is_empty() {
-        scenario.expect = None;
-    }
-}
-
-/// Changes deviations as flags ask for it.
-pub(super) fn change(active: &mut Vec<DeviationName>, profile: Option<Profile>, add: &[DeviationName], without: &[DeviationName]) {
-    let upstream =
-        |name: &DeviationName| systems().mutations().iter().any(|deviation| deviation.upstream && deviation.name == name.as_str());
-    match profile {
-        Some(Profile::Hardened) => active.retain(|name| !upstream(name)),
-        Some(Profile::Upstream) => {
-            active.extend(deviation::upstream());
-        }
-        None => {}
-    }
-    active.extend(add.iter().cloned());
-    active.retain(|name| !without.contains(name));
-    active.sort();
-    active.dedup();
-}
-
-/// A scenario whose workload knows the cluster that it works on.
-pub(super) struct Settled {
-    pub scenario: Scenario,
-    pub stage: Stage,
-    pub adoption: Adoption,
-}
-
-/// Each scenario that a file stands for and that is `wanted`, in the cluster that `stage` says.
+/// The scenarios that one file stands for and that are `wanted`, each in its own cluster.
 ///
 /// # Errors
-/// What is wrong with their manifests; operations that name what nothing can be called there, in the file that was read with `settings`.
-pub(super) fn each(
-    file: &Path,
-    settings: &[Setting],
-    scenario: &Scenario,
-    wanted: impl Fn(&Scenario) -> bool,
-    mut stage: impl FnMut(&mut Scenario) -> Result<Stage, Problems>,
-) -> Result<Vec<Settled>, Problems> {
-    let mut problems = Problems::new();
-    let mut all = Vec::new();
-    for (number, mut one) in scenario.each().into_iter().enumerate().filter(|(_, one)| wanted(one)) {
-        let stage = stage(&mut one)?;
-        let adoption = one.workload.draft_mut().adopt(&stage.objects);
-        let misnamed = one.misnamed(&stage.objects);
-        if !misnamed.is_empty() {
-            let (name, text) = input_toml::text(file)?;
-            let source = Source::new(&name, &text).with(settings).of_variant((!scenario.variant.is_empty()).then_some(number));
+/// Everything that is wrong with the file and its manifests.
+pub fn variants(file: &Path, wanted: impl Fn(&Scenario) -> bool) -> Result<Vec<Ready>, Problems> {
+    let settled = ScenarioFile::read(file, &[])?.settle(wanted, stage_of)?;
+    Ok(settled.into_iter().map(|(ready, _)| ready).collect())
+}
+
+/// A scenario file as it was read, with its text, in which problems are located.
+struct ScenarioFile<'a> {
+    path: &'a Path,
+    /// What it is called in problems.
+    title: String,
+    text: String,
+    settings: &'a [Setting],
+    scenario: Scenario,
+}
+
+impl<'a> ScenarioFile<'a> {
+    /// Reads one file, with the values of `settings` instead of its own.
+    fn read(path: &'a Path, settings: &'a [Setting]) -> Result<Self, Problems> {
+        let (title, text) = input_toml::text(path)?;
+        let source = Source::new(&title, &text);
+        let own = Scenario::parse(path, source)?;
+        // The file itself must be right before anything in it is replaced: a setting must not hide what is wrong with it.
+        let scenario = if settings.is_empty() { own } else { Scenario::parse(path, source.with(settings))? };
+        Ok(Self { path, title, text, settings, scenario })
+    }
+
+    /// Its path as it was named.
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Each scenario that it stands for and that is `wanted`, in the cluster that `stage` says, and what its workload found there.
+    ///
+    /// # Errors
+    /// What is wrong with their manifests; operations that name what nothing can be called there.
+    fn settle(
+        &self,
+        wanted: impl Fn(&Scenario) -> bool,
+        mut stage: impl FnMut(&mut Scenario) -> Result<Stage, Problems>,
+    ) -> Result<Vec<(Ready, Adoption)>, Problems> {
+        let mut problems = Problems::new();
+        let mut all = Vec::new();
+        for (number, mut one) in self.scenario.each().into_iter().enumerate().filter(|(_, one)| wanted(one)) {
+            let stage = stage(&mut one)?;
+            let adoption = one.workload.draft_mut().adopt(&stage.objects);
+            let variant = (!self.scenario.variant.is_empty()).then_some(number);
+            let source = Source::new(&self.title, &self.text).with(self.settings).of_variant(variant);
             let mut of_variant = Problems::new();
-            for Misnamed { op, key, misfit: Misfit { found, wrong, right } } in misnamed {
+            for Misnamed { op, key, misfit: Misfit { found, wrong, right } } in one.misnamed(&stage.objects) {
                 of_variant.push(source.problem_of_row(("op", op), key, &found, wrong, right));
             }
             problems.merge(&of_variant);
+            all.push((Ready { file: self.name(), scenario: one, stage, brought: false }, adoption));
         }
-        all.push(Settled { scenario: one, stage, adoption });
+        problems.or(all)
     }
-    problems.or(all)
-}
-
-/// The objects that exist at the beginning; the workload takes over what is there.
-pub(super) fn move_in(scenario: &mut Scenario) -> Result<Stage, Problems> {
-    let stage = stage_of(scenario)?;
-    scenario.workload.draft_mut().adopt(&stage.objects);
-    Ok(stage)
 }
 
 /// The objects of a scenario's own manifests.
-pub(super) fn stage_of(scenario: &mut Scenario) -> Result<Stage, Problems> {
+fn stage_of(scenario: &mut Scenario) -> Result<Stage, Problems> {
     stage(&scenario.cluster.manifests)
 }
 
-/// The objects that exist at the beginning.
-pub(super) fn stage(manifests: &[String]) -> Result<Stage, Problems> {
+/// The objects of manifests, as those that exist at the beginning of a run. What the cluster does not serve is left out.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn stage(manifests: &[String]) -> Result<Stage, Problems> {
     let paths: Vec<PathBuf> = manifests.iter().map(PathBuf::from).collect();
     let registry = registry();
     let mut problems = Problems::new();

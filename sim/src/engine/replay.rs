@@ -1,158 +1,148 @@
-//! `replay`: one run with recording.
+//! One plan run again and looked at closely: its events, what touched an object and why, the objects at the end, another plan's run beside it.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use ipam_reports::replay::{Comparison, Parting, TraceLine};
 use ipam_reports::{ReplayReport, Seconds, Timeline};
 
-use super::sweep::run_seed;
-use super::{BUILD, bad_input, load};
-use crate::cli::CliError;
-use crate::cli::args::ReplayArgs;
+use super::run::run_plan;
+use super::{BUILD, Error, HarnessBug, load};
+use crate::object::Obj;
 use crate::plan::{Checkpoint, Plan, Recorded};
-use crate::scenario::Scenario;
 use crate::story::Narrator;
-use crate::story::{self, Index, Wanted};
+use crate::story::{self, Index, Subject, Wanted};
 use crate::time::SimTime;
 use crate::trace::record::Record;
 use crate::world::{Outcome, RunOptions};
 
-/// Runs one plan and says what came of it.
-pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
-    let plan = plan(args)?;
-    let until = args.until.map(|until| SimTime::ZERO + until.0);
-    let wish = RunOptions {
-        recording: args.trace || args.follow.is_some() || args.html.is_some() || args.against.is_some(),
-        dump: args.dump.is_some(),
-        until,
-        ..RunOptions::default()
-    };
-    let outcome = run(&plan, wish)?;
-    let mut report = ReplayReport::new(plan.seed, outcome.digest, outcome.events);
-    report.scenario = Some(plan.scenario.clone());
-    report.plan = args.seed.is_none().then(|| args.file.display().to_string());
-    report.simulated = Seconds::from_micros(outcome.ended_at.as_micros());
-    report.violations.clone_from(&outcome.violations);
-    if until.is_some_and(|until| until < plan.end_at) {
-        report.remarks.push(format!("the run was stopped at {}: its digest is not that of the whole run", outcome.ended_at));
-        for eventually in plan.check.eventually.iter().filter(|eventually| plan.heal_at + eventually.within.0 > outcome.ended_at) {
-            report.remarks.push(format!("not judged: {}, which has until {}", eventually.claim, plan.heal_at + eventually.within.0));
-        }
-    } else if let Some(promised) = &plan.recorded {
-        let edited = !promised.plan.is_empty() && promised.plan != plan.fingerprint();
-        compare_with_promise(&mut report, promised, &outcome, edited, args.same_digest);
-    }
-    if let Some(file) = &args.dump {
-        dump(file, &outcome)?;
-    }
-    let records = outcome.recording;
-    if let Some(other) = &args.against {
-        let other_plan = Plan::read(other).map_err(bad_input)?;
-        let other_outcome = run(&other_plan, wish)?;
-        let parting = records.as_ref().zip(other_outcome.recording.as_ref()).and_then(|(this, other)| first_difference(this, other));
-        let parting = parting.map(|parting| Parting { because: because(&plan, &other_plan), ..parting });
-        report.against = Some(Comparison { plan: other.display().to_string(), digest: other_outcome.digest, parting });
-    }
-    if let Some((records, narrator)) = &records {
-        tell(args, &plan, (records, narrator), &mut report, trace)?;
-    }
-    report.exit_code = report.judge();
-    Ok(report)
+/// What a replay keeps besides the verdict.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReplayOptions {
+    /// Keep every event: without them there is nothing to [`Replay::tell`] and nothing to [`Replay::compare`].
+    pub recording: bool,
+    /// Keep every API object as it is at the end, for [`Replay::objects_yaml`].
+    pub objects: bool,
+    /// The point in model time at which the run ends, if it comes before the end of the plan.
+    pub until: Option<SimTime>,
+    /// Whether another digest than the recorded one is nondeterminism even if another build recorded it, or the plan was edited.
+    pub same_digest: bool,
 }
 
-/// Prints the trace, or what of it is followed, and draws the picture.
-fn tell(
-    args: &ReplayArgs,
-    plan: &Plan,
-    (records, narrator): (&[Record], &Narrator),
-    report: &mut ReplayReport,
-    trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>,
-) -> Result<(), CliError> {
-    if args.trace && args.follow.is_none() {
-        let _ = (0..).zip(records).try_for_each(|(number, record)| trace(narrator.line(number, record)));
+impl ReplayOptions {
+    fn of_run(self) -> RunOptions {
+        RunOptions { recording: self.recording, dump: self.objects, until: self.until, ..RunOptions::default() }
     }
-    if args.follow.is_none() && args.html.is_none() {
-        return Ok(());
+}
+
+/// What is told of the events of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Telling<'a> {
+    /// Every event, unless a subject is followed.
+    pub trace: bool,
+    /// What touched this subject, and why.
+    pub follow: Option<&'a Subject>,
+    /// A timeline of the run; the text is the command that shows the run again.
+    pub timeline: Option<String>,
+}
+
+/// A plan that was run again.
+pub struct Replay {
+    plan: Plan,
+    options: ReplayOptions,
+    objects: Vec<Obj>,
+    recording: Option<(Vec<Record>, Narrator)>,
+    /// What came of it, and what was said of it since; without exit code.
+    pub report: ReplayReport,
+}
+
+impl Replay {
+    /// Runs a plan in the cluster of its manifests and holds it against the digest that its file recorded.
+    ///
+    /// # Errors
+    /// Its manifests are wrong, or the harness fails.
+    pub fn run(plan: Plan, options: ReplayOptions) -> Result<Self, Error> {
+        let outcome = run(&plan, options)?;
+        let mut report = ReplayReport::new(plan.seed, outcome.digest, outcome.events);
+        report.scenario = Some(plan.scenario.clone());
+        report.simulated = Seconds::from_micros(outcome.ended_at.as_micros());
+        report.violations.clone_from(&outcome.violations);
+        if options.until.is_some_and(|until| until < plan.end_at) {
+            report.remarks.push(format!("the run was stopped at {}: its digest is not that of the whole run", outcome.ended_at));
+            for eventually in plan.check.eventually.iter().filter(|eventually| plan.heal_at + eventually.within.0 > outcome.ended_at) {
+                report.remarks.push(format!("not judged: {}, which has until {}", eventually.claim, plan.heal_at + eventually.within.0));
+            }
+        } else if let Some(promised) = &plan.recorded {
+            let edited = !promised.plan.is_empty() && promised.plan != plan.fingerprint();
+            compare_with_promise(&mut report, promised, &outcome, edited, options.same_digest);
+        }
+        let objects = outcome.objects.into_iter().map(|(_, object)| object).collect();
+        Ok(Self { plan, options, objects, recording: outcome.recording, report })
     }
-    let index = Index::new(records, narrator);
-    let followed = args.follow.as_ref().map(|subject| (story::follow(&index, subject), subject));
-    if let Some((followed, _)) = &followed {
-        let _ = followed.lines.iter().cloned().try_for_each(trace);
-        report.remarks.extend(followed.remark.clone());
+
+    /// Every object as YAML, as `kubectl get -o yaml` prints them; see [`ReplayOptions::objects`].
+    ///
+    /// # Errors
+    /// An object cannot be said in YAML.
+    pub fn objects_yaml(&self) -> Result<String, HarnessBug> {
+        let mut text = String::new();
+        for object in &self.objects {
+            text.push_str("---\n");
+            text.push_str(&serde_saphyr::to_string(&object.to_value()).map_err(|error| HarnessBug(error.to_string()))?);
+        }
+        Ok(text)
     }
-    if let Some(file) = &args.html {
+
+    /// Runs another plan, called `name`, and says in the report where the two runs part, and why; see [`ReplayOptions::recording`].
+    ///
+    /// # Errors
+    /// The other plan's manifests are wrong, or the harness fails.
+    pub fn compare(&mut self, other: &Plan, name: String) -> Result<(), Error> {
+        let outcome = run(other, self.options)?;
+        let parting = self.recording.as_ref().zip(outcome.recording.as_ref()).and_then(|(this, other)| first_difference(this, other));
+        let parting = parting.map(|parting| Parting { because: because(&self.plan, other), ..parting });
+        self.report.against = Some(Comparison { plan: name, digest: outcome.digest, parting });
+        Ok(())
+    }
+
+    /// Hands lines of the trace to `trace` until it breaks off, and gives the timeline if there is to be one; see
+    /// [`ReplayOptions::recording`].
+    pub fn tell(&mut self, telling: Telling<'_>, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Option<Timeline> {
+        let (records, narrator) = self.recording.as_ref()?;
+        if telling.trace && telling.follow.is_none() {
+            let _ = (0..).zip(records).try_for_each(|(number, record)| trace(narrator.line(number, record)));
+        }
+        if telling.follow.is_none() && telling.timeline.is_none() {
+            return None;
+        }
+        let index = Index::new(records, narrator);
+        let followed = telling.follow.map(|subject| (story::follow(&index, subject), subject));
+        if let Some((followed, _)) = &followed {
+            let _ = followed.lines.iter().cloned().try_for_each(trace);
+            self.report.remarks.extend(followed.remark.clone());
+        }
+        let replay = telling.timeline?;
         let wanted = Wanted {
             followed: followed.as_ref().map(|(followed, subject)| (followed.events.as_slice(), subject.to_string())),
-            violations: &report.violations,
-            heal_at: plan.heal_at,
-            ended_at: SimTime::ZERO + std::time::Duration::from_micros(report.simulated.as_micros()),
+            violations: &self.report.violations,
+            heal_at: self.plan.heal_at,
+            ended_at: SimTime::ZERO + std::time::Duration::from_micros(self.report.simulated.as_micros()),
         };
-        let picture = story::timeline(&index, &wanted);
-        let remarks = report.remarks.iter().cloned().chain(picture.remarks).collect();
-        let picture =
-            Timeline { scenario: plan.scenario.clone(), seed: plan.seed, digest: report.digest, replay: command(args), remarks, ..picture };
-        let written = std::fs::write(file, ipam_reports::timeline::page(&picture));
-        written.map_err(|error| CliError::usage(format!("cannot write {}: {error}", file.display())))?;
-    }
-    Ok(())
-}
-
-/// The command that shows the run again, as far as the shell goes.
-fn command(args: &ReplayArgs) -> String {
-    let mut command = format!("ipam-sim replay {}", args.file.display());
-    for (option, value) in [
-        ("--seed", args.seed.map(|seed| seed.to_string())),
-        ("--variant", args.variant.clone()),
-        ("--until", args.until.map(|until| until.to_string())),
-    ] {
-        if let Some(value) = value {
-            command.push_str(&format!(" {option} {value}"));
-        }
-    }
-    command + " --trace"
-}
-
-/// The plan of the command line: a file, or what a seed gives for a scenario.
-fn plan(args: &ReplayArgs) -> Result<Plan, CliError> {
-    match args.seed {
-        Some(seed) => {
-            let file = load::read(&args.file, &[]).map_err(bad_input)?;
-            let wanted = |one: &Scenario| args.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
-            // The same cluster as a sweep has.
-            let each = load::each(&args.file, &[], &file, wanted, load::stage_of).map_err(bad_input)?;
-            match each.as_slice() {
-                [only] => Ok(only.scenario.draw(seed)),
-                [] => Err(CliError::usage(format!("{} has no variant of that name", args.file.display()))),
-                [first, ..] => Err(CliError::usage(format!(
-                    "{} has {} variants; name one with --variant, such as {}",
-                    args.file.display(),
-                    each.len(),
-                    first.scenario.name
-                ))),
-            }
-        }
-        None => read_plan(&args.file),
+        let timeline = story::timeline(&index, &wanted);
+        let remarks = self.report.remarks.iter().cloned().chain(timeline.remarks).collect();
+        Some(Timeline {
+            scenario: self.plan.scenario.clone(),
+            seed: self.plan.seed,
+            digest: self.report.digest,
+            replay,
+            remarks,
+            ..timeline
+        })
     }
 }
 
-/// Reads a plan file.
-pub(super) fn read_plan(file: &Path) -> Result<Plan, CliError> {
-    Plan::read(file).map_err(|problems| {
-        let error = bad_input(problems);
-        if load::read(file, &[]).is_err() {
-            return error;
-        }
-        let file = file.display();
-        CliError::usage(format!("{file} is a scenario, and no plan")).hint(format!(
-            "`ipam-sim replay {file} --seed S` runs the plan of a seed; `ipam-sim run {file}` writes those of seeds that fail"
-        ))
-    })
-}
-
-fn run(plan: &Plan, wish: RunOptions) -> Result<Outcome, CliError> {
-    let stage = load::stage(&plan.cluster.manifests).map_err(bad_input)?;
-    run_seed(plan, &stage, wish).map_err(CliError::harness)
+fn run(plan: &Plan, options: ReplayOptions) -> Result<Outcome, Error> {
+    let stage = load::stage(&plan.cluster.manifests)?;
+    Ok(run_plan(plan, &stage, options.of_run())?)
 }
 
 /// Holds a run against what its plan file promises.
@@ -217,15 +207,4 @@ fn because(this: &Plan, other: &Plan) -> Option<String> {
         return Some(format!("fault {index} differs"));
     }
     first(this.op.len(), other.op.len(), &|index| this.op[index] == other.op[index]).map(|index| format!("operation {index} differs"))
-}
-
-/// Writes every object as YAML, as `kubectl get -o yaml` prints them.
-fn dump(file: &Path, outcome: &Outcome) -> Result<(), CliError> {
-    let unwritable = |error: &dyn std::fmt::Display| CliError::usage(format!("cannot write {}: {error}", file.display()));
-    let mut text = String::new();
-    for (_, object) in &outcome.objects {
-        text.push_str("---\n");
-        text.push_str(&serde_saphyr::to_string(&object.to_value()).map_err(|error| unwritable(&error))?);
-    }
-    std::fs::write(file, text).map_err(|error| unwritable(&error))
 }

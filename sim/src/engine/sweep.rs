@@ -1,4 +1,4 @@
-//! `run`: many seeds of some scenarios, on several threads, and their verdicts.
+//! Many seeds of some scenarios, on several threads, and their verdicts.
 //!
 //! ```text
 //!  scenario ─(seed)─► plan ─► run ─► record ─┐ per worker      ┌► first failures: run again, plan file, smaller plan
@@ -6,120 +6,118 @@
 //! ```
 //! Workers share a counter of chunks and nothing else. Passing seeds build no text.
 
-use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ipam_reports::finding::{Problem, ProblemKind};
 use ipam_reports::rows::Rows;
-use ipam_reports::run::{Allocations, Api, LISTED_MAX};
-use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, SeedRecord, Shards};
+use ipam_reports::run::LISTED_MAX;
+use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, Shards};
 
-use super::load::{self, Ready};
+use super::load::Ready;
+use super::progress::{Progress, Unit, WorkerCounter};
+use super::run::{record_of, run_plan, write_plan};
+use super::seeds::Seeds;
 use super::shrink::Explainer;
 use super::tables::{ReleaseOnPanic, Tables};
-use super::{BUILD, crash_points, spawn_worker};
+use super::thread_pool::spawn_worker;
+use super::{BUILD, Error, HarnessBug, crash_points};
 use crate::claim::ClaimName;
-use crate::cli::args::RunArgs;
-use crate::cli::{CliError, Progress, SeedCounter};
-use crate::input::kinds::Kinds;
-use crate::plan::{Plan, hash_text};
-use crate::world::{Outcome, RunOptions, Stage, run as run_plan};
+use crate::plan::hash_text;
+use crate::world::RunOptions;
 
-/// Where plans of failing seeds go unless `--out` says otherwise.
-pub(super) const OUT: &str = "target/ipam-sim";
 /// How many seeds a worker takes at a time: enough that the shared counter is idle, few enough that a budget is kept.
 const CHUNK: u64 = 8;
 
-/// What a run of one seed gave, or that the harness itself failed.
-pub(super) fn run_seed(plan: &Plan, stage: &Stage, wish: RunOptions) -> Result<Outcome, String> {
-    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run_plan(plan, stage, wish))).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        text.unwrap_or_else(|| "a panic without a message".to_owned())
-    })?;
-    match outcome.broken {
-        Some(message) => Err(message),
-        None => Ok(outcome),
-    }
+/// How scenarios are swept, and what is done with the seeds that fail.
+#[derive(Clone, Debug)]
+pub struct SweepOptions {
+    /// Which seeds of each scenario run.
+    pub seeds: Seeds,
+    /// How many workers there are.
+    pub jobs: usize,
+    /// No seed starts after this much real time; scenarios share it evenly. `None` = as long as it takes.
+    pub budget: Option<Duration>,
+    /// Instead of seeds: a crash at each write of each process, in the plan of one seed, unless [`Seeds::count`] says more.
+    pub every_crash_point: bool,
+    /// The folder for plans of failing seeds.
+    pub out: PathBuf,
+    /// The folder for `runs.csv`, `calls.csv` and `reclaims.csv`, which cost a line for each run and for each call; `None` = no tables.
+    pub tables: Option<PathBuf>,
+    /// Whether failures are explained and their plans written at all; otherwise they are only counted.
+    pub plans: bool,
+    /// Whether plans of failures are also made smaller.
+    pub shrink: bool,
 }
 
-/// Sweeps every scenario of the command line.
-pub(super) fn run(args: &RunArgs, progress: &Progress) -> Result<RunReport, CliError> {
-    let scenarios = load::scenarios(args)?;
-    let jobs = jobs(args.jobs);
-    let deadline = args.budget.map(|budget| Instant::now() + budget.0);
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
-    let mut explainer = Explainer::new(&out, progress, !args.no_shrink);
-    // Only who asks for a folder gets tables: they cost a line for each run and for each call.
-    let tables = args.out.as_ref().map(|out| Tables::create(out).map_err(|error| unwritable(out, &error))).transpose()?;
+/// Sweeps scenarios, one after the other.
+///
+/// # Errors
+/// There are not so many seeds; tables cannot be written.
+pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress) -> Result<RunReport, Error> {
+    let deadline = options.budget.map(|budget| Instant::now() + budget);
+    let mut explainer = Explainer::new(&options.out, progress, options.shrink);
+    let unwritable = |folder: &Path, error| Error::io(format!("write the tables in {}", folder.display()), error);
+    let tables = match &options.tables {
+        Some(folder) => Some((Tables::create(folder).map_err(|error| unwritable(folder, error))?, folder)),
+        None => None,
+    };
     let mut results = Vec::new();
     let total = scenarios.len() as u32;
-    for (number, ready) in (0..).zip(&scenarios) {
-        let range = args.seed_range(ready.scenario.seeds).map_err(CliError::usage)?;
+    for (number, ready) in (0..).zip(scenarios) {
+        let range = options.seeds.range(ready.scenario.seeds)?;
         // What is left of the budget is shared by what is left to do.
         let until = deadline.map(|deadline| {
             let now = Instant::now();
             now + deadline.saturating_duration_since(now) / (total - number)
         });
-        if args.every_crash_point {
-            results.push(every_crash_point(ready, args, jobs, until, progress, &mut explainer)?);
+        if options.every_crash_point {
+            results.push(every_crash_point(ready, options, until, progress, &mut explainer)?);
             if progress.stop_requested() {
                 break;
             }
             continue;
         }
-        let mut result = sweep(ready, range, jobs, until, progress, tables.as_ref());
-        if let (Some(tables), Some(out)) = (&tables, &args.out) {
-            tables.finish_scenario().map_err(|error| unwritable(out, &error))?;
+        let mut result = sweep(ready, range, options.jobs, until, progress, tables.as_ref().map(|(tables, _)| tables));
+        if let Some((tables, folder)) = &tables {
+            tables.finish_scenario().map_err(|error| unwritable(folder, error))?;
         }
-        if !args.no_plans {
-            write_failures(&mut result, ready, &out, &mut explainer);
+        if options.plans {
+            write_failures(&mut result, ready, &options.out, &mut explainer);
         }
         results.push(result);
         if progress.stop_requested() {
             break;
         }
     }
-    let shards = args.part.and_then(|part| Shards::one(part.index, part.total));
+    let shards = options.seeds.shard.and_then(|shard| Shards::one(shard.index, shard.total));
     let mut report = RunReport::of_shards(results, progress.stop_requested(), shards);
     report.build = Some(BUILD.to_owned());
     Ok(report)
 }
 
-/// How many workers: those asked for, or one per core.
-pub(super) fn jobs(asked: Option<usize>) -> usize {
-    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-}
-
-/// Runs every crash point of a scenario, in the plan of its first seed unless the user asks for more.
+/// Runs every crash point of a scenario, in the plan of its first seed unless more are wanted.
 fn every_crash_point(
     ready: &Ready,
-    args: &RunArgs,
-    jobs: usize,
+    options: &SweepOptions,
     until: Option<Instant>,
-    progress: &Progress,
+    progress: &dyn Progress,
     explainer: &mut Explainer<'_>,
-) -> Result<ScenarioResult, CliError> {
+) -> Result<ScenarioResult, Error> {
     let mut result = empty_result(ready);
     // `sometimes` claims are about whole sweeps; runs must not name any then.
-    let Some(range) = args.seed_range(1).map_err(CliError::usage)? else { return Ok(result) };
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
-    let mut scenario = ready.scenario.clone();
-    scenario.check.sometimes.clear();
-    let ready = Ready { file: ready.file.clone(), stage: ready.stage.clone(), scenario, brought: ready.brought };
+    let Some(range) = options.seeds.range(1)? else { return Ok(result) };
+    let mut ready = ready.clone();
+    ready.scenario.check.sometimes.clear();
     result.sometimes.clear();
-    let (mut result, plans) = crash_points::sweep(&ready, result, range, jobs, until, progress);
-    crash_points::write_failures(&mut result, plans, &ready, &out, explainer);
+    let (mut result, plans) = crash_points::sweep(&ready, result, range, options.jobs, until, progress);
+    crash_points::write_failures(&mut result, plans, &ready, &options.out, explainer);
     Ok(result)
 }
 
-fn unwritable(out: &Path, error: &std::io::Error) -> CliError {
-    CliError::usage(format!("cannot write the tables in {}: {error}", out.display()))
-}
-
-pub(super) fn empty_result(ready: &Ready) -> ScenarioResult {
+/// The result of a scenario of which no seed has run yet.
+pub fn empty_result(ready: &Ready) -> ScenarioResult {
     let check = &ready.scenario.check;
     let sometimes = check.sometimes.iter().map(|name| (name.to_string(), name.def().kind));
     let mut result = ScenarioResult::new(&*ready.scenario.name, &*ready.file, sometimes);
@@ -140,21 +138,21 @@ fn config_hash(ready: &Ready) -> String {
     hash_text(&text)
 }
 
-/// Runs the seeds of one scenario.
-pub(super) fn sweep(
+/// Runs the seeds of one scenario, on `jobs` workers; none starts after `until`. `None` as the range is an empty one.
+pub fn sweep(
     ready: &Ready,
     range: Option<SeedRange>,
     jobs: usize,
     until: Option<Instant>,
-    progress: &Progress,
+    progress: &dyn Progress,
     tables: Option<&Tables>,
 ) -> ScenarioResult {
     let Some(range) = range else { return empty_result(ready) };
     let began = Instant::now();
     let jobs = jobs.min(usize::try_from(range.count().div_ceil(u128::from(CHUNK))).unwrap_or(usize::MAX)).max(1);
-    let counters = progress.begin(&ready.scenario.name, u64::try_from(range.count()).ok(), jobs);
+    let counters = progress.begin(&ready.scenario.name, Unit::Seeds, u64::try_from(range.count()).ok(), jobs);
     let next_chunk = AtomicU64::new(0);
-    let work = &|counter: &SeedCounter| {
+    let work = &|counter: &WorkerCounter| {
         let _others_go_on = ReleaseOnPanic(tables);
         let mut result = empty_result(ready);
         loop {
@@ -207,8 +205,8 @@ pub(super) fn sweep(
 /// Runs one seed and counts it. Returns whether something was violated.
 fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Option<&mut Rows>) -> bool {
     let plan = ready.scenario.draw(seed);
-    let wish = RunOptions { calls: rows.is_some(), ..RunOptions::default() };
-    let outcome = run_seed(&plan, &ready.stage, wish);
+    let options = RunOptions { calls: rows.is_some(), ..RunOptions::default() };
+    let outcome = run_plan(&plan, &ready.stage, options);
     record_of(&plan, seed, outcome, |record| {
         let violated = record.violations.iter().any(|violation| violation.excuse.is_none()) || !record.problems.is_empty();
         if let Some(rows) = rows.as_mut().filter(|_| record.problems.is_empty()) {
@@ -220,60 +218,13 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Opt
     })
 }
 
-/// What a run tells the result of its scenario, under the number `seed`, handed to `keep`.
-pub(super) fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, String>, keep: impl FnOnce(SeedRecord<'_>) -> T) -> T {
-    match outcome {
-        Ok(outcome) => {
-            let faults = fired_kinds(plan, &outcome);
-            let pool = outcome.figures.pool.as_ref().map(|pool| pool.counts).unwrap_or_default();
-            keep(SeedRecord {
-                seed,
-                digest: outcome.digest,
-                simulated: Seconds::from_micros(outcome.ended_at.as_micros()),
-                api: Api {
-                    requests: outcome.counts.requests,
-                    writes: outcome.counts.writes,
-                    conflicts: outcome.counts.conflicts,
-                    retries_exhausted: outcome.counts.retries_exhausted + pool.exhausted + pool.other_exhausted,
-                },
-                allocations: Allocations {
-                    attempted: pool.calls + outcome.counts.adds + outcome.counts.failed_adds,
-                    succeeded: pool.allocated + outcome.counts.adds,
-                    failed: pool.calls.saturating_sub(pool.allocated) + outcome.counts.failed_adds,
-                },
-                pool: outcome.figures.pool,
-                reclaim: outcome.figures.reclaim,
-                events: outcome.events,
-                violations: outcome.violations,
-                held: &outcome.held,
-                faults: &faults,
-                judged: &outcome.judged,
-                ..SeedRecord::default()
-            })
-        }
-        Err(message) => {
-            let problem = Problem { seed, kind: ProblemKind::Harness, message, plan: None };
-            keep(SeedRecord { seed, problems: vec![problem], ..SeedRecord::default() })
-        }
-    }
-}
-
-/// The kinds of faults of a plan, each once, and whether one of the kind took hold of something in its run.
-fn fired_kinds(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, bool)> {
-    let mut kinds: BTreeMap<&'static str, bool> = BTreeMap::new();
-    for (index, fault) in (0..).zip(&plan.fault) {
-        *kinds.entry(fault.kind.kind()).or_default() |= outcome.fired.contains(&index);
-    }
-    kinds.into_iter().collect()
-}
-
 /// Runs each listed failure again, writes its plan, and has the first failure of each claim explained.
-pub(super) fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
+pub fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
     let mut plans = Vec::new();
     let mut problems = Vec::new();
     for failure in result.failures.iter_mut().take(LISTED_MAX) {
         let mut plan = ready.scenario.draw(failure.seed);
-        let Ok(outcome) = run_seed(&plan, &ready.stage, RunOptions::default()) else {
+        let Ok(outcome) = run_plan(&plan, &ready.stage, RunOptions::default()) else {
             plans.push(None);
             continue;
         };
@@ -294,17 +245,9 @@ pub(super) fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &P
         plans.push(Some(plan));
     }
     result.nondeterministic += problems.len() as u64;
-    for (seed, message) in explainer.explain(&mut result.failures, &plans, ready) {
+    for (seed, HarnessBug(message)) in explainer.explain(&mut result.failures, &plans, ready) {
         problems.push(Problem { seed, kind: ProblemKind::Harness, message, plan: None });
         result.broken += 1;
     }
     result.problems.extend(problems);
-}
-
-/// Writes a plan file and returns its path; a disk that says no costs the file, not the verdict.
-pub(super) fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
-    std::fs::create_dir_all(out).ok()?;
-    let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
-    std::fs::write(&path, plan.to_toml()).ok()?;
-    Some(path.display().to_string())
 }

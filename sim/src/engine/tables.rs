@@ -29,7 +29,7 @@ impl Drop for ReleaseOnPanic<'_> {
 }
 
 /// `runs.csv`, `calls.csv` and `reclaims.csv` in a folder.
-pub(super) struct Tables {
+pub struct Tables {
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -48,7 +48,10 @@ struct State {
 
 impl Tables {
     /// New tables in `folder`, with their heads.
-    pub(super) fn create(folder: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The folder or a file in it cannot be written.
+    pub fn create(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let file = |name: &str| File::create(folder.join(name)).map(BufWriter::new);
         let (runs, calls, reclaims) = (file("runs.csv")?, file("calls.csv")?, file("reclaims.csv")?);
@@ -88,7 +91,7 @@ impl Tables {
     ///
     /// # Errors
     /// Something could not be written.
-    pub(super) fn finish_scenario(&self) -> io::Result<()> {
+    pub fn finish_scenario(&self) -> io::Result<()> {
         let mut state = self.lock();
         for (_, rows) in std::mem::take(&mut state.waiting) {
             state.keep(&rows);

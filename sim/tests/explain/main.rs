@@ -10,8 +10,7 @@ use std::ffi::OsString;
 
 use ipam_reports::ExplainReport;
 use ipam_sim::cli::text::Paint;
-use ipam_sim::cli::{Console, dispatch};
-use ipam_sim::engine::Simulator;
+use ipam_sim::cli::{Console, Simulator, dispatch};
 
 /// Where the manifests are, from the folder in which tests run.
 const MANIFESTS: &str = "../scenarios/manifests";

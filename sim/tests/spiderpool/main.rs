@@ -14,8 +14,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ipam_sim::cli::text::Paint;
-use ipam_sim::cli::{Console, dispatch};
-use ipam_sim::engine::Simulator;
+use ipam_sim::cli::{Console, Simulator, dispatch};
 use ipam_sim::scenario::Scenario;
 
 /// The folder of scenarios.

@@ -55,7 +55,7 @@ use ipam_core::spiderpool::select::FIRST_NIC;
 use ipam_core::transparent::{Policy, Transparent};
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::actor::crew::{Alarm, Crew, Hiring};
+use crate::actor::object_tasks::{Alarm, ObjectTasks, Spawner};
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::net::Sampler;
@@ -89,7 +89,7 @@ pub fn install<C: Cni>(fabric: &Arc<Fabric>, process: ProcessId, cni: Arc<C>, co
                 samplers: Samplers::new(&config.delays),
                 config: config.clone(),
                 one_nic: one_nic.clone(),
-                hiring: Hiring::default(),
+                spawner: Spawner::default(),
                 pods: AtomicU32::new(0),
                 fabric,
             }
@@ -130,7 +130,7 @@ struct Kubelet<C: Cni> {
     /// The interfaces of a pod without annotations.
     one_nic: Arc<[Arc<str>]>,
     /// Work ends with the UID of its pod, if it was the work on a pod.
-    hiring: Hiring<Option<Arc<str>>>,
+    spawner: Spawner<Option<Arc<str>>>,
     /// How many pods are admitted and not over.
     pods: AtomicU32,
 }
@@ -161,7 +161,7 @@ enum Heard {
 
 impl<C: Cni> Kubelet<C> {
     async fn live(self: Arc<Self>) {
-        let _end = self.hiring.until_dropped();
+        let _end = self.spawner.until_dropped();
         if self.config.heartbeats {
             self.begin_to_beat();
         }
@@ -178,10 +178,10 @@ impl<C: Cni> Kubelet<C> {
         // What is not in the API is killed; nothing told of its deletion (K139).
         for (uid, sandboxes) in left {
             let mail = Mail::of_orphan();
-            self.hiring.begin(Job::new(&self, &uid, &mail, sandboxes).work());
+            self.spawner.begin(Job::new(&self, &uid, &mail, sandboxes).work());
             pods.insert(uid, Known { mail, done: false, back: None });
         }
-        let (mut crew, mut alarm, mut nothing) = (Crew::new(), Alarm::new(), BTreeMap::new());
+        let (mut tasks, mut alarm, mut nothing) = (ObjectTasks::new(), Alarm::new(), BTreeMap::new());
         loop {
             let heard = std::future::poll_fn(|cx| {
                 if let Poll::Ready(notification) = pin!(news.next()).poll(cx) {
@@ -190,7 +190,7 @@ impl<C: Cni> Kubelet<C> {
                 if let Poll::Ready(Some(uid)) = lost.poll_recv(cx) {
                     return Poll::Ready(Heard::SandboxLost(uid));
                 }
-                if let Poll::Ready(done) = crew.poll_next(&self.hiring, cx) {
+                if let Poll::Ready(done) = tasks.poll_next(&self.spawner, cx) {
                     return Poll::Ready(Heard::Done(done));
                 }
                 alarm.poll(&self.fabric.rt, self.runtime.next_owed(), cx).map(|()| Heard::Debts)
@@ -237,7 +237,7 @@ impl<C: Cni> Kubelet<C> {
         }
         let (uid, sandboxes) = left.remove_entry(uid).unwrap_or_else(|| (uid.into(), Vec::new()));
         let mail = Mail::of(pod);
-        self.hiring.begin(Job::new(self, &uid, &mail, sandboxes).work());
+        self.spawner.begin(Job::new(self, &uid, &mail, sandboxes).work());
         pods.insert(uid, Known { mail, done: false, back: None });
     }
 

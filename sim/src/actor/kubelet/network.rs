@@ -92,7 +92,7 @@ impl<C: Cni> Kubelet<C> {
     pub(super) fn pay_debts(self: &Arc<Self>) {
         while let Some((key, owed)) = self.runtime.take_owed(self.fabric.rt.now()) {
             let kubelet = self.clone();
-            self.hiring.begin(async move {
+            self.spawner.begin(async move {
                 let mut failed = false;
                 for attachment in owed.attachments {
                     failed |= kubelet.ask_del(attachment).await.is_err();

@@ -23,7 +23,7 @@ use super::Kubelet;
 use super::config::Behaviour;
 use super::mail::Mail;
 use super::status::Report;
-use crate::actor::crew::Work;
+use crate::actor::object_tasks::Task;
 use crate::node::PodNote;
 use crate::node::{Cni, CniError, GC_EVERY, Sandbox, SandboxNumber, SandboxState};
 use crate::time::SimTime;
@@ -51,7 +51,7 @@ enum End {
 }
 
 /// An ADD that goes on although its sandbox was given up.
-type Straggler = Arc<Mutex<Option<Work<()>>>>;
+type Straggler = Arc<Mutex<Option<Task<()>>>>;
 
 /// The work on one pod UID.
 pub(super) struct Job<C: Cni> {
@@ -202,7 +202,7 @@ impl<C: Cni> Job<C> {
             },
         );
         self.sandboxes.push(number);
-        let mut attach: Work<Result<(), CniError>> = Box::pin(kubelet.clone().attach(number));
+        let mut attach: Task<Result<(), CniError>> = Box::pin(kubelet.clone().attach(number));
         let unwanted = async {
             if !kubelet.config.cancels_adds {
                 std::future::pending::<()>().await;
@@ -226,11 +226,11 @@ impl<C: Cni> Job<C> {
     }
 
     /// A sandbox took too long: its ADD goes on, and whatever comes of it is cleaned up (K §5.1).
-    fn give_up(&mut self, number: SandboxNumber, attach: Work<Result<(), CniError>>) {
+    fn give_up(&mut self, number: SandboxNumber, attach: Task<Result<(), CniError>>) {
         self.kubelet.runtime.with(number, |sandbox| sandbox.state = SandboxState::Late);
         self.sandboxes.retain(|&known| known != number);
         let kubelet = self.kubelet.clone();
-        let rest: Work<()> = Box::pin(async move {
+        let rest: Task<()> = Box::pin(async move {
             let _ = attach.await;
             while !kubelet.stop_sandbox(number).await {
                 kubelet.fabric.rt.sleep(GC_EVERY).await;
@@ -238,7 +238,7 @@ impl<C: Cni> Job<C> {
         });
         let straggler: Straggler = Arc::new(Mutex::new(Some(rest)));
         self.stragglers.push((number, straggler.clone()));
-        self.kubelet.hiring.begin(async move {
+        self.kubelet.spawner.begin(async move {
             std::future::poll_fn(|cx| match &mut *straggler.lock() {
                 Some(rest) => rest.as_mut().poll(cx),
                 None => std::task::Poll::Ready(()),

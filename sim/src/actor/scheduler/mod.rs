@@ -22,7 +22,7 @@ use ipam_core::{ClientExt, Env, ObjectKey};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
 
-use crate::actor::crew::{Crew, Hiring};
+use crate::actor::object_tasks::{ObjectTasks, Spawner};
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::net::{Delay, Sampler};
@@ -60,7 +60,7 @@ struct Scheduler {
     nodes: StoreReader<Node>,
     decision: Sampler,
     /// Ends with the pod, its node, and whether it is bound.
-    hiring: Hiring<(ObjectKey, Assignment, bool)>,
+    spawner: Spawner<(ObjectKey, Assignment, bool)>,
     state: Mutex<State>,
 }
 
@@ -102,11 +102,11 @@ async fn live(fabric: Arc<Fabric>, process: ProcessId, seed: u64) {
         pods: pod_store,
         nodes: node_store,
         decision: DECISION.sampler(),
-        hiring: Hiring::default(),
+        spawner: Spawner::default(),
         state: Mutex::default(),
     });
-    let _end = scheduler.hiring.until_dropped();
-    let mut crew = Crew::new();
+    let _end = scheduler.spawner.until_dropped();
+    let mut tasks = ObjectTasks::new();
     loop {
         let heard = std::future::poll_fn(|cx| {
             if let Poll::Ready(notification) = pin!(node_news.next()).poll(cx) {
@@ -115,7 +115,7 @@ async fn live(fabric: Arc<Fabric>, process: ProcessId, seed: u64) {
             if let Poll::Ready(notification) = pin!(pod_news.next()).poll(cx) {
                 return Poll::Ready(Heard::Pod(notification));
             }
-            crew.poll_next(&scheduler.hiring, cx).map(|(key, assignment, bound)| Heard::Done(key, assignment, bound))
+            tasks.poll_next(&scheduler.spawner, cx).map(|(key, assignment, bound)| Heard::Done(key, assignment, bound))
         });
         match heard.await {
             Heard::Pod(Some(Notification::Deleted { object } | Notification::DeletedFinalStateUnknown { object, .. })) => {
@@ -158,7 +158,7 @@ impl Scheduler {
         let assignment = Assignment { uid: pod.metadata.uid.clone(), node };
         state.assigned.insert(key.clone(), assignment.clone());
         let scheduler = self.clone();
-        self.hiring.begin(async move {
+        self.spawner.begin(async move {
             let rt = &scheduler.fabric.rt;
             rt.sleep(scheduler.decision.sample(scheduler.env.random_unit())).await;
             let bound = scheduler.client.bind(&key, assignment.uid.clone(), &assignment.node).await.is_ok();

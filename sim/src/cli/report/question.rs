@@ -6,7 +6,8 @@ use clap::Args;
 use ipam_reports::conflicts::System;
 
 use super::vary::Vary;
-use crate::cli::args::{RunArgs, Setting};
+use crate::cli::args::{Setting, setting};
+use crate::engine::LoadOptions;
 
 /// Who shares a pool, and in which circumstances.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -43,14 +44,14 @@ pub struct Form {
     #[arg(long, value_name = "NAME", requires = "scenario")]
     pub variant: Option<String>,
     /// Change a setting of the scenario; repeatable
-    #[arg(long, value_name = "KEY=VALUE", requires = "scenario")]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, requires = "scenario")]
     pub set: Vec<Setting>,
 }
 
 impl Form {
-    /// What `run` is told to take the same scenarios.
-    pub(crate) fn of(&self, scenario: &Path) -> RunArgs {
-        RunArgs { scenarios: vec![scenario.to_owned()], variant: self.variant.clone(), set: self.set.clone(), ..RunArgs::default() }
+    /// What is loaded of the scenarios of a file.
+    pub(in crate::cli) fn of(&self, scenario: &Path) -> LoadOptions {
+        LoadOptions { scenarios: vec![scenario.to_owned()], variant: self.variant.clone(), set: self.set.clone(), ..LoadOptions::default() }
     }
 
     /// What a command line says of it.

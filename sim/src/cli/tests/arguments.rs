@@ -6,7 +6,7 @@ use crate::deviation::Profile;
 
 #[test]
 fn help_fits_a_screen_and_shows_examples() {
-    let engine = Prepared::default();
+    let verbs = Prepared::default();
     for (verb, lines_max) in [
         ("", 30),
         ("run", 45),
@@ -24,12 +24,12 @@ fn help_fits_a_screen_and_shows_examples() {
         ("report reclaim", 32),
         ("completions", 24),
     ] {
-        let help = ran(&engine, &format!("{verb} --help"));
+        let help = ran(&verbs, &format!("{verb} --help"));
         assert_eq!((help.code, help.err.as_str()), (0, ""));
         assert!(help.out.contains("Examples:\n  ipam-sim "), "{verb}: no examples");
         assert!(help.out.lines().count() <= lines_max, "{verb}: {} lines", help.out.lines().count());
         assert!(help.out.lines().all(|line| line.chars().count() <= 100), "{verb}: too wide");
-        assert_eq!(ran(&engine, &format!("{verb} -h")).out, help.out, "{verb}: two kinds of help");
+        assert_eq!(ran(&verbs, &format!("{verb} -h")).out, help.out, "{verb}: two kinds of help");
         insta::assert_snapshot!(format!("help-{}", if verb.is_empty() { "top".to_owned() } else { verb.replace(' ', "-") }), help.out);
     }
 }
@@ -164,10 +164,10 @@ fn the_seeds_to_run_follow_from_flags_and_scenario() {
             ShardChoice::Is(part) => part,
             ShardChoice::Of(_) => panic!("only the environment knows"),
         });
-        let range = args.seed_range(100).unwrap();
+        let range = args.seeds().range(100).unwrap();
         assert_eq!(range.map(|range| (range.first, range.last)), expected, "{line}");
     }
-    assert!(run_args("a --from 18446744073709551615").seed_range(2).unwrap_err().contains("the last seed is"));
+    assert!(run_args("a --from 18446744073709551615").seeds().range(2).unwrap_err().to_string().contains("the last seed is"));
 }
 
 #[test]

@@ -116,22 +116,22 @@ fn a_disk_that_says_no_costs_the_file_and_not_the_verdict() {
 fn the_environment_chooses_the_shard() {
     /// Keeps the part that it is asked to do.
     struct Asked(Mutex<Option<(u32, u32)>>);
-    impl Engine for Asked {
-        fn run(&self, args: &RunArgs, _: &Progress) -> Result<RunReport, CliError> {
+    impl Verbs for Asked {
+        fn run(&self, args: &RunArgs, _: &LiveProgress) -> Result<RunReport, CliError> {
             *self.0.lock().unwrap() = args.part.map(|part| (part.index, part.total));
             Ok(RunReport::new(vec![held("calm")], false))
         }
-        fn gate(&self, args: &GateArgs, _: &Progress) -> Result<GateReport, CliError> {
+        fn gate(&self, args: &GateArgs, _: &LiveProgress) -> Result<GateReport, CliError> {
             *self.0.lock().unwrap() = args.part.map(|part| (part.index, part.total));
             Ok(passing())
         }
         fn replay(&self, _: &ReplayArgs, _: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
             unreachable!()
         }
-        fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
+        fn shrink(&self, _: &ShrinkArgs, _: &LiveProgress) -> Result<ShrinkReport, CliError> {
             unreachable!()
         }
-        fn selftest(&self, _: &SelftestArgs, _: &Progress) -> Result<MatrixReport, CliError> {
+        fn selftest(&self, _: &SelftestArgs, _: &LiveProgress) -> Result<MatrixReport, CliError> {
             unreachable!()
         }
         fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {
@@ -146,18 +146,18 @@ fn the_environment_chooses_the_shard() {
         fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
             unreachable!()
         }
-        fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ipam_reports::ConflictsReport, CliError> {
+        fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ipam_reports::ConflictsReport, CliError> {
             unreachable!()
         }
-        fn leaks(&self, _: &ReclaimArgs, _: &Progress) -> Result<ipam_reports::LeaksReport, CliError> {
+        fn leaks(&self, _: &ReclaimArgs, _: &LiveProgress) -> Result<ipam_reports::LeaksReport, CliError> {
             unreachable!("no test of the command line asks for it")
         }
 
-        fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ipam_reports::CapacityReport, CliError> {
+        fn capacity(&self, _: &CapacityArgs, _: &LiveProgress) -> Result<ipam_reports::CapacityReport, CliError> {
             unreachable!()
         }
     }
-    let engine = Asked(Mutex::new(None));
+    let verbs = Asked(Mutex::new(None));
     let env = |name: &str| match name {
         "CI_NODE_INDEX" => Some("2".to_owned()),
         "CI_NODE_TOTAL" => Some("3".to_owned()),
@@ -170,8 +170,8 @@ fn the_environment_chooses_the_shard() {
         ("run a.toml", Some((2, 3))),
         ("run a.toml --seed 7", None),
     ] {
-        let ran = ran_in(&env, &mut Vec::new(), &engine, line);
-        assert_eq!((ran.code, *engine.0.lock().unwrap()), (0, part), "{line}");
+        let ran = ran_in(&env, &mut Vec::new(), &verbs, line);
+        assert_eq!((ran.code, *verbs.0.lock().unwrap()), (0, part), "{line}");
         assert_eq!(ran.err.contains("note: this is shard"), part.is_some() && !line.contains("1/2"), "{line}: {}", ran.err);
     }
 }

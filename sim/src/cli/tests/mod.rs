@@ -1,6 +1,6 @@
-//! Stories of the command line, told with an engine that answers from prepared records.
+//! Stories of the command line, told with verbs that answer from prepared records.
 //!
-//! This file holds the console and the engine; [`records`] holds what the engine answers; the stories are told verb by verb.
+//! This file holds the console and the verbs; [`records`] holds what they answer; the stories are told verb by verb.
 
 mod arguments;
 mod gate;
@@ -28,20 +28,20 @@ struct Ran {
     err: String,
 }
 
-fn ran(engine: &dyn Engine, line: &str) -> Ran {
-    ran_into(&mut Vec::new(), engine, line)
+fn ran(verbs: &dyn Verbs, line: &str) -> Ran {
+    ran_into(&mut Vec::new(), verbs, line)
 }
 
-fn ran_into(out: &mut impl OutputText, engine: &dyn Engine, line: &str) -> Ran {
-    ran_in(&|_| None, out, engine, line)
+fn ran_into(out: &mut impl OutputText, verbs: &dyn Verbs, line: &str) -> Ran {
+    ran_in(&|_| None, out, verbs, line)
 }
 
-fn ran_in(env: &dyn Fn(&str) -> Option<String>, out: &mut impl OutputText, engine: &dyn Engine, line: &str) -> Ran {
+fn ran_in(env: &dyn Fn(&str) -> Option<String>, out: &mut impl OutputText, verbs: &dyn Verbs, line: &str) -> Ran {
     let mut err = Vec::new();
     let (paint_out, paint_err) = (Paint::PLAIN, Paint::PLAIN);
     let mut console = Console { out, err: &mut err, paint_out, paint_err, progress_bar: false, interrupts: false, env };
     let args = std::iter::once("ipam-sim").chain(line.split_whitespace()).map(OsString::from);
-    let code = dispatch(args, engine, &mut console);
+    let code = dispatch(args, verbs, &mut console);
     Ran { code, out: out.text(), err: String::from_utf8(err).unwrap() }
 }
 
@@ -103,8 +103,8 @@ fn answer<T: Clone>(prepared: &Answer<T>) -> Result<T, CliError> {
     prepared.clone().expect("this verb is not part of the test")
 }
 
-impl Engine for Prepared {
-    fn run(&self, _: &RunArgs, _: &Progress) -> Result<RunReport, CliError> {
+impl Verbs for Prepared {
+    fn run(&self, _: &RunArgs, _: &LiveProgress) -> Result<RunReport, CliError> {
         answer(&self.run)
     }
 
@@ -113,15 +113,15 @@ impl Engine for Prepared {
         answer(&self.replay)
     }
 
-    fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
+    fn shrink(&self, _: &ShrinkArgs, _: &LiveProgress) -> Result<ShrinkReport, CliError> {
         answer(&self.shrink)
     }
 
-    fn gate(&self, _: &GateArgs, _: &Progress) -> Result<GateReport, CliError> {
+    fn gate(&self, _: &GateArgs, _: &LiveProgress) -> Result<GateReport, CliError> {
         answer(&self.gate)
     }
 
-    fn selftest(&self, _: &SelftestArgs, _: &Progress) -> Result<MatrixReport, CliError> {
+    fn selftest(&self, _: &SelftestArgs, _: &LiveProgress) -> Result<MatrixReport, CliError> {
         answer(&self.selftest)
     }
 
@@ -133,15 +133,15 @@ impl Engine for Prepared {
         answer(&self.check)
     }
 
-    fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ConflictsReport, CliError> {
+    fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ConflictsReport, CliError> {
         answer(&self.conflicts)
     }
 
-    fn leaks(&self, _: &ReclaimArgs, _: &Progress) -> Result<ipam_reports::LeaksReport, CliError> {
+    fn leaks(&self, _: &ReclaimArgs, _: &LiveProgress) -> Result<ipam_reports::LeaksReport, CliError> {
         unreachable!("no test of the command line asks for it")
     }
 
-    fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<CapacityReport, CliError> {
+    fn capacity(&self, _: &CapacityArgs, _: &LiveProgress) -> Result<CapacityReport, CliError> {
         answer(&self.conflicts).map(CapacityReport::Bursts)
     }
 

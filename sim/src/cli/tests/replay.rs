@@ -38,9 +38,9 @@ fn what_is_followed_says_what_it_came_of() {
     let causes = [(1, "asked for in"), (0, "last read revision 7 in"), (0, "last read revision 7 in"), (1, "while partition since")];
     let third = TraceLine { because: because(&causes), ..third };
     let lines = vec![first, second, third];
-    let engine = Prepared { trace: lines.clone(), ..replaying(replayed()) };
-    insta::assert_snapshot!("replay-follow", ran(&engine, "replay plan.toml --follow 10.0.0.7").out);
-    let json = ran(&engine, "replay plan.toml --follow 10.0.0.7 --format json").out;
+    let verbs = Prepared { trace: lines.clone(), ..replaying(replayed()) };
+    insta::assert_snapshot!("replay-follow", ran(&verbs, "replay plan.toml --follow 10.0.0.7").out);
+    let json = ran(&verbs, "replay plan.toml --follow 10.0.0.7 --format json").out;
     assert_eq!(ReplayReport::from_json(&json).unwrap().trace, Some(lines), "it implies the trace");
 }
 
@@ -66,8 +66,8 @@ fn the_trace_is_part_of_the_json() {
 
 #[test]
 fn a_trace_that_nobody_reads_on_ends() {
-    let engine = Prepared { trace: trace(), ..replaying(replayed()) };
-    let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::BrokenPipe }, &engine, "replay plan.toml --trace");
+    let verbs = Prepared { trace: trace(), ..replaying(replayed()) };
+    let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::BrokenPipe }, &verbs, "replay plan.toml --trace");
     assert_eq!((ran.code, ran.err.as_str()), (1, ""));
 }
 

@@ -5,6 +5,8 @@ use ipam_reports::{ScenarioResult, SeedRecord};
 
 use super::records::{held, negative, sweep, two_owners, vacuous, violated, violation};
 use super::*;
+use crate::engine::Progress;
+use crate::engine::progress::Unit;
 
 fn report_of(scenarios: Vec<ScenarioResult>, name: &str) -> u8 {
     let ran = ran(&running(RunReport::new(scenarios, false)), "run scenarios");
@@ -69,10 +71,10 @@ fn json_is_one_object_on_standard_output() {
 }
 
 #[test]
-fn an_error_of_the_engine_ends_with_its_code_and_leaves_standard_output_empty() {
+fn an_error_of_a_verb_ends_with_its_code_and_leaves_standard_output_empty() {
     let error = CliError::usage("scenarios/a.toml:3:7: unknown key `sedes`").hint("did you mean `seeds`?");
-    let engine = Prepared { run: Some(Err(error)), ..Prepared::default() };
-    let ran = ran(&engine, "run scenarios/a.toml --format json");
+    let verbs = Prepared { run: Some(Err(error)), ..Prepared::default() };
+    let ran = ran(&verbs, "run scenarios/a.toml --format json");
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
     assert_eq!(ran.err, "error: scenarios/a.toml:3:7: unknown key `sedes`\n  did you mean `seeds`?\n");
 }
@@ -86,10 +88,10 @@ fn a_panic_is_a_bug_of_the_harness() {
 
 #[test]
 fn a_reader_that_went_away_does_not_change_the_verdict() {
-    let engine = running(RunReport::new(vec![violated()], false));
-    let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::BrokenPipe }, &engine, "run scenarios");
+    let verbs = running(RunReport::new(vec![violated()], false));
+    let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::BrokenPipe }, &verbs, "run scenarios");
     assert_eq!((ran.code, ran.err.as_str()), (1, ""));
-    let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::StorageFull }, &engine, "run scenarios");
+    let ran = ran_into(&mut Closing { room: 10, error: io::ErrorKind::StorageFull }, &verbs, "run scenarios");
     assert_eq!(ran.code, 70);
     assert!(ran.err.starts_with("error: failed to write the result: "), "{}", ran.err);
 }
@@ -110,9 +112,9 @@ fn colour_changes_no_column() {
 #[test]
 fn a_sweep_hears_the_stop_between_two_seeds() {
     struct UntilStopped;
-    impl Engine for UntilStopped {
-        fn run(&self, _: &RunArgs, progress: &Progress) -> Result<RunReport, CliError> {
-            let worker = &progress.begin("counter", None, 1)[0];
+    impl Verbs for UntilStopped {
+        fn run(&self, _: &RunArgs, progress: &LiveProgress) -> Result<RunReport, CliError> {
+            let worker = &progress.begin("counter", Unit::Seeds, None, 1)[0];
             for seed in 0.. {
                 if progress.stop_requested() {
                     break;
@@ -127,16 +129,16 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn replay(&self, _: &ReplayArgs, _: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
             unreachable!()
         }
-        fn selftest(&self, _: &SelftestArgs, _: &Progress) -> Result<MatrixReport, CliError> {
+        fn selftest(&self, _: &SelftestArgs, _: &LiveProgress) -> Result<MatrixReport, CliError> {
             unreachable!()
         }
-        fn shrink(&self, _: &ShrinkArgs, _: &Progress) -> Result<ShrinkReport, CliError> {
+        fn shrink(&self, _: &ShrinkArgs, _: &LiveProgress) -> Result<ShrinkReport, CliError> {
             unreachable!()
         }
         fn list(&self, _: &ListArgs) -> Result<ListReport, CliError> {
             unreachable!()
         }
-        fn gate(&self, _: &GateArgs, _: &Progress) -> Result<ipam_reports::GateReport, CliError> {
+        fn gate(&self, _: &GateArgs, _: &LiveProgress) -> Result<ipam_reports::GateReport, CliError> {
             unreachable!()
         }
         fn check(&self, _: &CheckArgs) -> Result<CheckReport, CliError> {
@@ -148,14 +150,14 @@ fn a_sweep_hears_the_stop_between_two_seeds() {
         fn explain_reclaim(&self, _: &ExplainArgs) -> Result<ipam_reports::ExplainReclaimReport, CliError> {
             unreachable!()
         }
-        fn conflicts(&self, _: &ConflictsArgs, _: &Progress) -> Result<ipam_reports::ConflictsReport, CliError> {
+        fn conflicts(&self, _: &ConflictsArgs, _: &LiveProgress) -> Result<ipam_reports::ConflictsReport, CliError> {
             unreachable!()
         }
-        fn leaks(&self, _: &ReclaimArgs, _: &Progress) -> Result<ipam_reports::LeaksReport, CliError> {
+        fn leaks(&self, _: &ReclaimArgs, _: &LiveProgress) -> Result<ipam_reports::LeaksReport, CliError> {
             unreachable!("no test of the command line asks for it")
         }
 
-        fn capacity(&self, _: &CapacityArgs, _: &Progress) -> Result<ipam_reports::CapacityReport, CliError> {
+        fn capacity(&self, _: &CapacityArgs, _: &LiveProgress) -> Result<ipam_reports::CapacityReport, CliError> {
             unreachable!()
         }
     }

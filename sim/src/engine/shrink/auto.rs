@@ -1,4 +1,4 @@
-//! What `run` does with the first failure of each claim: it says what the failure needs and writes a smaller plan.
+//! What a sweep does with the first failure of each claim: it says what the failure needs and writes a smaller plan.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,36 +6,36 @@ use std::time::{Duration, Instant};
 
 use ipam_reports::finding::Failure;
 
-use super::super::load::Ready;
-use super::verb::Bar;
-use super::{Found, Limits, needs_of, shrink};
+use super::{Found, ProgressWatch, ShrinkOptions, needs_of, shrink};
 use crate::claim::ClaimName;
-use crate::cli::Progress;
+use crate::engine::HarnessBug;
+use crate::engine::load::Ready;
+use crate::engine::progress::{Progress, Unit};
 use crate::plan::Plan;
 
 /// How many plans are run for one failure. Reached long before the time is where runs are short, so that results seldom depend on time.
 const RUNS: u64 = 2_000;
 /// How long one failure may take.
 const BUDGET: Duration = Duration::from_secs(10);
-/// How long all failures of a `run` may take together.
+/// How long all failures of a sweep may take together.
 const TOTAL: Duration = Duration::from_secs(30);
 
 /// Explains failures, one after the other, whatever the number of workers.
-pub(in crate::engine) struct Explainer<'a> {
+pub struct Explainer<'a> {
     out: &'a Path,
-    progress: &'a Progress,
+    progress: &'a dyn Progress,
     shrinks: bool,
     left: Duration,
 }
 
 impl<'a> Explainer<'a> {
     /// Writes into the folder `out`, if it `shrinks` at all.
-    pub(in crate::engine) fn new(out: &'a Path, progress: &'a Progress, shrinks: bool) -> Self {
+    pub fn new(out: &'a Path, progress: &'a dyn Progress, shrinks: bool) -> Self {
         Self { out, progress, shrinks, left: TOTAL }
     }
 
     /// For this long in all, at most.
-    pub(in crate::engine) fn within(self, time: Duration) -> Self {
+    pub fn within(self, time: Duration) -> Self {
         Self { left: self.left.min(time), ..self }
     }
 
@@ -43,7 +43,7 @@ impl<'a> Explainer<'a> {
     ///
     /// # Errors
     /// A bug of the harness, for each seed that has one.
-    pub(in crate::engine) fn explain(&mut self, failures: &mut [Failure], plans: &[Option<Plan>], ready: &Ready) -> Vec<(u64, String)> {
+    pub fn explain(&mut self, failures: &mut [Failure], plans: &[Option<Plan>], ready: &Ready) -> Vec<(u64, HarnessBug)> {
         let mut claims = BTreeSet::new();
         let mut files = BTreeSet::new();
         let mut bugs = Vec::new();
@@ -58,10 +58,10 @@ impl<'a> Explainer<'a> {
                 continue;
             }
             let began = Instant::now();
-            let limits = Limits { runs: RUNS, until: Some(began + BUDGET.min(self.left)) };
-            let counters = self.progress.begin_runs(&failure.claim, 1);
-            let bar = Bar { progress: self.progress, counter: &counters[0] };
-            match shrink(plan, &ready.stage, &claim, limits, &bar) {
+            let options = ShrinkOptions { runs: RUNS, until: Some(began + BUDGET.min(self.left)) };
+            let counters = self.progress.begin(&failure.claim, Unit::Candidates, None, 1);
+            let watch = ProgressWatch { progress: self.progress, counter: &counters[0] };
+            match shrink(plan, &ready.stage, &claim, options, &watch) {
                 Ok(Some(Found { plan, needs, mut shrunk, .. })) => {
                     let first = files.insert(failure.seed);
                     shrunk.plan = self.write(&plan, (!first).then_some(&claim));
@@ -70,7 +70,7 @@ impl<'a> Explainer<'a> {
                 }
                 // It failed in the sweep and does not now: that is told as nondeterminism.
                 Ok(None) => {}
-                Err(message) => bugs.push((failure.seed, message)),
+                Err(bug) => bugs.push((failure.seed, bug)),
             }
             self.left = self.left.saturating_sub(began.elapsed());
         }

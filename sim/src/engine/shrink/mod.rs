@@ -1,4 +1,4 @@
-//! `shrink`: from a plan that violates a claim to a smaller one that violates the same claim, and to what of it is needed.
+//! From a plan that violates a claim to a smaller one that violates the same claim, and to what of it is needed.
 //!
 //! ```text
 //!  plan ──► faults ──► actors ──► calm ──► operations ──► values ──► times ──┐──► clip ──► needs
@@ -16,56 +16,54 @@ mod ddmin;
 mod needs;
 mod reduce;
 mod trial;
-mod verb;
+mod watch;
+
+use std::time::Instant;
 
 use ipam_reports::finding::Violation;
 use ipam_reports::shrink::{Needs, Shrunk, Size};
 
-use super::BUILD;
+use super::{BUILD, HarnessBug};
 use crate::claim::ClaimName;
 use crate::plan::Plan;
 use crate::world::Stage;
 
-pub(super) use auto::Explainer;
-pub(super) use trial::Limits;
-pub(super) use verb::shrink as verb;
+pub use auto::Explainer;
+pub use watch::{ProgressWatch, Watch};
 
-/// Who looks on, and may have enough.
-pub(super) trait Watch {
-    /// Whether what there is so far is enough.
-    fn stop(&self) -> bool {
-        false
-    }
-
-    /// A candidate was run, and whether it failed.
-    fn ran(&self, failed: bool) {
-        let _ = failed;
-    }
-
-    /// A smaller plan was found.
-    fn smaller(&self, plan: &Plan) {
-        let _ = plan;
-    }
+/// What shrinking one plan may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct ShrinkOptions {
+    /// How many plans are run at most. What a failure needs is found out in any case.
+    pub runs: u64,
+    /// No candidate is run later; `None` = as long as it takes. Only with a limit on time the result depends on the machine.
+    pub until: Option<Instant>,
 }
 
 /// What came of it.
-pub(super) struct Found {
+pub struct Found {
     /// The smaller plan, with what its run gave.
-    pub(super) plan: Plan,
+    pub plan: Plan,
     /// How the claim is violated in its run.
-    pub(super) violation: Violation,
+    pub violation: Violation,
     /// What it needs.
-    pub(super) needs: Needs,
+    pub needs: Needs,
     /// What it took; without a file.
-    pub(super) shrunk: Shrunk,
+    pub shrunk: Shrunk,
 }
 
 /// Makes `plan` smaller. `None` if it does not violate `claim` without an excuse.
 ///
 /// # Errors
 /// A bug of the harness: the smaller plan gives another run when it is run again.
-pub(super) fn shrink(plan: &Plan, stage: &Stage, claim: &ClaimName, limits: Limits, watch: &dyn Watch) -> Result<Option<Found>, String> {
-    let Some(mut trial) = trial::Trial::new(plan, stage, claim, limits, watch) else { return Ok(None) };
+pub fn shrink(
+    plan: &Plan,
+    stage: &Stage,
+    claim: &ClaimName,
+    options: ShrinkOptions,
+    watch: &dyn Watch,
+) -> Result<Option<Found>, HarnessBug> {
+    let Some(mut trial) = trial::Trial::new(plan, stage, claim, options, watch) else { return Ok(None) };
     reduce::reduce(&mut trial);
     // What only makes the claim break sooner is not needed: it is judged before the end is clipped.
     let whole = trial.best().clone();
@@ -73,7 +71,7 @@ pub(super) fn shrink(plan: &Plan, stage: &Stage, claim: &ClaimName, limits: Limi
     let needs = needs::needs(&mut trial, &whole);
     let outcome = trial.outcome()?;
     let Some(violation) = trial.violation(&outcome).cloned() else {
-        return Err(format!("the plan that was shrunk violates {claim} in one run and not in the next"));
+        return Err(HarnessBug(format!("the plan that was shrunk violates {claim} in one run and not in the next")));
     };
     let mut smaller = trial.best().clone();
     smaller.recorded = Some(outcome.recorded(&smaller, BUILD));
@@ -83,11 +81,11 @@ pub(super) fn shrink(plan: &Plan, stage: &Stage, claim: &ClaimName, limits: Limi
 }
 
 /// What a violation of `claim` by `plan` needs, without making the plan smaller.
-pub(super) fn needs_of(plan: &Plan, stage: &Stage, claim: &ClaimName) -> Option<Needs> {
+pub fn needs_of(plan: &Plan, stage: &Stage, claim: &ClaimName) -> Option<Needs> {
     struct Nobody;
     impl Watch for Nobody {}
-    let limits = Limits { runs: u64::MAX, until: None };
-    let mut trial = trial::Trial::new(plan, stage, claim, limits, &Nobody)?;
+    let options = ShrinkOptions { runs: u64::MAX, until: None };
+    let mut trial = trial::Trial::new(plan, stage, claim, options, &Nobody)?;
     Some(needs::needs(&mut trial, plan))
 }
 

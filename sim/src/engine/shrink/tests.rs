@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::engine::load::stage;
-use crate::engine::sweep::run_seed;
+use crate::engine::run::run_plan;
 use crate::input::Source;
 use crate::scenario::Scenario;
 use crate::systems::byom::Plans;
@@ -15,7 +15,7 @@ use ipam_reports::shrink::CutOff;
 struct Nobody;
 impl Watch for Nobody {}
 
-const LIMITS: Limits = Limits { runs: 2_000, until: None };
+const LIMITS: ShrinkOptions = ShrinkOptions { runs: 2_000, until: None };
 
 fn scenario(file: &str, change: impl FnOnce(&mut Scenario)) -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios").join(file);
@@ -37,7 +37,7 @@ fn claim(name: &str) -> ClaimName {
 }
 
 fn outcome(plan: &Plan) -> Outcome {
-    run_seed(plan, &nothing(), RunOptions::default()).unwrap()
+    run_plan(plan, &nothing(), RunOptions::default()).unwrap()
 }
 
 /// The plans of the first `count` seeds that violate `claim`.
@@ -148,12 +148,12 @@ fn a_limit_keeps_the_smallest_plan_so_far() {
     let scenario = scenario("smoke/counter-faults.toml", deviating);
     let claim = claim("no-increment-is-lost");
     let plan = failing(&scenario, &claim, 1).remove(0);
-    for (limits, cut_off) in [
-        (Limits { runs: 1, until: None }, CutOff::Runs),
-        (Limits { runs: 4, until: None }, CutOff::Runs),
-        (Limits { runs: u64::MAX, until: Some(std::time::Instant::now()) }, CutOff::Time),
+    for (options, cut_off) in [
+        (ShrinkOptions { runs: 1, until: None }, CutOff::Runs),
+        (ShrinkOptions { runs: 4, until: None }, CutOff::Runs),
+        (ShrinkOptions { runs: u64::MAX, until: Some(std::time::Instant::now()) }, CutOff::Time),
     ] {
-        let found = shrink(&plan, &nothing(), &claim, limits, &Nobody).unwrap().unwrap();
+        let found = shrink(&plan, &nothing(), &claim, options, &Nobody).unwrap().unwrap();
         assert_eq!(found.shrunk.cut_off, Some(cut_off));
         assert!(found.shrunk.size.ops <= plan.op.len() as u64);
         assert!(trial::first_violation(&outcome(&found.plan), &claim).is_some());

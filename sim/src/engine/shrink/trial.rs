@@ -7,28 +7,20 @@ use ipam_reports::Seconds;
 use ipam_reports::finding::{Kind, Violation};
 use ipam_reports::shrink::CutOff;
 
-use super::super::sweep::run_seed;
-use super::Watch;
+use super::{ShrinkOptions, Watch};
 use crate::claim::ClaimName;
+use crate::engine::HarnessBug;
+use crate::engine::run::run_plan;
 use crate::input::Source;
 use crate::plan::Plan;
 use crate::time::SimTime;
 use crate::world::{Outcome, RunOptions, Stage};
 
-/// What shrinking may cost.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct Limits {
-    /// How many plans are run at most. What a failure needs is found out in any case.
-    pub(in crate::engine) runs: u64,
-    /// Until when.
-    pub(in crate::engine) until: Option<Instant>,
-}
-
 /// A claim, the smallest plan so far that violates it, and everything that was tried.
 pub(super) struct Trial<'a> {
     stage: &'a Stage,
     pub(super) claim: &'a ClaimName,
-    limits: Limits,
+    options: ShrinkOptions,
     watch: &'a dyn Watch,
     best: Plan,
     /// When the best plan violates the claim.
@@ -44,11 +36,11 @@ pub(super) struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     /// `None` if the plan does not violate the claim.
-    pub(super) fn new(plan: &Plan, stage: &'a Stage, claim: &'a ClaimName, limits: Limits, watch: &'a dyn Watch) -> Option<Self> {
+    pub(super) fn new(plan: &Plan, stage: &'a Stage, claim: &'a ClaimName, options: ShrinkOptions, watch: &'a dyn Watch) -> Option<Self> {
         let mut trial = Self {
             stage,
             claim,
-            limits,
+            options,
             watch,
             best: Plan { recorded: None, ..plan.clone() },
             at: SimTime::ZERO,
@@ -96,9 +88,9 @@ impl<'a> Trial<'a> {
         if self.cut_off.is_none() {
             self.cut_off = if self.watch.stop() {
                 Some(CutOff::Interrupted)
-            } else if self.runs >= self.limits.runs {
+            } else if self.runs >= self.options.runs {
                 Some(CutOff::Runs)
-            } else if self.limits.until.is_some_and(|until| Instant::now() >= until) {
+            } else if self.options.until.is_some_and(|until| Instant::now() >= until) {
                 Some(CutOff::Time)
             } else {
                 None
@@ -123,7 +115,7 @@ impl<'a> Trial<'a> {
             return *known;
         }
         self.runs += 1;
-        let outcome = run_seed(plan, self.stage, RunOptions::default()).ok();
+        let outcome = run_plan(plan, self.stage, RunOptions::default()).ok();
         let at = outcome.and_then(|outcome| self.violation(&outcome).map(|violation| SimTime::from_micros(violation.at.as_micros())));
         self.known.insert(fingerprint, at);
         self.watch.ran(at.is_some());
@@ -136,8 +128,8 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs the best plan once more, for what its file keeps.
-    pub(super) fn outcome(&self) -> Result<Outcome, String> {
-        run_seed(&self.best, self.stage, RunOptions::default())
+    pub(super) fn outcome(&self) -> Result<Outcome, HarnessBug> {
+        run_plan(&self.best, self.stage, RunOptions::default())
     }
 }
 

@@ -22,8 +22,8 @@ use tokio::sync::Notify;
 use super::BY_NODE;
 use super::write::Writer;
 use crate::actor::controller_manager::view::node_of;
-use crate::actor::crew::{Alarm, Crew, Hiring};
 use crate::actor::informers::Informers;
+use crate::actor::object_tasks::{Alarm, ObjectTasks, Spawner};
 use crate::cluster::Fabric;
 use crate::node::taints::{NO_EXECUTE, taints_of, tolerates, tolerations_of};
 use crate::time::SimTime;
@@ -120,16 +120,16 @@ pub(super) struct Evictor {
     writer: Writer,
     inbox: Arc<Inbox>,
     pods: StoreReader<Pod>,
-    hiring: Hiring<()>,
+    spawner: Spawner<()>,
 }
 
 impl Evictor {
     pub(super) fn new(fabric: &Arc<Fabric>, writer: Writer, inbox: Arc<Inbox>, pods: StoreReader<Pod>) -> Self {
-        Self { fabric: fabric.clone(), writer, inbox, pods, hiring: Hiring::default() }
+        Self { fabric: fabric.clone(), writer, inbox, pods, spawner: Spawner::default() }
     }
 
     pub(super) async fn run(&self) {
-        let (mut crew, mut alarm) = (Crew::new(), Alarm::new());
+        let (mut tasks, mut alarm) = (ObjectTasks::new(), Alarm::new());
         loop {
             self.read();
             let due = self.inbox.content.lock().planned.values().map(|&(_, due)| due).min();
@@ -138,7 +138,7 @@ impl Evictor {
                 if rung.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(());
                 }
-                while crew.poll_next(&self.hiring, cx).is_ready() {}
+                while tasks.poll_next(&self.spawner, cx).is_ready() {}
                 alarm.poll(&self.fabric.rt, due, cx)
             })
             .await;
@@ -190,7 +190,7 @@ impl Evictor {
             // Who is already leaving need not be told again.
             if self.pods.get(&key).is_some_and(|pod| pod.metadata.deletion_timestamp.is_none()) {
                 let writer = self.writer.clone();
-                self.hiring.begin(async move { evict(&writer, &key).await });
+                self.spawner.begin(async move { evict(&writer, &key).await });
             }
         }
     }

@@ -7,9 +7,8 @@ use ipam_reports::finding::{Problem, ProblemKind};
 use ipam_reports::{Digest, GateCase, RunReport, Seconds, SeedRange};
 
 use super::cases::DETERMINISM_SEEDS;
-use crate::cli::Progress;
-use crate::cli::args::GateArgs;
-use crate::deviation::Profile;
+use crate::cli::args::{GateArgs, profile_name};
+use crate::engine::Progress;
 use crate::engine::load::Ready;
 use crate::engine::sweep::sweep;
 
@@ -17,7 +16,7 @@ use crate::engine::sweep::sweep;
 const JOBS: usize = 2;
 
 /// Compares the digests of the first seeds of a scenario. What they violate is judged elsewhere.
-pub(super) fn compare(case: &mut GateCase, ready: &Ready, args: &GateArgs, progress: &Progress) {
+pub(super) fn compare(case: &mut GateCase, ready: &Ready, args: &GateArgs, progress: &dyn Progress) {
     let began = Instant::now();
     let Some(range) = SeedRange::new(0, DETERMINISM_SEEDS) else { return };
     let here = sweep(ready, Some(range), JOBS, None, progress, None);
@@ -57,10 +56,7 @@ fn in_fresh_process(ready: &Ready, args: &GateArgs) -> Result<(Digest, u64), Str
     // Only what must hold takes the flags; a negative scenario runs as it is.
     if ready.scenario.expect.is_none() {
         command.args(args.deviation.iter().flat_map(|name| ["--deviation", name]));
-        let profile = args.profile.map(|profile| match profile {
-            Profile::Hardened => "hardened",
-            Profile::Upstream => "upstream",
-        });
+        let profile = args.profile.map(profile_name);
         command.args(profile.into_iter().flat_map(|profile| ["--profile", profile]));
     }
     // The gate is sharded, not its sample.

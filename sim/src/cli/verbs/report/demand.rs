@@ -9,17 +9,18 @@ use ipam_reports::leaks::{self, Found};
 use ipam_reports::rows::Rows;
 use ipam_reports::{Made, TableError};
 
-use super::crew::Crew;
 use super::drawings;
 use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
 use super::limits;
 use super::unfinished::{Ran, Unfinished};
+use crate::cli::CliError;
 use crate::cli::report::args::CapacityArgs;
-use crate::cli::{CliError, Progress};
 use crate::engine::BUILD;
+use crate::engine::Progress;
 use crate::engine::load::{self, Ready};
-use crate::engine::sweep::{jobs, record_of, run_seed, write_plan};
+use crate::engine::run::{record_of, run_plan, write_plan};
+use crate::engine::thread_pool::{ThreadPool, jobs};
 use crate::input::Choice;
 use crate::plan::{Checks, hash_text};
 use crate::scenario::Scenario;
@@ -48,7 +49,7 @@ struct Search<'a> {
     /// What an earlier search finished.
     known: Vec<Trial>,
     trials: Vec<Trial>,
-    progress: &'a Progress,
+    progress: &'a dyn Progress,
 }
 
 /// Why a search ends early.
@@ -64,7 +65,7 @@ impl From<CliError> for Ended {
 }
 
 /// `report capacity` of a scenario.
-pub(super) fn report(args: &CapacityArgs, file: &Path, out: &Path, progress: &Progress) -> Result<DemandReport, CliError> {
+pub(super) fn report(args: &CapacityArgs, file: &Path, out: &Path, progress: &dyn Progress) -> Result<DemandReport, CliError> {
     let needs = needs(args)?;
     let ready = scenario(args, file)?;
     let seeds = args.seeds.unwrap_or(ready.scenario.seeds);
@@ -300,14 +301,16 @@ impl Search<'_> {
         while (runs.len() as u64) < self.seeds {
             let first = runs.len() as u64;
             let label = format!("{form}, {total} addresses");
-            let crew = Crew { jobs: jobs(self.args.output.jobs), chunk: 1, label: &label, progress: self.progress };
+            let pool = ThreadPool { jobs: jobs(self.args.output.jobs), chunk: 1, label: &label, progress: self.progress };
             let (ready, unfinished) = (&self.ready, &self.unfinished);
             let one = |seed| match unfinished.find(&name, seed) {
                 Some(known) => Ok(known),
-                None => run(&scenario, ready, &name, seed).and_then(|ran| unfinished.keep(&name, seed, &ran).map(|()| ran)),
+                None => run(&scenario, ready, &name, seed)
+                    .and_then(|ran| unfinished.keep(&name, seed, &ran).map(|()| ran))
+                    .map_err(CliError::harness),
             };
             let range = first..self.seeds.min(first + batch);
-            let parts = crew.each(range, || (), |(), seed| one(seed))?.ok_or(Ended::Stopped)?;
+            let parts = pool.each(range, || (), |(), seed| one(seed))?.ok_or(Ended::Stopped)?;
             for (seed, (held, more)) in (first..).zip(parts) {
                 runs.push((seed, held));
                 rows.runs.extend(more.runs);
@@ -332,7 +335,7 @@ impl Search<'_> {
         let (scenario, total) = self.at(form, addresses);
         let missed = self.trials.iter().find(|trial| trial.form == form && trial.addresses == total)?.missed_seed?;
         let mut plan = scenario.draw(missed);
-        let outcome = run_seed(&plan, &self.ready.stage, RunOptions::default()).ok()?;
+        let outcome = run_plan(&plan, &self.ready.stage, RunOptions::default()).ok()?;
         let number = FORMS.iter().position(|one| *one == form).unwrap_or_default() + 1;
         plan.scenario = format!("demand-{number}-{total}");
         plan.recorded = Some(outcome.recorded(&plan, BUILD));
@@ -343,8 +346,8 @@ impl Search<'_> {
 /// One run, called `name` in the tables.
 fn run(scenario: &Scenario, ready: &Ready, name: &str, seed: u64) -> Result<Ran, String> {
     let plan = scenario.draw(seed);
-    let wish = RunOptions { planner: true, ..RunOptions::default() };
-    let mut outcome = run_seed(&plan, &ready.stage, wish).map_err(|message| format!("seed {seed}: {message}"))?;
+    let options = RunOptions { planner: true, ..RunOptions::default() };
+    let mut outcome = run_plan(&plan, &ready.stage, options).map_err(|message| format!("seed {seed}: {message}"))?;
     let held = outcome.figures.addresses.take().ok_or_else(|| "a run of Spiderpool has addresses".to_owned())?;
     record_of(&plan, seed, Ok(outcome), |record| {
         let mut rows = Rows::default();

@@ -6,8 +6,8 @@ use std::time::Instant;
 use ipam_reports::finding::{Problem, ProblemKind};
 use ipam_reports::{GateCase, Seconds, SeedRecord};
 
-use crate::engine::BUILD;
-use crate::engine::sweep::{run_seed, write_plan};
+use crate::engine::run::{run_plan, write_plan};
+use crate::engine::{BUILD, HarnessBug};
 use crate::plan::Plan;
 use crate::world::{RunOptions, Stage};
 
@@ -57,14 +57,14 @@ pub(super) fn digest(case: &mut GateCase, plan: &Plan, stage: &Stage) {
 
 fn ran(case: &GateCase, plan: &Plan, stage: &Stage) -> SeedRecord<'static> {
     let mut record = SeedRecord { seed: plan.seed, ..SeedRecord::default() };
-    match run_seed(plan, stage, RunOptions::default()) {
+    match run_plan(plan, stage, RunOptions::default()) {
         Ok(outcome) => {
             record.digest = outcome.digest;
             record.simulated = Seconds::from_micros(outcome.ended_at.as_micros());
             record.events = outcome.events;
             record.violations = outcome.violations;
         }
-        Err(message) => record.problems = vec![problem(case, plan, ProblemKind::Harness, message)],
+        Err(HarnessBug(message)) => record.problems = vec![problem(case, plan, ProblemKind::Harness, message)],
     }
     record
 }

@@ -17,14 +17,18 @@ use ipam_reports::schema::MatrixSchema;
 use ipam_reports::{MatrixReport, Seconds, SeedRange};
 use parking_lot::Mutex;
 
-use super::load::{self, Ready};
-use super::shrink::{Limits, Watch, shrink};
-use super::sweep::run_seed;
-use super::{BUILD, bad_input, spawn_worker};
 use crate::claim::ClaimName;
+use crate::cli::CliError;
 use crate::cli::args::SelftestArgs;
-use crate::cli::{CliError, Progress, SeedCounter};
 use crate::deviation::{Deviation, DeviationName};
+use crate::engine::BUILD;
+use crate::engine::Progress;
+use crate::engine::ShrinkOptions;
+use crate::engine::load::Ready;
+use crate::engine::progress::{Unit, WorkerCounter};
+use crate::engine::run::run_plan;
+use crate::engine::shrink::{Watch, shrink};
+use crate::engine::thread_pool::{jobs, spawn_worker};
 use crate::input::Problems;
 use crate::scenario::{self, Scenario, WorkloadDraft};
 use crate::swarm::Swarm;
@@ -57,15 +61,15 @@ struct Found {
 }
 
 /// Runs the matrix.
-pub(super) fn selftest(args: &SelftestArgs, progress: &Progress) -> Result<MatrixReport, CliError> {
+pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<MatrixReport, CliError> {
     let began = Instant::now();
     let until = args.budget.map(|budget| began + budget.0);
-    let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let jobs = jobs(args.jobs);
     let wanted = deviations(&args.deviation)?;
-    let known = read(&args.paths).map_err(bad_input)?;
-    let tries = tries(&known, &wanted, args.seeds).map_err(bad_input)?;
-    let controls = if args.deviation.is_empty() { controls(&known, args.seeds).map_err(bad_input)? } else { Vec::new() };
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(super::sweep::OUT));
+    let known = read(&args.paths)?;
+    let tries = tries(&known, &wanted, args.seeds)?;
+    let controls = if args.deviation.is_empty() { controls(&known, args.seeds)? } else { Vec::new() };
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(super::OUT));
 
     let run = Run { progress, until, seeds_run: AtomicU64::new(0) };
     let ranges = usize::try_from(args.ranges).unwrap_or(usize::MAX);
@@ -127,11 +131,6 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, Scenario)>, Problems> {
     problems.or(all)
 }
 
-fn ready(file: &str, mut scenario: Scenario) -> Result<Ready, Problems> {
-    let stage = load::move_in(&mut scenario)?;
-    Ok(Ready { file: file.to_owned(), scenario, stage, brought: false })
-}
-
 /// Where each deviation is tried.
 fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64) -> Result<Vec<Try>, Problems> {
     let mut tries = Vec::new();
@@ -140,13 +139,13 @@ fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64
         for (file, scenario) in known.iter().filter(|(_, scenario)| scenario.expect.is_some() && scenario.deviations.first() == Some(&name))
         {
             let swarmed = Scenario { swarm: Some(scenario.swarm.clone().unwrap_or_else(Swarm::default)), ..scenario.clone() };
-            tries.push(Try { deviation, ready: ready(file, scenario.clone())?, swarm: false, seeds });
-            tries.push(Try { deviation, ready: ready(file, swarmed)?, swarm: true, seeds });
+            tries.push(Try { deviation, ready: Ready::new(file, scenario.clone())?, swarm: false, seeds });
+            tries.push(Try { deviation, ready: Ready::new(file, swarmed)?, swarm: true, seeds });
         }
         for (file, scenario) in known.iter().filter(|(_, scenario)| scenario.expect.is_none() && scenario.swarm.is_some()) {
             if is_about(deviation, &scenario.workload) {
                 let deviating = Scenario { deviations: vec![name.clone()], ..scenario.clone() };
-                tries.push(Try { deviation, ready: ready(file, deviating)?, swarm: false, seeds: (seeds / CHAOS_SHARE).max(1) });
+                tries.push(Try { deviation, ready: Ready::new(file, deviating)?, swarm: false, seeds: (seeds / CHAOS_SHARE).max(1) });
             }
         }
     }
@@ -162,7 +161,7 @@ fn is_about(deviation: &Deviation, workload: &WorkloadDraft) -> bool {
 fn controls(known: &[(String, Scenario)], seeds: u64) -> Result<Vec<(Ready, u64)>, Problems> {
     let in_group = |file: &str| PathBuf::from(file).parent().is_some_and(|folder| folder.ends_with("control"));
     let group = known.iter().filter(|(file, _)| in_group(file));
-    group.map(|(file, scenario)| Ok((ready(file, scenario.clone())?, seeds.min(CONTROL_SEEDS)))).collect()
+    group.map(|(file, scenario)| Ok((Ready::new(file, scenario.clone())?, seeds.min(CONTROL_SEEDS)))).collect()
 }
 
 /// The row of a deviation.
@@ -193,7 +192,7 @@ fn row(deviation: &Deviation, tries: &[Try], found: &[Option<Found>], ranges: us
 
 /// What all workers share.
 struct Run<'a> {
-    progress: &'a Progress,
+    progress: &'a dyn Progress,
     until: Option<Instant>,
     seeds_run: AtomicU64,
 }
@@ -209,10 +208,10 @@ impl Run<'_> {
         what: &str,
         jobs: usize,
         count: usize,
-        work: impl Fn(usize, &SeedCounter) -> Option<T> + Sync,
+        work: impl Fn(usize, &WorkerCounter) -> Option<T> + Sync,
     ) -> Vec<Option<T>> {
         let jobs = jobs.min(count).max(1);
-        let counters = self.progress.begin(what, None, jobs);
+        let counters = self.progress.begin(what, Unit::Seeds, None, jobs);
         let (next, results) = (AtomicUsize::new(0), Mutex::new((0..count).map(|_| None).collect::<Vec<Option<T>>>()));
         std::thread::scope(|scope| {
             for counter in &counters {
@@ -233,7 +232,7 @@ impl Run<'_> {
     }
 
     /// The first seed of a range that violates a claim; `None` if time was up before that was clear.
-    fn search(&self, ready: &Ready, range: SeedRange, counter: &SeedCounter) -> Option<Found> {
+    fn search(&self, ready: &Ready, range: SeedRange, counter: &WorkerCounter) -> Option<Found> {
         for seed in range.first..=range.last {
             if self.is_over() {
                 return None;
@@ -250,13 +249,13 @@ impl Run<'_> {
     /// What a seed violates first without an excuse; what a bug of the harness breaks counts, too.
     fn first_violation(&self, ready: &Ready, seed: u64) -> Option<String> {
         self.seeds_run.fetch_add(1, Ordering::Relaxed);
-        match run_seed(&ready.scenario.draw(seed), &ready.stage, RunOptions::default()) {
+        match run_plan(&ready.scenario.draw(seed), &ready.stage, RunOptions::default()) {
             Ok(outcome) => outcome.violations.into_iter().find(|violation| violation.excuse.is_none()).map(|violation| violation.claim),
-            Err(message) => Some(format!("the harness failed: {message}")),
+            Err(bug) => Some(format!("the harness failed: {bug}")),
         }
     }
 
-    fn control(&self, ready: &Ready, seeds: u64, counter: &SeedCounter) -> ControlRow {
+    fn control(&self, ready: &Ready, seeds: u64, counter: &WorkerCounter) -> ControlRow {
         let mut row = ControlRow { scenario: ready.scenario.name.clone(), seeds: 0, violated: Vec::new() };
         for seed in 0..seeds {
             if self.is_over() {
@@ -282,8 +281,8 @@ impl Run<'_> {
         let hits = found[number * ranges..(number + 1) * ranges].iter().flatten();
         let (seed, claim) = hits.filter_map(|found| found.hit.clone()).next()?;
         let (ready, claim) = (&tries[number].ready, ClaimName::new(&claim)?);
-        let limits = Limits { runs: SHRINK_RUNS, until: Some(Instant::now() + SHRINK_TIME) };
-        let smaller = shrink(&ready.scenario.draw(seed), &ready.stage, &claim, limits, self).ok()??;
+        let options = ShrinkOptions { runs: SHRINK_RUNS, until: Some(Instant::now() + SHRINK_TIME) };
+        let smaller = shrink(&ready.scenario.draw(seed), &ready.stage, &claim, options, self).ok()??;
         Some(Smallest {
             claim: claim.to_string(),
             scenario: best.label(),
@@ -303,6 +302,7 @@ impl Watch for Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::progress::Unobserved;
 
     fn args(line: &str) -> SelftestArgs {
         let paths = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios"))];
@@ -315,7 +315,7 @@ mod tests {
     fn a_deviation_is_found_in_its_scenario_whatever_the_number_of_workers() {
         let matrix = |jobs| {
             let args = SelftestArgs { jobs: Some(jobs), ..args("counter-decides-once") };
-            let report = selftest(&args, &Progress::default()).unwrap();
+            let report = selftest(&args, &Unobserved).unwrap();
             let csv = args.out.unwrap();
             assert!(csv.join("kill-matrix.csv").exists());
             std::fs::remove_dir_all(csv).unwrap();

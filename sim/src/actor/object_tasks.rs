@@ -11,28 +11,29 @@ use parking_lot::Mutex;
 
 use crate::time::SimTime;
 
-/// A piece of work. It ends with what the main loop has to know.
-pub(super) type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// The work on one object. It ends with what the main loop has to know.
+pub(super) type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Pieces of work that others have begun while the crew was at work.
-pub(super) struct Hiring<T>(Mutex<Vec<Work<T>>>);
+/// Tasks that were begun since [`ObjectTasks`] was polled last.
+pub(super) struct Spawner<T>(Mutex<Vec<Task<T>>>);
 
-impl<T> Default for Hiring<T> {
+impl<T> Default for Spawner<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Hiring<T> {
-    /// Begins a piece of work. Whoever calls this is itself work of the crew, or the main loop.
+impl<T> Spawner<T> {
+    /// Begins a task. The caller is the main loop, or another of its tasks.
     #[inline]
     pub(super) fn begin(&self, work: impl Future<Output = T> + Send + 'static) {
         self.0.lock().push(Box::pin(work));
     }
 
-    /// Forgets what has begun when the guard is dropped. Work has handles on whoever hires, which would keep each other alive.
+    /// Forgets what has begun when the guard is dropped: tasks and the actor that spawns them have handles on each other, which would keep both
+    /// alive.
     pub(super) fn until_dropped(&self) -> impl Drop + '_ {
-        struct Guard<'a, T>(&'a Hiring<T>);
+        struct Guard<'a, T>(&'a Spawner<T>);
         impl<T> Drop for Guard<'_, T> {
             fn drop(&mut self) {
                 let work = std::mem::take(&mut *self.0.0.lock());
@@ -43,22 +44,22 @@ impl<T> Hiring<T> {
     }
 }
 
-/// All work of one life of an actor.
-pub(super) struct Crew<T>(FuturesUnordered<Work<T>>);
+/// All tasks of one life of an actor.
+pub(super) struct ObjectTasks<T>(FuturesUnordered<Task<T>>);
 
-impl<T> Crew<T> {
+impl<T> ObjectTasks<T> {
     pub(super) fn new() -> Self {
         Self(FuturesUnordered::new())
     }
 
-    /// The next piece of work that is done.
-    pub(super) fn poll_next(&mut self, hiring: &Hiring<T>, cx: &mut Context<'_>) -> Poll<T> {
+    /// The next task that is done, of those that there are and those that `spawner` was given meanwhile.
+    pub(super) fn poll_next(&mut self, spawner: &Spawner<T>, cx: &mut Context<'_>) -> Poll<T> {
         loop {
-            self.0.extend(hiring.0.lock().drain(..));
+            self.0.extend(spawner.0.lock().drain(..));
             if let Poll::Ready(Some(done)) = self.0.poll_next_unpin(cx) {
                 return Poll::Ready(done);
             }
-            if hiring.0.lock().is_empty() {
+            if spawner.0.lock().is_empty() {
                 return Poll::Pending;
             }
         }

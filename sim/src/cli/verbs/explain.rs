@@ -7,7 +7,7 @@ use ipam_reports::{ExplainReclaimReport, ExplainReport};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use super::{bad_input, form};
+use super::form;
 use crate::cli::CliError;
 use crate::cli::args::{ExplainArgs, PodKey};
 use crate::explain::{self, Question, ReclaimQuestion};
@@ -25,7 +25,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<ExplainReport, CliError> {
     let network = args.cni_config.as_deref().map(|path| problems.collect(cni::read(path)));
     let (settings, settings_from) = settings(args, cluster.as_ref(), &mut problems);
     let file = args.pod_file.as_ref().map(|path| problems.collect(cluster::read_pod(path)));
-    problems.or(()).map_err(bad_input)?;
+    problems.or(())?;
 
     let cluster = cluster.unwrap_or_default();
     let (pod, manifest) = match (file.flatten(), &args.pod) {
@@ -79,7 +79,7 @@ pub(super) fn explain_reclaim(args: &ExplainArgs) -> Result<ExplainReclaimReport
     let mut problems = Problems::new();
     let cluster = problems.collect(cluster::read(&args.manifests));
     let (settings, from) = settings(args, cluster.as_ref(), &mut problems);
-    problems.or(()).map_err(bad_input)?;
+    problems.or(())?;
     let cluster = cluster.unwrap_or_default();
     let of_input: Vec<String> = cluster.warnings.iter().map(ToString::to_string).collect();
     let question =

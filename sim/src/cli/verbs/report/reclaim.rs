@@ -7,15 +7,16 @@ use ipam_reports::Made;
 use ipam_reports::leaks::{self, Found, LeaksReport};
 use ipam_reports::rows::Rows;
 
-use super::crew::Crew;
 use super::drawings;
 use super::folder::{Again, may_draw_in};
 use super::ledger::{Ledger, Sheet};
+use crate::cli::CliError;
 use crate::cli::report::args::ReclaimArgs;
-use crate::cli::{CliError, Progress};
+use crate::engine::BUILD;
+use crate::engine::Progress;
 use crate::engine::load::{self, Ready};
-use crate::engine::sweep::{jobs, record_of, run_seed};
-use crate::engine::{BUILD, bad_input};
+use crate::engine::run::{record_of, run_plan};
+use crate::engine::thread_pool::{ThreadPool, jobs};
 use crate::input::Source;
 use crate::plan::{Checks, hash_text};
 use crate::scenario::Scenario;
@@ -24,7 +25,7 @@ use crate::world::RunOptions;
 
 /// The scenario of who names none, whatever folder the user is in.
 const DEFAULT_FILE: &str = "scenarios/capacity/reclaim-leaks.toml";
-const DEFAULT: &str = include_str!("../../../../scenarios/capacity/reclaim-leaks.toml");
+const DEFAULT: &str = include_str!("../../../../../scenarios/capacity/reclaim-leaks.toml");
 
 /// How many runs are kept at a time: whoever interrupts loses no more.
 const BATCH: u64 = 64;
@@ -33,7 +34,7 @@ const BATCH: u64 = 64;
 const PATHS: &str = "paths.csv";
 
 /// `report reclaim`.
-pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &Progress) -> Result<LeaksReport, CliError> {
+pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &dyn Progress) -> Result<LeaksReport, CliError> {
     let made = Made { question: leaks::QUESTION.to_owned(), command: args.command(), build: BUILD.to_owned(), ..Made::default() };
     let (report, found) = match &args.output.from {
         Some(from) => Again::read(from, |again| {
@@ -53,7 +54,7 @@ pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &Progress) -> Res
     Ok(report)
 }
 
-fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &Progress) -> Result<(LeaksReport, Vec<Found>), CliError> {
+fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &dyn Progress) -> Result<(LeaksReport, Vec<Found>), CliError> {
     let ready = scenarios(args)?;
     let texts: Vec<String> = ready.iter().map(|ready| toml::to_string(&ready.scenario).unwrap_or_default()).collect();
     let config = hash_text(&format!("{:?} {}", args.seeds, texts.concat()));
@@ -70,9 +71,9 @@ fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &Progress) -> 
         runs += seeds - left.len() as u64;
         for batch in left.chunks(BATCH as usize) {
             let label = format!("{}, {seeds} seeds", ready.scenario.name);
-            let crew = Crew { jobs: jobs(args.output.jobs), chunk: 4, label: &label, progress };
-            let work = |(): &(), number: u64| run(ready, batch[number as usize]);
-            let Some(parts) = crew.each(0..batch.len() as u64, || (), work)? else {
+            let pool = ThreadPool { jobs: jobs(args.output.jobs), chunk: 4, label: &label, progress };
+            let work = |(): &(), number: u64| run(ready, batch[number as usize]).map_err(CliError::harness);
+            let Some(parts) = pool.each(0..batch.len() as u64, || (), work)? else {
                 interrupted = true;
                 break 'all;
             };
@@ -94,7 +95,7 @@ fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &Progress) -> 
 /// The rows of one run.
 fn run(ready: &Ready, seed: u64) -> Result<Rows, String> {
     let plan = ready.scenario.draw(seed);
-    let outcome = run_seed(&plan, &ready.stage, RunOptions::default()).map_err(|message| format!("seed {seed}: {message}"))?;
+    let outcome = run_plan(&plan, &ready.stage, RunOptions::default()).map_err(|message| format!("seed {seed}: {message}"))?;
     Ok(record_of(&plan, seed, Ok(outcome), |record| {
         let mut rows = Rows::default();
         rows.add(&ready.scenario.name, "", &record);
@@ -107,12 +108,8 @@ fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
     let mut all = match &args.scenario {
         Some(file) => load::scenarios(&args.form.of(file))?,
         None => {
-            let scenario = Scenario::parse(Path::new(DEFAULT_FILE), Source::new(DEFAULT_FILE, DEFAULT)).map_err(bad_input)?;
-            let ready = |mut scenario: Scenario| {
-                let stage = load::move_in(&mut scenario).map_err(bad_input)?;
-                Ok(Ready { file: DEFAULT_FILE.to_owned(), scenario, stage, brought: false })
-            };
-            scenario.each().into_iter().map(ready).collect::<Result<Vec<_>, CliError>>()?
+            let scenario = Scenario::parse(Path::new(DEFAULT_FILE), Source::new(DEFAULT_FILE, DEFAULT))?;
+            scenario.each().into_iter().map(|one| Ready::new(DEFAULT_FILE, one)).collect::<Result<Vec<_>, _>>()?
         }
     };
     for ready in &mut all {

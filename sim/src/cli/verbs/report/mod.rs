@@ -9,15 +9,14 @@
 mod agents;
 mod bursts;
 mod capacity;
-mod crew;
 mod demand;
 mod drawings;
 mod folder;
 mod ledger;
 mod limits;
-mod place;
 mod points;
 mod reclaim;
+mod sweep_point;
 mod unfinished;
 
 use ipam_reports::conflicts::{Made, Point, Precision, USUAL, page, precise, table};
@@ -26,14 +25,15 @@ use ipam_reports::{CapacityReport, ConflictsReport, LeaksReport, TableError};
 
 use self::bursts::Enough;
 use self::folder::{Again, Folder};
-use super::BUILD;
-use super::sweep::jobs;
+use crate::cli::CliError;
 use crate::cli::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
-use crate::cli::{CliError, Progress};
+use crate::engine::BUILD;
+use crate::engine::Progress;
+use crate::engine::thread_pool::jobs;
 use crate::plan::hash_text;
 
 /// `report capacity`.
-pub(super) fn capacity(args: &CapacityArgs, progress: &Progress) -> Result<CapacityReport, CliError> {
+pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<CapacityReport, CliError> {
     let (of_bursts, of_pods) = (args.output.folder("capacity"), args.output.folder("demand"));
     if let Some(from) = &args.output.from {
         // What the table says of itself, not what its file is called.
@@ -49,12 +49,12 @@ pub(super) fn capacity(args: &CapacityArgs, progress: &Progress) -> Result<Capac
 }
 
 /// `report reclaim`.
-pub(super) fn leaks(args: &ReclaimArgs, progress: &Progress) -> Result<LeaksReport, CliError> {
+pub(super) fn leaks(args: &ReclaimArgs, progress: &dyn Progress) -> Result<LeaksReport, CliError> {
     reclaim::report(args, &args.output.folder("reclaim"), progress)
 }
 
 /// `report conflicts`.
-pub(super) fn conflicts(args: &ConflictsArgs, progress: &Progress) -> Result<ConflictsReport, CliError> {
+pub(super) fn conflicts(args: &ConflictsArgs, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
     let out = args.output.folder("conflicts");
     let made = Made { command: args.command(), ..Made::default() };
     let report = match &args.output.from {
@@ -75,7 +75,7 @@ pub(super) fn conflicts(args: &ConflictsArgs, progress: &Progress) -> Result<Con
     Ok(report)
 }
 
-fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &Progress) -> Result<ConflictsReport, CliError> {
+fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
     let planned = points::plan(args.sharing.system, &args.sharing.vary)?;
     let precision = Precision { relative: args.precision.0, absolute: args.precision.0 * USUAL.absolute / USUAL.relative };
     let scenarios: Vec<String> = planned.iter().map(|point| toml::to_string(&point.scenario).unwrap_or_default()).collect();

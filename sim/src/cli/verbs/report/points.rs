@@ -6,7 +6,7 @@ use ipam_reports::Seconds;
 use ipam_reports::conflicts::{Setting, System};
 
 use super::agents;
-use super::place::{IN_USE, Place, WRITE_OF_READ, half_of, name_of, selection_name, update_name};
+use super::sweep_point::{IN_USE, SweepPoint, WRITE_OF_READ, half_of, name_of, selection_name, update_name};
 
 use crate::cli::CliError;
 use crate::cli::report::vary::{Values, Vary};
@@ -21,7 +21,7 @@ use crate::world::RunOptions;
 
 /// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
 const BASE_FILE: &str = "scenarios/capacity/pool-simultaneous.toml";
-const BASE: &str = include_str!("../../../../scenarios/capacity/pool-simultaneous.toml");
+const BASE: &str = include_str!("../../../../../scenarios/capacity/pool-simultaneous.toml");
 
 /// d of B §8.1.
 const DIAL: Span = Span::millis(2);
@@ -41,7 +41,7 @@ pub(super) struct Planned {
 
 impl Planned {
     /// What is wanted of its runs.
-    pub(super) fn wish(&self) -> RunOptions {
+    pub(super) fn options(&self) -> RunOptions {
         RunOptions { planner: self.setting.system == System::Spiderpool, ..RunOptions::default() }
     }
 }
@@ -50,38 +50,38 @@ impl Planned {
 pub(super) fn plan(system: System, vary: &[Vary]) -> Result<Vec<Planned>, CliError> {
     let base = base(system)?;
     fits(system, vary)?;
-    let places = match system {
+    let points = match system {
         _ if !vary.is_empty() => asked(system, vary)?,
         System::Byom => usual(),
         System::Spiderpool => agents::usual(),
     };
-    places.into_iter().map(|(panels, series, place)| planned(&base, &panels, &series, &place)).collect()
+    points.into_iter().map(|(panels, series, point)| planned(&base, &panels, &series, &point)).collect()
 }
 
 /// The tables of B §8.3, and the hardened and the throttled client.
-fn usual() -> Vec<(String, String, Place)> {
-    let over = |spread| Place { spread, ..IN_USE };
+fn usual() -> Vec<(String, String, SweepPoint)> {
+    let over = |spread| SweepPoint { spread, ..IN_USE };
     let second = Span::secs(1);
     let curves = [
         ("retries+spread", "DefaultBackoff (in use)", IN_USE),
-        ("retries", "DefaultRetry", Place { retry: RetryName::DefaultRetry, ..IN_USE }),
-        ("retries", "12 jittered attempts", Place { retry: RetryName::Twelve, ..IN_USE }),
-        ("retries", "hardened: jittered, patient", Place { retry: RetryName::Patient, ..IN_USE }),
-        ("retries", "upstream: decides once", Place { once: true, ..IN_USE }),
+        ("retries", "DefaultRetry", SweepPoint { retry: RetryName::DefaultRetry, ..IN_USE }),
+        ("retries", "12 jittered attempts", SweepPoint { retry: RetryName::Twelve, ..IN_USE }),
+        ("retries", "hardened: jittered, patient", SweepPoint { retry: RetryName::Patient, ..IN_USE }),
+        ("retries", "upstream: decides once", SweepPoint { once: true, ..IN_USE }),
         ("spread", "starts over 50 ms", over(Span::millis(50))),
         ("spread", "starts over 250 ms", over(Span::millis(250))),
         ("spread", "starts over 1 s", over(second)),
-        ("spread", "1 s, throttled to 5 requests/s", Place { throttle: Throttle::Drained, ..over(second) }),
-        ("spread", "1 s, 200 ms before each request", Place { think: Span::millis(200), ..over(second) }),
+        ("spread", "1 s, throttled to 5 requests/s", SweepPoint { throttle: Throttle::Drained, ..over(second) }),
+        ("spread", "1 s, 200 ms before each request", SweepPoint { think: Span::millis(200), ..over(second) }),
     ];
-    let at = |(panels, series, place): (&str, &str, Place)| {
-        INSTANCES.map(|instances| (panels.to_owned(), series.to_owned(), Place { instances, ..place.clone() }))
+    let at = |(panels, series, point): (&str, &str, SweepPoint)| {
+        INSTANCES.map(|instances| (panels.to_owned(), series.to_owned(), SweepPoint { instances, ..point.clone() }))
     };
     curves.into_iter().flat_map(at).collect()
 }
 
 /// Every combination of what is varied.
-fn asked(system: System, vary: &[Vary]) -> Result<Vec<(String, String, Place)>, CliError> {
+fn asked(system: System, vary: &[Vary]) -> Result<Vec<(String, String, SweepPoint)>, CliError> {
     let main = main_axis(system);
     let sharers = vary.iter().find(|one| one.key() == main);
     let along = if sharers.is_none_or(|one| one.values.count() > 1) {
@@ -99,24 +99,24 @@ fn asked(system: System, vary: &[Vary]) -> Result<Vec<(String, String, Place)>, 
     if curves.len() * count > POINTS_MAX {
         return Err(CliError::usage(format!("more than {POINTS_MAX} points are asked for; vary less at a time")));
     }
-    let put = |number: usize, place: &Place| match axis {
-        Some(axis) => axis.values.put(number, place.clone()).1,
-        None => Place { instances: usual[number], ..place.clone() },
+    let put = |number: usize, point: &SweepPoint| match axis {
+        Some(axis) => axis.values.put(number, point.clone()).1,
+        None => SweepPoint { instances: usual[number], ..point.clone() },
     };
-    let on_curve = |(name, place): (String, Place)| {
-        (0..count).map(|number| ("asked".to_owned(), name.clone(), put(number, &place))).collect::<Vec<_>>()
+    let on_curve = |(name, point): (String, SweepPoint)| {
+        (0..count).map(|number| ("asked".to_owned(), name.clone(), put(number, &point))).collect::<Vec<_>>()
     };
     Ok(curves.into_iter().flat_map(on_curve).collect())
 }
 
 /// The curves of everything that is varied but what lies `along` their axis, with their names.
-fn curves(system: System, vary: &[Vary], along: &str) -> Result<Vec<(String, Place)>, CliError> {
+fn curves(system: System, vary: &[Vary], along: &str) -> Result<Vec<(String, SweepPoint)>, CliError> {
     for (number, one) in vary.iter().enumerate() {
         if vary[..number].iter().any(|earlier| earlier.key() == one.key()) {
             return Err(CliError::usage(format!("`{}` is varied twice; give all its values at once", one.key())));
         }
     }
-    let mut curves = vec![(String::new(), Place { system, ..IN_USE })];
+    let mut curves = vec![(String::new(), SweepPoint { system, ..IN_USE })];
     for one in vary.iter().filter(|one| one.key() != along) {
         let count = one.values.count();
         let many = curves.len().saturating_mul(count);
@@ -125,13 +125,13 @@ fn curves(system: System, vary: &[Vary], along: &str) -> Result<Vec<(String, Pla
                 "{many} curves are more than the {CURVES_MAX} that a plot can tell apart; vary less at a time"
             )));
         }
-        let extended = curves.iter().flat_map(|(name, place)| {
+        let extended = curves.iter().flat_map(|(name, point)| {
             (0..count).map(move |number| {
-                let (value, place) = one.values.put(number, place.clone());
+                let (value, point) = one.values.put(number, point.clone());
                 // What has one value tells no curve from another.
                 let said = if count > 1 { said(one.key(), &value) } else { String::new() };
                 let comma = if name.is_empty() || said.is_empty() { "" } else { ", " };
-                (format!("{name}{comma}{said}"), place)
+                (format!("{name}{comma}{said}"), point)
             })
         });
         curves = extended.collect();
@@ -147,14 +147,14 @@ fn curves(system: System, vary: &[Vary], along: &str) -> Result<Vec<(String, Pla
 /// A curve along which a number of adaptors is searched.
 pub(super) struct Line {
     pub(super) series: String,
-    place: Place,
+    point: SweepPoint,
     base: Scenario,
 }
 
 impl Line {
     /// Its point with so many adaptors.
     pub(super) fn at(&self, instances: u32) -> Result<Planned, CliError> {
-        planned(&self.base, "asked", &self.series, &Place { instances, ..self.place.clone() })
+        planned(&self.base, "asked", &self.series, &SweepPoint { instances, ..self.point.clone() })
     }
 }
 
@@ -170,7 +170,7 @@ pub(super) fn lines(system: System, vary: &[Vary]) -> Result<(Vec<Line>, u32, u3
         System::Byom => (2, 256),
         System::Spiderpool => (2, 64),
     });
-    let lines = curves(system, vary, main_axis(system))?.into_iter().map(|(series, place)| Line { series, place, base: base.clone() });
+    let lines = curves(system, vary, main_axis(system))?.into_iter().map(|(series, point)| Line { series, point, base: base.clone() });
     Ok((lines.collect(), least, most))
 }
 
@@ -195,7 +195,7 @@ fn base(system: System) -> Result<Scenario, CliError> {
         System::Byom => (BASE_FILE, BASE),
         System::Spiderpool => (agents::BASE_FILE, agents::BASE),
     };
-    Scenario::parse(Path::new(file), Source::new(file, text)).map_err(crate::engine::bad_input)
+    Ok(Scenario::parse(Path::new(file), Source::new(file, text))?)
 }
 
 /// A value as a curve is called.
@@ -207,20 +207,20 @@ fn said(key: &str, value: &str) -> String {
     }
 }
 
-fn planned(base: &Scenario, panels: &str, series: &str, place: &Place) -> Result<Planned, CliError> {
-    if place.system == System::Spiderpool {
-        return agents::planned(base, panels, series, place);
+fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> Result<Planned, CliError> {
+    if point.system == System::Spiderpool {
+        return agents::planned(base, panels, series, point);
     }
-    let instances = place.instances;
+    let instances = point.instances;
     // As many free ones as B §8.1 has, besides what is taken.
-    let addresses = place.pool.unwrap_or_else(|| (f64::from(2 * instances) / (1.0 - place.fill)).round() as u32);
+    let addresses = point.pool.unwrap_or_else(|| (f64::from(2 * instances) / (1.0 - point.fill)).round() as u32);
     if addresses > ADDRESSES_MAX {
         return Err(CliError::usage(format!(
             "{instances} adaptors and a fill of {} need {addresses} addresses, more than {ADDRESSES_MAX}",
-            place.fill
+            point.fill
         )));
     }
-    let taken = (f64::from(addresses) * place.fill).round() as u32;
+    let taken = (f64::from(addresses) * point.fill).round() as u32;
     let micros = |span: Span| Seconds::from(span.0);
     let setting = Setting {
         panels: panels.to_owned(),
@@ -228,15 +228,15 @@ fn planned(base: &Scenario, panels: &str, series: &str, place: &Place) -> Result
         instances,
         addresses,
         taken,
-        spread: micros(place.spread),
-        read: micros(place.latency),
-        write: Seconds::from(place.latency.0.mul_f64(WRITE_OF_READ)),
-        think: micros(place.think),
-        dial: if place.once { micros(DIAL) } else { Seconds::ZERO },
-        retry: name_of(&place.retry),
-        update: update_name(place.once).to_owned(),
-        selection: selection_name(place.first).to_owned(),
-        throttle: name_of(&place.throttle),
+        spread: micros(point.spread),
+        read: micros(point.latency),
+        write: Seconds::from(point.latency.0.mul_f64(WRITE_OF_READ)),
+        think: micros(point.think),
+        dial: if point.once { micros(DIAL) } else { Seconds::ZERO },
+        retry: name_of(&point.retry),
+        update: update_name(point.once).to_owned(),
+        selection: selection_name(point.first).to_owned(),
+        throttle: name_of(&point.throttle),
         system: System::Byom,
         pods: 1,
     };
@@ -246,22 +246,22 @@ fn planned(base: &Scenario, panels: &str, series: &str, place: &Place) -> Result
     scenario.phases.liveness = Choice::Is(Span::secs(60));
     // What upstream's way breaks is counted, not judged.
     scenario.check = Checks::default();
-    let once: &[&str] = if place.once { &["byom-decide-once", "byom-four-attempts"] } else { &[] };
-    let first: &[&str] = if place.first { &["byom-select-first"] } else { &[] };
+    let once: &[&str] = if point.once { &["byom-decide-once", "byom-four-attempts"] } else { &[] };
+    let first: &[&str] = if point.first { &["byom-select-first"] } else { &[] };
     scenario.deviations = once.iter().chain(first).filter_map(|name| DeviationName::new(name)).collect();
     scenario.deviations.sort();
     let delays = &mut scenario.cluster.delays;
-    (delays.quorum_read, delays.quorum_read_answer) = (half_of(place.latency, 1.0), half_of(place.latency, 1.0));
-    (delays.commit, delays.commit_answer) = (half_of(place.latency, WRITE_OF_READ), half_of(place.latency, WRITE_OF_READ));
+    (delays.quorum_read, delays.quorum_read_answer) = (half_of(point.latency, 1.0), half_of(point.latency, 1.0));
+    (delays.commit, delays.commit_answer) = (half_of(point.latency, WRITE_OF_READ), half_of(point.latency, WRITE_OF_READ));
     scenario.workload = WorkloadDraft::new(byom::Drafts::Burst(Box::new(BurstDraft {
         instances: Choice::Is(instances),
         addresses: Some(Choice::Is(addresses)),
         taken: Choice::Is(taken),
-        spread: Choice::Is(place.spread),
-        think: Choice::Is(place.think),
-        retry: Choice::Is(place.retry),
-        throttle: Choice::Is(place.throttle),
-        probes: Choice::Is(place.once),
+        spread: Choice::Is(point.spread),
+        think: Choice::Is(point.think),
+        retry: Choice::Is(point.retry),
+        throttle: Choice::Is(point.throttle),
+        probes: Choice::Is(point.once),
         ..BurstDraft::default()
     })));
     let first_seed = first_seed(&setting);

@@ -7,13 +7,14 @@ use ipam_reports::ShrinkReport;
 use ipam_reports::finding::Violation;
 use ipam_reports::schema::ShrinkSchema;
 
-use super::super::sweep::run_seed;
-use super::super::{bad_input, load, replay};
-use super::{Found, Limits, Watch, shrink as shrink_plan, size};
+use super::replay::read_plan;
 use crate::claim::ClaimName;
+use crate::cli::CliError;
 use crate::cli::args::ShrinkArgs;
-use crate::cli::{CliError, Progress, SeedCounter};
-use crate::plan::Plan;
+use crate::engine::progress::Unit;
+use crate::engine::run::run_plan;
+use crate::engine::shrink::{Found, ProgressWatch, shrink as shrink_plan};
+use crate::engine::{Progress, ShrinkOptions, load};
 use crate::time::Span;
 use crate::world::{Outcome, RunOptions};
 
@@ -22,38 +23,18 @@ const RUNS: u64 = 20_000;
 /// How long it may take, unless `--budget` says otherwise.
 const BUDGET: Span = Span::secs(60);
 
-/// Shows how far it is, and hears Ctrl-C.
-pub(in crate::engine) struct Bar<'a> {
-    pub(in crate::engine) progress: &'a Progress,
-    pub(in crate::engine) counter: &'a SeedCounter,
-}
-
-impl Watch for Bar<'_> {
-    fn stop(&self) -> bool {
-        self.progress.stop_requested()
-    }
-
-    fn ran(&self, failed: bool) {
-        self.counter.count(failed);
-    }
-
-    fn smaller(&self, plan: &Plan) {
-        self.progress.say(size(plan).to_string());
-    }
-}
-
 /// Shrinks the plan of the command line.
-pub(in crate::engine) fn shrink(args: &ShrinkArgs, progress: &Progress) -> Result<ShrinkReport, CliError> {
-    let plan = replay::read_plan(&args.plan)?;
+pub(super) fn shrink(args: &ShrinkArgs, progress: &dyn Progress) -> Result<ShrinkReport, CliError> {
+    let plan = read_plan(&args.plan)?;
     let file = args.plan.display().to_string();
-    let stage = load::stage(&plan.cluster.manifests).map_err(bad_input)?;
+    let stage = load::stage(&plan.cluster.manifests)?;
     let until = Instant::now() + args.budget.unwrap_or(BUDGET).0;
-    let limits = Limits { runs: args.runs.unwrap_or(RUNS), until: Some(until) };
-    let outcome = run_seed(&plan, &stage, RunOptions::default()).map_err(CliError::harness)?;
+    let options = ShrinkOptions { runs: args.runs.unwrap_or(RUNS), until: Some(until) };
+    let outcome = run_plan(&plan, &stage, RunOptions::default())?;
     let claim = claim(args, &file, &outcome)?;
-    let counters = progress.begin_runs(claim.as_str(), 1);
-    let bar = Bar { progress, counter: &counters[0] };
-    let found = shrink_plan(&plan, &stage, &claim, limits, &bar).map_err(CliError::harness)?;
+    let counters = progress.begin(claim.as_str(), Unit::Candidates, None, 1);
+    let watch = ProgressWatch { progress, counter: &counters[0] };
+    let found = shrink_plan(&plan, &stage, &claim, options, &watch)?;
     let Some(Found { plan: smaller, violation, needs, mut shrunk }) = found else {
         return Err(CliError::harness(format!("{file} violates {claim} in one run and not in the next")));
     };

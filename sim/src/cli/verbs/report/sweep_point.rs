@@ -1,4 +1,4 @@
-//! Where a point stands, and what varying something does to that.
+//! The parameters of a point of a report, and what varying one of them does to it.
 
 use ipam_reports::conflicts::{DECIDES_AGAIN, DECIDES_ONCE, System};
 
@@ -13,9 +13,9 @@ pub(super) const WRITE_OF_READ: f64 = 2.5;
 /// t of B §8.1.
 const THINK: Span = Span::micros(500);
 
-/// Everything that tells one point from another.
+/// The parameters of a point: everything that tells one from another.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct SweepPoint {
     pub(super) system: System,
     pub(super) instances: u32,
     pub(super) pool: Option<u32>,
@@ -35,7 +35,7 @@ pub(super) struct Place {
 }
 
 /// client-go's `DefaultBackoff`, which is in use, all at once, decided again after each conflict (B §8.1).
-pub(super) const IN_USE: Place = Place {
+pub(super) const IN_USE: SweepPoint = SweepPoint {
     system: System::Byom,
     instances: 0,
     pool: None,
@@ -68,22 +68,22 @@ impl Values {
         !matches!(self, Values::Policy(_) | Values::Retry(_) | Values::Update(_) | Values::Selection(_) | Values::Throttle(_))
     }
 
-    /// `place` with the value of this number, and the value as text.
-    pub(super) fn put(&self, number: usize, place: Place) -> (String, Place) {
+    /// `point` with the value of this number, and the value as text.
+    pub(super) fn put(&self, number: usize, point: SweepPoint) -> (String, SweepPoint) {
         match self {
-            Values::Instances(values) => (values[number].to_string(), Place { instances: values[number], ..place }),
-            Values::Nodes(values) => (values[number].to_string(), Place { instances: values[number], ..place }),
-            Values::Pods(values) => (values[number].to_string(), Place { pods: values[number], ..place }),
-            Values::Policy(values) => (policy_name(values[number]).to_owned(), Place { upstream: values[number], ..place }),
-            Values::Pool(values) => (values[number].to_string(), Place { pool: Some(values[number]), ..place }),
-            Values::Fill(values) => (format!("{} %", values[number] * 100.0), Place { fill: values[number], ..place }),
-            Values::Spread(values) => (values[number].to_string(), Place { spread: values[number], ..place }),
-            Values::Latency(values) => (values[number].to_string(), Place { latency: values[number], ..place }),
-            Values::Think(values) => (values[number].to_string(), Place { think: values[number], ..place }),
-            Values::Retry(values) => (name_of(&values[number]), Place { retry: values[number], ..place }),
-            Values::Update(values) => (update_name(values[number]).to_owned(), Place { once: values[number], ..place }),
-            Values::Selection(values) => (selection_name(values[number]).to_owned(), Place { first: values[number], ..place }),
-            Values::Throttle(values) => (name_of(&values[number]), Place { throttle: values[number], ..place }),
+            Values::Instances(values) => (values[number].to_string(), SweepPoint { instances: values[number], ..point }),
+            Values::Nodes(values) => (values[number].to_string(), SweepPoint { instances: values[number], ..point }),
+            Values::Pods(values) => (values[number].to_string(), SweepPoint { pods: values[number], ..point }),
+            Values::Policy(values) => (policy_name(values[number]).to_owned(), SweepPoint { upstream: values[number], ..point }),
+            Values::Pool(values) => (values[number].to_string(), SweepPoint { pool: Some(values[number]), ..point }),
+            Values::Fill(values) => (format!("{} %", values[number] * 100.0), SweepPoint { fill: values[number], ..point }),
+            Values::Spread(values) => (values[number].to_string(), SweepPoint { spread: values[number], ..point }),
+            Values::Latency(values) => (values[number].to_string(), SweepPoint { latency: values[number], ..point }),
+            Values::Think(values) => (values[number].to_string(), SweepPoint { think: values[number], ..point }),
+            Values::Retry(values) => (name_of(&values[number]), SweepPoint { retry: values[number], ..point }),
+            Values::Update(values) => (update_name(values[number]).to_owned(), SweepPoint { once: values[number], ..point }),
+            Values::Selection(values) => (selection_name(values[number]).to_owned(), SweepPoint { first: values[number], ..point }),
+            Values::Throttle(values) => (name_of(&values[number]), SweepPoint { throttle: values[number], ..point }),
         }
     }
 }

@@ -4,10 +4,11 @@ use ipam_reports::conflicts::{Point, System};
 use ipam_reports::pool::PoolRun;
 use ipam_reports::rows::Rows;
 
-use super::crew::Crew;
 use super::points::Planned;
-use crate::cli::{CliError, Progress};
-use crate::engine::sweep::{record_of, run_seed};
+use crate::cli::CliError;
+use crate::engine::Progress;
+use crate::engine::run::{record_of, run_plan};
+use crate::engine::thread_pool::ThreadPool;
 use crate::world::Stage;
 
 /// The first look at a point of `report conflicts`: what B §8.3 promises, it promises for so many. Each later one is at twice as many, so that few looks tempt
@@ -55,7 +56,7 @@ pub(super) fn run(
     enough: &Enough<'_>,
     jobs: usize,
     label: &str,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<Option<Finished>, CliError> {
     let mut all: Vec<PoolRun> = Vec::new();
     let mut rows = Vec::new();
@@ -81,16 +82,16 @@ fn batch(
     range: std::ops::Range<u64>,
     jobs: usize,
     label: &str,
-    progress: &Progress,
+    progress: &dyn Progress,
 ) -> Result<Option<Vec<Part>>, CliError> {
     let key = planned.setting.key();
-    let crew = Crew { jobs, chunk: CHUNK, label, progress };
-    crew.each(
+    let pool = ThreadPool { jobs, chunk: CHUNK, label, progress };
+    pool.each(
         range,
         || Stage::new(Vec::new()),
         |stage, number| {
             let seed = planned.first_seed + number;
-            burst(planned, stage, seed, &key).map_err(|message| format!("seed {seed} of {key}: {message}"))
+            burst(planned, stage, seed, &key).map_err(|message| CliError::harness(format!("seed {seed} of {key}: {message}")))
         },
     )
 }
@@ -98,7 +99,7 @@ fn batch(
 /// Runs one burst and keeps what it did.
 fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str) -> Result<Part, String> {
     let plan = planned.scenario.draw(seed);
-    let outcome = run_seed(&plan, stage, planned.wish())?;
+    let outcome = run_plan(&plan, stage, planned.options()).map_err(|bug| bug.to_string())?;
     record_of(&plan, seed, Ok(outcome), |mut record| {
         let mut rows = Rows::default();
         // What the workload is stands in `points.csv`, once for all bursts of the point.
@@ -120,12 +121,13 @@ fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str) -> Result<Part,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::report::points::plan;
+    use crate::cli::LiveProgress;
+    use crate::cli::verbs::report::points::plan;
 
     #[test]
     fn a_point_that_is_stopped_leaves_nothing_half_done() {
         let planned = plan(System::Byom, &["instances=2".parse().unwrap()]).unwrap().remove(0);
-        let progress = Progress::default();
+        let progress = LiveProgress::default();
         let enough = Enough { first: FIRST_LOOK, most: 20, are: &|_| false };
         let finished = run(&planned, &enough, 2, "point", &progress).unwrap().unwrap();
         assert_eq!((finished.point.bursts, finished.point.calls, finished.point.reached), (20, 40, false));

@@ -7,10 +7,11 @@ use ipam_reports::gate::Part;
 use ipam_reports::{GateCase, ScenarioResult, SeedRange};
 
 use crate::cli::CliError;
-use crate::cli::args::{GateArgs, RunArgs, Shard};
-use crate::deviation::DeviationName;
-use crate::engine::load::{self, Ready};
-use crate::engine::replay::read_plan;
+use crate::cli::args::{GateArgs, Shard};
+use crate::cli::verbs::deviations;
+use crate::cli::verbs::replay::read_plan;
+use crate::engine::LoadOptions;
+use crate::engine::load::{self, DeviationChange, Ready};
 use crate::engine::sweep::empty_result;
 use crate::plan::Plan;
 use crate::scenario::{self, Scenario};
@@ -61,10 +62,10 @@ pub(super) struct Cases {
 
 /// Reads everything. Of a shard only its own cases, with its own seeds.
 pub(super) fn collect(args: &GateArgs) -> Result<Cases, CliError> {
-    let deviations = load::names(&args.deviation)?;
-    let mut all = Collector { args, numbers: Default::default(), found: Cases { cases: Vec::new(), remarks: Vec::new() } };
+    let change = DeviationChange { profile: args.profile, add: deviations(&args.deviation)?, without: Vec::new() };
+    let mut all = Collector { args, change, numbers: Default::default(), found: Cases { cases: Vec::new(), remarks: Vec::new() } };
     for (file, plan) in plans(&args.regressions)? {
-        all.regression(&file, plan, &deviations)?;
+        all.regression(&file, plan)?;
     }
     for (file, plan) in plans(&args.digests)? {
         all.digest(&file, plan)?;
@@ -88,7 +89,7 @@ pub(super) fn collect(args: &GateArgs) -> Result<Cases, CliError> {
         }
     }
     for ready in negative.iter().filter(|ready| !ready.scenario.deviations.is_empty()) {
-        all.control(ready, &deviations);
+        all.control(ready);
     }
     all.kill_matrix(&negative);
     Ok(all.found)
@@ -111,6 +112,8 @@ fn plans(folder: &Path) -> Result<Vec<(PathBuf, Plan)>, CliError> {
 
 struct Collector<'a> {
     args: &'a GateArgs,
+    /// How everything that must hold is to deviate.
+    change: DeviationChange,
     /// How many cases each part has so far, those of other shards counted.
     numbers: std::collections::BTreeMap<Part, u32>,
     found: Cases,
@@ -136,15 +139,13 @@ impl Collector<'_> {
             self.found.remarks.push(format!("there is no scenario in {}", path.display()));
             return Ok(Vec::new());
         }
-        let mut run = RunArgs { scenarios: vec![path], ..RunArgs::default() };
-        if must_hold {
-            (run.deviation, run.profile) = (self.args.deviation.clone(), self.args.profile);
-        }
-        Ok(load::scenarios(&run)?.into_iter().map(Arc::new).collect())
+        let deviations = if must_hold { self.change.clone() } else { DeviationChange::default() };
+        let options = LoadOptions { scenarios: vec![path], deviations, ..LoadOptions::default() };
+        Ok(load::scenarios(&options)?.into_iter().map(Arc::new).collect())
     }
 
-    fn regression(&mut self, file: &Path, mut plan: Plan, deviations: &[DeviationName]) -> Result<(), CliError> {
-        load::change(&mut plan.deviations, self.args.profile, deviations, &[]);
+    fn regression(&mut self, file: &Path, mut plan: Plan) -> Result<(), CliError> {
+        self.change.apply(&mut plan.deviations);
         let (name, result, stage) = about(file, &plan)?;
         self.add(Part::Regressions, &name, 1, result, || Job::Regression(plan, stage));
         Ok(())
@@ -175,15 +176,15 @@ impl Collector<'_> {
     }
 
     /// A negative scenario without what makes it fail.
-    fn control(&mut self, ready: &Ready, deviations: &[DeviationName]) {
+    fn control(&mut self, ready: &Ready) {
         let mut scenario = ready.scenario.clone();
         scenario.deviations.clear();
         scenario.expect = None;
         // What it should see it saw with its deviations, if at all.
         scenario.check.sometimes.clear();
-        load::change(&mut scenario.deviations, self.args.profile, deviations, &[]);
+        self.change.apply(&mut scenario.deviations);
         let name = scenario.name.clone();
-        self.sweep(Part::Control, &name, Arc::new(changed(ready, scenario)), 0, CONTROL_SEEDS);
+        self.sweep(Part::Control, &name, Arc::new(Ready { scenario, ..ready.clone() }), 0, CONTROL_SEEDS);
     }
 
     /// Each deviation by the negative scenario that is about it: that of its name, else the one that has the fewest others.
@@ -208,12 +209,6 @@ impl Collector<'_> {
 fn about(file: &Path, plan: &Plan) -> Result<(String, ScenarioResult, Stage), CliError> {
     let name = file.file_stem().map_or_else(|| plan.scenario.clone(), |stem| stem.to_string_lossy().into_owned());
     let result = ScenarioResult::new(&*plan.scenario, file.display().to_string(), []);
-    let stage = load::stage(&plan.cluster.manifests).map_err(crate::engine::bad_input)?;
+    let stage = load::stage(&plan.cluster.manifests)?;
     Ok((name, result, stage))
-}
-
-/// The same cluster with another scenario.
-fn changed(ready: &Ready, scenario: Scenario) -> Ready {
-    let stage = Stage { registry: Arc::clone(&ready.stage.registry), objects: ready.stage.objects.clone() };
-    Ready { file: ready.file.clone(), scenario, stage, brought: ready.brought }
 }

@@ -3,7 +3,6 @@
 use ipam_reports::ListReport;
 use ipam_reports::listing::{ClaimEntry, DeviationEntry, FaultEntry, Parameter, ScenarioEntry};
 
-use super::bad_input;
 use crate::claim::{self, ClaimName};
 use crate::cli::CliError;
 use crate::cli::args::{ListArgs, What};
@@ -17,7 +16,7 @@ use crate::{deviation, fault};
 pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
     let mut report = ListReport::default();
     if args.wants(What::Scenarios) {
-        report.scenarios = Some(scenarios(args).map_err(bad_input)?);
+        report.scenarios = Some(scenarios(args)?);
     }
     if args.wants(What::Claims) {
         let entry = |def: &claim::ClaimDef| ClaimEntry {

@@ -13,10 +13,12 @@ use super::drawings;
 use super::folder::{Again, Folder, may_draw_in};
 use super::limits;
 use super::points::{self, Line, Planned};
+use crate::cli::CliError;
 use crate::cli::report::args::{CAPACITY_BURSTS_MAX, CapacityArgs};
-use crate::cli::{CliError, Progress};
 use crate::engine::BUILD;
-use crate::engine::sweep::{jobs, run_seed, write_plan};
+use crate::engine::Progress;
+use crate::engine::run::{run_plan, write_plan};
+use crate::engine::thread_pool::jobs;
 use crate::plan::hash_text;
 use crate::world::Stage;
 
@@ -38,7 +40,7 @@ impl From<CliError> for Ended {
 }
 
 /// Searches every curve and draws what it found.
-pub(super) fn report(args: &CapacityArgs, out: &Path, progress: &Progress) -> Result<ConflictsReport, CliError> {
+pub(super) fn report(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
     let report = search(args, out, progress)?;
     drawings::write(&report, out)?;
     Ok(report)
@@ -137,7 +139,7 @@ fn proof_name(instances: u32) -> String {
 }
 
 /// Searches every curve.
-fn search(args: &CapacityArgs, out: &Path, progress: &Progress) -> Result<ConflictsReport, CliError> {
+fn search(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
     let (lines, least, most) = points::lines(args.sharing.system, &args.sharing.vary)?;
     let objectives = objectives(args)?;
     let seeds = args.seeds.unwrap_or(CAPACITY_BURSTS_MAX);
@@ -197,7 +199,7 @@ struct Search<'a> {
     /// What an earlier search finished.
     known: Vec<Point>,
     tried: Vec<Point>,
-    progress: &'a Progress,
+    progress: &'a dyn Progress,
 }
 
 impl Search<'_> {
@@ -229,7 +231,7 @@ impl Search<'_> {
         let stage = Stage::new(Vec::new());
         (planned.first_seed..planned.first_seed + PROOF_SEEDS.min(self.seeds)).find_map(|seed| {
             let mut plan = planned.scenario.draw(seed);
-            let outcome = run_seed(&plan, &stage, planned.wish()).ok()?;
+            let outcome = run_plan(&plan, &stage, planned.options()).ok()?;
             let pool = outcome.figures.pool.as_ref()?;
             let alone = Point::of(planned.setting.clone(), seed, std::slice::from_ref(pool));
             let misses = |objective: &Objective| alone.get(objective.metric).is_none_or(|found| found.value >= objective.below);

@@ -20,11 +20,14 @@ use ipam_reports::{GateReport, Seconds, SeedRange, Shards, Verdict};
 
 use self::budget::Need;
 use self::cases::{Case, Cases, Job, Sweep};
-use super::BUILD;
-use super::shrink::Explainer;
-use super::sweep::{self, OUT};
+use crate::cli::CliError;
 use crate::cli::args::GateArgs;
-use crate::cli::{CliError, Progress};
+use crate::cli::verbs::OUT;
+use crate::engine::BUILD;
+use crate::engine::Progress;
+use crate::engine::shrink::Explainer;
+use crate::engine::sweep;
+use crate::engine::thread_pool::jobs;
 
 /// How many seeds a case runs before it is known how fast it is, and while its violation is not found: two chunks of a sweep.
 const FIRST: u64 = 16;
@@ -55,10 +58,10 @@ impl Clock {
 }
 
 /// Does everything that CI needs.
-pub(super) fn gate(args: &GateArgs, progress: &Progress) -> Result<GateReport, CliError> {
+pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateReport, CliError> {
     let clock = Clock::new(args.budget.0);
     let Cases { mut cases, remarks } = cases::collect(args)?;
-    let gate = Gate { args, progress, clock, jobs: sweep::jobs(args.jobs), out: args.out.clone().unwrap_or_else(|| PathBuf::from(OUT)) };
+    let gate = Gate { args, progress, clock, jobs: jobs(args.jobs), out: args.out.clone().unwrap_or_else(|| PathBuf::from(OUT)) };
     gate.run_kept_plans(&mut cases);
     gate.run_first_seeds(&mut cases);
     gate.compare_with_fresh_processes(&mut cases);
@@ -86,7 +89,7 @@ pub(super) fn gate(args: &GateArgs, progress: &Progress) -> Result<GateReport, C
 
 struct Gate<'a> {
     args: &'a GateArgs,
-    progress: &'a Progress,
+    progress: &'a dyn Progress,
     clock: Clock,
     jobs: usize,
     out: PathBuf,

@@ -10,16 +10,16 @@ use ipam_core::spiderpool::admission::AdmissionSettings;
 use ipam_reports::CheckReport;
 use ipam_reports::listing::{BrokenRule, CheckedFile, Finding, Severity};
 
-use super::{bad_input, form, load};
+use super::form;
 use crate::cli::CliError;
 use crate::cli::args::CheckArgs;
+use crate::engine::load;
 use crate::input::admission::{Admission, Broken, in_order, kind_of, settings_of};
 use crate::input::cluster::DEFAULT_NAMESPACE;
 use crate::input::manifest::{self, Manifest};
 use crate::input::{Problem, Problems, stored};
 use crate::kinds::Registry;
 use crate::plan::{Plan, SCHEMA};
-use crate::scenario::Scenario;
 use crate::world::registry;
 
 /// Checks every file under the paths of the command line.
@@ -30,7 +30,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<CheckReport, CliError> {
     let policy = form::policy(&args.form)?;
     let mut problems = Problems::new();
     let settings = settings_of(&form::settings(&args.form, &mut problems).select);
-    problems.or(()).map_err(bad_input)?;
+    problems.or(())?;
     let registry = registry();
     let (mut checked_files, mut seen, mut clusters) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
     for path in &args.paths {
@@ -157,7 +157,7 @@ fn check_file(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>) {
     let (kind, problems) = if is_plan {
         ("plan", Plan::read(file).and_then(|plan| load::stage(&plan.cluster.manifests).map(drop)).err())
     } else {
-        ("scenario", Scenario::read(file).and_then(|scenario| load::each(file, &[], &scenario, |_| true, load::stage_of).map(drop)).err())
+        ("scenario", load::variants(file, |_| true).err())
     };
     (Checked { errors: problems.unwrap_or_default(), ..Checked::new(file, kind) }, Vec::new())
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use ipam_core::ObjectKey;
-use ipam_core::api::Verb;
 use ipam_reports::Seconds;
 use ipam_reports::replay::TraceLine;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::Verb;
 
 use crate::fault::{Fault, Target};
 use crate::input::kinds::Kinds;

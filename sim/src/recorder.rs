@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use ipam_core::Reason;
-use ipam_core::api::Verb;
 use ipam_reports::{Digest as DigestText, Seconds};
+use kube_machinery::Reason;
+use kube_machinery::api::Verb;
 
 use crate::claim::Claims;
 use crate::meter::{AddressMeter, AgentsMeter, PoolMeter, ReclaimMeter};

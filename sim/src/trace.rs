@@ -3,8 +3,8 @@
 //! Events carry ids and references, never text. Claims look at them as they pass; the digest folds a few words of
 //! each; a recording copies them. Text is made only from a recording.
 
-use ipam_core::api::{Reason, TransportError, Verb};
-use ipam_core::{ApiError, ObjectKey};
+use kube_machinery::api::{Reason, TransportError, Verb};
+use kube_machinery::{ApiError, ObjectKey};
 
 use crate::kinds::KindId;
 use crate::object::Obj;
@@ -44,15 +44,15 @@ pub enum FaultChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WatchKind {
-    /// See [`ipam_core::api::WatchEvent::Added`].
+    /// See [`kube_machinery::api::WatchEvent::Added`].
     Added,
-    /// See [`ipam_core::api::WatchEvent::Modified`].
+    /// See [`kube_machinery::api::WatchEvent::Modified`].
     Modified,
-    /// See [`ipam_core::api::WatchEvent::Deleted`].
+    /// See [`kube_machinery::api::WatchEvent::Deleted`].
     Deleted,
-    /// See [`ipam_core::api::WatchEvent::Bookmark`].
+    /// See [`kube_machinery::api::WatchEvent::Bookmark`].
     Bookmark,
-    /// See [`ipam_core::api::WatchEvent::Error`].
+    /// See [`kube_machinery::api::WatchEvent::Error`].
     Error,
 }
 

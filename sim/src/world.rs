@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::byom::PoolConfigMap;
+use ipam_byom::PoolConfigMap;
 use ipam_reports::Digest;
 use ipam_reports::addresses::AddressRun;
 use ipam_reports::finding::Violation;

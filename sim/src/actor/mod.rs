@@ -9,7 +9,7 @@ mod informers;
 pub mod kubelet;
 pub mod scheduler;
 
-use ipam_core::transparent::Transparent;
+use kube_machinery::transparent::Transparent;
 
 use crate::cluster::SimClient;
 use crate::env::SimEnv;

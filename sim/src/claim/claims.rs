@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ipam_core::api::Verb;
 use ipam_reports::Seconds;
 use ipam_reports::finding::{Kind, Violation};
+use kube_machinery::api::Verb;
 
 use super::findings::Findings;
 use super::pool::{self, PoolClaim};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ipam_core::FxHashMap;
-use ipam_core::byom::PoolConfigMap;
+use ipam_byom::PoolConfigMap;
+use kube_machinery::FxHashMap;
 
 use super::{Claim, Context, Findings};
 use crate::object::{Obj, typed_ref};
@@ -154,7 +154,7 @@ impl Claim for EveryIncrementEnds {
 mod tests {
     use std::sync::Arc;
 
-    use ipam_core::api::Verb;
+    use kube_machinery::api::Verb;
 
     use super::*;
     use crate::kinds::KindId;

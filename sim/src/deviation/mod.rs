@@ -9,7 +9,8 @@ mod spiderpool_rows;
 use std::fmt;
 
 use clap::ValueEnum;
-use ipam_core::{byom, spiderpool};
+use ipam_byom as byom;
+use ipam_spiderpool as spiderpool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 

@@ -158,7 +158,7 @@ fn is_about(deviation: &Deviation, workload: &WorkloadDraft) -> bool {
         WorkloadDraft::Counter(_) => deviation.name.starts_with("counter-"),
         WorkloadDraft::Byom(_) => deviation.name.starts_with("byom-"),
         WorkloadDraft::ByomBurst(_) => false,
-        WorkloadDraft::Spiderpool(_) => ipam_core::spiderpool::Policy::hardened().switch(deviation.name).is_some(),
+        WorkloadDraft::Spiderpool(_) => ipam_spiderpool::Policy::hardened().switch(deviation.name).is_some(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! To make another type tell more: an arm in [`touches`] if it names addresses, allocations or pods, and one in [`fields`] if its
 //! state is worth seeing beside the events.
 
-use ipam_core::byom::{Address, AddressKey, IpAllocation, PeerPod, PoolConfigMap, PoolDocument, RecordChange};
+use ipam_byom::{Address, AddressKey, IpAllocation, PeerPod, PoolConfigMap, PoolDocument, RecordChange};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
@@ -193,8 +193,8 @@ fn plain(value: &Value) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use ipam_core::byom::PoolData;
-    use ipam_core::{JsonText, ObjectKey};
+    use ipam_byom::PoolData;
+    use kube_machinery::{JsonText, ObjectKey};
 
     use super::*;
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::api::DeleteOptions;
 use ipam_sim::claim::Claims;
 use ipam_sim::fault::{FaultKind, SandboxLost, Target};
 use ipam_sim::record::What;
 use ipam_sim::recorder::Recorder;
 use ipam_sim::workload::{Note, PodNote};
+use kube_machinery::api::DeleteOptions;
 use serde_json::json;
 
 use crate::{MS, SECOND, Stage};

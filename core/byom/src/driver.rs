@@ -123,6 +123,17 @@ pub struct Outcome<T> {
     pub effort: Effort,
 }
 
+impl<T> Outcome<T> {
+    /// The result, for a process that survives it: where upstream's stores into a nil map, Go ends the process (B W18).
+    #[track_caller]
+    pub(super) fn or_crash(self, env: &impl Env) -> Result<T, PoolError> {
+        if let Err(PoolError::Panic) = self.result {
+            env.crash("assignment to entry in nil map");
+        }
+        self.result
+    }
+}
+
 /// The pool as one process uses it. Clones are the same process: they share the mutex.
 ///
 /// Every operation may be dropped at any point; what it has sent may still take effect.

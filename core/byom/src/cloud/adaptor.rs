@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::owners::PeerPodOwners;
 use super::proxy::AgentProxy;
 use crate::decide::Recovered;
-use crate::driver::{Context, Outcome, PoolSettings, VmPool};
+use crate::driver::{Context, PoolSettings, VmPool};
 use crate::error::PoolError;
 use crate::observer::Observer;
 use crate::policy::Policy;
@@ -74,10 +74,10 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
     /// What the process does before it serves: one recovery and one look at the statistics (B §1.6, §4).
     ///
     /// # Panics
-    /// As upstream's process does (B W18).
+    /// Where upstream's process crashes ([`Env::crash`], B W18).
     pub async fn start(&self) -> Started {
-        let recovered = surviving(self.pool.recover(Context::BACKGROUND).await);
-        let status = surviving(self.pool.status(Context::BACKGROUND).await);
+        let recovered = self.pool.recover(Context::BACKGROUND).await.or_crash(self.env());
+        let status = self.pool.status(Context::BACKGROUND).await.or_crash(self.env());
         Started { recovered, status }
     }
 
@@ -102,13 +102,6 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
     pub(super) fn env(&self) -> &V {
         &self.pool.env
     }
-}
-
-/// The result of an operation on the pool after which the process still lives.
-pub(super) fn surviving<T>(outcome: Outcome<T>) -> Result<T, PoolError> {
-    // Upstream stores into a nil map here, and Go ends the process.
-    assert!(!matches!(outcome.result, Err(PoolError::Panic)), "assignment to entry in nil map");
-    outcome.result
 }
 
 /// The IDs that a release or a PeerPod is about, as the pool's operations take them.

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::adaptor::surviving;
 use super::owners::PeerPodOwners;
 use super::peer_pod::PeerPod;
 use crate::driver::{Context, PoolSettings, VmPool};
@@ -63,7 +62,7 @@ pub(super) type Pool<C, V, M, B> = VmPool<C, V, M, PeerPodOwners<C, V, B>>;
 /// release has an end, so a VM that hangs holds the others up for no longer than an operation may take.
 pub struct PeerPodController<C, V, M, B = ()> {
     client: C,
-    env: V,
+    pub(super) env: V,
     vms: M,
     pub(super) owners: PeerPodOwners<C, V, B>,
     pub(super) settings: ControllerSettings,
@@ -91,7 +90,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
     /// The election is configured in a way that cannot work.
     ///
     /// # Panics
-    /// As upstream's process does (B W18).
+    /// Where upstream's process crashes ([`Env::crash`], B W18).
     pub async fn run(&self) -> Result<Phase, ElectionConfigError> {
         let by_owner = Index::new(BY_OWNER, |peer_pod: &PeerPod, value| peer_pod.owner_uid().into_iter().for_each(value));
         let options = InformerOptions { indexes: vec![by_owner], ..InformerOptions::default() };
@@ -133,8 +132,8 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
             self.env.sleep(self.settings.reclaim_every).await;
             let Some(pool) = self.pool().await else { continue };
             // What fails is tried again at the next turn.
-            let _ = surviving(pool.recover(Context::BACKGROUND).await);
-            let _ = surviving(pool.reclaim(&mut suspects).await);
+            let _ = pool.recover(Context::BACKGROUND).await.or_crash(&self.env);
+            let _ = pool.reclaim(&mut suspects).await.or_crash(&self.env);
         }
     }
 
@@ -153,7 +152,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         let settings = (self.settings.pool)()?;
         let pool = VmPool::new(self.client.clone(), self.env.clone(), self.vms.clone(), self.owners.clone(), settings);
         // Its error is only logged, and the pool is used all the same (B R5).
-        let _ = surviving(pool.recover(Context::BACKGROUND).await);
+        let _ = pool.recover(Context::BACKGROUND).await.or_crash(&self.env);
         *self.pool.lock().unwrap() = Some(pool.clone());
         Some(pool)
     }

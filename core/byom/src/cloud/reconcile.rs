@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::adaptor::{shared, surviving};
+use super::adaptor::shared;
 use super::controller::{BY_OWNER, PeerPodController};
 use super::peer_pod::PeerPod;
 use crate::address::Address;
@@ -133,7 +133,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
                 }
             }
         };
-        surviving(outcome)?;
+        outcome.or_crash(&self.env)?;
         match self.owners.peer_pods.finish_once(peer_pod, self.deadline()).await {
             Ok(()) => self.owners.released(peer_pod, key),
             // Somebody else was faster.

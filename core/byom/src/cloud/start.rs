@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::adaptor::{Adaptor, surviving};
+use super::adaptor::Adaptor;
 use super::proxy::AgentProxy;
 use super::sandbox::{Sandbox, StartError};
 use crate::address::Address;
@@ -35,7 +35,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
     /// The VM is not the pod's.
     ///
     /// # Panics
-    /// As upstream's process does (B W18).
+    /// Where upstream's process crashes ([`Env::crash`], B W18).
     pub async fn start_vm(&self, sandbox: &Sandbox, context: Context) -> Result<Instance, StartError> {
         let stopped = self.owners().sandboxes().begin(sandbox);
         let result = self.make(sandbox, stopped, context).await;
@@ -45,7 +45,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
 
     async fn make(&self, sandbox: &Sandbox, stopped: latest::Receiver<bool>, context: Context) -> Result<Instance, StartError> {
         let id = sandbox.allocation_id();
-        let created = surviving(self.pool.create_instance(&id, &sandbox.pod, &sandbox.user_data, context).await);
+        let created = self.pool.create_instance(&id, &sandbox.pod, &sandbox.user_data, context).await.or_crash(self.env());
         let failed = |step, error| {
             self.owners().observe(Step::StartFailed { id: &id, step, error: &error });
             Err(error)
@@ -120,7 +120,8 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
     /// S5.
     async fn clean_up(&self, sandbox: &Sandbox, instance: &Instance) {
         self.proxy.shut_down(sandbox).await;
-        let released = surviving(self.pool.delete_instance(Some(instance), Releaser::CleanUp, Context::BACKGROUND).await).is_ok();
+        let released = self.pool.delete_instance(Some(instance), Releaser::CleanUp, Context::BACKGROUND).await;
+        let released = released.or_crash(self.env()).is_ok();
         self.owners().release_peer_pod(sandbox, released, Context::BACKGROUND).await;
         if !self.policy().release_by_address
             && let Some(entry) = self.owners().sandboxes().get(&sandbox.id)

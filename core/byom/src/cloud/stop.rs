@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::adaptor::{Adaptor, surviving};
+use super::adaptor::Adaptor;
 use super::proxy::AgentProxy;
 use super::sandbox::{Sandbox, UnknownSandbox};
 use crate::driver::Context;
@@ -31,7 +31,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
     /// Everything else is only logged upstream, and the sandbox forgotten (B X5).
     ///
     /// # Panics
-    /// As upstream's process does (B W18), in the caller's task or in one of its own.
+    /// Where upstream's process crashes ([`Env::crash`], B W18), in the caller's task or in one of its own.
     pub async fn stop_vm(&self, sandbox_id: &str, context: Context) -> Result<(), UnknownSandbox> {
         let (sandbox, held) = {
             let mut sandboxes = self.owners().sandboxes();
@@ -71,7 +71,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
             Held::Instance(instance) => self.pool.delete_instance(Some(&instance), Releaser::Stop, context).await,
             Held::Unknown => self.pool.release(&sandbox.allocation_id(), Releaser::Stop, context).await,
         };
-        match surviving(released) {
+        match released.or_crash(self.env()) {
             Ok(Released::NoInstance) if !self.policy().empty_id_counts_as_deleted => {}
             result => self.owners().release_peer_pod(sandbox, result.is_ok(), context).await,
         }

@@ -57,10 +57,9 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
             Keeper::StatefulSet => {
                 let Some((parent, ordinal)) = parent_and_ordinal(key.name()) else { return Ok(false) };
                 let Some(set) = self.get::<StatefulSet>(&in_namespace(parent)).await? else { return Ok(false) };
-                assert!(
-                    set.spec.replicas.is_some() || !policy.nil_fields_crash,
-                    "upstream crashes: StatefulSet {parent} has no number of replicas"
-                );
+                if policy.nil_fields_crash && set.spec.replicas.is_none() {
+                    self.env.crash(&format!("nil dereference of spec.replicas of StatefulSet {parent}"));
+                }
                 Ok(is_wanted(&set, ordinal))
             }
             Keeper::Vm => {

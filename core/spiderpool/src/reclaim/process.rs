@@ -97,7 +97,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// Runs, and never ends by itself. Dropping it ends everything; what it has sent may still take effect.
     ///
     /// # Panics
-    /// Where upstream's process crashes, with the deviation that says so.
+    /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
     pub async fn run(&self, leadership: Leadership) {
         if !self.config.settings.enabled {
             return std::future::pending().await;

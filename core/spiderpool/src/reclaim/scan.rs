@@ -171,7 +171,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 Judgement::Done(verdict) if verdict.row == Row::EndpointUnreadable => None,
                 Judgement::Done(verdict) if verdict.keeps_all() => Some(verdict),
                 Judgement::Done(_) | Judgement::Ask(_) => None,
-                Judgement::Crash(row) => panic!("upstream crashes: {}", row.sentence()),
+                Judgement::Crash(row) => self.env.crash(row.sentence()),
             };
             let whose = || key_of_record(&record.pod).map(|key| (key, Arc::from(&*record.pod_uid)));
             if let Some(verdict) = verdict {
@@ -273,7 +273,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// It could not be judged: the row.
     ///
     /// # Panics
-    /// Where upstream's process crashes, with the deviation that says so.
+    /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
     pub async fn take_event(&self, leadership: &Leadership, event: &Event<'_>) -> Result<(), Row> {
         let mut answers = Vec::new();
         let meaning = loop {
@@ -286,7 +286,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         match meaning {
             Meaning::Enter(entry, _) => self.enter(*entry),
             Meaning::Lost(row) => return Err(row),
-            Meaning::Crash(row) => panic!("upstream crashes: {}", row.sentence()),
+            Meaning::Crash(row) => self.env.crash(row.sentence()),
             Meaning::Ignore(_) | Meaning::Ask(_) => {}
         }
         Ok(())

@@ -117,7 +117,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// Decides about one record, asking whatever has to be asked.
     ///
     /// # Panics
-    /// Where upstream's process crashes, with the deviation that says so.
+    /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
     pub(super) async fn judge(
         &self,
         facts: &Facts,
@@ -130,7 +130,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             match self.under(leading, facts.node, |it| judge_record(&facts.view(key, uid, ip, due), it, &answers)) {
                 Judgement::Ask(question) => answers.push(self.ask(&question).await),
                 Judgement::Done(verdict) => return verdict,
-                Judgement::Crash(row) => panic!("upstream crashes: {}", row.sentence()),
+                Judgement::Crash(row) => self.env.crash(row.sentence()),
             }
         }
     }

@@ -44,8 +44,8 @@ pub enum StartError {
     /// The agent was not ready within the limit.
     #[error("the agent was not ready in time")]
     AgentTimeout,
-    /// The caller gave up first.
-    #[error("the caller's time is over")]
+    /// The caller's deadline passed before the agent was ready.
+    #[error("deadline exceeded")]
     CallerGone,
     /// The sandbox was stopped meanwhile.
     #[error("the sandbox was stopped while it was started")]

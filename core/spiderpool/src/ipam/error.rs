@@ -1,4 +1,4 @@
-//! Why an operation of the agent failed.
+//! Errors of the agent's operations.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -36,29 +36,29 @@ pub enum PoolError {
         /// How many attempts were made.
         attempts: u32,
     },
-    /// It has to be seen first whether another pool has the same addresses.
-    #[error("it is not known whether another pool has the same addresses")]
+    /// The pool has not been compared with its neighbours: another pool may have the same addresses.
+    #[error("cannot tell whether another pool has the same addresses")]
     NotCompared,
-    /// Records of this very pod made way because nothing else was free, and at the last look it was the same again. The hardened form only.
-    #[error("records of the pod were in the way; they are gone, and the pool is to be asked again")]
+    /// Nothing but addresses that stale records of this very pod held was free: they were released in every attempt. The hardened form only.
+    #[error("stale records of this pod were released; retry")]
     OwnRecordsMadeWay,
     /// Another pool has some of the addresses, and this one is not the older of the two. The hardened form only.
-    #[error("it shares addresses with IPPool {other}, and may not serve before one of the two goes or changes")]
+    #[error("addresses overlap with IPPool {other}; change or delete one of the two")]
     Overlaps {
         /// The other pool.
         other: String,
     },
     /// The request outlived its deadline.
-    #[error("the request is out of time")]
+    #[error("deadline exceeded")]
     OutOfTime,
-    /// The pool has a record of this pod, and its endpoint is to be read first: it may name the address.
-    #[error("a record of the pod is there that its endpoint may name")]
+    /// The pool has a record of this pod, and only its endpoint, which could not be read, tells whether the address is in use.
+    #[error("the pool already records this pod, and its endpoint could not be read")]
     EndpointUnknown,
     /// The pod that asks was gone, or another one, before its predecessor's record was made over to it.
-    #[error("the pod is not what it was: {0}")]
+    #[error("pod was replaced during allocation: {0}")]
     Replaced(String),
     /// A write of the pool had an unknown outcome to the end: the pool may hold the record, or hold it soon.
-    #[error("it is not known whether the address was recorded: {0}")]
+    #[error("the outcome of the write that records the address is unknown: {0}")]
     Unsettled(ApiError),
     /// The API server said no, or nothing.
     #[error(transparent)]
@@ -174,7 +174,7 @@ pub enum IpamError {
     #[error("queue is full")]
     QueueFull,
     /// The request outlived its deadline.
-    #[error("the request is out of time")]
+    #[error("deadline exceeded")]
     OutOfTime,
 }
 

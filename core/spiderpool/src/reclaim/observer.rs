@@ -1,4 +1,4 @@
-//! What somebody who looks on is told, step by step.
+//! Observer callbacks for each step of an operation.
 
 use std::net::IpAddr;
 use std::sync::Arc;

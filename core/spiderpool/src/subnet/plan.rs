@@ -115,8 +115,8 @@ pub enum Refusal {
     /// Addresses of the pool are set aside for another one.
     #[error("addresses of pool {0} are set aside for another one")]
     Contested(String),
-    /// The name of the pool is that of another workload's.
-    #[error("pool {0} is that of another workload with a UID of the same end")]
+    /// The pool of this name belongs to another workload whose UID ends alike.
+    #[error("pool name {0} is taken by another workload (UID suffix collision)")]
     NameTaken(String),
     /// Something cannot be read, so that nobody knows whose the addresses are.
     #[error("{0}")]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 fn main() {
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("..");
     let mut files = vec![root.join("Cargo.lock")];
-    for folder in ["core/src", "sim/src", "reports/src"] {
+    for folder in ["core/kube/src", "core/byom/src", "core/spiderpool/src", "sim/src", "reports/src"] {
         println!("cargo::rerun-if-changed={}", root.join(folder).display());
         collect(&root.join(folder), &mut files);
     }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::Env;
+use kube_machinery::Env;
 use parking_lot::Mutex;
 
 use crate::cluster::wall_of;

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use ipam_core::{Object, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::{Object, ObjectKey};
 use serde_json::Value;
 
 /// An object whose type is known only by its registration.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ipam_core::spiderpool::ranges::{IpRange, IpSet, IpVersion};
+use ipam_spiderpool::ranges::{IpRange, IpSet, IpVersion};
 
 /// Ranges that begin at one address, and whose each is.
 type Owned = Vec<(Arc<str>, IpRange)>;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::DeleteOptions;
-use ipam_core::{ClientExt, Object, ObjectKey};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use kube_machinery::api::DeleteOptions;
+use kube_machinery::{ClientExt, Object, ObjectKey};
 use serde_json::json;
 
 use crate::cluster::{ClusterConfig, Fabric, SimClient};

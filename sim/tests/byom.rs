@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ipam_core::byom::Policy;
+use ipam_byom::Policy;
 use ipam_reports::finding::Violation;
 use ipam_sim::deviation::{self, DeviationName};
 use ipam_sim::plan::Plan;

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ipam_core::byom::{Address, PeerPod, PoolConfigMap, PoolDocument};
-use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool};
-use ipam_core::{ClientExt, Object};
+use ipam_byom::{Address, PeerPod, PoolConfigMap, PoolDocument};
 use ipam_reports::RunReport;
 use ipam_sim::plan::Plan;
 use ipam_sim::scenario::Scenario;
 use ipam_sim::testbed::{Testbed, config_map, from_json, key, pod};
 use ipam_sim::world::{RunOptions, Stage, run};
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool};
 use k8s_openapi::api::coordination::v1::Lease;
+use kube_machinery::{ClientExt, Object};
 use serde_json::json;
 
 fn root() -> PathBuf {

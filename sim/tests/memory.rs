@@ -6,12 +6,12 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ipam_core::api::WatchOptions;
-use ipam_core::{Client, ClientExt, WatchStream};
 use ipam_sim::cluster::Fabric;
 use ipam_sim::testbed::{Testbed, config_map};
 use ipam_sim::time::SimTime;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::WatchOptions;
+use kube_machinery::{Client, ClientExt, WatchStream};
 
 /// One seed that ends in the middle of everything: an open watch, a process that waits for ever and owns its client, a
 /// request on its way, one of a process that stands still, a restarted process, an action of the world that is yet to

@@ -1,20 +1,20 @@
 //! `explain` against recorded answers of upstream's code.
 //!
-//! The recorded cases are those of `core/tests/data/selection.jsonl`, or of the file of that name in the folder that the
+//! The recorded cases are those of `core/spiderpool/tests/data/selection.jsonl`, or of the file of that name in the folder that the
 //! environment variable `IPAM_VECTORS` names.
 
-#[path = "../../core/tests/recorded/mod.rs"]
+#[path = "../../core/spiderpool/tests/recorded/mod.rs"]
 mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipam_core::spiderpool::ipam::AgentSettings;
-use ipam_core::spiderpool::select::{NetworkConfig, Settings};
 use ipam_reports::ExplainReport;
 use ipam_sim::deviation::Profile;
 use ipam_sim::explain::{self, Question};
 use ipam_sim::input::cluster::ClusterInput;
 use ipam_sim::input::manifest;
+use ipam_spiderpool::ipam::AgentSettings;
+use ipam_spiderpool::select::{NetworkConfig, Settings};
 use serde_json::{Value, json};
 
 /// The question of a case, its objects read as manifests are.

@@ -1,17 +1,17 @@
 //! `explain --reclaim` against recorded scans of upstream's code.
 //!
-//! The recorded cases are those of `core/tests/data/reclaim-scan.jsonl`, or of the file of that name in the folder that the
+//! The recorded cases are those of `core/spiderpool/tests/data/reclaim-scan.jsonl`, or of the file of that name in the folder that the
 //! environment variable `IPAM_VECTORS` names.
 
-#[path = "../../core/tests/recorded/mod.rs"]
+#[path = "../../core/spiderpool/tests/recorded/mod.rs"]
 mod recorded;
 
-use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_reports::ExplainReclaimReport;
 use ipam_sim::deviation::Profile;
 use ipam_sim::explain::{ReclaimQuestion, explain_reclaim, policy_of};
 use ipam_sim::input::cluster::ClusterInput;
 use ipam_sim::input::manifest;
+use ipam_spiderpool::reclaim::ReclaimSettings;
 use serde_json::{Value, json};
 
 fn explained(case: &Value, profile: Profile) -> ExplainReclaimReport {

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::FxHashMap;
+use kube_machinery::FxHashMap;
 use madsim::runtime::{Handle, Runtime};
 use madsim::time::sleep;
 use parking_lot::Mutex;

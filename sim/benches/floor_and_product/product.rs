@@ -4,9 +4,7 @@ use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use ipam_core::api::{WatchEvent, WatchOptions};
-use ipam_core::byom::PoolConfigMap;
-use ipam_core::{Client, ClientExt, WatchStream};
+use ipam_byom::PoolConfigMap;
 use ipam_sim::cluster::{ClusterConfig, Fabric, SimClient};
 use ipam_sim::input;
 use ipam_sim::kinds::Registry;
@@ -17,6 +15,8 @@ use ipam_sim::testbed::{config_map, from_json, key};
 use ipam_sim::trace::recorder::Recorder;
 use ipam_sim::world::{Judges, RunOptions, registry};
 use k8s_openapi::api::core::v1::Namespace;
+use kube_machinery::api::{WatchEvent, WatchOptions};
+use kube_machinery::{Client, ClientExt, WatchStream};
 use tokio::sync::oneshot;
 
 /// The types are the same in every run: a sweep builds their table once.

@@ -11,8 +11,8 @@
 use std::any::{Any, TypeId};
 use std::pin::Pin;
 
-use ipam_core::informer::{Index, Informer, InformerOptions, Notification, StoreReader};
-use ipam_core::latest;
+use kube_machinery::informer::{Index, Informer, InformerOptions, Notification, StoreReader};
+use kube_machinery::latest;
 
 use super::ApiClient;
 use crate::env::SimEnv;
@@ -74,7 +74,7 @@ impl<K: Stored> Want for Wanted<K> {
                     handlers.iter_mut().for_each(|handler| handler(&notification));
                 }
             };
-            drop(ipam_core::Env::spawn(env, task));
+            drop(kube_machinery::Env::spawn(env, task));
         }
         let (store, synced, again) = (informer.store(), informer.synced(), informer.synced());
         let told = async move {

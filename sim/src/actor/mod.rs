@@ -9,7 +9,7 @@ pub mod kubelet;
 mod object_tasks;
 pub mod scheduler;
 
-use ipam_core::transparent::Transparent;
+use kube_machinery::transparent::Transparent;
 
 use crate::cluster::SimClient;
 use crate::env::SimEnv;

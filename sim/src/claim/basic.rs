@@ -1,7 +1,7 @@
 //! Claims about any cluster.
 
-use ipam_core::FxHashSet;
-use ipam_core::api::{Reason, TransportError};
+use kube_machinery::FxHashSet;
+use kube_machinery::api::{Reason, TransportError};
 
 use super::{Claim, Context, Findings};
 use crate::rt::{ProcessId, Rt};

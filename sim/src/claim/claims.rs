@@ -3,9 +3,9 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 
-use ipam_core::api::Verb;
 use ipam_reports::Seconds;
 use ipam_reports::finding::{Kind, Violation};
+use kube_machinery::api::Verb;
 
 use super::findings::{Findings, Found};
 use super::{COMMON, Claim, ClaimDef, ClaimName, Context, Group, Make};

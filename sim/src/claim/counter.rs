@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use ipam_core::FxHashMap;
-use ipam_core::byom::PoolConfigMap;
+use ipam_byom::PoolConfigMap;
 use ipam_reports::finding::Kind;
+use kube_machinery::FxHashMap;
 
 use super::{Claim, ClaimDef, Context, Findings, Make};
 use crate::object::{Obj, typed_ref};
@@ -181,7 +181,7 @@ impl Claim for EveryIncrementEnds {
 mod tests {
     use std::sync::Arc;
 
-    use ipam_core::api::Verb;
+    use kube_machinery::api::Verb;
 
     use super::*;
     use crate::kinds::KindId;

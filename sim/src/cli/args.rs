@@ -374,7 +374,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["pod", "pod_file"])]
     pub now: Option<jiff::Timestamp>,
     /// The NIC of the ADD
-    #[arg(long, value_name = "NAME", value_parser = nic, default_value = ipam_core::spiderpool::select::FIRST_NIC)]
+    #[arg(long, value_name = "NAME", value_parser = nic, default_value = ipam_spiderpool::select::FIRST_NIC)]
     pub nic: String,
     /// The node [default: the one in the pod's spec]
     #[arg(long, value_name = "NAME")]

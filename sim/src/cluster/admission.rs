@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ipam_core::api::{Dry, Reason, Verb};
-use ipam_core::{ApiError, ObjectKey};
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::api::{Dry, Reason, Verb};
+use kube_machinery::{ApiError, ObjectKey};
 
 use super::commit::{Intent, Loaded};
 use super::exchange::Ticket;

@@ -59,9 +59,9 @@ fn meets(ruled: &[KindId], kinds: &[KindId]) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use ipam_core::api::Verb;
     use k8s_openapi::api::coordination::v1::Lease;
     use k8s_openapi::api::core::v1::{ConfigMap, Node};
+    use kube_machinery::api::Verb;
 
     use super::*;
     use crate::cluster::EtcdTrouble;

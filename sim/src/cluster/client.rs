@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use ipam_core::api::{Reply, Request, TransportError, Verb, WatchEvent, WatchOptions};
-use ipam_core::{ApiError, Client, Object, Status, WatchStream};
+use kube_machinery::api::{Reply, Request, TransportError, Verb, WatchEvent, WatchOptions};
+use kube_machinery::{ApiError, Client, Object, Status, WatchStream};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -424,7 +424,7 @@ impl SimClient {
     async fn watch_start(&self, server: usize, kind: KindId, options: &WatchOptions) -> Result<Option<u64>, ApiError> {
         let fabric = &self.fabric;
         let invalid = |field, message| ApiError::Status(invalid_options(field, message));
-        let not_older = options.resource_version_match == Some(ipam_core::api::VersionMatch::NotOlderThan);
+        let not_older = options.resource_version_match == Some(kube_machinery::api::VersionMatch::NotOlderThan);
         if options.send_initial_events && !fabric.lock().knobs.watch_list {
             return Err(invalid(
                 "sendInitialEvents",
@@ -444,7 +444,7 @@ impl SimClient {
             ));
         }
         if !fabric.lock().is_ready(server, kind, fabric.rt.now()) {
-            return Err(Status::new(ipam_core::Reason::TooManyRequests, "storage is (re)initializing").retry_after(1).into());
+            return Err(Status::new(kube_machinery::Reason::TooManyRequests, "storage is (re)initializing").retry_after(1).into());
         }
         let version = options.resource_version.as_deref().filter(|version| !version.is_empty());
         let revision = match version {

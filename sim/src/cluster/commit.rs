@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::{DeleteOptions, Dry, Reason, Subresource, Verb};
-use ipam_core::{ObjectKey, Status};
+use kube_machinery::api::{DeleteOptions, Dry, Reason, Subresource, Verb};
+use kube_machinery::{ObjectKey, Status};
 
 use super::request::{ApiReply, ApiRequest, Op};
 use super::write::{self, Step};
@@ -103,7 +103,7 @@ impl State {
             Some(found) if found.meta().deletion_timestamp.is_some() => {
                 let own = ObjectKey::cluster(body.meta().name.as_deref().unwrap_or(""));
                 let text = format!("unable to create new content in namespace {namespace} because it is being terminated");
-                let cause = ipam_core::api::Cause {
+                let cause = kube_machinery::api::Cause {
                     reason: "NamespaceTerminating".into(),
                     message: format!("namespace {namespace} is being terminated").into(),
                     field: "metadata.namespace".into(),

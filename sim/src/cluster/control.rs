@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use ipam_core::api::TransportError;
+use kube_machinery::api::TransportError;
 
 use super::admission::{Forbidden, HookFault, Service, Webhook};
 use super::exchange::Phase;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use ipam_core::ApiError;
-use ipam_core::api::TransportError;
+use kube_machinery::ApiError;
+use kube_machinery::api::TransportError;
 use slab::Slab;
 
 use parking_lot::MutexGuard;

@@ -1,7 +1,7 @@
 //! What every request and watch passes first (K §8.1): overload, then permission, and the faults that answer in the server's place.
 
-use ipam_core::api::{Reason, Subresource, Verb};
-use ipam_core::{ApiError, ObjectKey, Status};
+use kube_machinery::api::{Reason, Subresource, Verb};
+use kube_machinery::{ApiError, ObjectKey, Status};
 
 use super::request::ApiRequest;
 use super::server::Mishap;

@@ -29,8 +29,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ipam_core::{FxHashMap, Object, ObjectKey};
 use jiff::Timestamp;
+use kube_machinery::{FxHashMap, Object, ObjectKey};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use slab::Slab;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ipam_core::api::{Cause, ListOptions, Reason, VersionMatch};
-use ipam_core::{ObjectKey, Status};
+use kube_machinery::api::{Cause, ListOptions, Reason, VersionMatch};
+use kube_machinery::{ObjectKey, Status};
 use serde::{Deserialize, Serialize};
 
 use super::State;

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::{Call, DeleteOptions, Dry, List, ListOptions, Patch, Reply, Subresource, Verb};
-use ipam_core::{Object, ObjectKey};
+use kube_machinery::api::{Call, DeleteOptions, Dry, List, ListOptions, Patch, Reply, Subresource, Verb};
+use kube_machinery::{Object, ObjectKey};
 
 use crate::kinds::{KindId, Served};
 use crate::object::Obj;

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::TransportError;
-use ipam_core::{ApiError, Status};
+use kube_machinery::api::TransportError;
+use kube_machinery::{ApiError, Status};
 
 use super::commit::Intent;
 use super::exchange::Ticket;

@@ -12,7 +12,7 @@ use crate::kinds::KindId;
 use crate::net::{Delay, Sampler, Side};
 use crate::rt::ProcessId;
 use crate::time::{SimTime, Span};
-use ipam_core::api::Verb;
+use kube_machinery::api::Verb;
 
 /// How long the steps of a server take (K §11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
+use kube_machinery::ObjectKey;
 
 use crate::kinds::KindId;
 use crate::object::{Obj, make_mut};

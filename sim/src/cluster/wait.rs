@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ipam_core::api::{Reason, TransportError, Verb};
-use ipam_core::{ApiError, ObjectKey, Status};
+use kube_machinery::api::{Reason, TransportError, Verb};
+use kube_machinery::{ApiError, ObjectKey, Status};
 
 use super::Fabric;
 use super::control::EtcdTrouble;

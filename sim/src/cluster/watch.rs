@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use ipam_core::Status;
-use ipam_core::api::{TransportError, WatchOptions};
+use kube_machinery::Status;
+use kube_machinery::api::{TransportError, WatchOptions};
 
 use super::State;
 use super::server::{ApiServer, Samplers};
@@ -360,7 +360,7 @@ impl State {
         match from {
             Some(from) if from < oldest => {
                 let text = format!("too old resource version: {from} ({oldest})");
-                let status = Box::new(Status::new(ipam_core::Reason::Expired, text));
+                let status = Box::new(Status::new(kube_machinery::Reason::Expired, text));
                 let element =
                     Element { what: WatchKind::Error, revision: 0, object: None, status: Some(status), initial_events_end: false };
                 watcher.push(rt, net, process, samplers, buffer, now, element, now);

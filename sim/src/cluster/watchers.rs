@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
+use kube_machinery::FxHashMap;
 
 /// The watches on one type of one server, by their numbers.
 #[derive(Default)]

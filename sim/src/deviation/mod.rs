@@ -138,7 +138,8 @@ impl<'de> Deserialize<'de> for DeviationName {
 mod tests {
     use std::collections::BTreeSet;
 
-    use ipam_core::{byom, spiderpool};
+    use ipam_byom as byom;
+    use ipam_spiderpool as spiderpool;
 
     use super::*;
 

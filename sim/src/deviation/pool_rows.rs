@@ -2,7 +2,7 @@
 
 use super::How;
 
-/// What each switch of [`ipam_core::byom::Policy`] does. Which switches there are is told there, and a switch that has no row
+/// What each switch of [`ipam_byom::Policy`] does. Which switches there are is told there, and a switch that has no row
 /// here does not compile.
 pub(crate) const ABOUT: &[(&str, &str)] = &[
     (

@@ -2,7 +2,7 @@
 
 use super::How;
 
-/// What each switch of [`ipam_core::spiderpool::reclaim::ReclaimPolicy`] does.
+/// What each switch of [`ipam_spiderpool::reclaim::ReclaimPolicy`] does.
 pub(crate) const ABOUT: &[(&str, &str)] = &[
     (
         "records-before-endpoint",

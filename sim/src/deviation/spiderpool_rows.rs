@@ -2,7 +2,7 @@
 
 use super::How;
 
-/// What each switch of [`ipam_core::spiderpool::Policy`] does. Which switches there are is told there, and a switch that has no row here does
+/// What each switch of [`ipam_spiderpool::Policy`] does. Which switches there are is told there, and a switch that has no row here does
 /// not compile.
 pub(crate) const ABOUT: &[(&str, &str)] = &[
     ("upstream-ranges", "texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to 7)"),

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ipam_core::spiderpool::ipam::{self, PoolError};
-use ipam_core::spiderpool::ranges::{Cidr, IpSet, IpVersion, RangeError};
-use ipam_core::spiderpool::select::{FamilySelection, Rank, Selection, Supply, Unavailable, reserved, tries};
-use ipam_core::spiderpool::{PoolIPAllocation, Route, SpiderIPPool};
 use ipam_reports::explain::{FamilyAnswer, NicAnswer, PoolSupply, Rejected, RouteAnswer, RouteSource};
+use ipam_spiderpool::ipam::{self, PoolError};
+use ipam_spiderpool::ranges::{Cidr, IpSet, IpVersion, RangeError};
+use ipam_spiderpool::select::{FamilySelection, Rank, Selection, Supply, Unavailable, reserved, tries};
+use ipam_spiderpool::{PoolIPAllocation, Route, SpiderIPPool};
 
 use super::detail::counts;
 use super::{Question, name_of};

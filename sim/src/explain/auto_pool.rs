@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use ipam_core::spiderpool::ranges::IpVersion;
-use ipam_core::spiderpool::select::{Cluster, Selection, SubnetRequest, Tier, TopController, Workload, pools_of, reserved};
-use ipam_core::spiderpool::subnet::{AppKind, Application, Demand, Known, Refusal, SpiderSubnet, Want, Write, plan};
-use ipam_core::spiderpool::{SpiderIPPool, names};
 use ipam_reports::explain::AutoPoolAnswer;
+use ipam_spiderpool::ranges::IpVersion;
+use ipam_spiderpool::select::{Cluster, Selection, SubnetRequest, Tier, TopController, Workload, pools_of, reserved};
+use ipam_spiderpool::subnet::{AppKind, Application, Demand, Known, Refusal, SpiderSubnet, Want, Write, plan};
+use ipam_spiderpool::{SpiderIPPool, names};
 
 use super::Question;
 use super::warnings::admission;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use ipam_core::label_selector::selects;
-use ipam_core::spiderpool::ranges::{IpVersion, PoolAddresses, total_ips};
-use ipam_core::spiderpool::select::{Cluster, FIRST_NIC, Reason, Selection, TopController, is_auto_pool, network_of_nic, reserved};
-use ipam_core::spiderpool::{SpiderIPPool, names};
+use ipam_spiderpool::ranges::{IpVersion, PoolAddresses, total_ips};
+use ipam_spiderpool::select::{Cluster, FIRST_NIC, Reason, Selection, TopController, is_auto_pool, network_of_nic, reserved};
+use ipam_spiderpool::{SpiderIPPool, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kube_machinery::label_selector::selects;
 
 use super::Question;
 

@@ -4,9 +4,9 @@
 
 use std::net::IpAddr;
 
-use ipam_core::spiderpool::ranges::{IpVersion, PoolAddresses};
-use ipam_core::spiderpool::select::{Cluster, Selection, TopController, is_nameless, reserved};
-use ipam_core::spiderpool::{Keeper, SpiderEndpoint};
+use ipam_spiderpool::ranges::{IpVersion, PoolAddresses};
+use ipam_spiderpool::select::{Cluster, Selection, TopController, is_nameless, reserved};
+use ipam_spiderpool::{Keeper, SpiderEndpoint};
 
 use super::Question;
 use super::agent::{Ended, addresses, endpoint_key, entries};
@@ -80,7 +80,7 @@ fn as_a_whole(question: &Question, endpoint: &SpiderEndpoint, own: bool) -> Opti
     if meta.owner_references.iter().flatten().any(|owner| owner.kind == "Pod") {
         return Some("it goes with its pod (ownerReferences)".to_owned());
     }
-    let has_finalizer = meta.finalizers.iter().flatten().any(|finalizer| finalizer == ipam_core::spiderpool::names::FINALIZER);
+    let has_finalizer = meta.finalizers.iter().flatten().any(|finalizer| finalizer == ipam_spiderpool::names::FINALIZER);
     (!has_finalizer).then(|| "it has lost its finalizer, with which its records went".to_owned())
 }
 

@@ -1,9 +1,9 @@
 //! What became of each tier, and why (A §2.1).
 
-use ipam_core::spiderpool::names;
-use ipam_core::spiderpool::ranges::IpVersion;
-use ipam_core::spiderpool::select::{Cluster, Objects, Request, SelectError, Selection, Tier, annotation};
 use ipam_reports::explain::{TierLine, TierState};
+use ipam_spiderpool::names;
+use ipam_spiderpool::ranges::IpVersion;
+use ipam_spiderpool::select::{Cluster, Objects, Request, SelectError, Selection, Tier, annotation};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 

@@ -10,7 +10,7 @@
 //! The verb `explain` asks, and so do tests. Every decision is core's ([`select`], [`Asker::draw`], and the agent, which runs the ADD once
 //! against the objects in memory): what is told here in words is never decided here. Nothing outside is written.
 //!
-//! [`Asker::draw`]: ipam_core::spiderpool::select::Asker::draw
+//! [`Asker::draw`]: ipam_spiderpool::select::Asker::draw
 
 mod add;
 mod agent;
@@ -26,14 +26,14 @@ mod warnings;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use ipam_core::kubevirt::VirtualMachineInstance;
-use ipam_core::spiderpool::ipam::AgentSettings;
-use ipam_core::spiderpool::select::{IpamConfig, Kept, NicSelection, Objects, Reason, Request, Selection, Settings, select};
-use ipam_core::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool};
 use ipam_reports::ExplainReport;
 use ipam_reports::explain::{NicAnswer, Rejected};
 use ipam_reports::schema::ExplainSchema;
+use ipam_spiderpool::ipam::AgentSettings;
+use ipam_spiderpool::select::{IpamConfig, Kept, NicSelection, Objects, Reason, Request, Selection, Settings, select};
+use ipam_spiderpool::{Policy, SpiderEndpoint, SpiderIPPool};
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::kubevirt::VirtualMachineInstance;
 
 use self::outcome::Outcome;
 use crate::deviation::Profile;

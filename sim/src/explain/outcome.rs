@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use ipam_core::spiderpool::ipam::{Failure, Failures, IpamError, PoolError};
-use ipam_core::spiderpool::select::{Cluster, Selection, is_nameless};
-use ipam_core::spiderpool::{IPAllocationDetail, PoolIPAllocation};
 use ipam_reports::explain::{FamilyAnswer, NicAnswer, Refusal, Reuse, RouteAnswer, RouteSource};
+use ipam_spiderpool::ipam::{Failure, Failures, IpamError, PoolError};
+use ipam_spiderpool::select::{Cluster, Selection, is_nameless};
+use ipam_spiderpool::{IPAllocationDetail, PoolIPAllocation};
 
 use super::agent::{Ended, Given};
 use super::{Question, add, refused};

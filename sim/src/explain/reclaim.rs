@@ -1,22 +1,22 @@
 //! What reclaim would do with each address of a cluster, and why: a dry run of one scan of the leader (G §3).
 //!
-//! Every decision is core's ([`reclaim::explain`](ipam_core::spiderpool::reclaim::explain)): here are the objects for it, and the words
+//! Every decision is core's ([`reclaim::explain`](ipam_spiderpool::reclaim::explain)): here are the objects for it, and the words
 //! of its rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
-use ipam_core::api::ApiError;
-use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
-use ipam_core::spiderpool::reclaim::{Caches, Explanation, Owners, ReclaimPolicy, ReclaimSettings, Row, explain};
-use ipam_core::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, names};
 use ipam_reports::ExplainReclaimReport;
 use ipam_reports::explain_reclaim::{EndpointAnswer, RecordAnswer};
 use ipam_reports::schema::ExplainReclaimSchema;
+use ipam_spiderpool::reclaim::{Caches, Explanation, Owners, ReclaimPolicy, ReclaimSettings, Row, explain};
+use ipam_spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, names};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube_machinery::ObjectKey;
+use kube_machinery::api::ApiError;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
 
 use super::{name_of, policy_of, profile_name};
 use crate::deviation::Profile;

@@ -1,9 +1,9 @@
 //! Why no pool is asked, in words, and where the annotation stands that is to blame.
 
-use ipam_core::spiderpool::names;
-use ipam_core::spiderpool::ranges::IpVersion;
-use ipam_core::spiderpool::select::{SelectError, Selection, Tier};
 use ipam_reports::explain::Refusal;
+use ipam_spiderpool::names;
+use ipam_spiderpool::ranges::IpVersion;
+use ipam_spiderpool::select::{SelectError, Selection, Tier};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::Question;

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::spiderpool::ranges::{RangeError, bad_entries};
-use ipam_core::spiderpool::select::{Cluster, Selection, Tier, annotation};
-use ipam_core::spiderpool::{IPPoolSpec, ReservedIPSpec, SpiderIPPool};
+use ipam_spiderpool::ranges::{RangeError, bad_entries};
+use ipam_spiderpool::select::{Cluster, Selection, Tier, annotation};
+use ipam_spiderpool::{IPPoolSpec, ReservedIPSpec, SpiderIPPool};
 
 use super::{Question, name_of};
 use crate::input::admission::{Admission, Broken, settings_of};

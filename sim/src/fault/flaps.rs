@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::ObjectKey;
 use k8s_openapi::api::coordination::v1::Lease;
+use kube_machinery::ObjectKey;
 
 use super::LeaderFlaps;
 use super::writer::parse_object;

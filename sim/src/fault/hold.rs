@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::Verb;
+use kube_machinery::api::Verb;
 
 use super::{FaultKind, Target};
 use crate::cluster::admission::{Forbidden, Hitch, HookFault};

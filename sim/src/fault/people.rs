@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::DeleteOptions;
-use ipam_core::{ApiError, ClientExt, ObjectKey};
 use k8s_openapi::api::core::v1::{Node, Taint};
+use kube_machinery::api::DeleteOptions;
+use kube_machinery::{ApiError, ClientExt, ObjectKey};
 
 use crate::cluster::{Fabric, SimClient};
 use crate::node::taints::{NO_EXECUTE, OUT_OF_SERVICE, taints_of};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{DeleteOptions, ListOptions};
-use ipam_core::byom::PeerPod;
-use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderSubnet};
-use ipam_core::{ApiError, ClientExt, Object, ObjectKey};
+use ipam_byom::PeerPod;
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderSubnet};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{DeleteOptions, ListOptions};
+use kube_machinery::{ApiError, ClientExt, Object, ObjectKey};
 
 use super::{ConflictingWriter, WriterMode};
 use crate::cluster::{Fabric, SimClient};

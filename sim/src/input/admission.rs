@@ -8,10 +8,10 @@ mod existing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Denial, Fault, Request, Rules, Violation, mutate};
-use ipam_core::spiderpool::names::{GROUP, VERSION};
-use ipam_core::spiderpool::select::Settings;
-use ipam_core::spiderpool::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::admission::{AdmissionSettings, Admitted, Denial, Fault, Request, Rules, Violation, mutate};
+use ipam_spiderpool::names::{GROUP, VERSION};
+use ipam_spiderpool::select::Settings;
+use ipam_spiderpool::{Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::manifest::Manifest;

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use ipam_core::kubevirt::{self, VirtualMachine, VirtualMachineInstance};
-use ipam_core::spiderpool::SpiderEndpoint;
-use ipam_core::spiderpool::names::{GROUP, VERSION};
-use ipam_core::spiderpool::select::{Kept, Objects};
+use ipam_spiderpool::SpiderEndpoint;
+use ipam_spiderpool::names::{GROUP, VERSION};
+use ipam_spiderpool::select::{Kept, Objects};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use kube_machinery::kubevirt::{self, VirtualMachine, VirtualMachineInstance};
 use serde::de::DeserializeOwned;
 
 use super::admission;
@@ -125,7 +125,7 @@ impl ClusterInput {
 /// Adds an object; whether it took the place of another one.
 fn keep<K>(kept: &mut Kept<K>, manifest: &Manifest, namespaced: bool) -> Result<bool, Problems>
 where
-    K: ipam_core::api::Object + DeserializeOwned,
+    K: kube_machinery::api::Object + DeserializeOwned,
 {
     Ok(kept.insert(decode(manifest, namespaced)?).is_some())
 }

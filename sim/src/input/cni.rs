@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ipam_core::spiderpool::select::NetworkConfig;
+use ipam_spiderpool::select::NetworkConfig;
 
 use super::decode::decode;
 use super::expected::{Language, meant, names};

@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use ipam_core::spiderpool::Policy;
-use ipam_core::spiderpool::ipam::AgentSettings;
-use ipam_core::spiderpool::reclaim::ReclaimSettings;
-use ipam_core::spiderpool::select::{ELSEWHERE, SettingType, Settings, type_elsewhere};
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::ipam::AgentSettings;
+use ipam_spiderpool::reclaim::ReclaimSettings;
+use ipam_spiderpool::select::{ELSEWHERE, SettingType, Settings, type_elsewhere};
 
 use super::expected::{Language, meant, names};
 use super::manifest::Manifest;

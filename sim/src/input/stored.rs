@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 
-use ipam_core::spiderpool::{RecordKey, SpiderIPPool, SpiderSubnet};
+use ipam_spiderpool::{RecordKey, SpiderIPPool, SpiderSubnet};
 
 use super::manifest::Manifest;
 use super::problem::{Problem, Problems};

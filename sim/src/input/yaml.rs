@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, StrInput, StructureStyle, Tag};
-use ipam_core::FxHashSet;
+use kube_machinery::FxHashSet;
 
 use super::node::{Entry, Node, Value};
 use super::problem::{Position, Problem, Problems};

@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use ipam_core::WordHash;
-use ipam_core::api::Cause;
-use ipam_core::byom::PoolConfigMap;
+use ipam_byom::PoolConfigMap;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -13,6 +11,8 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, PodCondition, PodStatus, PodTemplateSpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_machinery::WordHash;
+use kube_machinery::api::Cause;
 
 use super::kruise::CloneSet;
 use super::status::status_subresource;

@@ -1,7 +1,7 @@
 //! The custom resource of the adaptor that gives VMs to pods (B S1).
 
-use ipam_core::WordHash;
-use ipam_core::byom::PeerPod;
+use ipam_byom::PeerPod;
+use kube_machinery::WordHash;
 
 use super::status::status_subresource;
 use super::{Stored, TypeDef, content};

@@ -1,8 +1,8 @@
 //! ConfigMaps, with or without a pool in them (K §1.3).
 
-use ipam_core::api::Cause;
-use ipam_core::byom::PoolConfigMap;
-use ipam_core::{JsonText, WordHash};
+use ipam_byom::PoolConfigMap;
+use kube_machinery::api::Cause;
+use kube_machinery::{JsonText, WordHash};
 
 use super::Stored;
 use super::builtin::immutable;

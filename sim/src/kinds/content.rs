@@ -1,9 +1,9 @@
 //! What of an object enters the digest of a run when it is written: a few words, without allocating.
 
-use ipam_core::WordHash;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::api::core::v1::{NodeCondition, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
+use kube_machinery::WordHash;
 
 /// Times count with their microseconds.
 pub(super) trait Moment {

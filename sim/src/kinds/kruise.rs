@@ -4,10 +4,10 @@
 //!   CloneSet ── owns ──► Pod NAME-xxxxx, straight, without a ReplicaSet
 //! ```
 
-use ipam_core::WordHash;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::CustomResource;
+use kube_machinery::WordHash;
 use serde::{Deserialize, Serialize};
 
 use super::Stored;

@@ -1,7 +1,7 @@
 //! The custom resources of KubeVirt (A §6).
 
-use ipam_core::WordHash;
-use ipam_core::kubevirt::{
+use kube_machinery::WordHash;
+use kube_machinery::kubevirt::{
     RunStrategy, VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration, VirtualMachineInstanceStatus,
 };
 

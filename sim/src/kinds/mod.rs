@@ -16,9 +16,9 @@ mod status;
 use std::any::TypeId;
 use std::borrow::Cow;
 
-use ipam_core::api::Cause;
-use ipam_core::{FxHashMap, Object};
 use jiff::Timestamp;
+use kube_machinery::api::Cause;
+use kube_machinery::{FxHashMap, Object};
 use serde_json::Value;
 
 use crate::input::Problems;

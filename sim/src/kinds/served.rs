@@ -11,7 +11,7 @@ use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use ipam_core::Object;
+use kube_machinery::Object;
 
 use super::{KindId, Stored, TypeDef};
 use crate::object::{Obj, typed, typed_ref};

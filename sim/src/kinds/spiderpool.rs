@@ -1,7 +1,7 @@
 //! The custom resources of Spiderpool (A §1).
 
-use ipam_core::WordHash;
-use ipam_core::spiderpool::{EndpointStatus, IPAllocationDetail, SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::{EndpointStatus, IPAllocationDetail, SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use kube_machinery::WordHash;
 
 use super::status::status_subresource;
 use super::{Stored, TypeDef};

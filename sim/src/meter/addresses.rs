@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::spiderpool::{PoolIPAllocations, SpiderIPPool};
 use ipam_reports::Seconds;
 use ipam_reports::addresses::{AddressRun, Held, Sample};
+use ipam_spiderpool::{PoolIPAllocations, SpiderIPPool};
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::FxHashMap;
 
 use super::agents::records;
 use crate::kinds::{KindId, Registry};
@@ -231,9 +231,9 @@ impl Metric for AddressMeter {
 mod tests {
     use std::time::Duration;
 
-    use ipam_core::api::Verb;
-    use ipam_core::spiderpool::PoolIPAllocation;
-    use ipam_core::{Object, ObjectKey};
+    use ipam_spiderpool::PoolIPAllocation;
+    use kube_machinery::api::Verb;
+    use kube_machinery::{Object, ObjectKey};
     use serde_json::json;
 
     use super::*;

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::spiderpool::{PoolIPAllocations, SpiderIPPool};
 use ipam_reports::Seconds;
 use ipam_reports::pool::{PoolCounts, PoolRun};
+use ipam_spiderpool::{PoolIPAllocations, SpiderIPPool};
+use kube_machinery::FxHashMap;
 
 use crate::kinds::{KindId, Registry};
 use crate::object::{Obj, typed_ref};
@@ -182,9 +182,9 @@ impl Metric for AgentsMeter {
 mod tests {
     use std::time::Duration;
 
-    use ipam_core::ObjectKey;
-    use ipam_core::api::Verb;
-    use ipam_core::spiderpool::PoolIPAllocation;
+    use ipam_spiderpool::PoolIPAllocation;
+    use kube_machinery::ObjectKey;
+    use kube_machinery::api::Verb;
     use serde_json::json;
 
     use super::*;

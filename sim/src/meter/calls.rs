@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::FxHashMap;
-use ipam_core::byom::{Address, AddressKey, Effort};
+use ipam_byom::{Address, AddressKey, Effort};
+use kube_machinery::FxHashMap;
 
 use crate::rt::ProcessId;
 use crate::time::SimTime;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::ObjectKey;
-use ipam_core::byom::{Effort, PoolConfigMap, PoolDocument, RecordChange};
+use ipam_byom::{Effort, PoolConfigMap, PoolDocument, RecordChange};
 use ipam_reports::Seconds;
 use ipam_reports::pool::{PoolCall, PoolCounts, PoolRun};
+use kube_machinery::ObjectKey;
 
 use super::calls::{Calls, Ended};
 use crate::kinds::KindId;

@@ -10,16 +10,16 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::api::Verb;
-use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
-use ipam_core::spiderpool::reclaim::{ReclaimSettings, Releaser, Row};
-use ipam_core::spiderpool::{PoolIPAllocations, SpiderIPPool};
-use ipam_core::{FxHashMap, FxHashSet};
 use ipam_reports::Seconds;
 use ipam_reports::reclaim::{Effort, ReclaimPath, ReclaimRun, Reclaimed};
 use ipam_reports::spread::Margin;
+use ipam_spiderpool::reclaim::{ReclaimSettings, Releaser, Row};
+use ipam_spiderpool::{PoolIPAllocations, SpiderIPPool};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::api::Verb;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kube_machinery::{FxHashMap, FxHashSet};
 
 use super::agents::records;
 use super::right::Right;
@@ -224,10 +224,10 @@ impl Metric for ReclaimMeter {
 mod tests {
     use std::time::Duration;
 
-    use ipam_core::spiderpool::reclaim::Target;
-    use ipam_core::spiderpool::{Policy, PoolIPAllocation};
-    use ipam_core::{Object, ObjectKey};
+    use ipam_spiderpool::reclaim::Target;
+    use ipam_spiderpool::{Policy, PoolIPAllocation};
     use jiff::SignedDuration;
+    use kube_machinery::{Object, ObjectKey};
     use serde_json::json;
 
     use super::*;

@@ -1,7 +1,7 @@
 //! Until when a pod had a right to its addresses, and from when on reclaim may act on that.
 
-use ipam_core::spiderpool::reclaim::ReclaimSettings;
 use ipam_reports::reclaim::{ReclaimPath, RightEnd};
+use ipam_spiderpool::reclaim::ReclaimSettings;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -115,7 +115,7 @@ fn all_terminated(pod: &Pod) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::spiderpool::Policy;
+    use ipam_spiderpool::Policy;
     use serde_json::json;
 
     use super::*;

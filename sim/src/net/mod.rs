@@ -15,7 +15,7 @@ mod delay;
 use std::task::Waker;
 use std::time::Duration;
 
-use ipam_core::FxHashMap;
+use kube_machinery::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 pub use delay::{Delay, Sampler};

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
+use kube_machinery::ObjectKey;
 use thiserror::Error;
 
 /// What a plugin is called for: one interface of one sandbox of a pod.

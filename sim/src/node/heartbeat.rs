@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use ipam_core::ObjectKey;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
+use kube_machinery::ObjectKey;
 use parking_lot::Mutex;
 
 use super::rhythm::{RENEWS_EVERY, Rhythm};

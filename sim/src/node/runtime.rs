@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use ipam_core::ObjectKey;
+use kube_machinery::ObjectKey;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 

@@ -114,7 +114,7 @@ impl TaskHandle {
     }
 }
 
-impl ipam_core::Task for TaskHandle {
+impl kube_machinery::Task for TaskHandle {
     fn abort(&self) {
         self.0.end();
     }

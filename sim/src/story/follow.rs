@@ -13,9 +13,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipam_core::ObjectKey;
-use ipam_core::byom::AddressKey;
+use ipam_byom::AddressKey;
 use ipam_reports::replay::TraceLine;
+use kube_machinery::ObjectKey;
 
 use super::index::Index;
 use super::subject::Subject;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use ipam_core::byom::PoolConfigMap;
-use ipam_core::{FxHashMap, ObjectKey};
+use ipam_byom::PoolConfigMap;
 use ipam_reports::timeline::ObjectHistory;
+use kube_machinery::{FxHashMap, ObjectKey};
 
 use super::index::Index;
 use super::objects::fields;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipam_core::api::{Reason, Verb};
-use ipam_core::{FxHashMap, ObjectKey};
 use ipam_reports::replay::Because;
+use kube_machinery::api::{Reason, Verb};
+use kube_machinery::{FxHashMap, ObjectKey};
 
 use super::objects::touches;
 use crate::kinds::KindId;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use ipam_core::ObjectKey;
 use ipam_reports::Seconds;
 use ipam_reports::replay::TraceLine;
+use kube_machinery::ObjectKey;
 
 use crate::fault::{Fault, Target};
 use crate::input::kinds::Kinds;

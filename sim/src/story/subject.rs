@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ipam_core::ObjectKey;
-use ipam_core::byom::AddressKey;
+use ipam_byom::AddressKey;
+use kube_machinery::ObjectKey;
 
 use crate::trace::entity::Spelled;
 

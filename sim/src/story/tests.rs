@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use ipam_core::ObjectKey;
-use ipam_core::api::Verb;
-use ipam_core::byom::{Address, PoolConfigMap};
+use ipam_byom::{Address, PoolConfigMap};
 use ipam_reports::timeline::{Mark, Role, page};
+use kube_machinery::ObjectKey;
+use kube_machinery::api::Verb;
 
 use super::follow::Followed;
 use super::*;

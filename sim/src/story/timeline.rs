@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use ipam_core::api::{TransportError, Verb};
-use ipam_core::byom::PoolConfigMap;
-use ipam_core::{FxHashMap, ObjectKey};
+use ipam_byom::PoolConfigMap;
 use ipam_reports::finding::{Kind, Violation};
 use ipam_reports::timeline::{Call, Ending, Event, FaultSpan, Lane, Mark, ObjectHistory, Outage, Role, Timeline, Violated};
 use ipam_reports::{Seconds, human};
+use kube_machinery::api::{TransportError, Verb};
+use kube_machinery::{FxHashMap, ObjectKey};
 
 use super::history::histories;
 use super::index::Index;

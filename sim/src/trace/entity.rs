@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
-use ipam_core::byom::{Address, AddressKey};
+use ipam_byom::{Address, AddressKey};
+use kube_machinery::ObjectKey;
 
 use crate::kinds::KindId;
 

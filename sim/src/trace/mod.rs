@@ -8,8 +8,8 @@ mod note;
 pub mod record;
 pub mod recorder;
 
-use ipam_core::api::{Reason, TransportError, Verb};
-use ipam_core::{ApiError, ObjectKey};
+use kube_machinery::api::{Reason, TransportError, Verb};
+use kube_machinery::{ApiError, ObjectKey};
 
 use crate::kinds::KindId;
 use crate::object::Obj;
@@ -50,15 +50,15 @@ pub enum FaultChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WatchKind {
-    /// See [`ipam_core::api::WatchEvent::Added`].
+    /// See [`kube_machinery::api::WatchEvent::Added`].
     Added,
-    /// See [`ipam_core::api::WatchEvent::Modified`].
+    /// See [`kube_machinery::api::WatchEvent::Modified`].
     Modified,
-    /// See [`ipam_core::api::WatchEvent::Deleted`].
+    /// See [`kube_machinery::api::WatchEvent::Deleted`].
     Deleted,
-    /// See [`ipam_core::api::WatchEvent::Bookmark`].
+    /// See [`kube_machinery::api::WatchEvent::Bookmark`].
     Bookmark,
-    /// See [`ipam_core::api::WatchEvent::Error`].
+    /// See [`kube_machinery::api::WatchEvent::Error`].
     Error,
 }
 

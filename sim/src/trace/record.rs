@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
-use ipam_core::api::Verb;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::Verb;
 
 use super::{Event, EventKind, FaultChange, Note, Outcome, ProcessChange, WatchKind};
 use crate::kinds::KindId;

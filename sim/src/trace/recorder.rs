@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::collections::BTreeSet;
 
-use ipam_core::Reason;
-use ipam_core::api::Verb;
+use kube_machinery::Reason;
+use kube_machinery::api::Verb;
 
 use super::record::{Part, Record};
 use super::{Counted, Digest, Event, EventKind, FaultChange, Outcome};

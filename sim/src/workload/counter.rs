@@ -13,12 +13,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{Call, Dry, Reply, Request};
-use ipam_core::byom::PoolConfigMap;
-use ipam_core::retry::{DEFAULT_BACKOFF, retry_on_conflict};
-use ipam_core::transparent::{Policy, Transparent};
-use ipam_core::{ApiError, Client, Env, ObjectKey};
+use ipam_byom::PoolConfigMap;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{Call, Dry, Reply, Request};
+use kube_machinery::retry::{DEFAULT_BACKOFF, retry_on_conflict};
+use kube_machinery::transparent::{Policy, Transparent};
+use kube_machinery::{ApiError, Client, Env, ObjectKey};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -328,7 +328,7 @@ impl Counter {
 
 /// An error of a read as one that leaves nothing open.
 fn harmless(error: ApiError) -> ApiError {
-    if error.is_ambiguous() { ipam_core::api::TransportError::Refused.into() } else { error }
+    if error.is_ambiguous() { kube_machinery::api::TransportError::Refused.into() } else { error }
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::ObjectKey;
 use k8s_openapi::api::core::v1::Namespace;
+use kube_machinery::ObjectKey;
 
 use crate::cluster::Fabric;
 use crate::draw::Draw;

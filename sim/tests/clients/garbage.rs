@@ -1,8 +1,6 @@
 //! The garbage collector (K106) among Pods and the workloads that own them.
 
-use ipam_core::api::{DeleteOptions, ListOptions, Patch};
-use ipam_core::byom::{FINALIZER, PeerPod};
-use ipam_core::{ClientExt, Object};
+use ipam_byom::{FINALIZER, PeerPod};
 use ipam_sim::actor::garbage_collector::{self, Collected};
 use ipam_sim::fault::{ApiServerFreeze, FaultKind, Partition};
 use ipam_sim::kinds::Stored;
@@ -11,6 +9,8 @@ use ipam_sim::testbed::{Testbed, from_json, key, pod};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch};
+use kube_machinery::{ClientExt, Object};
 use serde_json::json;
 
 use crate::{SECOND, fault, schedule, target};

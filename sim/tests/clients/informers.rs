@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::DeleteOptions;
-use ipam_core::informer::{Informer, InformerOptions, ListSemantic, Model, Notification, StoreReader};
-use ipam_core::{ClientExt, ObjectKey};
 use ipam_sim::cluster::{Reconnect, SimClient};
 use ipam_sim::env::SimEnv;
 use ipam_sim::fault::{self, ApiServerFreeze, FaultKind, HistoryLost, Partition, WatchClosed, WatchLag};
@@ -14,6 +11,9 @@ use ipam_sim::rt::ProcessId;
 use ipam_sim::testbed::{Testbed, config_map, key, pod};
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::DeleteOptions;
+use kube_machinery::informer::{Informer, InformerOptions, ListSemantic, Model, Notification, StoreReader};
+use kube_machinery::{ClientExt, ObjectKey};
 use parking_lot::Mutex;
 
 use crate::{MS, SECOND, fault, schedule, target};

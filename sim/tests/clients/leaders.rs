@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::leader::{Election, ElectionConfig, Renewal};
-use ipam_core::{ClientExt, ObjectKey};
 use ipam_sim::cluster::{Fabric, SimClient};
 use ipam_sim::draw::{Concern, Draw};
 use ipam_sim::env::SimEnv;
@@ -13,6 +11,8 @@ use ipam_sim::rt::ProcessId;
 use ipam_sim::testbed::{Testbed, config_map};
 use ipam_sim::time::{SimTime, Span};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::leader::{Election, ElectionConfig, Renewal};
+use kube_machinery::{ClientExt, ObjectKey};
 use parking_lot::Mutex;
 
 use crate::{MS, SECOND, fault, schedule, target};

@@ -1,4 +1,4 @@
-//! The real clients of `ipam-core` in the simulated cluster: informers, retries, rate limits and leader election
+//! The real clients of `kube-machinery` in the simulated cluster: informers, retries, rate limits and leader election
 //! (K §4, K143, K146 to K153).
 
 mod garbage;

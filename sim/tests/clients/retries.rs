@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{DeleteOptions, ListOptions, Verb, WatchOptions};
-use ipam_core::rate_limit::{CLIENT_GO, RateLimited};
-use ipam_core::retry::{Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY, retry_on_conflict};
-use ipam_core::transparent::{Policy, Transparent};
-use ipam_core::{ApiError, Client, ClientExt};
 use ipam_sim::cluster::server::Failure;
 use ipam_sim::fault::{FaultKind, LostReply, ServerError, TooManyRequests, Unavailable};
 use ipam_sim::input::Probability;
 use ipam_sim::testbed::{Testbed, config_map, key};
 use ipam_sim::time::{SimTime, Span};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{DeleteOptions, ListOptions, Verb, WatchOptions};
+use kube_machinery::rate_limit::{CLIENT_GO, RateLimited};
+use kube_machinery::retry::{Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY, retry_on_conflict};
+use kube_machinery::transparent::{Policy, Transparent};
+use kube_machinery::{ApiError, Client, ClientExt};
 use parking_lot::Mutex;
 
 use crate::{MS, SECOND, fault, schedule, target};
@@ -225,7 +225,7 @@ fn a_broken_connection_is_resent_for_reads_only_and_leads_to_another_server() {
         schedule(&bed, &[fault(&bed, 0, 10 * SECOND, FaultKind::LostReply(lost))]);
         bed.wait(MS).await;
         let error = client.create(config_map("b", "k", "v")).await.unwrap_err();
-        assert_eq!(error, ipam_core::api::TransportError::Reset.into(), "a write is not resent");
+        assert_eq!(error, kube_machinery::api::TransportError::Reset.into(), "a write is not resent");
         get(&client, "b").await.expect("though it was committed");
     });
 }

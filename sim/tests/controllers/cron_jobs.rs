@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ipam_core::ClientExt;
-use ipam_core::api::ListOptions;
 use ipam_sim::actor::controller_manager::Controller;
 use ipam_sim::testbed::from_json;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
+use kube_machinery::ClientExt;
+use kube_machinery::api::ListOptions;
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, Fate, run, template};

@@ -1,12 +1,12 @@
 //! DaemonSets (K §7.3).
 
-use ipam_core::ClientExt;
-use ipam_core::ObjectKey;
-use ipam_core::api::DeleteOptions;
 use ipam_sim::actor::controller_manager::Controller;
 use ipam_sim::testbed::from_json;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube_machinery::ClientExt;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::DeleteOptions;
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, Fate, What, run};
@@ -74,7 +74,7 @@ fn nodes_that_repel_or_do_not_match_get_none() {
         assert_eq!(targets(&cluster).await, on(&["n1", "n3"], "web:1"));
         // A taint that evicts.
         let taint = json!({"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}});
-        cluster.client.patch::<Node>(&ObjectKey::cluster("n3"), ipam_core::api::Patch::merge(taint)).await.unwrap();
+        cluster.client.patch::<Node>(&ObjectKey::cluster("n3"), kube_machinery::api::Patch::merge(taint)).await.unwrap();
         cluster.wait(10).await;
         assert_eq!(targets(&cluster).await, on(&["n1"], "web:1"));
         let mut selective = template("web:1");

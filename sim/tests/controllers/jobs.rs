@@ -1,11 +1,11 @@
 //! Jobs (K §7.3).
 
-use ipam_core::ClientExt;
-use ipam_core::api::DeleteOptions;
 use ipam_sim::actor::controller_manager::Controller;
 use ipam_sim::testbed::{from_json, key};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::ClientExt;
+use kube_machinery::api::DeleteOptions;
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, Fate, SECOND, What, run, template};

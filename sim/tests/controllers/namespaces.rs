@@ -1,11 +1,11 @@
 //! Namespaces that are deleted (K §1.3).
 
-use ipam_core::api::{DeleteOptions, ListOptions};
-use ipam_core::{ClientExt, ObjectKey};
 use ipam_sim::actor::controller_manager::Controller;
 use ipam_sim::testbed::config_map;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube_machinery::api::{DeleteOptions, ListOptions};
+use kube_machinery::{ClientExt, ObjectKey};
 use serde_json::json;
 
 use crate::support::{Fate, run, workload};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ipam_core::ClientExt;
-use ipam_core::api::ListOptions;
 use ipam_sim::actor::controller_manager::Controller;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::ClientExt;
+use kube_machinery::api::ListOptions;
 use serde_json::json;
 
 use crate::support::{Cluster, Fate, SECOND, Seen, What, is_ready, run, template, workload};

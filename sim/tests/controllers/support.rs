@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{DeleteOptions, ListOptions, Patch, Preconditions};
-use ipam_core::informer::{Informer, InformerOptions, Notification};
-use ipam_core::{ClientExt, Env, Object, ObjectKey};
 use ipam_sim::actor::controller_manager::{self, Controller, Set};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::env::SimEnv;
 use ipam_sim::rt::ProcessId;
 use ipam_sim::testbed::Testbed;
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch, Preconditions};
+use kube_machinery::informer::{Informer, InformerOptions, Notification};
+use kube_machinery::{ClientExt, Env, Object, ObjectKey};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

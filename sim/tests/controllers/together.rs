@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use ipam_core::ClientExt;
-use ipam_core::api::{DeleteOptions, Verb};
-use ipam_core::kubevirt::VirtualMachine;
 use ipam_sim::actor::controller_manager::{self, Controller, Set};
 use ipam_sim::cluster::server::{ApiFault, Failure, Mishap};
 use ipam_sim::net::Side;
 use ipam_sim::testbed::{from_json, key};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::ClientExt;
+use kube_machinery::api::{DeleteOptions, Verb};
+use kube_machinery::kubevirt::VirtualMachine;
 use serde_json::json;
 
 use crate::support::{Cluster, SECOND, run, run_with, template, workload};

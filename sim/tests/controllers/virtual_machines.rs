@@ -1,11 +1,11 @@
 //! VMs of KubeVirt (A §6).
 
-use ipam_core::ClientExt;
-use ipam_core::api::ListOptions;
-use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
 use ipam_sim::actor::controller_manager::Controller;
 use ipam_sim::testbed::from_json;
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::ClientExt;
+use kube_machinery::api::ListOptions;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
 use serde_json::json;
 
 use crate::support::{Cluster, Fate, What, run};

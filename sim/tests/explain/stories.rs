@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ipam_core::spiderpool::select::{Reason, Tier};
+use ipam_spiderpool::select::{Reason, Tier};
 
 use super::{MANIFESTS, explain, record};
 

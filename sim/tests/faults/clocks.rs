@@ -1,9 +1,9 @@
 //! Faults of clocks.
 
-use ipam_core::Env;
 use ipam_sim::env::SimEnv;
 use ipam_sim::fault::{ClockDrift, ClockOffset, FaultKind};
 use ipam_sim::testbed::Testbed;
+use kube_machinery::Env;
 
 use crate::{SECOND, create, strike, strike_all, target, took};
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{ListOptions, VersionMatch};
-use ipam_core::{ApiError, ClientExt, Reason};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::fault::{ApiServerCrash, Compaction, EtcdCut, EtcdElection, EtcdNoQuorum, EtcdPause, EtcdSlow, FaultKind, RevisionJump};
 use ipam_sim::testbed::{Testbed, key};
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{ListOptions, VersionMatch};
+use kube_machinery::{ApiError, ClientExt, Reason};
 use parking_lot::Mutex;
 
 use crate::{SECOND, cached, create, stored, strike, strike_all, target, took};

@@ -1,11 +1,11 @@
 //! Faults of links.
 
-use ipam_core::api::{Call, Patch, Request, TransportError, WatchOptions};
-use ipam_core::{ApiError, Client, ClientExt, WatchStream};
 use ipam_sim::fault::{DegradedLink, Delay, Duplication, FaultKind, Hold, Loss, OneWayPartition, Partition, Reordering};
 use ipam_sim::testbed::{Testbed, config_map, from_json, key};
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{Call, Patch, Request, TransportError, WatchOptions};
+use kube_machinery::{ApiError, Client, ClientExt, WatchStream};
 use serde_json::json;
 
 use crate::{ALWAYS, MS, SECOND, count, create, probability, reads, stored, strike, target, took};

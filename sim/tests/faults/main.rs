@@ -16,14 +16,14 @@ mod writers;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{DeleteOptions, ListOptions};
-use ipam_core::{ApiError, Client, ClientExt};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::fault::{Fault, FaultKind, Faults, Target, Window, vocabulary};
 use ipam_sim::input::Probability;
 use ipam_sim::testbed::{Testbed, config_map, key};
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{DeleteOptions, ListOptions};
+use kube_machinery::{ApiError, Client, ClientExt};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::DeleteOptions;
-use ipam_core::{ClientExt, ObjectKey};
 use ipam_sim::actor::kubelet::{self, KubeletConfig, KubeletDelays};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::fault::{
@@ -18,6 +16,8 @@ use ipam_sim::node::taints::is_out_of_service;
 use ipam_sim::testbed::{Testbed, key, pod};
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
+use kube_machinery::api::DeleteOptions;
+use kube_machinery::{ClientExt, ObjectKey};
 
 use crate::plugin::Plugin;
 use crate::{ALWAYS, MS, SECOND, strike, target};

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::WatchOptions;
-use ipam_core::{Client, ClientExt};
 use ipam_sim::cluster::{ClusterConfig, SimClient};
 use ipam_sim::fault::{Crash, CrashAtWrite, EtcdPause, FaultKind, HostDown, LeaderFlaps, Pause};
 use ipam_sim::net::{Delay, LinkDelays};
@@ -12,6 +10,8 @@ use ipam_sim::testbed::{Testbed, from_json, key};
 use ipam_sim::time::Span;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::WatchOptions;
+use kube_machinery::{Client, ClientExt};
 use parking_lot::Mutex;
 use serde_json::json;
 

@@ -3,8 +3,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ipam_core::race::race;
-use ipam_core::{ClientExt, FxHashMap};
 use ipam_sim::cluster::Fabric;
 use ipam_sim::draw::{Concern, Draw};
 use ipam_sim::fault::{
@@ -14,6 +12,8 @@ use ipam_sim::rt::ProcessState;
 use ipam_sim::testbed::{Testbed, key};
 use ipam_sim::time::{SimTime, Span};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::race::race;
+use kube_machinery::{ClientExt, FxHashMap};
 
 use crate::{MS, SECOND, create, delete, probability, strike, strike_all, target, took};
 

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use ipam_core::api::{Patch, TransportError, WatchOptions};
-use ipam_core::{ApiError, Client, ClientExt, Reason, WatchStream};
 use ipam_sim::cluster::server::Failure;
 use ipam_sim::fault::{
     ApiServerCrash, ApiServerFreeze, ApiServerSlow, Delay, DuplicateRequest, FaultKind, Forbidden, LateCommit, LostReply, ServerError,
@@ -12,6 +10,8 @@ use ipam_sim::fault::{
 use ipam_sim::testbed::{Testbed, config_map, key, pod};
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{Patch, TransportError, WatchOptions};
+use kube_machinery::{ApiError, Client, ClientExt, Reason, WatchStream};
 use serde_json::json;
 
 use crate::{ALWAYS, MS, SECOND, cached, create, probability, reads, stored, strike, strike_all, target, took};
@@ -47,7 +47,7 @@ fn a_crashed_api_server_breaks_its_watches_refuses_connections_and_comes_back_wi
         let from_before = WatchOptions { resource_version: old.metadata.resource_version.clone(), ..WatchOptions::default() };
         let mut watch = client.watch::<ConfigMap>(None, from_before).await.unwrap();
         let event = watch.next().await.unwrap().unwrap();
-        assert!(matches!(&event, ipam_core::api::WatchEvent::Error(status) if status.code == 410), "{event:?}");
+        assert!(matches!(&event, kube_machinery::api::WatchEvent::Error(status) if status.code == 410), "{event:?}");
     });
 }
 

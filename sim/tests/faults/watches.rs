@@ -1,12 +1,12 @@
 //! Faults of watches.
 
-use ipam_core::api::{TransportError, WatchEvent, WatchOptions};
-use ipam_core::{Client, Object, WatchStream};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::fault::{CacheLag, DiscoveryFails, FaultKind, HistoryLost, Reconnect, WatchClosed, WatchLag};
 use ipam_sim::testbed::Testbed;
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{TransportError, WatchEvent, WatchOptions};
+use kube_machinery::{Client, Object, WatchStream};
 
 use crate::{MS, SECOND, cached, create, strike, target, took};
 
@@ -47,7 +47,7 @@ trait CreatePod {
 
 impl CreatePod for SimClient {
     async fn create_pod(&self) {
-        use ipam_core::ClientExt;
+        use kube_machinery::ClientExt;
         self.create(ipam_sim::testbed::pod("p", "")).await.unwrap();
     }
 }

@@ -4,8 +4,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use ipam_core::api::Verb;
-use ipam_core::{ApiError, ClientExt};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::cluster::admission::{FailurePolicy, Review, Service, Verdict, Webhook};
 use ipam_sim::fault::{FaultKind, WebhookDenies, WebhookDown, WebhookSlow, WebhookTwice};
@@ -14,6 +12,8 @@ use ipam_sim::rt::ProcessId;
 use ipam_sim::testbed::{Testbed, config_map, key};
 use ipam_sim::time::{SimTime, Span};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::Verb;
+use kube_machinery::{ApiError, ClientExt};
 
 use crate::{ALWAYS, SECOND, create, stored, strike, target, took};
 

@@ -1,10 +1,10 @@
 //! Other people on the same object.
 
-use ipam_core::ClientExt;
 use ipam_sim::fault::{ConflictingWriter, Crash, FaultKind, WriterMode};
 use ipam_sim::testbed::{Testbed, config_map, key};
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::ClientExt;
 
 use crate::{MS, SECOND, create, strike, target};
 

@@ -99,10 +99,10 @@ fn a_pod_whose_networks_cannot_be_read_gets_no_network_at_all() {
 
 #[test]
 fn a_running_pod_whose_phase_somebody_makes_terminal_is_stopped() {
-    use ipam_core::ClientExt;
-    use ipam_core::api::Patch;
     use ipam_sim::testbed::key;
     use k8s_openapi::api::core::v1::Pod;
+    use kube_machinery::ClientExt;
+    use kube_machinery::api::Patch;
     Stage::run(1, async |stage| {
         stage.running("web", json!({})).await;
         stage.user.patch_status::<Pod>(&key("web"), Patch::merge(json!({"status": {"phase": "Failed"}}))).await.unwrap();

@@ -12,8 +12,6 @@ mod survival;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::ClientExt;
-use ipam_core::api::DeleteOptions;
 use ipam_sim::actor::kubelet::{self, Behaviour, KubeletConfig, KubeletDelays};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::fault::{Crash, Fault, FaultKind, Faults, HostDown, Target, Window};
@@ -24,6 +22,8 @@ use ipam_sim::rt::ProcessId;
 use ipam_sim::testbed::{Testbed, from_json, key};
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::ClientExt;
+use kube_machinery::api::DeleteOptions;
 use plugin::Plugin;
 use serde_json::{Value, json};
 

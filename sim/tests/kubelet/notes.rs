@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::api::DeleteOptions;
 use ipam_sim::fault::{FaultKind, SandboxLost, Target};
 use ipam_sim::node::PodNote;
 use ipam_sim::trace::record::What;
 use ipam_sim::trace::recorder::Recorder;
+use kube_machinery::api::DeleteOptions;
 use serde_json::json;
 
 use crate::{MS, SECOND, Stage};

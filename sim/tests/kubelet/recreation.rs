@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ipam_core::api::DeleteOptions;
 use ipam_sim::fault::{FaultKind, SandboxLost, Target};
 use ipam_sim::input::Probability;
 use ipam_sim::testbed::grace;
+use kube_machinery::api::DeleteOptions;
 use serde_json::json;
 
 use crate::{SECOND, Stage};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use ipam_core::ClientExt;
-use ipam_core::api::DeleteOptions;
 use ipam_sim::actor::scheduler;
 use ipam_sim::fault::{FaultKind, Pause, Target};
 use ipam_sim::testbed::{Testbed, from_json, grace, key, pod};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube_machinery::ClientExt;
+use kube_machinery::api::DeleteOptions;
 use serde_json::{Value, json};
 
 use crate::{SECOND, Stage, merge};

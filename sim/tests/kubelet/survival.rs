@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use ipam_core::api::DeleteOptions;
 use ipam_sim::fault::{CrashAtWrite, FaultKind, Partition, Pause, Target};
 use ipam_sim::rt::ProcessState;
 use ipam_sim::testbed::grace;
 use ipam_sim::time::Span;
+use kube_machinery::api::DeleteOptions;
 use serde_json::json;
 
 use crate::{MS, SECOND, Stage};

@@ -2,10 +2,6 @@
 
 use std::sync::Arc;
 
-use ipam_core::ClientExt;
-use ipam_core::ObjectKey;
-use ipam_core::api::{DeleteOptions, ListOptions, Patch, Verb};
-use ipam_core::spiderpool::SpiderIPPool;
 use ipam_sim::cluster::SimClient;
 use ipam_sim::cluster::admission::{Denial, FailurePolicy, Review, Verdict};
 use ipam_sim::cluster::server::Mishap;
@@ -13,7 +9,11 @@ use ipam_sim::net::{Effect, Rule, Side};
 use ipam_sim::object::Obj;
 use ipam_sim::testbed::{Testbed, config_map, from_json, grace, key, pod};
 use ipam_sim::trace::WatchKind;
+use ipam_spiderpool::SpiderIPPool;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::ClientExt;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch, Verb};
 use serde_json::json;
 
 use super::expect::*;
@@ -138,7 +138,7 @@ fn k121_a_webhook_that_cannot_be_reached_fails_the_request_or_is_ignored() {
                     1 => drop(bed.fabric.pause(hooked.process)),
                     _ => cut_off(&bed, hooked.process),
                 }
-                let check = |error: ipam_core::ApiError| {
+                let check = |error: kube_machinery::ApiError| {
                     let body = body_of(&error);
                     let message = body["message"].as_str().unwrap();
                     let start = "Internal error occurred: failed calling webhook \"ipam.example.com\": failed to call webhook: ";

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{Call, DeleteOptions, Request, TransportError, Verb};
-use ipam_core::{Client, ClientExt};
 use ipam_sim::cluster::server::Mishap;
 use ipam_sim::draw::{Concern, Draw};
 use ipam_sim::net::{Effect, Rule, Side};
 use ipam_sim::testbed::{Testbed, config_map, key};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{Call, DeleteOptions, Request, TransportError, Verb};
+use kube_machinery::{Client, ClientExt};
 
 use super::expect::*;
 

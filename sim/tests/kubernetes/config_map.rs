@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::{ListOptions, Patch, WatchEvent};
-use ipam_core::byom::{Address, PoolConfigMap, PoolDocument, STATE_KEY};
-use ipam_core::json_text::{JsonText, TextForm};
-use ipam_core::{ClientExt, ObjectKey, Reason};
+use ipam_byom::{Address, PoolConfigMap, PoolDocument, STATE_KEY};
 use ipam_sim::testbed::{Testbed, from_json, key};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{ListOptions, Patch, WatchEvent};
+use kube_machinery::json_text::{JsonText, TextForm};
+use kube_machinery::{ClientExt, ObjectKey, Reason};
 use serde_json::json;
 
 use crate::support::{after, changed, hear, refused, rv, secs, silent, watch};

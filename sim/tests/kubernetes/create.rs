@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::api::{Call, DeleteOptions, Dry, Verb};
-use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::{ApiError, Client, ClientExt, ObjectKey};
 use ipam_sim::cluster::server::Mishap;
 use ipam_sim::cluster::{ClusterConfig, Knobs};
 use ipam_sim::net::{Effect, Rule, Side};
 use ipam_sim::testbed::{Testbed, config_map, from_json, grace, key, pod};
 use ipam_sim::trace::WatchKind;
+use ipam_spiderpool::SpiderIPPool;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use kube_machinery::api::{Call, DeleteOptions, Dry, Verb};
+use kube_machinery::{ApiError, Client, ClientExt, ObjectKey};
 use serde_json::json;
 
 use super::expect::*;

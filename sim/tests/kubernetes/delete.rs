@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use ipam_core::api::{DeleteOptions, Dry, Patch, Preconditions, Verb};
-use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::{ApiError, ClientExt, Object, ObjectKey};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::cluster::admission::FailurePolicy;
 use ipam_sim::cluster::server::Mishap;
 use ipam_sim::net::{Effect, Rule, Side};
 use ipam_sim::testbed::{Testbed, config_map, from_json, grace, key, pod};
 use ipam_sim::trace::WatchKind;
+use ipam_spiderpool::SpiderIPPool;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_machinery::api::{DeleteOptions, Dry, Patch, Preconditions, Verb};
+use kube_machinery::{ApiError, ClientExt, Object, ObjectKey};
 use serde_json::json;
 
 use super::expect::*;

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{DeleteOptions, ListOptions, Patch, PatchKind, Reason, Verb, WatchOptions};
-use ipam_core::{ApiError, Client, ClientExt, ObjectKey};
 use ipam_sim::cluster::admission::{FailurePolicy, Forbidden};
 use ipam_sim::cluster::server::{Failure, Mishap};
 use ipam_sim::cluster::{EtcdTrouble, SimClient};
 use ipam_sim::net::Side;
 use ipam_sim::testbed::{Testbed, config_map, from_json, grace, key, pod};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch, PatchKind, Reason, Verb, WatchOptions};
+use kube_machinery::{ApiError, Client, ClientExt, ObjectKey};
 use serde_json::json;
 
 use super::expect::*;
@@ -166,7 +166,7 @@ fn k111_etcds_errors_have_no_reason_and_the_two_timeouts_their_own_codes() {
             status(500, "ServerTimeout", &message, details)
         };
         let name = ObjectKey::cluster("p");
-        type Pool = ipam_core::spiderpool::SpiderIPPool;
+        type Pool = ipam_spiderpool::SpiderIPPool;
         assert_eq!(refused(client.get::<Pool>(&name).await), expected("get"));
         assert_eq!(refused(client.list::<Pool>(None, ListOptions::default()).await), expected("list"));
         assert_eq!(refused(client.create(pool("q")).await), expected("create"));
@@ -268,7 +268,7 @@ fn k118_without_permission_a_missing_object_is_403() {
         let (denied, allowed) = (bed.client("denied"), bed.client("allowed"));
         allowed.create(config_map("there", "v", "1")).await.unwrap();
         let clients = Side::Only(vec![denied.process()]);
-        let kinds = vec![bed.kind::<ConfigMap>(), bed.kind::<ipam_core::spiderpool::SpiderIPPool>()];
+        let kinds = vec![bed.kind::<ConfigMap>(), bed.kind::<ipam_spiderpool::SpiderIPPool>()];
         bed.fabric.forbid(Forbidden { fault: Some(1), clients, verbs: Vec::new(), kinds });
         let expected = |verb: &str, name: &str| {
             let quoted = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
@@ -294,7 +294,7 @@ fn k118_without_permission_a_missing_object_is_403() {
         assert_eq!(refused(denied.list::<ConfigMap>(Some("default"), ListOptions::default()).await), expected("list", ""));
         let watch = denied.watch::<ConfigMap>(Some("default".into()), WatchOptions::default()).await;
         assert_eq!(body_of(&watch.map(|_| ()).unwrap_err()), expected("watch", ""));
-        let body = refused(denied.get::<ipam_core::spiderpool::SpiderIPPool>(&ObjectKey::cluster("p")).await);
+        let body = refused(denied.get::<ipam_spiderpool::SpiderIPPool>(&ObjectKey::cluster("p")).await);
         let message = format!(
             "{POOLS} \"p\" is forbidden: User \"denied\" cannot get resource \"spiderippools\" in API group \"spiderpool.spidernet.io\" at the \
              cluster scope"

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::Reason;
-use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::{ClientExt, Object, ObjectKey, Status};
 use ipam_sim::cluster::ClusterConfig;
 use ipam_sim::testbed::{Testbed, config_map, key, pod};
+use ipam_spiderpool::SpiderIPPool;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::Reason;
+use kube_machinery::{ClientExt, Object, ObjectKey, Status};
 use parking_lot::Mutex;
 
 use super::support::*;

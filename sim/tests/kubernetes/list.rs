@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::api::{ListOptions, Reason, VersionMatch};
-use ipam_core::{ClientExt, Env, ObjectKey};
 use ipam_sim::cluster::{ClusterConfig, Knobs, SimClient};
 use ipam_sim::testbed::{Testbed, config_map, from_json, key};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{ListOptions, Reason, VersionMatch};
+use kube_machinery::{ClientExt, Env, ObjectKey};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -201,7 +201,7 @@ fn k035_selectors_give_the_matching_part_of_the_same_state() {
                 let key = ObjectKey::of(&body);
                 client.create(body).await.unwrap();
                 let phase = if random.random() % 2 == 0 { "Running" } else { "Failed" };
-                let patch = ipam_core::api::Patch::merge(json!({"status": {"phase": phase}}));
+                let patch = kube_machinery::api::Patch::merge(json!({"status": {"phase": phase}}));
                 client.patch_status::<Pod>(&key, patch).await.unwrap();
             }
             bed.wait(secs(5)).await;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::{ListOptions, Reason, VersionMatch};
-use ipam_core::{ClientExt, ObjectKey};
 use ipam_sim::cluster::{ClusterConfig, Knobs, SimClient};
 use ipam_sim::testbed::{Testbed, config_map};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{ListOptions, Reason, VersionMatch};
+use kube_machinery::{ClientExt, ObjectKey};
 
 use super::support::*;
 

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::api::{Call, DeleteOptions, Dry, Patch, Reason};
-use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::{Client, ClientExt, Object, ObjectKey};
 use ipam_sim::cluster::{ClusterConfig, Knobs};
 use ipam_sim::testbed::{Testbed, config_map, from_json, grace, key, pod};
+use ipam_spiderpool::SpiderIPPool;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_machinery::api::{Call, DeleteOptions, Dry, Patch, Reason};
+use kube_machinery::{Client, ClientExt, Object, ObjectKey};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

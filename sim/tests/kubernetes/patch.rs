@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use ipam_core::ClientExt;
-use ipam_core::api::{DeleteOptions, Patch, PatchKind};
-use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::{Object, ObjectKey};
 use ipam_sim::cluster::admission::FailurePolicy;
 use ipam_sim::testbed::{Testbed, config_map, key, pod};
 use ipam_sim::trace::WatchKind;
+use ipam_spiderpool::SpiderIPPool;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::ClientExt;
+use kube_machinery::api::{DeleteOptions, Patch, PatchKind};
+use kube_machinery::{Object, ObjectKey};
 use serde_json::{Value, json};
 
 use super::expect::*;

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::api::{Call, DeleteOptions, ListOptions, Request, TransportError, Verb, VersionMatch, WatchOptions};
-use ipam_core::{Client, ClientExt};
 use ipam_sim::cluster::EtcdTrouble;
 use ipam_sim::cluster::server::Mishap;
 use ipam_sim::draw::{Concern, Draw};
 use ipam_sim::net::{Effect, Rule, Side};
 use ipam_sim::testbed::{Testbed, config_map, key};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{Call, DeleteOptions, ListOptions, Request, TransportError, Verb, VersionMatch, WatchOptions};
+use kube_machinery::{Client, ClientExt};
 use parking_lot::Mutex;
 use serde_json::json;
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ipam_core::api::{ListOptions, WatchEvent, WatchOptions};
-use ipam_core::{ApiError, Client, ClientExt, Env, Object, ObjectKey, Status, WatchStream};
 use ipam_sim::cluster::{ClusterConfig, Knobs, SimClient, SimWatch};
 use ipam_sim::object::{Obj, resource_version};
 use ipam_sim::testbed::{Testbed, config_map, from_json};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{ListOptions, WatchEvent, WatchOptions};
+use kube_machinery::{ApiError, Client, ClientExt, Env, Object, ObjectKey, Status, WatchStream};
 use serde_json::json;
 
 /// The seeds of tests in which timing matters.

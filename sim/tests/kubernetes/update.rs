@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use ipam_core::api::{DeleteOptions, Reply, Subresource};
-use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool};
-use ipam_core::{ClientExt, Object, ObjectKey};
 use ipam_sim::cluster::{ClusterConfig, Knobs};
 use ipam_sim::testbed::{Testbed, config_map, from_json, grace, key, pod};
 use ipam_sim::trace::WatchKind;
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube_machinery::api::{DeleteOptions, Reply, Subresource};
+use kube_machinery::{ClientExt, Object, ObjectKey};
 use serde_json::json;
 
 use super::expect::*;

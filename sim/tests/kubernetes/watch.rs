@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::{Call, Dry, Patch, WatchEvent, WatchOptions};
-use ipam_core::{Client, ClientExt};
 use ipam_sim::cluster::{Knobs, SimWatch};
 use ipam_sim::testbed::{Testbed, config_map, grace, key, pod};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{Call, Dry, Patch, WatchEvent, WatchOptions};
+use kube_machinery::{Client, ClientExt};
 use serde_json::json;
 
 use super::support::*;
@@ -126,7 +126,7 @@ fn k040_what_changes_nothing_is_not_heard_of() {
                 Call::Update { key: key("a"), body: other, subresource: None, dry: Dry::Run },
                 Call::Create { namespace: Some("default".into()), body: new, dry: Dry::Run },
                 Call::Patch { key: key("a"), patch: Patch::merge(json!({"data": null})), subresource: None, dry: Dry::Run },
-                Call::Delete { key: key("a"), options: ipam_core::api::DeleteOptions { dry: Dry::Run, ..Default::default() } },
+                Call::Delete { key: key("a"), options: kube_machinery::api::DeleteOptions { dry: Dry::Run, ..Default::default() } },
             ];
             for call in dry {
                 client.send(call.into()).await.unwrap();
@@ -136,7 +136,7 @@ fn k040_what_changes_nothing_is_not_heard_of() {
         })
         .await;
         silent::<Pod, _>(&bed, async || {
-            let options = ipam_core::api::DeleteOptions { dry: Dry::Run, ..grace(0) };
+            let options = kube_machinery::api::DeleteOptions { dry: Dry::Run, ..grace(0) };
             client.delete::<Pod>(&key("p"), options).await.unwrap();
             client.get::<Pod>(&key("p")).await.unwrap();
         })

@@ -1,8 +1,8 @@
 //! K §10.3: bookmarks.
 
-use ipam_core::ClientExt;
 use ipam_sim::testbed::{Testbed, config_map};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::ClientExt;
 
 use super::support::*;
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::Verb;
-use ipam_core::{ClientExt, WatchStream};
 use ipam_sim::cluster::Knobs;
 use ipam_sim::cluster::server::{ApiFault, Failure, Mishap};
 use ipam_sim::net::Side;
 use ipam_sim::testbed::{Testbed, config_map, pod};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::Verb;
+use kube_machinery::{ClientExt, WatchStream};
 use parking_lot::Mutex;
 
 use super::support::*;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ipam_core::api::{Reason, TransportError, Verb, WatchOptions};
-use ipam_core::{ApiError, Client, ClientExt};
 use ipam_sim::cluster::server::{ApiFault, Mishap};
 use ipam_sim::cluster::{EtcdTrouble, SimClient};
 use ipam_sim::net::{Effect, Rule, Side};
 use ipam_sim::testbed::{Testbed, config_map};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{Reason, TransportError, Verb, WatchOptions};
+use kube_machinery::{ApiError, Client, ClientExt};
 
 use super::support::*;
 

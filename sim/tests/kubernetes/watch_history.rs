@@ -1,10 +1,10 @@
 //! K §10.3: a WATCH from a revision that the cache of its server has no history of.
 
-use ipam_core::api::{Reason, WatchEvent};
-use ipam_core::{Client, ClientExt};
 use ipam_sim::cluster::Knobs;
 use ipam_sim::testbed::{Testbed, config_map};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{Reason, WatchEvent};
+use kube_machinery::{Client, ClientExt};
 
 use super::support::*;
 

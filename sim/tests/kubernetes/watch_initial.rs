@@ -1,9 +1,9 @@
 //! K §10.3: a WATCH that begins with the present state.
 
-use ipam_core::api::{Reason, VersionMatch, WatchEvent, WatchOptions};
-use ipam_core::{Client, ClientExt};
 use ipam_sim::testbed::{Testbed, config_map, pod};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{Reason, VersionMatch, WatchEvent, WatchOptions};
+use kube_machinery::{Client, ClientExt};
 
 use super::support::*;
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::{Patch, WatchEvent, WatchOptions};
-use ipam_core::{Client, ClientExt};
 use ipam_sim::cluster::SimWatch;
 use ipam_sim::testbed::{Testbed, config_map, key, pod};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{Patch, WatchEvent, WatchOptions};
+use kube_machinery::{Client, ClientExt};
 use serde_json::json;
 
 use super::support::*;

@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use ipam_core::ClientExt;
+use kube_machinery::ClientExt;
 
 use crate::{Stage, target};
 

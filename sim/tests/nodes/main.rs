@@ -11,8 +11,6 @@ mod removal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::DeleteOptions;
-use ipam_core::{ClientExt, Object};
 use ipam_sim::actor::controller_manager::{self, Controller, Set};
 use ipam_sim::actor::kubelet::{self, KubeletConfig, KubeletDelays};
 use ipam_sim::actor::scheduler;
@@ -26,6 +24,8 @@ use ipam_sim::node::taints::taints_of;
 use ipam_sim::testbed::{Testbed, from_json, key};
 use ipam_sim::time::Span;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use kube_machinery::api::DeleteOptions;
+use kube_machinery::{ClientExt, Object};
 use plugin::Plugin;
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ impl Stage {
         self.pod(name).unwrap()
     }
 
-    fn stored<K: Object>(&self, of: &ipam_core::ObjectKey) -> Option<K> {
+    fn stored<K: Object>(&self, of: &kube_machinery::ObjectKey) -> Option<K> {
         let found = self.bed.fabric.store(|store| store.table(self.bed.kind::<K>()).get(of).cloned())?;
         Some(serde_json::from_value(found.to_value()).unwrap())
     }
@@ -148,7 +148,7 @@ impl Stage {
     }
 
     fn node(&self, name: &str) -> Option<Node> {
-        self.stored::<Node>(&ipam_core::ObjectKey::cluster(name))
+        self.stored::<Node>(&kube_machinery::ObjectKey::cluster(name))
     }
 
     /// The condition Ready of a node.

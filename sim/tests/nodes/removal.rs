@@ -1,13 +1,13 @@
 //! Pods that nobody but the garbage collection of pods removes, and Nodes that go and come.
 
-use ipam_core::ClientExt;
-use ipam_core::api::{DeleteOptions, Patch};
 use ipam_sim::actor::controller_manager::Set;
 use ipam_sim::fault::{FaultKind, NodeDeleted, NodeOutOfService, Partition};
 use ipam_sim::testbed::{from_json, key};
 use ipam_sim::time::Span;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::ClientExt;
+use kube_machinery::api::{DeleteOptions, Patch};
 use serde_json::json;
 
 use crate::{Stage, everybody, target};
@@ -80,7 +80,7 @@ fn a_node_that_is_deleted_for_good_stays_away_though_its_kubelet_runs() {
 #[test]
 fn a_kubelet_that_starts_registers_its_node_if_somebody_has_deleted_it() {
     Stage::run(1, 2, async |stage| {
-        let node = ipam_core::ObjectKey::cluster("node-0");
+        let node = kube_machinery::ObjectKey::cluster("node-0");
         stage.user.delete::<k8s_openapi::api::core::v1::Node>(&node, DeleteOptions::default()).await.unwrap();
         stage.wait(60).await;
         assert!(stage.node("node-0").is_none(), "one that runs does not");

@@ -6,10 +6,10 @@ mod world;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use ipam_core::spiderpool::Policy;
-use ipam_core::spiderpool::select::{IpamConfig, Objects, Request, Selection, Settings, TopController, select};
 use ipam_sim::claim::oracle::{self, Answer};
 use ipam_sim::workload::spiderpool::Opinion;
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::select::{IpamConfig, Objects, Request, Selection, Settings, TopController, select};
 use proptest::prelude::*;
 use proptest::sample::{select as one_of, subsequence};
 use serde_json::{Value, json};

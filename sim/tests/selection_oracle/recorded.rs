@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use ipam_core::spiderpool::Policy;
-use ipam_core::spiderpool::select::{NetworkConfig, Objects, Request, Settings, TopController, select};
 use ipam_sim::claim::oracle;
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::select::{NetworkConfig, Objects, Request, Settings, TopController, select};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ fn settings(case: &Value) -> Settings {
 #[test]
 fn recorded_inputs_are_selected_as_the_oracle_says() {
     let folder = std::env::var_os("IPAM_VECTORS");
-    let folder = folder.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/tests/data"), Into::into);
+    let folder = folder.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/spiderpool/tests/data"), Into::into);
     let text = std::fs::read_to_string(folder.join("selection.jsonl")).unwrap();
     let (mut asked, mut subnets, mut differences) = (0, 0, Vec::new());
     for line in text.lines() {

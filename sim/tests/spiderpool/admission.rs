@@ -3,16 +3,16 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use ipam_core::spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
-use ipam_core::spiderpool::{SpiderIPPool, SpiderReservedIP};
-use ipam_core::{ApiError, ClientExt, ObjectKey};
 use ipam_sim::cluster::SimClient;
 use ipam_sim::object::typed_ref;
 use ipam_sim::scenario::Scenario;
 use ipam_sim::testbed::{Testbed, from_json};
 use ipam_sim::time::SimTime;
 use ipam_sim::world::{Outcome, RunOptions, Stage, run};
+use ipam_spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
+use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP};
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::{ApiError, ClientExt, ObjectKey};
 use serde_json::{Value, json};
 
 use super::scenario;

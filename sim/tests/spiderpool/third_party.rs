@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::spiderpool::names::{LABEL_INTERFACE, LABEL_OWNER_APPLICATION_KIND};
 use ipam_sim::object::typed_ref;
 use ipam_sim::time::SimTime;
 use ipam_sim::world::{Outcome, RunOptions, Stage, run};
+use ipam_spiderpool::SpiderIPPool;
+use ipam_spiderpool::names::{LABEL_INTERFACE, LABEL_OWNER_APPLICATION_KIND};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::scenario;

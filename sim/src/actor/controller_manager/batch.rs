@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-use ipam_core::ApiError;
+use kube_machinery::ApiError;
 
 /// How many requests of one reconcile are on their way at a time.
 const WIDTH: usize = 8;
@@ -77,8 +77,8 @@ where
 mod tests {
     use std::cell::RefCell;
 
-    use ipam_core::api::TransportError;
-    use ipam_core::env::Env;
+    use kube_machinery::api::TransportError;
+    use kube_machinery::env::Env;
 
     use super::*;
     use crate::testbed::Testbed;

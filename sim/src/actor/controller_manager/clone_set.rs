@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use ipam_core::informer::StoreReader;
-use ipam_core::{ApiError, Env};
 use k8s_openapi::jiff::Timestamp;
+use kube_machinery::informer::StoreReader;
+use kube_machinery::{ApiError, Env};
 
 use super::families::{Family, Member};
 use super::names::REVISION_LABEL;

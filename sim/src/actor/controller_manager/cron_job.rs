@@ -12,13 +12,13 @@ mod schedule;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::api::{DeleteOptions, Preconditions};
-use ipam_core::informer::StoreReader;
-use ipam_core::{ApiError, ClientExt, Env, ObjectKey};
 use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
+use kube_machinery::api::{DeleteOptions, Preconditions};
+use kube_machinery::informer::StoreReader;
+use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 
 use super::shared::{Shared, unless_gone};
 use super::{Item, OWNER, batch, template};

@@ -14,11 +14,11 @@ mod plan;
 
 use std::sync::Arc;
 
-use ipam_core::informer::StoreReader;
-use ipam_core::{ApiError, ClientExt};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::informer::StoreReader;
+use kube_machinery::{ApiError, ClientExt};
 
 use super::Item;
 use super::names::{ROLL_OUT, TEMPLATE_HASH_LABEL};
@@ -193,7 +193,7 @@ impl Deployments {
             owned.size.wanted == 0 && meta.deletion_timestamp.is_none() && status.is_some_and(|status| status.replicas == 0)
         };
         for owned in old.iter().take(old.len().saturating_sub(limit)).filter(over) {
-            let key = ipam_core::ObjectKey::of(&*owned.set);
+            let key = kube_machinery::ObjectKey::of(&*owned.set);
             unless_gone(self.shared.client.delete::<ReplicaSet>(&key, Default::default()).await)?;
         }
         Ok(())

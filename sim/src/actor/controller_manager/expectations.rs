@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ipam_core::FxHashMap;
+use kube_machinery::FxHashMap;
 
 use super::Item;
 
@@ -72,7 +72,7 @@ impl Expectations {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
+    use kube_machinery::ObjectKey;
 
     use super::super::Kind;
     use super::*;

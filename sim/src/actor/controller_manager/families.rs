@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ipam_core::informer::Notification;
-use ipam_core::{FxHashMap, ObjectKey};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube_machinery::informer::Notification;
+use kube_machinery::{FxHashMap, ObjectKey};
 
 use super::view::{View, name_of, node_of, uid_of};
 use super::{Item, Kind};

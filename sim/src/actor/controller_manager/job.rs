@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{DeleteOptions, Preconditions};
-use ipam_core::informer::StoreReader;
-use ipam_core::{ApiError, ClientExt, Env};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use kube_machinery::api::{DeleteOptions, Preconditions};
+use kube_machinery::informer::StoreReader;
+use kube_machinery::{ApiError, ClientExt, Env};
 use parking_lot::Mutex;
 
 use super::names::{JOB_FINALIZER, JOB_INDEX, JOB_NAME_LABEL, JOB_UID_LABEL};

@@ -10,7 +10,7 @@
 //! ```no_run
 //! # use std::sync::Arc;
 //! # use ipam_sim::cluster::Fabric;
-//! use ipam_core::spiderpool::SpiderEndpoint;
+//! use ipam_spiderpool::SpiderEndpoint;
 //! use ipam_sim::actor::controller_manager::{self, Controller, Set};
 //!
 //! # fn example(fabric: &Arc<Fabric>, seed: u64) {
@@ -54,9 +54,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::transparent::{Policy, Transparent};
-use ipam_core::{ApiError, Env, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube_machinery::transparent::{Policy, Transparent};
+use kube_machinery::{ApiError, Env, ObjectKey};
 use parking_lot::Mutex;
 
 use super::garbage_collector::{self, Collected, Collector};
@@ -201,7 +201,7 @@ impl Kind {
             ("apps/v1", "ReplicaSet") => Kind::ReplicaSet,
             ("apps/v1", "DaemonSet") => Kind::DaemonSet,
             ("batch/v1", "Job") => Kind::Job,
-            (ipam_core::kubevirt::API_VERSION, "VirtualMachineInstance") => Kind::Instance,
+            (kube_machinery::kubevirt::API_VERSION, "VirtualMachineInstance") => Kind::Instance,
             (kruise::API_VERSION, "CloneSet") => Kind::CloneSet,
             _ => return None,
         })

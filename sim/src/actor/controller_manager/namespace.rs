@@ -8,16 +8,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{DeleteOptions, ListOptions};
-use ipam_core::byom::{PeerPod, PoolConfigMap};
-use ipam_core::informer::StoreReader;
-use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
-use ipam_core::spiderpool::SpiderEndpoint;
-use ipam_core::{ApiError, ClientExt, ObjectKey};
+use ipam_byom::{PeerPod, PoolConfigMap};
+use ipam_spiderpool::SpiderEndpoint;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube_machinery::api::{DeleteOptions, ListOptions};
+use kube_machinery::informer::StoreReader;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
+use kube_machinery::{ApiError, ClientExt, ObjectKey};
 
 use parking_lot::Mutex;
 

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::informer::StoreReader;
-use ipam_core::{ApiError, Env};
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::jiff::Timestamp;
+use kube_machinery::informer::StoreReader;
+use kube_machinery::{ApiError, Env};
 
 use super::families::{Family, Member};
 use super::listen::deployment_of;

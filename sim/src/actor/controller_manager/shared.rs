@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::DeleteOptions;
-use ipam_core::informer::Notification;
-use ipam_core::workqueue::WorkQueue;
-use ipam_core::{ApiError, ClientExt, Env, FxHashMap, ObjectKey};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::api::DeleteOptions;
+use kube_machinery::informer::Notification;
+use kube_machinery::workqueue::WorkQueue;
+use kube_machinery::{ApiError, ClientExt, Env, FxHashMap, ObjectKey};
 use parking_lot::Mutex;
 
 use super::expectations::Expectations;

@@ -12,12 +12,12 @@ mod plan;
 
 use std::sync::Arc;
 
-use ipam_core::informer::StoreReader;
-use ipam_core::{ApiError, ClientExt, Env};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use kube_machinery::informer::StoreReader;
+use kube_machinery::{ApiError, ClientExt, Env};
 use serde_json::json;
 
 use super::Item;
@@ -80,7 +80,7 @@ impl StatefulSets {
     }
 
     async fn delete(&self, pod: &Pod) -> Result<(), ApiError> {
-        unless_gone(self.shared.client.delete::<Pod>(&ipam_core::ObjectKey::of(pod), Default::default()).await)
+        unless_gone(self.shared.client.delete::<Pod>(&kube_machinery::ObjectKey::of(pod), Default::default()).await)
     }
 
     /// Keeps a template, so that pods can be made from it when the set has another one.

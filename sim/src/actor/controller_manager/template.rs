@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io;
 
-use ipam_core::ObjectKey;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube_machinery::ObjectKey;
 
 use crate::kinds::Stored;
 

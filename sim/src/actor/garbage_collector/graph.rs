@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::{FxHashMap, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::{FxHashMap, ObjectKey};
 
 /// An object of one of the collector's types.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,8 +91,8 @@ impl Graph {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+    use kube_machinery::ObjectKey;
 
     use super::*;
 

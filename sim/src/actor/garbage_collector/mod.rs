@@ -17,10 +17,10 @@ mod types;
 
 use std::sync::Arc;
 
-use ipam_core::transparent::{Policy, Transparent};
-use ipam_core::workqueue::WorkQueue;
-use ipam_core::{ApiError, Env};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube_machinery::transparent::{Policy, Transparent};
+use kube_machinery::workqueue::WorkQueue;
+use kube_machinery::{ApiError, Env};
 use parking_lot::Mutex;
 
 use super::ApiClient;

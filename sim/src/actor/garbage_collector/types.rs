@@ -4,11 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use ipam_core::api::{DeleteOptions, Patch, Preconditions};
-use ipam_core::informer::Notification;
-use ipam_core::{ApiError, ClientExt, ObjectKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::ResourceExt;
+use kube_machinery::api::{DeleteOptions, Patch, Preconditions};
+use kube_machinery::informer::Notification;
+use kube_machinery::{ApiError, ClientExt, ObjectKey};
 use serde_json::json;
 
 use super::super::informers::Informers;

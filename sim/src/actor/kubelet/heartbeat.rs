@@ -12,12 +12,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{Call, Dry, Reply, Request, Subresource};
-use ipam_core::{ApiError, Client, Env, Object, ObjectKey};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
+use kube_machinery::api::{Call, Dry, Reply, Request, Subresource};
+use kube_machinery::{ApiError, Client, Env, Object, ObjectKey};
 
 use super::Kubelet;
 use crate::node::Cni;

@@ -49,11 +49,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use ipam_core::Env;
-use ipam_core::informer::{Informer, InformerOptions, Notification};
-use ipam_core::spiderpool::select::FIRST_NIC;
-use ipam_core::transparent::{Policy, Transparent};
+use ipam_spiderpool::select::FIRST_NIC;
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::Env;
+use kube_machinery::informer::{Informer, InformerOptions, Notification};
+use kube_machinery::transparent::{Policy, Transparent};
 
 use crate::actor::object_tasks::{Alarm, ObjectTasks, Spawner};
 use crate::cluster::{Fabric, SimClient};

@@ -8,8 +8,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::Env;
-use ipam_core::race::{Either, race};
+use kube_machinery::Env;
+use kube_machinery::race::{Either, race};
 
 use super::Kubelet;
 use crate::node::{AddFailure, PodNote};

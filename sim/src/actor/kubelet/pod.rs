@@ -13,10 +13,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::race::{Either, race};
-use ipam_core::spiderpool::select::nics;
-use ipam_core::{Env, ObjectKey};
+use ipam_spiderpool::select::nics;
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::race::{Either, race};
+use kube_machinery::{Env, ObjectKey};
 use parking_lot::Mutex;
 
 use super::Kubelet;

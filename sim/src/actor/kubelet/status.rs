@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::api::{DeleteOptions, Preconditions};
-use ipam_core::{ClientExt, Env, ObjectKey};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodCondition,
     PodIP, PodStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_machinery::api::{DeleteOptions, Preconditions};
+use kube_machinery::{ClientExt, Env, ObjectKey};
 
 use super::Kubelet;
 use super::mail::{Mail, is_ready, is_terminal};

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ipam_core::informer::{Informer, InformerOptions, Notification, StoreReader};
-use ipam_core::transparent::{Policy, Transparent};
-use ipam_core::{ClientExt, Env, ObjectKey};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube_machinery::informer::{Informer, InformerOptions, Notification, StoreReader};
+use kube_machinery::transparent::{Policy, Transparent};
+use kube_machinery::{ClientExt, Env, ObjectKey};
 use parking_lot::Mutex;
 
 use crate::actor::object_tasks::{ObjectTasks, Spawner};

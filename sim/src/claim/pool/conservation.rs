@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ipam_core::byom::AddressKey;
+use ipam_byom::AddressKey;
 
 use super::view::{Change, Seen, View, places};
 use super::{Findings, PoolClaim};
@@ -48,7 +48,7 @@ impl PoolClaim for NothingAppears {
 /// How often each address that was touched is there more than before.
 fn balance(change: &Change) -> BTreeMap<AddressKey, i64> {
     let mut balance: BTreeMap<AddressKey, i64> = BTreeMap::new();
-    let mut count = |address: &ipam_core::byom::Address, by: i64| *balance.entry(address.key().clone()).or_default() += by;
+    let mut count = |address: &ipam_byom::Address, by: i64| *balance.entry(address.key().clone()).or_default() += by;
     for edit in &change.records {
         edit.before.iter().for_each(|record| count(&record.ip, -1));
         edit.after.iter().for_each(|record| count(&record.ip, 1));
@@ -68,7 +68,7 @@ fn text(address: &AddressKey) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::byom::Address;
+    use ipam_byom::Address;
 
     use super::super::testing::{give_back, on_stage, record};
 

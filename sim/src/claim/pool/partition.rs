@@ -1,6 +1,6 @@
 //! B I2: an address is in one place.
 
-use ipam_core::byom::{Address, AddressKey, PoolDocument};
+use ipam_byom::{Address, AddressKey, PoolDocument};
 
 use super::view::{Change, Seen, View, places};
 use super::{Findings, PoolClaim};

@@ -1,6 +1,6 @@
 //! B I14: whoever wants a VM gets one.
 
-use ipam_core::byom::PoolConfig;
+use ipam_byom::PoolConfig;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
@@ -51,11 +51,11 @@ fn pods(view: &View) -> Option<String> {
 fn healthy(view: &View) -> usize {
     let configs: Vec<&PoolConfig> = view.processes.running().map(|(_, configuration)| &configuration.config).collect();
     let Some(first) = configs.first() else { return 0 };
-    let everywhere = |address: &&ipam_core::byom::Address| configs.iter().all(|config| config.contains(address.key()));
-    let held = |address: &&ipam_core::byom::Address| {
+    let everywhere = |address: &&ipam_byom::Address| configs.iter().all(|config| config.contains(address.key()));
+    let held = |address: &&ipam_byom::Address| {
         let records = view.state.document().into_iter().flat_map(|document| document.allocated.of_address(address.key()));
         // A pod that is not waited for may run all the same, elsewhere.
-        let gone = |record: &ipam_core::byom::IpAllocation| {
+        let gone = |record: &ipam_byom::IpAllocation| {
             let pod = format!("{}/{}", record.pod_namespace.as_deref().unwrap_or("default"), record.pod_name);
             view.out_of_reach.names.contains(&*record.node_name) || view.out_of_reach.pods.contains(&pod)
         };

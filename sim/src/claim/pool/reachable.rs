@@ -1,6 +1,6 @@
 //! What happens in some runs, so that scenarios test what they are meant to.
 
-use ipam_core::api::Reason;
+use kube_machinery::api::Reason;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
@@ -64,7 +64,7 @@ impl PoolClaim for DocumentRebuilt {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::byom::Effort;
+    use ipam_byom::Effort;
 
     use super::super::testing::on_stage;
     use super::*;

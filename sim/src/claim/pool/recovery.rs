@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ipam_core::byom::{Address, Policy, PoolConfig};
+use ipam_byom::{Address, Policy, PoolConfig};
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
@@ -85,7 +85,7 @@ impl PoolClaim for ListAsConfigured {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::byom::Address;
+    use ipam_byom::Address;
 
     use super::super::testing::{give_back, on_stage, record, take};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ipam_core::byom::Effort;
+use ipam_byom::Effort;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
@@ -107,7 +107,7 @@ impl PoolClaim for FreeVmsAreFound {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::api::Reason;
+    use kube_machinery::api::Reason;
 
     use super::super::testing::{Stage, on_stage};
     use super::*;

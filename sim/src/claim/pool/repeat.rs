@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::byom::Address;
+use ipam_byom::Address;
+use kube_machinery::FxHashMap;
 
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim, violated};
@@ -67,7 +67,7 @@ impl PoolClaim for SameAnswer {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::byom::Effort;
+    use ipam_byom::Effort;
 
     use super::super::testing::on_stage;
 

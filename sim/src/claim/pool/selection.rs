@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::byom::{AddressKey, Available, PoolConfig, PoolDocument, select_index};
+use ipam_byom::{AddressKey, Available, PoolConfig, PoolDocument, select_index};
+use kube_machinery::FxHashMap;
 
 use super::view::{Change, Seen, State, View};
 use super::{Findings, PoolClaim};
@@ -174,7 +174,7 @@ impl Choice<'_> {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::byom::Effort;
+    use ipam_byom::Effort;
 
     use super::super::testing::{on_stage, take};
 

@@ -3,7 +3,7 @@
 use super::view::{Seen, View};
 use super::{Findings, PoolClaim};
 use crate::workload::byom::{PoolNote, short};
-use ipam_core::byom::{AddressKey, PoolConfig};
+use ipam_byom::{AddressKey, PoolConfig};
 
 /// Once the last process that was configured with an address has ended, and a recovery that began later has ended well, the
 /// address is not granted any more.
@@ -113,7 +113,7 @@ mod tests {
             stage.recovered(new);
             stage.allocate(new, "c", "10.0.0.2");
             stage.ask(new, "b");
-            stage.allocated_with(new, "b", "10.0.0.1", ipam_core::byom::Effort::default());
+            stage.allocated_with(new, "b", "10.0.0.1", ipam_byom::Effort::default());
             assert_eq!(stage.excuses(), []);
             stage.allocate(new, "d", "10.0.0.1");
             assert_eq!(stage.excuses(), [None]);

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::ObjectKey;
-use ipam_core::api::{Reason, Verb};
-use ipam_core::byom::{
+use ipam_byom::{
     Address, DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Effort, FINALIZER, IpAllocation, PeerPod, PeerPodSpec, Policy, PoolConfig,
     PoolConfigMap, PoolDocument, Recovered,
 };
-use ipam_core::{InvalidText, JsonText, TextForm};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::{Reason, Verb};
+use kube_machinery::{InvalidText, JsonText, TextForm};
 
 use super::super::{Claims, find};
 use super::View;

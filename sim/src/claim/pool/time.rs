@@ -65,7 +65,7 @@ impl PoolClaim for InTime {
 mod tests {
     use std::time::Duration;
 
-    use ipam_core::byom::Effort;
+    use ipam_byom::Effort;
 
     use super::super::testing::{Stage, on_stage};
     use crate::rt::ProcessId;

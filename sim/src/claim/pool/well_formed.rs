@@ -32,7 +32,7 @@ impl PoolClaim for WellFormed {
     }
 }
 
-fn is_canonical(address: &ipam_core::byom::Address) -> bool {
+fn is_canonical(address: &ipam_byom::Address) -> bool {
     address.canonical().is_some_and(|canonical| canonical == *address)
 }
 
@@ -50,13 +50,13 @@ fn problem(edit: &RecordEdit) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::byom::{Address, Allocations, IpAllocation};
+    use ipam_byom::{Address, Allocations, IpAllocation};
 
     use super::super::testing::{on_stage, record};
 
     #[test]
     fn each_kind_of_disorder_is_a_violation() {
-        let disorders: [fn(&mut ipam_core::byom::PoolDocument); 6] = [
+        let disorders: [fn(&mut ipam_byom::PoolDocument); 6] = [
             |document| document.allocated = Allocations::null(),
             |document| drop(document.allocated.insert("a".into(), record("b", "10.0.0.1"))),
             |document| drop(document.allocated.insert("a".into(), record("a", "::ffff:10.0.0.1"))),

@@ -78,8 +78,8 @@ fn wrong(view: &View, answer: &Answered<'_>, pod: &Pod, given: &Given) -> Option
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::SpiderEndpoint;
+    use ipam_spiderpool::SpiderEndpoint;
+    use kube_machinery::ObjectKey;
     use serde_json::json;
 
     use super::super::BY_HAND;

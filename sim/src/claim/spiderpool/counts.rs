@@ -73,7 +73,7 @@ mod tests {
         on_stage("total-counts-come-right", |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             let count = |count| {
-                move |pool: &mut ipam_core::spiderpool::SpiderIPPool| {
+                move |pool: &mut ipam_spiderpool::SpiderIPPool| {
                     pool.status.get_or_insert_default().total_ip_count = Some(count);
                 }
             };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
+use kube_machinery::FxHashMap;
 
 use super::view::{Seen, Sights, View};
 use super::{Findings, IpamClaim, violated};

@@ -17,9 +17,8 @@ impl IpamClaim for GatewaysAreDecided {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Endpoint(change) = seen else { return };
         let Some(after) = change.after.as_ref().filter(|_| view.agents.is_agent(change.said.by)) else { return };
-        let entries = |object: &ipam_core::spiderpool::SpiderEndpoint| {
-            object.status.as_ref().map(|status| status.current.ips.clone()).unwrap_or_default()
-        };
+        let entries =
+            |object: &ipam_spiderpool::SpiderEndpoint| object.status.as_ref().map(|status| status.current.ips.clone()).unwrap_or_default();
         let before = change.before.as_deref().map(entries).unwrap_or_default();
         for entry in entries(after).into_iter().filter(|entry| !before.contains(entry)) {
             findings.judged();
@@ -41,8 +40,8 @@ impl IpamClaim for GatewaysAreDecided {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::SpiderEndpoint;
+    use ipam_spiderpool::SpiderEndpoint;
+    use kube_machinery::ObjectKey;
 
     use super::super::testing::on_stage;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashSet;
-use ipam_core::spiderpool::SpiderEndpoint;
-use ipam_core::spiderpool::names::ANNOTATION_SANDBOX;
-use ipam_core::spiderpool::select::FIRST_NIC;
+use ipam_spiderpool::SpiderEndpoint;
+use ipam_spiderpool::names::ANNOTATION_SANDBOX;
+use ipam_spiderpool::select::FIRST_NIC;
+use kube_machinery::FxHashSet;
 
 use super::view::{Seen, Sights, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told};
@@ -86,9 +86,9 @@ impl IpamClaim for EndpointsGo {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::SpiderEndpoint;
-    use ipam_core::spiderpool::names::ANNOTATION_SANDBOX;
+    use ipam_spiderpool::SpiderEndpoint;
+    use ipam_spiderpool::names::ANNOTATION_SANDBOX;
+    use kube_machinery::ObjectKey;
     use serde_json::json;
 
     use super::super::testing::{Stage, on_stage};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ipam_core::spiderpool::ipam::PATIENCE;
+use ipam_spiderpool::ipam::PATIENCE;
 
 use super::view::{Seen, Sights, View};
 use super::{Findings, IpamClaim};

@@ -66,10 +66,10 @@ fn is_refused(view: &View, uid: &str, pod: &Pod) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::SpiderEndpoint;
+    use ipam_spiderpool::SpiderEndpoint;
     use jiff::Timestamp;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use kube_machinery::ObjectKey;
 
     use super::super::testing::{Stage, on_stage};
     use crate::workload::spiderpool::Refusal;

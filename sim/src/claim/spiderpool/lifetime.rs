@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashSet;
-use ipam_core::spiderpool::SpiderEndpoint;
+use ipam_spiderpool::SpiderEndpoint;
+use kube_machinery::FxHashSet;
 
 use super::view::{EndpointChange, Seen, Sights, View, addresses_of, records_of, uid_of};
 use super::{Findings, IpamClaim, told, violated};
@@ -94,8 +94,8 @@ impl IpamClaim for EmptyPoolsGo {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::SpiderIPPool;
+    use ipam_spiderpool::SpiderIPPool;
+    use kube_machinery::ObjectKey;
     use serde_json::json;
 
     use super::super::BY_HAND;

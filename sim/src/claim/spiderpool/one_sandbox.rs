@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::FxHashSet;
+use kube_machinery::FxHashSet;
 
 use super::view::{Place, Sandbox, Seen, Sights, View};
 use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
@@ -90,7 +90,7 @@ fn may_share(view: &View, one: &Sandbox, other: &Sandbox) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::spiderpool::reclaim::ReclaimSettings;
+    use ipam_spiderpool::reclaim::ReclaimSettings;
 
     use super::super::testing::{Stage, on_stage, on_stage_with};
     use super::super::view::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};

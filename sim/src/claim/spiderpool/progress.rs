@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ipam_core::FxHashSet;
+use kube_machinery::FxHashSet;
 
 use super::view::{Pod, Tried, View, addresses_of, uid_of};
 use super::{IpamClaim, told};
@@ -86,11 +86,11 @@ pub(super) fn waits_for_reclaim(view: &View, uid: &str, pod: &Pod) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::SpiderEndpoint;
+    use ipam_spiderpool::SpiderEndpoint;
     use jiff::Timestamp;
     use k8s_openapi::api::core::v1::Pod as PodObject;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use kube_machinery::ObjectKey;
 
     use super::super::testing::{Stage, on_stage};
     use super::*;

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::api::Reason;
-use ipam_core::spiderpool::PoolIPAllocation;
-use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_spiderpool::PoolIPAllocation;
+use ipam_spiderpool::ranges::IpVersion;
+use kube_machinery::FxHashMap;
+use kube_machinery::api::Reason;
 
 use super::view::{Seen, Sights, View};
 use super::{Answered, Findings, IpamClaim};

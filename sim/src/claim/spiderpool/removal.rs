@@ -112,7 +112,7 @@ mod tests {
     fn with_pod(test: impl FnOnce(&mut Stage)) {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
-            stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
+            stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
             stage.stateful_set("ns/web", 3);
             stage.static_pod("ns/web-0", "a");
             stage.add("ns/web-0", "a", FIRST);
@@ -199,7 +199,7 @@ mod tests {
             on_stage(CLAIM, |stage| {
                 stage.subnet("s", &["10.0.0.1-10.0.0.9"]);
                 stage.auto_pool(stage.replicas[0], "p", "set", &["10.0.0.1-10.0.0.9"]);
-                stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
                 stage.stateful_set("ns/web", 3);
                 stage.static_pod("ns/web-0", "a");
                 stage.add("ns/web-0", "a", FIRST);
@@ -217,13 +217,13 @@ mod tests {
             on_stage(CLAIM, |stage| {
                 stage.pool("p", &["10.0.0.1-10.0.0.9"]);
                 stage.change_pool(stage.person, "p", |pool| pool.spec.node_name = Some(vec!["node-0".to_owned()]));
-                stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
                 stage.vm_pod("ns/virt-1", "a", "vm");
                 stage.add("ns/virt-1", "a", FIRST);
                 stage.pod_gone("ns/virt-1");
                 stage.vm_pod("ns/virt-2", "b", "vm");
                 if moved {
-                    let key = ipam_core::ObjectKey::namespaced("ns", "virt-2");
+                    let key = kube_machinery::ObjectKey::namespaced("ns", "virt-2");
                     stage.change::<k8s_openapi::api::core::v1::Pod>(stage.kubelet, &key, |pod| {
                         pod.spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
                     });

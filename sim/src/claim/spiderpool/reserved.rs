@@ -49,8 +49,8 @@ impl IpamClaim for NotReserved {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::SpiderReservedIP;
+    use ipam_spiderpool::SpiderReservedIP;
+    use kube_machinery::ObjectKey;
 
     use super::super::testing::on_stage;
 

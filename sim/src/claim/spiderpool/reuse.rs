@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
+use kube_machinery::FxHashMap;
 
 use super::view::{Seen, Sights, View, addresses_of, uid_of};
 use super::{Answered, Findings, IpamClaim};

@@ -1,6 +1,6 @@
 //! A S7, S8: pools are chosen as the rules say, and the better one first.
 
-use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_spiderpool::ranges::IpVersion;
 
 use super::view::{Seen, Shown, Sights, Tried, View};
 use super::{Findings, IpamClaim};

@@ -81,7 +81,7 @@ mod tests {
     fn restarted(between: impl FnOnce(&mut Stage), judge: impl FnOnce(&mut Stage)) {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
-            stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
+            stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
             stage.stateful_set("ns/web", 2);
             stage.static_pod("ns/web-1", "old");
             stage.add("ns/web-1", "old", FIRST);
@@ -131,12 +131,12 @@ mod tests {
         for reserved in [true, false] {
             on_stage(CLAIM, |stage| {
                 stage.pool("p", &["10.0.0.1-10.0.0.9"]);
-                stage.deliver::<ipam_core::spiderpool::SpiderIPPool>(stage.agent);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
                 stage.stateful_set("ns/web", 2);
                 stage.static_pod("ns/web-1", "old");
                 if reserved {
                     stage.reserve("r", &["10.0.0.1"]);
-                    stage.deliver::<ipam_core::spiderpool::SpiderReservedIP>(stage.agent);
+                    stage.deliver::<ipam_spiderpool::SpiderReservedIP>(stage.agent);
                 }
                 stage.add("ns/web-1", "old", FIRST);
                 stage.pod_gone("ns/web-1");

@@ -7,14 +7,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::Object;
-use ipam_core::ObjectKey;
-use ipam_core::api::{Reason, Verb};
-use ipam_core::spiderpool::reclaim::{ReclaimSettings, Releaser, Row, Target};
-use ipam_core::spiderpool::{PoolIPAllocation, SpiderEndpoint, SpiderIPPool, SpiderReservedIP};
+use ipam_spiderpool::reclaim::{ReclaimSettings, Releaser, Row, Target};
+use ipam_spiderpool::{PoolIPAllocation, SpiderEndpoint, SpiderIPPool, SpiderReservedIP};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_machinery::Object;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::{Reason, Verb};
 use serde_json::{Value, json};
 
 use super::super::{Claims, find};
@@ -482,7 +482,7 @@ impl Stage {
             let object = &self.objects[&(std::any::type_name::<SpiderIPPool>(), ObjectKey::cluster(name))];
             Arc::new(typed_ref::<SpiderIPPool>(&**object).clone())
         };
-        let family = ipam_core::spiderpool::ranges::IpVersion::V4;
+        let family = ipam_spiderpool::ranges::IpVersion::V4;
         let order = [InOrder { nic: "eth0".into(), family, pools: pools.iter().map(pool).collect(), full }].into();
         self.say(self.agent, IpamNote::Selected { uid: uid.into(), nic: "eth0".into(), opinion, order });
     }

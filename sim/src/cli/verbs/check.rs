@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ipam_core::spiderpool::Policy;
-use ipam_core::spiderpool::admission::AdmissionSettings;
 use ipam_reports::CheckReport;
 use ipam_reports::listing::{BrokenRule, CheckedFile, Finding, Severity};
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::admission::AdmissionSettings;
 
 use super::form;
 use crate::cli::CliError;

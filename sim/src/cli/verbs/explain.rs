@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ipam_core::spiderpool::names;
 use ipam_reports::{ExplainReclaimReport, ExplainReport};
+use ipam_spiderpool::names;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 

@@ -1,7 +1,7 @@
 //! Which Spiderpool is asked about manifests: its settings, and its form.
 
-use ipam_core::spiderpool::Policy;
-use ipam_core::spiderpool::reclaim::ReclaimPolicy;
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::reclaim::ReclaimPolicy;
 
 use crate::cli::CliError;
 use crate::cli::args::FormArgs;

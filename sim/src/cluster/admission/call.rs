@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::Reason;
-use ipam_core::{ApiError, Status};
+use kube_machinery::api::Reason;
+use kube_machinery::{ApiError, Status};
 
 use super::{Denial, FailurePolicy, Handler, Review, Verdict, Webhook};
 use crate::cluster::{Fabric, State};

@@ -1,9 +1,9 @@
 //! Creates (K §2.6).
 
-use ipam_core::api::{Cause, Reason};
-use ipam_core::{ObjectKey, Status};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube_machinery::api::{Cause, Reason};
+use kube_machinery::{ObjectKey, Status};
 
 use super::metadata::{named_version, normalise, validate_meta, validate_name};
 use super::{Answer, bad_request, check_body_size, check_etcd_size, invalid, size_of, whole_seconds};

@@ -1,9 +1,9 @@
 //! Deletes, with grace or without (K §2.10).
 
-use ipam_core::ObjectKey;
-use ipam_core::api::{DeleteOptions, Preconditions};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::{DeleteOptions, Preconditions};
 
 use super::{Answer, Step, conflict, is_held, whole_seconds};
 use crate::cluster::later;

@@ -1,8 +1,8 @@
 //! The rules of metadata that hold for every type (K §1.1, §1.2): what is kept, what may not change, what is valid.
 
-use ipam_core::ObjectKey;
-use ipam_core::api::Cause;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::Cause;
 
 use super::{Answer, bad_request, field_invalid};
 use crate::kinds::TypeDef;

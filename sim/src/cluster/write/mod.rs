@@ -13,9 +13,9 @@ mod update;
 
 use std::borrow::Cow;
 
-use ipam_core::api::{Cause, Reason};
-use ipam_core::{ObjectKey, Status};
 use jiff::Timestamp;
+use kube_machinery::api::{Cause, Reason};
+use kube_machinery::{ObjectKey, Status};
 
 use crate::kinds::TypeDef;
 use crate::object::Obj;

@@ -1,8 +1,8 @@
 //! Patches: what becomes the body of an update (K §2.9).
 
-use ipam_core::api::{Patch, PatchKind, Reason};
-use ipam_core::{ObjectKey, Status};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::api::{Patch, PatchKind, Reason};
+use kube_machinery::{ObjectKey, Status};
 
 use super::metadata::check_key;
 use super::{Answer, bad_request, check_body_size, field_invalid};

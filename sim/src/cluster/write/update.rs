@@ -1,8 +1,8 @@
 //! Updates, of the object, of its status, and of a pod's node (K §2.7, §2.8).
 
-use ipam_core::api::{Reason, Subresource};
-use ipam_core::{ObjectKey, Status};
 use jiff::Timestamp;
+use kube_machinery::api::{Reason, Subresource};
+use kube_machinery::{ObjectKey, Status};
 
 use super::metadata::{check_key, named_version, restore_meta, validate_meta};
 use super::{

@@ -11,14 +11,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::Env;
-use ipam_core::api::ObjectKey;
-use ipam_core::spiderpool::ipam::{AddAnswer, AddRequest, Agent, AgentConfig, AgentSettings, Caches, How, IpamError, Observer, Step};
-use ipam_core::spiderpool::select::{CapacityMemo, Cluster, Objects, TopController};
-use ipam_core::spiderpool::{IPAllocationDetail, SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::ipam::{AddAnswer, AddRequest, Agent, AgentConfig, AgentSettings, Caches, How, IpamError, Observer, Step};
+use ipam_spiderpool::select::{CapacityMemo, Cluster, Objects, TopController};
+use ipam_spiderpool::{IPAllocationDetail, SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use kube_machinery::Env;
+use kube_machinery::api::ObjectKey;
 use parking_lot::Mutex;
 
 use self::server::Server;

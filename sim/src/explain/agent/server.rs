@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
 
-use ipam_core::api::{
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_machinery::api::{
     ApiError, Call, DeleteOptions, List, Object, ObjectKey, Patch, Reason, Reply, Request, Status, WatchEvent, WatchOptions,
 };
-use ipam_core::client::{Client, WatchStream};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_machinery::client::{Client, WatchStream};
 use parking_lot::Mutex;
 use serde_json::Value;
 

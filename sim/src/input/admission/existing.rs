@@ -12,10 +12,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ipam_core::spiderpool::admission::{AddressSet, Live};
-use ipam_core::spiderpool::ranges::{CheckedRanges, Cidr, IpSet, parse_range};
-use ipam_core::spiderpool::select::is_auto_pool;
-use ipam_core::spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderSubnet};
+use ipam_spiderpool::admission::{AddressSet, Live};
+use ipam_spiderpool::ranges::{CheckedRanges, Cidr, IpSet, parse_range};
+use ipam_spiderpool::select::is_auto_pool;
+use ipam_spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderSubnet};
 
 use crate::territory::Territory;
 
@@ -192,8 +192,8 @@ impl Existing {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Denial, Listed, Request, Rules, mutate};
-    use ipam_core::spiderpool::names::LABEL_IPPOOL_CIDR;
+    use ipam_spiderpool::admission::{AdmissionSettings, Admitted, Denial, Listed, Request, Rules, mutate};
+    use ipam_spiderpool::names::LABEL_IPPOOL_CIDR;
     use proptest::prelude::*;
     use serde_json::json;
 

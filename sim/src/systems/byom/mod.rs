@@ -2,7 +2,7 @@
 
 mod objects;
 
-use ipam_core::byom::{Policy, PoolConfigMap};
+use ipam_byom::{Policy, PoolConfigMap};
 
 use crate::claim::{BYOM_CLAIMS, ClaimDef, POOL_BY_HAND};
 use crate::deviation::{Deviation, pool_rows, rows_of};

@@ -1,6 +1,6 @@
 //! What stands in the objects of a BYOM pool, and what a commit changed in it.
 
-use ipam_core::byom::{Address, AddressKey, IpAllocation, PeerPod, PoolConfigMap, PoolDocument, RecordChange};
+use ipam_byom::{Address, AddressKey, IpAllocation, PeerPod, PoolConfigMap, PoolDocument, RecordChange};
 
 use crate::object::Obj;
 use crate::trace::entity::{Entity, Spelled, Touch};
@@ -124,8 +124,8 @@ fn pool_fields(document: &PoolDocument, fields: &mut Vec<(String, String)>) {
 mod tests {
     use std::sync::Arc;
 
-    use ipam_core::byom::PoolData;
-    use ipam_core::{JsonText, ObjectKey};
+    use ipam_byom::PoolData;
+    use kube_machinery::{JsonText, ObjectKey};
 
     use super::*;
 

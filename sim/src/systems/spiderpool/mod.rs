@@ -2,8 +2,8 @@
 
 mod objects;
 
-use ipam_core::spiderpool::Policy;
-use ipam_core::spiderpool::reclaim::ReclaimPolicy;
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::reclaim::ReclaimPolicy;
 
 use crate::claim::{self, ClaimDef};
 use crate::deviation::{Deviation, reclaim_rows, rows_of, spiderpool_rows};

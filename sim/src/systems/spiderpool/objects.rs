@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ipam_core::spiderpool::{Edit, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderEndpoint, SpiderIPPool};
+use ipam_spiderpool::{Edit, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderEndpoint, SpiderIPPool};
 
 use crate::object::Obj;
 use crate::trace::entity::{Entity, Touch};
@@ -110,7 +110,7 @@ pub(super) fn fields(object: &Obj, fields: &mut Vec<(String, String)>) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use ipam_core::spiderpool::{EndpointStatus, IPAllocationDetail, IPPoolStatus, PodIPAllocation, PoolIPAllocation};
+    use ipam_spiderpool::{EndpointStatus, IPAllocationDetail, IPPoolStatus, PodIPAllocation, PoolIPAllocation};
 
     use super::*;
 

@@ -4,8 +4,8 @@ pub mod burst;
 mod note;
 pub mod pods;
 
-use ipam_core::ObjectKey;
-use ipam_core::byom::{DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Policy};
+use ipam_byom::{DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Policy};
+use kube_machinery::ObjectKey;
 
 use crate::plan::Plan;
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::byom::{Address, Effort, PoolConfig, Recovered};
+use ipam_byom::{Address, Effort, PoolConfig, Recovered};
 
 use crate::trace::Note;
 use crate::trace::entity::{About, Entity};
@@ -165,7 +165,7 @@ pub enum VmChange {
     Mended,
 }
 
-/// Why an operation on the pool failed: the kinds of [`ipam_core::byom::PoolError`].
+/// Why an operation on the pool failed: the kinds of [`ipam_byom::PoolError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Failure {
@@ -398,8 +398,8 @@ impl Failure {
     }
 
     /// The kind of `error`; `effort` tells whether its retries were used up.
-    pub fn of(error: &ipam_core::byom::PoolError, effort: &Effort) -> Self {
-        use ipam_core::byom::PoolError;
+    pub fn of(error: &ipam_byom::PoolError, effort: &Effort) -> Self {
+        use ipam_byom::PoolError;
         match error {
             _ if effort.exhausted => Failure::Exhausted,
             PoolError::Reading(_) => Failure::Reading,

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipam_core::byom::PoolConfigMap;
-use ipam_core::spiderpool::ipam::AgentSettings;
-use ipam_core::spiderpool::ranges::IpVersion;
-use ipam_core::spiderpool::reclaim::ReclaimSettings;
-use ipam_core::spiderpool::{Policy, SpiderIPPool, SpiderSubnet};
+use ipam_byom::PoolConfigMap;
+use ipam_spiderpool::ipam::AgentSettings;
+use ipam_spiderpool::ranges::IpVersion;
+use ipam_spiderpool::reclaim::ReclaimSettings;
+use ipam_spiderpool::{Policy, SpiderIPPool, SpiderSubnet};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
@@ -91,7 +91,7 @@ impl Adopted {
             self.app(meta, AppKind::CronJob, None);
         } else if let Some(set) = any.downcast_ref::<CloneSet>() {
             self.app(meta, AppKind::CloneSet, set.spec.replicas);
-        } else if any.is::<ipam_core::kubevirt::VirtualMachine>() {
+        } else if any.is::<kube_machinery::kubevirt::VirtualMachine>() {
             self.app(meta, AppKind::VirtualMachine, None);
         } else if let Some(pod) = any.downcast_ref::<Pod>() {
             self.kinds.insert(AppKind::Pod);

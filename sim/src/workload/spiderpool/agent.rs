@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::Env;
-use ipam_core::spiderpool::ipam::{Agent, AgentConfig, InformerCaches, IpamError, LateKind, Unanswered};
+use ipam_spiderpool::ipam::{Agent, AgentConfig, InformerCaches, IpamError, LateKind, Unanswered};
+use kube_machinery::Env;
 use tokio::sync::mpsc;
 
 use super::eye::Eye;

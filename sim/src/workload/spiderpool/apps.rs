@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use ipam_core::kubevirt::{InstanceTemplate, VirtualMachine, VirtualMachineSpec};
 use k8s_openapi::api::apps::v1::{
     DaemonSet, DaemonSetSpec, Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec, StatefulSet, StatefulSetSpec,
 };
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job, JobSpec, JobTemplateSpec};
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use kube_machinery::kubevirt::{InstanceTemplate, VirtualMachine, VirtualMachineSpec};
 
 use super::ops::{AppKind, ApplyApp};
 use super::plan::SpiderPlan;

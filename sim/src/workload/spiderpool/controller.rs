@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::leader::ElectionConfig;
-use ipam_core::spiderpool::SpiderpoolController;
-use ipam_core::spiderpool::controller::{ControllerSettings, PoolController};
-use ipam_core::spiderpool::reclaim::ReclaimConfig;
-use ipam_core::spiderpool::subnet::{Live, SubnetController};
-use ipam_core::{Env, ObjectKey};
+use ipam_spiderpool::SpiderpoolController;
+use ipam_spiderpool::controller::{ControllerSettings, PoolController};
+use ipam_spiderpool::reclaim::ReclaimConfig;
+use ipam_spiderpool::subnet::{Live, SubnetController};
+use kube_machinery::leader::ElectionConfig;
+use kube_machinery::{Env, ObjectKey};
 
 use super::first_use::FirstUse;
 use super::hooks;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_spiderpool::ranges::IpVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

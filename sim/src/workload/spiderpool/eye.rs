@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
-use ipam_core::spiderpool::ipam::{self, IpamError, Observer, PoolError, Step};
-use ipam_core::spiderpool::select::SelectError;
+use ipam_spiderpool::ipam::{self, IpamError, Observer, PoolError, Step};
+use ipam_spiderpool::select::SelectError;
 
 use super::note::{Cause, Given, How, InOrder, IpamNote, Refusal};
 use crate::claim::oracle;
@@ -17,7 +17,7 @@ pub(super) struct Eye {
     pub process: ProcessId,
 }
 
-fn text(key: &ipam_core::ObjectKey) -> Arc<str> {
+fn text(key: &kube_machinery::ObjectKey) -> Arc<str> {
     key.as_str().into()
 }
 

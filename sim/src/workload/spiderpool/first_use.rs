@@ -6,11 +6,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use ipam_core::api::{ApiError, Reason, Status};
-use ipam_core::spiderpool::reclaim::Caches;
-use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool};
+use ipam_spiderpool::reclaim::Caches;
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube_machinery::api::{ApiError, Reason, Status};
 
 use crate::cluster::Fabric;
 use crate::kinds::{KindId, Stored};

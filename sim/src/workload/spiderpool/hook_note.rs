@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
+use kube_machinery::ObjectKey;
 
 use crate::kinds::KindId;
 use crate::object::Obj;

@@ -9,11 +9,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::Verb;
-use ipam_core::race::{Either, race};
-use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Request, Webhook};
-use ipam_core::spiderpool::select::Settings;
-use ipam_core::spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::admission::{AdmissionSettings, Admitted, Request, Webhook};
+use ipam_spiderpool::select::Settings;
+use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use kube_machinery::api::Verb;
+use kube_machinery::race::{Either, race};
 
 use super::hook_note::HookNote;
 use super::plan::SpiderPlan;

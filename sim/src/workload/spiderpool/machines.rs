@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::Env;
-use ipam_core::informer::{Informer, InformerOptions, Notification};
-use ipam_core::transparent::{Policy, Transparent};
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::Env;
+use kube_machinery::informer::{Informer, InformerOptions, Notification};
+use kube_machinery::transparent::{Policy, Transparent};
 use parking_lot::Mutex;
 
 use super::site::Site;

@@ -6,7 +6,7 @@
 //!   node-N:  kubelet-N ── container runtime ── plugin ──► agent-N ──► pools, endpoints (API)
 //!                              └── sandboxes: data plane             spiderpool-controller-N ──► counts, finalizers
 //! ```
-//! The production logic is that of `ipam_core::spiderpool`; here is what it runs on and who makes it work.
+//! The production logic is that of `ipam_spiderpool`; here is what it runs on and who makes it work.
 
 mod adopt;
 mod agent;
@@ -38,10 +38,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::spiderpool::ranges::CheckedRanges;
-use ipam_core::spiderpool::reclaim::ReclaimSettings;
-use ipam_core::spiderpool::select::IpamConfig;
-use ipam_core::spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, SpiderSubnet};
+use ipam_spiderpool::ranges::CheckedRanges;
+use ipam_spiderpool::reclaim::ReclaimSettings;
+use ipam_spiderpool::select::IpamConfig;
+use ipam_spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, SpiderSubnet};
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::actor::controller_manager::{self, Controller, Set};

@@ -1,6 +1,6 @@
 //! The networks of generated clusters: those of pools, and those that pools are cut from.
 
-use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_spiderpool::ranges::IpVersion;
 
 /// A network with addresses to give, as the specs of pools and subnets say it.
 pub(super) struct Network {

@@ -11,9 +11,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::spiderpool::ranges::IpVersion;
-use ipam_core::spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
+use ipam_spiderpool::SpiderIPPool;
+use ipam_spiderpool::ranges::IpVersion;
+use ipam_spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
 
 use crate::trace::Counted;
 use crate::trace::Note;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ipam_core::spiderpool::IPPoolSpec;
+use ipam_spiderpool::IPPoolSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

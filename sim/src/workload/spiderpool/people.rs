@@ -5,19 +5,19 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{DeleteOptions, ListOptions, Patch};
-use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec};
-use ipam_core::spiderpool::names::FINALIZER;
-use ipam_core::spiderpool::ranges::{IpSet, IpVersion, parse_ranges, subtract};
-use ipam_core::spiderpool::{
+use ipam_spiderpool::names::FINALIZER;
+use ipam_spiderpool::ranges::{IpSet, IpVersion, parse_ranges, subtract};
+use ipam_spiderpool::{
     EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, PoolIPAllocation, ReservedIPSpec, SpiderEndpoint, SpiderIPPool,
     SpiderReservedIP,
 };
-use ipam_core::{ApiError, ClientExt, Env, Object, ObjectKey};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch};
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec};
+use kube_machinery::{ApiError, ClientExt, Env, Object, ObjectKey};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

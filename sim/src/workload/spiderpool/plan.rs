@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use ipam_core::spiderpool::controller::ControllerSettings;
-use ipam_core::spiderpool::ipam::AgentSettings;
-use ipam_core::spiderpool::ranges::{CheckedRanges, parse_ranges};
-use ipam_core::spiderpool::reclaim::ReclaimSettings;
-use ipam_core::spiderpool::{IPPoolSpec, Policy};
+use ipam_spiderpool::controller::ControllerSettings;
+use ipam_spiderpool::ipam::AgentSettings;
+use ipam_spiderpool::ranges::{CheckedRanges, parse_ranges};
+use ipam_spiderpool::reclaim::ReclaimSettings;
+use ipam_spiderpool::{IPPoolSpec, Policy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

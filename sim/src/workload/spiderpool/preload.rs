@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
-use ipam_core::spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
-use ipam_core::spiderpool::ranges::cidr_label;
-use ipam_core::spiderpool::select::Settings;
-use ipam_core::spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
+use ipam_spiderpool::ranges::cidr_label;
+use ipam_spiderpool::select::Settings;
+use ipam_spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::ObjectKey;
 
 use super::ops::{PoolPlan, Reserve};
 use super::people::reserved_object;

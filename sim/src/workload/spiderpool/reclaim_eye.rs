@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use ipam_core::spiderpool::reclaim::{Meaning, Observer, PodEntry, Sight, Step};
+use ipam_spiderpool::reclaim::{Meaning, Observer, PodEntry, Sight, Step};
 
 use super::reclaim_note::ReclaimNote;
 use crate::cluster::Fabric;
@@ -15,7 +15,7 @@ pub(super) struct ReclaimEye {
     pub process: ProcessId,
 }
 
-fn text(key: &ipam_core::ObjectKey) -> Arc<str> {
+fn text(key: &kube_machinery::ObjectKey) -> Arc<str> {
     key.as_str().into()
 }
 
@@ -39,7 +39,7 @@ fn told(step: Step<'_>) -> Option<ReclaimNote> {
         Step::EventJudged { event, meaning: Meaning::Lost(row) } => {
             let meta = &event.pod().metadata;
             let uid = meta.uid.as_deref().unwrap_or_default().into();
-            ReclaimNote::EventLost { pod: text(&ipam_core::ObjectKey::of(event.pod())), uid, row: *row }
+            ReclaimNote::EventLost { pod: text(&kube_machinery::ObjectKey::of(event.pod())), uid, row: *row }
         }
         Step::EventJudged { .. } | Step::Executed { .. } => return None,
         Step::EntryMade { entry, .. } => {

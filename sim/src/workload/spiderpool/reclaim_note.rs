@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::spiderpool::reclaim::{Dropped, Releaser, Row, ScanCause, ScanCounts, Target, Tracing};
+use ipam_spiderpool::reclaim::{Dropped, Releaser, Row, ScanCause, ScanCounts, Target, Tracing};
 use jiff::Timestamp;
 
 use crate::trace::Note;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipam_core::spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 
 use super::SpiderDraft;

@@ -6,15 +6,13 @@ use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ipam_core::Env;
-use ipam_core::race::{Either, race};
-use ipam_core::rate_limit::{RateLimit, RateLimited};
-use ipam_core::spiderpool::Policy;
-use ipam_core::spiderpool::ipam::{
-    AddAnswer, AddRequest, AgentSettings, BatchRequest, Call, Connection, DelRequest, Plugin, Probe, Unanswered,
-};
-use ipam_core::spiderpool::select::IpamConfig;
-use ipam_core::transparent::{self, Transparent};
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::ipam::{AddAnswer, AddRequest, AgentSettings, BatchRequest, Call, Connection, DelRequest, Plugin, Probe, Unanswered};
+use ipam_spiderpool::select::IpamConfig;
+use kube_machinery::Env;
+use kube_machinery::race::{Either, race};
+use kube_machinery::rate_limit::{RateLimit, RateLimited};
+use kube_machinery::transparent::{self, Transparent};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 

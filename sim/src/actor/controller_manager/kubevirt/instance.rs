@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::ListOptions;
-use ipam_core::informer::StoreReader;
-use ipam_core::kubevirt::{
-    APP_LABEL, CREATED_BY_LABEL, DOMAIN_ANNOTATION, INSTANCE_FINALIZER, MIGRATION_ANNOTATION, MigrationState, VirtualMachineInstance,
-    VirtualMachineInstanceMigration, VirtualMachineInstanceStatus,
-};
-use ipam_core::{ApiError, ClientExt, Env, ObjectKey};
 use k8s_openapi::api::core::v1::{
     Affinity, Container, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodAffinityTerm, PodAntiAffinity,
     PodSpec, PodTemplateSpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use kube_machinery::api::ListOptions;
+use kube_machinery::informer::StoreReader;
+use kube_machinery::kubevirt::{
+    APP_LABEL, CREATED_BY_LABEL, DOMAIN_ANNOTATION, INSTANCE_FINALIZER, MIGRATION_ANNOTATION, MigrationState, VirtualMachineInstance,
+    VirtualMachineInstanceMigration, VirtualMachineInstanceStatus,
+};
+use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 
 use super::super::Item;
 use super::super::families::{Family, Member};

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use ipam_core::api::{DeleteOptions, Preconditions};
-use ipam_core::informer::StoreReader;
-use ipam_core::kubevirt::{
-    INSTANCE_FINALIZER, RunStrategy, VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceSpec, VirtualMachineStatus,
-};
-use ipam_core::{ApiError, ClientExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use kube_machinery::api::{DeleteOptions, Preconditions};
+use kube_machinery::informer::StoreReader;
+use kube_machinery::kubevirt::{
+    INSTANCE_FINALIZER, RunStrategy, VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceSpec, VirtualMachineStatus,
+};
+use kube_machinery::{ApiError, ClientExt};
 
 use super::super::Item;
 use super::super::names::MACHINE_FINALIZER;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ipam_core::kubevirt::{VirtualMachineInstanceMigration, VirtualMachineInstanceStatus};
 use k8s_openapi::jiff::Timestamp;
+use kube_machinery::kubevirt::{VirtualMachineInstanceMigration, VirtualMachineInstanceStatus};
 
 use super::super::families::Member;
 use super::super::view::ready_since;

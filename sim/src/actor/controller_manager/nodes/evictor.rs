@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ipam_core::informer::{Notification, StoreReader};
-use ipam_core::{ApiError, ClientExt, ObjectKey};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
+use kube_machinery::informer::{Notification, StoreReader};
+use kube_machinery::{ApiError, ClientExt, ObjectKey};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 

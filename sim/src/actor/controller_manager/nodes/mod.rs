@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::informer::{Index, StoreReader};
-use ipam_core::race::race;
-use ipam_core::{Env, ObjectKey};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
+use kube_machinery::informer::{Index, StoreReader};
+use kube_machinery::race::race;
+use kube_machinery::{Env, ObjectKey};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 

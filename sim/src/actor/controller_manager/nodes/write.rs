@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{DeleteOptions, Patch};
-use ipam_core::{ApiError, ClientExt, Env, ObjectKey};
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, PodCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
+use kube_machinery::api::{DeleteOptions, Patch};
+use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 use serde_json::json;
 
 use super::super::shared::unless_gone;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument, RecordChange};
+use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument, RecordChange};
+use kube_machinery::FxHashMap;
 
 use super::processes::Reads;
 use crate::object::Obj;

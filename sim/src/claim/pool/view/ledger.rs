@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::byom::{Address, AddressKey, PoolDocument};
-use ipam_core::{FxHashMap, FxHashSet};
+use ipam_byom::{Address, AddressKey, PoolDocument};
+use kube_machinery::{FxHashMap, FxHashSet};
 
 use crate::rt::ProcessId;
 use crate::time::SimTime;

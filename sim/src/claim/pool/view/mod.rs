@@ -16,9 +16,9 @@ mod vms;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
-use ipam_core::api::{Reason, Verb};
-use ipam_core::byom::{Address, AddressKey, IpAllocation, PoolConfigMap};
+use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap};
+use kube_machinery::ObjectKey;
+use kube_machinery::api::{Reason, Verb};
 
 use crate::kinds::KindId;
 use crate::object::Obj;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::byom::{AddressKey, FINALIZER, IpAllocation, PeerPod};
-use ipam_core::{FxHashMap, ObjectKey};
+use ipam_byom::{AddressKey, FINALIZER, IpAllocation, PeerPod};
+use kube_machinery::{FxHashMap, ObjectKey};
 
 use crate::object::Obj;
 
@@ -54,7 +54,7 @@ fn owner(peer_pod: &PeerPod) -> Option<Owner> {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::byom::PeerPodSpec;
+    use ipam_byom::PeerPodSpec;
 
     use super::*;
 

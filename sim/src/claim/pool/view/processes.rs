@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ipam_core::byom::PoolConfig;
+use ipam_byom::PoolConfig;
 
 use crate::rt::ProcessId;
 use crate::time::SimTime;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::byom::AddressKey;
+use ipam_byom::AddressKey;
+use kube_machinery::FxHashMap;
 
 use crate::time::SimTime;
 use crate::workload::byom::VmChange;

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use ipam_core::spiderpool::select::{FamilySelection, Selection};
-use ipam_core::spiderpool::{IPPoolSpec, SpiderIPPool};
+use ipam_spiderpool::select::{FamilySelection, Selection};
+use ipam_spiderpool::{IPPoolSpec, SpiderIPPool};
 
 use super::Asked;
 
 /// The pools of all NICs.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// The name of the tier that fired; see [`Tier::name`](ipam_core::spiderpool::select::Tier::name).
+    /// The name of the tier that fired; see [`Tier::name`](ipam_spiderpool::select::Tier::name).
     pub tier: &'static str,
-    /// Why the rules were not even asked; see [`SelectError::class`](ipam_core::spiderpool::select::SelectError::class).
+    /// Why the rules were not even asked; see [`SelectError::class`](ipam_spiderpool::select::SelectError::class).
     pub early: Option<&'static str>,
     /// The NICs, as far as the decision went.
     pub nics: Vec<Nic>,
@@ -41,7 +41,7 @@ pub struct Family {
 pub struct Candidate {
     /// The pool, or the name under which there is none.
     pub pool: Result<Arc<SpiderIPPool>, String>,
-    /// Why it cannot serve; see [`Reason::code`](ipam_core::spiderpool::select::Reason::code).
+    /// Why it cannot serve; see [`Reason::code`](ipam_spiderpool::select::Reason::code).
     pub reason: Option<&'static str>,
 }
 

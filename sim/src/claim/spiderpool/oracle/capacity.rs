@@ -1,7 +1,7 @@
 //! Whether a pool has an address to give (D §0: pools without one are filtered, each with its own reason).
 
-use ipam_core::spiderpool::ranges::{Cidr, IpSet, parse_range};
-use ipam_core::spiderpool::{IPPoolSpec, Policy, PoolIPAllocations, SpiderIPPool};
+use ipam_spiderpool::ranges::{Cidr, IpSet, parse_range};
+use ipam_spiderpool::{IPPoolSpec, Policy, PoolIPAllocations, SpiderIPPool};
 
 use super::Asked;
 

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::spiderpool::ranges::{IpSet, parse_range};
-use ipam_core::spiderpool::select::{Cluster, Request, TopController};
-use ipam_core::spiderpool::{Policy, SpiderEndpoint};
+use ipam_spiderpool::ranges::{IpSet, parse_range};
+use ipam_spiderpool::select::{Cluster, Request, TopController};
+use ipam_spiderpool::{Policy, SpiderEndpoint};
 
 use super::{Asked, answer};
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Nothing here calls what it judges: annotations, tiers, rules, ranks and capacity are read anew, as plainly as they are told.
-//! Texts of ranges and CIDRs are left to [`ipam_core::spiderpool::ranges`], which has recorded answers of its own. A simulation
+//! Texts of ranges and CIDRs are left to [`ipam_spiderpool::ranges`], which has recorded answers of its own. A simulation
 //! asks at the moment of the decision, on the state that was decided on; text is made only of what differs.
 
 mod answer;
@@ -22,9 +22,9 @@ mod wishes;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use ipam_core::spiderpool::Policy;
-use ipam_core::spiderpool::ranges::IpSet;
-use ipam_core::spiderpool::select::{Cluster, Request, Selection, TopController};
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::ranges::IpSet;
+use ipam_spiderpool::select::{Cluster, Request, Selection, TopController};
 
 pub use answer::{Answer, Candidate, Family, Nic};
 pub use heirlooms::refused;

@@ -1,6 +1,6 @@
 //! To which Multus network a NIC is attached (A §3 rule 9).
 
-use ipam_core::spiderpool::names::{ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS};
+use ipam_spiderpool::names::{ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS};
 
 use super::Asked;
 use super::text::items;

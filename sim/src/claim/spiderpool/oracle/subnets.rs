@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::spiderpool::names::{
+use ipam_spiderpool::SpiderIPPool;
+use ipam_spiderpool::names::{
     AFFINITY_APP, ANNOTATION_IPPOOL_IP_NUMBER, ANNOTATION_IPPOOL_RECLAIM, ANNOTATION_SUBNET, ANNOTATION_SUBNETS, LABEL_INTERFACE,
     LABEL_IP_VERSION, LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_GV, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_NAME,
     LABEL_OWNER_APPLICATION_NAMESPACE, LABEL_OWNER_APPLICATION_UID, LABEL_OWNER_SUBNET,
 };
-use ipam_core::spiderpool::ranges::{IpSet, parse_range};
-use ipam_core::spiderpool::select::{TopController, Workload};
-use ipam_core::spiderpool::{IPPoolSpec, Policy};
+use ipam_spiderpool::ranges::{IpSet, parse_range};
+use ipam_spiderpool::select::{TopController, Workload};
+use ipam_spiderpool::{IPPoolSpec, Policy};
 
 use super::Asked;
 use super::text::{Item, item, items};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use ipam_core::spiderpool::names::{
+use ipam_spiderpool::names::{
     ANNOTATION_DEFAULT_IPV4_IPPOOL, ANNOTATION_DEFAULT_IPV4_IPPOOL_OUTDATED, ANNOTATION_DEFAULT_IPV6_IPPOOL,
     ANNOTATION_DEFAULT_IPV6_IPPOOL_OUTDATED, ANNOTATION_IPPOOL, ANNOTATION_IPPOOLS, ANNOTATION_ROUTES, ANNOTATION_SUBNET,
     ANNOTATION_SUBNETS,
 };
-use ipam_core::spiderpool::ranges::check_route_of_any_version;
-use ipam_core::spiderpool::{SpiderIPPool, wildcard_match};
+use ipam_spiderpool::ranges::check_route_of_any_version;
+use ipam_spiderpool::{SpiderIPPool, wildcard_match};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 

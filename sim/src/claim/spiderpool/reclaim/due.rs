@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
+use kube_machinery::FxHashMap;
 
 use super::super::Findings;
 use crate::time::SimTime;

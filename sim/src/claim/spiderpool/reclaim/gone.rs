@@ -67,9 +67,9 @@ impl IpamClaim for EndpointsGoAtLast {
 mod tests {
     use std::time::Duration;
 
-    use ipam_core::ObjectKey;
     use k8s_openapi::api::core::v1::{Pod, PodCondition};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use kube_machinery::ObjectKey;
 
     use super::super::super::testing::{Stage, on_stage};
     use super::super::super::view::wall;

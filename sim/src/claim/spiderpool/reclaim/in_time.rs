@@ -128,7 +128,7 @@ impl IpamClaim for InTime {
 mod tests {
     use std::time::Duration;
 
-    use ipam_core::spiderpool::reclaim::ReclaimSettings;
+    use ipam_spiderpool::reclaim::ReclaimSettings;
 
     use super::super::super::testing::{Stage, on_stage_with};
     use super::*;
@@ -274,7 +274,7 @@ mod tests {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             stage.pod("ns/a", "a");
             stage.add("ns/a", "a", FIRST);
-            stage.change::<k8s_openapi::api::core::v1::Pod>(stage.kubelet, &ipam_core::ObjectKey::namespaced("ns", "a"), |pod| {
+            stage.change::<k8s_openapi::api::core::v1::Pod>(stage.kubelet, &kube_machinery::ObjectKey::namespaced("ns", "a"), |pod| {
                 pod.spec.get_or_insert_default().restart_policy = Some("Always".to_owned());
             });
             stage.pod_is("ns/a", "Failed", None);

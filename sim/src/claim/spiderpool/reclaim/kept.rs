@@ -105,9 +105,9 @@ fn told(place: &Place) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::SpiderEndpoint;
+    use ipam_spiderpool::SpiderEndpoint;
     use k8s_openapi::api::apps::v1::StatefulSet;
+    use kube_machinery::ObjectKey;
     use serde_json::json;
 
     use super::super::super::testing::{Stage, on_stage, on_stage_with};
@@ -244,14 +244,14 @@ mod tests {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             let machine = json!({"metadata": {"name": "vm", "namespace": "ns"}, "spec": {"running": true, "template": {}}});
-            stage.write::<ipam_core::kubevirt::VirtualMachine>(stage.person, machine);
+            stage.write::<kube_machinery::kubevirt::VirtualMachine>(stage.person, machine);
             stage.vm_pod("ns/virt-1", "a", "vm");
             stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
             stage.pod_gone("ns/virt-1");
             stage.reclaim(stage.replicas[0], "ns/vm", "a", "p", "10.0.0.1");
             assert_eq!(stage.excuses(), [None]);
             stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
-            stage.put::<ipam_core::kubevirt::VirtualMachine>(stage.person, &ObjectKey::namespaced("ns", "vm"), None);
+            stage.put::<kube_machinery::kubevirt::VirtualMachine>(stage.person, &ObjectKey::namespaced("ns", "vm"), None);
             stage.reclaim(stage.replicas[0], "ns/vm", "a", "p", "10.0.0.1");
             assert_eq!(stage.excuses(), [None]);
         });

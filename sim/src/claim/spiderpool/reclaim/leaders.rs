@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::FxHashMap;
-use ipam_core::spiderpool::reclaim::Releaser;
+use ipam_spiderpool::reclaim::Releaser;
+use kube_machinery::FxHashMap;
 
 use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
@@ -118,9 +118,9 @@ impl IpamClaim for ExLeadersStop {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::reclaim::Row;
+    use ipam_spiderpool::reclaim::Row;
     use k8s_openapi::api::coordination::v1::Lease;
+    use kube_machinery::ObjectKey;
 
     use super::super::super::testing::{Stage, on_stage};
     use super::*;

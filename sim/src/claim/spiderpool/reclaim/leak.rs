@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::spiderpool::reclaim::NodeState;
+use ipam_spiderpool::reclaim::NodeState;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as PodObject;
 

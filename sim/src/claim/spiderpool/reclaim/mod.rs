@@ -21,8 +21,8 @@ mod sights;
 mod switches;
 mod wedge;
 
-use ipam_core::spiderpool::SpiderEndpoint;
-use ipam_core::spiderpool::names::FINALIZER;
+use ipam_spiderpool::SpiderEndpoint;
+use ipam_spiderpool::names::FINALIZER;
 
 pub(in crate::claim) use announced::AnnouncedOnly;
 pub(in crate::claim) use endpoints::LiveEndpointsStay;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
+use kube_machinery::FxHashMap;
 
 use super::super::view::{Seen, Sights, View, addresses_of, uid_of};
 use super::super::{Findings, IpamClaim};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::FxHashMap;
+use kube_machinery::FxHashMap;
 
 use super::super::view::{AFTERMATH, Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
@@ -77,8 +77,8 @@ impl IpamClaim for PoolsGoInTime {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::SpiderIPPool;
+    use ipam_spiderpool::SpiderIPPool;
+    use kube_machinery::ObjectKey;
     use serde_json::json;
 
     use super::super::super::testing::{Stage, on_stage};

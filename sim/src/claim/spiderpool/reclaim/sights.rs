@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::spiderpool::reclaim::{Releaser, Row, Tracing};
-use ipam_core::{FxHashMap, FxHashSet};
+use ipam_spiderpool::reclaim::{Releaser, Row, Tracing};
+use kube_machinery::{FxHashMap, FxHashSet};
 
 use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
@@ -168,7 +168,7 @@ impl IpamClaim for RefusedByApi {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::spiderpool::reclaim::Target;
+    use ipam_spiderpool::reclaim::Target;
 
     use super::super::super::testing::{Stage, ip, on_stage};
     use super::*;

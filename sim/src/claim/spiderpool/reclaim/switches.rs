@@ -110,7 +110,7 @@ mod tests {
         });
         staged(true, |stage| {
             stage.terminate_with("ns/a", 1);
-            stage.asks::<Node>(stage.replicas[0], &ipam_core::ObjectKey::cluster("node-0"));
+            stage.asks::<Node>(stage.replicas[0], &kube_machinery::ObjectKey::cluster("node-0"));
             stage.node_is("node-0", false);
             stage.deliver::<Node>(stage.replicas[0]);
             reclaim(stage);
@@ -139,7 +139,7 @@ mod tests {
     fn a_node_that_is_gone_is_of_no_kind() {
         staged(false, |stage| {
             stage.terminate_with("ns/a", 1);
-            stage.put::<Node>(stage.person, &ipam_core::ObjectKey::cluster("node-0"), None);
+            stage.put::<Node>(stage.person, &kube_machinery::ObjectKey::cluster("node-0"), None);
             reclaim(stage);
             assert_eq!(stage.excuses(), []);
         });

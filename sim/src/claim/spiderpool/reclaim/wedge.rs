@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::FxHashMap;
+use kube_machinery::FxHashMap;
 
 use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
@@ -171,7 +171,7 @@ impl IpamClaim for GoesOn {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::spiderpool::reclaim::{Dropped, Releaser, ScanCause, ScanCounts};
+    use ipam_spiderpool::reclaim::{Dropped, Releaser, ScanCause, ScanCounts};
 
     use super::super::super::testing::{Stage, on_stage, on_stage_with};
     use super::*;
@@ -220,7 +220,7 @@ mod tests {
     fn a_release_ends() {
         let (by, key): (_, Arc<str>) = (Releaser::Trace, "ns/a".into());
         on_stage(CLAIM, |stage| {
-            let row = ipam_core::spiderpool::reclaim::Row::NoPod;
+            let row = ipam_spiderpool::reclaim::Row::NoPod;
             stage.reclaims(stage.replicas[0], ReclaimNote::ReleaseBegun { by, key: key.clone(), what: [].into(), endpoint: true, row });
             stage.reclaims(stage.replicas[0], ReclaimNote::ReleaseEnded { by, key: key.clone(), ok: false });
             long(stage);
@@ -235,7 +235,7 @@ mod tests {
     fn of_two_releases_under_one_name_each_ends() {
         let (by, key): (_, Arc<str>) = (Releaser::Trace, "ns/a".into());
         let begins = |stage: &mut Stage| {
-            let row = ipam_core::spiderpool::reclaim::Row::NoPod;
+            let row = ipam_spiderpool::reclaim::Row::NoPod;
             stage.reclaims(stage.replicas[0], ReclaimNote::ReleaseBegun { by, key: key.clone(), what: [].into(), endpoint: true, row });
         };
         let ends = |stage: &mut Stage| stage.reclaims(stage.replicas[0], ReclaimNote::ReleaseEnded { by, key: key.clone(), ok: true });

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ipam_core::spiderpool::ranges::IpSet;
-use ipam_core::spiderpool::select::is_auto_pool;
+use ipam_spiderpool::ranges::IpSet;
+use ipam_spiderpool::select::is_auto_pool;
 
 use super::super::view::{Pool, Subnet, View, entries_of};
 use super::super::{IpamClaim, told};

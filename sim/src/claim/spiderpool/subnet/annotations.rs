@@ -1,7 +1,7 @@
 //! A §8.2: what others wrote on an auto pool stays.
 
-use ipam_core::spiderpool::names::ANNOTATION_IPPOOL_IP_NUMBER;
-use ipam_core::spiderpool::select::is_auto_pool;
+use ipam_spiderpool::names::ANNOTATION_IPPOOL_IP_NUMBER;
+use ipam_spiderpool::select::is_auto_pool;
 
 use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim};
@@ -43,7 +43,7 @@ mod tests {
         on_stage("annotations-of-others-stay", |stage| {
             let by = stage.replicas[0];
             let annotate = |key: &'static str| {
-                move |pool: &mut ipam_core::spiderpool::SpiderIPPool| {
+                move |pool: &mut ipam_spiderpool::SpiderIPPool| {
                     pool.metadata.annotations.get_or_insert_default().insert(key.to_owned(), "x".to_owned());
                 }
             };

@@ -1,7 +1,7 @@
 //! A L5: workloads get the pools that they ask for.
 
-use ipam_core::spiderpool::ranges::IpSet;
-use ipam_core::spiderpool::subnet::Demand;
+use ipam_spiderpool::ranges::IpSet;
+use ipam_spiderpool::subnet::Demand;
 
 use super::super::view::{Application, View, records_of};
 use super::super::{IpamClaim, told};
@@ -50,7 +50,7 @@ fn lacks(view: &View, application: &Application, demand: &Demand) -> Option<Stri
     }
     let recorded: IpSet = records_of(&pool.object)
         .into_iter()
-        .flat_map(ipam_core::spiderpool::PoolIPAllocations::iter)
+        .flat_map(ipam_spiderpool::PoolIPAllocations::iter)
         .filter_map(|(key, _)| key.address())
         .collect();
     let unused = has.difference(&recorded).count();

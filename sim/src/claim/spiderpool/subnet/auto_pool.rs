@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::spiderpool::names::{LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_APPLICATION_UID, LABEL_OWNER_SUBNET};
-use ipam_core::spiderpool::select::is_auto_pool;
+use ipam_spiderpool::names::{LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_APPLICATION_UID, LABEL_OWNER_SUBNET};
+use ipam_spiderpool::select::is_auto_pool;
 
 use super::super::view::{Seen, Sights, View, label};
 use super::super::{Findings, IpamClaim, violated};

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use ipam_core::spiderpool::names::LABEL_OWNER_SUBNET;
+use ipam_spiderpool::names::LABEL_OWNER_SUBNET;
 
 use super::super::view::{Seen, Sights, View, label};
 use super::super::{Findings, IpamClaim};

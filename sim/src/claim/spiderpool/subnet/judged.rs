@@ -1,7 +1,7 @@
 //! A §9.1 to 9.3, W18: an update is judged by what it changes.
 
-use ipam_core::spiderpool::select::is_auto_pool;
-use ipam_core::spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::select::is_auto_pool;
+use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::view::{Seen, Sights, View};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::FxHashMap;
-use ipam_core::spiderpool::names::LABEL_OWNER_SUBNET;
+use ipam_spiderpool::names::LABEL_OWNER_SUBNET;
+use kube_machinery::FxHashMap;
 
 use super::super::view::{Seen, Sights, View, label};
 use super::super::{Findings, IpamClaim, violated};
@@ -40,7 +40,7 @@ impl IpamClaim for PoolsGoBeforeSubnets {
         let (Some(before), None) = (&change.before, &change.after) else { return };
         findings.judged();
         let uid = before.metadata.uid.as_deref();
-        let owned = |pool: &ipam_core::spiderpool::SpiderIPPool| {
+        let owned = |pool: &ipam_spiderpool::SpiderIPPool| {
             let owners = pool.metadata.owner_references.iter().flatten();
             let by_reference = owners.into_iter().any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid);
             by_reference || label(pool, LABEL_OWNER_SUBNET) == Some(&change.subnet)
@@ -56,8 +56,8 @@ impl IpamClaim for PoolsGoBeforeSubnets {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::ObjectKey;
-    use ipam_core::spiderpool::SpiderSubnet;
+    use ipam_spiderpool::SpiderSubnet;
+    use kube_machinery::ObjectKey;
 
     use super::super::super::testing::on_stage;
     use super::DECIDES_WITHIN;

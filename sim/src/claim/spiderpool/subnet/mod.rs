@@ -39,9 +39,9 @@ pub(in crate::claim) use unwanted::UnwantedPoolsGo;
 pub(in crate::claim) use within::PoolsWithinShares;
 pub(in crate::claim) use younger::OlderPoolServes;
 
-use ipam_core::spiderpool::names;
-use ipam_core::spiderpool::ranges::IpSet;
-use ipam_core::spiderpool::select::is_auto_pool;
+use ipam_spiderpool::names;
+use ipam_spiderpool::ranges::IpSet;
+use ipam_spiderpool::select::is_auto_pool;
 
 use super::view::{Subnet, View, label};
 

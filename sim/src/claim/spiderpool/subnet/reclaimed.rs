@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ipam_core::spiderpool::names::LABEL_OWNER_APPLICATION_UID;
-use ipam_core::spiderpool::select::is_auto_pool;
+use ipam_spiderpool::names::LABEL_OWNER_APPLICATION_UID;
+use ipam_spiderpool::select::is_auto_pool;
 
 use super::super::view::{Seen, Sights, View, label};
 use super::super::{Findings, IpamClaim};
@@ -29,7 +29,7 @@ impl IpamClaim for WantedPoolsStay {
         if !goes || before.metadata.deletion_timestamp.is_some() {
             return;
         }
-        let subnet = label(before, ipam_core::spiderpool::names::LABEL_OWNER_SUBNET).and_then(|name| view.subnets.get(name));
+        let subnet = label(before, ipam_spiderpool::names::LABEL_OWNER_SUBNET).and_then(|name| view.subnets.get(name));
         if subnet.or_else(|| subnet_of(view, &change.pool)).is_none_or(|subnet| subnet.is_terminating()) {
             return;
         }

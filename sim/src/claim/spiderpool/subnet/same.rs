@@ -15,7 +15,7 @@ impl IpamClaim for PoolsAreTheirShares {
         let other = view.pools.iter().filter_map(|(name, pool)| {
             let subnet = subnet_of(view, name).filter(|_| !pool.is_terminating())?;
             let has = pool.listed()?;
-            let share = subnet.share(name).map(|share| ipam_core::spiderpool::ranges::IpSet::clone(share)).unwrap_or_default();
+            let share = subnet.share(name).map(|share| ipam_spiderpool::ranges::IpSet::clone(share)).unwrap_or_default();
             let excess = has.difference(&share);
             let excess = excess.difference(&view.pools.overlaps.of_others(name, &excess));
             let lack = share.difference(&has);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::spiderpool::select::is_auto_pool;
+use ipam_spiderpool::select::is_auto_pool;
+use kube_machinery::FxHashMap;
 
 use super::super::view::{PoolChange, Seen, Sights, View, listed};
 use super::super::{Findings, IpamClaim};
@@ -51,8 +51,8 @@ impl SubnetSight {
         if !is_auto {
             return false;
         }
-        let ends = |pool: &Arc<ipam_core::spiderpool::SpiderIPPool>| pool.metadata.deletion_timestamp.is_some();
-        let size = |pool: &Arc<ipam_core::spiderpool::SpiderIPPool>| listed(&pool.spec).map_or(0, |ips| ips.count());
+        let ends = |pool: &Arc<ipam_spiderpool::SpiderIPPool>| pool.metadata.deletion_timestamp.is_some();
+        let size = |pool: &Arc<ipam_spiderpool::SpiderIPPool>| listed(&pool.spec).map_or(0, |ips| ips.count());
         match (self, &change.before, &change.after) {
             (Self::Made, None, Some(_)) => true,
             (Self::Grows, Some(before), Some(after)) if change.moved => size(before) < size(after),
@@ -145,7 +145,7 @@ impl IpamClaim for AgentsScale {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::api::Reason;
+    use kube_machinery::api::Reason;
 
     use super::super::super::testing::on_stage;
 

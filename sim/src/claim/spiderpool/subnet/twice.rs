@@ -1,6 +1,6 @@
 //! A S13: what is set aside for two pools is for neither.
 
-use ipam_core::spiderpool::ranges::IpSet;
+use ipam_spiderpool::ranges::IpSet;
 
 use super::super::view::{Seen, Sights, Subnet, View};
 use super::super::{Findings, IpamClaim, violated};

@@ -1,7 +1,7 @@
 //! A L6: pools that nobody asks for any more go.
 
-use ipam_core::spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_UID};
-use ipam_core::spiderpool::select::is_auto_pool;
+use ipam_spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_UID};
+use ipam_spiderpool::select::is_auto_pool;
 
 use super::super::view::{Pool, View, label};
 use super::super::{IpamClaim, told};

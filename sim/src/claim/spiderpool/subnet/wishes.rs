@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::spiderpool::names::{
+use ipam_spiderpool::SpiderIPPool;
+use ipam_spiderpool::names::{
     LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_UID, LABEL_OWNER_SUBNET,
 };
-use ipam_core::spiderpool::ranges::IpSet;
-use ipam_core::spiderpool::subnet::Demand;
+use ipam_spiderpool::ranges::IpSet;
+use ipam_spiderpool::subnet::Demand;
 
 use super::super::view::{Application, Pool, Subnet, View, label};
 

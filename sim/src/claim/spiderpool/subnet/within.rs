@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ipam_core::spiderpool::ranges::IpSet;
+use ipam_spiderpool::ranges::IpSet;
 
 use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim, violated};

@@ -1,8 +1,8 @@
 //! What happens around subnets.
 
-use ipam_core::ObjectKey;
-use ipam_core::spiderpool::{PoolIPPreAllocation, SpiderIPPool, SpiderSubnet};
+use ipam_spiderpool::{PoolIPPreAllocation, SpiderIPPool, SpiderSubnet};
 use k8s_openapi::api::apps::v1::Deployment;
+use kube_machinery::ObjectKey;
 use serde_json::json;
 
 use super::Stage;

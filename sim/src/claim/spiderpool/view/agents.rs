@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::{FxHashMap, ObjectKey};
+use kube_machinery::{FxHashMap, ObjectKey};
 
 use super::Said;
 use crate::rt::ProcessId;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ipam_core::spiderpool::SpiderIPPool;
-use ipam_core::spiderpool::names;
-use ipam_core::spiderpool::select::Settings;
-use ipam_core::spiderpool::subnet::{AppKind, Demand};
-use ipam_core::{FxHashMap, Object};
+use ipam_spiderpool::SpiderIPPool;
+use ipam_spiderpool::names;
+use ipam_spiderpool::select::Settings;
+use ipam_spiderpool::subnet::{AppKind, Demand};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::{FxHashMap, Object};
 
 use crate::kinds::kruise::CloneSet;
 use crate::kinds::{KindId, Registry};

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::spiderpool::names::FINALIZER;
-use ipam_core::{FxHashMap, FxHashSet};
+use ipam_spiderpool::names::FINALIZER;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::{FxHashMap, FxHashSet};
 
 use super::endpoints::{EndpointChange, addresses_of};
 use super::pools::PoolChange;

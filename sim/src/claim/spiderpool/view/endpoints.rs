@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::spiderpool::{IPAllocationDetail, SpiderEndpoint};
+use ipam_spiderpool::{IPAllocationDetail, SpiderEndpoint};
+use kube_machinery::FxHashMap;
 
 use super::Said;
 

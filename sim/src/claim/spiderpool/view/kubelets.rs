@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ipam_core::{FxHashMap, FxHashSet};
+use kube_machinery::{FxHashMap, FxHashSet};
 
 use crate::rt::ProcessId;
 use crate::time::SimTime;

@@ -35,16 +35,16 @@ mod terms;
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::ObjectKey;
-use ipam_core::api::{Reason, Verb};
-use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
-use ipam_core::spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID};
-use ipam_core::spiderpool::reclaim::Target;
-use ipam_core::spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use ipam_spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID};
+use ipam_spiderpool::reclaim::Target;
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod as PodObject};
+use kube_machinery::FxHashMap;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::{Reason, Verb};
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
 
 use crate::kinds::{KindId, Registry};
 use crate::object::{Obj, typed, typed_ref};

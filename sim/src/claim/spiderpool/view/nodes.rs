@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::spiderpool::reclaim::NodeState;
+use ipam_spiderpool::reclaim::NodeState;
 use k8s_openapi::api::core::v1::Node;
+use kube_machinery::FxHashMap;
 
 use crate::time::SimTime;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::spiderpool::ranges::IpSet;
+use ipam_spiderpool::ranges::IpSet;
+use kube_machinery::FxHashMap;
 
 use crate::territory::Territory;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::kubevirt::{VirtualMachine, VirtualMachineInstance};
 use k8s_openapi::api::apps::v1::StatefulSet;
+use kube_machinery::FxHashMap;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
 
 use super::pods::Place;
 use crate::time::SimTime;

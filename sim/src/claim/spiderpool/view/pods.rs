@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ipam_core::kubevirt;
-use ipam_core::{FxHashMap, ObjectKey};
 use k8s_openapi::api::core::v1::Pod as PodObject;
+use kube_machinery::kubevirt;
+use kube_machinery::{FxHashMap, ObjectKey};
 
 use super::rights::has_ended;
 use crate::time::SimTime;

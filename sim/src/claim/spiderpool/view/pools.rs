@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::spiderpool::ranges::{CheckedRanges, IpRange, IpSet, PoolAddresses, parse_range};
-use ipam_core::spiderpool::{IPPoolSpec, Policy, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderIPPool};
+use ipam_spiderpool::ranges::{CheckedRanges, IpRange, IpSet, PoolAddresses, parse_range};
+use ipam_spiderpool::{IPPoolSpec, Policy, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderIPPool};
+use kube_machinery::FxHashMap;
 
 use super::Said;
 use super::overlaps::Overlaps;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::spiderpool::reclaim::{Releaser, Row, Target};
-use ipam_core::{FxHashMap, FxHashSet};
+use ipam_spiderpool::reclaim::{Releaser, Row, Target};
 use jiff::Timestamp;
+use kube_machinery::{FxHashMap, FxHashSet};
 
 use super::Said;
 use crate::rt::ProcessId;

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::FxHashMap;
-use ipam_core::spiderpool::ranges::{IpSet, parse_range};
-use ipam_core::spiderpool::{Policy, SpiderReservedIP};
+use ipam_spiderpool::ranges::{IpSet, parse_range};
+use ipam_spiderpool::{Policy, SpiderReservedIP};
+use kube_machinery::FxHashMap;
 
 /// What an object reserved from a revision on.
 #[derive(Debug)]

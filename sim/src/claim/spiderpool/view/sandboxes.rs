@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_core::{FxHashMap, ObjectKey};
+use kube_machinery::{FxHashMap, ObjectKey};
 
 use super::Said;
 use crate::node::PodNote;

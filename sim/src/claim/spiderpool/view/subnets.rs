@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ipam_core::FxHashSet;
-use ipam_core::spiderpool::ranges::{IpSet, parse_range, total_ips};
-use ipam_core::spiderpool::{Policy, PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec};
+use ipam_spiderpool::ranges::{IpSet, parse_range, total_ips};
+use ipam_spiderpool::{Policy, PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec};
+use kube_machinery::FxHashSet;
 
 use super::Said;
 use crate::territory::Territory;

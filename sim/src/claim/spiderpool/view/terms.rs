@@ -1,8 +1,8 @@
 //! What a plan says that claims about reclaim have to know.
 
-use ipam_core::spiderpool::Policy;
-use ipam_core::spiderpool::reclaim::ReclaimSettings;
-use ipam_core::spiderpool::select::Settings;
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::reclaim::ReclaimSettings;
+use ipam_spiderpool::select::Settings;
 
 use crate::fault::{self, FaultKind};
 use crate::plan::Plan;

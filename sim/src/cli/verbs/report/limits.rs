@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use ipam_core::TextForm;
-use ipam_core::byom::{Available, IpAllocation, PoolDocument, Seconds};
-use ipam_core::rate_limit::CLIENT_GO;
-use ipam_core::spiderpool::{PoolIPAllocation, PoolIPAllocations};
+use ipam_byom::{Available, IpAllocation, PoolDocument, Seconds};
 use ipam_reports::capacity::{agent_limits, hard_limits};
+use ipam_spiderpool::{PoolIPAllocation, PoolIPAllocations};
+use kube_machinery::TextForm;
+use kube_machinery::rate_limit::CLIENT_GO;
 
 use crate::cluster::EPOCH;
 

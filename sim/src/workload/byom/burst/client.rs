@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ipam_core::api::{ApiError, Object, Reply, Request, WatchOptions};
-use ipam_core::byom::{Address, Reboot, VmAccess, VmError};
-use ipam_core::{Client, Env};
+use ipam_byom::{Address, Reboot, VmAccess, VmError};
+use kube_machinery::api::{ApiError, Object, Reply, Request, WatchOptions};
+use kube_machinery::{Client, Env};
 use parking_lot::Mutex;
 
 use crate::draw::Draw;

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ipam_core::Env;
-use ipam_core::byom::{Context, NoOwners, Outcome, PodName, PoolError, PoolSettings, VmPool, allocation_id};
-use ipam_core::rate_limit::RateLimited;
-use ipam_core::transparent::{Policy, Transparent};
+use ipam_byom::{Context, NoOwners, Outcome, PodName, PoolError, PoolSettings, VmPool, allocation_id};
+use kube_machinery::Env;
+use kube_machinery::rate_limit::RateLimited;
+use kube_machinery::transparent::{Policy, Transparent};
 use parking_lot::Mutex;
 
 use super::client::{Dialed, Learned, Thinking};
@@ -31,8 +31,8 @@ struct Burst {
     plan: BurstPlan,
     seed: u64,
     initial: Initial,
-    dead: Arc<[ipam_core::byom::Address]>,
-    policy: ipam_core::byom::Policy,
+    dead: Arc<[ipam_byom::Address]>,
+    policy: ipam_byom::Policy,
 }
 
 /// Adds the adaptors to the cluster; they start at once.

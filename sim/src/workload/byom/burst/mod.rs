@@ -6,7 +6,7 @@
 //!     …
 //!  adaptor-63   ── GET ──── PUT ── 409 ── sleep ── GET ── …
 //! ```
-//! There are no pods, no kubelets and no PeerPods: each adaptor asks its [`VmPool`](ipam_core::byom::VmPool) directly, the pool's
+//! There are no pods, no kubelets and no PeerPods: each adaptor asks its [`VmPool`](ipam_byom::VmPool) directly, the pool's
 //! document exists at the beginning, and what is allocated is never released.
 
 mod client;
@@ -17,9 +17,9 @@ mod pool;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::byom::{Policy, PoolConfigMap, Retry};
-use ipam_core::rate_limit::{CLIENT_GO, RateLimit};
-use ipam_core::retry::{Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY};
+use ipam_byom::{Policy, PoolConfigMap, Retry};
+use kube_machinery::rate_limit::{CLIENT_GO, RateLimit};
+use kube_machinery::retry::{Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use ipam_core::ObjectKey;
-use ipam_core::byom::{Address, Available, DEFAULT_NAMESPACE, IpAllocation, PoolConfig, PoolConfigMap, PoolDocument, Seconds};
+use ipam_byom::{Address, Available, DEFAULT_NAMESPACE, IpAllocation, PoolConfig, PoolConfigMap, PoolDocument, Seconds};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::ObjectKey;
 
 use super::{BurstPlan, adaptor_name};
 use crate::cluster::{EPOCH, Fabric};

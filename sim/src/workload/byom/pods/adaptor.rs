@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ipam_core::Env;
-use ipam_core::byom::{Adaptor, AdaptorSettings, Address, AgentProxy, ProxyError, Sandbox};
+use ipam_byom::{Adaptor, AdaptorSettings, Address, AgentProxy, ProxyError, Sandbox};
+use kube_machinery::Env;
 use tokio::sync::mpsc;
 
 use super::super::PoolNote;

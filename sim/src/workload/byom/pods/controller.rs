@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ipam_core::byom::{ControllerSettings, PeerPodController, PoolConfig};
-use ipam_core::leader::ElectionConfig;
-use ipam_core::{Env, ObjectKey};
+use ipam_byom::{ControllerSettings, PeerPodController, PoolConfig};
+use kube_machinery::leader::ElectionConfig;
+use kube_machinery::{Env, ObjectKey};
 use parking_lot::Mutex;
 
 use super::super::PoolNote;

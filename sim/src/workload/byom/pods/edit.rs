@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use ipam_core::byom::STATE_KEY;
+use ipam_byom::STATE_KEY;
 use k8s_openapi::api::core::v1::ConfigMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

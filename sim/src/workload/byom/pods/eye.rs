@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use ipam_core::byom::{Observer, Releaser, Step};
+use ipam_byom::{Observer, Releaser, Step};
 
 use super::super::{Failure, PoolNote, ReleasedBy};
 use crate::cluster::Fabric;
@@ -34,7 +34,7 @@ impl Observer for Eye {
             }
             Step::RecoverBegun => PoolNote::RecoverBegun,
             Step::RecoverEnded { result, .. } => {
-                let effort = ipam_core::byom::Effort::default();
+                let effort = ipam_byom::Effort::default();
                 PoolNote::RecoverEnded { result: result.copied().map_err(|error| Failure::of(error, &effort)), effort }
             }
             // The kubelet says what became of a start; PeerPods are seen in the API.

@@ -10,14 +10,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_core::api::{DeleteOptions, Patch, Preconditions};
-use ipam_core::byom::{Context, PodName, Sandbox};
-use ipam_core::informer::{Informer, InformerOptions, Notification, StoreReader};
-use ipam_core::latest;
-use ipam_core::race::{Either, race};
-use ipam_core::workqueue::WorkQueue;
-use ipam_core::{ApiError, ClientExt, Env, ObjectKey};
+use ipam_byom::{Context, PodName, Sandbox};
 use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::api::{DeleteOptions, Patch, Preconditions};
+use kube_machinery::informer::{Informer, InformerOptions, Notification, StoreReader};
+use kube_machinery::latest;
+use kube_machinery::race::{Either, race};
+use kube_machinery::workqueue::WorkQueue;
+use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 use serde_json::json;
 use tokio::sync::oneshot;
 

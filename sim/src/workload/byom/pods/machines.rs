@@ -11,7 +11,7 @@ use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ipam_core::byom::{Address, AddressKey, Reboot, VmAccess, VmError};
+use ipam_byom::{Address, AddressKey, Reboot, VmAccess, VmError};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -356,7 +356,7 @@ impl VmAccess for Machines {
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::race::{Either, race};
+    use kube_machinery::race::{Either, race};
 
     use super::*;
     use crate::testbed::Testbed;

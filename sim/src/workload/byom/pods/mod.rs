@@ -6,7 +6,7 @@
 //!                └── owner ── controller-manager ──────────┼──────────────┘
 //!                                                          └────────► vms: probe, user data, reboot
 //! ```
-//! The production logic is that of `ipam_core::byom`; here is what it runs on and who makes it work.
+//! The production logic is that of `ipam_byom`; here is what it runs on and who makes it work.
 
 mod adaptor;
 mod controller;
@@ -22,7 +22,7 @@ mod smaller;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ipam_core::byom::PeerPod;
+use ipam_byom::PeerPod;
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
@@ -117,7 +117,7 @@ impl Work for PodsPlan {
     }
 
     fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
-        preload_namespace(fabric, ipam_core::byom::DEFAULT_NAMESPACE);
+        preload_namespace(fabric, ipam_byom::DEFAULT_NAMESPACE);
     }
 
     fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ipam_core::api::{DeleteOptions, Preconditions};
-use ipam_core::byom::Address;
-use ipam_core::{ApiError, ClientExt, Env, ObjectKey};
+use ipam_byom::Address;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, PodSpec};
+use kube_machinery::api::{DeleteOptions, Preconditions};
+use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
 use parking_lot::Mutex;
 
 use super::super::{PoolNote, pool_key};

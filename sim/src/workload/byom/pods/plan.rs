@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ipam_core::byom::{Address, MAX_RANGE_IPS, Mapped, PoolIps};
+use ipam_byom::{Address, MAX_RANGE_IPS, Mapped, PoolIps};
 use k8s_openapi::api::core::v1::Pod;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

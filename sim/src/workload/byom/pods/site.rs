@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ipam_core::ObjectKey;
-use ipam_core::byom::{Address, Context, Policy, PoolConfig, PoolSettings, Sandbox, StartError, UnknownSandbox};
-use ipam_core::rate_limit::{CLIENT_GO, RateLimited};
-use ipam_core::transparent::{self, Transparent};
+use ipam_byom::{Address, Context, Policy, PoolConfig, PoolSettings, Sandbox, StartError, UnknownSandbox};
+use kube_machinery::ObjectKey;
+use kube_machinery::rate_limit::{CLIENT_GO, RateLimited};
+use kube_machinery::transparent::{self, Transparent};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 

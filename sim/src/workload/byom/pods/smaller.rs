@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ipam_core::byom::{MAX_RANGE_IPS, Mapped, PoolIps};
+use ipam_byom::{MAX_RANGE_IPS, Mapped, PoolIps};
 
 use super::plan::{PodsPlan, RunPod, adaptor_names, kubelet_name, node_name};
 use crate::plan::Op;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipam_core::spiderpool::IPPoolSpec;
-use ipam_core::spiderpool::names;
-use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_spiderpool::IPPoolSpec;
+use ipam_spiderpool::names;
+use ipam_spiderpool::ranges::IpVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

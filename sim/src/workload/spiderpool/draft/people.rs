@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use ipam_core::spiderpool::ranges::IpVersion;
-use ipam_core::spiderpool::{IPPoolSpec, names};
+use ipam_spiderpool::ranges::IpVersion;
+use ipam_spiderpool::{IPPoolSpec, names};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -285,8 +285,8 @@ fn most_nics(subnets: &[SubnetPlan]) -> u32 {
 fn lower_half(ips: Option<&Vec<String>>, version: Option<i64>) -> String {
     let range = ips.into_iter().flatten().next();
     let version = version.unwrap_or(4);
-    let parsed = range
-        .and_then(|range| ipam_core::spiderpool::ranges::parse_ranges(&[range], version, &ipam_core::spiderpool::Policy::hardened()).ok());
+    let parsed =
+        range.and_then(|range| ipam_spiderpool::ranges::parse_ranges(&[range], version, &ipam_spiderpool::Policy::hardened()).ok());
     match parsed.and_then(|ranges| ranges.first().copied()) {
         Some(range) => {
             let (first, last) = range.numbers();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ipam_core::spiderpool::names;
-use ipam_core::spiderpool::ranges::IpVersion;
+use ipam_spiderpool::names;
+use ipam_spiderpool::ranges::IpVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

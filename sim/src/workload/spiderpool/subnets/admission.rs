@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ipam_core::spiderpool::admission::{AdmissionSettings, Admitted, Listed, Request, Rules, mutate};
-use ipam_core::spiderpool::select::Settings;
-use ipam_core::spiderpool::{Policy, SpiderSubnet};
+use ipam_spiderpool::admission::{AdmissionSettings, Admitted, Listed, Request, Rules, mutate};
+use ipam_spiderpool::select::Settings;
+use ipam_spiderpool::{Policy, SpiderSubnet};
 
 use super::ops::SubnetPlan;
 use crate::cluster::Fabric;

@@ -1,7 +1,7 @@
 //! Subnets that are drawn, how many addresses applications ask them for, and what people do to them for a while.
 
-use ipam_core::spiderpool::ranges::{IpVersion, parse_ranges};
-use ipam_core::spiderpool::{IPPoolSpec, Policy, SubnetSpec};
+use ipam_spiderpool::ranges::{IpVersion, parse_ranges};
+use ipam_spiderpool::{IPPoolSpec, Policy, SubnetSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +126,7 @@ pub(in super::super) fn change(change: SubnetChange, subnet: SubnetPlan, lower_h
 
 #[cfg(test)]
 mod tests {
-    use ipam_core::spiderpool::admission::AddressSet;
+    use ipam_spiderpool::admission::AddressSet;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! What people do to subnets, as data.
 
-use ipam_core::spiderpool::ranges::CheckedRanges;
-use ipam_core::spiderpool::{Policy, SubnetSpec};
+use ipam_spiderpool::ranges::CheckedRanges;
+use ipam_spiderpool::{Policy, SubnetSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! How people write subnets.
 
-use ipam_core::api::DeleteOptions;
-use ipam_core::spiderpool::ranges::{IpSet, parse_ranges};
-use ipam_core::spiderpool::{Policy, PoolIPPreAllocation, SpiderSubnet};
-use ipam_core::{ApiError, ClientExt, ObjectKey};
+use ipam_spiderpool::ranges::{IpSet, parse_ranges};
+use ipam_spiderpool::{Policy, PoolIPPreAllocation, SpiderSubnet};
+use kube_machinery::api::DeleteOptions;
+use kube_machinery::{ApiError, ClientExt, ObjectKey};
 
 use super::super::people::{People, gone};
 use super::ops::{DeleteSubnet, EditSubnet, StatusEdit};

@@ -1,0 +1,160 @@
+//! Handing out an address (B §2.1).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::address::{Address, AddressKey};
+use super::allocation::IpAllocation;
+use super::decide::{Answer, Command, Found, PodName, Refusal};
+use super::driver::{Budget, Context, Effort, Outcome, VmPool};
+use super::error::{PoolError, ReadError};
+use super::observer::Releaser;
+use super::owners::{NotOwned, Owners};
+use super::vm::{VmAccess, VmError};
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+use kube_machinery::retry::DEFAULT_BACKOFF;
+
+/// How long one try to reach a VM may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The allocation ID of a sandbox (B A1). A retry of the kubelet is a new sandbox, hence a new ID.
+pub fn allocation_id(pod_name: &str, sandbox_id: &str) -> Arc<str> {
+    format!("{pod_name}-{sandbox_id}").into()
+}
+
+impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
+    /// An address for a pod under `id`; the same one each time until the ID is released. Safe to repeat.
+    ///
+    /// The hardened form, in which only the last two steps hold the mutex:
+    ///
+    /// ```text
+    ///   Get ── decide ── probe the VM ──► Get ── decide ── Put ──► answer
+    ///    ▲                  │ dead: skip it        │ conflict, lost answer …: sleep, full jitter
+    ///    └──────────────────┴──────────────────────┘
+    /// ```
+    ///
+    /// # Errors
+    /// Every kind of [`PoolError`]. After [`PoolError::Allocating`] and [`PoolError::OutOfTime`] the address may be held:
+    /// release the ID.
+    pub async fn allocate(&self, id: &Arc<str>, pod: &PodName, context: Context) -> Outcome<Address> {
+        let Outcome { result, effort } = self.allocate_record(id, pod, context).await;
+        Outcome { result: result.map(|(address, _)| address), effort }
+    }
+
+    /// As [`Self::allocate`]; with the record as it was read or written.
+    pub(super) async fn allocate_record(&self, id: &Arc<str>, pod: &PodName, context: Context) -> Outcome<(Address, Arc<IpAllocation>)> {
+        let mut effort = Effort::default();
+        let budget = self.budget(context);
+        let result = self.within(budget.deadline, self.allocate_within(id, pod, budget, &mut effort)).await;
+        Outcome { result, effort }
+    }
+
+    async fn allocate_within(
+        &self,
+        id: &Arc<str>,
+        pod: &PodName,
+        mut budget: Budget,
+        effort: &mut Effort,
+    ) -> Result<(Address, Arc<IpAllocation>), PoolError> {
+        let policy = *self.policy();
+        let mut ready: Option<Address> = None;
+        let mut skip = BTreeSet::new();
+        let mut guard = None;
+        loop {
+            if guard.is_none() {
+                guard = Some(self.lock(effort).await);
+            }
+            let snapshot = match self.read(&budget, effort).await {
+                Ok(snapshot) => snapshot,
+                Err(error) => {
+                    // A conflict cannot come of a read, so upstream does not try again.
+                    guard = None;
+                    self.pause(error, &mut budget, effort).await.map_err(|error| PoolError::Reading(ReadError::Api(error)))?;
+                    continue;
+                }
+            };
+            let command = Command::Allocate { id, pod, ready: ready.as_ref(), skip: &skip };
+            let decision = self.decide(&snapshot, command);
+            let answer = match decision.answer {
+                Err(Refusal::Missing | Refusal::NullMap) => {
+                    drop(guard.take());
+                    self.rebuild(budget, effort).await?;
+                    continue;
+                }
+                Err(Refusal::NoAvailable { predecessor: Some(predecessor) }) => {
+                    drop(guard.take());
+                    let begun = self.release_begun(Some(&predecessor), None, Releaser::Successor, effort);
+                    let released = Box::pin(self.release_within(&predecessor, None, budget, effort)).await;
+                    self.release_ended(Some(&predecessor), Releaser::Successor, begun, &released, effort);
+                    released?;
+                    continue;
+                }
+                Ok(Answer::Allocated(address)) => Ok(address),
+                Ok(other) => unreachable!("{other:?} is no answer to an allocate"),
+                Err(refusal) => Err(refusal.into()),
+            };
+            let Some(document) = decision.write else {
+                let address = answer?;
+                let Found::Document(document) = snapshot.found() else { unreachable!("what is allocated already is in a document") };
+                return Ok((address, document.allocated.get(id).expect("it was found there").clone()));
+            };
+
+            let record = document.allocated.get(id).expect("the document to write has the record").clone();
+            let chosen = &record.ip;
+            if self.settings.probes && ready.as_ref().is_none_or(|ready| ready.key() != chosen.key()) {
+                if !policy.probe_in_critical_section {
+                    guard = None;
+                }
+                let chosen = chosen.clone();
+                match self.probe(&chosen, effort).await {
+                    Ok(()) => ready = Some(chosen),
+                    Err(error) if policy.dead_vm_not_skipped => return Err(PoolError::NotReady { address: chosen, error }),
+                    Err(_) => {
+                        skip.insert(AddressKey::clone(chosen.key()));
+                        continue;
+                    }
+                }
+                if !policy.decide_once {
+                    continue;
+                }
+            }
+            if policy.decide_once {
+                if guard.is_none() {
+                    guard = Some(self.lock(effort).await);
+                }
+                let written = self.overwrite(document, &mut budget, effort).await;
+                drop(guard);
+                return written.map_err(PoolError::Allocating).and(answer).map(|address| (address, record));
+            }
+            // The mutex orders this with the release of a StopVM: whoever comes second sees the other.
+            if !self.owners.wants(id) {
+                return Err(PoolError::NotOwned(NotOwned::Unwanted));
+            }
+            match self.write(&snapshot, document.into(), &budget, effort).await {
+                Ok(()) => return answer.map(|address| (address, record)),
+                Err(error) => {
+                    guard = None;
+                    self.pause(error, &mut budget, effort).await.map_err(PoolError::Allocating)?;
+                }
+            }
+        }
+    }
+
+    /// Whether a VM answers: one try, because there are others; upstream makes four, whatever time is left (B A7).
+    async fn probe(&self, address: &Address, effort: &mut Effort) -> Result<(), VmError> {
+        effort.probes += 1;
+        let mut sleeps = DEFAULT_BACKOFF.sleeps(|| self.env.random_unit());
+        loop {
+            match self.vms.probe(address, PROBE_TIMEOUT).await {
+                Ok(()) => return Ok(()),
+                Err(error) if !self.policy().dead_vm_not_skipped => return Err(error),
+                Err(error) => match sleeps.next() {
+                    Some(sleep) => self.env.sleep(sleep).await,
+                    None => return Err(error),
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The adaptor: one process on each node, which starts and stops the VMs of its pods.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::owners::PeerPodOwners;
+use super::proxy::AgentProxy;
+use crate::decide::Recovered;
+use crate::driver::{Context, PoolSettings, VmPool};
+use crate::error::PoolError;
+use crate::observer::Observer;
+use crate::policy::Policy;
+use crate::reads::PoolStatus;
+use crate::vm::VmAccess;
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+
+/// What an adaptor is told.
+#[derive(Clone, Debug)]
+pub struct AdaptorSettings {
+    /// The pool, and what is done differently.
+    pub pool: PoolSettings,
+    /// For how long the agent in a VM may take to be ready. Default 5 minutes.
+    pub agent_timeout: Duration,
+}
+
+impl AdaptorSettings {
+    /// The defaults for a pool.
+    pub fn new(pool: PoolSettings) -> Self {
+        Self { pool, agent_timeout: Duration::from_secs(5 * 60) }
+    }
+}
+
+/// The adaptor of one node. Clones are the same process: they share the mutex of the pool and the memory of its sandboxes.
+///
+/// In upstream's words it is CAA: the handlers of StartVM and StopVM and the start-up of the provider. Nothing of it
+/// outlives the process but PeerPods and records.
+pub struct Adaptor<C, V, M, A, B = ()> {
+    pub(super) pool: VmPool<C, V, M, PeerPodOwners<C, V, B>>,
+    pub(super) proxy: A,
+    pub(super) agent_timeout: Duration,
+}
+
+impl<C: Clone, V: Clone, M: Clone, A: Clone, B: Clone> Clone for Adaptor<C, V, M, A, B> {
+    fn clone(&self) -> Self {
+        Self { pool: self.pool.clone(), proxy: self.proxy.clone(), agent_timeout: self.agent_timeout }
+    }
+}
+
+impl<C, V, M, A, B> fmt::Debug for Adaptor<C, V, M, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Adaptor").field(&self.pool.owners).finish()
+    }
+}
+
+/// What an adaptor found when it started. It goes on in any case (B R5).
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// How the recovery ended.
+    pub recovered: Result<Recovered, PoolError>,
+    /// How full the pool was then.
+    pub status: Result<PoolStatus, PoolError>,
+}
+
+impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M, A, B> {
+    /// An adaptor that has just started and knows no sandbox.
+    pub fn new(client: C, env: V, vms: M, proxy: A, observer: B, settings: AdaptorSettings) -> Self {
+        let AdaptorSettings { pool, agent_timeout } = settings;
+        let owners = PeerPodOwners::new(client.clone(), env.clone(), observer, &pool);
+        Self { pool: VmPool::new(client, env, vms, owners, pool), proxy, agent_timeout }
+    }
+
+    /// What the process does before it serves: one recovery and one look at the statistics (B §1.6, §4).
+    ///
+    /// # Panics
+    /// Where upstream's process crashes ([`Env::crash`], B W18).
+    pub async fn start(&self) -> Started {
+        let recovered = self.pool.recover(Context::BACKGROUND).await.or_crash(self.env());
+        let status = self.pool.status(Context::BACKGROUND).await.or_crash(self.env());
+        Started { recovered, status }
+    }
+
+    /// The pool as this process uses it.
+    pub fn pool(&self) -> &VmPool<C, V, M, PeerPodOwners<C, V, B>> {
+        &self.pool
+    }
+
+    /// How many sandboxes it remembers: from the begin of StartVM to the end of StopVM, or for ever.
+    pub fn sandboxes(&self) -> usize {
+        self.pool.owners.sandboxes().len()
+    }
+
+    pub(super) fn owners(&self) -> &PeerPodOwners<C, V, B> {
+        &self.pool.owners
+    }
+
+    pub(super) fn policy(&self) -> &Policy {
+        self.pool.policy()
+    }
+
+    pub(super) fn env(&self) -> &V {
+        &self.pool.env
+    }
+}
+
+/// The IDs that a release or a PeerPod is about, as the pool's operations take them.
+pub(super) fn shared(text: &str) -> Arc<str> {
+    text.into()
+}

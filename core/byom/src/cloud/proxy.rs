@@ -1,0 +1,31 @@
+//! What the adaptor needs of the way to the agent in a VM.
+
+use std::future::Future;
+
+use thiserror::Error;
+
+use super::sandbox::Sandbox;
+use crate::address::Address;
+
+/// The pod network tunnel and the agent proxy of one adaptor process (B S3, S4, X2, X5). Cheap to clone.
+pub trait AgentProxy: Clone + Send + Sync + 'static {
+    /// Sets the tunnel between the pod's network and the VM up, and starts the proxy.
+    ///
+    /// # Errors
+    /// It could not; nothing is left of it.
+    fn set_up(&self, sandbox: &Sandbox, address: &Address) -> impl Future<Output = Result<(), ProxyError>> + Send;
+
+    /// Completes when the agent in the VM answers. The caller drops it when it has waited for long enough.
+    ///
+    /// # Errors
+    /// It never will.
+    fn ready(&self, sandbox: &Sandbox, address: &Address) -> impl Future<Output = Result<(), ProxyError>> + Send;
+
+    /// Ends the proxy and takes the tunnel down, if there are any.
+    fn shut_down(&self, sandbox: &Sandbox) -> impl Future<Output = ()> + Send;
+}
+
+/// Why there is no way to the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ProxyError(pub String);

@@ -1,0 +1,105 @@
+//! What an adaptor process remembers of its sandboxes. It is gone with the process (B §5.3).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::peer_pod::PeerPod;
+use super::sandbox::Sandbox;
+use crate::instance::Instance;
+use kube_machinery::api::ObjectKey;
+use kube_machinery::latest;
+
+/// What is known of the PeerPod of a sandbox.
+#[derive(Clone, Debug)]
+pub(super) enum Written {
+    /// It was sent; whether it was stored is not known.
+    Perhaps(ObjectKey),
+    /// As last seen.
+    Seen(Arc<PeerPod>),
+}
+
+/// One sandbox, from the begin of StartVM to the end of StopVM.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) sandbox: Sandbox,
+    /// The VM, once it has its user data.
+    pub(super) instance: Option<Instance>,
+    pub(super) peer_pod: Option<Written>,
+    /// Whether StartVM is under way.
+    pub(super) starting: bool,
+    /// Whether StopVM is done while StartVM still is under way.
+    over: bool,
+    /// Turns true with StopVM.
+    pub(super) stopped: latest::Sender<bool>,
+}
+
+impl Entry {
+    fn new(sandbox: Sandbox) -> Self {
+        Self { sandbox, instance: None, peer_pod: None, starting: false, over: false, stopped: latest::Sender::new(false) }
+    }
+}
+
+/// The sandboxes of one process.
+#[derive(Debug, Default)]
+pub(super) struct Sandboxes {
+    entries: BTreeMap<Arc<str>, Entry>,
+    /// The sandbox of each allocation.
+    allocations: BTreeMap<Arc<str>, Arc<str>>,
+    /// The PeerPod that was last written for a Pod, by the Pod's UID.
+    pub(super) peer_pods: BTreeMap<Arc<str>, Arc<PeerPod>>,
+}
+
+impl Sandboxes {
+    /// StartVM begins.
+    pub(super) fn begin(&mut self, sandbox: &Sandbox) -> latest::Receiver<bool> {
+        self.allocations.insert(sandbox.allocation_id(), sandbox.id.clone());
+        let entry = self.entries.entry(sandbox.id.clone()).or_insert_with(|| Entry::new(sandbox.clone()));
+        entry.starting = true;
+        entry.stopped.subscribe()
+    }
+
+    /// StartVM is over.
+    pub(super) fn end(&mut self, sandbox: &Sandbox) {
+        let Some(entry) = self.entries.get_mut(&sandbox.id) else { return };
+        entry.starting = false;
+        if entry.over {
+            self.remove(sandbox);
+        }
+    }
+
+    fn remove(&mut self, sandbox: &Sandbox) {
+        self.entries.remove(&sandbox.id);
+        self.allocations.remove(&sandbox.allocation_id());
+    }
+
+    /// What is remembered of a sandbox; one that was stopped is unknown.
+    pub(super) fn known(&mut self, sandbox_id: &str) -> Option<&mut Entry> {
+        self.get(sandbox_id).filter(|entry| !entry.over)
+    }
+
+    pub(super) fn get(&mut self, sandbox_id: &str) -> Option<&mut Entry> {
+        self.entries.get_mut(sandbox_id)
+    }
+
+    pub(super) fn of_allocation(&mut self, id: &str) -> Option<&mut Entry> {
+        self.allocations.get(id).and_then(|sandbox_id| self.entries.get_mut(sandbox_id))
+    }
+
+    /// StopVM is done. A StartVM that is under way still finds what it has to clean up.
+    pub(super) fn forget(&mut self, sandbox: &Sandbox) {
+        match self.entries.get_mut(&sandbox.id) {
+            Some(entry) if entry.starting => entry.over = true,
+            _ => self.remove(sandbox),
+        }
+    }
+
+    /// The PeerPod of a Pod is released.
+    pub(super) fn forget_peer_pod(&mut self, peer_pod: &PeerPod) {
+        self.peer_pods.retain(|_, known| known.metadata.uid != peer_pod.metadata.uid);
+    }
+
+    /// How many sandboxes are remembered.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}

@@ -1,0 +1,235 @@
+//! The ConfigMap that holds the pool document, with the document as a typed cell.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{ByteString, NamespaceResourceScope};
+use kube::Resource;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::document::PoolDocument;
+use kube_machinery::api::ObjectKey;
+use kube_machinery::json_text::JsonText;
+
+/// The key of `data` under which the document stands (B §1.1).
+pub const STATE_KEY: &str = "allocation-state";
+
+/// A ConfigMap whose entry [`STATE_KEY`] is a [`JsonText`] cell. On the wire it *is* a ConfigMap: same kind, same bytes.
+///
+/// A `ConfigMap` of `k8s-openapi` holds strings, so every write would make the text of the whole pool and every read
+/// would parse it. Here both happen only when somebody asks for the other side.
+///
+/// Every ConfigMap can be read as this type, with or without a pool in it, and `From` converts both ways without loss.
+/// So a store in memory that keeps objects by type keeps *all* ConfigMaps as this one, and for clients that use the
+/// plain type (people with `kubectl`, controllers that know nothing of the pool) it converts at its edge: into the plain
+/// type when they read (which makes the text once for each version of the document, in the cell), from it when they
+/// write (the text is taken verbatim, valid or not, and parsed by the first reader who wants the document). Patches work
+/// on the JSON form, as for any other type. A client over HTTP needs nothing of this.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PoolConfigMap {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// The entries that are UTF-8 text; `None` = the field is absent.
+    pub data: Option<PoolData>,
+    /// The other entries.
+    pub binary_data: Option<BTreeMap<String, ByteString>>,
+    /// Whether the entries can no longer change.
+    pub immutable: Option<bool>,
+}
+
+/// `data` of a [`PoolConfigMap`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PoolData {
+    /// The entry [`STATE_KEY`].
+    pub state: Option<JsonText<PoolDocument>>,
+    /// All other entries.
+    pub others: BTreeMap<String, String>,
+}
+
+impl PoolConfigMap {
+    /// A new object as the pool creates it.
+    pub fn new(key: &ObjectKey, document: JsonText<PoolDocument>) -> Self {
+        Self::empty(key).with_document(document)
+    }
+
+    /// The same without a document, with the two labels of B §1.1.
+    pub fn empty(key: &ObjectKey) -> Self {
+        let label = |name: &str, value: &str| (format!("app.kubernetes.io/{name}"), value.to_owned());
+        let metadata = ObjectMeta {
+            name: Some(key.name().to_owned()),
+            namespace: key.namespace().map(str::to_owned),
+            labels: Some([label("name", "cloud-api-adaptor"), label("component", "byom-ip-pool-state")].into()),
+            ..ObjectMeta::default()
+        };
+        Self { metadata, ..Self::default() }
+    }
+
+    /// The document; `None` if there is no such entry.
+    pub fn document(&self) -> Option<&JsonText<PoolDocument>> {
+        self.data.as_ref()?.state.as_ref()
+    }
+
+    /// This object with another document. Everything else stays (B §1.1).
+    #[must_use]
+    pub fn with_document(mut self, document: JsonText<PoolDocument>) -> Self {
+        self.data.get_or_insert_default().state = Some(document);
+        self
+    }
+
+    /// The bytes of keys and values of `data` and `binaryData`, which may be at most 1 MiB (K §1.3). Makes no text.
+    pub fn size(&self) -> usize {
+        let state = self.document().map_or(0, |document| STATE_KEY.len() + document.text_len());
+        let others = self.data.iter().flat_map(|data| &data.others).map(|(key, value)| key.len() + value.len());
+        let binary = self.binary_data.iter().flatten().map(|(key, value)| key.len() + value.0.len());
+        state + others.sum::<usize>() + binary.sum::<usize>()
+    }
+}
+
+impl Resource for PoolConfigMap {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        ConfigMap::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        ConfigMap::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        ConfigMap::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        ConfigMap::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl From<ConfigMap> for PoolConfigMap {
+    fn from(plain: ConfigMap) -> Self {
+        let data = plain.data.map(|mut others| {
+            let state = others.remove(STATE_KEY).map(JsonText::verbatim);
+            PoolData { state, others }
+        });
+        Self { metadata: plain.metadata, data, binary_data: plain.binary_data, immutable: plain.immutable }
+    }
+}
+
+impl From<&PoolConfigMap> for ConfigMap {
+    fn from(pool: &PoolConfigMap) -> Self {
+        let data = pool.data.as_ref().map(|data| {
+            let mut entries = data.others.clone();
+            entries.extend(data.state.iter().map(|state| (STATE_KEY.to_owned(), state.text().to_owned())));
+            entries
+        });
+        Self { metadata: pool.metadata.clone(), data, binary_data: pool.binary_data.clone(), immutable: pool.immutable }
+    }
+}
+
+impl Serialize for PoolData {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.others.len() + usize::from(self.state.is_some())))?;
+        for (key, value) in self.others.range::<str, _>((Unbounded, Excluded(STATE_KEY))) {
+            map.serialize_entry(key, value)?;
+        }
+        if let Some(state) = &self.state {
+            map.serialize_entry(STATE_KEY, state)?;
+        }
+        for (key, value) in self.others.range::<str, _>((Excluded(STATE_KEY), Unbounded)) {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+/// Fields in the order in which `k8s-openapi` writes them.
+impl Serialize for PoolConfigMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("apiVersion", &Self::api_version(&()))?;
+        object.serialize_entry("kind", &Self::kind(&()))?;
+        if let Some(binary_data) = &self.binary_data {
+            object.serialize_entry("binaryData", binary_data)?;
+        }
+        if let Some(data) = &self.data {
+            object.serialize_entry("data", data)?;
+        }
+        if let Some(immutable) = &self.immutable {
+            object.serialize_entry("immutable", immutable)?;
+        }
+        object.serialize_entry("metadata", &self.metadata)?;
+        object.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for PoolConfigMap {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        ConfigMap::deserialize(deserializer).map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Address, Available};
+
+    fn plain() -> impl Strategy<Value = ConfigMap> {
+        let key = || prop_oneof![Just(STATE_KEY.to_owned()), "[a-c]{1,2}", Just("zz".to_owned())];
+        let data = prop::option::of(prop::collection::btree_map(key(), any::<String>(), 0..4));
+        let binary = prop::option::of(prop::collection::btree_map(key(), any::<Vec<u8>>().prop_map(ByteString), 0..3));
+        (data, binary, any::<Option<bool>>()).prop_map(|(data, binary_data, immutable)| ConfigMap {
+            metadata: ObjectMeta { name: Some("pool".into()), namespace: Some("ns".into()), ..ObjectMeta::default() },
+            data,
+            binary_data,
+            immutable,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_config_map_is_the_same_bytes_as_this_type(plain in plain()) {
+            let bytes = serde_json::to_string(&plain).unwrap();
+            let pool: PoolConfigMap = serde_json::from_str(&bytes).unwrap();
+            prop_assert_eq!(serde_json::to_string(&pool).unwrap(), bytes);
+            prop_assert_eq!(&PoolConfigMap::from(plain.clone()), &pool);
+            let entries: usize = plain.data.iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
+            let binary: usize = plain.binary_data.iter().flatten().map(|(key, value)| key.len() + value.0.len()).sum();
+            prop_assert_eq!(pool.size(), entries + binary);
+            prop_assert_eq!(ConfigMap::from(&pool), plain);
+        }
+    }
+
+    #[test]
+    fn a_new_object_has_the_labels_and_a_typed_document() {
+        let available: Available = [Address::new("10.9.0.10")].into_iter().collect();
+        let document = PoolDocument { available, version: 2, ..PoolDocument::default() };
+        let object = PoolConfigMap::new(&ObjectKey::namespaced("ns", "pool"), document.into());
+        let text =
+            "{\n  \"allocatedIPs\": {},\n  \"availableIPs\": [\n    \"10.9.0.10\"\n  ],\n  \"lastUpdated\": null,\n  \"version\": 2\n}";
+        assert_eq!(object.size(), STATE_KEY.len() + text.len());
+        let labels = json!({"app.kubernetes.io/name": "cloud-api-adaptor", "app.kubernetes.io/component": "byom-ip-pool-state"});
+        assert_eq!(
+            serde_json::to_value(&object).unwrap(),
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "data": {"allocation-state": text},
+                "metadata": {"name": "pool", "namespace": "ns", "labels": labels},
+            })
+        );
+    }
+}

@@ -1,0 +1,344 @@
+//! What to do with the pool: a pure function from what was read to an answer and what to write (B §2 to §4).
+//!
+//! The drivers call it once for each read, so that a write always carries what was decided on the state that it
+//! replaces; only with the deviations `byom-decide-once` and `byom-recover-decide-once` they do not.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::address::{Address, AddressKey};
+use super::allocation::IpAllocation;
+use super::allocations::Allocations;
+use super::available::Available;
+use super::config::PoolConfig;
+use super::document::PoolDocument;
+use super::policy::Policy;
+use super::seconds::Seconds;
+use super::select::select_index;
+use kube_machinery::json_text::InvalidText;
+
+/// What a read of the pool found (B §1.4). API errors are not among it: nothing is decided on them.
+#[derive(Clone, Debug)]
+pub enum Found<'a> {
+    /// No ConfigMap, or one without the entry: never made, or deleted.
+    Missing,
+    /// The entry is no document.
+    Unreadable(InvalidText),
+    /// The document.
+    Document(&'a PoolDocument),
+}
+
+/// The pod for which an address is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodName {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its namespace.
+    pub namespace: Arc<str>,
+}
+
+/// What somebody wants of the pool.
+#[derive(Clone, Copy, Debug)]
+pub enum Command<'a> {
+    /// An address under an allocation ID; the same one for as long as the ID is not released.
+    Allocate {
+        /// The allocation ID.
+        id: &'a Arc<str>,
+        /// Who it is for.
+        pod: &'a PodName,
+        /// A VM that was found ready; it is taken if it is still available.
+        ready: Option<&'a Address>,
+        /// VMs that were found not ready; they are not taken.
+        skip: &'a BTreeSet<AddressKey>,
+    },
+    /// An address back. In the hardened form only given once the VM has booted since (`deviations.md` §1.1).
+    Release {
+        /// The allocation ID.
+        id: &'a str,
+    },
+    /// The list of available addresses as the configuration says.
+    Recover {
+        /// The live owners, if they were asked for: what records are made of when they are gone.
+        owners: Option<&'a [IpAllocation]>,
+    },
+}
+
+/// What the caller is told, once the write is done if there is one.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The address, in canonical spelling.
+    Allocated(Address),
+    /// The record is gone.
+    Released(Address),
+    /// There is no record under the ID: nothing to release.
+    NotHeld,
+    /// The list of available addresses is as configured.
+    Recovered(Recovered),
+}
+
+/// What recovery found and left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Records of this node. They are kept, like all others.
+    pub own: usize,
+    /// All records.
+    pub in_use: usize,
+    /// Addresses that can be given away.
+    pub available: usize,
+}
+
+/// Why a command is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The stored text is no document. Nothing is written over it.
+    #[error("the stored pool state cannot be read: {0}")]
+    Unreadable(InvalidText),
+    /// The document is gone, and nobody said who the owners are. It is not taken for an empty pool.
+    #[error("there is no stored pool state, and it cannot be told from a lost one")]
+    Missing,
+    /// The document has no map of records, and nobody said who the owners are.
+    #[error("the stored pool state has no allocatedIPs, and they cannot be told from lost ones")]
+    NullMap,
+    /// Upstream's process panics here: it stores into a nil map (B W18).
+    #[error("assignment to entry in nil map")]
+    Panic,
+    /// `ErrNoAvailableIPs`.
+    #[error("no address is available")]
+    NoAvailable {
+        /// The allocation of an earlier sandbox of the same pod on this node: the one to release first.
+        predecessor: Option<Arc<str>>,
+    },
+    /// `ErrInvalidAllocatedIP`: what is recorded, or was just recorded, is no address.
+    #[error("`{0}` is no address")]
+    InvalidAddress(Arc<str>),
+    /// `ErrNodeNameDetection`.
+    #[error("the name of the node is unknown")]
+    NoNodeName,
+}
+
+/// What follows from one read.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// What the caller is told. It can be an error although there is something to write (B A11).
+    pub answer: Result<Answer, Refusal>,
+    /// The document to write; `None` = nothing.
+    pub write: Option<PoolDocument>,
+}
+
+impl From<Refusal> for Decision {
+    fn from(refusal: Refusal) -> Self {
+        Self { answer: Err(refusal), write: None }
+    }
+}
+
+impl From<Answer> for Decision {
+    fn from(answer: Answer) -> Self {
+        Self { answer: Ok(answer), write: None }
+    }
+}
+
+/// The surroundings of a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The configured VMs.
+    pub config: &'a PoolConfig,
+    /// What is done differently.
+    pub policy: &'a Policy,
+    /// The time of this process.
+    pub now: Seconds,
+    /// The node of this process; `None` = unknown.
+    pub node: Option<&'a Arc<str>>,
+}
+
+/// Decides what follows from `command` and what was `found`.
+pub fn decide(found: Found<'_>, command: Command<'_>, setting: Setting<'_>) -> Decision {
+    match command {
+        Command::Allocate { id, pod, ready, skip } => setting.allocate(found, id, pod, ready, skip),
+        Command::Release { id } => setting.release(found, id),
+        Command::Recover { owners } => setting.recover(found, owners),
+    }
+}
+
+impl Setting<'_> {
+    /// The document of a pool without allocations, which has not been written yet (B §1.4).
+    pub fn fresh(self) -> PoolDocument {
+        PoolDocument { allocated: Allocations::default(), available: self.config.pool().clone(), last_updated: self.now, version: 1 }
+    }
+
+    /// The document to work on.
+    fn document(self, found: Found<'_>) -> Result<PoolDocument, Refusal> {
+        match found {
+            Found::Missing if self.policy.missing_map_is_empty_pool => Ok(self.fresh()),
+            Found::Missing => Err(Refusal::Missing),
+            Found::Unreadable(error) => Err(Refusal::Unreadable(error)),
+            Found::Document(document) if document.allocated.is_null() && !self.policy.null_map => Err(Refusal::NullMap),
+            Found::Document(document) => Ok(document.clone()),
+        }
+    }
+
+    /// `document`, changed, as it is to be written.
+    fn written(self, mut document: PoolDocument) -> Option<PoolDocument> {
+        document.last_updated = self.now;
+        document.version = document.version.wrapping_add(1);
+        if self.policy.namespace_not_written {
+            document.allocated = document.allocated.without_namespaces();
+        }
+        Some(document)
+    }
+
+    /// The address as the caller gets it.
+    fn parsed(self, address: &Address) -> Result<Address, Refusal> {
+        let parsed = if self.policy.textual_addresses { address.canonical_in_go() } else { address.canonical() };
+        parsed.ok_or_else(|| Refusal::InvalidAddress(address.text().into()))
+    }
+
+    fn allocate(self, found: Found<'_>, id: &Arc<str>, pod: &PodName, ready: Option<&Address>, skip: &BTreeSet<AddressKey>) -> Decision {
+        let mut document = match self.document(found) {
+            Ok(document) => document,
+            Err(refusal) => return refusal.into(),
+        };
+        if let Some(record) = document.allocated.get(id) {
+            return Decision { answer: self.parsed(&record.ip).map(Answer::Allocated), write: None };
+        }
+        let Some(index) = self.choose(&document, id, ready, skip) else {
+            return Refusal::NoAvailable { predecessor: self.predecessor(&document, pod) }.into();
+        };
+        let Some(node) = self.node else { return Refusal::NoNodeName.into() };
+        if document.allocated.is_null() {
+            return Refusal::Panic.into();
+        }
+        let taken = document.available.remove(index);
+        let parsed = self.parsed(&taken);
+        if !self.policy.textual_addresses {
+            // A damaged list may name it again.
+            remove_all(&mut document.available, taken.key(), |_| true);
+        }
+        let ip = match &parsed {
+            Ok(address) if !self.policy.textual_addresses => address.clone(),
+            _ => taken,
+        };
+        let record = IpAllocation {
+            allocation_id: id.clone(),
+            ip,
+            node_name: node.clone(),
+            pod_name: pod.name.clone(),
+            pod_namespace: Some(pod.namespace.clone()),
+            allocated_at: self.now,
+        };
+        document.allocated.insert(id.clone(), record);
+        Decision { answer: parsed.map(Answer::Allocated), write: self.written(document) }
+    }
+
+    /// The index of the address to take: that of the hash, or the next one that can be taken.
+    fn choose(self, document: &PoolDocument, id: &str, ready: Option<&Address>, skip: &BTreeSet<AddressKey>) -> Option<usize> {
+        let list = &document.available;
+        let len = list.len();
+        let can_be_taken = |address: &Address| {
+            (self.policy.textual_addresses || (address.key().is_address() && !document.allocated.holds(address, false)))
+                && (self.policy.foreign_address_returned || self.config.contains(address.key()))
+                && !skip.contains(address.key())
+        };
+        if let Some(ready) = ready.filter(|ready| can_be_taken(ready))
+            && let Some(index) = list.positions(ready.key()).next()
+        {
+            return Some(index);
+        }
+        let start = if self.policy.select_first { 0 } else { select_index(len, id) };
+        (start..len).chain(0..start).find(|index| list.get(*index).is_some_and(can_be_taken))
+    }
+
+    /// The oldest allocation of the same pod on the same node. A record without a namespace could be anybody's.
+    fn predecessor(self, document: &PoolDocument, pod: &PodName) -> Option<Arc<str>> {
+        if self.policy.full_pool_restart {
+            return None;
+        }
+        let node = self.node?;
+        let of_pod = |record: &IpAllocation| {
+            record.pod_name == pod.name && record.pod_namespace.as_ref() == Some(&pod.namespace) && record.node_name == *node
+        };
+        let mine = document.allocated.iter().filter(|(_, record)| of_pod(record));
+        mine.min_by_key(|(_, record)| record.allocated_at).map(|(id, _)| id.clone())
+    }
+
+    fn release(self, found: Found<'_>, id: &str) -> Decision {
+        let mut document = match self.document(found) {
+            Ok(document) => document,
+            Err(refusal) => return refusal.into(),
+        };
+        let Some(record) = document.allocated.remove(id) else { return Answer::NotHeld.into() };
+        if let Some(address) = self.offered(&document, &record.ip) {
+            document.available.push(address);
+        }
+        Decision { answer: Ok(Answer::Released(record.ip.clone())), write: self.written(document) }
+    }
+
+    /// The spelling in which a released address is offered again; `None` = it is not.
+    fn offered(self, document: &PoolDocument, released: &Address) -> Option<Address> {
+        if self.policy.textual_addresses {
+            let configured = self.config.get(released.key()).is_some_and(|address| address.text() == released.text());
+            return (self.policy.foreign_address_returned || configured).then(|| released.clone());
+        }
+        if document.allocated.holds(released, false) || document.available.contains(released.key()) {
+            return None;
+        }
+        match self.config.get(released.key()) {
+            Some(address) => Some(address.clone()),
+            None if self.policy.foreign_address_returned => released.canonical(),
+            None => None,
+        }
+    }
+
+    fn recover(self, found: Found<'_>, owners: Option<&[IpAllocation]>) -> Decision {
+        let Some(node) = self.node else { return Refusal::NoNodeName.into() };
+        let unreadable = matches!(found, Found::Unreadable(_));
+        let from_owners = |owners: &[IpAllocation]| owners.iter().map(|owner| (owner.allocation_id.clone(), owner.clone())).collect();
+        let before = match (&found, owners) {
+            (Found::Document(document), _) => Some(*document),
+            _ => None,
+        };
+        let mut document = match (self.document(found), owners) {
+            (Ok(document), _) => document,
+            (Err(_), _) if unreadable && self.policy.reset_after_read_error => {
+                let fresh = self.fresh();
+                return Decision { answer: Ok(recovered(&fresh, node)), write: Some(fresh) };
+            }
+            (Err(Refusal::Missing), Some(owners)) => PoolDocument { allocated: from_owners(owners), ..self.fresh() },
+            (Err(Refusal::NullMap), Some(owners)) => {
+                let damaged = before.cloned().unwrap_or_default();
+                PoolDocument { allocated: from_owners(owners), ..damaged }
+            }
+            (Err(refusal), _) => return refusal.into(),
+        };
+        document.available = self.unrecorded(&document.allocated);
+        // An unchanged document is not worth a conflict.
+        let unchanged = before.is_some_and(|before| before.available == document.available && before.allocated == document.allocated);
+        let answer = Ok(recovered(&document, node));
+        let write = if unchanged && !self.policy.recover_decide_once { None } else { self.written(document) };
+        Decision { answer, write }
+    }
+
+    /// The configured addresses that have no record, in configured order.
+    fn unrecorded(self, records: &Allocations) -> Available {
+        let mut list = self.config.pool().clone();
+        for (_, record) in records.iter() {
+            let same_text = |entry: &Address| entry.text() == record.ip.text();
+            remove_all(&mut list, record.ip.key(), |entry| !self.policy.textual_addresses || same_text(entry));
+        }
+        list
+    }
+}
+
+fn recovered(document: &PoolDocument, node: &Arc<str>) -> Answer {
+    let own = document.allocated.iter().filter(|(_, record)| record.node_name == *node).count();
+    Answer::Recovered(Recovered { own, in_use: document.allocated.len(), available: document.available.len() })
+}
+
+/// Takes all entries with this key out that `which` selects.
+fn remove_all(list: &mut Available, key: &AddressKey, which: impl Fn(&Address) -> bool) {
+    let positions: Vec<usize> = list.positions(key).filter(|index| list.get(*index).is_some_and(&which)).collect();
+    for index in positions.into_iter().rev() {
+        list.remove(index);
+    }
+}

@@ -1,0 +1,81 @@
+//! Who may still be using an address, according to something else than the pool document.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::allocation::IpAllocation;
+use super::driver::Context;
+use super::observer::Step;
+use kube_machinery::api::ApiError;
+
+/// The live owners of addresses: in reality the PeerPod objects.
+///
+/// Only [`live`](Self::live) has to be there; an owner is then whatever it returns. Who keeps owners himself has the pool
+/// tell him when one comes ([`own`](Self::own)) and when one goes before it was used ([`disown`](Self::disown)).
+pub trait Owners: Clone + Send + Sync + 'static {
+    /// Every allocation that may still be in use; what is in doubt is in the list. Read after the call, not from a cache.
+    ///
+    /// Two things rest on it: the pool is rebuilt from it when the document is lost, so an allocation that is missing here
+    /// would be granted twice; and records that are missing here for long are released.
+    ///
+    /// # Errors
+    /// It cannot be told. Then nothing is rebuilt and nothing released.
+    fn live(&self) -> impl Future<Output = Result<Vec<IpAllocation>, OwnersUnknown>> + Send;
+
+    /// An allocation was recorded and is about to be used: once this is done, [`live`](Self::live) has it. With
+    /// `byom-owner-recorded-late` nobody calls it.
+    ///
+    /// # Errors
+    /// It is not known to be in the list. Then the allocation is rolled back.
+    fn own(&self, record: &IpAllocation, context: Context) -> impl Future<Output = Result<(), NotOwned>> + Send {
+        let _ = (record, context);
+        async { Ok(()) }
+    }
+
+    /// Whether anybody still wants an address under `id`. Asked before a record is written: once its sandbox was stopped, and what it
+    /// had was released, a call that is still on its way must not bring the record back.
+    fn wants(&self, id: &Arc<str>) -> bool {
+        let _ = id;
+        true
+    }
+
+    /// An allocation was rolled back: `released` tells whether its record is gone. If it is not, somebody else has to go
+    /// on with it.
+    fn disown(&self, id: &Arc<str>, released: bool) -> impl Future<Output = ()> + Send {
+        let _ = (id, released);
+        async {}
+    }
+
+    /// Told what the pool does. Neither waits nor calls back.
+    fn observe(&self, step: Step<'_>) {
+        let _ = step;
+    }
+}
+
+/// The owners cannot be told now.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the live owners of addresses are unknown: {0}")]
+pub struct OwnersUnknown(pub String);
+
+/// An allocation did not get its owner.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotOwned {
+    /// The owner was not written, or it is not known whether it was.
+    #[error("cannot record the owner: {0}")]
+    Api(ApiError),
+    /// Nobody wants it any more.
+    #[error("the sandbox was stopped")]
+    Unwanted,
+}
+
+/// Nobody knows, ever: a lost document stays lost until somebody restores it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoOwners;
+
+impl Owners for NoOwners {
+    async fn live(&self) -> Result<Vec<IpAllocation>, OwnersUnknown> {
+        Err(OwnersUnknown("nothing keeps them".to_owned()))
+    }
+}

@@ -1,0 +1,157 @@
+//! Where the hardened pool and upstream part: one switch per deviation.
+
+use kube_machinery::deviation::{self, Deviation, deviations};
+
+/// What the pool does differently from its hardened form. Every switch is off there; the profile `upstream` has on what
+/// upstream does today. (A value of this type is handed to the decision that it changes; nothing else looks at it.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// `byom-decide-once`: allocate and release decide on the first read; a retry only refreshes the resourceVersion (B §1.5).
+    pub decide_once: bool,
+    /// `byom-recover-decide-once`: the same in recovery (B L5).
+    pub recover_decide_once: bool,
+    /// `byom-create-race-fails`: AlreadyExists is not retried (B W2).
+    pub create_race_fails: bool,
+    /// `byom-four-attempts`: four attempts with 10 % jitter, and only after conflicts (B §2.5).
+    pub four_attempts: bool,
+    /// `byom-rollback-on-callers-deadline`: the clean-up after a failed start runs on the caller's context (B W7).
+    pub rollback_on_callers_deadline: bool,
+    /// `byom-release-by-address`: a delete names the address, reboots first and then asks who holds it; a sandbox keeps its
+    /// address after the clean-up of a start that failed, for the StopVM that follows (B W8, W9).
+    pub release_by_address: bool,
+    /// `byom-free-before-reboot`: an address is available while its VM still goes down (B W13).
+    pub free_before_reboot: bool,
+    /// `byom-full-pool-restart`: with a full pool, the predecessor of a pod does not give up its address first (B W14).
+    pub full_pool_restart: bool,
+    /// `byom-reset-after-read-error`: recovery writes a fresh state after any read error (B W16, W17).
+    pub reset_after_read_error: bool,
+    /// `byom-range-limit-zero`: ranges in the configuration contribute nothing (B §4.4).
+    pub range_limit_zero: bool,
+    /// `byom-foreign-address-returned`: an address that left the configuration is offered again.
+    pub foreign_address_returned: bool,
+    /// `byom-textual-addresses`: addresses are compared as text, if at all (B W21).
+    pub textual_addresses: bool,
+    /// `byom-null-map`: a document without `allocatedIPs` is taken as it is, and crashes the next allocate (B W18).
+    pub null_map: bool,
+    /// `byom-probe-in-critical-section`: the readiness probe runs under the mutex, for as long as it takes (B W22).
+    pub probe_in_critical_section: bool,
+    /// `byom-dead-vm-not-skipped`: a dead VM fails the call (B W15).
+    pub dead_vm_not_skipped: bool,
+    /// `byom-leaks-kept`: records are never compared with live owners, nor the list of available addresses with the
+    /// configuration but at the start of a process (B W3, W5, W6).
+    pub leaks_kept: bool,
+    /// `byom-finalizer-by-pod-name`: what StopVM lets go is the PeerPod that was last written for the Pod that has the name
+    /// now, by taking all its finalizers; nothing is marked for the controller if the release failed (B W11).
+    pub finalizer_by_pod_name: bool,
+    /// `byom-empty-id-counts-as-deleted`: deleting an instance that has no ID counts as a delete that was done, so the
+    /// PeerPod that was last written for the Pod is let go (B W12).
+    pub empty_id_counts_as_deleted: bool,
+    /// `byom-missing-map-is-empty-pool`: a ConfigMap that is gone is taken for a pool without allocations (B W19).
+    pub missing_map_is_empty_pool: bool,
+    /// `byom-select-first`: the first address instead of the hash. No behaviour of upstream.
+    pub select_first: bool,
+    /// `byom-lenient-settings`: a bad entry in `VM_POOL_IPS` empties the pool without a word, a longer range is cut
+    /// without a word, a blank `NODE_NAME` is a name (B §4.1, §4.4).
+    pub lenient_settings: bool,
+    /// `byom-namespace-not-written`: records have no field `podNamespace` (B §6).
+    pub namespace_not_written: bool,
+    /// `byom-owner-recorded-late`: the PeerPod is written after the user data was sent; errors are only logged, and nobody looks
+    /// whether the record is still there (B S1, W5, W6).
+    pub owner_recorded_late: bool,
+    /// `byom-unfenced-vms`: VMs take user data and reboots whatever allocation they are held under. Nothing here looks at it:
+    /// it is for whoever makes or models the VMs behind [`VmAccess`](super::VmAccess).
+    pub unfenced_vms: bool,
+    /// `byom-owner-by-pod-name`: the owner of a PeerPod is the Pod that has the name when the PeerPod is written (B S1).
+    pub owner_by_pod_name: bool,
+    /// `byom-stop-on-callers-deadline`: the release of StopVM ends with the caller, who may have waited for one second (B W26).
+    pub stop_on_callers_deadline: bool,
+    /// `byom-stop-overlooks-start`: StopVM of a sandbox that is being started releases what is known so far, and the start goes
+    /// on (B X3).
+    pub stop_overlooks_start: bool,
+    /// `byom-controller-trusts-cache`: the PeerPod controller releases and deletes what its cache shows, without looking again
+    /// and without preconditions (B P1, P2).
+    pub controller_trusts_cache: bool,
+    /// `byom-younger-peer-pod-wins`: of two PeerPods of a Pod the one that was created first is deleted, although its allocation
+    /// may be the later one (B P1).
+    pub younger_peer_pod_wins: bool,
+    /// `byom-controller-configuration-frozen`: the PeerPod controller keeps the configuration of its first release (B P0, W20).
+    pub controller_configuration_frozen: bool,
+}
+
+impl Policy {
+    /// Every deviation, in the order of the fields.
+    pub const DEVIATIONS: &'static [Deviation<Self>] = deviations! {
+        "byom-decide-once" true decide_once;
+        "byom-recover-decide-once" true recover_decide_once;
+        "byom-create-race-fails" true create_race_fails;
+        "byom-four-attempts" true four_attempts;
+        "byom-rollback-on-callers-deadline" true rollback_on_callers_deadline;
+        "byom-release-by-address" true release_by_address;
+        "byom-free-before-reboot" true free_before_reboot;
+        "byom-full-pool-restart" true full_pool_restart;
+        "byom-reset-after-read-error" true reset_after_read_error;
+        "byom-range-limit-zero" true range_limit_zero;
+        "byom-foreign-address-returned" true foreign_address_returned;
+        "byom-textual-addresses" true textual_addresses;
+        "byom-null-map" true null_map;
+        "byom-probe-in-critical-section" true probe_in_critical_section;
+        "byom-dead-vm-not-skipped" true dead_vm_not_skipped;
+        "byom-leaks-kept" true leaks_kept;
+        "byom-finalizer-by-pod-name" true finalizer_by_pod_name;
+        "byom-empty-id-counts-as-deleted" true empty_id_counts_as_deleted;
+        "byom-missing-map-is-empty-pool" true missing_map_is_empty_pool;
+        "byom-select-first" false select_first;
+        "byom-lenient-settings" true lenient_settings;
+        "byom-namespace-not-written" true namespace_not_written;
+        "byom-owner-recorded-late" true owner_recorded_late;
+        "byom-unfenced-vms" true unfenced_vms;
+        "byom-owner-by-pod-name" true owner_by_pod_name;
+        "byom-stop-on-callers-deadline" true stop_on_callers_deadline;
+        "byom-stop-overlooks-start" true stop_overlooks_start;
+        "byom-controller-trusts-cache" true controller_trusts_cache;
+        "byom-younger-peer-pod-wins" true younger_peer_pod_wins;
+        "byom-controller-configuration-frozen" true controller_configuration_frozen;
+    };
+
+    /// The documented behaviour, made safe.
+    pub fn hardened() -> Self {
+        Self::default()
+    }
+
+    /// The code upstream as it is.
+    pub fn upstream() -> Self {
+        deviation::upstream(Self::DEVIATIONS)
+    }
+
+    /// The switch with this public name.
+    pub fn switch(&mut self, name: &str) -> Option<&mut bool> {
+        deviation::switch(Self::DEVIATIONS, self, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_its_own_switch_and_hardened_has_none_on() {
+        let mut seen = Vec::new();
+        for deviation in Policy::DEVIATIONS {
+            let mut policy = Policy::hardened();
+            *policy.switch(deviation.name).unwrap() = true;
+            assert_ne!(policy, Policy::hardened(), "{}", deviation.name);
+            assert!(!seen.contains(&policy), "{}", deviation.name);
+            seen.push(policy);
+        }
+        assert_eq!(
+            Policy { select_first: true, ..Policy::upstream() },
+            seen.iter().fold(Policy::hardened(), |mut all, one| {
+                for deviation in Policy::DEVIATIONS {
+                    *(deviation.switch)(&mut all) |= *(deviation.switch)(&mut one.clone());
+                }
+                all
+            })
+        );
+        assert_eq!(Policy::hardened().switch("byom-nothing"), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! Finding records that nobody owns any more (B W3, W5, W6), and releasing them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::allocations::Allocations;
+use super::driver::{Context, Effort, Outcome, VmPool};
+use super::error::{PoolError, ReadError};
+use super::observer::Releaser;
+use super::owners::Owners;
+use super::vm::VmAccess;
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+
+/// Records without an owner, and since when. Kept by whoever compares, from one comparison to the next.
+///
+/// An allocation has no owner either while its sandbox is being started, so a record is only given up when it has been
+/// without one for long, on the clock of the observer: `allocatedAt` is by somebody else's clock.
+#[derive(Clone, Debug, Default)]
+pub struct Suspects(BTreeMap<Arc<str>, Duration>);
+
+impl Suspects {
+    /// Compares records with the IDs of live owners at monotonic time `now`; the IDs that have been without an owner for
+    /// at least `grace` are returned.
+    pub fn compare(&mut self, records: &Allocations, live: &BTreeSet<Arc<str>>, now: Duration, grace: Duration) -> Vec<Arc<str>> {
+        let unowned = records.iter().map(|(id, _)| id).filter(|id| !live.contains(*id));
+        self.0 = unowned.map(|id| (id.clone(), self.0.get(id).copied().unwrap_or(now))).collect();
+        let due = self.0.iter().filter(|(_, since)| now.saturating_sub(**since) >= grace);
+        due.map(|(id, _)| id.clone()).collect()
+    }
+}
+
+impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
+    /// Compares the records with the live owners once and releases those that are due, one after the other, each with an
+    /// operation's time. To be called again every few minutes by one process. The IDs released are returned; those whose
+    /// release failed stay suspect. A document that was lost is rebuilt. With `byom-leaks-kept` it does nothing.
+    ///
+    /// # Errors
+    /// The state is unknown, or the owners are.
+    pub async fn reclaim(&self, suspects: &mut Suspects) -> Outcome<Vec<Arc<str>>> {
+        let mut effort = Effort::default();
+        if self.policy().leaks_kept {
+            return Outcome { result: Ok(Vec::new()), effort };
+        }
+        let budget = self.budget(Context::BACKGROUND);
+        let compare = async {
+            // The records first: whoever is recorded there and lives is among the owners that are asked for later.
+            let snapshot = self.read(&budget, &mut effort).await.map_err(|error| PoolError::Reading(ReadError::Api(error)))?;
+            let document = match self.readable(snapshot.found()) {
+                Ok(Some(document)) => document,
+                Ok(None) => return Ok(Vec::new()),
+                Err(PoolError::Reading(ReadError::Missing | ReadError::NullMap)) => {
+                    return self.rebuild(budget, &mut effort).await.map(|()| Vec::new());
+                }
+                Err(error) => return Err(error),
+            };
+            let owners = self.live_owners().await?;
+            let live = owners.into_iter().map(|owner| owner.allocation_id).collect();
+            Ok(suspects.compare(&document.allocated, &live, self.env.monotonic(), self.settings.leak_grace))
+        };
+        let due = match self.within(budget.deadline, compare).await {
+            Ok(due) => due,
+            Err(error) => return Outcome { result: Err(error), effort },
+        };
+        let mut released = Vec::new();
+        for id in due {
+            let budget = self.budget(Context::BACKGROUND);
+            let begun = self.release_begun(Some(&id), None, Releaser::Reclaim, &effort);
+            let result = self.within(budget.deadline, self.release_within(&id, None, budget, &mut effort)).await;
+            self.release_ended(Some(&id), Releaser::Reclaim, begun, &result, &effort);
+            if result.is_ok() {
+                released.push(id);
+            }
+        }
+        Outcome { result: Ok(released), effort }
+    }
+}

@@ -1,0 +1,200 @@
+//! Label selectors of objects (`matchLabels` and `matchExpressions`), evaluated as Kubernetes does.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use thiserror::Error;
+
+/// A selector that Kubernetes refuses to evaluate.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InvalidSelector {
+    /// No such operator.
+    #[error("{0:?} is not a valid label selector operator")]
+    Operator(String),
+    /// `In` and `NotIn` need values, `Exists` and `DoesNotExist` must have none.
+    #[error("operator {operator} of label {key:?} has {count} values")]
+    Values {
+        /// The label.
+        key: String,
+        /// The operator.
+        operator: String,
+        /// The number of values.
+        count: usize,
+    },
+    /// A label cannot have this name.
+    #[error("{0:?} is no name of a label")]
+    Key(String),
+    /// A label cannot have this value.
+    #[error("{0:?} is no value of a label")]
+    Value(String),
+}
+
+/// Whether `selector` selects an object with these labels. An empty selector selects every object.
+///
+/// # Errors
+/// The selector is invalid, whether or not the part that is wrong decides.
+pub fn selects(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> Result<bool, InvalidSelector> {
+    let label = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);
+    let mut selected = true;
+    for (key, value) in selector.match_labels.iter().flatten() {
+        check_key(key)?;
+        check_value(value)?;
+        selected &= label(key) == Some(value);
+    }
+    for LabelSelectorRequirement { key, operator, values } in selector.match_expressions.iter().flatten() {
+        let values = values.as_deref().unwrap_or_default();
+        let wants_values = match operator.as_str() {
+            "In" | "NotIn" => true,
+            "Exists" | "DoesNotExist" => false,
+            _ => return Err(InvalidSelector::Operator(operator.clone())),
+        };
+        if wants_values == values.is_empty() {
+            return Err(InvalidSelector::Values { key: key.clone(), operator: operator.clone(), count: values.len() });
+        }
+        check_key(key)?;
+        values.iter().try_for_each(|value| check_value(value))?;
+        let found = label(key);
+        let among = found.is_some_and(|found| values.iter().any(|value| value == found));
+        selected &= match operator.as_str() {
+            "In" => among,
+            "NotIn" => !among,
+            "Exists" => found.is_some(),
+            _ => found.is_none(),
+        };
+    }
+    Ok(selected)
+}
+
+/// A qualified name: `name` or `prefix/name`, the prefix a DNS subdomain.
+pub(crate) fn check_key(key: &str) -> Result<(), InvalidSelector> {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let prefix_fine = prefix.is_none_or(|prefix| {
+        let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        prefix.len() <= 253 && prefix.split('.').all(|unit| is_name(unit, alphanumeric, b"-"))
+    });
+    let fine = prefix_fine && name.len() <= 63 && is_name(name, |byte| byte.is_ascii_alphanumeric(), b"-_.");
+    if fine { Ok(()) } else { Err(InvalidSelector::Key(key.to_owned())) }
+}
+
+/// Empty, or a name of at most 63 characters.
+pub(crate) fn check_value(value: &str) -> Result<(), InvalidSelector> {
+    let fine = value.is_empty() || (value.len() <= 63 && is_name(value, |byte| byte.is_ascii_alphanumeric(), b"-_."));
+    if fine { Ok(()) } else { Err(InvalidSelector::Value(value.to_owned())) }
+}
+
+/// What is wrong with the name of a label, each as Kubernetes tells it: a part that is empty or too long, and one whose characters are not
+/// those of its kind. None exactly if Kubernetes accepts the name.
+pub fn key_faults(key: &str) -> Vec<&'static str> {
+    let (prefix, name) = match key.split('/').collect::<Vec<_>>()[..] {
+        [name] => (None, name),
+        [prefix, name] => (Some(prefix), name),
+        _ => return vec!["has more than one slash"],
+    };
+    let mut faults = Vec::new();
+    if let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty()) {
+        faults.extend((prefix.len() > 253).then_some("has a prefix of more than 253 characters"));
+        let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        faults
+            .extend((!prefix.split('.').all(|unit| is_name(unit, alphanumeric, b"-"))).then_some("has a prefix that is no DNS subdomain"));
+    } else if prefix.is_some() {
+        faults.push("has an empty prefix");
+    }
+    faults.extend(name.is_empty().then_some("has no name"));
+    faults.extend((name.len() > 63).then_some("has a name of more than 63 characters"));
+    let fine = is_name(name, |byte| byte.is_ascii_alphanumeric(), b"-_.");
+    faults.extend((!fine).then_some("has a name of other characters than letters, digits and `-_.` between them"));
+    faults
+}
+
+/// As [`key_faults`], for the value of a label.
+pub fn value_faults(value: &str) -> Vec<&'static str> {
+    let mut faults = Vec::new();
+    faults.extend((value.len() > 63).then_some("has more than 63 characters"));
+    let fine = value.is_empty() || is_name(value, |byte| byte.is_ascii_alphanumeric(), b"-_.");
+    faults.extend((!fine).then_some("has other characters than letters, digits and `-_.` between them"));
+    faults
+}
+
+/// Not empty, letters at both ends, letters and separators between.
+fn is_name(text: &str, letter: impl Fn(u8) -> bool, separators: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (text.bytes().next(), text.bytes().next_back()) else { return false };
+    letter(first) && letter(last) && text.bytes().all(|byte| letter(byte) || separators.contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer(selector: serde_json::Value) -> Result<bool, InvalidSelector> {
+        let labels = BTreeMap::from([("app".to_owned(), "web".to_owned()), ("tier".to_owned(), String::new())]);
+        selects(&serde_json::from_value(selector).unwrap(), Some(&labels))
+    }
+
+    fn expression(key: &str, operator: &str, values: &[&str]) -> serde_json::Value {
+        json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
+    }
+
+    #[test]
+    fn every_operator_is_evaluated() {
+        for (selector, expected) in [
+            (json!({}), true),
+            (json!({"matchLabels": {"app": "web", "tier": ""}}), true),
+            (json!({"matchLabels": {"app": "db"}}), false),
+            (json!({"matchLabels": {"gone": ""}}), false),
+            (expression("app", "In", &["db", "web"]), true),
+            (expression("gone", "In", &["web"]), false),
+            (expression("app", "NotIn", &["web"]), false),
+            (expression("gone", "NotIn", &["web"]), true),
+            (expression("tier", "Exists", &[]), true),
+            (expression("gone", "Exists", &[]), false),
+            (expression("gone", "DoesNotExist", &[]), true),
+            (expression("a.b-c/Gone_1", "DoesNotExist", &[]), true),
+            (json!({"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}), false),
+        ] {
+            assert_eq!(answer(selector.clone()), Ok(expected), "{selector}");
+        }
+        assert_eq!(selects(&LabelSelector::default(), None), Ok(true));
+    }
+
+    #[test]
+    fn faults_are_counted_as_kubernetes_counts_them() {
+        let (long, longer) = ("x".repeat(64), "-".repeat(64));
+        for (key, count) in [
+            ("app", 0),
+            ("a.b/app", 0),
+            ("", 2),
+            ("-app", 1),
+            (&long, 1),
+            (&longer, 2),
+            ("A.b/app", 1),
+            ("/app", 1),
+            ("/", 3),
+            ("a/b/c", 1),
+        ] {
+            assert_eq!((key_faults(key).len(), check_key(key).is_err()), (count, count > 0), "{key:?}");
+        }
+        for (value, count) in [("", 0), ("web", 0), ("no value", 1), (&long, 1), (&longer, 2)] {
+            assert_eq!((value_faults(value).len(), check_value(value).is_err()), (count, count > 0), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn what_kubernetes_refuses_is_refused_even_if_the_rest_decides() {
+        for selector in [
+            expression("app", "Gt", &["1"]),
+            expression("app", "In", &[]),
+            expression("app", "Exists", &["x"]),
+            expression("-app", "Exists", &[]),
+            expression("A.b/app", "Exists", &[]),
+            expression("", "Exists", &[]),
+            expression("a/b/c", "Exists", &[]),
+            expression("app", "In", &["web", "no value"]),
+            json!({"matchLabels": {"app": "db", "zz": "-"}}),
+            json!({"matchLabels": {"app": "x".repeat(64)}}),
+        ] {
+            assert!(answer(selector.clone()).is_err(), "{selector}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A small hash over words, for telling contents apart: the same on every platform, in every build and every release.
+//!
+//! Not for hash tables and not against somebody who looks for collisions.
+
+use std::{fmt, io};
+
+/// A hash on the way. Each step costs a multiplication per eight bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WordHash(u64);
+
+impl Default for WordHash {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl WordHash {
+    /// The hash of nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Goes on with a number.
+    #[must_use]
+    pub fn word(self, word: u64) -> Self {
+        Self((self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// Goes on with bytes and where they end.
+    #[must_use]
+    pub fn bytes(self, bytes: &[u8]) -> Self {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let hash = words.iter().fold(self, |hash, word| hash.word(u64::from_le_bytes(*word)));
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        hash.word(u64::from_le_bytes(last)).word(bytes.len() as u64)
+    }
+
+    /// Goes on with a text and where it ends.
+    #[must_use]
+    pub fn text(self, text: &str) -> Self {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Goes on with a text that may be missing. Missing is not empty.
+    #[must_use]
+    pub fn option(self, text: Option<&str>) -> Self {
+        text.map_or_else(|| self.word(u64::MAX), |text| self.text(text))
+    }
+
+    /// Goes on with several texts and how many they are.
+    #[must_use]
+    pub fn texts<'a>(self, texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let (count, hash) = texts.into_iter().fold((0, self), |(count, hash), text| (count + 1, hash.text(text)));
+        hash.word(count)
+    }
+
+    /// The hash. Its bits are mixed well enough for sums of several hashes to mean something.
+    pub fn finish(self) -> u64 {
+        let mut hash = self.0;
+        hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^ hash >> 31
+    }
+}
+
+/// Counts and hashes the bytes written to it. How they are split into pieces counts as well.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measure {
+    /// How many bytes were written.
+    pub len: usize,
+    hash: WordHash,
+}
+
+impl Measure {
+    /// The hash of what was written.
+    pub fn hash(&self) -> u64 {
+        self.hash.finish()
+    }
+}
+
+impl fmt::Write for Measure {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.len += text.len();
+        self.hash = self.hash.text(text);
+        Ok(())
+    }
+}
+
+impl io::Write for Measure {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.len += bytes.len();
+        self.hash = self.hash.bytes(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_texts_end_counts() {
+        let of = |texts: &[&str]| WordHash::new().texts(texts.iter().copied()).finish();
+        let all = [of(&[]), of(&[""]), of(&["", ""]), of(&["ab", "c"]), of(&["a", "bc"]), of(&["abc"]), of(&["abc\0"]), of(&["12345678"])];
+        for (index, hash) in all.iter().enumerate() {
+            assert!(!all[..index].contains(hash), "{index}");
+        }
+        let option = |text| WordHash::new().option(text).finish();
+        assert_ne!(option(None), option(Some("")));
+    }
+
+    #[test]
+    fn the_hash_is_that_of_every_release() {
+        assert_eq!(WordHash::new().finish(), 0xf52a_15e9_a9b5_e89b);
+        assert_eq!(WordHash::new().word(1).text("allocation-state").finish(), 0xee93_51fc_e0ac_b311);
+    }
+}

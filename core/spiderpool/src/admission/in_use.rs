@@ -1,0 +1,172 @@
+//! What an update may not take away.
+
+use super::addresses::Addresses;
+use super::overlap::AddressSet;
+use super::{Denial, Rules, Violation};
+use crate::ranges::{IpSet, IpVersion, RangeError, parse_range, total_ips};
+use crate::select::is_auto_pool;
+use crate::{IPPoolSpec, SpiderIPPool, SpiderSubnet, SubnetSpec};
+
+/// The records of a pool keep their addresses.
+///
+/// # Errors
+/// The first record that would lose its address.
+pub(super) fn check_records(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Violation> {
+    const FIELD: &str = "spec.ips";
+    let policy = rules.policy;
+    let lost = if policy.update_judged_whole {
+        None
+    } else {
+        let lost = AddressSet::of_pool(&old.spec, policy).0.difference(&AddressSet::of_pool(&new.spec, policy).0);
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Some(lost)
+    };
+    let kept = match &lost {
+        // Upstream reads the ranges whether or not there is a record (A §1.6, hazard a).
+        None => total(&new.spec, rules).map_err(|error| Violation::internal(FIELD, error))?,
+        Some(_) => IpSet::default(),
+    };
+    // What is stored counts, whatever the request says of it.
+    let status = if policy.update_judged_whole { &new.status } else { &old.status };
+    let Some(status) = status else { return Ok(()) };
+    let records = status.allocated_ips.parse().map_err(|error| Violation::internal(FIELD, error))?;
+    for (key, record) in records.iter() {
+        let ip = key.address().or_else(|| key.to_string().parse().ok());
+        let taken = match (&lost, ip) {
+            (Some(lost), ip) => ip.is_some_and(|ip| lost.contains(ip)),
+            (None, ip) => ip.is_none_or(|ip| !kept.contains(ip)),
+        };
+        if taken {
+            return Err(Violation::forbidden(FIELD, format_args!("{key} would go, and Pod {} has it", record.pod)));
+        }
+    }
+    Ok(())
+}
+
+/// The addresses of a pool, by the strict parser.
+fn total(spec: &IPPoolSpec, rules: &Rules<'_>) -> Result<IpSet, RangeError> {
+    strict_total(&Addresses::from(spec), rules)
+}
+
+fn strict_total(addresses: &Addresses<'_>, rules: &Rules<'_>) -> Result<IpSet, RangeError> {
+    Ok(total_ips(addresses.ips, addresses.exclude, addresses.version.unwrap_or_default(), rules.policy)?.into_iter().collect())
+}
+
+/// The addresses of a pool or a subnet that another one is compared with.
+///
+/// # Errors
+/// With `upstream-ranges`, the strict parser cannot read them.
+pub(super) fn total_of(addresses: Addresses<'_>, rules: &Rules<'_>) -> Result<IpSet, Violation> {
+    if rules.policy.upstream_ranges {
+        return strict_total(&addresses, rules).map_err(|error| Violation::internal("spec.ips", error));
+    }
+    Ok(AddressSet::new(&addresses, rules.policy).0)
+}
+
+/// The pre-allocations of a subnet keep their addresses.
+///
+/// # Errors
+/// The first pool whose addresses would go.
+pub(super) fn check_pre_allocations(old: &SpiderSubnet, new: &SpiderSubnet, rules: &Rules<'_>) -> Result<(), Violation> {
+    let policy = rules.policy;
+    let set = |spec: &SubnetSpec| AddressSet::of_subnet(spec, policy).0;
+    let lost = set(&old.spec).difference(&set(&new.spec));
+    if !policy.update_judged_whole && lost.is_empty() {
+        return Ok(());
+    }
+    let status = if policy.update_judged_whole { &new.status } else { &old.status };
+    let Some(status) = status else { return Ok(()) };
+    let internal = |error: &dyn std::fmt::Display| Violation::internal("status.controlledIPPools", error);
+    let pools = status.controlled_ippools.parse().map_err(|error| internal(&error))?;
+    let version = new.spec.ip_version.unwrap_or_default();
+    let total = set(&new.spec);
+    for (name, pool) in pools.iter() {
+        let ips = pre_allocated(&pool.ips, version, rules).map_err(|error| internal(&error))?;
+        let gone = if policy.update_judged_whole { ips.difference(&total) } else { ips.intersection(&lost) };
+        if let Some(range) = gone.ranges().next() {
+            return Err(Violation::forbidden("spec.ips", format_args!("{range} would go, and pool {name} has it")));
+        }
+    }
+    Ok(())
+}
+
+/// The addresses of a pre-allocation.
+fn pre_allocated(texts: &[String], version: i64, rules: &Rules<'_>) -> Result<IpSet, RangeError> {
+    texts.iter().map(|text| parse_range(text, version, rules.policy)).collect()
+}
+
+/// A pool has no addresses but those of the subnet that owns it, and an auto pool none but those that are set aside for it.
+///
+/// Upstream demands that an auto pool has all of these (`subnet-shrinks-lowest`). Hardened, a pool is written before its subnet when both
+/// shrink, so it may have fewer for a while; and only addresses that a request adds are looked at.
+///
+/// # Errors
+/// What the pool would have too much, or cannot be compared.
+pub(super) fn check_within_subnet(old: Option<&SpiderIPPool>, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Denial> {
+    const FIELD: &str = "spec.ips";
+    let owner = new.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let Some(owner) = owner else { return Ok(()) };
+    let total = total_of(Addresses::from(&new.spec), rules)?;
+    if total.is_empty() {
+        return Ok(());
+    }
+    let added = match old {
+        Some(old) if !rules.policy.update_judged_whole => total.difference(&AddressSet::of_pool(&old.spec, rules.policy).0),
+        _ => total.clone(),
+    };
+    if added.is_empty() {
+        return Ok(());
+    }
+    let subnet = rules.live.subnets().iter().find(|subnet| subnet.metadata.name.as_ref() == Some(&owner.name));
+    let subnet = subnet.ok_or_else(|| Violation::internal("spec.subnet", format_args!("there is no subnet {}", owner.name)))?;
+    let version = subnet.spec.ip_version.unwrap_or_default();
+    if IpVersion::try_from(version).is_err() {
+        return Err(Violation::internal(FIELD, format_args!("subnet {} has no family", owner.name)).into());
+    }
+    let outside = added.difference(&total_of(Addresses::from(&subnet.spec), rules)?);
+    if let Some(range) = outside.ranges().next() {
+        return Err(Violation::forbidden(FIELD, format_args!("{range} is none of the addresses of subnet {}", owner.name)).into());
+    }
+    if !is_auto_pool(new) {
+        return Ok(());
+    }
+    let (none, name) = (Default::default(), new.metadata.name.clone().unwrap_or_default());
+    let pools = match &subnet.status {
+        Some(status) => status.controlled_ippools.parse().map_err(|error| Violation::internal("spec.subnet", error))?,
+        None => &none,
+    };
+    let set_aside = pools.get(&name).map(|pool| pre_allocated(&pool.ips, version, rules));
+    let set_aside = set_aside.transpose().map_err(|error| Violation::internal("spec.subnet", error))?.unwrap_or_default();
+    let fits = if rules.policy.subnet_shrinks_lowest { set_aside == total } else { set_aside.contains_all(&added) };
+    if fits {
+        return Ok(());
+    }
+    Err(Violation::forbidden(FIELD, format_args!("the addresses are not those that subnet {} sets aside for the pool", owner.name)).into())
+}
+
+/// A pool that a user makes has no address that the subnet of its CIDR sets aside for another pool, whether or not that one is there yet.
+///
+/// Upstream compares it with pools only (`manual-pool-ignores-preallocation`).
+///
+/// # Errors
+/// For which pool an address is set aside.
+pub(super) fn check_set_aside(added: &IpSet, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Violation> {
+    if rules.policy.manual_pool_ignores_preallocation || !rules.settings.enable_spider_subnet || is_auto_pool(new) {
+        return Ok(());
+    }
+    let own = new.metadata.name.as_deref().unwrap_or_default();
+    for subnet in rules.live.subnets().iter().filter(|subnet| subnet.spec.subnet == new.spec.subnet) {
+        // What cannot be read is put together again by the controller.
+        let Some(Ok(pools)) = subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) else { continue };
+        let others = pools.iter().filter(|(name, _)| *name != own).flat_map(|(name, pool)| pool.ips.iter().map(move |text| (name, text)));
+        for (name, text) in others {
+            let range = parse_range(text, new.spec.ip_version.unwrap_or_default(), rules.policy);
+            if range.is_ok_and(|range| !added.intersection(&range.into()).is_empty()) {
+                return Err(Violation::forbidden("spec.ips", format_args!("addresses of {text} are set aside for pool {name}")));
+            }
+        }
+    }
+    Ok(())
+}

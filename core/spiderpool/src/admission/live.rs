@@ -1,0 +1,38 @@
+//! What exists, as whoever judges knows it.
+
+use std::sync::Arc;
+
+use crate::{SpiderIPPool, SpiderSubnet};
+
+/// The existing objects that a request is compared with. A reservation is compared with nothing (A §9.3).
+pub trait Live {
+    /// All pools, in the order of their names.
+    fn pools(&self) -> &[Arc<SpiderIPPool>];
+
+    /// All subnets, in the order of their names.
+    fn subnets(&self) -> &[Arc<SpiderSubnet>];
+
+    /// The subnets that defaulting finds the owner of a pool among. Upstream takes them from a cache, which may be behind.
+    fn subnets_for_defaults(&self) -> &[Arc<SpiderSubnet>] {
+        self.subnets()
+    }
+}
+
+/// A list that was read.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    /// The pools, in the order of their names.
+    pub pools: Vec<Arc<SpiderIPPool>>,
+    /// The subnets, in the order of their names.
+    pub subnets: Vec<Arc<SpiderSubnet>>,
+}
+
+impl Live for Listed {
+    fn pools(&self) -> &[Arc<SpiderIPPool>] {
+        &self.pools
+    }
+
+    fn subnets(&self) -> &[Arc<SpiderSubnet>] {
+        &self.subnets
+    }
+}

@@ -1,0 +1,258 @@
+//! Spiderpool's controller: keeps the counts of pools and lets empty ones go (A §8.6).
+//!
+//! ```text
+//!   pools (informer) ──► queue of names ──► decide ──► status update, or update without the finalizer
+//! ```
+//! Only the leader works. Every write carries the resourceVersion of the copy that was decided on, so a stale copy changes
+//! nothing. Auto-created pools and subnets are looked after by
+//! [`SubnetController`](super::subnet::SubnetController).
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::names::FINALIZER;
+use super::ranges::CheckedRanges;
+use super::reclaim::Leadership;
+use super::{Policy, SpiderIPPool};
+use kube_machinery::FxHashMap;
+use kube_machinery::api::{ApiError, ObjectKey};
+use kube_machinery::client::{Client, ClientExt};
+use kube_machinery::env::Env;
+use kube_machinery::informer::{Informer, InformerOptions, Notification, StoreReader};
+use kube_machinery::leader::{Election, ElectionConfig, ElectionConfigError, Phase};
+use kube_machinery::race::race;
+use kube_machinery::workqueue::WorkQueue;
+
+/// What a controller is told.
+#[derive(Clone, Debug)]
+pub struct ControllerSettings {
+    /// The election, if there are several replicas.
+    pub election: Option<ElectionConfig>,
+    /// `SPIDERPOOL_IPPOOL_INFORMER_RESYNC_PERIOD`: how often all pools are looked at. Default 300 s; `None` = only when they change.
+    pub resync: Option<Duration>,
+    /// `SPIDERPOOL_WORKQUEUE_RETRY_DELAY_DURATION`: when a write is tried again that failed otherwise than by a conflict. Default 5 s.
+    pub retry_delay: Duration,
+    /// `SPIDERPOOL_WORKQUEUE_MAX_RETRIES`: how often. Default 500.
+    pub max_retries: u32,
+    /// `SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH`: how many changes of workloads upstream lets wait. Default 10,000; hardened, nothing
+    /// looks at it.
+    pub max_queue_length: usize,
+    /// What is done differently.
+    pub policy: Policy,
+}
+
+impl ControllerSettings {
+    /// The defaults for a policy, without an election.
+    pub fn new(policy: Policy) -> Self {
+        let (resync, retry_delay) = (Some(Duration::from_secs(300)), Duration::from_secs(5));
+        Self { election: None, resync, retry_delay, max_retries: 500, max_queue_length: 10_000, policy }
+    }
+}
+
+/// What a pool needs.
+#[derive(Clone, Debug, PartialEq)]
+enum Need {
+    /// Nothing.
+    Nothing,
+    /// It is terminating and has no record: its finalizer goes.
+    Release(Box<SpiderIPPool>),
+    /// Its counts are not those that they should be.
+    Counts(Box<SpiderIPPool>),
+}
+
+/// Decides what `pool` needs, of whose addresses there are `total`; `None` = its ranges cannot be read.
+fn decide(pool: &SpiderIPPool, total: Option<i64>) -> Need {
+    let status = pool.status.as_ref();
+    let has_records = status.is_some_and(|status| !status.allocated_ips.is_absent());
+    if pool.metadata.deletion_timestamp.is_some() && !has_records {
+        let held = pool.metadata.finalizers.iter().flatten().any(|name| name == FINALIZER);
+        if !held {
+            return Need::Nothing;
+        }
+        let mut pool = Box::new(pool.clone());
+        let mut finalizers = pool.metadata.finalizers.take().unwrap_or_default();
+        finalizers.retain(|name| name != FINALIZER);
+        pool.metadata.finalizers = Some(finalizers).filter(|finalizers| !finalizers.is_empty());
+        return Need::Release(pool);
+    }
+    let counted = status.and_then(|status| status.allocated_ip_count);
+    let right = total.is_none() || status.and_then(|status| status.total_ip_count) == total;
+    if right && counted.is_some() {
+        return Need::Nothing;
+    }
+    let mut pool = Box::new(pool.clone());
+    let status = pool.status.get_or_insert_default();
+    status.allocated_ip_count.get_or_insert(0);
+    status.total_ip_count = total.or(status.total_ip_count);
+    Need::Counts(pool)
+}
+
+/// The total of each pool's addresses by the generation of its spec.
+type Totals = Mutex<FxHashMap<ObjectKey, (Option<String>, Option<i64>, Option<i64>)>>;
+
+/// One replica of the controller.
+#[derive(Debug)]
+pub struct PoolController<C, V> {
+    client: C,
+    env: V,
+    settings: ControllerSettings,
+    totals: Totals,
+}
+
+impl<C: Client, V: Env> PoolController<C, V> {
+    /// A replica that has not begun yet.
+    pub fn new(client: C, env: V, settings: ControllerSettings) -> Self {
+        Self { client, env, settings, totals: Mutex::default() }
+    }
+
+    /// Runs. It ends when leadership is lost: then the process is to exit and to be started anew. Without an election it
+    /// never ends.
+    ///
+    /// # Errors
+    /// The election is configured in a way that cannot work.
+    pub async fn run(&self) -> Result<Phase, ElectionConfigError> {
+        self.run_with(std::future::pending()).await
+    }
+
+    /// The same, with `beside` at work as long as this replica leads: one election for both. `beside` must not end.
+    ///
+    /// # Errors
+    /// The election is configured in a way that cannot work.
+    pub async fn run_with(&self, beside: impl Future<Output = ()>) -> Result<Phase, ElectionConfigError> {
+        let informer = self.informer();
+        let queue = WorkQueue::new(self.env.clone());
+        informer.add_handler({
+            let queue = queue.clone();
+            move |notification: Notification<SpiderIPPool>| queue.add(notification.key())
+        });
+        let work = race(self.work(&informer, &queue), beside);
+        let Some(config) = self.settings.election.clone() else {
+            work.await;
+            unreachable!("neither of them ends");
+        };
+        let election = Election::start(self.client.clone(), self.env.clone(), config)?;
+        let end = election.lead(work).await;
+        Ok(end.map(drop).expect_err("neither of them ends"))
+    }
+
+    /// Works whenever `leadership` says so, as one part of a process that has an election of its own. It never ends.
+    pub async fn serve(&self, leadership: &Leadership) {
+        let informer = self.informer();
+        loop {
+            let term = leadership.gained().await;
+            // A new term looks at every pool: what the last one had in hand may be half done.
+            let queue = WorkQueue::new(self.env.clone());
+            let mut notifications = informer.subscribe();
+            let feed = async {
+                while let Some(notification) = notifications.next().await {
+                    queue.add(notification.key());
+                }
+            };
+            race(leadership.lost(term), race(feed, self.work(&informer, &queue))).await;
+        }
+    }
+
+    fn informer(&self) -> Informer<SpiderIPPool, V> {
+        let options = InformerOptions { resync: self.settings.resync, ..InformerOptions::default() };
+        Informer::start(self.client.clone(), self.env.clone(), options)
+    }
+
+    async fn work(&self, informer: &Informer<SpiderIPPool, V>, queue: &WorkQueue<ObjectKey, V>) {
+        let store = informer.store();
+        informer.synced().await;
+        while let Some(key) = queue.next().await {
+            match self.reconcile(&key, &store).await {
+                Ok(()) => queue.forget(&key),
+                Err(error) if error.is_conflict() => queue.add_rate_limited(ObjectKey::clone(&key)),
+                Err(_) if queue.failures(&key) < self.settings.max_retries => {
+                    queue.add_after(ObjectKey::clone(&key), self.settings.retry_delay);
+                }
+                Err(_) => queue.forget(&key),
+            }
+        }
+    }
+
+    async fn reconcile(&self, key: &ObjectKey, store: &StoreReader<SpiderIPPool>) -> Result<(), ApiError> {
+        let Some(pool) = store.get(key) else {
+            self.totals.lock().unwrap().remove(key);
+            return Ok(());
+        };
+        match decide(&pool, self.total(key, &pool)) {
+            Need::Nothing => Ok(()),
+            Need::Release(pool) => gone(self.client.update(*pool).await),
+            Need::Counts(pool) => gone(self.client.update_status(*pool).await),
+        }
+    }
+
+    /// How many addresses a pool has; computed once for each spec.
+    fn total(&self, key: &ObjectKey, pool: &Arc<SpiderIPPool>) -> Option<i64> {
+        let mut totals = self.totals.lock().unwrap();
+        let (uid, generation) = (&pool.metadata.uid, pool.metadata.generation);
+        if let Some((known_uid, known, total)) = totals.get(key)
+            && generation.is_some()
+            && (known_uid, *known) == (uid, generation)
+        {
+            return *total;
+        }
+        let ranges = |ranges: &Option<Vec<String>>| ranges.clone().unwrap_or_default();
+        let spec = &pool.spec;
+        let checked = CheckedRanges::parse(&spec.subnet, &ranges(&spec.ips), &ranges(&spec.exclude_ips), &self.settings.policy);
+        let total = checked.ok().map(|ranges| ranges.total_ip_count());
+        totals.insert(key.clone(), (uid.clone(), generation, total));
+        total
+    }
+}
+
+/// What is gone needs nothing.
+fn gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(()),
+        result => result.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    use super::super::{IPPoolStatus, PoolIPAllocation};
+    use super::*;
+
+    fn pool(records: &[&str], terminating: bool, counts: Option<(i64, i64)>) -> SpiderIPPool {
+        let mut pool = SpiderIPPool::default();
+        pool.metadata.finalizers = Some(vec!["other".to_owned(), FINALIZER.to_owned()]);
+        pool.metadata.deletion_timestamp = terminating.then_some(Time(jiff::Timestamp::UNIX_EPOCH));
+        let mut status = IPPoolStatus::default();
+        for ip in records {
+            let ip: std::net::IpAddr = ip.parse().unwrap();
+            status.allocated_ips.make_mut().unwrap().insert(ip, PoolIPAllocation::default());
+        }
+        status.total_ip_count = counts.map(|(total, _)| total);
+        status.allocated_ip_count = counts.map(|(_, allocated)| allocated);
+        pool.status = Some(status);
+        pool
+    }
+
+    #[test]
+    fn a_terminating_pool_goes_only_without_records_and_keeps_other_finalizers() {
+        let released = decide(&pool(&[], true, Some((5, 0))), Some(5));
+        let Need::Release(released) = released else { panic!("{released:?}") };
+        assert_eq!(released.metadata.finalizers, Some(vec!["other".to_owned()]));
+        assert_eq!(decide(&released, Some(5)), Need::Nothing);
+        assert_eq!(decide(&pool(&["10.0.0.1"], true, Some((5, 1))), Some(5)), Need::Nothing);
+        assert_eq!(decide(&pool(&[], false, Some((5, 0))), Some(5)), Need::Nothing);
+    }
+
+    #[test]
+    fn counts_are_made_and_the_total_follows_the_spec() {
+        let counts = |need| match need {
+            Need::Counts(pool) => pool.status.map(|status| (status.total_ip_count, status.allocated_ip_count)),
+            _ => None,
+        };
+        assert_eq!(counts(decide(&pool(&[], false, None), Some(5))), Some((Some(5), Some(0))));
+        assert_eq!(counts(decide(&pool(&["10.0.0.1"], false, Some((4, 1))), Some(5))), Some((Some(5), Some(1))));
+        assert_eq!(counts(decide(&pool(&["10.0.0.1"], false, Some((5, 1))), Some(5))), None);
+        assert_eq!(counts(decide(&pool(&[], false, Some((4, 0))), None)), None, "ranges that cannot be read change no count");
+    }
+}

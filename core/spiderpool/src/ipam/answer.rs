@@ -1,0 +1,78 @@
+//! What the agent answers.
+
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use crate::Route;
+use crate::ranges::IpVersion;
+
+/// The addresses of a pod, as the plugin is told them. Which NICs are in it depends on [`how`](Self::how) (A §14.20).
+#[derive(Clone, Debug, PartialEq)]
+pub struct AddAnswer {
+    /// The addresses.
+    pub ips: Vec<NicAddress>,
+    /// The routes, default routes included.
+    pub routes: Vec<NicRoute>,
+    /// Where they come from.
+    pub how: How,
+}
+
+/// One address of one NIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NicAddress {
+    /// The NIC; may be an index, or empty, for NICs without a name (A §2.4).
+    pub nic: String,
+    /// The address, with the prefix of the pool's subnet.
+    pub address: IpNet,
+    /// The pool.
+    pub pool: Arc<str>,
+    /// The gateway.
+    pub gateway: Option<String>,
+    /// Other than 0 only with an IaaS provider.
+    pub vlan: i64,
+}
+
+impl NicAddress {
+    /// The family.
+    pub fn family(&self) -> IpVersion {
+        IpVersion::of(self.address.addr())
+    }
+}
+
+/// One route of one NIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NicRoute {
+    /// The NIC.
+    pub nic: String,
+    /// Destination and gateway.
+    pub route: Route,
+}
+
+/// How an ADD came by its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum How {
+    /// They were drawn from pools now, or for an earlier try of the same pod (A §5.4).
+    Fresh,
+    /// The pod's endpoint names them already (A §5.3).
+    Existing,
+    /// They were those of the pod's predecessor (A §6.2).
+    Reowned,
+}
+
+/// What a DEL did (A §7.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DelOutcome {
+    /// The pod is alive: everything is kept for its next sandbox (D2).
+    Alive,
+    /// The request has no UID and there is no pod: left to reclaim (D3).
+    NoUid,
+    /// There is no endpoint (D4). The hardened form then has given back what it knows to be recorded for the pod.
+    NoEndpoint,
+    /// The pod's place is still there: its addresses are kept for the next pod of that name (D5).
+    StillValid,
+    /// The endpoint is not this pod's, or has no such NIC: nothing was done (D7).
+    NotOurs,
+    /// The addresses of all NICs are given back (D10).
+    Released,
+}

@@ -1,0 +1,79 @@
+//! Batch release (A §7.3).
+
+use super::caches::Caches;
+use super::del::entries_of;
+use super::endpoints::{avoid, entries, uid_of};
+use super::error::IpamError;
+use super::observer::{Cause, Observer};
+use super::op::Op;
+use super::request::BatchRequest;
+use crate::SpiderEndpoint;
+use crate::select::TopController;
+use crate::validity::Keeper;
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
+    /// Runs a batch release.
+    pub(super) async fn release_ips(&self, request: &BatchRequest) -> Result<(), IpamError> {
+        let policy = self.policy();
+        let mut uid = request.pod_uid.clone();
+        if uid.is_empty() {
+            match self.live_pod(&request.pod).await? {
+                Some(pod) => uid = pod.metadata.uid.as_deref().unwrap_or_default().into(),
+                None => return Ok(()),
+            }
+        }
+        // The plugin asks only after a conflict, so the hardened form does not wait for it to say so.
+        if request.conflict || !policy.stateful_conflict_released {
+            self.may_release_conflicts(request).await?;
+        }
+        let key = &request.pod;
+        let mut tries = 0;
+        loop {
+            let failed = |error| IpamError::Endpoint { endpoint: key.clone(), error };
+            let endpoint = self.get::<SpiderEndpoint>(key).await.map_err(failed)?;
+            let endpoint = endpoint.ok_or_else(|| IpamError::MissingEndpoint(key.clone()))?;
+            if uid_of(&endpoint) != &*uid {
+                let found = uid_of(&endpoint).to_owned();
+                return Err(IpamError::EndpointOfAnother { endpoint: key.clone(), wanted: uid, found });
+            }
+            let what = entries_of(&endpoint);
+            // B1. In the hardened form the same write says which addresses the pod is not to get again.
+            if !entries(&endpoint).is_empty() {
+                let mut cleared = SpiderEndpoint::clone(&endpoint);
+                if let Some(status) = &mut cleared.status {
+                    status.current.ips.clear();
+                }
+                if !policy.conflict_returns_same_address {
+                    let all: Vec<_> = what.iter().map(|(_, ip)| *ip).collect();
+                    avoid(&mut cleared, if request.conflicting.is_empty() { &all } else { &request.conflicting });
+                }
+                match self.update(cleared).await {
+                    Ok(_) => {}
+                    Err(error) if error.is_conflict() && !policy.conflict_returns_same_address && !self.is_late() && tries < 10 => {
+                        tries += 1;
+                        self.pause(tries).await;
+                        continue;
+                    }
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+            // B2.
+            return self.take_back(key, &uid, Cause::Conflict, &what).await;
+        }
+    }
+
+    /// Whether addresses of this pod may be released because somebody else answers on them (521 and 522).
+    async fn may_release_conflicts(&self, request: &BatchRequest) -> Result<(), IpamError> {
+        if !self.agent.config.settings.release_conflict_ips {
+            return Err(IpamError::ForbiddenStateless);
+        }
+        let pod = self.live_pod(&request.pod).await?.ok_or_else(|| IpamError::MissingPod(request.pod.clone()))?;
+        let controller = TopController::of(&self.agent.caches, &pod)?;
+        match Keeper::of(&controller, self.agent.config.settings.kept()) {
+            Keeper::Nobody => Ok(()),
+            Keeper::StatefulSet | Keeper::Vm => Err(IpamError::ForbiddenStateful),
+        }
+    }
+}

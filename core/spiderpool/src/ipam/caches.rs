@@ -1,0 +1,17 @@
+//! What an agent knows without asking: the state that its watches show, behind by an unbounded lag (A §0).
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::SpiderEndpoint;
+use crate::select::Cluster;
+use kube_machinery::api::ObjectKey;
+
+/// The cached reads of an agent: what selection looks at, pods and endpoints. Each kind may lag on its own.
+pub trait Caches: Cluster + Clone + Send + Sync + 'static {
+    /// A pod.
+    fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>>;
+    /// An endpoint.
+    fn endpoint(&self, key: &ObjectKey) -> Option<Arc<SpiderEndpoint>>;
+}

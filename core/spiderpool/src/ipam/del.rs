@@ -1,0 +1,286 @@
+//! DEL (A §7.1).
+//!
+//! ```text
+//!   pod alive? ── UID ── endpoint ── still valid? ── mark (static) ── records ── finalizer
+//! ```
+//!
+//! In the hardened form the UID comes before anything that depends on the endpoint (§14.27). The records of the pod's UID go
+//! wherever they are known to be: those that the endpoint names, those that the cache shows and no endpoint may name (W1 to
+//! W3), and those of pools whose write had an unknown outcome. It costs no request to look into the cache; what it does not
+//! show is left to reclaim. The UID fences every removal, so none of this can touch another pod's record.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::answer::DelOutcome;
+use super::caches::Caches;
+use super::drawn::stored;
+use super::endpoints::{entries, goes_with_pod, is_terminating, may_pass, sandbox_of, uid_of, without_sandbox};
+use super::error::IpamError;
+use super::observer::{Cause, Observer};
+use super::op::Op;
+use super::release::recorded;
+use super::request::DelRequest;
+use crate::SpiderEndpoint;
+use crate::select::{FIRST_NIC, TopController, is_alive};
+use crate::validity::{Keeper, is_wanted, parent_and_ordinal, vm_keeps};
+use kube_machinery::api::{ApiError, Object, ObjectKey};
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
+    /// Runs a DEL.
+    pub(super) async fn del(&mut self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
+        let policy = *self.policy();
+        // D1.
+        let pod = self.live_pod(&request.pod).await?;
+        let pod_uid = pod.as_ref().and_then(|pod| pod.metadata.uid.as_deref()).unwrap_or_default();
+        let is_of_pod = request.pod_uid.is_empty() || *request.pod_uid == *pod_uid;
+        // D2.
+        if let Some(pod) = pod.as_ref().filter(|pod| is_alive(pod) && (is_of_pod || policy.del_adopts_current_uid)) {
+            if !policy.sandbox_not_asked && *request.nic == *FIRST_NIC {
+                self.leave_sandbox(request, pod).await;
+            }
+            return Ok(DelOutcome::Alive);
+        }
+        // D3.
+        let uid: Arc<str> = match &pod {
+            Some(_) if policy.del_adopts_current_uid || request.pod_uid.is_empty() => pod_uid.into(),
+            _ => request.pod_uid.clone(),
+        };
+        if let Some(pod) = pod.as_ref().filter(|_| is_of_pod || policy.del_adopts_current_uid) {
+            let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0).saturating_sub(5).max(5);
+            let end = self.agent.env.monotonic() + Duration::from_secs(grace.unsigned_abs());
+            self.deadline = Some(self.deadline.map_or(end, |deadline| deadline.min(end)));
+        }
+        if uid.is_empty() {
+            return Ok(DelOutcome::NoUid);
+        }
+        let result = self.release_pod(request, &uid, pod.as_deref()).await;
+        // Hardened, what may still be recorded stays remembered for the next DEL.
+        if policy.finalizer_left_behind || result.is_ok() {
+            self.agent.failures.forget(&uid);
+        }
+        result
+    }
+
+    /// The name of a pod's endpoint, and what keeps its addresses, as far as the pod is known.
+    fn endpoint_key(&self, request: &DelRequest, pod: Option<&Pod>) -> (ObjectKey, Option<Keeper>) {
+        let controller = pod.and_then(|pod| TopController::of(&self.agent.caches, pod).ok());
+        let keeper = controller.as_ref().map(|controller| Keeper::of(controller, self.agent.config.settings.kept()));
+        match (&controller, keeper) {
+            (Some(controller), Some(keeper)) => (keeper.endpoint_of(&request.pod, controller), Some(keeper)),
+            _ => (request.pod.clone(), keeper),
+        }
+    }
+
+    /// The sandbox of a pod that lives on is torn down: if the endpoint names it, it names none from now on. Should that fail, the ADD of
+    /// the next sandbox makes it good, and without one reclaim.
+    async fn leave_sandbox(&self, request: &DelRequest, pod: &Pod) {
+        let (key, _) = self.endpoint_key(request, Some(pod));
+        if let Ok(Some(endpoint)) = self.get::<SpiderEndpoint>(&key).await
+            && sandbox_of(&endpoint).is_some_and(|sandbox| *sandbox == *request.container_id)
+        {
+            let _ = self.update(without_sandbox(&endpoint)).await;
+        }
+    }
+
+    async fn release_pod(&self, request: &DelRequest, uid: &Arc<str>, pod: Option<&Pod>) -> Result<DelOutcome, IpamError> {
+        let policy = *self.policy();
+        let settings = &self.agent.config.settings;
+        // D4.
+        let (key, by_pod) = self.endpoint_key(request, pod);
+        let failed = |error| IpamError::Endpoint { endpoint: key.clone(), error };
+        let endpoint = self.get::<SpiderEndpoint>(&key).await.map_err(failed)?;
+        let Some(mut endpoint) = endpoint else {
+            self.release_leftovers(&key, uid, by_pod.unwrap_or(Keeper::Nobody)).await?;
+            return Ok(DelOutcome::NoEndpoint);
+        };
+        // An endpoint that goes with its pod keeps nothing for another, whatever the kind of its owner is called.
+        let keeper = match Keeper::of_endpoint(&endpoint, settings.kept()) {
+            _ if goes_with_pod(&endpoint) && !policy.static_by_kind_only => Keeper::Nobody,
+            keeper => keeper,
+        };
+        let is_ours = uid_of(&endpoint) == &**uid;
+        let has_nic = entries(&endpoint).iter().any(|entry| *entry.interface == *request.nic || entry.interface.is_empty());
+        // D7 before D5: whatever the endpoint of another pod says, this DEL is not about it.
+        if !policy.mark_before_uid_check && !is_ours {
+            self.release_leftovers(&key, uid, keeper).await?;
+            return Ok(DelOutcome::NotOurs);
+        }
+        // A sandbox that another one of the pod has replaced holds nothing any more.
+        if !policy.sandbox_not_asked && is_ours && sandbox_of(&endpoint).is_some_and(|sandbox| *sandbox != *request.container_id) {
+            return Ok(DelOutcome::NotOurs);
+        }
+        // D5 and D6.
+        if keeper != Keeper::Nobody {
+            let decided = is_terminating(&endpoint) && !policy.mark_before_uid_check;
+            if !decided && self.keeps(keeper, &key).await? {
+                return Ok(DelOutcome::StillValid);
+            }
+            // What is left when the last of them is gone is for reclaim: its DEL does not know this pod's UID.
+            if keeper == Keeper::Vm && !policy.migration_ends_with_one_del && self.runs_elsewhere(&key, uid).await? {
+                return Ok(DelOutcome::StillValid);
+            }
+            if !is_terminating(&endpoint) {
+                match self.mark_surely(&endpoint).await.map_err(failed)? {
+                    Some(marked) => endpoint = marked,
+                    None if policy.mark_before_uid_check => {}
+                    None => {
+                        self.take_back(&key, uid, Cause::Del, &entries_of(&endpoint)).await?;
+                        self.release_leftovers(&key, uid, Keeper::Nobody).await?;
+                        return Ok(DelOutcome::Released);
+                    }
+                }
+            }
+        }
+        // D7. In the hardened form a UID that is the pod's is enough: the addresses of all NICs go in any case.
+        if !is_ours || (policy.mark_before_uid_check && !has_nic) {
+            return Ok(DelOutcome::NotOurs);
+        }
+        // D9 and D10.
+        if !policy.first_del_releases_all
+            && let Some(what) = of_this_nic(&endpoint, &request.nic)
+        {
+            self.take_back(&key, uid, Cause::Del, &what).await?;
+            return Ok(DelOutcome::Released);
+        }
+        let mut what = entries_of(&endpoint);
+        if !policy.partial_failure_keeps_records {
+            what.extend(self.leftovers(&key, uid).await?);
+            what = distinct(what);
+        }
+        self.take_back(&key, uid, Cause::Del, &what).await?;
+        self.finish(endpoint).await.map_err(failed)?;
+        Ok(DelOutcome::Released)
+    }
+
+    /// Marks an endpoint; one that was changed meanwhile, and is still that pod's, is marked as it is then.
+    async fn mark_surely(&self, endpoint: &Arc<SpiderEndpoint>) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        let (mut current, mut tries) = (endpoint.clone(), 0);
+        loop {
+            let error = match self.mark(&current).await {
+                Ok(marked) => return Ok(marked),
+                Err(error) => error,
+            };
+            if self.policy().mark_before_uid_check || self.is_late() || !(error.is_conflict() || may_pass(&error)) || tries > 20 {
+                return Err(error);
+            }
+            tries += 1;
+            self.pause(tries).await;
+            match self.get::<SpiderEndpoint>(&ObjectKey::of(&*current)).await? {
+                Some(found) if found.metadata.uid == current.metadata.uid && uid_of(&found) == uid_of(&current) => {
+                    if is_terminating(&found) {
+                        return Ok(Some(found));
+                    }
+                    current = found;
+                }
+                // It is another pod's by now, which looks after it.
+                Some(_) => return Err(error),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Records of a pod that its endpoint may not name, as far as they are known here. Those of a VM are under the name of its
+    /// instance, and stay if that is not known any more: it may still be valid.
+    async fn leftovers(&self, key: &ObjectKey, uid: &Arc<str>) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
+        self.strays(key, uid, |_| true).await
+    }
+
+    /// The same of the NICs that are asked for; `None` = the record names none.
+    pub(super) async fn strays(
+        &self,
+        key: &ObjectKey,
+        uid: &Arc<str>,
+        of: impl Fn(Option<&str>) -> bool + Sync,
+    ) -> Result<Vec<(Arc<str>, IpAddr)>, IpamError> {
+        let mut what = Vec::new();
+        self.agent.caches.for_each_pool(&mut |pool| {
+            for (ip, _) in recorded(pool, Some(key), uid).filter(|(_, record)| of(record.interface.as_deref())) {
+                what.push((Arc::from(pool.metadata.name.as_deref().unwrap_or_default()), ip));
+            }
+        });
+        let drawn = self.agent.failures.of(uid).into_iter().filter(|drawn| of(Some(&drawn.nic)));
+        what.extend(drawn.map(|drawn| (drawn.pool.clone(), drawn.address.addr())));
+        for pool in self.agent.failures.suspects(uid) {
+            let Some(found) = self.pool(&pool).await? else { continue };
+            let found = recorded(&found, Some(key), uid).filter(|(_, record)| of(record.interface.as_deref()));
+            what.extend(found.map(|(ip, _)| (pool.clone(), ip)));
+        }
+        Ok(what)
+    }
+
+    /// Takes back what is recorded for a pod that has no endpoint of its own, unless the pod's place is kept: then the next pod of
+    /// the name will have it.
+    async fn release_leftovers(&self, key: &ObjectKey, uid: &Arc<str>, keeper: Keeper) -> Result<(), IpamError> {
+        if self.policy().partial_failure_keeps_records {
+            return Ok(());
+        }
+        let what = distinct(self.leftovers(key, uid).await?);
+        if what.is_empty() || (keeper != Keeper::Nobody && self.keeps(keeper, key).await?) {
+            return Ok(());
+        }
+        self.take_back(key, uid, Cause::Del, &what).await
+    }
+
+    /// Whether the addresses of an endpoint are to be kept for the next pod of its name, by the API server's state (D5).
+    pub(super) async fn keeps(&self, keeper: Keeper, key: &ObjectKey) -> Result<bool, IpamError> {
+        match keeper {
+            Keeper::Nobody => Ok(false),
+            Keeper::StatefulSet => {
+                let Some((parent, ordinal)) = parent_and_ordinal(key.name()) else { return Ok(false) };
+                let set: Option<Arc<StatefulSet>> = self.owner("StatefulSet", key, parent).await?;
+                Ok(set.is_some_and(|set| is_wanted(&set, ordinal)))
+            }
+            Keeper::Vm => {
+                let instance: Option<Arc<VirtualMachineInstance>> = self.owner("VirtualMachineInstance", key, key.name()).await?;
+                if let Some(kept) = vm_keeps(instance.as_deref()) {
+                    return Ok(kept);
+                }
+                let vm: Option<Arc<VirtualMachine>> = self.owner("VirtualMachine", key, key.name()).await?;
+                Ok(vm.is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()))
+            }
+        }
+    }
+
+    /// Whether another pod of a VM is there, as in a live migration.
+    async fn runs_elsewhere(&self, key: &ObjectKey, uid: &str) -> Result<bool, IpamError> {
+        let instance: Option<Arc<VirtualMachineInstance>> = self.owner("VirtualMachineInstance", key, key.name()).await?;
+        let status = instance.as_ref().and_then(|instance| instance.status.as_ref());
+        Ok(status.is_some_and(|status| status.active_pods.keys().any(|other| other != uid)))
+    }
+
+    async fn owner<T: Object>(&self, what: &'static str, key: &ObjectKey, name: &str) -> Result<Option<Arc<T>>, IpamError> {
+        let key = ObjectKey::namespaced(key.namespace().unwrap_or_default(), name);
+        self.get(&key).await.map_err(|error| IpamError::Reading { what, error })
+    }
+}
+
+/// The addresses that an endpoint names, by pool.
+pub(crate) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
+    entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
+}
+
+/// What the DEL of a further NIC releases: its own addresses, if its ADD got as far as that, for the others still answer. NICs go in reverse
+/// order, so the first one's DEL is the last, and releases what is left; `None` = that is to be done now.
+fn of_this_nic(endpoint: &SpiderEndpoint, nic: &str) -> Option<Vec<(Arc<str>, IpAddr)>> {
+    let of = |nic: &str| entries(endpoint).iter().find(|entry| entry.interface == nic);
+    if nic == FIRST_NIC || of(FIRST_NIC).is_none() {
+        return None;
+    }
+    let own = of(nic).into_iter().flat_map(stored);
+    Some(own.map(|at| (Arc::from(at.pool), at.address.addr())).collect())
+}
+
+/// Each once, in the order in which they first occur.
+pub(super) fn distinct(what: Vec<(Arc<str>, IpAddr)>) -> Vec<(Arc<str>, IpAddr)> {
+    let mut seen = BTreeSet::new();
+    what.into_iter().filter(|one| seen.insert(one.clone())).collect()
+}

@@ -1,0 +1,211 @@
+//! Errors of the agent's operations.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::ranges::IpVersion;
+use crate::select::{SelectError, Unavailable};
+use kube_machinery::api::{ApiError, ObjectKey};
+
+/// Why a pool was not changed, or it is not known whether it was.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PoolError {
+    /// There is no such pool.
+    #[error("IPPool not found")]
+    NotFound,
+    /// The pool has no address to give.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// The records cannot be read.
+    #[error("the records of the pool cannot be read: {0}")]
+    BadRecords(String),
+    /// An address that is to be re-owned is recorded for somebody else.
+    #[error("data broken, IP {ip} is recorded for {holder}")]
+    DataBroken {
+        /// The address.
+        ip: IpAddr,
+        /// `namespace/name` of who holds it.
+        holder: String,
+    },
+    /// Others were faster in every attempt.
+    #[error("exhaust all retries ({attempts} times)")]
+    RetriesExhausted {
+        /// How many attempts were made.
+        attempts: u32,
+    },
+    /// The pool has not been compared with its neighbours: another pool may have the same addresses.
+    #[error("cannot tell whether another pool has the same addresses")]
+    NotCompared,
+    /// Nothing but addresses that stale records of this very pod held was free: they were released in every attempt. The hardened form only.
+    #[error("stale records of this pod were released; retry")]
+    OwnRecordsMadeWay,
+    /// Another pool has some of the addresses, and this one is not the older of the two. The hardened form only.
+    #[error("addresses overlap with IPPool {other}; change or delete one of the two")]
+    Overlaps {
+        /// The other pool.
+        other: String,
+    },
+    /// The request outlived its deadline.
+    #[error("deadline exceeded")]
+    OutOfTime,
+    /// The pool has a record of this pod, and only its endpoint, which could not be read, tells whether the address is in use.
+    #[error("the pool already records this pod, and its endpoint could not be read")]
+    EndpointUnknown,
+    /// The pod that asks was gone, or another one, before its predecessor's record was made over to it.
+    #[error("pod was replaced during allocation: {0}")]
+    Replaced(String),
+    /// A write of the pool had an unknown outcome to the end: the pool may hold the record, or hold it soon.
+    #[error("the outcome of the write that records the address is unknown: {0}")]
+    Unsettled(ApiError),
+    /// The API server said no, or nothing.
+    #[error(transparent)]
+    Api(ApiError),
+}
+
+/// Why a NIC got no address of a family: each pool that was tried, and why not that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The NIC.
+    pub nic: String,
+    /// The family.
+    pub family: IpVersion,
+    /// The pools in the order in which they were tried.
+    pub pools: Vec<(String, PoolError)>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed to allocate any {} IP address to NIC {}", self.family, self.nic)?;
+        for (at, (pool, error)) in self.pools.iter().enumerate() {
+            write!(f, "{}{pool}: {error}", if at == 0 { " from " } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+/// Several failures, as a list for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failures(pub Vec<Failure>);
+
+impl fmt::Display for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, failure) in self.0.iter().enumerate() {
+            write!(f, "{}{failure}", if at == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+/// Why an ADD, a DEL or a batch release failed. What was written before stays, unless the text says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum IpamError {
+    /// There is no such pod (that is known).
+    #[error("pod {0} not found")]
+    MissingPod(ObjectKey),
+    /// The pod of this name is another one than the request is for. The hardened form only.
+    #[error("pod {pod} has UID {found}, not {wanted}")]
+    Replaced {
+        /// The pod.
+        pod: ObjectKey,
+        /// The UID in the request.
+        wanted: Arc<str>,
+        /// The UID of the pod.
+        found: String,
+    },
+    /// No pool was selected.
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    /// A NIC got no address of a family.
+    #[error("{0}")]
+    NotAllocated(Failures),
+    /// A pool was not changed as it was to be.
+    #[error("IPPool {pool}: {error}")]
+    Pool {
+        /// The pool.
+        pool: String,
+        /// Why.
+        error: PoolError,
+    },
+    /// The endpoint was not read or written.
+    #[error("endpoint {endpoint}: {error}")]
+    Endpoint {
+        /// The endpoint.
+        endpoint: ObjectKey,
+        /// Why.
+        error: ApiError,
+    },
+    /// There is no endpoint (batch release).
+    #[error("endpoint {0} not found")]
+    MissingEndpoint(ObjectKey),
+    /// The endpoint is of another pod (batch release).
+    #[error("endpoint {endpoint} has UID {found}, not {wanted}")]
+    EndpointOfAnother {
+        /// The endpoint.
+        endpoint: ObjectKey,
+        /// The UID that was looked for.
+        wanted: Arc<str>,
+        /// The UID in the endpoint.
+        found: String,
+    },
+    /// The endpoint is not as the cache shows it.
+    #[error("endpoint {0} has changed")]
+    StaleEndpoint(ObjectKey),
+    /// The endpoint is being deleted and its addresses are not given back yet: come again. The hardened form only.
+    #[error("endpoint {0} is terminating")]
+    TerminatingEndpoint(ObjectKey),
+    /// The pod, its StatefulSet or its VM could not be read.
+    #[error("cannot read {what}: {error}")]
+    Reading {
+        /// The kind.
+        what: &'static str,
+        /// Why.
+        error: ApiError,
+    },
+    /// Status 521: conflicting addresses are not released (`SPIDERPOOL_ENABLED_RELEASE_CONFLICT_IPS`).
+    #[error("forbidden to release conflicting IPs of stateless pods")]
+    ForbiddenStateless,
+    /// Status 522: conflicting addresses of this kind of pod are not released.
+    #[error("forbidden to release conflicting IPs of stateful pods")]
+    ForbiddenStateful,
+    /// The limiter has no room.
+    #[error("queue is full")]
+    QueueFull,
+    /// The request outlived its deadline.
+    #[error("deadline exceeded")]
+    OutOfTime,
+}
+
+impl IpamError {
+    /// The public name of the class.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::MissingPod(_) => "missing-pod",
+            Self::Replaced { .. } => "replaced-pod",
+            Self::Select(error) => error.class(),
+            Self::NotAllocated(_) => "exhausted",
+            Self::Pool { error, .. } => match error {
+                PoolError::NotFound => "pool-not-found",
+                PoolError::DataBroken { .. } => "data-broken",
+                PoolError::RetriesExhausted { .. } => "retries-exhausted",
+                PoolError::OutOfTime => "out-of-time",
+                _ => "pool",
+            },
+            Self::Endpoint { error, .. } if error.is_not_found() => "endpoint-not-found",
+            Self::Endpoint { error, .. } if error.is_already_exists() => "endpoint-already-exists",
+            Self::Endpoint { error, .. } if error.is_conflict() => "endpoint-conflict",
+            Self::Endpoint { .. } => "endpoint",
+            Self::MissingEndpoint(_) => "missing-endpoint",
+            Self::EndpointOfAnother { .. } => "uid-mismatch",
+            Self::StaleEndpoint(_) => "stale-endpoint",
+            Self::TerminatingEndpoint(_) => "terminating-endpoint",
+            Self::Reading { .. } => "reading",
+            Self::ForbiddenStateless => "forbid-stateless",
+            Self::ForbiddenStateful => "forbid-stateful",
+            Self::QueueFull => "queue-full",
+            Self::OutOfTime => "out-of-time",
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! The caches of an agent, filled by watches.
+
+use std::sync::{Arc, OnceLock};
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+
+use super::caches::Caches;
+use crate::select::Cluster;
+use crate::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use kube_machinery::api::{Object, ObjectKey};
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+use kube_machinery::informer::{Index, Informer, InformerOptions, StoreReader};
+
+/// One informer for each kind, as a process has them. Clones are the same process.
+///
+/// The informers of pods, endpoints, pools, reserved IPs, namespaces and nodes start at once, because every ADD needs them.
+/// Those of workloads and subnets start when the first pod needs them: that ADD finds nothing and comes again, as after
+/// the start of a process. [`warm`](Self::warm) starts those that will be needed.
+pub struct InformerCaches<C, V: Env>(Arc<Informers<C, V>>);
+
+impl<C, V: Env> Clone for InformerCaches<C, V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<C, V: Env> std::fmt::Debug for InformerCaches<C, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InformerCaches").finish_non_exhaustive()
+    }
+}
+
+/// A kind that not every ADD needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LateKind {
+    /// SpiderSubnets.
+    Subnets,
+    /// ReplicaSets.
+    ReplicaSets,
+    /// Deployments.
+    Deployments,
+    /// StatefulSets.
+    StatefulSets,
+    /// DaemonSets.
+    DaemonSets,
+    /// Jobs.
+    Jobs,
+    /// CronJobs.
+    CronJobs,
+}
+
+impl LateKind {
+    /// Every such kind.
+    pub const ALL: [LateKind; 7] = [
+        LateKind::Subnets,
+        LateKind::ReplicaSets,
+        LateKind::Deployments,
+        LateKind::StatefulSets,
+        LateKind::DaemonSets,
+        LateKind::Jobs,
+        LateKind::CronJobs,
+    ];
+}
+
+struct Running<K: Object, V: Env> {
+    informer: Informer<K, V>,
+    store: StoreReader<K>,
+}
+
+/// An informer that starts when it is first asked.
+type Late<K, V> = OnceLock<Running<K, V>>;
+
+struct Informers<C, V: Env> {
+    client: C,
+    env: V,
+    pods: Running<Pod, V>,
+    endpoints: Running<SpiderEndpoint, V>,
+    pools: Running<SpiderIPPool, V>,
+    reserved_ips: Running<SpiderReservedIP, V>,
+    namespaces: Running<Namespace, V>,
+    nodes: Running<Node, V>,
+    subnets: Late<SpiderSubnet, V>,
+    replica_sets: Late<ReplicaSet, V>,
+    deployments: Late<Deployment, V>,
+    stateful_sets: Late<StatefulSet, V>,
+    daemon_sets: Late<DaemonSet, V>,
+    jobs: Late<Job, V>,
+    cron_jobs: Late<CronJob, V>,
+}
+
+/// The index of pools that are marked as default.
+const DEFAULT: &str = "default";
+
+impl<C: Client, V: Env> InformerCaches<C, V> {
+    /// Starts to watch. With `node`, of pods only those of that node; upstream watches all.
+    pub fn start(client: C, env: V, node: Option<&str>) -> Self {
+        let field_selector = node.map(|node| format!("spec.nodeName={node}"));
+        let is_default = Index::new(DEFAULT, |pool: &SpiderIPPool, value| {
+            if pool.spec.default {
+                value(DEFAULT);
+            }
+        });
+        Self(Arc::new(Informers {
+            pods: Running::start(&client, &env, InformerOptions { field_selector, ..InformerOptions::default() }),
+            endpoints: Running::start(&client, &env, InformerOptions::default()),
+            pools: Running::start(&client, &env, InformerOptions { indexes: vec![is_default], ..InformerOptions::default() }),
+            reserved_ips: Running::start(&client, &env, InformerOptions::default()),
+            namespaces: Running::start(&client, &env, InformerOptions::default()),
+            nodes: Running::start(&client, &env, InformerOptions::default()),
+            subnets: Late::new(),
+            replica_sets: Late::new(),
+            deployments: Late::new(),
+            stateful_sets: Late::new(),
+            daemon_sets: Late::new(),
+            jobs: Late::new(),
+            cron_jobs: Late::new(),
+            client,
+            env,
+        }))
+    }
+
+    /// Starts informers that start late otherwise.
+    pub fn warm(&self, kinds: impl IntoIterator<Item = LateKind>) {
+        let it = &*self.0;
+        for kind in kinds {
+            match kind {
+                LateKind::Subnets => it.begin(&it.subnets),
+                LateKind::ReplicaSets => it.begin(&it.replica_sets),
+                LateKind::Deployments => it.begin(&it.deployments),
+                LateKind::StatefulSets => it.begin(&it.stateful_sets),
+                LateKind::DaemonSets => it.begin(&it.daemon_sets),
+                LateKind::Jobs => it.begin(&it.jobs),
+                LateKind::CronJobs => it.begin(&it.cron_jobs),
+            }
+        }
+    }
+
+    /// Completes when what was started has its first list. An agent serves nobody before that.
+    pub async fn synced(&self) {
+        let it = &*self.0;
+        it.pods.informer.synced().await;
+        it.endpoints.informer.synced().await;
+        it.pools.informer.synced().await;
+        it.reserved_ips.informer.synced().await;
+        it.namespaces.informer.synced().await;
+        it.nodes.informer.synced().await;
+        synced(&it.subnets).await;
+        synced(&it.replica_sets).await;
+        synced(&it.deployments).await;
+        synced(&it.stateful_sets).await;
+        synced(&it.daemon_sets).await;
+        synced(&it.jobs).await;
+        synced(&it.cron_jobs).await;
+    }
+}
+
+async fn synced<K: Object, V: Env>(late: &Late<K, V>) {
+    if let Some(running) = late.get() {
+        running.informer.synced().await;
+    }
+}
+
+impl<K: Object, V: Env> Running<K, V> {
+    fn start<C: Client>(client: &C, env: &V, options: InformerOptions<K>) -> Self {
+        let informer = Informer::start(client.clone(), env.clone(), options);
+        Self { store: informer.store(), informer }
+    }
+}
+
+impl<C: Client, V: Env> Informers<C, V> {
+    fn begin<K: Object>(&self, late: &Late<K, V>) {
+        self.late(late);
+    }
+
+    fn late<'a, K: Object>(&self, late: &'a Late<K, V>) -> &'a StoreReader<K> {
+        &late.get_or_init(|| Running::start(&self.client, &self.env, InformerOptions::default())).store
+    }
+}
+
+impl<C: Client, V: Env> Cluster for InformerCaches<C, V> {
+    fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
+        self.0.namespaces.store.get(&ObjectKey::cluster(name))
+    }
+
+    fn node(&self, name: &str) -> Option<Arc<Node>> {
+        self.0.nodes.store.get(&ObjectKey::cluster(name))
+    }
+
+    fn pool(&self, name: &str) -> Option<Arc<SpiderIPPool>> {
+        self.0.pools.store.get(&ObjectKey::cluster(name))
+    }
+
+    fn for_each_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>)) {
+        self.0.pools.store.for_each(visit);
+    }
+
+    fn for_each_default_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>)) {
+        self.0.pools.store.by_index(DEFAULT, DEFAULT, visit);
+    }
+
+    fn for_each_reserved_ip(&self, visit: &mut dyn FnMut(&Arc<SpiderReservedIP>)) {
+        self.0.reserved_ips.store.for_each(visit);
+    }
+
+    fn subnet(&self, name: &str) -> Option<Arc<SpiderSubnet>> {
+        self.0.late(&self.0.subnets).get(&ObjectKey::cluster(name))
+    }
+
+    fn replica_set(&self, namespace: &str, name: &str) -> Option<Arc<ReplicaSet>> {
+        self.0.late(&self.0.replica_sets).get(&ObjectKey::namespaced(namespace, name))
+    }
+
+    fn deployment(&self, namespace: &str, name: &str) -> Option<Arc<Deployment>> {
+        self.0.late(&self.0.deployments).get(&ObjectKey::namespaced(namespace, name))
+    }
+
+    fn stateful_set(&self, namespace: &str, name: &str) -> Option<Arc<StatefulSet>> {
+        self.0.late(&self.0.stateful_sets).get(&ObjectKey::namespaced(namespace, name))
+    }
+
+    fn daemon_set(&self, namespace: &str, name: &str) -> Option<Arc<DaemonSet>> {
+        self.0.late(&self.0.daemon_sets).get(&ObjectKey::namespaced(namespace, name))
+    }
+
+    fn job(&self, namespace: &str, name: &str) -> Option<Arc<Job>> {
+        self.0.late(&self.0.jobs).get(&ObjectKey::namespaced(namespace, name))
+    }
+
+    fn cron_job(&self, namespace: &str, name: &str) -> Option<Arc<CronJob>> {
+        self.0.late(&self.0.cron_jobs).get(&ObjectKey::namespaced(namespace, name))
+    }
+}
+
+impl<C: Client, V: Env> Caches for InformerCaches<C, V> {
+    fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
+        self.0.pods.store.get(key)
+    }
+
+    fn endpoint(&self, key: &ObjectKey) -> Option<Arc<SpiderEndpoint>> {
+        self.0.endpoints.store.get(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use serde_json::{Value, json};
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use kube_machinery::api::{ApiError, Call, List, Reply, Request, WatchOptions};
+    use kube_machinery::testing::{TestEnv, TestWatch};
+
+    /// A server that has one object of each kind that is named, and in which nothing ever happens.
+    #[derive(Clone, Default)]
+    struct Still {
+        objects: Arc<BTreeMap<&'static str, Value>>,
+        /// Kinds that were listed, with the field selector.
+        listed: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Client for Still {
+        type Watch<K: Object> = TestWatch<K>;
+
+        async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
+            let Call::List { options, .. } = request.call else { unreachable!("an informer lists and watches") };
+            let kind = K::kind(&()).into_owned();
+            let object = self.objects.get(&*kind).map(|value| Arc::new(serde_json::from_value(value.clone()).unwrap()));
+            self.listed.lock().unwrap().push(format!("{kind} {}", options.field_selector.unwrap_or_default()).trim().to_owned());
+            let items = object.into_iter().collect();
+            Ok(Reply::List(List { resource_version: "1".to_owned(), items, continue_token: None, remaining: None }))
+        }
+
+        async fn watch<K: Object>(&self, _: Option<Arc<str>>, _: WatchOptions) -> Result<TestWatch<K>, ApiError> {
+            let (feed, events) = mpsc::unbounded_channel();
+            // The watch stays open for as long as the test.
+            std::mem::forget(feed);
+            Ok(TestWatch::new(events))
+        }
+    }
+
+    #[test]
+    fn what_every_add_needs_is_there_from_the_start_and_the_rest_when_asked_for() {
+        let env = TestEnv::new();
+        let pool = json!({"metadata": {"name": "p"}, "spec": {"subnet": "10.0.0.0/24", "default": true}});
+        let objects = BTreeMap::from([
+            ("Pod", json!({"metadata": {"namespace": "ns", "name": "a"}})),
+            ("SpiderIPPool", pool),
+            ("StatefulSet", json!({"metadata": {"namespace": "ns", "name": "db"}, "spec": {"selector": {}, "serviceName": ""}})),
+        ]);
+        let client = Still { objects: Arc::new(objects), ..Still::default() };
+        let caches = InformerCaches::start(client.clone(), env.clone(), Some("n"));
+        env.block_on(caches.synced());
+        let mut defaults = 0;
+        caches.for_each_default_pool(&mut |_| defaults += 1);
+        assert_eq!((caches.pod(&ObjectKey::namespaced("ns", "a")).is_some(), defaults), (true, 1));
+        let listed = std::mem::take(&mut *client.listed.lock().unwrap());
+        assert_eq!(listed, ["Pod spec.nodeName=n", "SpiderEndpoint", "SpiderIPPool", "SpiderReservedIP", "Namespace", "Node"]);
+
+        assert!(caches.stateful_set("ns", "db").is_none());
+        env.block_on(caches.synced());
+        assert!(caches.stateful_set("ns", "db").is_some());
+        assert_eq!(*client.listed.lock().unwrap(), ["StatefulSet"]);
+        caches.warm(LateKind::ALL);
+        env.block_on(caches.synced());
+        assert_eq!(client.listed.lock().unwrap().len(), 7);
+    }
+}

@@ -1,0 +1,179 @@
+//! Pools that overlap though admission never lets them (K124, A W18): no address is served from the younger one.
+//!
+//! Before an agent first gives an address of a pool away, and again when the pool's ranges have changed, it lists all pools. If no other
+//! pool has one of the addresses the pool may serve for as long as its ranges stay: of two pools that overlap, the one that came later sees
+//! the other in its list, whenever that list is made. So they never both serve, whatever clocks say and however many agents there are.
+//!
+//! A pool that is found to overlap serves if it is surely the older one. Creation times are given by API servers before an object is stored,
+//! and a request may take long, so they must be far apart; and the ranges must be those that it was created with. Else it is withheld
+//! until one of the two goes or changes.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::admission::AddressSet;
+use crate::{Policy, SpiderIPPool};
+use kube_machinery::FxHashMap;
+
+/// The pools that a process has found to be alone. Clones are the same process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Neighbours(Arc<Mutex<FxHashMap<Arc<str>, Ranges>>>);
+
+/// The ranges that a pool was looked at with.
+#[derive(Debug, PartialEq)]
+struct Ranges {
+    uid: Option<String>,
+    version: Option<i64>,
+    ips: Option<Vec<String>>,
+    exclude_ips: Option<Vec<String>>,
+}
+
+impl Ranges {
+    fn of(pool: &SpiderIPPool) -> Self {
+        let spec = &pool.spec;
+        let (ips, exclude_ips) = (spec.ips.clone(), spec.exclude_ips.clone());
+        Self { uid: pool.metadata.uid.clone(), version: spec.ip_version, ips, exclude_ips }
+    }
+
+    fn are_of(&self, pool: &SpiderIPPool) -> bool {
+        let spec = &pool.spec;
+        self.ips == spec.ips && self.exclude_ips == spec.exclude_ips && self.version == spec.ip_version && self.uid == pool.metadata.uid
+    }
+}
+
+impl Neighbours {
+    /// Whether the pool is known to be alone, or the older one, with the ranges that it has.
+    pub(super) fn knows(&self, pool: &SpiderIPPool) -> bool {
+        let name = pool.metadata.name.as_deref().unwrap_or_default();
+        self.0.lock().unwrap().get(name).is_some_and(|known| known.are_of(pool))
+    }
+
+    /// Looks at all pools, as they were read after the one that is asked about; for each that may not serve another one that it overlaps.
+    ///
+    /// O(n log n) for n ranges, and what overlaps.
+    pub(super) fn learn(&self, pools: &[Arc<SpiderIPPool>], margin: Duration, policy: &Policy) -> BTreeMap<String, String> {
+        let name = |pool: &SpiderIPPool| pool.metadata.name.clone().unwrap_or_default();
+        let mut withheld = BTreeMap::new();
+        for (one, other) in overlaps(pools, policy) {
+            for (pool, other) in [(&pools[one], &pools[other]), (&pools[other], &pools[one])] {
+                if !self.knows(pool) && !is_surely_older(pool, other, margin) {
+                    withheld.entry(name(pool)).or_insert_with(|| name(other));
+                }
+            }
+        }
+        let mut known = self.0.lock().unwrap();
+        for pool in pools.iter().filter(|pool| !withheld.contains_key(pool.metadata.name.as_deref().unwrap_or_default())) {
+            known.insert(name(pool).into(), Ranges::of(pool));
+        }
+        withheld
+    }
+}
+
+/// The pools that an agent which has just started serves no address from, each with one that it overlaps (D §1.2); none where it does not look.
+///
+/// `margin` is how long after its sender gave up a write may still be carried out.
+pub fn withheld(pools: &[Arc<SpiderIPPool>], margin: Duration, policy: &Policy) -> BTreeMap<String, String> {
+    if policy.overlap_admitted_forever { BTreeMap::new() } else { Neighbours::default().learn(pools, margin, policy) }
+}
+
+/// Whether `pool` has its ranges since before the other one could have been asked for.
+fn is_surely_older(pool: &SpiderIPPool, other: &SpiderIPPool, margin: Duration) -> bool {
+    let created = |pool: &SpiderIPPool| pool.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    match (created(pool), created(other)) {
+        (Some(mine), Some(its)) => {
+            let apart = its.as_second().saturating_sub(mine.as_second());
+            pool.metadata.generation == Some(1) && apart > i64::try_from(margin.as_secs()).unwrap_or(i64::MAX)
+        }
+        _ => false,
+    }
+}
+
+/// The pairs of pools that share addresses.
+fn overlaps(pools: &[Arc<SpiderIPPool>], policy: &Policy) -> Vec<(usize, usize)> {
+    let mut ranges: Vec<_> = Vec::with_capacity(pools.len());
+    for (at, pool) in pools.iter().enumerate() {
+        ranges.extend(AddressSet::of_pool(&pool.spec, policy).0.ranges().map(|range| (range.version(), range.numbers(), at)));
+    }
+    ranges.sort_unstable_by_key(|(version, (first, last), at)| (*version, *first, Reverse(*last), *at));
+    let mut pairs = Vec::new();
+    // Ranges that begin below the one that is looked at and reach into it.
+    let mut open: Vec<(_, u128, usize)> = Vec::new();
+    for (version, (first, last), at) in ranges {
+        open.retain(|(of, end, _)| *of == version && *end >= first);
+        pairs.extend(open.iter().filter(|(.., other)| *other != at).map(|(.., other)| (*other, at)));
+        open.push((version, last, at));
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MARGIN: Duration = Duration::from_secs(40);
+
+    fn pool(name: &str, ips: &str, created: i64, generation: i64) -> Arc<SpiderIPPool> {
+        let mut pool = SpiderIPPool::default();
+        (pool.metadata.name, pool.metadata.uid) = (Some(name.to_owned()), Some(name.to_owned()));
+        pool.metadata.creation_timestamp = Some(Time(jiff::Timestamp::from_second(created).unwrap()));
+        (pool.metadata.generation, pool.spec.ip_version, pool.spec.ips) = (Some(generation), Some(4), Some(vec![ips.to_owned()]));
+        Arc::new(pool)
+    }
+
+    fn withheld(neighbours: &Neighbours, pools: &[&Arc<SpiderIPPool>]) -> Vec<String> {
+        let pools: Vec<_> = pools.iter().map(|pool| Arc::clone(pool)).collect();
+        neighbours.learn(&pools, MARGIN, &Policy::hardened()).into_keys().collect()
+    }
+
+    #[test]
+    fn of_two_pools_that_overlap_the_surely_older_one_serves() {
+        let (old, young) = (pool("old", "10.0.0.1-10.0.0.9", 100, 1), pool("young", "10.0.0.9-10.0.0.12", 200, 1));
+        let neighbours = Neighbours::default();
+        assert_eq!(withheld(&neighbours, &[&old, &young]), ["young"]);
+        assert!(neighbours.knows(&old) && !neighbours.knows(&young));
+        // It cannot be told if they came at almost the same time, or if the ranges of the older one are younger.
+        let twin = pool("twin", "10.0.0.9", 120, 1);
+        assert_eq!(withheld(&Neighbours::default(), &[&old, &twin]), ["old", "twin"]);
+        let grown = pool("grown", "10.0.0.9-10.0.0.12", 0, 2);
+        assert_eq!(withheld(&Neighbours::default(), &[&grown, &young]), ["grown", "young"]);
+    }
+
+    #[test]
+    fn a_pool_that_was_alone_goes_on_serving_until_its_ranges_change() {
+        let neighbours = Neighbours::default();
+        let (first, twin) = (pool("first", "10.0.0.1-10.0.0.9", 100, 1), pool("twin", "10.0.0.9", 100, 1));
+        assert!(withheld(&neighbours, &[&first]).is_empty() && neighbours.knows(&first));
+        assert_eq!(withheld(&neighbours, &[&first, &twin]), ["twin"]);
+        let grown = pool("first", "10.0.0.1-10.0.0.10", 100, 2);
+        assert!(!neighbours.knows(&grown));
+        assert_eq!(withheld(&neighbours, &[&grown, &twin]), ["first", "twin"]);
+        // When the other is gone both may serve.
+        assert!(withheld(&neighbours, &[&grown]).is_empty() && neighbours.knows(&grown));
+    }
+
+    proptest! {
+        #[test]
+        fn overlapping_pairs_are_those_of_plain_sets(ranges in prop::collection::vec((1u8..40, 0u8..5), 0..8)) {
+            let text = |(first, more): &(u8, u8)| format!("10.0.0.{first}-10.0.0.{}", first + more);
+            let pools: Vec<_> = ranges.iter().map(|range| pool("p", &text(range), 0, 1)).collect();
+            let mut expected = Vec::new();
+            for (one, (first, more)) in ranges.iter().enumerate() {
+                for (other, (its_first, its_more)) in ranges.iter().enumerate().skip(one + 1) {
+                    if (*first..=first + more).any(|last| (*its_first..=its_first + its_more).contains(&last)) {
+                        expected.push((one, other));
+                    }
+                }
+            }
+            let mut found: Vec<_> = overlaps(&pools, &Policy::hardened()).into_iter().map(|(a, b)| (a.min(b), a.max(b))).collect();
+            found.sort_unstable();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! One operation of an agent: its end, its effort, and how it talks to the API server.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::agent::Agent;
+use super::caches::Caches;
+use super::endpoints::may_pass;
+use super::error::{IpamError, PoolError};
+use super::observer::{Cause, Effort, Observer, Step};
+use crate::Policy;
+use crate::limiter::{Refused, Tickets};
+use kube_machinery::api::{ApiError, Call, DeleteOptions, ListOptions, Object, ObjectKey, Patch, Reply, Request, TransportError};
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+
+/// One ADD, DEL or batch release.
+pub(super) struct Op<'a, C, V, K, O> {
+    pub(super) agent: &'a Agent<C, V, K, O>,
+    /// By the monotonic clock of the process; `None` = no end.
+    pub(super) deadline: Option<Duration>,
+    /// The UID that the request names.
+    asked: &'a str,
+    effort: Mutex<Effort>,
+}
+
+impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
+    pub(super) fn new(agent: &'a Agent<C, V, K, O>, asked: &'a str, deadline: Option<Duration>) -> Self {
+        Self { agent, deadline, asked, effort: Mutex::default() }
+    }
+
+    pub(super) fn policy(&self) -> &'a Policy {
+        &self.agent.config.policy
+    }
+
+    pub(super) fn effort(&self) -> Effort {
+        *self.effort.lock().unwrap()
+    }
+
+    pub(super) fn count(&self, count: impl FnOnce(&mut Effort)) {
+        count(&mut self.effort.lock().unwrap());
+    }
+
+    pub(super) fn observe(&self, step: Step<'_>) {
+        self.agent.observer.observe(step);
+    }
+
+    /// Says that records are about to be taken away.
+    pub(super) fn announce(&self, pod: &ObjectKey, uid: &str, cause: Cause, what: &[(Arc<str>, IpAddr)]) {
+        self.observe(Step::ReleaseBegun { pod, uid, asked: self.asked, cause, what });
+    }
+
+    /// Whether the caller gave up.
+    pub(super) fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= self.agent.env.monotonic())
+    }
+
+    /// How long the caller still waits; 100 s, the patience of the plugin, if it sets no end.
+    pub(super) fn left(&self) -> Duration {
+        self.deadline.map_or(Duration::from_secs(100), |deadline| deadline.saturating_sub(self.agent.env.monotonic()))
+    }
+
+    /// The same operation with time of its own, for what has to be done although the caller gave up.
+    pub(super) fn with_time(&self) -> Op<'a, C, V, K, O> {
+        let end = self.agent.env.monotonic() + self.agent.config.settings.clean_up_timeout;
+        Op::new(self.agent, self.asked, Some(self.deadline.map_or(end, |deadline| deadline.max(end))))
+    }
+
+    /// Adds what another part of the operation took.
+    pub(super) fn add_effort(&self, of: &Op<'_, C, V, K, O>) {
+        let more = of.effort();
+        self.count(|effort| {
+            effort.reads += more.reads;
+            effort.writes += more.writes;
+            effort.conflicts += more.conflicts;
+            effort.attempts += more.attempts;
+            effort.exhausted += more.exhausted;
+            effort.ticket_wait += more.ticket_wait;
+        });
+    }
+
+    async fn send<T: Object>(&self, call: Call<T>) -> Result<Reply<T>, ApiError> {
+        let left = self.deadline.map(|deadline| deadline.saturating_sub(self.agent.env.monotonic()));
+        if left == Some(Duration::ZERO) {
+            return Err(TransportError::Refused.into());
+        }
+        let timeout = match (left, self.agent.config.settings.request_timeout) {
+            (Some(left), Some(limit)) => Some(left.min(limit)),
+            (left, limit) => left.or(limit),
+        };
+        let writes = call.verb().is_write();
+        self.count(|effort| if writes { effort.writes += 1 } else { effort.reads += 1 });
+        let result = self.agent.client.send(Request { call, timeout }).await;
+        if writes && result.as_ref().is_err_and(ApiError::is_conflict) {
+            self.count(|effort| effort.conflicts += 1);
+        }
+        result
+    }
+
+    /// The most recent state; `None` = there is none.
+    pub(super) async fn get<T: Object>(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ApiError> {
+        let mut tries = 0;
+        loop {
+            match self.send(Call::get(key)).await {
+                Ok(reply) => return Ok(Some(reply.into_object())),
+                Err(error) if error.is_not_found() => return Ok(None),
+                Err(error) if self.policy().reads_once || tries >= 3 || self.is_late() || !may_pass(&error) => return Err(error),
+                Err(_) => {
+                    tries += 1;
+                    self.pause(tries).await;
+                }
+            }
+        }
+    }
+
+    /// All objects of a cluster-scoped type.
+    pub(super) async fn list<T: Object>(&self) -> Result<Vec<Arc<T>>, ApiError> {
+        let reply = self.send(Call::List { namespace: None, options: ListOptions::default() }).await?;
+        Ok(reply.into_list().items)
+    }
+
+    pub(super) async fn create<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
+        self.send(Call::create(body)).await.map(Reply::into_object)
+    }
+
+    pub(super) async fn update<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
+        self.send(Call::update(body)).await.map(Reply::into_object)
+    }
+
+    pub(super) async fn update_status<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
+        self.send(Call::update_status(body)).await.map(Reply::into_object)
+    }
+
+    pub(super) async fn patch<T: Object>(&self, key: &ObjectKey, patch: Patch) -> Result<Arc<T>, ApiError> {
+        self.send(Call::patch(key, patch)).await.map(Reply::into_object)
+    }
+
+    /// `Some` = it still exists, and is terminating; `None` = it is gone.
+    pub(super) async fn delete<T: Object>(&self, key: &ObjectKey, options: DeleteOptions) -> Result<Option<Arc<T>>, ApiError> {
+        self.send(Call::Delete { key: key.clone(), options }).await.map(Reply::into_remains)
+    }
+
+    /// Waits for the turn of these pools.
+    pub(super) async fn tickets(&self, uid: &str, pools: &[Arc<str>]) -> Result<Tickets, IpamError> {
+        let agent = self.agent;
+        let turn = agent.limiter.next_turn();
+        let since = agent.env.monotonic();
+        self.observe(Step::TicketsAsked { uid, pools, turn });
+        let deadline = self.deadline.filter(|_| !self.policy().limiter_ignores_deadline);
+        match agent.limiter.take(&agent.env, pools, deadline).await {
+            Ok(tickets) => {
+                let waited = agent.env.monotonic().saturating_sub(since);
+                self.count(|effort| effort.ticket_wait += waited);
+                self.observe(Step::TicketsGranted { turn, waited });
+                Ok(tickets)
+            }
+            Err(refused) => {
+                self.observe(Step::TicketsRefused { turn });
+                Err(match refused {
+                    Refused::Full => IpamError::QueueFull,
+                    Refused::Late => IpamError::OutOfTime,
+                })
+            }
+        }
+    }
+
+    /// Waits for the turn of this pod: an earlier request about it may still be under way although its caller gave up.
+    pub(super) async fn turn(&self, pod: &ObjectKey) -> Result<Option<Tickets>, IpamError> {
+        if self.policy().pod_operations_overlap {
+            return Ok(None);
+        }
+        let turn = self.agent.pods.take(&self.agent.env, &[pod.as_str().into()], self.deadline).await;
+        turn.map(Some).map_err(|_| IpamError::OutOfTime)
+    }
+
+    /// How long to sleep before a request is tried again whose outcome is unknown: growing, up to a second.
+    pub(super) async fn pause(&self, tries: u32) {
+        let bound = Duration::from_millis(20u64.saturating_mul(1 << tries.min(6))).min(Duration::from_secs(1));
+        self.agent.env.sleep(bound.mul_f64(0.5 + self.agent.env.random_unit() / 2.0)).await;
+    }
+}
+
+/// A pool's error, with its name.
+pub(super) fn of_pool(pool: &str) -> impl FnOnce(PoolError) -> IpamError {
+    move |error| IpamError::Pool { pool: pool.to_owned(), error }
+}

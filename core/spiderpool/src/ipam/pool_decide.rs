@@ -1,0 +1,265 @@
+//! What becomes of the records of a pool: pure decisions on one state of it (A §5.4, §6.2, §7.1).
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::error::PoolError;
+use crate::ranges::{Cidr, PoolAddresses, RangeError, Shortage};
+use crate::select::Unavailable;
+use crate::{IPPoolStatus, Policy, PoolIPAllocation, PoolIPAllocations, SpiderIPPool};
+use kube_machinery::api::ObjectKey;
+
+/// What to write, if anything, and what is then true.
+#[derive(Debug)]
+pub(crate) struct Decision<T> {
+    pub(crate) outcome: T,
+    /// The status to write; `None` = nothing needs to change.
+    pub(crate) write: Option<IPPoolStatus>,
+}
+
+/// Who asks for an address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask<'a> {
+    /// `namespace/name` for the record.
+    pub(super) key: &'a ObjectKey,
+    pub(super) uid: &'a str,
+    pub(super) nic: &'a str,
+    pub(super) max_records: u64,
+    /// Addresses that do not work for this pod.
+    pub(super) avoided: &'a [IpAddr],
+    /// Own records that are sure to stay, because the asker made them just now; `None` = all are.
+    pub(super) sure: Option<&'a [IpAddr]>,
+    /// The addresses that the pod's endpoint names and keeps, as the API server has it; `None` = that is not known.
+    pub(super) named: Option<&'a [IpAddr]>,
+    pub(super) policy: &'a Policy,
+}
+
+/// What a pool gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Given {
+    /// The address; `None` = nothing is left besides own records that have to make way, so that these go first and the pool is asked again.
+    pub(super) address: Option<IpNet>,
+    /// Whether it was recorded for this pod and NIC before.
+    pub(super) recorded: bool,
+    /// Own records that make way for it.
+    pub(super) dropped: Vec<IpAddr>,
+}
+
+fn records(pool: &SpiderIPPool) -> Result<PoolIPAllocations, PoolError> {
+    let Some(status) = &pool.status else { return Ok(PoolIPAllocations::default()) };
+    let parsed = status.allocated_ips.parse().map_err(|error| PoolError::BadRecords(error.to_string()))?;
+    // Persistent: this copies a few pointers.
+    Ok(parsed.clone())
+}
+
+/// The status of a pool with other records.
+fn status(pool: &SpiderIPPool, records: PoolIPAllocations, count: Option<i64>) -> IPPoolStatus {
+    let before = pool.status.as_ref();
+    IPPoolStatus {
+        allocated_ips: records.into(),
+        total_ip_count: before.and_then(|status| status.total_ip_count),
+        allocated_ip_count: count.or_else(|| before.and_then(|status| status.allocated_ip_count)),
+    }
+}
+
+fn count_of(records: &PoolIPAllocations) -> Option<i64> {
+    Some(i64::try_from(records.len()).unwrap_or(i64::MAX))
+}
+
+/// The record of an address that a pod is to have. Only the hardened form names the NIC (W14).
+fn record(ask: &Ask<'_>) -> PoolIPAllocation {
+    let interface = (!ask.policy.one_record_per_pod).then(|| ask.nic.to_owned());
+    PoolIPAllocation { interface, pod: ask.key.as_str().to_owned(), pod_uid: ask.uid.to_owned() }
+}
+
+/// Gives an address: the one that is recorded for this pod and NIC, else the first free one.
+///
+/// An own record on an address that does not work for the pod makes way for a new one in the same write, and so does one that a
+/// late write may take away: the pool has another version then, so that the late write comes to nothing (K070, K075). An own
+/// record that names no NIC, as upstream writes them, is made this NIC's.
+///
+/// If nothing else is free such records go by themselves: a record that stayed would be a second one beside that of the next pool (A W1).
+///
+/// What the pod's endpoint names is another NIC's, or was given to this one by an ADD that nobody remembers: it stays as it is.
+///
+/// # Errors
+/// [`PoolError::EndpointUnknown`] before an own record is changed although the endpoint may name it.
+pub(super) fn allocate(
+    pool: &SpiderIPPool,
+    ask: &Ask<'_>,
+    addresses: impl FnOnce() -> Result<std::sync::Arc<PoolAddresses>, RangeError>,
+) -> Result<Decision<Given>, PoolError> {
+    let mut records = records(pool)?;
+    let prefix = Cidr::parse(&pool.spec.subnet, ask.policy).map_err(Unavailable::from)?.net().prefix_len();
+    let network = |ip: IpAddr| IpNet::new(ip, prefix).map_err(|_| Unavailable::from(RangeError::Cidr(pool.spec.subnet.clone())));
+    let is_of_nic = |record: &PoolIPAllocation| record.interface.as_deref().is_none_or(|interface| interface == ask.nic);
+    let mut bad = Vec::new();
+    // A record that names the NIC goes before one that names none.
+    let mut own: Option<(IpAddr, bool)> = None;
+    for (key, record) in records.of_pod_uid(ask.uid) {
+        let Some(ip) = key.address() else { continue };
+        if ask.policy.one_record_per_pod {
+            own = own.or(Some((ip, true)));
+        } else if is_of_nic(record) {
+            let named = record.interface.is_some();
+            if ask.named.is_some_and(|named| named.contains(&ip)) {
+                continue;
+            }
+            if ask.avoided.contains(&ip) || ask.sure.is_some_and(|sure| !sure.contains(&ip)) {
+                bad.push(ip);
+            } else if own.is_none_or(|(_, known)| named && !known) {
+                own = Some((ip, named));
+            }
+        }
+    }
+    if !ask.policy.one_record_per_pod && ask.named.is_none() && (!bad.is_empty() || own.is_some_and(|(_, named)| !named)) {
+        return Err(PoolError::EndpointUnknown);
+    }
+    if let Some((ip, named)) = own {
+        let address = network(ip)?;
+        // Upstream writes back what it found, which changes nothing.
+        let write = if ask.policy.one_record_per_pod {
+            pool.status.clone()
+        } else if named && bad.is_empty() {
+            None
+        } else {
+            bad.iter().for_each(|ip| drop(records.remove(*ip)));
+            records.insert(ip, record(ask));
+            let count = count_of(&records);
+            Some(status(pool, records, count))
+        };
+        return Ok(Decision { outcome: Given { address: Some(address), recorded: true, dropped: bad }, write });
+    }
+    let addresses = addresses().map_err(Unavailable::from)?;
+    let free = addresses.first_free(&records).map_err(Unavailable::from)?;
+    let shortage = || addresses.shortage(&records).map_err(Unavailable::from);
+    let shortage = if free.is_none() && bad.is_empty() { shortage()?.unwrap_or(Shortage::Exhausted) } else { Shortage::Exhausted };
+    bad.iter().for_each(|ip| drop(records.remove(*ip)));
+    let before = records.len() as u64;
+    let address = match free {
+        Some(ip) if before < ask.max_records => {
+            records.insert(ip, record(ask));
+            Some(network(ip)?)
+        }
+        _ if !bad.is_empty() => None,
+        Some(_) => return Err(Unavailable::MaxRecords(before).into()),
+        None => return Err(Unavailable::UsedOut(shortage).into()),
+    };
+    let count = count_of(&records);
+    Ok(Decision { outcome: Given { address, recorded: false, dropped: bad }, write: Some(status(pool, records, count)) })
+}
+
+/// Takes away the records of these addresses that are this UID's; how many there were.
+pub(crate) fn release(pool: &SpiderIPPool, uid: &str, ips: &[IpAddr]) -> Result<Decision<usize>, PoolError> {
+    let mut records = records(pool)?;
+    let before = records.len();
+    for ip in ips {
+        if records.get(*ip).is_some_and(|record| record.pod_uid == uid) {
+            records.remove(*ip);
+        }
+    }
+    let removed = before - records.len();
+    let count = count_of(&records);
+    Ok(Decision { outcome: removed, write: (removed > 0).then(|| status(pool, records, count)) })
+}
+
+/// Who takes over addresses that a pod of the same name had.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heir<'a> {
+    /// `namespace/name` in the records.
+    pub(super) key: &'a str,
+    /// The UID of the new pod.
+    pub(super) uid: &'a str,
+    /// The UID of the pod that is known to be gone; `None` = any pod of the name is.
+    pub(super) gone: Option<&'a str>,
+    pub(super) max_records: u64,
+    pub(super) policy: &'a Policy,
+}
+
+/// One address that is taken over, and its NIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Heirloom {
+    pub(super) ip: IpAddr,
+    pub(super) nic: String,
+}
+
+/// What becomes of an address that is taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is the heir's.
+    Kept,
+    /// It is not.
+    Lost,
+    /// It is recorded for a third pod of the name, with this UID, and somebody has to see first which of them is gone.
+    Of(String),
+}
+
+/// Makes the records of addresses over to a new pod of the same name; for each address what becomes of it.
+///
+/// A missing record is made anew if the pool may give the address away. One that is somebody else's stays his.
+///
+/// # Errors
+/// With `foreign-record-blocks`, an address is somebody else's.
+pub(super) fn reown(
+    pool: &SpiderIPPool,
+    heir: &Heir<'_>,
+    heirlooms: &[Heirloom],
+    addresses: impl FnOnce() -> Result<std::sync::Arc<PoolAddresses>, RangeError>,
+) -> Result<Decision<Vec<Fate>>, PoolError> {
+    let mut records = records(pool)?;
+    let policy = heir.policy;
+    let mut addresses = Some(addresses);
+    let mut usable = None;
+    let (mut kept, mut changed, mut added) = (Vec::with_capacity(heirlooms.len()), false, false);
+    for Heirloom { ip, nic } in heirlooms {
+        let interface = (!policy.one_record_per_pod).then(|| nic.clone());
+        let new = PoolIPAllocation { interface, pod: heir.key.to_owned(), pod_uid: heir.uid.to_owned() };
+        match records.get(*ip) {
+            Some(known) if known.pod != heir.key && !policy.reown_ignores_owner => {
+                if policy.foreign_record_blocks {
+                    return Err(PoolError::DataBroken { ip: *ip, holder: known.pod.clone() });
+                }
+                kept.push(Fate::Lost);
+            }
+            // Another NIC of this very pod has it.
+            Some(known) if !policy.one_record_per_pod && known.pod_uid == heir.uid && is_of_another_nic(known, nic) => {
+                kept.push(Fate::Lost)
+            }
+            Some(known) if heir.gone.is_some_and(|gone| known.pod_uid != gone && known.pod_uid != heir.uid) => {
+                kept.push(Fate::Of(known.pod_uid.clone()));
+            }
+            Some(known) => {
+                if known.pod_uid != heir.uid || (!policy.one_record_per_pod && *known != new) {
+                    records.insert(*ip, new);
+                    changed = true;
+                }
+                kept.push(Fate::Kept);
+            }
+            None if policy.reown_missing_record => kept.push(Fate::Kept),
+            None => {
+                if usable.is_none()
+                    && let Some(addresses) = addresses.take()
+                {
+                    usable = addresses().ok();
+                }
+                let free = usable.as_ref().is_some_and(|usable| usable.is_usable(*ip)) && (records.len() as u64) < heir.max_records;
+                if free {
+                    records.insert(*ip, new);
+                    (changed, added) = (true, true);
+                }
+                kept.push(if free { Fate::Kept } else { Fate::Lost });
+            }
+        }
+    }
+    // Upstream leaves the count alone; it has not changed there.
+    let count = added.then(|| count_of(&records)).flatten();
+    Ok(Decision { outcome: kept, write: changed.then(|| status(pool, records, count)) })
+}
+
+fn is_of_another_nic(record: &PoolIPAllocation, nic: &str) -> bool {
+    record.interface.as_deref().is_some_and(|interface| interface != nic)
+}
+
+#[cfg(test)]
+mod tests;

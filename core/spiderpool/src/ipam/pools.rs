@@ -1,0 +1,273 @@
+//! Changing pools: read, decide, write, and again after a conflict (A §5.4, §6.2, §7.1).
+
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::caches::Caches;
+use super::drawn::Drawn;
+use super::error::PoolError;
+use super::observer::{Cause, Observer};
+use super::op::Op;
+use super::pool_addresses::{Reservations, without};
+use super::pool_decide::{Ask, Decision, Fate, Given, Heir, Heirloom, allocate, release, reown};
+use crate::SpiderIPPool;
+use crate::ranges::{IpVersion, RangeError};
+use kube_machinery::api::{ApiError, ObjectKey};
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+
+/// What an attempt at a pool came to.
+enum Attempt<T> {
+    Done(T),
+    /// Somebody was faster.
+    Conflict,
+    /// The write of this resourceVersion may have been carried out, or may still be.
+    Unknown(String, ApiError),
+    Failed(PoolError),
+}
+
+/// What has to hold for a pool when it was just read, before it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timing {
+    /// The caller still waits.
+    InTime,
+    /// Nothing.
+    Any,
+}
+
+/// How a change of a pool ended.
+pub(super) struct Changed<T> {
+    pub(super) result: Result<T, PoolError>,
+    pub(super) attempts: u32,
+}
+
+fn version(pool: &SpiderIPPool) -> &str {
+    pool.metadata.resource_version.as_deref().unwrap_or_default()
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
+    async fn attempt<T>(
+        &self,
+        key: &ObjectKey,
+        timing: Timing,
+        doubt: &mut Option<(String, ApiError)>,
+        decide: &mut (impl FnMut(&SpiderIPPool) -> Result<Decision<T>, PoolError> + Send),
+    ) -> Attempt<T> {
+        self.count(|effort| effort.attempts += 1);
+        let pool = match self.get::<SpiderIPPool>(key).await {
+            Ok(Some(pool)) => pool,
+            Ok(None) => {
+                *doubt = None;
+                return Attempt::Failed(PoolError::NotFound);
+            }
+            Err(error) => return Attempt::Failed(PoolError::Api(error)),
+        };
+        // After any change a write against the old version can no longer be carried out (K070), and if it was, the records say so.
+        if doubt.as_ref().is_some_and(|(written, _)| written != version(&pool)) {
+            *doubt = None;
+        }
+        let seen = if timing == Timing::InTime && self.policy().allocate_from_cached_pool {
+            self.agent.caches.pool(key.name()).unwrap_or_else(|| pool.clone())
+        } else {
+            pool.clone()
+        };
+        let decision = match decide(&seen) {
+            Ok(decision) => decision,
+            Err(error) => return Attempt::Failed(error),
+        };
+        let Some(status) = decision.write else { return Attempt::Done(decision.outcome) };
+        if timing == Timing::InTime && self.is_late() {
+            return Attempt::Failed(PoolError::OutOfTime);
+        }
+        let written = version(&pool).to_owned();
+        let mut body = SpiderIPPool::clone(&pool);
+        body.status = Some(status);
+        match self.update_status(body).await {
+            Ok(written) => {
+                // A write that changes nothing fences nothing (K075).
+                if written.metadata.resource_version != pool.metadata.resource_version {
+                    self.agent.failures.fence(key.name());
+                }
+                Attempt::Done(decision.outcome)
+            }
+            Err(error) if error.is_conflict() => Attempt::Conflict,
+            Err(error) if error.is_ambiguous() => Attempt::Unknown(written, error),
+            Err(error) if error.is_not_found() => Attempt::Failed(PoolError::NotFound),
+            Err(error) => Attempt::Failed(PoolError::Api(error)),
+        }
+    }
+
+    /// Changes a pool, in as many attempts as the settings grant for conflicts.
+    ///
+    /// An attempt whose answer was lost is settled on this pool: either the next read shows its record, or the pool has another
+    /// version, so that it cannot take effect any more, or the next write competes with it for the same version.
+    async fn change<T>(
+        &self,
+        name: &str,
+        timing: Timing,
+        mut decide: impl FnMut(&SpiderIPPool) -> Result<Decision<T>, PoolError> + Send,
+    ) -> Changed<T> {
+        let key = ObjectKey::cluster(name);
+        let settles = !self.policy().lost_reply_takes_next_pool;
+        let env = &self.agent.env;
+        let mut sleeps = self.agent.config.settings.retry.sleeps(|| env.random_unit());
+        let (mut attempts, mut unknown) = (0, 0);
+        let mut doubt: Option<(String, ApiError)> = None;
+        loop {
+            attempts += 1;
+            let failed = match self.attempt(&key, timing, &mut doubt, &mut decide).await {
+                Attempt::Done(outcome) => return Changed { result: Ok(outcome), attempts },
+                Attempt::Conflict => match sleeps.next() {
+                    _ if self.is_late() => PoolError::OutOfTime,
+                    Some(sleep) => {
+                        env.sleep(sleep).await;
+                        continue;
+                    }
+                    None => {
+                        self.count(|effort| effort.exhausted += 1);
+                        PoolError::RetriesExhausted { attempts }
+                    }
+                },
+                Attempt::Unknown(_, error) if !settles => PoolError::Api(error),
+                Attempt::Unknown(written, error) => {
+                    doubt = Some((written, error.clone()));
+                    PoolError::Api(error)
+                }
+                Attempt::Failed(error) => error,
+            };
+            let Some((_, error)) = &doubt else { return Changed { result: Err(failed), attempts } };
+            if self.is_late() || !matches!(failed, PoolError::Api(_)) {
+                return Changed { result: Err(PoolError::Unsettled(error.clone())), attempts };
+            }
+            unknown += 1;
+            if self.deadline.is_none() && unknown > 20 {
+                return Changed { result: Err(PoolError::Unsettled(error.clone())), attempts };
+            }
+            self.pause(unknown).await;
+        }
+    }
+
+    /// The reserved addresses of a family, as the cache shows them.
+    pub(super) fn reservations(&self, family: IpVersion) -> Arc<Reservations> {
+        self.agent.addresses.reservations(&self.agent.caches, family, self.policy())
+    }
+
+    /// Takes an address from a pool; whether it was recorded before this.
+    pub(super) async fn allocate(&self, pool: &Arc<str>, family: IpVersion, ask: Ask<'_>, clean_gateway: bool) -> Changed<(Drawn, bool)> {
+        let policy = self.policy();
+        let decide = |known: &SpiderIPPool| -> Result<Decision<Option<(Drawn, bool)>>, PoolError> {
+            let reservations = self.reservations(family);
+            // Upstream reads reservations before anything else (A §14.15).
+            if policy.upstream_ranges
+                && let Err(error) = &reservations.set
+            {
+                return Err(PoolError::Unavailable(error.clone().into()));
+            }
+            let unknown = Cell::new(false);
+            let decision = allocate(known, &ask, || {
+                // What is recorded already is answered all the same; only a further address has to be nobody else's.
+                if self.is_to_be_compared(known) {
+                    unknown.set(true);
+                    return Err(RangeError::NoVersion);
+                }
+                if ask.avoided.is_empty() {
+                    self.agent.addresses.addresses(known, &reservations, policy)
+                } else {
+                    without(known, &reservations, ask.avoided, policy).map(Arc::new)
+                }
+            });
+            let decision = if unknown.get() { return Err(PoolError::NotCompared) } else { decision? };
+            let Given { address, recorded, dropped } = decision.outcome;
+            self.announce_dropped(pool, &ask, &dropped);
+            let drawn = address.map(|address| (Drawn::new(known, pool, ask.nic, clean_gateway, address), recorded));
+            Ok(Decision { outcome: drawn, write: decision.write })
+        };
+        // The cache almost always shows the ranges that the pool has, so that they are compared before it is read.
+        if self.agent.caches.pool(pool).is_some_and(|cached| self.is_to_be_compared(&cached))
+            && let Err(error) = self.compare(pool).await
+        {
+            return Changed { result: Err(error), attempts: 0 };
+        }
+        let (mut attempts, mut left) = (0, 3);
+        // One more look for ranges that change at this very moment, and one for own records that made way; then the next ADD has to go on.
+        loop {
+            let changed = self.change(pool, Timing::InTime, decide).await;
+            attempts += changed.attempts;
+            left -= 1;
+            let error = match changed.result {
+                Ok(Some(given)) => return Changed { result: Ok(given), attempts },
+                Ok(None) => PoolError::OwnRecordsMadeWay,
+                Err(PoolError::NotCompared) => match self.compare(pool).await {
+                    Ok(()) => PoolError::NotCompared,
+                    Err(error) => return Changed { result: Err(error), attempts },
+                },
+                Err(error) => return Changed { result: Err(error), attempts },
+            };
+            if left == 0 {
+                return Changed { result: Err(error), attempts };
+            }
+        }
+    }
+
+    /// Whether it has to be seen first whether another pool has the same addresses.
+    fn is_to_be_compared(&self, pool: &SpiderIPPool) -> bool {
+        !self.policy().overlap_admitted_forever && !self.agent.neighbours.knows(pool)
+    }
+
+    /// Compares all pools, as they are now.
+    async fn compare(&self, pool: &str) -> Result<(), PoolError> {
+        let pools = self.list::<SpiderIPPool>().await.map_err(PoolError::Api)?;
+        let margin = self.agent.config.settings.late_commit;
+        match self.agent.neighbours.learn(&pools, margin, self.policy()).remove(pool) {
+            Some(other) => Err(PoolError::Overlaps { other }),
+            None => Ok(()),
+        }
+    }
+
+    /// Says that own records make way for another address in the write that follows.
+    fn announce_dropped(&self, pool: &Arc<str>, ask: &Ask<'_>, dropped: &[IpAddr]) {
+        let (avoided, others): (Vec<IpAddr>, Vec<IpAddr>) = dropped.iter().partition(|ip| ask.avoided.contains(ip));
+        for (cause, ips) in [(Cause::Conflict, avoided), (Cause::Superseded, others)] {
+            if !ips.is_empty() {
+                let what: Vec<_> = ips.into_iter().map(|ip| (pool.clone(), ip)).collect();
+                self.announce(ask.key, ask.uid, cause, &what);
+            }
+        }
+    }
+
+    /// Takes away the records of `uid` on these addresses. What is not recorded for it is not touched.
+    pub(super) async fn release(&self, pool: &str, uid: &str, ips: &[IpAddr]) -> Result<(), PoolError> {
+        match self.change(pool, Timing::Any, |known| release(known, uid, ips)).await.result {
+            Err(PoolError::NotFound) if !self.policy().missing_pool_keeps_endpoint => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    /// Makes records over to a new pod of the same name; for each address what becomes of it.
+    pub(super) async fn reown(&self, pool: &str, heir: Heir<'_>, heirlooms: &[Heirloom]) -> Result<Vec<Fate>, PoolError> {
+        let policy = self.policy();
+        let family = heirlooms.first().map_or(IpVersion::V4, |heirloom| IpVersion::of(heirloom.ip));
+        let decide = |known: &SpiderIPPool, is_withheld: bool| {
+            let unknown = Cell::new(false);
+            let decision = reown(known, &heir, heirlooms, || {
+                // Only a record that is to be made anew asks for this; without an answer the address is lost to the pod.
+                unknown.set(!is_withheld && self.is_to_be_compared(known));
+                if is_withheld || unknown.get() {
+                    return Err(RangeError::NoVersion);
+                }
+                self.agent.addresses.addresses(known, &self.reservations(family), policy)
+            });
+            if unknown.get() { Err(PoolError::NotCompared) } else { decision }
+        };
+        let first = self.change(pool, Timing::Any, |known| decide(known, false)).await.result;
+        if !matches!(first, Err(PoolError::NotCompared)) {
+            return first;
+        }
+        let is_withheld = match self.compare(pool).await {
+            Err(PoolError::Overlaps { .. }) => true,
+            compared => compared.map(|()| false)?,
+        };
+        self.change(pool, Timing::Any, |known| decide(known, is_withheld)).await.result
+    }
+}

@@ -1,0 +1,274 @@
+//! Where the hardened Spiderpool and upstream part: one switch per deviation.
+
+use super::reclaim::ReclaimPolicy;
+use kube_machinery::deviation::{self, Deviation, deviations};
+
+/// What Spiderpool does differently from its hardened form. Every switch is off there; the profile `upstream` has on what
+/// upstream does today. (A value of this type is handed to the decision that it changes; nothing else looks at it.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// `upstream-ranges`: texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to 7, 15, 17, 18).
+    pub upstream_ranges: bool,
+    /// `ties-in-any-order`: pools of equal rank are tried in random order, not in the order in which the user lists them (A §4).
+    pub ties_in_any_order: bool,
+    /// `one-record-per-pod`: a record with the pod's UID is the pod's address for any NIC (A W14).
+    pub one_record_per_pod: bool,
+    /// `wildcard-duplicates-fail`: a pool that a pattern names a second time fails the request, and a pattern without a match, or
+    /// a NIC without any candidate, succeeds without an address (A §2.3, §2.5).
+    pub wildcard_duplicates_fail: bool,
+    /// `capacity-not-filtered`: pools that are exhausted, wholly excluded or wholly reserved stay candidates (A §3, §12 D3).
+    pub capacity_not_filtered: bool,
+    /// `multus-always-resolved`: a pool without `multusName` is rejected, too, if the network of the NIC cannot be told (A §3 rule 9).
+    pub multus_always_resolved: bool,
+    /// `outdated-keys-ignored`: the annotations `defaultv4ippool` and `defaultv6ippool` of namespaces are not read (A §12 D1).
+    pub outdated_keys_ignored: bool,
+    /// `nameless-nic-always-changed`: the check for changed pools takes a NIC without a name for one whose pools changed, whatever they
+    /// are (A W13).
+    pub nameless_nic_always_changed: bool,
+    /// `partial-pool-change-recreates`: after a change of some of its pools an endpoint keeps the UID of the last pod, so that the ADD
+    /// creates it once more, and fails (A W12, §14.22).
+    pub partial_pool_change_recreates: bool,
+    /// `reown-missing-record`: re-owning an address whose record is gone succeeds without a record (A W8).
+    pub reown_missing_record: bool,
+    /// `foreign-record-blocks`: an address that is recorded for somebody else by now fails every ADD of the static pod (A W9).
+    pub foreign_record_blocks: bool,
+    /// `del-adopts-current-uid`: a DEL is about the pod that has the name, whatever UID it carries (A W7).
+    pub del_adopts_current_uid: bool,
+    /// `uid-from-cached-pod`: an ADD is about the pod that the cache shows, whatever UID it carries, and about owners of the names that it
+    /// refers to (A W6).
+    pub uid_from_cached_pod: bool,
+    /// `liveness-from-cache`: whether a pod is alive is asked of the cache only (A A1).
+    pub liveness_from_cache: bool,
+    /// `endpoint-delete-by-name`: endpoints are deleted, and lose their finalizer, by name (A W5).
+    pub endpoint_delete_by_name: bool,
+    /// `lost-reply-takes-next-pool`: a write whose answer was lost counts as failed, and the next pool is tried (A W2).
+    pub lost_reply_takes_next_pool: bool,
+    /// `conflict-returns-same-address`: a pod that gave back an address because somebody else answers on it may get it again (A W17).
+    pub conflict_returns_same_address: bool,
+    /// `static-reuse-skips-filter`: addresses of static pods are reused whatever became of their pool; only the tiers are asked, and
+    /// only for StatefulSets (A §6.2).
+    pub static_reuse_skips_filter: bool,
+    /// `limiter-ignores-deadline`: a request waits for its pools, and allocates, after its caller gave up (A W22).
+    pub limiter_ignores_deadline: bool,
+    /// `limiter-overtakes`: a request that finds its pools free passes those that wait for one of them, who may wait for ever (A §5.6, W23).
+    pub limiter_overtakes: bool,
+    /// `failure-cache-unchecked`: an address of an earlier ADD that failed is used without a look at its record (A W24).
+    pub failure_cache_unchecked: bool,
+    /// `partial-failure-keeps-records`: an ADD that fails leaves the records of the parts that went well (A W3).
+    pub partial_failure_keeps_records: bool,
+    /// `mark-before-uid-check`: a DEL for a static pod that is no longer valid deletes the endpoint before it compares the UID (A W10,
+    /// §14.27).
+    pub mark_before_uid_check: bool,
+    /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all, though the others still answer on theirs (A §7.1).
+    pub first_del_releases_all: bool,
+    /// `sandbox-not-asked`: a DEL of any sandbox of a pod releases, also of one that another has replaced since (K §5.4).
+    pub sandbox_not_asked: bool,
+    /// `migration-ends-with-one-del`: the DEL of one pod of a VM that is gone releases the address though another pod of it answers still
+    /// (A §6.5, §7.1).
+    pub migration_ends_with_one_del: bool,
+    /// `finalizer-left-behind`: an endpoint whose records are gone may keep its finalizer for ever: the write that removes it is tried
+    /// once (A W26).
+    pub finalizer_left_behind: bool,
+    /// `nameless-entry-lost`: an endpoint stores one NIC without a name and drops the others (A §14.24).
+    pub nameless_entry_lost: bool,
+    /// `reown-foreign-endpoint`: the endpoint of a pod of another owner is taken for that of a static pod's predecessor (A §14.25,
+    /// §14.26).
+    pub reown_foreign_endpoint: bool,
+    /// `answer-not-as-stored`: the answer holds the addresses that were drawn, also where the endpoint keeps older ones (A §14.21).
+    pub answer_not_as_stored: bool,
+    /// `static-reuse-before-gating`: pools of a family that is switched off count when the pools of a static pod are compared (A
+    /// §14.29).
+    pub static_reuse_before_gating: bool,
+    /// `allocate-from-cached-pool`: the records of a pool are those of the cache, written with a fresh resourceVersion. No behaviour of
+    /// upstream.
+    pub allocate_from_cached_pool: bool,
+    /// `reown-ignores-owner`: re-owning looks at the address only, not at who holds it. No behaviour of upstream.
+    pub reown_ignores_owner: bool,
+    /// `adopt-stale-endpoint`: a terminating endpoint, or that of a stateless namesake, is taken over with its addresses. No behaviour
+    /// of upstream.
+    pub adopt_stale_endpoint: bool,
+    /// `waits-without-end`: a request to the API server waits as long as the operation may take, and an operation without a deadline
+    /// has none.
+    pub waits_without_end: bool,
+    /// `terminating-endpoint-reused`: the endpoint of a static pod is re-owned also while it is being deleted (A §6.2, §14.27).
+    pub terminating_endpoint_reused: bool,
+    /// `failure-cache-kept-by-reuse`: an ADD that is answered from an endpoint leaves the failure cache as it is (A §14.23).
+    pub failure_cache_kept_by_reuse: bool,
+    /// `late-endpoint-create-fails`: an endpoint that exists although the cache does not show it fails the ADD (A W4).
+    pub late_endpoint_create_fails: bool,
+    /// `unrecorded-answer`: an answer from an endpoint is given without a look at the records of the pools, or at the endpoint itself (A §5.3).
+    pub unrecorded_answer: bool,
+    /// `stateful-conflict-released`: a batch release without the flag is not asked whether conflicting addresses are to be released at
+    /// all (A §7.3).
+    pub stateful_conflict_released: bool,
+    /// `static-by-kind-only`: a DEL, or a scan, takes any endpoint whose owner is of a kind StatefulSet for that of a pod of an apps/v1 StatefulSet
+    /// (A §6.1, W31).
+    pub static_by_kind_only: bool,
+    /// `pod-operations-overlap`: two requests about one pod run side by side, as when the caller of the first gave up.
+    pub pod_operations_overlap: bool,
+    /// `unfenced-own-record`: a record of the pod that no endpoint names is answered as it is, although a write that takes it away
+    /// may still be under way (K075).
+    pub unfenced_own_record: bool,
+    /// `reads-once`: a read that failed for lack of an answer fails the operation.
+    pub reads_once: bool,
+    /// `random-clean-gateway`: the gateway is left out or not as the family says that is ready first (A §14.31).
+    pub random_clean_gateway: bool,
+    /// `missing-pool-keeps-endpoint`: a DEL fails for ever once a pool of the endpoint is gone (A W16).
+    pub missing_pool_keeps_endpoint: bool,
+    /// `subnet-shrinks-lowest`: a pre-allocation shrinks from its lowest address, and before its pool does; admission demands that the two are
+    /// equal (A §8.4, W19).
+    pub subnet_shrinks_lowest: bool,
+    /// `overlap-admitted-forever`: pools that overlap because they were admitted at the same time both serve (A W18).
+    pub overlap_admitted_forever: bool,
+    /// `update-judged-whole`: an update is refused for what was wrong before it, too, so that pools that overlap block each other's repair
+    /// (A W18).
+    pub update_judged_whole: bool,
+    /// `terminating-update-refused`: an object that is being deleted cannot lose the finalizer of anybody else before Spiderpool's (A §9.1 to 3).
+    pub terminating_update_refused: bool,
+    /// `delete-trusts-count`: whether a pool is in use is asked of its count, not of its records (A §9.1).
+    pub delete_trusts_count: bool,
+    /// `refused-pool-keeps-addresses`: addresses stay set aside for a pool that admission refuses for good (A W20).
+    pub refused_pool_keeps_addresses: bool,
+    /// `interrupted-shrink-takes-back`: a shrink that was interrupted is mended with addresses that another pool may have by now; it shows only with
+    /// `subnet-shrinks-lowest` (A §8.4, W19).
+    pub interrupted_shrink_takes_back: bool,
+    /// `lost-preallocation-not-restored`: an auto pool that its subnet does not mention is not added back, and its addresses are given away (A §8.7).
+    pub lost_preallocation_not_restored: bool,
+    /// `unreadable-preallocation-dropped`: a pre-allocation that cannot be read is dropped though its pool is there (A §8.7).
+    pub unreadable_preallocation_dropped: bool,
+    /// `preallocation-by-name-only`: what is set aside for a pool of the same name is taken for one's own, whichever workload it is for (A §8.4).
+    pub preallocation_by_name_only: bool,
+    /// `namesake-keeps-preallocation`: the addresses of a pool that is gone stay set aside while any workload of the same name exists (A §8.7).
+    pub namesake_keeps_preallocation: bool,
+    /// `manual-pool-ignores-preallocation`: a pool that a user makes may take addresses that are set aside for another, and the other way round (A §8.4,
+    /// §9.1).
+    pub manual_pool_ignores_preallocation: bool,
+    /// `auto-pool-reclaim-trusts-cache`: an auto pool is deleted when caches show neither its workload nor a record (A §8.6).
+    pub auto_pool_reclaim_trusts_cache: bool,
+    /// `auto-pool-annotations-replaced`: all annotations of an auto pool are replaced when its size changes (A §8.2).
+    pub auto_pool_annotations_replaced: bool,
+    /// `removed-annotation-keeps-pool`: an auto pool stays when its workload no longer asks for it (A §8.5).
+    pub removed_annotation_keeps_pool: bool,
+    /// `application-given-up`: a workload whose pools cannot be made is given up after 500 tries, or at once if the subnet is not as it should be
+    /// (A §8.4).
+    pub application_given_up: bool,
+    /// `full-queue-drops-event`: changes of workloads are dropped while as many are waiting as a setting says, 10,000 by default (A §8.5).
+    pub full_queue_drops_event: bool,
+    /// `subnet-finalizer-trusts-status`: a subnet that is being deleted goes when its status names no pool, whether or not there is one (A §8.1).
+    pub subnet_finalizer_trusts_status: bool,
+    /// What reclaim does differently: its deviations have a table of their own.
+    pub reclaim: ReclaimPolicy,
+}
+
+impl Policy {
+    /// Every deviation of allocation, in the order of the fields. Those of reclaim are in [`ReclaimPolicy::DEVIATIONS`].
+    pub const DEVIATIONS: &'static [Deviation<Self>] = deviations! {
+        "upstream-ranges" true upstream_ranges;
+        "ties-in-any-order" true ties_in_any_order;
+        "one-record-per-pod" true one_record_per_pod;
+        "wildcard-duplicates-fail" true wildcard_duplicates_fail;
+        "capacity-not-filtered" true capacity_not_filtered;
+        "multus-always-resolved" true multus_always_resolved;
+        "outdated-keys-ignored" true outdated_keys_ignored;
+        "nameless-nic-always-changed" true nameless_nic_always_changed;
+        "partial-pool-change-recreates" true partial_pool_change_recreates;
+        "reown-missing-record" true reown_missing_record;
+        "foreign-record-blocks" true foreign_record_blocks;
+        "del-adopts-current-uid" true del_adopts_current_uid;
+        "uid-from-cached-pod" true uid_from_cached_pod;
+        "liveness-from-cache" true liveness_from_cache;
+        "endpoint-delete-by-name" true endpoint_delete_by_name;
+        "lost-reply-takes-next-pool" true lost_reply_takes_next_pool;
+        "conflict-returns-same-address" true conflict_returns_same_address;
+        "static-reuse-skips-filter" true static_reuse_skips_filter;
+        "limiter-ignores-deadline" true limiter_ignores_deadline;
+        "limiter-overtakes" true limiter_overtakes;
+        "failure-cache-unchecked" true failure_cache_unchecked;
+        "partial-failure-keeps-records" true partial_failure_keeps_records;
+        "mark-before-uid-check" true mark_before_uid_check;
+        "finalizer-left-behind" true finalizer_left_behind;
+        "nameless-entry-lost" true nameless_entry_lost;
+        "reown-foreign-endpoint" true reown_foreign_endpoint;
+        "answer-not-as-stored" true answer_not_as_stored;
+        "static-reuse-before-gating" true static_reuse_before_gating;
+        "allocate-from-cached-pool" false allocate_from_cached_pool;
+        "reown-ignores-owner" false reown_ignores_owner;
+        "adopt-stale-endpoint" false adopt_stale_endpoint;
+        "waits-without-end" true waits_without_end;
+        "terminating-endpoint-reused" true terminating_endpoint_reused;
+        "failure-cache-kept-by-reuse" true failure_cache_kept_by_reuse;
+        "late-endpoint-create-fails" true late_endpoint_create_fails;
+        "unrecorded-answer" true unrecorded_answer;
+        "stateful-conflict-released" true stateful_conflict_released;
+        "static-by-kind-only" true static_by_kind_only;
+        "pod-operations-overlap" true pod_operations_overlap;
+        "unfenced-own-record" true unfenced_own_record;
+        "reads-once" true reads_once;
+        "random-clean-gateway" true random_clean_gateway;
+        "missing-pool-keeps-endpoint" true missing_pool_keeps_endpoint;
+        "first-del-releases-all" true first_del_releases_all;
+        "sandbox-not-asked" true sandbox_not_asked;
+        "migration-ends-with-one-del" true migration_ends_with_one_del;
+        "subnet-shrinks-lowest" true subnet_shrinks_lowest;
+        "overlap-admitted-forever" true overlap_admitted_forever;
+        "update-judged-whole" true update_judged_whole;
+        "terminating-update-refused" true terminating_update_refused;
+        "delete-trusts-count" true delete_trusts_count;
+        "refused-pool-keeps-addresses" true refused_pool_keeps_addresses;
+        "interrupted-shrink-takes-back" true interrupted_shrink_takes_back;
+        "lost-preallocation-not-restored" true lost_preallocation_not_restored;
+        "unreadable-preallocation-dropped" true unreadable_preallocation_dropped;
+        "preallocation-by-name-only" true preallocation_by_name_only;
+        "namesake-keeps-preallocation" true namesake_keeps_preallocation;
+        "manual-pool-ignores-preallocation" true manual_pool_ignores_preallocation;
+        "auto-pool-reclaim-trusts-cache" true auto_pool_reclaim_trusts_cache;
+        "auto-pool-annotations-replaced" true auto_pool_annotations_replaced;
+        "removed-annotation-keeps-pool" true removed_annotation_keeps_pool;
+        "application-given-up" true application_given_up;
+        "full-queue-drops-event" true full_queue_drops_event;
+        "subnet-finalizer-trusts-status" true subnet_finalizer_trusts_status;
+    };
+
+    /// The documented behaviour, made safe.
+    pub fn hardened() -> Self {
+        Self::default()
+    }
+
+    /// The code upstream as it is.
+    pub fn upstream() -> Self {
+        Self { reclaim: deviation::upstream(ReclaimPolicy::DEVIATIONS), ..deviation::upstream(Self::DEVIATIONS) }
+    }
+
+    /// The switch with this public name.
+    pub fn switch(&mut self, name: &str) -> Option<&mut bool> {
+        if Self::DEVIATIONS.iter().any(|deviation| deviation.name == name) {
+            return deviation::switch(Self::DEVIATIONS, self, name);
+        }
+        deviation::switch(ReclaimPolicy::DEVIATIONS, &mut self.reclaim, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_its_own_switch_and_hardened_has_none_on() {
+        let mut seen = Vec::new();
+        for deviation in Policy::DEVIATIONS {
+            let mut policy = Policy::hardened();
+            *policy.switch(deviation.name).unwrap() = true;
+            assert_ne!(policy, Policy::hardened(), "{}", deviation.name);
+            assert!(!seen.contains(&policy), "{}", deviation.name);
+            seen.push(policy);
+        }
+        assert_eq!(Policy::hardened().switch("upstream-nothing"), None);
+    }
+
+    #[test]
+    fn upstream_has_on_what_its_table_says() {
+        for deviation in Policy::DEVIATIONS {
+            assert_eq!(*Policy::upstream().switch(deviation.name).unwrap(), deviation.upstream, "{}", deviation.name);
+        }
+    }
+}

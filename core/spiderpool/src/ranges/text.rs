@@ -1,0 +1,152 @@
+//! The strict parser: one text, one address or range (A §1.6, left column of the table).
+
+use std::net::IpAddr;
+
+use super::version::number_of;
+use super::{IpRange, IpVersion, RangeError};
+use crate::Policy;
+
+/// The address that `text` spells, in its canonical form.
+///
+/// Upstream takes for IPv4 what parses and has a dot, for IPv6 what has a colon, so `fd00::1.2.3.4` is both; hardened, the
+/// number decides, so `fd00::1.2.3.4` is IPv6 and `::ffff:10.0.0.1` is IPv4.
+///
+/// # Errors
+/// `version` is not 4 or 6, `text` is no address, or one of the other family.
+pub fn parse_ip(text: &str, version: i64, policy: &Policy) -> Result<IpAddr, RangeError> {
+    let version = IpVersion::try_from(version)?;
+    let ip: IpAddr = text.parse().map_err(|_| RangeError::Address(text.to_owned()))?;
+    let matches = match (policy.upstream_ranges, version) {
+        (true, IpVersion::V4) => text.contains('.'),
+        (true, IpVersion::V6) => text.contains(':'),
+        (false, _) => IpVersion::of(ip) == version,
+    };
+    if matches { Ok(ip.to_canonical()) } else { Err(RangeError::Family { text: text.to_owned(), version }) }
+}
+
+/// The range that `text` spells: `a`, or `a-b` with `a` not above `b`; no blanks.
+///
+/// # Errors
+/// `version` is not 4 or 6, or `text` is no range of it. With `upstream-ranges` also [`RangeError::Endless`]: upstream walks
+/// from address to address through a number without its leading zero bytes, so it never gets past one, nor past the end
+/// of the family (A §14.4). (Ranges of IPv4-compatible addresses and ranges from IPv6 to IPv4, which its test of families
+/// lets pass, count as endless too, though upstream takes a few of them for IPv4.)
+pub fn parse_range(text: &str, version: i64, policy: &Policy) -> Result<IpRange, RangeError> {
+    let (first, last) = ends(text, version, policy)?;
+    if policy.upstream_ranges && text.contains('-') && !expands(first, last) {
+        return Err(RangeError::Endless(text.to_owned()));
+    }
+    Ok(IpRange::new(first, last).expect("the ends are of one family and in order"))
+}
+
+/// Whether `text` has the form of a range; upstream then may still not be able to expand it.
+///
+/// # Errors
+/// As [`parse_range`], but never [`RangeError::Endless`].
+pub fn check_range(text: &str, version: i64, policy: &Policy) -> Result<(), RangeError> {
+    ends(text, version, policy).map(drop)
+}
+
+/// Both ends, in order. With `upstream-ranges` their families can differ: the numbers are in order then.
+pub(super) fn ends(text: &str, version: i64, policy: &Policy) -> Result<(IpAddr, IpAddr), RangeError> {
+    IpVersion::try_from(version)?;
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    if last.contains('-') {
+        return Err(RangeError::Ends(text.to_owned()));
+    }
+    if let (false, Ok(first), Ok(last)) = (policy.upstream_ranges, first.parse(), last.parse())
+        && IpVersion::of(first) != IpVersion::of(last)
+    {
+        return Err(RangeError::Mixed(text.to_owned()));
+    }
+    let end = |end| parse_ip(end, version, policy).map_err(|error| error.of_end(text));
+    let (first, last) = (end(first)?, end(last)?);
+    if number_of(first) > number_of(last) {
+        return Err(RangeError::Reversed(text.to_owned()));
+    }
+    Ok((first, last))
+}
+
+/// The lowest number whose bytes, as Go's `big.Int` gives them, are as many as an address has.
+pub(super) fn full_length(version: IpVersion) -> u128 {
+    1 << (version.bits() - 8)
+}
+
+/// Whether upstream's walk from `first` ends behind `last`: all numbers on the way but the first must have full length.
+fn expands(first: IpAddr, last: IpAddr) -> bool {
+    let version = IpVersion::of(first);
+    version == IpVersion::of(last) && number_of(last) < version.max() && number_of(first) + 1 >= full_length(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hardened(text: &str, version: i64) -> Result<String, RangeError> {
+        parse_range(text, version, &Policy::hardened()).map(|range| range.to_string())
+    }
+
+    #[test]
+    fn a_range_is_what_its_numbers_say() {
+        for (text, version, canonical) in [
+            ("10.0.0.1", 4, "10.0.0.1"),
+            ("10.0.0.1-10.0.0.1", 4, "10.0.0.1"),
+            ("::ffff:10.0.0.1-10.0.0.3", 4, "10.0.0.1-10.0.0.3"),
+            ("0.0.0.0-255.255.255.255", 4, "0.0.0.0-255.255.255.255"),
+            ("FD00::1.2.3.4", 6, "fd00::102:304"),
+            ("::1-::4", 6, "::1-::4"),
+            ("::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", 6, "::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+        ] {
+            assert_eq!(hardened(text, version).as_deref(), Ok(canonical), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_defect_has_its_error() {
+        use RangeError::*;
+        let owned = str::to_owned;
+        for (text, version, error) in [
+            ("10.0.0.1", 5, Version(5)),
+            ("", 4, Address(owned(""))),
+            (" 10.0.0.1", 4, Address(owned(" 10.0.0.1"))),
+            ("10.0.0.01", 4, Address(owned("10.0.0.01"))),
+            ("10.0.0.1-", 4, End { text: owned("10.0.0.1-"), end: owned("") }),
+            ("fe80::1%eth0", 6, Address(owned("fe80::1%eth0"))),
+            ("10.0.0.1-10.0.0.3-10.0.0.5", 4, Ends(owned("10.0.0.1-10.0.0.3-10.0.0.5"))),
+            ("10.0.0.1-fd00::1", 4, Mixed(owned("10.0.0.1-fd00::1"))),
+            ("10.0.0.9-10.0.0.1", 4, Reversed(owned("10.0.0.9-10.0.0.1"))),
+            ("fd00::1.2.3.4", 4, Family { text: owned("fd00::1.2.3.4"), version: IpVersion::V4 }),
+            ("::ffff:a00:1", 6, Family { text: owned("::ffff:a00:1"), version: IpVersion::V6 }),
+        ] {
+            assert_eq!(hardened(text, version), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn upstream_never_gets_past_a_zero_byte_or_the_end() {
+        let upstream = |text, version| parse_range(text, version, &Policy::upstream());
+        for (text, version) in [
+            ("0.0.0.1-0.0.0.1", 4),
+            ("0.255.255.254-1.0.0.3", 4),
+            ("255.255.255.255-255.255.255.255", 4),
+            ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", 6),
+            ("::1-::4", 6),
+            ("64:ff9b::1-64:ff9b::3", 6),
+            ("ffff::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", 6),
+            ("10.0.0.1-fd00::1.2.3.4", 4),
+        ] {
+            assert_eq!(upstream(text, version), Err(RangeError::Endless(text.to_owned())));
+            assert_eq!(check_range(text, version, &Policy::upstream()), Ok(()));
+        }
+        for (text, version) in [
+            ("0.0.0.1", 4),
+            ("255.255.255.255", 4),
+            ("::", 6),
+            ("0.255.255.255-1.0.0.3", 4),
+            ("ff:ffff:ffff:ffff:ffff:ffff:ffff:ffff-100::5", 6),
+            ("255.0.0.0-255.255.255.254", 4),
+        ] {
+            assert_eq!(upstream(text, version).map(|range| range.to_string()).as_deref(), Ok(text));
+        }
+    }
+}

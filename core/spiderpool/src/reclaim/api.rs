@@ -1,0 +1,79 @@
+//! How reclaim talks to the API server.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+
+use super::process::Reclaim;
+use super::question::{Answer, Question};
+use crate::Keeper;
+use crate::validity::{is_wanted, parent_and_ordinal, vm_keeps};
+use kube_machinery::api::{ApiError, Call, DeleteOptions, Object, ObjectKey, Patch, Reply, Request};
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+
+impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
+    async fn send<T: Object>(&self, call: Call<T>) -> Result<Reply<T>, ApiError> {
+        self.client.send(Request { call, timeout: self.config.settings.request_timeout }).await
+    }
+
+    /// The most recent state; `None` = there is none. Only NotFound means that.
+    pub(super) async fn get<T: Object>(&self, key: &ObjectKey) -> Result<Option<Arc<T>>, ApiError> {
+        match self.send(Call::get(key)).await {
+            Ok(reply) => Ok(Some(reply.into_object())),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn update_status<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
+        self.send(Call::update_status(body)).await.map(Reply::into_object)
+    }
+
+    pub(super) async fn patch<T: Object>(&self, key: &ObjectKey, patch: Patch) -> Result<Arc<T>, ApiError> {
+        self.send(Call::patch(key, patch)).await.map(Reply::into_object)
+    }
+
+    /// `Some` = it still exists, and is terminating; `None` = it is gone.
+    pub(super) async fn delete<T: Object>(&self, key: &ObjectKey, options: DeleteOptions) -> Result<Option<Arc<T>>, ApiError> {
+        self.send(Call::Delete { key: key.clone(), options }).await.map(Reply::into_remains)
+    }
+
+    /// Asks the API server whether addresses are kept (G §5).
+    pub(super) async fn ask(&self, question: &Question) -> Answer {
+        match self.keeps(question).await {
+            Ok(true) => Answer::Valid,
+            Ok(false) => Answer::Invalid,
+            Err(_) => Answer::Failed,
+        }
+    }
+
+    async fn keeps(&self, Question { keeper, key }: &Question) -> Result<bool, ApiError> {
+        let policy = &self.config.policy.reclaim;
+        let in_namespace = |name: &str| ObjectKey::namespaced(key.namespace().unwrap_or_default(), name);
+        match keeper {
+            Keeper::Nobody => Ok(false),
+            Keeper::StatefulSet => {
+                let Some((parent, ordinal)) = parent_and_ordinal(key.name()) else { return Ok(false) };
+                let Some(set) = self.get::<StatefulSet>(&in_namespace(parent)).await? else { return Ok(false) };
+                if policy.nil_fields_crash && set.spec.replicas.is_none() {
+                    self.env.crash(&format!("nil dereference of spec.replicas of StatefulSet {parent}"));
+                }
+                Ok(is_wanted(&set, ordinal))
+            }
+            Keeper::Vm => {
+                let instance = self.get::<VirtualMachineInstance>(key).await?;
+                // Its finalizer holds an instance until its pods are gone.
+                if instance.is_some() && !policy.ending_vm_frees {
+                    return Ok(true);
+                }
+                if let Some(kept) = vm_keeps(instance.as_deref()) {
+                    return Ok(kept);
+                }
+                let vm = self.get::<VirtualMachine>(key).await?;
+                Ok(vm.is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()))
+            }
+        }
+    }
+}

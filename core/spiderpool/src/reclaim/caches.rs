@@ -1,0 +1,200 @@
+//! What a replica knows without asking, behind by an unbounded lag (G §7).
+
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use rustc_hash::FxBuildHasher;
+
+use super::entry::end_of_grace;
+use super::event::ended;
+use super::settings::ReclaimSettings;
+use crate::ipam::{is_terminating, uid_of};
+use crate::{Policy, SpiderEndpoint, SpiderIPPool};
+use kube_machinery::api::{ApiError, Object};
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+use kube_machinery::informer::{Digest, Index, Informer, InformerOptions, Notification, StoreReader};
+
+/// The cached reads of reclaim. Each kind may lag on its own. Keys are `namespace/name`, or `name` of what is in no namespace.
+pub trait Caches: Clone + Send + Sync + 'static {
+    /// A pod.
+    ///
+    /// # Errors
+    /// The cache does not answer.
+    fn pod(&self, key: &str) -> Result<Option<Arc<Pod>>, ApiError>;
+    /// A node.
+    ///
+    /// # Errors
+    /// The cache does not answer.
+    fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError>;
+    /// An endpoint.
+    ///
+    /// # Errors
+    /// The cache does not answer.
+    fn endpoint(&self, key: &str) -> Result<Option<Arc<SpiderEndpoint>>, ApiError>;
+    /// All endpoints, by key.
+    ///
+    /// # Errors
+    /// The cache does not answer.
+    fn endpoints(&self) -> Result<Vec<Arc<SpiderEndpoint>>, ApiError>;
+    /// All pools, by name.
+    ///
+    /// # Errors
+    /// The cache does not answer.
+    fn pools(&self) -> Result<Vec<Arc<SpiderIPPool>>, ApiError>;
+    /// Whether one glance shows that a record stays: the pod of this name has this UID, lives and has addresses, and so does its endpoint,
+    /// which is not terminating. `false` says nothing.
+    fn is_plain(&self, key: &str, uid: &str) -> bool {
+        let _ = (key, uid);
+        false
+    }
+    /// How many endpoints there are, and how many of them are terminating; `None` = one has to count.
+    fn endpoint_census(&self) -> Option<(usize, usize)> {
+        None
+    }
+    /// Until when the containers of a pod with this UID may run that was seen to vanish before its grace was over (R9).
+    fn runs_until(&self, uid: &str) -> Option<Timestamp>;
+}
+
+/// One informer for each kind, as a process has them. Clones are the same process.
+pub struct InformerCaches<V: Env>(Arc<Informers<V>>);
+
+struct Informers<V: Env> {
+    pods: Running<Pod, V>,
+    nodes: Running<Node, V>,
+    endpoints: Running<SpiderEndpoint, V>,
+    pools: Running<SpiderIPPool, V>,
+    graves: Arc<Mutex<BTreeMap<String, Timestamp>>>,
+}
+
+/// The index of endpoints that are terminating.
+const MARKED: &str = "marked";
+
+fn marked(endpoint: &SpiderEndpoint, value: &mut dyn FnMut(&str)) {
+    if is_terminating(endpoint) {
+        value(MARKED);
+    }
+}
+
+/// What is not plain. No UID has this digest.
+const NOT_PLAIN: u64 = 0;
+
+fn digest_of_uid(uid: &str) -> u64 {
+    FxBuildHasher.hash_one(uid).max(1)
+}
+
+/// The digest of its UID, if a pod lives and has addresses, or has not begun.
+fn digest_of_pod(pod: &Pod) -> u64 {
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
+    let has_ips = status.and_then(|status| status.pod_ips.as_ref()).is_some_and(|ips| !ips.is_empty());
+    let lives = pod.metadata.deletion_timestamp.is_none() && ended(pod).is_none() && (has_ips || phase == Some("Pending"));
+    match &pod.metadata.uid {
+        Some(uid) if lives => digest_of_uid(uid),
+        _ => NOT_PLAIN,
+    }
+}
+
+/// The digest of the UID of its pod, if an endpoint is not terminating.
+fn digest_of_endpoint(endpoint: &SpiderEndpoint) -> u64 {
+    if is_terminating(endpoint) { NOT_PLAIN } else { digest_of_uid(uid_of(endpoint)) }
+}
+
+struct Running<K: Object, V: Env> {
+    informer: Informer<K, V>,
+    store: StoreReader<K>,
+}
+
+impl<K: Object, V: Env> Running<K, V> {
+    fn start<C: Client>(client: &C, env: &V, options: InformerOptions<K>) -> Self {
+        let informer = Informer::start(client.clone(), env.clone(), options);
+        Self { store: informer.store(), informer }
+    }
+}
+
+impl<V: Env> Clone for InformerCaches<V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<V: Env> std::fmt::Debug for InformerCaches<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InformerCaches").finish_non_exhaustive()
+    }
+}
+
+impl<V: Env> InformerCaches<V> {
+    /// Starts to watch.
+    pub fn start<C: Client>(client: C, env: V, settings: &ReclaimSettings, policy: &Policy) -> Self {
+        let digest = Some(Digest::new(digest_of_pod));
+        let pods = Running::start(&client, &env, InformerOptions { digest, ..InformerOptions::default() });
+        let nodes = Running::start(&client, &env, InformerOptions::default());
+        let (digest, indexes) = (Some(Digest::new(digest_of_endpoint)), vec![Index::new(MARKED, marked)]);
+        let endpoints = Running::start(&client, &env, InformerOptions { digest, indexes, ..InformerOptions::default() });
+        let pools = Running::start(&client, &env, InformerOptions::default());
+        let graves: Arc<Mutex<BTreeMap<String, Timestamp>>> = Arc::default();
+        if !policy.reclaim.force_delete_frees_at_once {
+            let (graves, settings, policy) = (graves.clone(), settings.clone(), *policy);
+            pods.informer.add_handler(move |notification: Notification<Pod>| {
+                let (Notification::Deleted { object } | Notification::DeletedFinalStateUnknown { object, .. }) = &notification else {
+                    return;
+                };
+                let now = env.wall();
+                let Some(term) = end_of_grace(object, now, &settings, &policy) else { return };
+                let mut graves = graves.lock().unwrap();
+                graves.retain(|_, until| *until >= now);
+                graves.insert(object.metadata.uid.clone().unwrap_or_default(), term.stop);
+            });
+        }
+        Self(Arc::new(Informers { pods, nodes, endpoints, pools, graves }))
+    }
+
+    /// Completes when everything has its first list. Reclaim decides nothing before that.
+    pub async fn synced(&self) {
+        self.0.pods.informer.synced().await;
+        self.0.nodes.informer.synced().await;
+        self.0.endpoints.informer.synced().await;
+        self.0.pools.informer.synced().await;
+    }
+}
+
+impl<V: Env> Caches for InformerCaches<V> {
+    fn pod(&self, key: &str) -> Result<Option<Arc<Pod>>, ApiError> {
+        Ok(self.0.pods.store.find(key))
+    }
+
+    fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {
+        Ok(self.0.nodes.store.find(name))
+    }
+
+    fn endpoint(&self, key: &str) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        Ok(self.0.endpoints.store.find(key))
+    }
+
+    fn endpoints(&self) -> Result<Vec<Arc<SpiderEndpoint>>, ApiError> {
+        Ok(self.0.endpoints.store.list())
+    }
+
+    fn pools(&self) -> Result<Vec<Arc<SpiderIPPool>>, ApiError> {
+        Ok(self.0.pools.store.list())
+    }
+
+    fn is_plain(&self, key: &str, uid: &str) -> bool {
+        let (key, uid) = (Digest::<Pod>::hash_of(key), digest_of_uid(uid));
+        self.0.pods.store.digest(key) == Some(uid) && self.0.endpoints.store.digest(key) == Some(uid)
+    }
+
+    fn endpoint_census(&self) -> Option<(usize, usize)> {
+        let mut terminating = 0;
+        self.0.endpoints.store.by_index(MARKED, MARKED, |_| terminating += 1);
+        Some((self.0.endpoints.store.len(), terminating))
+    }
+
+    fn runs_until(&self, uid: &str) -> Option<Timestamp> {
+        self.0.graves.lock().unwrap().get(uid).copied()
+    }
+}

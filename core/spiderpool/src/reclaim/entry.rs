@@ -1,0 +1,152 @@
+//! A pod that is traced until its deadline, and how deadlines are counted (G §1.3, §3.1).
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::settings::ReclaimSettings;
+use crate::Keeper;
+use crate::Policy;
+use kube_machinery::api::ObjectKey;
+
+/// Why a pod is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tracing {
+    /// It has a deletionTimestamp.
+    Terminating,
+    /// Its phase is Succeeded.
+    Succeeded,
+    /// Its phase is Failed.
+    Failed,
+    /// Its object is gone.
+    Deleted,
+}
+
+impl Tracing {
+    /// The public name, as upstream has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Terminating => "Terminating",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Deleted => "Deleted",
+        }
+    }
+}
+
+/// From when to when a pod is left its addresses; on the wall clock, as the API server's times are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// deletionTimestamp, the latest end of a container, or the time of the event.
+    pub start: Timestamp,
+    /// The grace from there on, with the additional delay.
+    pub grace: SignedDuration,
+    /// The deadline: reclaim acts strictly after it.
+    pub stop: Timestamp,
+}
+
+impl Term {
+    /// `grace` and the additional delay after `start`; what lies beyond the calendar is its end.
+    pub(super) fn new(start: Timestamp, grace: SignedDuration, settings: &ReclaimSettings) -> Self {
+        let grace = grace.saturating_add(settings.grace_delay);
+        let stop = start.checked_add(grace).unwrap_or(if grace.is_negative() { Timestamp::MIN } else { Timestamp::MAX });
+        Self { start, grace, stop }
+    }
+
+    /// Of a terminating pod; `None` = it does not say with which grace, and that is not Kubernetes' default here.
+    pub(super) fn of_terminating(pod: &Pod, settings: &ReclaimSettings, policy: &Policy) -> Option<Self> {
+        let start = pod.metadata.deletion_timestamp.as_ref()?.0;
+        let stated = pod.metadata.deletion_grace_period_seconds.or((!policy.reclaim.nil_fields_crash).then_some(DEFAULT_GRACE))?;
+        // deletionTimestamp has the stated grace in it already, which may be less than the containers have; the documents' second one is
+        // the margin.
+        let grace = in_truth(stated, policy);
+        let margin = if policy.reclaim.grace_counted_once { 0 } else { grace };
+        Some(Self::new(start, SignedDuration::from_secs(grace.saturating_sub(stated).saturating_add(margin)), settings))
+    }
+
+    /// Of a pod that has ended, from the latest end of a container; `Err(true)` = it names none, `Err(false)` = no grace.
+    pub(super) fn of_ended(pod: &Pod, settings: &ReclaimSettings, policy: &Policy) -> Result<Self, bool> {
+        let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+        let ended = statuses.into_iter().flatten().filter_map(|status| {
+            let terminated = status.state.as_ref()?.terminated.as_ref()?;
+            Some(terminated.finished_at.as_ref()?.0)
+        });
+        let start = ended.max().ok_or(true)?;
+        Ok(Self::new(start, termination_grace(pod, policy).ok_or(false)?, settings))
+    }
+
+    /// Of a pod that has ended and was first seen so at `now`; without a grace Kubernetes' default.
+    pub(super) fn of_ended_unseen(pod: &Pod, now: Timestamp, settings: &ReclaimSettings, policy: &Policy) -> Self {
+        let grace = termination_grace(pod, policy).unwrap_or(SignedDuration::from_secs(DEFAULT_GRACE));
+        Self::new(now, grace, settings)
+    }
+
+    /// Whether reclaim may act.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        now > self.stop
+    }
+}
+
+/// Kubernetes' default of a pod's grace.
+pub(super) const DEFAULT_GRACE: i64 = 30;
+
+/// What a kubelet leaves to containers in any case, in seconds: with a grace of 0, and after a hook that used the grace up (K §5.2).
+const LEAST_GRACE: i64 = 2;
+
+/// How long the containers of a pod really have that is asked to end within `stated` seconds.
+pub(super) fn in_truth(stated: i64, policy: &Policy) -> i64 {
+    if policy.reclaim.grace_floor_ignored { stated } else { stated.max(LEAST_GRACE) }
+}
+
+fn termination_grace(pod: &Pod, policy: &Policy) -> Option<SignedDuration> {
+    let grace = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+    grace.or((!policy.reclaim.nil_fields_crash).then_some(DEFAULT_GRACE)).map(SignedDuration::from_secs)
+}
+
+/// Until when the containers of a pod may run whose object was gone at `now`; `None` = they have ended, or never began.
+///
+/// Since Kubernetes 1.27 the kubelet reports the end of all containers before it lets the object go. If that was not seen, somebody
+/// else took the object away, by force or because its node was gone, and the containers may have their whole grace (R9).
+pub(super) fn end_of_grace(pod: &Pod, now: Timestamp, settings: &ReclaimSettings, policy: &Policy) -> Option<Term> {
+    let status = pod.status.as_ref();
+    let is_final = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));
+    let mut containers = status.and_then(|status| status.container_statuses.as_ref()).into_iter().flatten();
+    let have_ended = containers.all(|container| container.state.as_ref().is_some_and(|state| state.terminated.is_some()));
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    if (is_final && have_ended) || node.is_none_or(str::is_empty) {
+        return None;
+    }
+    // What never got a deletionTimestamp, or was forced to a grace of 0, is taken for deleted when it vanished: its containers have the
+    // grace of its spec, and it has that twice, like any other.
+    let forced = pod.metadata.deletion_grace_period_seconds == Some(0);
+    let term = Term::of_terminating(pod, settings, policy).filter(|_| !forced).unwrap_or_else(|| {
+        let stated = termination_grace(pod, policy).map_or(DEFAULT_GRACE, |grace| grace.as_secs());
+        let times = if policy.reclaim.grace_counted_once { 1 } else { 2 };
+        Term::new(now, SignedDuration::from_secs(in_truth(stated, policy).saturating_mul(times)), settings)
+    });
+    (term.stop > now).then_some(term)
+}
+
+/// One pod that is traced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodEntry {
+    /// The pod.
+    pub pod: ObjectKey,
+    /// Its UID.
+    pub uid: Arc<str>,
+    /// Its node; empty if it has none.
+    pub node: Arc<str>,
+    /// Under which name its endpoint and its records are: the pod's, or that of its VM.
+    pub key: ObjectKey,
+    /// What could have kept its addresses.
+    pub keeper: Keeper,
+    /// Why it is traced.
+    pub tracing: Tracing,
+    /// Until when.
+    pub term: Term,
+    /// When the entry was made or last changed.
+    pub entered: Timestamp,
+    /// How often its release was tried and failed.
+    pub requeues: u32,
+}

@@ -1,0 +1,166 @@
+//! What a scan would do now, without doing it.
+
+use jiff::Timestamp;
+
+use super::caches::Caches;
+use super::event::Circumstances;
+use super::node::NodeState;
+use super::outdated::{is_outdated, pools_of};
+use super::question::Owners;
+use super::record::{Judgement, RecordView, Seen, judge_record, key_of_record};
+use super::row::Row;
+use super::settings::ReclaimSettings;
+use crate::Policy;
+use crate::ipam::uid_of;
+use kube_machinery::api::{ApiError, ObjectKey};
+
+/// What a scan would do with a record, or with an endpoint that no record leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// It stays.
+    Keep,
+    /// It goes.
+    Release,
+    /// It stays, and its pod is traced until its deadline.
+    Track,
+    /// Upstream's process would crash.
+    Crash,
+}
+
+impl Action {
+    /// The public name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Release => "release",
+            Self::Track => "track",
+            Self::Crash => "crash",
+        }
+    }
+}
+
+/// One record, and what would become of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// The pool; absent for an endpoint that no record leads to.
+    pub pool: Option<String>,
+    /// The address, as it is recorded.
+    pub ip: Option<String>,
+    /// `namespace/name` in the record.
+    pub key: String,
+    /// The UID in the record.
+    pub uid: String,
+    /// What would become of it.
+    pub action: Action,
+    /// Whether the endpoint of that name would go.
+    pub endpoint: bool,
+    /// When the pod's right ends or ended, where that is a matter of time.
+    pub at: Option<Timestamp>,
+    /// Why.
+    pub row: Row,
+    /// Why the endpoint would go or stay, if that was asked.
+    pub endpoint_row: Option<Row>,
+}
+
+pub(super) fn seen<T>(read: &Result<Option<T>, ApiError>) -> Seen<&T> {
+    match read {
+        Ok(Some(object)) => Seen::There(object),
+        Ok(None) => Seen::Nothing,
+        Err(_) => Seen::Unreadable,
+    }
+}
+
+/// The state of a node in a cache.
+pub(super) fn cached_node(caches: &impl Caches, name: &str) -> NodeState {
+    match caches.node(name) {
+        Ok(Some(node)) => NodeState::of(&node),
+        Ok(None) => NodeState::Gone,
+        Err(_) => NodeState::Unreadable,
+    }
+}
+
+/// What a scan of the leader would do with each record on what `caches` show, by pool and address; then with each endpoint that no
+/// record leads to. `owners` are asked for StatefulSets and VMs.
+pub fn explain(
+    caches: &impl Caches,
+    owners: &impl Owners,
+    now: Timestamp,
+    settings: &ReclaimSettings,
+    policy: &Policy,
+) -> Vec<Explanation> {
+    let node = |name: &str| cached_node(caches, name);
+    let runs_until = |uid: &str| caches.runs_until(uid);
+    let it = Circumstances { now, leading: true, settings, policy, node: &node, runs_until: &runs_until };
+    let mut explained = Vec::new();
+    let about = |pool: Option<&str>, ip: Option<String>, address, key: &str, uid: &str| {
+        let (pod, endpoint) = (caches.pod(key), caches.endpoint(key));
+        let (pod, endpoint) = (seen(&pod), seen(&endpoint));
+        let record = RecordView { key, uid, ip: address, pod: pod.map(|pod| &**pod), endpoint: endpoint.map(|it| &**it), due: None };
+        let mut answers = Vec::new();
+        let explanation = |action, endpoint, at, row, endpoint_row| Explanation {
+            pool: pool.map(str::to_owned),
+            ip: ip.clone(),
+            key: key.to_owned(),
+            uid: uid.to_owned(),
+            action,
+            endpoint,
+            at,
+            row,
+            endpoint_row,
+        };
+        loop {
+            match judge_record(&record, &it, &answers) {
+                Judgement::Ask(question) => answers.push(question.answered_by(owners, policy)),
+                Judgement::Crash(row) => break explanation(Action::Crash, false, None, row, None),
+                Judgement::Done(verdict) => {
+                    let action = match (verdict.release, verdict.track) {
+                        (true, _) => Action::Release,
+                        (false, true) => Action::Track,
+                        (false, false) => Action::Keep,
+                    };
+                    break explanation(action, verdict.endpoint, verdict.at, verdict.row, verdict.endpoint_row);
+                }
+            }
+        }
+    };
+    let mut led = std::collections::BTreeSet::new();
+    for pool in caches.pools().unwrap_or_default() {
+        let name = pool.metadata.name.as_deref().unwrap_or_default();
+        if policy.reclaim.pools_without_version_skipped && pool.spec.ip_version.is_none() {
+            continue;
+        }
+        let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
+        for (ip, record) in records.iter() {
+            led.insert(record.pod.clone());
+            explained.push(about(Some(name), Some(ip.to_string()), ip.address(), &record.pod, &record.pod_uid));
+        }
+    }
+    let left = || {
+        let endpoints = caches.endpoints().unwrap_or_default().into_iter();
+        let keyed = endpoints.map(|endpoint| (ObjectKey::of(&*endpoint), endpoint));
+        keyed.filter(|(key, _)| !led.contains(key.as_str()) && key_of_record(key.as_str()).is_some())
+    };
+    if !policy.reclaim.orphan_endpoint_kept {
+        for (key, endpoint) in left() {
+            explained.push(about(None, None, None, key.as_str(), uid_of(&endpoint)));
+        }
+    } else if settings.clean_outdated_endpoints {
+        let pools = caches.pools().unwrap_or_default();
+        let pool = |name: &str| pools.iter().find(|pool| pool.metadata.name.as_deref() == Some(name));
+        for (key, endpoint) in left() {
+            let goes = pools_of(&endpoint).filter_map(pool).any(|pool| is_outdated(&key, pool));
+            explained.push(Explanation {
+                pool: None,
+                ip: None,
+                key: key.as_str().to_owned(),
+                uid: uid_of(&endpoint).to_owned(),
+                action: if goes { Action::Release } else { Action::Keep },
+                endpoint: goes,
+                at: None,
+                row: Row::SweepOrphan,
+                endpoint_row: goes.then_some(Row::SweepOrphan),
+            });
+        }
+    }
+    explained
+}

@@ -1,0 +1,109 @@
+//! Whether this process leads, as far as it knows: shared between an election and those whose work depends on it.
+
+use std::sync::Arc;
+
+use kube_machinery::latest;
+
+/// Tells others whether this process leads. Dropping it changes nothing any more.
+#[derive(Debug)]
+pub struct LeadershipTeller {
+    sender: latest::Sender<Standing>,
+}
+
+/// Whether the process leads, and for the how-manieth time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Standing {
+    leads: bool,
+    term: u64,
+}
+
+/// What is told. Clones hear the same.
+///
+/// It is a belief, as that of every leader ([`kube_machinery::leader`]).
+#[derive(Clone, Debug)]
+pub struct Leadership {
+    standing: latest::Receiver<Standing>,
+    /// Keeps the teller alive who has nothing more to say.
+    _always: Option<Arc<LeadershipTeller>>,
+}
+
+impl LeadershipTeller {
+    /// A process that does not lead yet, and those who are told.
+    pub fn new() -> (Self, Leadership) {
+        let (sender, standing) = latest::channel(Standing::default());
+        (Self { sender }, Leadership { standing, _always: None })
+    }
+
+    /// Leadership was gained.
+    pub fn gained(&self) {
+        let Standing { leads, term } = self.sender.get();
+        if !leads {
+            self.sender.send_replace(Standing { leads: true, term: term + 1 });
+        }
+    }
+
+    /// Leadership was lost.
+    pub fn lost(&self) {
+        let standing = self.sender.get();
+        self.sender.set(Standing { leads: false, ..standing });
+    }
+}
+
+impl Leadership {
+    /// Of a process that is alone.
+    pub fn always() -> Self {
+        let (teller, leadership) = LeadershipTeller::new();
+        teller.gained();
+        Self { _always: Some(Arc::new(teller)), ..leadership }
+    }
+
+    /// Whether this process leads.
+    pub fn is_leading(&self) -> bool {
+        self.standing.get().leads
+    }
+
+    /// How often leadership was gained. Work of one term is not work of the next.
+    pub fn term(&self) -> u64 {
+        self.standing.get().term
+    }
+
+    /// Whether this process leads in this very term.
+    pub fn leads_in(&self, term: u64) -> bool {
+        let standing = self.standing.get();
+        standing.leads && standing.term == term
+    }
+
+    /// Completes with the term when this process leads.
+    pub async fn gained(&self) -> u64 {
+        match self.standing.clone().wait_for(|standing| standing.leads).await {
+            Ok(standing) => standing.term,
+            Err(latest::Closed) => std::future::pending().await,
+        }
+    }
+
+    /// Completes when this process leads no more in that term.
+    pub async fn lost(&self, term: u64) {
+        if self.standing.clone().wait_for(|standing| !standing.leads || standing.term != term).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_gain_is_a_term_of_its_own() {
+        let (teller, leadership) = LeadershipTeller::new();
+        assert!(!leadership.is_leading());
+        teller.gained();
+        let first = leadership.term();
+        assert!(leadership.leads_in(first));
+        teller.lost();
+        assert!(!leadership.leads_in(first) && !leadership.is_leading());
+        teller.gained();
+        assert!(!leadership.leads_in(first) && leadership.is_leading());
+        assert!(Leadership::always().clone().is_leading());
+    }
+}

@@ -1,0 +1,184 @@
+//! What the state of a pod says about its right to its addresses: stage 2 of the table of a record, with rule G (G §3.3).
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::entry::{DEFAULT_GRACE, Term, in_truth};
+use super::event::{Circumstances, ended};
+use super::node::NodeState;
+use super::question::{Answer, Answers, Question, key_of};
+use super::record::{RecordView, key_of_record};
+use super::row::Row;
+use crate::Keeper;
+
+/// Why a decision is not made now.
+pub(super) enum Stop {
+    Ask(Question),
+    Crash(Row),
+}
+
+impl From<Question> for Stop {
+    fn from(question: Question) -> Self {
+        Self::Ask(question)
+    }
+}
+
+pub(super) fn has_ips(pod: &Pod) -> bool {
+    pod.status.as_ref().and_then(|status| status.pod_ips.as_ref()).is_some_and(|ips| !ips.is_empty())
+}
+
+/// Whoever may keep the addresses of a pod that is there.
+pub(super) struct Owner<'a, 'b> {
+    pub(super) pod: &'a Pod,
+    pub(super) keeper: Keeper,
+    pub(super) record: &'b RecordView<'a>,
+    pub(super) it: &'b Circumstances<'b>,
+}
+
+impl Owner<'_, '_> {
+    pub(super) fn ask(&mut self, answers: &mut Answers<'_>) -> Result<Answer, Question> {
+        let (keeper, key) = if self.it.policy.reclaim.static_by_first_owner {
+            let first = self.pod.metadata.owner_references.as_ref().and_then(|owners| owners.first());
+            let keeper = first.map_or(Keeper::Nobody, |owner| Keeper::of_kind_alone(&owner.kind, self.it.settings.kept()));
+            (keeper, key_of_record(self.record.key).expect("it is a key"))
+        } else {
+            (self.keeper, key_of(self.pod, self.keeper))
+        };
+        answers.ask(keeper, &key)
+    }
+}
+
+/// What the state of a pod says.
+pub(super) struct State {
+    /// Its right to its addresses has ended.
+    pub(super) ends: bool,
+    pub(super) track: bool,
+    pub(super) row: Row,
+    pub(super) at: Option<Timestamp>,
+}
+
+impl State {
+    fn lives(row: Row) -> Self {
+        Self { ends: false, track: false, row, at: None }
+    }
+
+    fn ended(row: Row) -> Self {
+        Self { ends: true, ..Self::lives(row) }
+    }
+
+    fn traced(row: Row, at: Option<Timestamp>) -> Self {
+        Self { track: true, at, ..Self::lives(row) }
+    }
+}
+
+/// Stage 2; `Err` = the record is left alone altogether.
+pub(super) fn state(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
+    let (pod, it) = (owner.pod, owner.it);
+    let policy = &it.policy.reclaim;
+    let is_static = owner.keeper != Keeper::Nobody;
+    let is_terminating = pod.metadata.deletion_timestamp.is_some();
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    if ended(pod).is_some() {
+        if is_static {
+            return Ok(match owner.ask(answers)? {
+                // Upstream then finds out that nothing is to be traced, mostly.
+                Answer::Valid if policy.static_by_first_owner => Ok(State::traced(Row::EndedKept, None)),
+                Answer::Valid => Ok(State::lives(Row::EndedKept)),
+                Answer::Invalid => Ok(State::ended(Row::EndedNotKept)),
+                Answer::Failed => Err(Row::EndedUnreadable),
+            });
+        }
+        if policy.terminal_pods_not_scanned && !is_terminating {
+            return Ok(Ok(State::lives(Row::EndedLeft)));
+        }
+        if !policy.terminal_pods_not_scanned {
+            return Ok(Ok(after_the_end(owner)));
+        }
+        return rule_g(owner, answers);
+    }
+    if phase == "Pending" && (!is_terminating || policy.pending_pods_not_scanned) {
+        return Ok(Ok(State::lives(Row::Pending)));
+    }
+    if is_terminating {
+        return rule_g(owner, answers);
+    }
+    if has_ips(pod) {
+        return Ok(Ok(State::lives(Row::Lives)));
+    }
+    Ok(Ok(match (is_static, phase) {
+        (true, _) if policy.empty_pod_ips_means_gone => match owner.ask(answers)? {
+            Answer::Invalid => State::ended(Row::NoIpsNotKept),
+            Answer::Valid => State::lives(Row::NoIpsKept),
+            Answer::Failed => return Ok(Err(Row::NoIpsUnreadable)),
+        },
+        (false, "Running") if it.settings.running_without_ips => State::ended(Row::RunningNoIpsOn),
+        (false, "Running") => State::lives(Row::RunningNoIpsOff),
+        (false, _) if policy.empty_pod_ips_means_gone => State::ended(Row::NoIps),
+        _ => State::lives(Row::NoIpsLives),
+    }))
+}
+
+/// The end of a pod without an owner that keeps its addresses (D §0: both paths).
+fn after_the_end(owner: &Owner<'_, '_>) -> State {
+    let (pod, it) = (owner.pod, owner.it);
+    let stop = Term::of_ended(pod, it.settings, it.policy).ok().map(|term| term.stop).or(owner.record.due);
+    match stop {
+        Some(stop) if it.now > stop => by_node(owner, Row::EndedOver, stop),
+        stop => State::traced(Row::EndedWithin, stop),
+    }
+}
+
+/// What the node says about a pod whose time is over.
+fn by_node(owner: &Owner<'_, '_>, over: Row, stop: Timestamp) -> State {
+    // What was traced had its node judged when that began.
+    let judged = owner.it.policy.reclaim.node_judged_once && owner.record.due.is_some();
+    let permits = if judged { Some(true) } else { owner.it.node_of(owner.pod).permits(owner.it.settings) };
+    let state = match permits {
+        Some(true) => State::ended(over),
+        Some(false) => State::lives(Row::GraceOverOff),
+        None => State::lives(Row::GraceNodeUnknown),
+    };
+    State { at: Some(stop), ..state }
+}
+
+/// Until when a terminating pod is left its addresses whose node became ready again; `None` = it was ready all the time, or is not.
+///
+/// Its kubelet learns only now that the pod is to end. It is treated like one that was asked to when the node came back: a grace for the
+/// containers, and one more.
+fn back_too_late(owner: &Owner<'_, '_>, term: &Term) -> Option<Timestamp> {
+    let it = owner.it;
+    if it.policy.reclaim.returned_node_frees_at_once {
+        return None;
+    }
+    let NodeState::Ready { since: Some(since) } = it.node_of(owner.pod) else { return None };
+    let grace = owner.pod.metadata.deletion_grace_period_seconds.unwrap_or(DEFAULT_GRACE);
+    let asked = term.start.checked_sub(SignedDuration::from_secs(grace)).ok()?;
+    let twice = in_truth(grace, it.policy).saturating_mul(2);
+    (since > asked).then(|| Term::new(since, SignedDuration::from_secs(twice), it.settings).stop)
+}
+
+/// Rule G: a terminating pod.
+fn rule_g(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
+    let it = owner.it;
+    let policy = &it.policy.reclaim;
+    let Some(term) = Term::of_terminating(owner.pod, it.settings, it.policy) else { return Err(Stop::Crash(Row::NilDeletionGrace)) };
+    let at = Some(term.stop);
+    if !term.is_over(it.now) {
+        let gone = policy.empty_pod_ips_means_gone && !has_ips(owner.pod);
+        return Ok(Ok(if gone { State { at, ..State::ended(Row::GraceNoIps) } } else { State::traced(Row::GraceWithin, at) }));
+    }
+    if owner.keeper != Keeper::Nobody {
+        if policy.stuck_static_kept {
+            return Ok(Ok(State { at, ..State::lives(Row::GraceOverStatic) }));
+        }
+        match owner.ask(answers)? {
+            Answer::Valid => return Ok(Ok(State { at, ..State::lives(Row::GraceOverKept) })),
+            Answer::Failed => return Ok(Err(Row::GraceOverUnreadable)),
+            Answer::Invalid => {}
+        }
+    }
+    if let Some(stop) = back_too_late(owner, &term).filter(|stop| it.now <= *stop) {
+        return Ok(Ok(State::traced(Row::GraceReturned, Some(stop))));
+    }
+    Ok(Ok(by_node(owner, Row::GraceOver, term.stop)))
+}

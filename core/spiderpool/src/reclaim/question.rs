@@ -1,0 +1,108 @@
+//! What a decision has to know that only the API server can tell, and whom a pod belongs to.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use crate::validity::{Kept, is_wanted, parent_and_ordinal, vm_keeps};
+use crate::{Keeper, Policy};
+use kube_machinery::api::ObjectKey;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+
+/// A read that a decision needs before it can be made: whether the addresses under a name are kept for the next pod of it (G §5).
+///
+/// Decisions are functions of what was answered so far: whoever makes one asks, adds the answer and decides again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Who is asked: a StatefulSet or a VM.
+    pub keeper: Keeper,
+    /// The name of the pod, or of the VM.
+    pub key: ObjectKey,
+}
+
+/// The owners of pods, for whoever has them at hand.
+pub trait Owners {
+    /// A StatefulSet.
+    fn stateful_set(&self, key: &ObjectKey) -> Option<Arc<StatefulSet>>;
+    /// A VM instance.
+    fn instance(&self, key: &ObjectKey) -> Option<Arc<VirtualMachineInstance>>;
+    /// A VM.
+    fn machine(&self, key: &ObjectKey) -> Option<Arc<VirtualMachine>>;
+}
+
+impl Question {
+    /// What the API server would answer if it held these owners (G §5).
+    pub fn answered_by(&self, owners: &impl Owners, policy: &Policy) -> Answer {
+        let kept = match self.keeper {
+            Keeper::Nobody => false,
+            Keeper::StatefulSet => parent_and_ordinal(self.key.name()).is_some_and(|(parent, ordinal)| {
+                let set = owners.stateful_set(&ObjectKey::namespaced(self.key.namespace().unwrap_or_default(), parent));
+                set.is_some_and(|set| is_wanted(&set, ordinal))
+            }),
+            Keeper::Vm => {
+                let instance = owners.instance(&self.key);
+                // Its finalizer holds an instance until its pods are gone.
+                (instance.is_some() && !policy.reclaim.ending_vm_frees)
+                    || vm_keeps(instance.as_deref())
+                        .unwrap_or_else(|| owners.machine(&self.key).is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()))
+            }
+        };
+        if kept { Answer::Valid } else { Answer::Invalid }
+    }
+}
+
+/// The answer to a [`Question`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The addresses are kept.
+    Valid,
+    /// They are not.
+    Invalid,
+    /// It could not be read.
+    Failed,
+}
+
+/// The answers that a decision has, in the order in which it asks.
+#[derive(Debug)]
+pub(super) struct Answers<'a> {
+    given: std::slice::Iter<'a, Answer>,
+}
+
+impl<'a> Answers<'a> {
+    pub(super) fn new(given: &'a [Answer]) -> Self {
+        Self { given: given.iter() }
+    }
+
+    /// The next answer.
+    ///
+    /// # Errors
+    /// There is none yet: this is to be asked. What needs no read is answered at once.
+    pub(super) fn ask(&mut self, keeper: Keeper, key: &ObjectKey) -> Result<Answer, Question> {
+        match keeper {
+            Keeper::Nobody => return Ok(Answer::Invalid),
+            Keeper::StatefulSet if parent_and_ordinal(key.name()).is_none() => return Ok(Answer::Invalid),
+            Keeper::StatefulSet | Keeper::Vm => {}
+        }
+        self.given.next().copied().ok_or_else(|| Question { keeper, key: key.clone() })
+    }
+}
+
+/// The owner that controls a pod.
+pub(super) fn controller_of(pod: &Pod) -> Option<&OwnerReference> {
+    pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// What keeps the addresses of a pod, by its controller (`static`, G §3).
+pub(super) fn keeper_of(pod: &Pod, kept: Kept) -> Keeper {
+    controller_of(pod).map_or(Keeper::Nobody, |owner| Keeper::of_kind(&owner.api_version, &owner.kind, kept))
+}
+
+/// Under which name the endpoint and the records of a pod are: its own, or that of its VM.
+pub(super) fn key_of(pod: &Pod, keeper: Keeper) -> ObjectKey {
+    match (keeper, controller_of(pod)) {
+        (Keeper::Vm, Some(owner)) => ObjectKey::namespaced(pod.metadata.namespace.as_deref().unwrap_or_default(), &owner.name),
+        _ => ObjectKey::of(pod),
+    }
+}

@@ -1,0 +1,296 @@
+//! What becomes of one record of a pool, and of the endpoint of its pod: the table of a scan as one function (G §3.3).
+//!
+//! ```text
+//!   pod there? ──no──► endpoint there? ──► its owner          stage 1
+//!       │ yes
+//!   state of the pod ──► does it end the pod's right?         stage 2
+//!   UID of the record against that of the pod                 stage 3
+//!   UID of the endpoint against that of the pod               stage 4
+//! ```
+//! A scan asks it with what its caches show, and the hardened form once more with what the API server says. What is true of a record
+//! is true of an endpoint that no record leads to: then the record's UID is that of the endpoint.
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::event::Circumstances;
+use super::pod_state::{Owner, Stop, has_ips, state};
+use super::question::{Answer, Answers, Question, keeper_of, key_of};
+use super::row::Row;
+use crate::ipam::{goes_with_pod, is_terminating, uid_of};
+use crate::{Keeper, SpiderEndpoint};
+use kube_machinery::api::ObjectKey;
+
+/// An object as a decision sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Seen<T> {
+    /// It is there.
+    There(T),
+    /// There is none.
+    Nothing,
+    /// It could not be read.
+    Unreadable,
+}
+
+impl<T> Seen<T> {
+    /// The same with another form of the object.
+    pub fn map<U>(self, map: impl FnOnce(T) -> U) -> Seen<U> {
+        match self {
+            Self::There(object) => Seen::There(map(object)),
+            Self::Nothing => Seen::Nothing,
+            Self::Unreadable => Seen::Unreadable,
+        }
+    }
+
+    /// The object, if it is there.
+    pub fn there(self) -> Option<T> {
+        match self {
+            Self::There(object) => Some(object),
+            Self::Nothing | Self::Unreadable => None,
+        }
+    }
+}
+
+/// One record, and what is seen of its pod.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordView<'a> {
+    /// Under which name it is: `namespace/name` of the pod, or of its VM.
+    pub key: &'a str,
+    /// The UID of the pod.
+    pub uid: &'a str,
+    /// The address; absent if this is about the endpoint alone.
+    pub ip: Option<IpAddr>,
+    /// The pod of that name.
+    pub pod: Seen<&'a Pod>,
+    /// The endpoint of that name.
+    pub endpoint: Seen<&'a SpiderEndpoint>,
+    /// A deadline that is known from tracing, for a pod that does not say itself when it has ended.
+    pub due: Option<Timestamp>,
+}
+
+/// What becomes of a record and of its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether the record goes.
+    pub release: bool,
+    /// Whether the endpoint goes.
+    pub endpoint: bool,
+    /// Whether the pod is to be traced, by the replica that leads.
+    pub track: bool,
+    /// Why, about the record.
+    pub row: Row,
+    /// Why, about the endpoint, if that was asked.
+    pub endpoint_row: Option<Row>,
+    /// When the pod's right to the record ends, where that is a matter of time.
+    pub at: Option<Timestamp>,
+}
+
+impl Verdict {
+    fn keep(row: Row) -> Self {
+        Self { release: false, endpoint: false, track: false, row, endpoint_row: None, at: None }
+    }
+
+    fn release(row: Row, endpoint: bool) -> Self {
+        Self { release: true, endpoint, endpoint_row: endpoint.then_some(row), ..Self::keep(row) }
+    }
+
+    /// Whether nothing is to be written.
+    pub fn keeps_all(&self) -> bool {
+        !self.release && !self.endpoint
+    }
+}
+
+/// A decision about a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// This has to be asked first.
+    Ask(Question),
+    /// Decided.
+    Done(Verdict),
+    /// Upstream's process crashes.
+    Crash(Row),
+}
+
+/// Decides about a record, with the `answers` to what was asked before.
+pub fn judge_record(record: &RecordView<'_>, circumstances: &Circumstances<'_>, answers: &[Answer]) -> Judgement {
+    let mut answers = Answers::new(answers);
+    match judge(record, circumstances, &mut answers) {
+        Ok(verdict) => Judgement::Done(verdict),
+        Err(Stop::Ask(question)) => Judgement::Ask(question),
+        Err(Stop::Crash(row)) => Judgement::Crash(row),
+    }
+}
+
+/// The key of a record as that of an object; one without a namespace is in none. `None` = it is no key.
+pub(super) fn key_of_record(text: &str) -> Option<ObjectKey> {
+    match text.split_once('/') {
+        Some((_, name)) if name.contains('/') => None,
+        Some((namespace, name)) => Some(ObjectKey::namespaced(namespace, name)),
+        None => Some(ObjectKey::namespaced("", text)),
+    }
+}
+
+/// Whether a pod says that it answers on an address.
+fn answers_on(pod: &Pod, ip: IpAddr) -> bool {
+    let ips = pod.status.as_ref().and_then(|status| status.pod_ips.as_ref());
+    ips.into_iter().flatten().any(|shown| shown.ip.parse::<IpAddr>().is_ok_and(|shown| shown == ip))
+}
+
+/// What keeps the addresses of an endpoint whose pod is gone.
+pub(super) fn keeper_of_endpoint(endpoint: &SpiderEndpoint, it: &Circumstances<'_>) -> Keeper {
+    if goes_with_pod(endpoint) && !it.policy.static_by_kind_only {
+        return Keeper::Nobody;
+    }
+    Keeper::of_endpoint(endpoint, it.settings.kept())
+}
+
+/// The addresses that an endpoint names.
+fn addresses(endpoint: &SpiderEndpoint) -> impl Iterator<Item = IpAddr> {
+    let entries = endpoint.status.as_ref().map_or(&[][..], |status| &status.current.ips);
+    let texts = entries.iter().flat_map(|entry| entry.ipv4.iter().chain(&entry.ipv6));
+    texts.filter_map(|text| text.split('/').next().unwrap_or_default().parse().ok())
+}
+
+fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -> Result<Verdict, Stop> {
+    let policy = &it.policy.reclaim;
+    if record.key.bytes().filter(|byte| *byte == b'/').count() > 1 {
+        return Ok(Verdict::keep(Row::BadKey));
+    }
+    let pod = match record.pod {
+        Seen::Unreadable => return Ok(Verdict::keep(Row::PodUnreadable)),
+        Seen::Nothing => return without_pod(record, it, answers),
+        Seen::There(pod) => pod,
+    };
+    let keeper = keeper_of(pod, it.settings.kept());
+    let pod_uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    if !policy.namesake_frees
+        && record.uid != pod_uid
+        && let Seen::There(endpoint) = record.endpoint
+        && keeper_of_endpoint(endpoint, it) != Keeper::Nobody
+        && uid_of(endpoint) != pod_uid
+        && (keeper == Keeper::Nobody || key_of(pod, keeper).as_str() != record.key)
+    {
+        return without_pod(record, it, answers);
+    }
+    let is_static = keeper != Keeper::Nobody;
+    if policy.node_asked_first && !is_static && it.node_of(pod).permits(it.settings).is_none() {
+        return Ok(Verdict::keep(Row::NodeUnreadable));
+    }
+    let mut owner = Owner { pod, keeper, record, it };
+    let state = match state(&mut owner, answers)? {
+        Ok(state) => state,
+        Err(row) => return Ok(Verdict::keep(row)),
+    };
+    let mut verdict = Verdict { track: state.track, at: state.at, ..Verdict::keep(state.row) };
+    // Stage 3.
+    if record.uid == pod_uid {
+        verdict.release = state.ends;
+        if policy.half_written_endpoint_frees && is_half_written(record, pod_uid) {
+            (verdict.release, verdict.row) = (true, Row::HalfWritten);
+        }
+    } else if record.ip.is_some_and(|ip| answers_on(pod, ip)) && !policy.address_in_use_freed {
+        verdict.row = Row::InUse;
+    } else if let Some(until) = it.may_run_until(record.uid) {
+        (verdict.row, verdict.at) = (Row::MayStillRun, Some(until));
+    } else if !is_static {
+        (verdict.release, verdict.row) = (true, Row::OtherPod);
+    } else if has_ips(pod) {
+        (verdict.release, verdict.row) = (true, Row::OtherPodServes);
+    } else if policy.static_uid_mismatch_frees {
+        (verdict.release, verdict.row) = (true, Row::OtherPodNotKept);
+    } else {
+        (verdict.release, verdict.row) = match owner.ask(answers)? {
+            Answer::Invalid => (true, Row::OtherPodNotKept),
+            Answer::Valid => (false, Row::OtherPodInherits),
+            Answer::Failed => return Ok(Verdict { track: state.track, ..Verdict::keep(Row::OtherPodUnreadable) }),
+        };
+    }
+    // Stage 4.
+    let Seen::There(endpoint) = record.endpoint else { return Ok(verdict) };
+    if uid_of(endpoint) == pod_uid {
+        verdict.endpoint = state.ends;
+        verdict.endpoint_row = state.ends.then_some(Row::EndpointGoes);
+        return Ok(verdict);
+    }
+    if it.may_run_until(uid_of(endpoint)).is_some() || (!policy.address_in_use_freed && addresses(endpoint).any(|ip| answers_on(pod, ip))) {
+        return Ok(verdict);
+    }
+    let (goes, row) = if !is_static {
+        verdict.release |= policy.scan_trusts_cached_endpoint;
+        match keeper_of_endpoint(endpoint, it) {
+            Keeper::Nobody => (true, Row::EndpointOfOther),
+            _ if policy.namesake_frees => (true, Row::EndpointOfOther),
+            keeper => match answers.ask(keeper, &key_of_record(record.key).expect("it is a key"))? {
+                Answer::Invalid => (true, Row::EndpointOfOther),
+                Answer::Valid => (false, Row::EndpointInherited),
+                Answer::Failed => (false, Row::EndpointOwnerUnreadable),
+            },
+        }
+    } else if has_ips(pod) {
+        (true, Row::EndpointOfStaticPredecessor)
+    } else {
+        match owner.ask(answers)? {
+            Answer::Invalid => (true, Row::EndpointNotKept),
+            Answer::Valid => (false, Row::EndpointInherited),
+            Answer::Failed => return Ok(Verdict { track: state.track, ..Verdict::keep(Row::EndpointOwnerUnreadable) }),
+        }
+    };
+    if goes && row == Row::EndpointOfOther && verdict.release && record.uid == pod_uid && !state.ends {
+        verdict.row = row;
+    }
+    verdict.endpoint = goes;
+    verdict.endpoint_row = Some(row);
+    Ok(verdict)
+}
+
+/// Whether the endpoint of the pod is there and does not name the address.
+fn is_half_written(record: &RecordView<'_>, pod_uid: &str) -> bool {
+    let (Seen::There(endpoint), Some(ip)) = (record.endpoint, record.ip) else { return false };
+    uid_of(endpoint) == pod_uid && !addresses(endpoint).any(|named| named == ip)
+}
+
+/// Stage 1, without a pod.
+fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -> Result<Verdict, Stop> {
+    let policy = &it.policy.reclaim;
+    let of_endpoint = record.endpoint.there().map(uid_of).unwrap_or(record.uid);
+    if let Some(until) = [record.uid, of_endpoint].into_iter().filter_map(|uid| it.may_run_until(uid)).max() {
+        return Ok(Verdict { at: Some(until), ..Verdict::keep(Row::MayStillRun) });
+    }
+    let key = key_of_record(record.key).expect("it is a key");
+    let endpoint = match record.endpoint {
+        Seen::There(endpoint) => endpoint,
+        Seen::Unreadable => return Ok(Verdict::keep(Row::EndpointUnreadable)),
+        Seen::Nothing => {
+            let kept = it.settings.kept();
+            for keeper in [(kept.stateful_sets, Keeper::StatefulSet), (kept.vms, Keeper::Vm)] {
+                let (true, keeper) = keeper else { continue };
+                if policy.vm_record_without_owner_check {
+                    continue;
+                }
+                match answers.ask(keeper, &key)? {
+                    Answer::Valid => return Ok(Verdict::keep(Row::NameKept)),
+                    Answer::Failed => return Ok(Verdict::keep(Row::NameUnreadable)),
+                    Answer::Invalid => {}
+                }
+            }
+            return Ok(Verdict::release(Row::NoPodNoEndpoint, false));
+        }
+    };
+    // The mark is the point of no return (D §1.3.1), where it comes first.
+    if !policy.records_before_endpoint && is_terminating(endpoint) && uid_of(endpoint) == record.uid {
+        return Ok(Verdict::release(Row::MarkedForRelease, true));
+    }
+    let keeper = keeper_of_endpoint(endpoint, it);
+    let (gone, keeps, unreadable) = match keeper {
+        Keeper::Nobody => return Ok(Verdict::release(Row::NoPod, true)),
+        Keeper::StatefulSet => (Row::SetOfEndpointGone, Row::SetOfEndpointKeeps, Row::SetOfEndpointUnreadable),
+        Keeper::Vm => (Row::VmOfEndpointGone, Row::VmOfEndpointKeeps, Row::VmOfEndpointUnreadable),
+    };
+    Ok(match answers.ask(keeper, &key)? {
+        Answer::Valid => Verdict::keep(keeps),
+        Answer::Failed => Verdict::keep(unreadable),
+        Answer::Invalid => Verdict::release(gone, true),
+    })
+}

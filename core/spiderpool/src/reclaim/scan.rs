@@ -1,0 +1,317 @@
+//! The scan of all records, and of the endpoints that none leads to (G §1.5, §3.3, §3.5).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use super::caches::Caches;
+use super::event::{Event, Meaning, judge_event};
+use super::leadership::Leadership;
+use super::observer::{Observer, Releaser, ScanCause, ScanCounts, Sight, Step};
+use super::process::Reclaim;
+use super::record::{Judgement, Verdict, judge_record, key_of_record};
+use super::row::Row;
+use super::settle::{Facts, Suspect};
+use crate::ipam::{has_finalizer, is_terminating, uid_of};
+use crate::join::join_all;
+use crate::{PoolIPAllocation, RecordKey, SpiderEndpoint, SpiderIPPool};
+use kube_machinery::FxHashSet;
+use kube_machinery::api::ObjectKey;
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+use kube_machinery::informer::Digest;
+
+/// A pod by the name of its records and its UID.
+type Whose = (ObjectKey, Arc<str>);
+
+/// One scan under way.
+struct Scan<'a> {
+    leadership: &'a Leadership,
+    counts: Mutex<ScanCounts>,
+    /// The endpoints that a record led to, by the hash of their key: two of the same hash are as good as impossible, and the price would
+    /// be an orphan that stays.
+    led: Mutex<FxHashSet<u64>>,
+}
+
+/// What a walk came across.
+#[derive(Default)]
+struct Found {
+    suspects: BTreeMap<Whose, Vec<(Arc<str>, IpAddr)>>,
+    to_track: BTreeMap<Whose, Facts>,
+    led: FxHashSet<u64>,
+    counts: ScanCounts,
+}
+
+impl Scan<'_> {
+    fn count(&self, count: impl FnOnce(&mut ScanCounts)) {
+        count(&mut self.counts.lock().unwrap());
+    }
+
+    fn lead_to(&self, key: &str) {
+        self.led.lock().unwrap().insert(Digest::<SpiderEndpoint>::hash_of(key));
+    }
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
+    /// Looks at all records once, and releases what leaked. As leader it has pods traced whose time is not over.
+    pub async fn scan(&self, leadership: &Leadership, cause: ScanCause) -> ScanCounts {
+        let since = self.env.monotonic();
+        self.observer.observe(Step::ScanBegun { cause, leading: leadership.is_leading() });
+        let scan = Scan { leadership, counts: Mutex::default(), led: Mutex::default() };
+        self.scan_all(&scan).await;
+        let counts = scan.counts.into_inner().unwrap();
+        let took = self.env.monotonic().saturating_sub(since);
+        self.observer.observe(Step::ScanEnded { counts: &counts, took });
+        counts
+    }
+
+    async fn scan_all(&self, scan: &Scan<'_>) {
+        let policy = &self.config.policy.reclaim;
+        // With a census it turns out after the walk whether anything is to be swept at all.
+        let census =
+            self.caches.endpoint_census().filter(|_| !policy.orphan_endpoint_kept || !self.config.settings.clean_outdated_endpoints);
+        let endpoints = if census.is_some() { Ok(vec![]) } else { self.caches.endpoints() };
+        if endpoints.is_err() {
+            scan.count(|counts| counts.incomplete = true);
+            if policy.one_list_error_ends_scan {
+                return;
+            }
+        }
+        let pools = self.caches.pools();
+        if pools.is_err() {
+            scan.count(|counts| counts.incomplete = true);
+            if policy.one_list_error_ends_scan {
+                return;
+            }
+        }
+        let all_known = pools.is_ok();
+        let pools: Vec<Arc<SpiderIPPool>> = pools.unwrap_or_default();
+        let skipped = |pool: &&Arc<SpiderIPPool>| policy.pools_without_version_skipped && !matches!(pool.spec.ip_version, Some(4 | 6));
+        let walked: Vec<&Arc<SpiderIPPool>> = pools.iter().filter(|pool| !skipped(pool)).collect();
+        scan.count(|counts| counts.pools = walked.len() as u64);
+        if policy.families_race_on_endpoint {
+            let (of_v6, others) = walked.into_iter().partition::<Vec<_>, _>(|pool| pool.spec.ip_version == Some(6));
+            join_all(vec![self.walk_one_by_one(scan, others), self.walk_one_by_one(scan, of_v6)]).await;
+        } else {
+            self.walk(scan, &walked).await;
+        }
+        if policy.orphan_endpoint_kept {
+            if self.config.settings.clean_outdated_endpoints {
+                let led = std::mem::take(&mut *scan.led.lock().unwrap());
+                let endpoints = endpoints.unwrap_or_default();
+                let mut counts = ScanCounts::default();
+                self.sweep_outdated(
+                    endpoints
+                        .iter()
+                        .filter(|endpoint| !led.contains(&Digest::<SpiderEndpoint>::hash_of(ObjectKey::of(&***endpoint).as_str()))),
+                    &mut counts,
+                )
+                .await;
+                scan.count(|all| (all.swept, all.failed) = (counts.swept, all.failed + counts.failed));
+            }
+        } else {
+            let led = std::mem::take(&mut *scan.led.lock().unwrap());
+            if census == Some((led.len(), 0)) {
+                return;
+            }
+            let endpoints = if census.is_some() { self.caches.endpoints() } else { endpoints };
+            // Without the pools nothing is known of what records lead to; what is marked is known to go.
+            self.sweep(scan, &endpoints.unwrap_or_default(), all_known.then_some(&led)).await;
+        }
+    }
+
+    /// The hardened walk: all at one moment, then what is suspect, pod by pod.
+    async fn walk(&self, scan: &Scan<'_>, pools: &[&Arc<SpiderIPPool>]) {
+        let mut found = Found::default();
+        pools.iter().for_each(|pool| self.look_into(scan, pool, &mut found));
+        let Found { suspects, to_track, led, counts } = found;
+        *scan.led.lock().unwrap() = led;
+        scan.count(|all| (all.records, all.kept, all.tracked) = (counts.records, counts.kept, counts.tracked));
+        for facts in to_track.into_values() {
+            self.track(scan.leadership, &facts).await;
+        }
+        for ((key, uid), records) in suspects {
+            let number = records.len() as u64;
+            let suspect = Suspect { by: Releaser::Scan, key, uid, records, due: None, whole: true };
+            match self.settle(&suspect, scan.leadership.is_leading(), &|| true).await {
+                Ok(verdict) if verdict.release => scan.count(|counts| counts.released += number),
+                Ok(verdict) => {
+                    scan.count(|counts| counts.kept += number);
+                    if verdict.track && scan.leadership.is_leading() {
+                        scan.count(|counts| counts.tracked += number);
+                        let facts = self.cached_facts(suspect.key.as_str());
+                        self.track(scan.leadership, &facts).await;
+                    }
+                }
+                Err(_) => scan.count(|counts| counts.failed += number),
+            }
+        }
+    }
+
+    /// Judges the records of a pool on what the caches show now. Of most a glance is enough.
+    fn look_into(&self, scan: &Scan<'_>, pool: &SpiderIPPool, found: &mut Found) {
+        let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { return };
+        let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
+        let leading = scan.leadership.is_leading();
+        found.led.reserve(records.len());
+        for (ip, record) in records.iter() {
+            found.counts.records += 1;
+            if self.is_plain(record) {
+                found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
+                found.counts.kept += 1;
+                continue;
+            }
+            let facts = self.cached_facts(&record.pod);
+            let view = facts.view(&record.pod, &record.pod_uid, ip.address(), None);
+            if view.endpoint.there().is_some() {
+                found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
+            }
+            let verdict = match self.under(leading, None, |it| judge_record(&view, it, &[])) {
+                // The pod is gone, and it is only the cache that does not say what its endpoint is: the API server does.
+                Judgement::Done(verdict) if verdict.row == Row::EndpointUnreadable => None,
+                Judgement::Done(verdict) if verdict.keeps_all() => Some(verdict),
+                Judgement::Done(_) | Judgement::Ask(_) => None,
+                Judgement::Crash(row) => self.env.crash(row.sentence()),
+            };
+            let whose = || key_of_record(&record.pod).map(|key| (key, Arc::from(&*record.pod_uid)));
+            if let Some(verdict) = verdict {
+                found.counts.kept += 1;
+                let sight = Sight::Cached;
+                self.observer.observe(Step::RecordJudged { pool: Some(&name), record: &view, verdict: &verdict, sight });
+                if verdict.track
+                    && leading
+                    && let Some(whose) = whose()
+                {
+                    found.counts.tracked += 1;
+                    found.to_track.insert(whose, facts);
+                }
+            } else if let (Some(whose), Some(ip)) = (whose(), ip.address()) {
+                found.suspects.entry(whose).or_default().push((name.clone(), ip));
+            }
+        }
+    }
+
+    /// Whether a glance is enough: pod and endpoint have the UID of the record, and both live.
+    fn is_plain(&self, record: &PoolIPAllocation) -> bool {
+        !self.config.policy.reclaim.half_written_endpoint_frees && self.caches.is_plain(&record.pod, &record.pod_uid)
+    }
+
+    /// Upstream's walk: one record after the other, each read, decided and carried out before the next.
+    async fn walk_one_by_one(&self, scan: &Scan<'_>, pools: Vec<&Arc<SpiderIPPool>>) {
+        for pool in pools {
+            let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
+            let name: Arc<str> = pool.metadata.name.as_deref().unwrap_or_default().into();
+            // Persistent: this copies a few pointers.
+            let records = records.clone();
+            for (ip, record) in records.iter() {
+                if self.is_plain(record) {
+                    scan.lead_to(&record.pod);
+                    scan.count(|counts| (counts.records, counts.kept) = (counts.records + 1, counts.kept + 1));
+                    continue;
+                }
+                scan.count(|counts| counts.records += 1);
+                self.look_at(scan, &name, ip, record).await;
+            }
+        }
+    }
+
+    async fn look_at(&self, scan: &Scan<'_>, pool: &Arc<str>, ip: &RecordKey, record: &PoolIPAllocation) {
+        let Some(key) = key_of_record(&record.pod) else { return };
+        let facts = self.cached_facts(&record.pod);
+        if facts.endpoint.clone().there().is_some() {
+            scan.lead_to(&record.pod);
+        }
+        let leading = scan.leadership.is_leading();
+        let verdict = self.judge(&facts, (&record.pod, &record.pod_uid, ip.address()), None, leading).await;
+        let view = facts.view(&record.pod, &record.pod_uid, ip.address(), None);
+        self.observer.observe(Step::RecordJudged { pool: Some(pool), record: &view, verdict: &verdict, sight: Sight::Cached });
+        if verdict.track && leading {
+            scan.count(|counts| counts.tracked += 1);
+            self.track(scan.leadership, &facts).await;
+        }
+        if verdict.keeps_all() {
+            return scan.count(|counts| counts.kept += 1);
+        }
+        let Some(ip) = ip.address() else { return };
+        let suspect = Suspect {
+            by: Releaser::Scan,
+            key,
+            uid: record.pod_uid.as_str().into(),
+            records: vec![(pool.clone(), ip)],
+            due: None,
+            whole: false,
+        };
+        let result = if self.config.policy.reclaim.scan_trusts_cached_pod {
+            self.act(&suspect, &verdict).await
+        } else {
+            self.settle(&suspect, leading, &|| true).await.map(drop)
+        };
+        scan.count(|counts| match result {
+            Ok(()) if verdict.release => counts.released += 1,
+            Ok(()) => counts.kept += 1,
+            Err(_) => counts.failed += 1,
+        });
+    }
+
+    /// Has a pod traced that a scan came across.
+    async fn track(&self, leadership: &Leadership, facts: &Facts) {
+        let Some(pod) = facts.pod.clone().there() else { return };
+        let known = {
+            let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+            self.database.lock().unwrap().of(ObjectKey::of(&*pod).as_str(), uid).is_some()
+        };
+        // What is known of it already has the earlier deadline.
+        if known && !self.config.policy.reclaim.database_keyed_by_name {
+            return;
+        }
+        let _ = self.take_event(leadership, &Event::Added(&pod)).await;
+    }
+
+    /// Judges an event of a pod, and has the pod traced if that is what it means.
+    ///
+    /// # Errors
+    /// It could not be judged: the row.
+    ///
+    /// # Panics
+    /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
+    pub async fn take_event(&self, leadership: &Leadership, event: &Event<'_>) -> Result<(), Row> {
+        let mut answers = Vec::new();
+        let meaning = loop {
+            match self.under(leadership.is_leading(), None, |it| judge_event(event, it, &answers)) {
+                Meaning::Ask(question) => answers.push(self.ask(&question).await),
+                meaning => break meaning,
+            }
+        };
+        self.observer.observe(Step::EventJudged { event, meaning: &meaning });
+        match meaning {
+            Meaning::Enter(entry, _) => self.enter(*entry),
+            Meaning::Lost(row) => return Err(row),
+            Meaning::Crash(row) => self.env.crash(row.sentence()),
+            Meaning::Ignore(_) | Meaning::Ask(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The hardened sweep: marked endpoints, and those that no record leads to, as far as that is known.
+    async fn sweep(&self, scan: &Scan<'_>, endpoints: &[Arc<SpiderEndpoint>], led: Option<&FxHashSet<u64>>) {
+        let leading = scan.leadership.is_leading();
+        for endpoint in endpoints {
+            let marked = is_terminating(endpoint) && has_finalizer(endpoint);
+            let key = ObjectKey::of(&**endpoint);
+            if !marked && led.is_none_or(|led| led.contains(&Digest::<SpiderEndpoint>::hash_of(key.as_str()))) {
+                continue;
+            }
+            let facts = self.cached_facts(key.as_str());
+            let view = facts.view(key.as_str(), uid_of(endpoint), None, None);
+            let judgement = self.under(leading, None, |it| judge_record(&view, it, &[]));
+            if matches!(judgement, Judgement::Done(Verdict { endpoint: false, .. })) {
+                continue;
+            }
+            let suspect = Suspect { by: Releaser::Sweep, key, uid: uid_of(endpoint).into(), records: vec![], due: None, whole: true };
+            match self.settle(&suspect, leading, &|| true).await {
+                Ok(verdict) => scan.count(|counts| counts.swept += u64::from(verdict.endpoint)),
+                Err(_) => scan.count(|counts| counts.failed += 1),
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! From a suspicion to a release: what the caches made suspect is judged on what the API server says (D §1.3.3).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+
+use super::caches::Caches;
+use super::error::ReclaimError;
+use super::event::{Circumstances, ended};
+use super::explain::{cached_node, seen};
+use super::node::NodeState;
+use super::observer::{Observer, Releaser, Sight, Step, Target};
+use super::process::Reclaim;
+use super::record::{Judgement, RecordView, Seen, Verdict, judge_record};
+use super::release::{Order, Permission};
+use crate::ipam::{entries_of, recorded, uid_of};
+use crate::{SpiderEndpoint, SpiderIPPool};
+use kube_machinery::api::{ApiError, ObjectKey};
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+
+/// How often a release is decided anew because the endpoint changed between the decision and the mark.
+const ATTEMPTS: u32 = 3;
+
+/// A pod whose right to its addresses seems to have ended.
+#[derive(Clone, Debug)]
+pub(super) struct Suspect {
+    pub(super) by: Releaser,
+    /// Under which name its records and its endpoint are.
+    pub(super) key: ObjectKey,
+    pub(super) uid: Arc<str>,
+    /// Records that made it one; without any record this is about its endpoint.
+    pub(super) records: Vec<(Arc<str>, IpAddr)>,
+    /// A deadline that is known from tracing.
+    pub(super) due: Option<Timestamp>,
+    /// Whether everything that is recorded for the UID goes at once, or these records only.
+    pub(super) whole: bool,
+}
+
+/// What a decision looks at.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub(super) pod: Seen<Arc<Pod>>,
+    pub(super) endpoint: Seen<Arc<SpiderEndpoint>>,
+    /// Its node as the API server has it; `None` = as the cache has it.
+    pub(super) node: Option<NodeState>,
+}
+
+impl Facts {
+    pub(super) fn view<'a>(&'a self, key: &'a str, uid: &'a str, ip: Option<IpAddr>, due: Option<Timestamp>) -> RecordView<'a> {
+        let pod = by_ref(&self.pod).map(|pod| &**pod);
+        let endpoint = by_ref(&self.endpoint).map(|endpoint| &**endpoint);
+        RecordView { key, uid, ip, pod, endpoint, due }
+    }
+}
+
+fn by_ref<T>(seen: &Seen<T>) -> Seen<&T> {
+    match seen {
+        Seen::There(object) => Seen::There(object),
+        Seen::Nothing => Seen::Nothing,
+        Seen::Unreadable => Seen::Unreadable,
+    }
+}
+
+fn cloned<T: Clone>(read: Result<Option<T>, ApiError>) -> Seen<T> {
+    seen(&read).map(T::clone)
+}
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
+    /// Calls `decide` with what a decision is made under right now.
+    pub(super) fn under<T>(&self, leading: bool, node: Option<NodeState>, decide: impl FnOnce(&Circumstances<'_>) -> T) -> T {
+        let of_node = |name: &str| node.unwrap_or_else(|| cached_node(&self.caches, name));
+        let runs_until = |uid: &str| self.caches.runs_until(uid);
+        let (settings, policy) = (&self.config.settings, &self.config.policy);
+        decide(&Circumstances { now: self.env.wall(), leading, settings, policy, node: &of_node, runs_until: &runs_until })
+    }
+
+    /// What the caches show.
+    pub(super) fn cached_facts(&self, key: &str) -> Facts {
+        // In the order in which upstream reads.
+        let endpoint = cloned(self.caches.endpoint(key));
+        Facts { pod: cloned(self.caches.pod(key)), endpoint, node: None }
+    }
+
+    /// What the API server says: pod, endpoint and, if it may matter, node.
+    async fn confirmed_facts(&self, key: &ObjectKey) -> Result<Facts, ReclaimError> {
+        if key.namespace().is_none_or(str::is_empty) {
+            return Ok(Facts { pod: Seen::Nothing, endpoint: Seen::Nothing, node: None });
+        }
+        let endpoint = if self.config.policy.reclaim.scan_trusts_cached_endpoint {
+            cloned(self.caches.endpoint(key.as_str()))
+        } else {
+            let read = self.get::<SpiderEndpoint>(key).await;
+            cloned(Ok(read.map_err(|error| ReclaimError::Endpoint { endpoint: key.clone(), error })?))
+        };
+        let pod = self.get::<Pod>(key).await.map_err(|error| ReclaimError::Reading { what: "Pod", error })?;
+        let node = match &pod {
+            Some(pod) if pod.metadata.deletion_timestamp.is_some() || ended(pod).is_some() => Some(self.confirmed_node(pod).await?),
+            _ => None,
+        };
+        Ok(Facts { pod: cloned(Ok(pod)), endpoint, node })
+    }
+
+    /// The node of a pod, as the API server has it.
+    pub(super) async fn confirmed_node(&self, pod: &Pod) -> Result<NodeState, ReclaimError> {
+        let name = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+        if name.is_empty() {
+            return Ok(NodeState::Gone);
+        }
+        let node = self.get::<Node>(&ObjectKey::cluster(name)).await;
+        let node = node.map_err(|error| ReclaimError::Reading { what: "Node", error })?;
+        Ok(node.map_or(NodeState::Gone, |node| NodeState::of(&node)))
+    }
+
+    /// Decides about one record, asking whatever has to be asked.
+    ///
+    /// # Panics
+    /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
+    pub(super) async fn judge(
+        &self,
+        facts: &Facts,
+        (key, uid, ip): (&str, &str, Option<IpAddr>),
+        due: Option<Timestamp>,
+        leading: bool,
+    ) -> Verdict {
+        let mut answers = Vec::new();
+        loop {
+            match self.under(leading, facts.node, |it| judge_record(&facts.view(key, uid, ip, due), it, &answers)) {
+                Judgement::Ask(question) => answers.push(self.ask(&question).await),
+                Judgement::Done(verdict) => return verdict,
+                Judgement::Crash(row) => self.env.crash(row.sentence()),
+            }
+        }
+    }
+
+    /// What the caches show to be recorded for a UID.
+    pub(super) fn strays(&self, key: &ObjectKey, uid: &str) -> Vec<(Arc<str>, IpAddr)> {
+        let mut found = Vec::new();
+        for pool in self.caches.pools().unwrap_or_default() {
+            for (ip, _) in recorded(&pool, Some(key), uid) {
+                found.push((Arc::from(pool.metadata.name.as_deref().unwrap_or_default()), ip));
+            }
+        }
+        found
+    }
+
+    /// Which of these records the API server has as well.
+    async fn confirmed_records(
+        &self,
+        key: &ObjectKey,
+        uid: &str,
+        known: &[(Arc<str>, IpAddr)],
+    ) -> Result<Vec<(Arc<str>, IpAddr)>, ReclaimError> {
+        let mut confirmed = Vec::new();
+        let mut read: Option<(Arc<str>, Option<Arc<SpiderIPPool>>)> = None;
+        for (name, ip) in known {
+            if read.as_ref().is_none_or(|(known, _)| known != name) {
+                let pool = self.get::<SpiderIPPool>(&ObjectKey::cluster(name)).await;
+                read = Some((name.clone(), pool.map_err(|error| ReclaimError::Reading { what: "SpiderIPPool", error })?));
+            }
+            let Some((_, Some(pool))) = &read else { continue };
+            let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
+            if records.get(*ip).is_some_and(|record| record.pod == without_bare_slash(key) && record.pod_uid == uid) {
+                confirmed.push((name.clone(), *ip));
+            }
+        }
+        Ok(confirmed)
+    }
+
+    /// Judges a suspect, and releases what is found to go. `None` = nothing is.
+    ///
+    /// # Errors
+    /// Something could not be read, or not be written: another time.
+    pub(super) async fn settle(&self, suspect: &Suspect, leading: bool, allowed: &dyn Permission) -> Result<Verdict, ReclaimError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let (verdict, order) = self.decide(suspect, leading).await?;
+            let Some(order) = order else { return Ok(verdict) };
+            match self.carry_out(&order, allowed).await {
+                Err(error) if error.is_conflict() && attempts < ATTEMPTS => {}
+                result => return result.map(|()| verdict),
+            }
+        }
+    }
+
+    async fn decide(&self, suspect: &Suspect, leading: bool) -> Result<(Verdict, Option<Order>), ReclaimError> {
+        let policy = &self.config.policy.reclaim;
+        let Suspect { by, key, uid, due, .. } = suspect;
+        let trusts = policy.scan_trusts_cached_pod && *by != Releaser::Trace;
+        let mut known = suspect.records.clone();
+        if suspect.whole {
+            known.extend(self.strays(key, uid));
+            known.sort();
+            known.dedup();
+        }
+        let records = if trusts { known } else { self.confirmed_records(key, uid, &known).await? };
+        let facts = if trusts { self.cached_facts(without_bare_slash(key)) } else { self.confirmed_facts(key).await? };
+        let sight = if trusts { Sight::Cached } else { Sight::Confirmed };
+        let about_endpoint = records.is_empty().then_some((None, None));
+        let cases = records.iter().map(|(pool, ip)| (Some(pool), Some(*ip))).chain(about_endpoint);
+        let (mut what, mut decisive, mut endpoint_goes) = (Vec::new(), None::<Verdict>, false);
+        for (pool, ip) in cases {
+            let verdict = self.judge(&facts, (without_bare_slash(key), uid, ip), *due, leading).await;
+            let record = facts.view(without_bare_slash(key), uid, ip, *due);
+            self.observer.observe(Step::RecordJudged { pool: pool.map(|pool| &**pool), record: &record, verdict: &verdict, sight });
+            endpoint_goes |= verdict.endpoint;
+            if let (true, Some(pool), Some(ip)) = (verdict.release, pool, ip) {
+                what.push(Target { pool: pool.clone(), ip, uid: uid.clone() });
+            }
+            if decisive.is_none_or(|decisive| decisive.keeps_all()) {
+                decisive = Some(verdict);
+            }
+        }
+        let verdict = decisive.expect("there is at least one case");
+        let endpoint = if !endpoint_goes {
+            None
+        } else if policy.finalizer_patch_by_name {
+            facts.endpoint.clone().there()
+        } else if policy.scan_trusts_cached_endpoint {
+            // What is under the name by now, whosever it is.
+            let read = self.get::<SpiderEndpoint>(key).await;
+            read.map_err(|error| ReclaimError::Endpoint { endpoint: key.clone(), error })?
+        } else {
+            facts.endpoint.clone().there()
+        };
+        if suspect.whole {
+            if let Some(endpoint) = &endpoint {
+                let uid: Arc<str> = uid_of(endpoint).into();
+                what.extend(entries_of(endpoint).into_iter().map(|(pool, ip)| Target { pool, ip, uid: uid.clone() }));
+            }
+            what.sort();
+            what.dedup();
+        }
+        let nothing = what.is_empty() && endpoint.is_none();
+        let order = (!nothing).then(|| Order { by: *by, key: key.clone(), what, endpoint, row: verdict.row });
+        Ok((verdict, order))
+    }
+}
+
+/// The key as a record has it: one without a namespace has no slash.
+pub(super) fn without_bare_slash(key: &ObjectKey) -> &str {
+    key.as_str().strip_prefix('/').unwrap_or(key.as_str())
+}

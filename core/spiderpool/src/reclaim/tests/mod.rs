@@ -1,0 +1,13 @@
+//! Reclaim over an API server in memory: what it does after each failure, and what each deviation breaks.
+
+#[path = "../../../tests/api_server/mod.rs"]
+mod api_server;
+mod crashes;
+mod executor;
+#[path = "../../../tests/promise/mod.rs"]
+mod promise;
+mod promises;
+mod replica;
+mod scale;
+mod scene;
+mod tables;

@@ -1,0 +1,175 @@
+//! The objects that a decision looks at, as whoever decides knows them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{Namespace, Node};
+
+use super::memo::CapacityMemo;
+use crate::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use kube_machinery::FxHashMap;
+use kube_machinery::api::Object;
+
+/// What is known of the cluster. All of it may be behind; what is absent here may exist.
+///
+/// Nothing is read twice to see whether it changed: one decision looks at one state.
+pub trait Cluster {
+    /// A namespace.
+    fn namespace(&self, name: &str) -> Option<Arc<Namespace>>;
+    /// A node.
+    fn node(&self, name: &str) -> Option<Arc<Node>>;
+    /// A pool.
+    fn pool(&self, name: &str) -> Option<Arc<SpiderIPPool>>;
+    /// Every pool, in any order.
+    fn for_each_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>));
+    /// Every reserved IP object, in any order.
+    fn for_each_reserved_ip(&self, visit: &mut dyn FnMut(&Arc<SpiderReservedIP>));
+    /// A subnet.
+    fn subnet(&self, name: &str) -> Option<Arc<SpiderSubnet>>;
+    /// A ReplicaSet.
+    fn replica_set(&self, namespace: &str, name: &str) -> Option<Arc<ReplicaSet>>;
+    /// A Deployment.
+    fn deployment(&self, namespace: &str, name: &str) -> Option<Arc<Deployment>>;
+    /// A StatefulSet.
+    fn stateful_set(&self, namespace: &str, name: &str) -> Option<Arc<StatefulSet>>;
+    /// A DaemonSet.
+    fn daemon_set(&self, namespace: &str, name: &str) -> Option<Arc<DaemonSet>>;
+    /// A Job.
+    fn job(&self, namespace: &str, name: &str) -> Option<Arc<Job>>;
+    /// A CronJob.
+    fn cron_job(&self, namespace: &str, name: &str) -> Option<Arc<CronJob>>;
+
+    /// What is known already about the addresses of pools. Without one, every decision reads the ranges of all candidates.
+    fn capacity_memo(&self) -> Option<&CapacityMemo> {
+        None
+    }
+
+    /// The pools marked as default, in any order. Whoever has an index answers faster than this.
+    fn for_each_default_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>)) {
+        self.for_each_pool(&mut |pool| {
+            if pool.spec.default {
+                visit(pool);
+            }
+        });
+    }
+}
+
+/// A cluster in memory, from manifests for instance.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    /// Namespaces.
+    pub namespaces: Kept<Namespace>,
+    /// Nodes.
+    pub nodes: Kept<Node>,
+    /// Pools.
+    pub pools: Kept<SpiderIPPool>,
+    /// Reserved IP objects.
+    pub reserved_ips: Kept<SpiderReservedIP>,
+    /// Subnets.
+    pub subnets: Kept<SpiderSubnet>,
+    /// ReplicaSets.
+    pub replica_sets: Kept<ReplicaSet>,
+    /// Deployments.
+    pub deployments: Kept<Deployment>,
+    /// StatefulSets.
+    pub stateful_sets: Kept<StatefulSet>,
+    /// DaemonSets.
+    pub daemon_sets: Kept<DaemonSet>,
+    /// Jobs.
+    pub jobs: Kept<Job>,
+    /// CronJobs.
+    pub cron_jobs: Kept<CronJob>,
+    /// What is known already about the addresses of pools.
+    pub memo: CapacityMemo,
+}
+
+/// Objects of one kind by namespace and name.
+#[derive(Clone, Debug)]
+pub struct Kept<K> {
+    ordered: BTreeMap<String, BTreeMap<String, Arc<K>>>,
+    /// The same, for look-ups: a decision may name a thousand pools.
+    index: FxHashMap<String, FxHashMap<String, Arc<K>>>,
+}
+
+impl<K> Default for Kept<K> {
+    fn default() -> Self {
+        Self { ordered: BTreeMap::new(), index: FxHashMap::default() }
+    }
+}
+
+impl<K: Object> Kept<K> {
+    /// Adds an object; the one that had its name is returned.
+    pub fn insert(&mut self, object: K) -> Option<Arc<K>> {
+        let meta = object.meta();
+        let (namespace, name) = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
+        let object = Arc::new(object);
+        self.index.entry(namespace.clone()).or_default().insert(name.clone(), Arc::clone(&object));
+        self.ordered.entry(namespace).or_default().insert(name, object)
+    }
+
+    /// The objects by namespace and name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<K>> {
+        self.ordered.values().flat_map(BTreeMap::values)
+    }
+
+    /// The object of this name; the namespace of objects that have none is empty.
+    pub fn get(&self, namespace: &str, name: &str) -> Option<&Arc<K>> {
+        self.index.get(namespace)?.get(name)
+    }
+}
+
+impl Cluster for Objects {
+    fn capacity_memo(&self) -> Option<&CapacityMemo> {
+        Some(&self.memo)
+    }
+
+    fn namespace(&self, name: &str) -> Option<Arc<Namespace>> {
+        self.namespaces.get("", name).cloned()
+    }
+
+    fn node(&self, name: &str) -> Option<Arc<Node>> {
+        self.nodes.get("", name).cloned()
+    }
+
+    fn pool(&self, name: &str) -> Option<Arc<SpiderIPPool>> {
+        self.pools.get("", name).cloned()
+    }
+
+    fn for_each_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>)) {
+        self.pools.iter().for_each(visit);
+    }
+
+    fn for_each_reserved_ip(&self, visit: &mut dyn FnMut(&Arc<SpiderReservedIP>)) {
+        self.reserved_ips.iter().for_each(visit);
+    }
+
+    fn subnet(&self, name: &str) -> Option<Arc<SpiderSubnet>> {
+        self.subnets.get("", name).cloned()
+    }
+
+    fn replica_set(&self, namespace: &str, name: &str) -> Option<Arc<ReplicaSet>> {
+        self.replica_sets.get(namespace, name).cloned()
+    }
+
+    fn deployment(&self, namespace: &str, name: &str) -> Option<Arc<Deployment>> {
+        self.deployments.get(namespace, name).cloned()
+    }
+
+    fn stateful_set(&self, namespace: &str, name: &str) -> Option<Arc<StatefulSet>> {
+        self.stateful_sets.get(namespace, name).cloned()
+    }
+
+    fn daemon_set(&self, namespace: &str, name: &str) -> Option<Arc<DaemonSet>> {
+        self.daemon_sets.get(namespace, name).cloned()
+    }
+
+    fn job(&self, namespace: &str, name: &str) -> Option<Arc<Job>> {
+        self.jobs.get(namespace, name).cloned()
+    }
+
+    fn cron_job(&self, namespace: &str, name: &str) -> Option<Arc<CronJob>> {
+        self.cron_jobs.get(namespace, name).cloned()
+    }
+}

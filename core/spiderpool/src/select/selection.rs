@@ -1,0 +1,296 @@
+//! The answer: per NIC and family the pools that were named, what is wrong with some, and the order of the others.
+
+use std::collections::BTreeSet;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use rustc_hash::{FxBuildHasher, FxHashSet};
+
+use super::annotation;
+use super::cluster::Cluster;
+use super::error::{Rejections, SelectError};
+use super::filter::{Filter, Nic};
+use super::rank::by_rank;
+use super::reason::Reason;
+use super::tier::Tier;
+use super::top_controller::{TopController, is_alive};
+use super::wish::{FamilyWish, Named, Tiers, Wish};
+use super::{Request, is_nameless};
+use crate::ranges::IpVersion;
+use crate::{Route, SpiderIPPool};
+
+/// Which pools a pod draws from.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// The tier that fired, also if it failed.
+    pub tier: Tier,
+    /// Whether the NICs are known by index (A §2.4).
+    pub nameless: bool,
+    /// The routes that the pod wants.
+    pub routes: Vec<Route>,
+    /// The NICs that get addresses, in the order of the annotation. As far as the decision went if there is an error.
+    pub nics: Vec<NicSelection>,
+    /// Outdated annotations that were read; a user should be told.
+    pub outdated: Vec<&'static str>,
+    /// Whether an auto pool has not the size that it is to have: whoever can wait should ask again (A §2.2).
+    pub unsettled: bool,
+    /// Why there is no answer.
+    pub error: Option<SelectError>,
+}
+
+/// The pools of one NIC.
+#[derive(Clone, Debug)]
+pub struct NicSelection {
+    /// The name; in nameless mode the index.
+    pub nic: String,
+    /// Whether the gateway is left out.
+    pub clean_gateway: bool,
+    /// The families that are on and for which pools were named.
+    pub families: Vec<FamilySelection>,
+}
+
+/// The pools of one NIC and family.
+#[derive(Clone, Debug)]
+pub struct FamilySelection {
+    /// The family.
+    pub family: IpVersion,
+    /// The pools that were named, in the order of the user; pools behind a pattern, and default pools, by name.
+    pub candidates: Vec<Candidate>,
+    /// The pools that can serve by rank, the most special ones first; equal ones in the order of the candidates.
+    pub order: Vec<Vec<Arc<SpiderIPPool>>>,
+}
+
+/// A pool that was named.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    named: Named,
+    /// Why it cannot serve; absent, too, if the decision did not come to the rules.
+    pub rejected: Option<Reason>,
+}
+
+impl Candidate {
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.named.name()
+    }
+}
+
+impl FamilySelection {
+    /// The pools that cannot serve, and why.
+    pub fn rejected(&self) -> impl Iterator<Item = (&str, Reason)> {
+        self.candidates.iter().filter_map(|candidate| Some((candidate.name(), candidate.rejected?)))
+    }
+}
+
+impl Selection {
+    /// The selection, if it is one.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn into_result(self) -> Result<Self, SelectError> {
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
+    }
+
+    fn failed(error: SelectError) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+}
+
+/// Decides for a pod of which nothing is known but the object: is it alive, what does it belong to, which pools (A §5.2, steps
+/// A1, A2 and A8).
+pub fn select<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>) -> Selection {
+    let selection = if is_alive(request.pod) {
+        match TopController::of(cluster, request.pod) {
+            Ok(controller) => return select_for(cluster, request, &controller),
+            Err(error) => Selection::failed(error),
+        }
+    } else {
+        Selection::failed(SelectError::DeadPod)
+    };
+    Selection { nameless: is_nameless(request.pod), ..selection }
+}
+
+/// The pools that the tiers name for each NIC and family, without look-up and rules: what a recorded address must be from to
+/// be kept (A §6.3). `gate` leaves out families that are off.
+///
+/// # Errors
+/// The tier that fired failed.
+pub fn named_pools<C: Cluster + ?Sized>(
+    cluster: &C,
+    request: &Request<'_>,
+    controller: &TopController,
+    gate: bool,
+) -> Result<Vec<(String, IpVersion, BTreeSet<String>)>, SelectError> {
+    let (wish, result) = Tiers::ask(cluster, request, controller);
+    result?;
+    let mut named = Vec::new();
+    for nic in wish.nics {
+        for FamilyWish { family, pools, .. } in nic.families {
+            if !gate || request.settings.enables(family) {
+                named.push((nic.nic.clone(), family, pools.iter().map(|pool| pool.name().to_owned()).collect()));
+            }
+        }
+    }
+    Ok(named)
+}
+
+/// Which pools an address that a pod has already may be from.
+#[derive(Clone, Debug, Default)]
+pub struct PermittedPools {
+    /// Whether the tier speaks about all NICs of the pod; else only about that of the request.
+    pub all_nics: bool,
+    /// The pools, by NIC (in nameless mode its index) and family.
+    pub pools: Vec<(String, IpVersion, BTreeSet<String>)>,
+}
+
+/// The pools that the tiers name for each NIC and family and that pass every rule but that of capacity: what a recorded address
+/// must be from to be used again. What is named and not known is not permitted.
+///
+/// # Errors
+/// The tier that fired failed.
+pub fn permitted_pools<C: Cluster + ?Sized>(
+    cluster: &C,
+    request: &Request<'_>,
+    controller: &TopController,
+    gate: bool,
+) -> Result<PermittedPools, SelectError> {
+    let (wish, result) = Tiers::ask(cluster, request, controller);
+    result?;
+    let nameless = is_nameless(request.pod);
+    let filter = Filter::new(cluster, request, controller);
+    let mut permitted = PermittedPools { all_nics: wish.tier == Tier::PodIPPools, pools: Vec::new() };
+    for wish in wish.nics {
+        let nic = Nic::new(&wish.nic, nameless);
+        for FamilyWish { family, pools, .. } in wish.families {
+            if gate && !request.settings.enables(family) {
+                continue;
+            }
+            let mut names = BTreeSet::new();
+            for named in pools {
+                let pool = match named {
+                    Named::Pool(pool) => Some(pool),
+                    Named::Name(name) => cluster.pool(&name),
+                };
+                if let Some(pool) = pool.filter(|pool| filter.permits(pool, family, &nic).is_ok()) {
+                    names.extend(pool.metadata.name.clone());
+                }
+            }
+            permitted.pools.push((wish.nic.clone(), family, names));
+        }
+    }
+    Ok(permitted)
+}
+
+/// Decides for a live pod whose top controller is known (A §5.2, step A8).
+pub fn select_for<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>, controller: &TopController) -> Selection {
+    let nameless = is_nameless(request.pod);
+    let routes = match annotation::routes(request.pod, request.policy) {
+        Ok(routes) => routes,
+        Err(error) => return Selection { nameless, ..Selection::failed(error) },
+    };
+    let (wish, result) = Tiers::ask(cluster, request, controller);
+    let Wish { tier, nics: wishes, outdated, unsettled } = wish;
+    let mut selection = Selection { tier, nameless, routes, nics: Vec::new(), outdated, unsettled, error: result.err() };
+    if selection.error.is_some() {
+        return selection;
+    }
+
+    let mut missed = None;
+    let mut may_repeat = Vec::new();
+    for wish in wishes {
+        let mut families = wish.families;
+        families.retain(|wish| request.settings.enables(wish.family));
+        if missed.is_none() && !request.policy.wildcard_duplicates_fail {
+            let empty = families.iter().find(|wish| wish.pools.is_empty());
+            let what = match empty.map(|wish| wish.family) {
+                Some(IpVersion::V4) => Some("IPv4"),
+                Some(IpVersion::V6) => Some("IPv6"),
+                None => families.is_empty().then_some("no family"),
+            };
+            missed = what.map(|what| SelectError::NoCandidate { nic: wish.nic.clone(), what });
+        }
+        families.retain(|wish| !wish.pools.is_empty());
+        may_repeat.extend(families.iter().map(|wish| wish.may_repeat));
+        let of = |wish: FamilyWish| FamilySelection {
+            family: wish.family,
+            candidates: wish.pools.into_iter().map(|named| Candidate { named, rejected: None }).collect(),
+            order: Vec::new(),
+        };
+        let families = families.into_iter().map(of).collect();
+        selection.nics.push(NicSelection { nic: wish.nic, clean_gateway: wish.clean_gateway, families });
+    }
+    let checked = look_up(cluster, &mut selection.nics, &may_repeat);
+    selection.error = missed.or(checked.err());
+    if selection.error.is_none() {
+        selection.error = sift(cluster, request, controller, nameless, &mut selection.nics);
+    }
+    selection
+}
+
+/// Looks up what was named, where a pool may be there twice if `may_repeat` says so of the family. All that is missing is marked; the first
+/// thing that is wrong is the error.
+fn look_up<C: Cluster + ?Sized>(cluster: &C, nics: &mut [NicSelection], may_repeat: &[bool]) -> Result<(), SelectError> {
+    let mut error = None;
+    for (selected, may_repeat) in nics.iter_mut().flat_map(|nic| &mut nic.families).zip(may_repeat) {
+        let (family, candidates) = (selected.family, &mut selected.candidates);
+        // Names are only compared if two of them have one hash: a second look at each of many pools costs more than their rules.
+        let mut hashes = FxHashSet::with_capacity_and_hasher(if *may_repeat { candidates.len() } else { 0 }, Default::default());
+        let (mut repeats, mut misses) = (false, false);
+        for candidate in candidates.iter_mut() {
+            let name = candidate.named.name();
+            repeats |= *may_repeat && !hashes.insert(FxBuildHasher.hash_one(name));
+            if let Named::Name(name) = &candidate.named {
+                match cluster.pool(name) {
+                    Some(pool) => candidate.named = Named::Pool(pool),
+                    None => (candidate.rejected, misses) = (Some(Reason::Missing), true),
+                }
+            }
+        }
+        if !repeats && !misses {
+            continue;
+        }
+        let mut seen = FxHashSet::default();
+        for candidate in candidates {
+            let name = candidate.named.name();
+            if repeats && !seen.insert(name) {
+                error.get_or_insert_with(|| SelectError::DuplicatePool { family, pool: name.to_owned() });
+            }
+            if candidate.rejected.is_some() {
+                error.get_or_insert_with(|| SelectError::MissingPool { family, pool: name.to_owned() });
+            }
+        }
+    }
+    error.map_or(Ok(()), Err)
+}
+
+/// Applies the rules and puts in order what is left; the first NIC and family for which nothing is left is the error.
+fn sift<C: Cluster + ?Sized>(
+    cluster: &C,
+    request: &Request<'_>,
+    controller: &TopController,
+    nameless: bool,
+    nics: &mut [NicSelection],
+) -> Option<SelectError> {
+    let filter = Filter::new(cluster, request, controller);
+    let mut error = None;
+    for selection in nics {
+        let nic = Nic::new(&selection.nic, nameless);
+        for selected in &mut selection.families {
+            let serving = selected.candidates.iter_mut().filter_map(|candidate| {
+                // Whatever is missing was an error before.
+                let Named::Pool(pool) = &candidate.named else { return None };
+                candidate.rejected = filter.verdict(pool, selected.family, &nic).err();
+                candidate.rejected.is_none().then(|| Arc::clone(pool))
+            });
+            selected.order = by_rank(serving);
+            if selected.order.is_empty() && error.is_none() {
+                let reasons = Rejections(selected.rejected().map(|(pool, reason)| (pool.to_owned(), reason)).collect());
+                error = Some(SelectError::AllFiltered { nic: selection.nic.clone(), family: selected.family, reasons });
+            }
+        }
+    }
+    error
+}

@@ -1,0 +1,99 @@
+//! The workloads that pools are made for.
+
+use std::fmt;
+
+use crate::Policy;
+use crate::auto_pool::{application_key, auto_pool_name, parse_application_gv};
+use crate::ranges::IpVersion;
+use crate::select::{TopController, Workload};
+
+/// A workload, whichever incarnation: what a pre-allocation names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApplicationName {
+    /// Its API version, such as `apps/v1`.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ApplicationName {
+    /// Reads the field `application` of a pre-allocation: `apps_v1_Deployment_default_web`, or four parts for the core group (A §1.3).
+    /// None: it has other parts.
+    pub fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('_').collect();
+        let (group_version, [kind, namespace, name]) = match parts[..] {
+            [group, version, kind, namespace, name] => (format!("{group}_{version}"), [kind, namespace, name]),
+            [version, kind, namespace, name] => (version.to_owned(), [kind, namespace, name]),
+            _ => return None,
+        };
+        let api_version = parse_application_gv(&group_version)?;
+        Some(Self { api_version, kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
+    /// The field `application` of its pre-allocations.
+    pub fn key(&self) -> String {
+        application_key(&self.api_version, &self.kind, &self.namespace, &self.name)
+    }
+
+    /// The API group, empty for the core group, and the version.
+    pub fn group_version(&self) -> (&str, &str) {
+        self.api_version.split_once('/').unwrap_or(("", &self.api_version))
+    }
+}
+
+impl fmt::Display for ApplicationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}/{}", self.api_version, self.kind, self.namespace, self.name)
+    }
+}
+
+/// A workload, this incarnation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Application {
+    /// What it is called.
+    pub name: ApplicationName,
+    /// Its UID.
+    pub uid: String,
+}
+
+impl Application {
+    /// What a pod belongs to in the end; nothing for an orphan.
+    pub fn of(controller: &TopController) -> Option<Self> {
+        if controller.workload == Workload::Orphan {
+            return None;
+        }
+        let TopController { api_version, kind, namespace, name, uid, .. } = controller.clone();
+        Some(Self { name: ApplicationName { api_version, kind, namespace, name }, uid })
+    }
+
+    /// The name of its pool for a NIC and a family (A §8.2).
+    pub fn pool_name(&self, nic: &str, family: IpVersion, policy: &Policy) -> String {
+        auto_pool_name(&self.name.name, nic, &self.uid, family, policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_back() {
+        for (api_version, parts) in [("apps/v1", 5), ("v1", 4)] {
+            let name = ApplicationName {
+                api_version: api_version.to_owned(),
+                kind: "Kind".to_owned(),
+                namespace: "default".to_owned(),
+                name: "web".to_owned(),
+            };
+            assert_eq!(name.key().split('_').count(), parts);
+            assert_eq!(ApplicationName::parse(&name.key()), Some(name));
+        }
+        for text in ["", "a_b_c", "a_b_c_d_e_f"] {
+            assert_eq!(ApplicationName::parse(text), None);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Making pools for workloads: read, plan, write, and again (A §8.4).
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::observer::{Observer, Step};
+use super::plan::{Known, Plan, Refusal, Want, Write, give_back, plan};
+use super::pool::{identity, is_for, is_usable};
+use super::resource::SpiderSubnet;
+use crate::ranges::{IpSet, cidr_label};
+use crate::{Policy, SpiderIPPool, names};
+use kube_machinery::api::{ApiError, ListOptions, ObjectKey, Reason};
+use kube_machinery::client::{Client, ClientExt};
+use kube_machinery::env::Env;
+
+/// How often one call reads and plans again before it leaves the rest to the next.
+const ROUNDS: u32 = 8;
+
+/// Makes, grows and shrinks the pools of workloads. The controller and agents have one each, and use them at the same time.
+#[derive(Clone, Debug)]
+pub struct AutoPools<C, V, O = ()> {
+    /// How to reach the API server.
+    pub client: C,
+    /// For random numbers.
+    pub env: V,
+    /// Who looks on.
+    pub observer: O,
+    /// What is done differently.
+    pub policy: Policy,
+    /// Whether addresses are taken from the lowest on, as upstream does, or from a random one on, as documented (A §12 D7).
+    pub lowest_first: bool,
+}
+
+/// How a reconciliation ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reconciled {
+    /// The pool is as it is to be.
+    Settled,
+    /// It is larger than it is to be, because pods have its addresses.
+    Larger,
+}
+
+/// Why the pool is not as it is to be.
+#[derive(Clone, Debug, Error)]
+pub enum ReconcileError {
+    /// Nothing could be written.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Somebody was faster, or the plan has more rounds than one call makes: read and plan again.
+    #[error("somebody else is writing the same objects")]
+    Raced,
+    /// Admission does not let the pool be.
+    #[error("the pool is refused: {0}")]
+    NotAdmitted(ApiError),
+    /// The API server did not answer as it should.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+}
+
+impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
+    /// Makes the pool of a workload what it is to be.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub async fn reconcile(&self, want: Want<'_>, reserved: &IpSet) -> Result<Reconciled, ReconcileError> {
+        for _ in 0..ROUNDS {
+            let (subnet, pools) = self.read(&want).await?;
+            let pool = self.pool_of(&want, &pools);
+            let draw = (!self.lowest_first).then(|| self.env.random());
+            let known = Known { subnet: &subnet, pool, neighbours: &pools, reserved, draw };
+            let plan = match plan(&want, &known, &self.policy) {
+                Ok(plan) => plan,
+                Err(refusal) => {
+                    self.observer.observe(Step::Refused { want, refusal: &refusal });
+                    return Err(refusal.into());
+                }
+            };
+            if !plan.writes.is_empty() {
+                self.observer.observe(Step::Planned { want, plan: &plan });
+            }
+            if let Err(error) = self.carry_out(want, &plan).await {
+                if matches!(error, ReconcileError::NotAdmitted(_)) && !self.policy.refused_pool_keeps_addresses {
+                    self.take_back(want).await?;
+                }
+                return Err(error);
+            }
+            if !plan.again {
+                return Ok(if plan.surplus == 0 { Reconciled::Settled } else { Reconciled::Larger });
+            }
+        }
+        Err(ReconcileError::Raced)
+    }
+
+    /// The subnet and the pools of its CIDR.
+    async fn read(&self, want: &Want<'_>) -> Result<(Arc<SpiderSubnet>, Vec<Arc<SpiderIPPool>>), ApiError> {
+        let subnet: Arc<SpiderSubnet> = self.client.get(&ObjectKey::cluster(&want.demand.subnet)).await?;
+        let pools = pools_of_cidr(&self.client, &subnet, &self.policy).await?;
+        Ok((subnet, pools))
+    }
+
+    /// The pool that serves the workload: the first by name that goes with no other incarnation of it.
+    fn pool_of<'a>(&self, want: &Want<'_>, pools: &'a [Arc<SpiderIPPool>]) -> Option<&'a SpiderIPPool> {
+        let identity = identity(want);
+        let mut mine = pools.iter().filter(|pool| is_for(pool, &identity) && is_usable(pool, want));
+        mine.next().map(|pool| &**pool)
+    }
+
+    async fn carry_out(&self, want: Want<'_>, plan: &Plan) -> Result<(), ReconcileError> {
+        for write in &plan.writes {
+            let result = match write {
+                Write::Subnet(subnet) => self.client.update_status(SpiderSubnet::clone(subnet)).await.map(drop),
+                Write::Create(pool) => self.client.create(SpiderIPPool::clone(pool)).await.map(drop),
+                Write::Update(pool) => self.client.update(SpiderIPPool::clone(pool)).await.map(drop),
+            };
+            self.observer.observe(Step::Wrote { want, write, error: result.as_ref().err() });
+            let Err(error) = result else { continue };
+            let is_pool = !matches!(write, Write::Subnet(_));
+            return Err(match error.reason() {
+                Some(Reason::Conflict | Reason::AlreadyExists | Reason::NotFound) => ReconcileError::Raced,
+                Some(Reason::Invalid | Reason::Forbidden) if is_pool => ReconcileError::NotAdmitted(error),
+                _ => ReconcileError::Api(error),
+            });
+        }
+        Ok(())
+    }
+
+    /// Gives back what was set aside for a pool that is not admitted, on the newest state.
+    async fn take_back(&self, want: Want<'_>) -> Result<(), ReconcileError> {
+        let (subnet, pools) = self.read(&want).await?;
+        let pool = self.pool_of(&want, &pools);
+        let none = IpSet::default();
+        let known = Known { subnet: &subnet, pool, neighbours: &pools, reserved: &none, draw: None };
+        let Some(smaller) = give_back(&want, &known, &self.policy)? else { return Ok(()) };
+        let plan = Plan { writes: vec![Write::Subnet(smaller)], ..Plan::default() };
+        self.carry_out(want, &plan).await
+    }
+}
+
+/// The pools of the CIDR of a subnet, as the API server has them now.
+///
+/// # Errors
+/// They cannot be listed.
+pub(super) async fn pools_of_cidr<C: Client>(
+    client: &C,
+    subnet: &SpiderSubnet,
+    policy: &Policy,
+) -> Result<Vec<Arc<SpiderIPPool>>, ApiError> {
+    let label = cidr_label(&subnet.spec.subnet, subnet.spec.ip_version.unwrap_or_default(), policy).ok();
+    let label_selector = label.map(|label| format!("{}={label}", names::LABEL_IPPOOL_CIDR));
+    let mut pools = client.list::<SpiderIPPool>(None, ListOptions { label_selector, ..ListOptions::default() }).await?.items;
+    pools.retain(|pool| pool.spec.subnet == subnet.spec.subnet);
+    Ok(pools)
+}

@@ -1,0 +1,115 @@
+//! The form of an auto pool: name, labels, annotation, owner, affinity (A §8.2, §1.1).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use kube::Resource;
+
+use super::plan::Want;
+use super::resource::SpiderSubnet;
+use crate::auto_pool::application_label_gv;
+use crate::ranges::{IpSet, cidr_label};
+use crate::{IPPoolSpec, Policy, SpiderIPPool, names};
+
+/// The labels by which the pools of a workload are found, whichever incarnation it is.
+pub(super) fn identity(want: &Want<'_>) -> [(&'static str, String); 7] {
+    let name = &want.application.name;
+    [
+        (names::LABEL_OWNER_SUBNET, want.demand.subnet.clone()),
+        (names::LABEL_OWNER_APPLICATION_GV, application_label_gv(&name.api_version)),
+        (names::LABEL_OWNER_APPLICATION_KIND, name.kind.clone()),
+        (names::LABEL_OWNER_APPLICATION_NAMESPACE, name.namespace.clone()),
+        (names::LABEL_OWNER_APPLICATION_NAME, name.name.clone()),
+        (names::LABEL_INTERFACE, want.demand.nic.clone()),
+        (names::LABEL_IP_VERSION, want.demand.family.to_string()),
+    ]
+}
+
+/// A label of a pool.
+pub(super) fn label<'a>(pool: &'a SpiderIPPool, key: &str) -> Option<&'a str> {
+    pool.metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+/// Whether a pool is one that this workload, or a namesake of it, asked for.
+pub(super) fn is_for(pool: &SpiderIPPool, identity: &[(&'static str, String)]) -> bool {
+    identity.iter().all(|(key, value)| label(pool, key) == Some(value))
+}
+
+/// Whether it may be used: not if it goes with another incarnation of the workload.
+pub(super) fn is_usable(pool: &SpiderIPPool, want: &Want<'_>) -> bool {
+    let same = label(pool, names::LABEL_OWNER_APPLICATION_UID) == Some(&want.application.uid);
+    same || label(pool, names::LABEL_IPPOOL_RECLAIM) != Some("true")
+}
+
+/// Whether the labels and the annotation that change are as they should be.
+///
+/// Upstream does not look at the annotation.
+pub(super) fn is_up_to_date(pool: &SpiderIPPool, want: &Want<'_>, policy: &Policy) -> bool {
+    let annotation = pool.metadata.annotations.as_ref().and_then(|annotations| annotations.get(names::ANNOTATION_IPPOOL_IP_NUMBER));
+    label(pool, names::LABEL_OWNER_APPLICATION_UID) == Some(&want.application.uid)
+        && label(pool, names::LABEL_IPPOOL_RECLAIM) == Some(reclaim(want))
+        && (policy.auto_pool_annotations_replaced || annotation == Some(&want.demand.number))
+}
+
+fn reclaim(want: &Want<'_>) -> &'static str {
+    if want.demand.reclaim { "true" } else { "false" }
+}
+
+/// A pool that does not exist yet. It has the label by which pools of a CIDR are listed; the webhook would give it the same (A §9.1), but where
+/// none is asked a pool that nobody finds would have its addresses taken by others.
+pub(super) fn new(name: &str, subnet: &SpiderSubnet, want: &Want<'_>, ips: &IpSet, policy: &Policy) -> Box<SpiderIPPool> {
+    let application = &want.application.name;
+    let mut labels: BTreeMap<String, String> = identity(want).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    labels.insert(names::LABEL_OWNER_APPLICATION_UID.to_owned(), want.application.uid.clone());
+    labels.insert(names::LABEL_IPPOOL_RECLAIM.to_owned(), reclaim(want).to_owned());
+    let cidr = cidr_label(&subnet.spec.subnet, want.demand.family.number(), policy);
+    labels.extend(cidr.ok().map(|cidr| (names::LABEL_IPPOOL_CIDR.to_owned(), cidr)));
+    let (group, version) = application.group_version();
+    let values = [group, version, &application.kind, &application.namespace, &application.name];
+    let affinity = names::AFFINITY_APP.iter().zip(values).map(|(key, value)| ((*key).to_owned(), value.to_owned())).collect();
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        labels: Some(labels),
+        annotations: Some([(names::ANNOTATION_IPPOOL_IP_NUMBER.to_owned(), want.demand.number.clone())].into()),
+        finalizers: Some(vec![names::FINALIZER.to_owned()]),
+        owner_references: Some(vec![owner(subnet)]),
+        ..ObjectMeta::default()
+    };
+    let spec = IPPoolSpec {
+        ip_version: Some(want.demand.family.number()),
+        subnet: subnet.spec.subnet.clone(),
+        ips: Some(ips.texts()).filter(|ips| !ips.is_empty()),
+        gateway: subnet.spec.gateway.clone(),
+        routes: subnet.spec.routes.clone(),
+        pod_affinity: Some(LabelSelector { match_labels: Some(affinity), match_expressions: None }),
+        ..IPPoolSpec::default()
+    };
+    Box::new(SpiderIPPool { metadata, spec, status: None })
+}
+
+/// The reference to the subnet that controls a pool.
+pub(crate) fn owner(subnet: &SpiderSubnet) -> OwnerReference {
+    OwnerReference {
+        api_version: format!("{}/{}", names::GROUP, names::VERSION),
+        kind: SpiderSubnet::kind(&()).into_owned(),
+        name: subnet.metadata.name.clone().unwrap_or_default(),
+        uid: subnet.metadata.uid.clone().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// The same pool with other addresses, for the workload as it is now.
+pub(super) fn changed(pool: &SpiderIPPool, want: &Want<'_>, ips: &IpSet, policy: &Policy) -> Box<SpiderIPPool> {
+    let mut pool = Box::new(pool.clone());
+    let labels = pool.metadata.labels.get_or_insert_default();
+    labels.insert(names::LABEL_OWNER_APPLICATION_UID.to_owned(), want.application.uid.clone());
+    labels.insert(names::LABEL_IPPOOL_RECLAIM.to_owned(), reclaim(want).to_owned());
+    let annotations = pool.metadata.annotations.get_or_insert_default();
+    if policy.auto_pool_annotations_replaced {
+        annotations.clear();
+    }
+    annotations.insert(names::ANNOTATION_IPPOOL_IP_NUMBER.to_owned(), want.demand.number.clone());
+    pool.spec.ips = Some(ips.texts()).filter(|ips| !ips.is_empty());
+    pool
+}

@@ -1,0 +1,69 @@
+//! Auto pools that nobody needs any more (A §8.6).
+
+use super::application::{Application, ApplicationName};
+use super::demand::Demand;
+use super::pool::label;
+use crate::auto_pool::is_named_after;
+use crate::select::is_auto_pool;
+use crate::{Policy, SpiderIPPool, names};
+
+/// What became of the workload of an auto pool, or of a pre-allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Nobody can tell.
+    Unknown,
+    /// There is no workload of this name.
+    Gone,
+    /// There is one.
+    There {
+        /// Its UID.
+        uid: String,
+        /// The pools that it asks for; `None` = nobody can tell.
+        wants: Option<Vec<Demand>>,
+    },
+}
+
+impl Fate {
+    /// Whether the workload asks for such a pool, as far as one can tell.
+    fn wants(&self, is_it: impl Fn(&str, &Demand) -> bool) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Gone => false,
+            Self::There { uid, wants } => wants.as_ref().is_none_or(|wants| wants.iter().any(|demand| is_it(uid, demand))),
+        }
+    }
+
+    /// Whether `application` is about to make a pool of this name. Where nobody can tell what it asks for, the name says at least whether the
+    /// pool would be that of an incarnation before.
+    pub(super) fn makes(&self, application: &ApplicationName, name: &str, policy: &Policy) -> bool {
+        if let Self::There { uid, wants: None } = self {
+            return is_named_after(name, uid);
+        }
+        self.wants(|uid, demand| {
+            let application = Application { name: application.clone(), uid: uid.to_owned() };
+            application.pool_name(&demand.nic, demand.family, policy) == name
+        })
+    }
+}
+
+/// Whether an auto pool is to be deleted: it goes with its workload, no pod has an address of it, and its workload is gone, is another one of
+/// the same name or, hardened, does not ask for it any more.
+pub fn reclaim(pool: &SpiderIPPool, fate: &Fate, policy: &Policy) -> bool {
+    let recorded = pool.status.as_ref().is_some_and(|status| !status.allocated_ips.is_absent());
+    let goes = label(pool, names::LABEL_IPPOOL_RECLAIM) == Some("true");
+    if !is_auto_pool(pool) || !goes || recorded || pool.metadata.deletion_timestamp.is_some() {
+        return false;
+    }
+    // A pool may have outlived the workload that gave it its name, so that the name says nothing.
+    let is_it = |_: &str, demand: &Demand| {
+        label(pool, names::LABEL_OWNER_SUBNET) == Some(&demand.subnet)
+            && label(pool, names::LABEL_INTERFACE) == Some(&demand.nic)
+            && pool.spec.ip_version == Some(demand.family.number())
+    };
+    match fate {
+        Fate::Unknown => false,
+        Fate::Gone => true,
+        Fate::There { uid, .. } if label(pool, names::LABEL_OWNER_APPLICATION_UID) != Some(uid) => true,
+        Fate::There { .. } => !policy.removed_annotation_keeps_pool && !fate.wants(is_it),
+    }
+}

@@ -1,0 +1,218 @@
+//! Every address of a subnet is free, set aside once, or in a pool that is being taken down; whoever dies when.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::model::{App, Failed, Model, application, demand, recorded};
+use crate::Policy;
+use crate::subnet::{Plan, Refusal, Write};
+
+const LAST: u8 = 24;
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+enum Event {
+    /// A workload asks for a pool of another size.
+    Scale {
+        app: usize,
+        size: u64,
+    },
+    /// A workload goes, and its pools with it.
+    Remove {
+        app: usize,
+    },
+    /// A workload of the same name comes.
+    Recreate {
+        app: usize,
+        size: u64,
+    },
+    /// Somebody makes the pool of a workload what it is to be, and dies after so many writes.
+    Reconcile {
+        app: usize,
+        draw: Option<u64>,
+        writes: usize,
+    },
+    /// Somebody decides what to write, and is paused after so many writes.
+    Decide {
+        app: usize,
+        writes: usize,
+    },
+    /// The one who was paused goes on.
+    Resume {
+        writes: usize,
+    },
+    /// The subnet is looked after; what pools lack has been so for long, or not.
+    Upkeep {
+        writes: usize,
+        left: bool,
+    },
+    /// Pools that nobody needs are deleted.
+    Reclaim,
+    /// A pod gets an address.
+    Record {
+        pool: usize,
+    },
+    /// A pod gives its address back.
+    Release {
+        pool: usize,
+        index: usize,
+    },
+    /// A user makes or deletes a pool of their own.
+    UserMakes {
+        first: u8,
+        more: u8,
+    },
+    UserDeletes,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let (app, size, writes) = (0usize..3, 0u64..10, 0usize..3);
+    let event = prop_oneof![
+        2 => (app.clone(), size.clone()).prop_map(|(app, size)| Event::Scale { app, size }),
+        1 => app.clone().prop_map(|app| Event::Remove { app }),
+        1 => (app.clone(), size).prop_map(|(app, size)| Event::Recreate { app, size }),
+        6 => (app.clone(), prop::option::of(any::<u64>()), writes.clone()).prop_map(|(app, draw, writes)| Event::Reconcile { app, draw, writes }),
+        1 => (app, 0usize..2).prop_map(|(app, writes)| Event::Decide { app, writes }),
+        1 => writes.clone().prop_map(|writes| Event::Resume { writes }),
+        3 => (writes, any::<bool>()).prop_map(|(writes, left)| Event::Upkeep { writes, left }),
+        2 => Just(Event::Reclaim),
+        5 => (0usize..4).prop_map(|pool| Event::Record { pool }),
+        3 => ((0usize..4), 0usize..8).prop_map(|(pool, index)| Event::Release { pool, index }),
+        1 => (1u8..LAST, 0u8..5).prop_map(|(first, more)| Event::UserMakes { first, more: more.min(LAST - first) }),
+        1 => Just(Event::UserDeletes),
+    ];
+    prop::collection::vec(event, 1..60)
+}
+
+/// What holds at every moment.
+fn check(model: &Model) -> Result<(), TestCaseError> {
+    let (set_aside, held) = (model.set_aside(), model.held());
+    let all: BTreeSet<IpAddr> = (1..=LAST).map(super::model::ip).collect();
+    let once = |parts: &mut dyn Iterator<Item = &BTreeSet<IpAddr>>| {
+        let mut seen = BTreeSet::new();
+        parts.flatten().all(|ip| seen.insert(*ip) && all.contains(ip))
+    };
+    prop_assert!(once(&mut set_aside.values()), "an address is set aside twice: {set_aside:?}");
+    prop_assert!(once(&mut held.values()), "two pools have an address: {held:?}");
+    for (name, pool) in &model.pools {
+        prop_assert!(recorded(pool).is_subset(&held[name]), "{name} has a record of an address that it has not");
+        if crate::select::is_auto_pool(pool) {
+            let own = set_aside.get(name).cloned().unwrap_or_default();
+            prop_assert!(held[name].is_subset(&own), "{name} has {:?}, and {own:?} is set aside for it", held[name]);
+        }
+    }
+    let counted = model.subnet.status.as_ref().and_then(|status| status.allocated_ip_count).unwrap_or(0);
+    prop_assert_eq!(counted, set_aside.values().map(BTreeSet::len).sum::<usize>() as i64);
+    Ok(())
+}
+
+fn happen(model: &mut Model, event: &Event, paused: &mut Option<Plan>) -> Result<(), TestCaseError> {
+    let name = |model: &Model, index: usize| model.pools.keys().nth(index).cloned().unwrap_or_default();
+    match event {
+        Event::Scale { app, size } => {
+            if let Some(of_app) = &mut model.apps[*app].demand {
+                *of_app = demand(*size);
+            }
+        }
+        Event::Remove { app } => model.apps[*app].demand = None,
+        Event::Recreate { app, size } => {
+            let App { application: old, .. } = &model.apps[*app];
+            let incarnation = old.uid[4..].parse::<u32>().unwrap() + 10;
+            model.apps[*app] = App { application: application(&old.name.name.clone(), incarnation), demand: Some(demand(*size)) };
+        }
+        Event::Reconcile { app, draw, writes } => {
+            if let Ok(plan) = model.plan(*app, *draw) {
+                match model.carry_out(&plan, *writes) {
+                    Ok(()) => {}
+                    Err(Failed::Conflict) => prop_assert!(false, "nobody else wrote"),
+                    // A user's pool may be in the way that the subnet does not know of yet.
+                    Err(Failed::Denied(denial)) => prop_assert!(false, "admission refuses a plan: {denial}"),
+                }
+            }
+        }
+        Event::Decide { app, writes } => {
+            *paused = model.plan(*app, None).ok();
+            // What creates a pool has no version that could be compared, so that nobody can be kept from it.
+            let resumable = |plan: &&mut Plan| !plan.writes.iter().any(|write| matches!(write, Write::Create(_)));
+            if let Some(plan) = paused.as_mut().filter(resumable) {
+                prop_assert_eq!(model.carry_out(plan, *writes), Ok(()));
+                plan.writes.drain(..plan.writes.len().min(*writes));
+            }
+        }
+        Event::Resume { writes } => {
+            // It may conflict, and it may be refused: its state is old.
+            let _ = paused.take().map(|plan| model.carry_out(&plan, *writes));
+        }
+        Event::Upkeep { writes, left } => {
+            let upkeep = model.upkeep_of_left(*left);
+            prop_assert_eq!(model.carry_out_upkeep(&upkeep, *writes), Ok(()));
+        }
+        Event::Reclaim => model.reclaim(),
+        Event::Record { pool } => model.record(&name(model, *pool)),
+        Event::Release { pool, index } => model.release(&name(model, *pool), *index),
+        Event::UserMakes { first, more } => {
+            let _ = model.user_makes("user", &format!("10.0.0.{first}-10.0.0.{}", first + more));
+        }
+        Event::UserDeletes => model.delete_pool("user"),
+    }
+    Ok(())
+}
+
+/// Everybody works until nothing is left to write.
+fn settle(model: &mut Model) -> Result<(), TestCaseError> {
+    for _ in 0..100 {
+        let before = (model.set_aside(), model.held());
+        model.reclaim();
+        let upkeep = model.upkeep();
+        prop_assert_eq!(model.carry_out_upkeep(&upkeep, 9), Ok(()));
+        for app in 0..model.apps.len() {
+            if let Ok(plan) = model.plan(app, None) {
+                prop_assert_eq!(model.carry_out(&plan, 9), Ok(()));
+            }
+        }
+        check(model)?;
+        if model.upkeep().is_empty() && before == (model.set_aside(), model.held()) {
+            return Ok(());
+        }
+    }
+    prop_assert!(false, "it never settles");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_address_is_lost_or_set_aside_twice(events in events()) {
+        let mut model = Model::new(LAST, Policy::hardened()).with_app("a", 3).with_app("b", 3).with_app("c", 3);
+        let mut paused = None;
+        for event in &events {
+            happen(&mut model, event, &mut paused)?;
+            check(&model)?;
+        }
+        // Pods go, so nothing is in use that should shrink.
+        for name in model.pools.keys().cloned().collect::<Vec<_>>() {
+            for _ in 0..LAST {
+                model.release(&name, 0);
+            }
+        }
+        settle(&mut model)?;
+        let (set_aside, held) = (model.set_aside(), model.held());
+        prop_assert_eq!(&set_aside, &held, "what is set aside is what pools have");
+        for (index, app) in model.apps.iter().enumerate() {
+            let Some(demand) = &app.demand else { continue };
+            let has = model.pool_of(app, demand).map(|pool| held[pool.metadata.name.as_ref().unwrap()].len() as u64);
+            match model.plan(index, None) {
+                Ok(_) => prop_assert_eq!(has, Some(demand.size)),
+                Err(refusal) => prop_assert!(matches!(refusal, Refusal::Insufficient { .. }), "{}", refusal),
+            }
+        }
+        let used: usize = held.values().map(BTreeSet::len).sum();
+        let short = (0..model.apps.len()).any(|app| model.plan(app, None).is_err());
+        let wanted: u64 = model.apps.iter().filter_map(|app| app.demand.as_ref()).map(|demand| demand.size).sum();
+        prop_assert!(!short || wanted as usize + held.get("user").map_or(0, BTreeSet::len) > LAST as usize, "{} in use, {} wanted", used, wanted);
+    }
+}

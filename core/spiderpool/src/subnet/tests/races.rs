@@ -1,0 +1,140 @@
+//! Several who work at once, and those who are behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::json;
+
+use super::model::{application, demand};
+use super::scene::{Scene, deployment, key, with};
+use super::server::Server;
+use crate::admission::{AdmissionSettings, Request, Webhook};
+use crate::ranges::IpSet;
+use crate::subnet::{AutoPools, Reconciled, Want};
+use crate::{Policy, SpiderIPPool, SpiderSubnet};
+use kube_machinery::Env;
+use kube_machinery::api::ObjectKey;
+use kube_machinery::testing::TestEnv;
+
+#[test]
+fn what_admission_refuses_gives_back_what_was_set_aside() {
+    for (policy, kept) in [(Policy::hardened(), false), (with("refused-pool-keeps-addresses"), true)] {
+        let scene = Scene::with_subnet(Policy { manual_pool_ignores_preallocation: true, ..policy });
+        // Nobody looks at other pools before addresses are set aside, so that admission is the first to say no.
+        scene.server.put::<SpiderIPPool>(json!({"metadata": {"name": "old"},
+            "spec": {"subnet": "10.0.0.0/24", "ipVersion": 4, "ips": ["10.0.0.1-10.0.0.20"]}}));
+        let auto_pools = scene.auto_pools(Policy { manual_pool_ignores_preallocation: true, ..policy });
+        let (application, demand) = (application("web", 1), demand(3));
+        let want = Want { application: &application, demand: &demand };
+        let refused = scene.env.block_on(auto_pools.reconcile(want, &IpSet::default()));
+        assert!(matches!(refused, Err(super::super::ReconcileError::NotAdmitted(_))), "{refused:?}");
+        assert_eq!(!scene.set_aside().is_empty(), kept);
+    }
+}
+
+#[test]
+fn what_was_set_aside_for_a_pool_that_outlives_its_workload_is_given_back() {
+    for (policy, kept) in [(Policy::hardened(), 2), (with("refused-pool-keeps-addresses"), 3)] {
+        let scene = Scene::with_subnet(policy);
+        // A write of the pool was interrupted, and then the workload was deleted.
+        let (application, mut demand) = (application("web", 1), demand(2));
+        demand.reclaim = false;
+        let auto_pools = scene.auto_pools(policy);
+        scene.env.block_on(auto_pools.reconcile(Want { application: &application, demand: &demand }, &IpSet::default())).unwrap();
+        let (name, ips) = scene.set_aside().remove(0);
+        let free = (1..=20).map(|last| format!("10.0.0.{last}")).find(|ip| !ips.iter().any(|range| range.contains(ip.as_str()))).unwrap();
+        scene.server.change::<SpiderSubnet>(&ObjectKey::cluster("s"), |subnet| {
+            let mut entries: serde_json::Value = serde_json::from_str(subnet["status"]["controlledIPPools"].as_str().unwrap()).unwrap();
+            entries[&name]["ips"].as_array_mut().unwrap().push(json!(free));
+            subnet["status"]["controlledIPPools"] = json!(entries.to_string());
+        });
+        scene.start(policy);
+        scene.pass(30);
+        let ips = scene.set_aside().remove(0).1;
+        let set: IpSet = crate::ranges::parse_ranges(&ips, 4, &policy).unwrap().into_iter().collect();
+        assert_eq!((scene.only_size(), set.count()), (Some(2), kept));
+    }
+}
+
+#[test]
+fn a_stale_cache_of_workloads_takes_no_pool_away() {
+    for (policy, stays) in [(Policy::hardened(), true), (with("auto-pool-reclaim-trusts-cache"), false)] {
+        let scene = Scene::with_subnet(policy);
+        // The cache does not show the new workload yet, but its pool, which another replica made.
+        scene.server.hold::<Deployment>();
+        scene.server.create::<Deployment>(deployment("web", 3, "+0"));
+        let web = scene.server.find::<Deployment>(&key("web")).unwrap();
+        let mut application = application("web", 1);
+        application.uid = web.metadata.uid.clone().unwrap();
+        let demand = demand(3);
+        let made =
+            scene.env.block_on(scene.auto_pools(policy).reconcile(Want { application: &application, demand: &demand }, &IpSet::default()));
+        assert_eq!(made.unwrap(), Reconciled::Settled);
+        scene.start(policy);
+        scene.pass(30);
+        assert_eq!(!scene.sizes().is_empty(), stays);
+    }
+}
+
+/// Third-party controllers: agents make the pool, all at once.
+#[test]
+fn agents_that_make_one_pool_at_once_make_one_pool() {
+    for policy in [Policy::hardened(), Policy::upstream()] {
+        let scene = Scene::with_subnet(policy);
+        for number in 0..8 {
+            let auto_pools = AutoPools { lowest_first: number % 2 == 0, ..scene.auto_pools(policy) };
+            let env = scene.env.clone();
+            scene.env.spawn(async move {
+                let (mut application, demand) = (application("web", 1), demand(3 + number % 2));
+                application.name.kind = "CloneSet".to_owned();
+                let want = Want { application: &application, demand: &demand };
+                while auto_pools.reconcile(want, &IpSet::default()).await.is_err() {
+                    env.sleep(Duration::from_secs(2)).await;
+                }
+            });
+        }
+        scene.pass(60);
+        let sizes = scene.sizes();
+        assert_eq!(sizes.len(), 1);
+        let entries = scene.set_aside();
+        assert_eq!(entries.len(), 1);
+        let pool = scene.server.all::<SpiderIPPool>()[0].clone();
+        assert_eq!(Some(&entries[0].1), pool.spec.ips.as_ref());
+    }
+}
+
+#[test]
+fn two_webhooks_that_judge_at_once_admit_what_each_alone_would_refuse() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    let webhook = || Webhook::start(scene.server.clone(), scene.env.clone(), AdmissionSettings::default(), policy);
+    let (one, other) = (webhook(), webhook());
+    scene.pass(1);
+    let pool = |name: &str| {
+        let spec = json!({"metadata": {"name": name}, "spec": {"subnet": "10.0.0.0/24", "ips": ["10.0.0.3"]}});
+        Arc::new(serde_json::from_value::<SpiderIPPool>(spec).unwrap())
+    };
+    let (a, b) = (pool("a"), pool("b"));
+    let judge = |webhook: &Webhook<Server, TestEnv>, pool: &Arc<SpiderIPPool>| scene.env.block_on(webhook.review(&Request::Create(pool)));
+    let verdicts = [judge(&one, &a), judge(&other, &b)];
+    for verdict in &verdicts {
+        assert_eq!(verdict.denial, None);
+        // The cache of subnets is there, and the pool has its owner.
+        let defaulted = verdict.defaulted.as_ref().unwrap();
+        assert_eq!(defaulted.metadata.owner_references.as_ref().unwrap()[0].name, "s");
+        scene.server.put::<SpiderIPPool>(json!(**defaulted));
+    }
+    // Now it is too late, and a third one is refused.
+    let denial = judge(&one, &pool("c")).denial.unwrap();
+    assert_eq!(denial.violations()[0].field, "spec.ips");
+    // Either can be mended, which upstream refuses.
+    let old = scene.server.find::<SpiderIPPool>(&ObjectKey::cluster("a")).unwrap();
+    let mut new = SpiderIPPool::clone(&old);
+    new.spec.ips = Some(vec!["10.0.0.4".to_owned()]);
+    let new = Arc::new(new);
+    let mended = scene.env.block_on(other.validate(&Request::Update { old: &old, new: &new }));
+    assert_eq!(mended, Ok(()));
+    scene.server.refuse("list SpiderIPPool");
+    assert_eq!(judge(&one, &a).denial.unwrap().reason(), kube_machinery::Reason::InternalError);
+}

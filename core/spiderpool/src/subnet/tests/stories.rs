@@ -1,0 +1,163 @@
+//! The controller at work.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use serde_json::{Value, json};
+
+use super::scene::{Scene, deployment, key, template, wants, with};
+use crate::subnet::SpiderSubnet;
+use crate::{Policy, SpiderIPPool};
+use kube_machinery::api::ObjectKey;
+
+#[test]
+fn a_pool_lives_with_its_deployment() {
+    for policy in [Policy::hardened(), Policy::upstream()] {
+        let scene = Scene::with_subnet(policy);
+        scene.start(policy);
+        scene.server.create::<Deployment>(deployment("web", 3, "+1"));
+        scene.pass(5);
+        assert_eq!(scene.only_size(), Some(4));
+        let pool = scene.server.all::<SpiderIPPool>()[0].clone();
+        let name = pool.metadata.name.clone().unwrap();
+        assert!(name.starts_with("auto4-web-eth0-"), "{name}");
+        assert_eq!(scene.set_aside(), [(name.clone(), pool.spec.ips.clone().unwrap())]);
+        scene.scale(6);
+        scene.pass(5);
+        assert_eq!(scene.only_size(), Some(7));
+        scene.scale(2);
+        scene.pass(5);
+        assert_eq!(scene.only_size(), Some(3));
+        let pool = scene.server.all::<SpiderIPPool>()[0].clone();
+        assert_eq!(scene.set_aside(), [(name.clone(), pool.spec.ips.clone().unwrap())]);
+        // The pool waits for its records, and the addresses for the pool.
+        let ip = crate::ranges::parse_range(&pool.spec.ips.as_ref().unwrap()[0], 4, &policy).unwrap().first();
+        scene.record(&name, json!({ip.to_string(): {"pod": "default/web-1", "podUid": "u"}}));
+        scene.server.delete::<Deployment>(&key("web"));
+        scene.pass(20);
+        assert_eq!((scene.only_size(), scene.set_aside().len()), (Some(3), 1));
+        scene.record(&name, json!({}));
+        scene.pass(400);
+        assert_eq!((scene.sizes().len(), scene.set_aside().len()), (0, 0));
+    }
+}
+
+#[test]
+fn each_kind_of_workload_gets_the_size_that_it_asks_for() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    scene.start(policy);
+    let meta = |name: &str| json!({"name": name, "namespace": "default"});
+    scene.server.create::<Job>(json!({"metadata": meta("job"), "spec": {"completions": 4, "template": template(wants("+0"))}}));
+    scene.server.create::<CronJob>(json!({"metadata": meta("cron"),
+        "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"parallelism": 2, "template": template(wants("+1"))}}}}));
+    scene
+        .server
+        .create::<ReplicaSet>(json!({"metadata": meta("rs"), "spec": {"replicas": 1, "selector": {}, "template": template(wants("2"))}}));
+    scene.server.create::<StatefulSet>(json!({"metadata": meta("sts"), "spec": {"replicas": 2, "selector": {}, "serviceName": "sts",
+        "template": template(json!({"ipam.spidernet.io/subnet": r#"{"ipv4":["s"]}"#}))}}));
+    scene.server.create::<DaemonSet>(json!({"metadata": meta("ds"), "spec": {"selector": {}, "template": template(wants("+1"))},
+        "status": {"currentNumberScheduled": 0, "desiredNumberScheduled": 2, "numberMisscheduled": 0, "numberReady": 0}}));
+    // These ask for nothing: the network of the host, a part of a Deployment, no annotation.
+    let mut host = template(wants("2"));
+    host["spec"]["hostNetwork"] = json!(true);
+    scene.server.create::<Deployment>(json!({"metadata": meta("host"), "spec": {"replicas": 1, "selector": {}, "template": host}}));
+    let mut part = meta("part");
+    part["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "d", "controller": true}]);
+    scene.server.create::<ReplicaSet>(json!({"metadata": part, "spec": {"replicas": 1, "selector": {}, "template": template(wants("2"))}}));
+    scene
+        .server
+        .create::<Deployment>(json!({"metadata": meta("plain"), "spec": {"replicas": 1, "selector": {}, "template": template(json!({}))}}));
+    scene.pass(10);
+    let sizes: BTreeMap<_, _> = scene.sizes().into_iter().map(|(name, size)| (name.split('-').nth(1).unwrap().to_owned(), size)).collect();
+    assert_eq!(sizes, [("cron", 3), ("ds", 3), ("job", 4), ("rs", 2), ("sts", 2)].map(|(name, size)| (name.to_owned(), size)).into());
+}
+
+#[test]
+fn a_pool_shrinks_when_pods_give_their_addresses_back() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    scene.start(policy);
+    scene.server.create::<Deployment>(deployment("web", 3, "+0"));
+    scene.pass(5);
+    let pool = scene.server.all::<SpiderIPPool>()[0].clone();
+    let name = pool.metadata.name.clone().unwrap();
+    let ranges = pool.spec.ips.iter().flatten().map(|text| crate::ranges::parse_range(text, 4, &policy).unwrap());
+    let ips: Vec<_> = ranges.flat_map(|range| range.iter()).collect();
+    let records: serde_json::Map<String, Value> =
+        ips.iter().map(|ip| (ip.to_string(), json!({"pod": "default/p", "podUid": "u"}))).collect();
+    scene.record(&name, json!(records));
+    scene.scale(1);
+    scene.pass(20);
+    assert_eq!(scene.only_size(), Some(3));
+    scene.record(&name, json!({ips[1].to_string(): {"pod": "default/p", "podUid": "u"}}));
+    scene.pass(20);
+    let pool = scene.server.all::<SpiderIPPool>()[0].clone();
+    assert_eq!(pool.spec.ips, Some(vec![ips[1].to_string()]));
+    assert_eq!(scene.set_aside(), [(name, vec![ips[1].to_string()])]);
+}
+
+#[test]
+fn a_subnet_that_comes_late_serves_those_who_waited_unless_they_were_given_up() {
+    for (policy, served) in [(Policy::hardened(), true), (with("application-given-up"), false)] {
+        let scene = Scene::new(policy);
+        scene.start(policy);
+        scene.server.create::<Deployment>(deployment("web", 3, "+0"));
+        // 500 tries, 5 s apart.
+        scene.pass(3000);
+        scene.make_subnet();
+        scene.pass(1200);
+        assert_eq!(scene.only_size(), served.then_some(3));
+    }
+}
+
+#[test]
+fn a_pool_goes_when_its_annotation_does_and_no_pod_needs_it() {
+    for (policy, stays) in [(Policy::hardened(), false), (with("removed-annotation-keeps-pool"), true)] {
+        let scene = Scene::with_subnet(policy);
+        scene.start(policy);
+        scene.server.create::<Deployment>(deployment("web", 3, "+0"));
+        scene.pass(5);
+        scene.server.change::<Deployment>(&key("web"), |value| value["spec"]["template"] = template(json!({})));
+        scene.pass(700);
+        assert_eq!(!scene.sizes().is_empty(), stays);
+        assert_eq!(!scene.set_aside().is_empty(), stays);
+    }
+}
+
+#[test]
+fn a_subnet_takes_its_pools_down_with_it() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    scene.start(policy);
+    scene.server.create::<Deployment>(deployment("web", 3, "+0"));
+    scene.server.create::<SpiderIPPool>(json!({"metadata": {"name": "mine"}, "spec": {"subnet": "10.0.0.0/24", "ips": ["10.0.0.9"]}}));
+    scene.pass(5);
+    assert_eq!(scene.set_aside().len(), 2);
+    scene.record("mine", json!({"10.0.0.9": {"pod": "default/p", "podUid": "u"}}));
+    scene.server.delete::<SpiderSubnet>(&ObjectKey::cluster("s"));
+    scene.pass(20);
+    assert_eq!(scene.sizes(), [("mine".to_owned(), 1)].into());
+    assert!(scene.server.find::<SpiderSubnet>(&ObjectKey::cluster("s")).is_some(), "it waits for its last pool");
+    scene.record("mine", json!({}));
+    scene.pass(400);
+    assert!(scene.sizes().is_empty());
+    assert!(scene.server.find::<SpiderSubnet>(&ObjectKey::cluster("s")).is_none());
+}
+
+#[test]
+fn nothing_is_written_when_all_is_well() {
+    let policy = Policy::hardened();
+    let scene = Scene::with_subnet(policy);
+    scene.start(policy);
+    scene.server.create::<Deployment>(deployment("web", 3, "+0"));
+    scene.pass(10);
+    assert!(!scene.server.writes().is_empty());
+    scene.pass(2000);
+    assert_eq!(scene.server.writes(), [""; 0]);
+    scene.server.refuse("update SpiderSubnet");
+    scene.scale(4);
+    scene.pass(10);
+    assert_eq!(scene.only_size(), Some(3), "the subnet comes first");
+}

@@ -1,0 +1,283 @@
+//! What a subnet needs besides new pools: its label, its pools, its status, its end (A §8.1, §8.7).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::application::ApplicationName;
+use super::pool::{label, owner};
+use super::reclaim::Fate;
+use super::resource::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet};
+use super::shares::set_of;
+use crate::admission::AddressSet;
+use crate::ranges::{IpSet, cidr_label};
+use crate::select::is_auto_pool;
+use crate::{Policy, SpiderIPPool, names};
+
+/// What is known of a subnet.
+#[derive(Clone, Copy)]
+pub struct Census<'a> {
+    /// The subnet.
+    pub subnet: &'a SpiderSubnet,
+    /// The pools of the same CIDR, in the order of their names.
+    pub pools: &'a [Arc<SpiderIPPool>],
+    /// What became of a workload.
+    pub fate: &'a dyn Fn(&ApplicationName) -> Fate,
+    /// Whether a pool, by its name, has lacked for so long what this sets aside for it that whoever was about to put it there will not: its
+    /// workload is of a kind whose pools agents make, and nobody else finishes what one of them has begun (A W21).
+    pub is_left: &'a dyn Fn(&str, &PoolIPPreAllocation) -> bool,
+}
+
+/// The annotation of a pool that says at which version of the subnet something was given back that was set aside for it.
+const GIVEN_BACK: &str = "ipam.spidernet.io/given-back-at";
+
+/// A write. What is replaced carries the resourceVersion of the copy that was decided on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Upkeep {
+    /// The metadata of the subnet: its label.
+    Label(Box<SpiderSubnet>),
+    /// The metadata of a pool that has the CIDR and no owner: the subnet becomes its owner.
+    Adopt(Box<SpiderIPPool>),
+    /// The metadata of a pool, before what is set aside for it and not in it is given back: whoever is about to put it there has read an older
+    /// version, and is refused from now on.
+    Fence(Box<SpiderIPPool>),
+    /// The status of the subnet.
+    Status(Box<SpiderSubnet>),
+    /// Delete this pool: the subnet is being deleted, and all its pools with it.
+    TakeDown(Arc<SpiderIPPool>),
+    /// The subnet without Spiderpool's finalizer: it goes.
+    Release(Box<SpiderSubnet>),
+}
+
+fn name_of(pool: &SpiderIPPool) -> &str {
+    pool.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// Whether the subnet controls the pool.
+fn is_own(pool: &SpiderIPPool, subnet: &SpiderSubnet) -> bool {
+    let mut owners = pool.metadata.owner_references.iter().flatten();
+    owners.any(|owner| owner.controller == Some(true) && Some(&owner.uid) == subnet.metadata.uid.as_ref())
+}
+
+/// The workload that an auto pool was made for, by its labels.
+pub(super) fn application_of(pool: &SpiderIPPool) -> Option<ApplicationName> {
+    let text = |key| label(pool, key).map(str::to_owned);
+    Some(ApplicationName {
+        api_version: crate::auto_pool::parse_application_gv(label(pool, names::LABEL_OWNER_APPLICATION_GV)?)?,
+        kind: text(names::LABEL_OWNER_APPLICATION_KIND)?,
+        namespace: text(names::LABEL_OWNER_APPLICATION_NAMESPACE)?,
+        name: text(names::LABEL_OWNER_APPLICATION_NAME)?,
+    })
+}
+
+/// Decides what a subnet needs, in the order in which it is to be written. At most one write is about the subnet itself.
+pub fn upkeep(census: &Census<'_>, policy: &Policy) -> Vec<Upkeep> {
+    let subnet = census.subnet;
+    let mut writes = Vec::new();
+    let mut own: Vec<&Arc<SpiderIPPool>> = Vec::new();
+    for pool in census.pools {
+        if is_own(pool, subnet) {
+            own.push(pool);
+        } else if subnet.metadata.deletion_timestamp.is_none() && pool.metadata.deletion_timestamp.is_none() {
+            writes.extend(adopted(pool, subnet).map(Upkeep::Adopt));
+        }
+    }
+    if subnet.metadata.deletion_timestamp.is_some() {
+        let standing = own.iter().filter(|pool| pool.metadata.deletion_timestamp.is_none());
+        writes.extend(standing.map(|pool| Upkeep::TakeDown(Arc::clone(pool))));
+        let named = subnet.status.as_ref().is_some_and(|status| !status.controlled_ippools.is_absent());
+        let held = subnet.metadata.finalizers.iter().flatten().any(|name| name == names::FINALIZER);
+        let over = if policy.subnet_finalizer_trusts_status { !named } else { own.is_empty() };
+        if over && held {
+            writes.push(Upkeep::Release(released(subnet)));
+            return writes;
+        }
+    } else if let Some(labelled) = labelled(subnet, policy) {
+        writes.push(Upkeep::Label(labelled));
+        return writes;
+    }
+    if let Some(subnet) = status(census, &own, &mut writes, policy) {
+        writes.push(Upkeep::Status(subnet));
+    }
+    writes
+}
+
+/// The pool with a mark that no version of it had before.
+fn fenced(pool: &SpiderIPPool, subnet: &SpiderSubnet) -> Box<SpiderIPPool> {
+    let mut pool = Box::new(pool.clone());
+    let version = subnet.metadata.resource_version.clone().unwrap_or_default();
+    pool.metadata.annotations.get_or_insert_default().insert(GIVEN_BACK.to_owned(), version);
+    pool
+}
+
+fn labelled(subnet: &SpiderSubnet, policy: &Policy) -> Option<Box<SpiderSubnet>> {
+    let cidr = cidr_label(&subnet.spec.subnet, subnet.spec.ip_version?, policy).ok()?;
+    let has = subnet.metadata.labels.as_ref().and_then(|labels| labels.get(names::LABEL_SUBNET_CIDR));
+    if has == Some(&cidr) {
+        return None;
+    }
+    let mut subnet = Box::new(subnet.clone());
+    subnet.metadata.labels.get_or_insert_default().insert(names::LABEL_SUBNET_CIDR.to_owned(), cidr);
+    Some(subnet)
+}
+
+/// A pool of the CIDR that nobody controls, with the subnet as its owner.
+fn adopted(pool: &SpiderIPPool, subnet: &SpiderSubnet) -> Option<Box<SpiderIPPool>> {
+    let controlled = pool.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true));
+    if controlled || pool.spec.subnet != subnet.spec.subnet {
+        return None;
+    }
+    let mut pool = Box::new(pool.clone());
+    let owner = owner(subnet);
+    pool.metadata.labels.get_or_insert_default().insert(names::LABEL_OWNER_SUBNET.to_owned(), owner.name.clone());
+    pool.metadata.owner_references.get_or_insert_default().push(owner);
+    Some(pool)
+}
+
+fn released(subnet: &SpiderSubnet) -> Box<SpiderSubnet> {
+    let mut subnet = Box::new(subnet.clone());
+    let mut finalizers = subnet.metadata.finalizers.take().unwrap_or_default();
+    finalizers.retain(|name| name != names::FINALIZER);
+    subnet.metadata.finalizers = Some(finalizers).filter(|finalizers| !finalizers.is_empty());
+    subnet
+}
+
+/// An entry while the status is put together.
+struct Entry {
+    ips: IpSet,
+    application: Option<String>,
+    /// As it is written already, if nothing about it changed.
+    written: Option<PoolIPPreAllocation>,
+}
+
+/// The subnet with the status that it should have; nothing if it has it. What has to be written before goes to `first`.
+fn status(census: &Census<'_>, own: &[&Arc<SpiderIPPool>], first: &mut Vec<Upkeep>, policy: &Policy) -> Option<Box<SpiderSubnet>> {
+    let subnet = census.subnet;
+    let version = subnet.spec.ip_version?;
+    let none = PoolIPPreAllocations::default();
+    let known = match subnet.status.as_ref().map(|status| status.controlled_ippools.parse()) {
+        None => &none,
+        Some(Ok(known)) => known,
+        // Hardened, what nobody can read is put together again from the pools.
+        Some(Err(_)) if policy.unreadable_preallocation_dropped => return None,
+        Some(Err(_)) => &none,
+    };
+    let total = AddressSet::of_subnet(&subnet.spec, policy).0;
+    let by_name: BTreeMap<&str, &Arc<SpiderIPPool>> = own.iter().map(|pool| (name_of(pool), *pool)).collect();
+    let mut entries: BTreeMap<&str, Entry> = BTreeMap::new();
+    for (name, entry) in known.iter().filter(|(_, entry)| entry.application.is_some()) {
+        let key = entry.application.clone();
+        let (application, ips) = (key.as_deref().and_then(ApplicationName::parse), set_of(&entry.ips, version, policy));
+        let (Some(application), Ok(ips)) = (application, ips) else { continue };
+        let entry = match by_name.get(name.as_str()) {
+            Some(pool) => {
+                // Nobody is left who would make the pool as large as what an interrupted write set aside for it.
+                let ended = || (census.fate)(&application) == Fate::Gone || (census.is_left)(name, entry);
+                match unused(entry, pool, version, policy).filter(|_| ended()) {
+                    Some(unused) => {
+                        // A pool that is being deleted serves nobody any more, whatever it has.
+                        if pool.metadata.deletion_timestamp.is_none() {
+                            first.push(Upkeep::Fence(fenced(pool, subnet)));
+                        }
+                        Entry { ips: ips.difference(&unused), application: key, written: None }
+                    }
+                    None => Entry { ips, application: key, written: Some(entry.clone()) },
+                }
+            }
+            // Nor does anybody make a pool that was given up, or that another agent wants larger than the subnet can.
+            None if stands(name, &application, census, policy) && !(census.is_left)(name, entry) => {
+                Entry { ips, application: key, written: Some(entry.clone()) }
+            }
+            None => continue,
+        };
+        entries.insert(name, entry);
+    }
+    add_auto_pools(&mut entries, known, &by_name, version, policy);
+    for pool in own.iter().filter(|pool| !is_auto_pool(pool)) {
+        let ips = AddressSet::of_pool(&pool.spec, policy).0.intersection(&total);
+        if !policy.manual_pool_ignores_preallocation {
+            yield_to(&mut entries, &ips, &by_name, policy);
+        }
+        entries.insert(name_of(pool), Entry { ips, application: None, written: None });
+    }
+    let count = entries.values().fold(0, |sum: u128, entry| sum.saturating_add(entry.ips.count()));
+    let capped = |count: u128| Some(i64::try_from(count).unwrap_or(i64::MAX));
+    let mut pools = PoolIPPreAllocations::default();
+    for (name, Entry { ips, application, written }) in entries {
+        pools.insert(name.to_owned(), written.unwrap_or_else(|| PoolIPPreAllocation { ips: ips.texts(), application }));
+    }
+    let old = subnet.status.clone().unwrap_or_default();
+    let same = old.controlled_ippools.parse() == Ok(&pools);
+    let (total, count) = (capped(total.count()), capped(count));
+    if same && (old.total_ip_count, old.allocated_ip_count) == (total, count) {
+        return None;
+    }
+    let mut subnet = Box::new(subnet.clone());
+    let status = subnet.status.get_or_insert_default();
+    if !same {
+        status.controlled_ippools = pools.into();
+    }
+    (status.total_ip_count, status.allocated_ip_count) = (total, count);
+    Some(subnet)
+}
+
+/// What is set aside for an auto pool that does not have it, if anything; hardened, a workload that is gone does not keep it.
+pub(super) fn unused(entry: &PoolIPPreAllocation, pool: &SpiderIPPool, version: i64, policy: &Policy) -> Option<IpSet> {
+    let has = pool.spec.ips.as_deref().unwrap_or_default();
+    // Both are written by the same hand, so that they are almost always the same texts.
+    if policy.refused_pool_keeps_addresses || has == entry.ips {
+        return None;
+    }
+    let unused = set_of(&entry.ips, version, policy).ok()?.difference(&set_of(has, version, policy).ok()?);
+    Some(unused).filter(|unused| !unused.is_empty())
+}
+
+/// What was set aside while a user made a pool of it, and is in no auto pool yet, is the user's.
+fn yield_to(entries: &mut BTreeMap<&str, Entry>, ips: &IpSet, by_name: &BTreeMap<&str, &Arc<SpiderIPPool>>, policy: &Policy) {
+    for (name, entry) in entries.iter_mut().filter(|(_, entry)| entry.application.is_some()) {
+        let shared = entry.ips.intersection(ips);
+        if shared.is_empty() {
+            continue;
+        }
+        let has = by_name.get(name).map(|pool| AddressSet::of_pool(&pool.spec, policy).0).unwrap_or_default();
+        let kept = entry.ips.difference(&shared.difference(&has));
+        if kept != entry.ips {
+            (entry.ips, entry.written) = (kept, None);
+        }
+    }
+}
+
+/// Whether a pre-allocation without a pool is for a pool that is about to be made.
+fn stands(name: &str, application: &ApplicationName, census: &Census<'_>, policy: &Policy) -> bool {
+    let fate = (census.fate)(application);
+    if policy.namesake_keeps_preallocation {
+        return fate != Fate::Gone;
+    }
+    census.subnet.metadata.deletion_timestamp.is_none() && fate.makes(application, name, policy)
+}
+
+/// Hardened, each auto pool is mentioned, with all its addresses that no other pool has.
+fn add_auto_pools<'a>(
+    entries: &mut BTreeMap<&'a str, Entry>,
+    known: &PoolIPPreAllocations,
+    by_name: &BTreeMap<&'a str, &'a Arc<SpiderIPPool>>,
+    version: i64,
+    policy: &Policy,
+) {
+    let auto = || by_name.iter().filter(|(_, pool)| is_auto_pool(pool));
+    // Almost always they all are, and nobody has to look who has what.
+    let lacks = |name: &str, pool: &SpiderIPPool| match entries.get(name) {
+        Some(entry) => !policy.lost_preallocation_not_restored && !entry.ips.contains_all(&AddressSet::of_pool(&pool.spec, policy).0),
+        None if known.get(&name.to_owned()).is_some() => !policy.unreadable_preallocation_dropped,
+        None => !policy.lost_preallocation_not_restored,
+    };
+    let lacking: Vec<_> = auto().filter(|(name, pool)| lacks(name, pool)).collect();
+    for (name, pool) in lacking {
+        let others = entries.iter().filter(|(other, _)| *other != name);
+        let others: IpSet = others.flat_map(|(_, entry)| entry.ips.ranges()).collect();
+        let has = set_of(pool.spec.ips.as_deref().unwrap_or_default(), version, policy).unwrap_or_default();
+        let entry = entries.remove(name).map_or_else(IpSet::default, |entry| entry.ips);
+        let ips = entry.union(&has.difference(&others));
+        let application = application_of(pool).map(|application| application.key());
+        entries.insert(name, Entry { ips, application, written: None });
+    }
+}

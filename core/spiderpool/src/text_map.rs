@@ -1,0 +1,191 @@
+//! A map whose text is one compact JSON object.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::io::Write;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
+
+use kube_machinery::json_text::{InvalidText, TextForm};
+use kube_machinery::word_hash::{Measure, WordHash};
+
+/// A persistent map that is written as a compact JSON object, its keys in byte order of their *text*. Empty, it is absent.
+///
+/// In memory it is ordered by `K` itself. Clones share everything; `insert` and `remove` copy O(log n) nodes and count
+/// the bytes of one entry, `get` is O(log n), comparing two versions costs what differs between them, and `text_len`
+/// is constant. Only making or reading the text is linear (times the logarithm, for the sorting).
+///
+/// Reading follows Go's decoder (unknown fields are ignored, `null` is an empty map, the last of equal keys counts), except
+/// that the names of fields are matched by case. Writing does not escape `<`, `>` and `&`, which no name may contain.
+pub struct TextMap<K, V> {
+    entries: OrdMap<K, Arc<V>>,
+    /// The sum of the lengths of [`measure`].
+    entries_len: usize,
+    /// The sum of the hashes of [`measure`].
+    entries_hash: u64,
+}
+
+/// How a later version of a map differs from an earlier one in one key: at least one side is there, and they differ.
+#[derive(Debug)]
+pub struct Edit<'a, K, V> {
+    /// The key.
+    pub key: &'a K,
+    /// The value in the earlier version.
+    pub before: Option<&'a Arc<V>>,
+    /// The value in the later version.
+    pub after: Option<&'a Arc<V>>,
+}
+
+impl<K, V> Clone for Edit<'_, K, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for Edit<'_, K, V> {}
+
+impl<K: Ord, V: Eq> TextMap<K, V> {
+    /// What differs in `later`, in the order of `K`. For two versions of one map the cost is that of the edits between them.
+    pub fn diff<'a>(&'a self, later: &'a Self) -> impl Iterator<Item = Edit<'a, K, V>> {
+        self.entries.diff(&later.entries).map(|item| match item {
+            DiffItem::Add(key, after) => Edit { key, before: None, after: Some(after) },
+            DiffItem::Update { old: (_, before), new: (key, after) } => Edit { key, before: Some(before), after: Some(after) },
+            DiffItem::Remove(key, before) => Edit { key, before: Some(before), after: None },
+        })
+    }
+}
+
+impl<K: Ord, V> TextMap<K, V> {
+    /// The value of `key`.
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.entries.get(key).map(|value| &**value)
+    }
+
+    /// The entries in the order of `K`.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> {
+        self.entries.iter().map(|(key, value)| (key, &**value))
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+impl<K: Ord + Clone + Display, V: Serialize> TextMap<K, V> {
+    /// Sets the value of `key`; the previous one is returned.
+    pub fn insert(&mut self, key: K, value: V) -> Option<Arc<V>> {
+        let key_text = key.to_string();
+        self.count(measure(&key_text, &value));
+        let previous = self.entries.insert(key, Arc::new(value));
+        if let Some(previous) = &previous {
+            self.discount(measure(&key_text, &**previous));
+        }
+        previous
+    }
+
+    /// Removes `key`; its value is returned.
+    pub fn remove(&mut self, key: &K) -> Option<Arc<V>> {
+        let previous = self.entries.remove(key)?;
+        self.discount(measure(&key.to_string(), &*previous));
+        Some(previous)
+    }
+}
+
+impl<K, V> TextMap<K, V> {
+    fn count(&mut self, entry: Measure) {
+        self.entries_len += entry.len;
+        self.entries_hash = self.entries_hash.wrapping_add(entry.hash());
+    }
+
+    fn discount(&mut self, entry: Measure) {
+        self.entries_len -= entry.len;
+        self.entries_hash = self.entries_hash.wrapping_sub(entry.hash());
+    }
+}
+
+impl<K: Ord + Clone, V> Default for TextMap<K, V> {
+    fn default() -> Self {
+        Self { entries: OrdMap::new(), entries_len: 0, entries_hash: 0 }
+    }
+}
+
+impl<K, V> Clone for TextMap<K, V> {
+    fn clone(&self) -> Self {
+        Self { entries: self.entries.clone(), ..*self }
+    }
+}
+
+impl<K: Ord + fmt::Debug, V: fmt::Debug> fmt::Debug for TextMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.entries.fmt(f)
+    }
+}
+
+impl<K: Ord, V: PartialEq> PartialEq for TextMap<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries_len == other.entries_len && self.entries == other.entries
+    }
+}
+
+impl<K: Ord, V: Eq> Eq for TextMap<K, V> {}
+
+impl<K, V> TextForm for TextMap<K, V>
+where
+    K: Ord + Clone + Display + for<'a> From<&'a str>,
+    V: Eq + Default + Serialize + DeserializeOwned,
+{
+    fn to_text(&self) -> String {
+        let mut entries: Vec<_> = self.iter().map(|(key, value)| (key.to_string(), value)).collect();
+        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let mut text = Vec::with_capacity(self.text_len());
+        serde_json::Serializer::new(&mut text).collect_map(entries).expect("a record is plain data");
+        String::from_utf8(text).expect("JSON is UTF-8")
+    }
+
+    fn from_text(text: &str) -> Result<Self, InvalidText> {
+        let mut map = Self::default();
+        for (key, value) in read_entries(text)? {
+            map.insert(K::from(&key), value);
+        }
+        Ok(map)
+    }
+
+    fn text_len(&self) -> usize {
+        // Braces, and no comma after the last entry.
+        self.entries_len + if self.is_empty() { 2 } else { 1 }
+    }
+
+    fn content_hash(&self) -> u64 {
+        WordHash::new().word(self.len() as u64).word(self.entries_hash).finish()
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+/// The bytes of `"key":value,` in compact JSON.
+fn measure(key: &str, value: &impl Serialize) -> Measure {
+    let mut measure = Measure::default();
+    serde_json::to_writer(&mut measure, key).expect("a text is plain data");
+    measure.write_all(b":").expect("counting does not fail");
+    serde_json::to_writer(&mut measure, value).expect("a record is plain data");
+    measure.write_all(b",").expect("counting does not fail");
+    measure
+}
+
+/// Reads a JSON object as Go does: `null` is empty, a `null` value is the default, the last of equal keys counts.
+pub(super) fn read_entries<V: DeserializeOwned + Default>(text: &str) -> Result<impl Iterator<Item = (String, V)>, InvalidText> {
+    let entries: Option<BTreeMap<String, Option<V>>> = serde_json::from_str(text).map_err(InvalidText::new)?;
+    Ok(entries.unwrap_or_default().into_iter().map(|(key, value)| (key, value.unwrap_or_default())))
+}

@@ -1,0 +1,127 @@
+//! Whose addresses outlive the pod, and for how long (A §6.1, §6.4).
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+
+use crate::SpiderEndpoint;
+use crate::select::TopController;
+use kube_machinery::api::ObjectKey;
+use kube_machinery::kubevirt::{self, VirtualMachineInstance};
+
+/// Whose addresses outlive the pod, as the settings say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// `enableStatefulSet`.
+    pub(super) stateful_sets: bool,
+    /// `enableKubevirtStaticIP`.
+    pub(super) vms: bool,
+}
+
+/// What keeps a pod's addresses for its successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Keeper {
+    /// Nothing: they go with the pod.
+    Nobody,
+    /// A StatefulSet.
+    StatefulSet,
+    /// A KubeVirt VM; the endpoint has the name of the VMI.
+    Vm,
+}
+
+const VMI: &str = "VirtualMachineInstance";
+const STATEFUL_SET: &str = "StatefulSet";
+
+impl Keeper {
+    /// What keeps the addresses of a pod of this controller.
+    pub(super) fn of(controller: &TopController, kept: Kept) -> Self {
+        Self::of_kind(&controller.api_version, &controller.kind, kept)
+    }
+
+    /// What keeps the addresses of a pod of a controller of this kind.
+    pub(super) fn of_kind(api_version: &str, kind: &str, kept: Kept) -> Self {
+        match (api_version, kind) {
+            ("apps/v1", STATEFUL_SET) if kept.stateful_sets => Self::StatefulSet,
+            (kubevirt::API_VERSION, VMI) if kept.vms => Self::Vm,
+            _ => Self::Nobody,
+        }
+    }
+
+    /// What keeps the addresses of an endpoint. It knows the kind of its owner only, not the API version (A §6.1).
+    pub(super) fn of_endpoint(endpoint: &SpiderEndpoint, kept: Kept) -> Self {
+        endpoint.status.as_ref().map_or(Self::Nobody, |status| Self::of_kind_alone(&status.owner_controller_type, kept))
+    }
+
+    /// The same by the kind alone, whatever its API version.
+    pub(super) fn of_kind_alone(kind: &str, kept: Kept) -> Self {
+        match kind {
+            STATEFUL_SET if kept.stateful_sets => Self::StatefulSet,
+            VMI if kept.vms => Self::Vm,
+            _ => Self::Nobody,
+        }
+    }
+
+    /// The name of the endpoint of a pod: that of the pod, or of its VMI.
+    pub fn endpoint_of(self, pod: &ObjectKey, controller: &TopController) -> ObjectKey {
+        match (self, pod.namespace()) {
+            (Self::Vm, Some(namespace)) => ObjectKey::namespaced(namespace, &controller.name),
+            _ => pod.clone(),
+        }
+    }
+}
+
+/// The StatefulSet and the ordinal that the name of a pod spells: everything before the last dash, and a number behind it.
+pub(super) fn parent_and_ordinal(pod: &str) -> Option<(&str, i32)> {
+    let (parent, ordinal) = pod.rsplit_once('-')?;
+    let digits = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());
+    Some((parent, ordinal.parse().ok()?)).filter(|_| digits)
+}
+
+/// Whether a StatefulSet is to have a pod of this ordinal (A §6.4).
+pub(super) fn is_wanted(set: &StatefulSet, ordinal: i32) -> bool {
+    let start = set.spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or(0);
+    let replicas = set.spec.replicas.unwrap_or(1);
+    i64::from(ordinal) >= i64::from(start) && i64::from(ordinal) < i64::from(start) + i64::from(replicas)
+}
+
+/// Whether a VM instance keeps its addresses (A §6.5); `None` = that is for the VM of its name to say.
+pub(super) fn vm_keeps(instance: Option<&VirtualMachineInstance>) -> Option<bool> {
+    let meta = &instance?.metadata;
+    let controller = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let of_vm = controller.is_some_and(|owner| owner.kind == "VirtualMachine" && owner.api_version == kubevirt::API_VERSION);
+    match (meta.deletion_timestamp.is_some(), of_vm) {
+        (false, _) => Some(true),
+        (true, false) => Some(false),
+        (true, true) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_last_number_of_a_name_is_the_ordinal() {
+        for (name, expected) in [
+            ("db-0", Some(("db", 0))),
+            ("a-1-12", Some(("a-1", 12))),
+            ("-3", Some(("", 3))),
+            ("db", None),
+            ("db-", None),
+            ("db-+1", None),
+            ("db-99999999999", None),
+        ] {
+            assert_eq!(parent_and_ordinal(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn ordinals_count_from_the_start() {
+        let set = |spec| serde_json::from_value::<StatefulSet>(json!({"metadata": {}, "spec": spec})).unwrap();
+        let wanted = |spec: serde_json::Value| (0..6).filter(|ordinal| is_wanted(&set(spec.clone()), *ordinal)).collect::<Vec<_>>();
+        assert_eq!(wanted(json!({"selector": {}, "serviceName": "", "replicas": 2})), [0, 1]);
+        assert_eq!(wanted(json!({"selector": {}, "serviceName": "", "replicas": 2, "ordinals": {"start": 3}})), [3, 4]);
+        assert_eq!(wanted(json!({"selector": {}, "serviceName": ""})), [0]);
+        assert_eq!(wanted(json!({"selector": {}, "serviceName": "", "replicas": 0})), [0; 0]);
+    }
+}

@@ -1,0 +1,236 @@
+//! What the hardened agent takes back, for which sandbox, and what it leaves.
+
+use crate::api_server::Deed;
+use crate::scene::{Owner, Scene, addresses};
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::ipam::DelOutcome;
+use kube_machinery::Env;
+use kube_machinery::api::ObjectKey;
+use serde_json::json;
+
+const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;
+const TERMINATING: &str = "2026-01-01T00:00:00Z";
+
+/// A cluster whose pod `db-0` is answered in sandbox `c`.
+fn served(owner: Owner) -> Scene {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("db-0", "u", owner, ONE);
+    scene.add("db-0", "u", "eth0").unwrap();
+    scene
+}
+
+#[test]
+fn a_sandbox_that_is_torn_down_does_not_keep_the_next_del_from_releasing() {
+    let scene = served(Owner::Nobody);
+    assert_eq!(scene.del("db-0", "u", "eth0"), Ok(DelOutcome::Alive));
+    scene.terminate("db-0");
+    // The pod ends before the ADD of its next sandbox comes that far.
+    assert_eq!(scene.in_sandbox("next").del("db-0", "u", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!(scene.records(), []);
+}
+
+#[test]
+fn a_late_del_of_an_older_sandbox_does_not_make_the_endpoint_forget_the_newer_one() {
+    let scene = served(Owner::Nobody);
+    scene.in_sandbox("next").add("db-0", "u", "eth0").unwrap();
+    assert_eq!(scene.in_sandbox("c").del("db-0", "u", "eth0"), Ok(DelOutcome::Alive));
+    scene.terminate("db-0");
+    assert_eq!(scene.del("db-0", "u", "eth0"), Ok(DelOutcome::NotOurs));
+    assert_eq!(scene.of("u").len(), 1);
+    assert_eq!(scene.in_sandbox("next").del("db-0", "u", "eth0"), Ok(DelOutcome::Released));
+}
+
+#[test]
+fn a_del_ends_before_the_grace_of_its_pod_does() {
+    for (grace, took) in [(30, 25), (3, 5)] {
+        let scene = served(Owner::Nobody);
+        scene.terminate("db-0");
+        scene.change("Pod", "db-0", |pod| pod["metadata"]["deletionGracePeriodSeconds"] = json!(grace));
+        // Nobody says what became of the write, and it cannot be looked up.
+        let mut written = false;
+        scene.world.script(move |name, _| {
+            written |= name == "update SpiderIPPool/status";
+            if written { Deed::Later } else { Deed::Serve }
+        });
+        let began = scene.env.monotonic();
+        scene.del("db-0", "u", "eth0").unwrap_err();
+        assert_eq!((scene.env.monotonic() - began).as_secs(), took, "grace {grace}");
+    }
+}
+
+#[test]
+fn a_release_that_was_begun_is_finished_though_the_pods_place_is_there_again() {
+    let scene = served(Owner::StatefulSet);
+    scene.terminate("db-0");
+    scene.change("SpiderEndpoint", "db-0", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!(TERMINATING));
+    assert_eq!(scene.del("db-0", "u", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!((scene.records(), scene.endpoint("db-0")), (vec![], None));
+}
+
+#[test]
+fn a_place_that_cannot_be_looked_up_counts_as_kept() {
+    let scene = served(Owner::StatefulSet);
+    scene.terminate("db-0");
+    scene.world.script(|name, _| if name == "get StatefulSet" { Deed::Refuse } else { Deed::Serve });
+    scene.del("db-0", "u", "eth0").unwrap_err();
+    assert_eq!(scene.of("u").len(), 1);
+    assert_eq!(scene.endpoint("db-0").unwrap().metadata.deletion_timestamp, None);
+}
+
+#[test]
+fn a_del_takes_what_no_endpoint_names_with_what_it_does() {
+    let scene = served(Owner::Nobody);
+    scene.record("q4", "10.0.1.5", "ns/db-0", "u");
+    scene.terminate("db-0");
+    assert_eq!(scene.del("db-0", "u", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!(scene.records(), []);
+}
+
+#[test]
+fn what_a_static_pod_took_over_without_getting_further_stays_for_the_next() {
+    let mut scene = served(Owner::StatefulSet);
+    scene.pod("db-0", "u2", Owner::StatefulSet, ONE);
+    scene.world.script(|name, _| if name == "update SpiderEndpoint" { Deed::Hang } else { Deed::Serve });
+    assert!(scene.try_add("db-0", "u2", "eth0").is_none());
+    scene.world.serve_all();
+    let caches = scene.world.clone();
+    scene.restart_long_ago(&caches);
+    assert_eq!(scene.of("u2"), ["10.0.0.1"]);
+    scene.terminate("db-0");
+    assert_eq!(scene.del("db-0", "u2", "eth0"), Ok(DelOutcome::NotOurs));
+    assert_eq!(scene.of("u2"), ["10.0.0.1"]);
+    scene.pod("db-0", "u3", Owner::StatefulSet, ONE);
+    assert_eq!(addresses(&scene.add("db-0", "u3", "eth0").unwrap()), ["10.0.0.1"]);
+    assert_eq!(scene.records().len(), 1);
+}
+
+#[test]
+fn an_endpoint_keeps_its_finalizer_until_its_records_are_gone() {
+    let scene = served(Owner::Nobody);
+    scene.terminate("db-0");
+    scene.world.script(|name, _| if name == "update SpiderIPPool/status" { Deed::Refuse } else { Deed::Serve });
+    scene.del("db-0", "u", "eth0").unwrap_err();
+    assert_eq!(scene.of("u").len(), 1);
+    assert!(scene.endpoint("db-0").unwrap().metadata.finalizers.is_some());
+}
+
+#[test]
+fn a_vm_that_is_being_deleted_keeps_nothing() {
+    let scene = Scene::new(Policy::hardened());
+    scene.vm_pod("virt-1", "u", "vm");
+    scene.add("virt-1", "u", "eth0").unwrap();
+    for (terminating, outcome) in [(false, DelOutcome::StillValid), (true, DelOutcome::Released)] {
+        let mut vm = json!({
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"namespace": "ns", "name": "vm", "finalizers": ["x"]},
+            "spec": {},
+        });
+        if terminating {
+            vm["metadata"]["deletionTimestamp"] = json!(TERMINATING);
+        }
+        scene.world.put(vm);
+        scene.terminate("virt-1");
+        assert_eq!(scene.del("virt-1", "u", "eth0"), Ok(outcome));
+    }
+}
+
+#[test]
+fn an_endpoint_says_where_its_pod_is_now() {
+    for owner in [Owner::Nobody, Owner::StatefulSet] {
+        let scene = served(owner);
+        scene.pod("db-0", "u2", owner, ONE);
+        scene.change("Pod", "db-0", |pod| pod["spec"]["nodeName"] = json!("m"));
+        scene.add("db-0", "u2", "eth0").unwrap();
+        let endpoint = scene.endpoint("db-0").unwrap();
+        let current = &endpoint.status.as_ref().unwrap().current;
+        assert_eq!((&*current.uid, &*current.node), ("u2", "m"), "{owner:?}");
+    }
+}
+
+/// The endpoint of `db-0` is changed by somebody else just before this request.
+fn touched_before(scene: &Scene, request: &'static str) {
+    let mut touched = false;
+    scene.world.script(move |asked, world| {
+        if asked == request && !std::mem::replace(&mut touched, true) {
+            let touch = |endpoint: &mut serde_json::Value| endpoint["metadata"]["labels"] = json!({"by": "somebody"});
+            world.change("SpiderEndpoint", &ObjectKey::namespaced("ns", "db-0"), touch);
+        }
+        Deed::Serve
+    });
+}
+
+#[test]
+fn an_endpoint_that_somebody_else_changed_is_marked_as_it_is_then() {
+    let scene = served(Owner::StatefulSet);
+    scene.world.vanish("StatefulSet", &ObjectKey::namespaced("ns", "db"));
+    scene.terminate("db-0");
+    touched_before(&scene, "delete SpiderEndpoint");
+    assert_eq!(scene.del("db-0", "u", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!((scene.records(), scene.endpoint("db-0")), (vec![], None));
+}
+
+#[test]
+fn a_pod_whose_first_nic_has_nothing_is_released_with_any() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, r#"[{"interface":"net1","ipv4":["p4"]}]"#);
+    scene.add("a", "u", "net1").unwrap();
+    scene.terminate("a");
+    scene.del("a", "u", "net1").unwrap();
+    assert_eq!((scene.records(), scene.endpoint("a").unwrap().metadata.finalizers.clone()), (vec![], None));
+}
+
+#[test]
+fn a_del_that_failed_leaves_what_is_remembered_to_the_next() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, ONE);
+    let before = scene.world.frozen();
+    scene.restart_long_ago(&before);
+    // An address is recorded, and cannot be taken back. The caches do not show it.
+    let mut recorded = false;
+    scene.world.script(move |name, _| match name {
+        "update SpiderIPPool/status" if !std::mem::replace(&mut recorded, true) => Deed::Serve,
+        "update SpiderIPPool/status" | "create SpiderEndpoint" => Deed::Refuse,
+        _ => Deed::Serve,
+    });
+    scene.add("a", "u", "eth0").unwrap_err();
+    scene.terminate("a");
+    scene.del("a", "u", "eth0").unwrap_err();
+    assert_eq!(scene.of("u").len(), 1);
+    scene.world.serve_all();
+    scene.del("a", "u", "eth0").unwrap();
+    assert_eq!((scene.records(), scene.agent.remembered().len()), (vec![], 0));
+}
+
+#[test]
+fn a_batch_release_leaves_the_endpoint_of_another_pod() {
+    let scene = served(Owner::Nobody);
+    let error = scene.release("db-0", "of another day").unwrap_err();
+    assert_eq!((error.class(), scene.stored("db-0"), scene.of("u").len()), ("uid-mismatch", vec!["10.0.0.1".to_owned()], 1));
+}
+
+#[test]
+fn a_batch_release_clears_an_endpoint_that_somebody_else_changed() {
+    let scene = served(Owner::Nobody);
+    touched_before(&scene, "update SpiderEndpoint");
+    scene.release("db-0", "u").unwrap();
+    assert_eq!((scene.records(), scene.stored("db-0")), (vec![], Vec::<String>::new()));
+}
+
+#[test]
+fn a_batch_release_takes_no_record_that_an_endpoint_still_names() {
+    let scene = served(Owner::Nobody);
+    scene.world.script(|name, _| if name == "update SpiderEndpoint" { Deed::Refuse } else { Deed::Serve });
+    scene.release("db-0", "u").unwrap_err();
+    assert_eq!((scene.of("u"), scene.stored("db-0")), (vec!["10.0.0.1".to_owned()], vec!["10.0.0.1".to_owned()]));
+}
+
+#[test]
+fn no_static_pod_is_released_for_a_conflict() {
+    let scene = Scene::new(Policy::hardened());
+    scene.pod("db-0", "u1", Owner::StatefulSet, ONE);
+    scene.vm_pod("virt-1", "u2", "vm");
+    for (name, uid) in [("db-0", "u1"), ("virt-1", "u2")] {
+        scene.add(name, uid, "eth0").unwrap();
+        assert_eq!(scene.release(name, uid).unwrap_err().class(), "forbid-stateful");
+        assert_eq!(scene.of(uid).len(), 1);
+    }
+}

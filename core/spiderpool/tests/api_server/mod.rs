@@ -1,0 +1,579 @@
+//! An API server in memory for tests: objects of all kinds as JSON, finalizers, preconditions, the status subresource and
+//! optimistic locking. No admission.
+//!
+//! A script may decide what becomes of each request. Caches of an agent are the server's state, or a state that was frozen.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use ipam_spiderpool::ipam::Caches;
+use ipam_spiderpool::reclaim;
+use ipam_spiderpool::select::Cluster;
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use kube_machinery::api::{
+    ApiError, Call, DeleteOptions, List, Object, ObjectKey, Patch, PatchKind, Reason, Reply, Request, Status, Subresource, TransportError,
+    WatchEvent, WatchOptions,
+};
+use kube_machinery::client::{Client, WatchStream};
+use kube_machinery::env::{Env, Task};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+/// What the server does with one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "each test has its own needs")]
+pub(crate) enum Deed {
+    /// Carries it out.
+    Serve,
+    /// Says that nobody listens.
+    Refuse,
+    /// Carries it out, and the answer is lost.
+    LoseReply,
+    /// The answer is lost; the request is carried out when [`World::deliver`] is called.
+    Later,
+    /// Never answers, and does nothing.
+    Hang,
+    /// Carries it out, and never answers.
+    ServeAndHang,
+}
+
+/// Calls that fail, as recorded answers have them: the operation, whether the read is of a cache, kind, key or `*`, and the error.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    pub(crate) op: String,
+    pub(crate) cached: bool,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) reason: Reason,
+}
+
+type Script = Box<dyn FnMut(&str, &World) -> Deed + Send>;
+type Delayed = Box<dyn FnOnce(&World) + Send>;
+
+#[derive(Default)]
+struct Db {
+    objects: BTreeMap<(String, ObjectKey), Value>,
+    revision: u64,
+    /// What has happened, and who watches.
+    history: Vec<Happened>,
+    watchers: Vec<mpsc::UnboundedSender<Happened>>,
+}
+
+/// A change of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Happened {
+    revision: u64,
+    kind: String,
+    what: What,
+    value: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// The server. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct World {
+    db: Arc<Mutex<Db>>,
+    script: Arc<Mutex<Option<Script>>>,
+    delayed: Arc<Mutex<Vec<Delayed>>>,
+    log: Arc<Mutex<Vec<String>>>,
+    faults: Arc<Mutex<Vec<Fault>>>,
+    /// How many requests had no end.
+    endless: Arc<Mutex<u32>>,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").finish_non_exhaustive()
+    }
+}
+
+fn kind<K: Object>() -> String {
+    K::kind(&()).into_owned()
+}
+
+fn error(reason: Reason) -> ApiError {
+    Status::new(reason, "").into()
+}
+
+fn read<K: Object>(value: &Value) -> K {
+    serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"))
+}
+
+fn key_of(value: &Value) -> ObjectKey {
+    let name = value["metadata"]["name"].as_str().unwrap_or_default();
+    match value["metadata"]["namespace"].as_str() {
+        Some(namespace) => ObjectKey::namespaced(namespace, name),
+        None => ObjectKey::cluster(name),
+    }
+}
+
+fn has_finalizer(value: &Value) -> bool {
+    value["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
+}
+
+fn is_terminating(value: &Value) -> bool {
+    !value["metadata"]["deletionTimestamp"].is_null()
+}
+
+fn merge(into: &mut Value, patch: &Value) {
+    let Value::Object(members) = patch else {
+        *into = patch.clone();
+        return;
+    };
+    if !into.is_object() {
+        *into = json!({});
+    }
+    for (name, member) in members {
+        if member.is_null() {
+            into.as_object_mut().unwrap().remove(name);
+        } else {
+            merge(&mut into[name], member);
+        }
+    }
+}
+
+impl Db {
+    fn tell(&mut self, kind: &str, what: What, value: &Value) {
+        let happened = Happened { revision: self.revision, kind: kind.to_owned(), what, value: value.clone() };
+        self.watchers.retain(|watcher| watcher.send(happened.clone()).is_ok());
+        self.history.push(happened);
+    }
+
+    /// Takes an object away.
+    fn remove(&mut self, kind: &str, key: &ObjectKey) {
+        let Some(mut value) = self.objects.remove(&(kind.to_owned(), key.clone())) else { return };
+        self.revision += 1;
+        value["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        self.tell(kind, What::Deleted, &value);
+    }
+
+    /// Stores an object; one that is marked for deletion and has no finalizer vanishes.
+    fn store(&mut self, kind: &str, key: &ObjectKey, mut value: Value) -> Value {
+        let place = (kind.to_owned(), key.clone());
+        let before = self.objects.get(&place);
+        let what = if before.is_some() { What::Modified } else { What::Added };
+        if let Some(before) = before {
+            value["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+            if *before == value {
+                return value;
+            }
+        }
+        self.revision += 1;
+        value["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        // The pods of tests stay until they are taken away.
+        if is_terminating(&value) && !has_finalizer(&value) && kind != "Pod" {
+            self.objects.remove(&place);
+            self.tell(kind, What::Deleted, &value);
+        } else {
+            self.objects.insert(place, value.clone());
+            self.tell(kind, what, &value);
+        }
+        value
+    }
+
+    fn check_version(stored: &Value, body: &Value) -> Result<(), ApiError> {
+        let version = &body["metadata"]["resourceVersion"];
+        if version.is_null() || *version == stored["metadata"]["resourceVersion"] { Ok(()) } else { Err(error(Reason::Conflict)) }
+    }
+
+    fn serve<K: Object>(&mut self, call: &Call<K>) -> Result<Reply<K>, ApiError> {
+        let kind = kind::<K>();
+        let stored =
+            |db: &Self, key: &ObjectKey| db.objects.get(&(kind.clone(), key.clone())).cloned().ok_or_else(|| error(Reason::NotFound));
+        let object = |value: &Value| Ok(Reply::Object(Arc::new(read(value))));
+        match call {
+            Call::Get { key, .. } => object(&stored(self, key)?),
+            Call::List { .. } => {
+                let items = self.objects.iter().filter(|((of, _), _)| *of == kind).map(|(_, value)| Arc::new(read(value))).collect();
+                Ok(Reply::List(List { resource_version: self.revision.to_string(), items, continue_token: None, remaining: None }))
+            }
+            Call::Create { body, .. } => {
+                let key = ObjectKey::of(&**body);
+                if stored(self, &key).is_ok() {
+                    return Err(error(Reason::AlreadyExists));
+                }
+                let mut value = serde_json::to_value(&**body).unwrap();
+                value["metadata"]["uid"] = json!(format!("uid-{}", self.revision + 1));
+                object(&self.store(&kind, &key, value))
+            }
+            Call::Update { key, body, subresource, .. } => {
+                let before = stored(self, key)?;
+                let body = serde_json::to_value(&**body).unwrap();
+                Self::check_version(&before, &body)?;
+                let value = match subresource {
+                    Some(Subresource::Status) => {
+                        let mut value = before;
+                        value["status"] = body["status"].clone();
+                        value
+                    }
+                    Some(Subresource::Binding) => unreachable!("agents bind no pod"),
+                    None => {
+                        let mut value = body;
+                        value["metadata"]["uid"] = before["metadata"]["uid"].clone();
+                        value["metadata"]["deletionTimestamp"] = before["metadata"]["deletionTimestamp"].clone();
+                        if value["metadata"]["deletionTimestamp"].is_null() {
+                            value["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");
+                        }
+                        value
+                    }
+                };
+                // As stored objects are written.
+                let value = serde_json::to_value(read::<K>(&value)).unwrap();
+                object(&self.store(&kind, key, value))
+            }
+            Call::Patch { key, patch: Patch { kind: PatchKind::Merge, body }, .. } => {
+                let mut value = stored(self, key)?;
+                Self::check_version(&value, body)?;
+                merge(&mut value, body);
+                object(&self.store(&kind, key, value))
+            }
+            Call::Patch { .. } => unreachable!("a merge patch"),
+            Call::Delete { key, options } => {
+                let DeleteOptions { preconditions, .. } = options;
+                let mut value = stored(self, key)?;
+                let differs =
+                    |wanted: &Option<String>, name: &str| wanted.as_ref().is_some_and(|wanted| value["metadata"][name] != json!(wanted));
+                if differs(&preconditions.uid, "uid") || differs(&preconditions.resource_version, "resourceVersion") {
+                    return Err(error(Reason::Conflict));
+                }
+                if !is_terminating(&value) {
+                    value["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+                }
+                let value = self.store(&kind, key, value);
+                if has_finalizer(&value) { object(&value) } else { Ok(Reply::Deleted { uid: String::new() }) }
+            }
+        }
+    }
+}
+
+#[allow(dead_code, reason = "each test has its own needs")]
+impl World {
+    /// From now on `script` says what becomes of each request; it is told verb and kind.
+    pub(crate) fn script(&self, script: impl FnMut(&str, &World) -> Deed + Send + 'static) {
+        *self.script.lock().unwrap() = Some(Box::new(script));
+    }
+
+    /// From now on nobody learns what became of a `write` that is carried out, because each `read` after it fails, too.
+    pub(crate) fn keep_unknown(&self, write: &'static str, read: &'static str) {
+        let mut written = false;
+        self.script(move |name, _| {
+            written |= name == write;
+            match name {
+                _ if name == write => Deed::LoseReply,
+                _ if name == read && written => Deed::Refuse,
+                _ => Deed::Serve,
+            }
+        });
+    }
+
+    /// From now on all requests are served.
+    pub(crate) fn serve_all(&self) {
+        *self.script.lock().unwrap() = None;
+    }
+
+    /// From now on these calls fail.
+    pub(crate) fn fail(&self, faults: Vec<Fault>) {
+        *self.faults.lock().unwrap() = faults;
+    }
+
+    fn failure(&self, op: &str, cached: bool, kind: &str, name: &str) -> Result<(), ApiError> {
+        let faults = self.faults.lock().unwrap();
+        let hit = faults.iter().find(|fault| {
+            (fault.op.as_str(), fault.cached, fault.kind.as_str()) == (op, cached, kind) && ["*", name].contains(&&*fault.name)
+        });
+        hit.map_or(Ok(()), |fault| Err(error(fault.reason)))
+    }
+
+    /// Carries out what was put off, in the order in which it came.
+    pub(crate) fn deliver(&self) {
+        let delayed = std::mem::take(&mut *self.delayed.lock().unwrap());
+        delayed.into_iter().for_each(|call| call(self));
+    }
+
+    /// The requests since the last look, as verb and kind.
+    pub(crate) fn log(&self) -> Vec<String> {
+        std::mem::take(&mut self.log.lock().unwrap())
+    }
+
+    /// How many requests had no end.
+    pub(crate) fn endless(&self) -> u32 {
+        *self.endless.lock().unwrap()
+    }
+
+    /// A state that no longer changes.
+    pub(crate) fn frozen(&self) -> World {
+        let db = self.db.lock().unwrap();
+        let frozen = Db { objects: db.objects.clone(), revision: db.revision, ..Db::default() };
+        World { db: Arc::new(Mutex::new(frozen)), ..World::default() }
+    }
+
+    pub(crate) fn find<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.db.lock().unwrap().objects.get(&(kind::<K>(), key.clone())).map(|value| Arc::new(read(value)))
+    }
+
+    pub(crate) fn all<K: Object>(&self) -> Vec<K> {
+        let db = self.db.lock().unwrap();
+        db.objects.iter().filter(|((of, _), _)| *of == kind::<K>()).map(|(_, value)| read(value)).collect()
+    }
+
+    /// Stores an object as it is, under its kind.
+    pub(crate) fn put(&self, value: Value) {
+        let kind = value["kind"].as_str().expect("an object says what it is").to_owned();
+        self.db.lock().unwrap().store(&kind, &key_of(&value), value);
+    }
+
+    /// Changes a stored object; whether there is one.
+    pub(crate) fn change(&self, kind: &str, key: &ObjectKey, change: impl FnOnce(&mut Value)) -> bool {
+        let mut db = self.db.lock().unwrap();
+        let Some(mut value) = db.objects.get(&(kind.to_owned(), key.clone())).cloned() else { return false };
+        change(&mut value);
+        db.store(kind, key, value);
+        true
+    }
+
+    /// Takes an object away as if it had never been.
+    pub(crate) fn vanish(&self, kind: &str, key: &ObjectKey) {
+        self.db.lock().unwrap().remove(kind, key);
+    }
+
+    /// Carries out a request of somebody else.
+    pub(crate) fn call<K: Object>(&self, call: &Call<K>) -> Result<Reply<K>, ApiError> {
+        self.db.lock().unwrap().serve(call)
+    }
+}
+
+impl Client for World {
+    type Watch<K: Object> = Watch;
+
+    async fn send<K: Object>(&self, request: Request<K>) -> Result<Reply<K>, ApiError> {
+        let call = request.call;
+        let status = matches!(call, Call::Update { subresource: Some(_), .. });
+        let name = format!("{} {}{}", call.verb(), kind::<K>(), if status { "/status" } else { "" });
+        self.log.lock().unwrap().push(name.clone());
+        *self.endless.lock().unwrap() += u32::from(request.timeout.is_none());
+        let script = self.script.lock().unwrap().take();
+        let deed = match script {
+            Some(mut script) => {
+                let deed = script(&name, self);
+                let slot = &mut *self.script.lock().unwrap();
+                if slot.is_none() {
+                    *slot = Some(script);
+                }
+                deed
+            }
+            None => Deed::Serve,
+        };
+        let about = match &call {
+            Call::Get { key, .. } | Call::Update { key, .. } | Call::Patch { key, .. } | Call::Delete { key, .. } => key.to_string(),
+            Call::List { .. } | Call::Create { .. } => "*".to_owned(),
+        };
+        let op = if status { "update-status" } else { call.verb().as_str() };
+        self.failure(op, false, &kind::<K>(), &about)?;
+        match deed {
+            Deed::Serve => self.call(&call),
+            Deed::Refuse => Err(TransportError::Refused.into()),
+            Deed::LoseReply => {
+                let _ = self.call(&call);
+                Err(TransportError::Reset.into())
+            }
+            Deed::Later => {
+                self.delayed.lock().unwrap().push(Box::new(move |world| drop(world.call(&call))));
+                Err(TransportError::Deadline.into())
+            }
+            Deed::Hang => std::future::pending().await,
+            Deed::ServeAndHang => {
+                let _ = self.call(&call);
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn watch<K: Object>(&self, _: Option<Arc<str>>, options: WatchOptions) -> Result<Watch, ApiError> {
+        let (sender, events) = mpsc::unbounded_channel();
+        let since: u64 = options.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0);
+        let mut db = self.db.lock().unwrap();
+        for happened in db.history.iter().filter(|happened| happened.revision > since) {
+            let _ = sender.send(happened.clone());
+        }
+        db.watchers.push(sender);
+        Ok(Watch { kind: kind::<K>(), events })
+    }
+}
+
+/// What happens from some revision on.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    kind: String,
+    events: mpsc::UnboundedReceiver<Happened>,
+}
+
+impl<K: Object> WatchStream<K> for Watch {
+    async fn next(&mut self) -> Option<Result<WatchEvent<K>, ApiError>> {
+        loop {
+            let Happened { kind, what, value, .. } = self.events.recv().await?;
+            if kind == self.kind {
+                let object = Arc::new(read(&value));
+                return Some(Ok(match what {
+                    What::Added => WatchEvent::Added(object),
+                    What::Modified => WatchEvent::Modified(object),
+                    What::Deleted => WatchEvent::Deleted(object),
+                }));
+            }
+        }
+    }
+}
+
+macro_rules! found {
+    ($($method:ident($($argument:ident),*) -> $type:ty, $key:expr;)*) => {
+        $(fn $method(&self, $($argument: &str),*) -> Option<Arc<$type>> {
+            self.find(&$key)
+        })*
+    };
+}
+
+/// Caches that are the server's state.
+impl Cluster for World {
+    found! {
+        namespace(name) -> Namespace, ObjectKey::cluster(name);
+        node(name) -> Node, ObjectKey::cluster(name);
+        pool(name) -> SpiderIPPool, ObjectKey::cluster(name);
+        subnet(name) -> SpiderSubnet, ObjectKey::cluster(name);
+        replica_set(namespace, name) -> ReplicaSet, ObjectKey::namespaced(namespace, name);
+        deployment(namespace, name) -> Deployment, ObjectKey::namespaced(namespace, name);
+        stateful_set(namespace, name) -> StatefulSet, ObjectKey::namespaced(namespace, name);
+        daemon_set(namespace, name) -> DaemonSet, ObjectKey::namespaced(namespace, name);
+        job(namespace, name) -> Job, ObjectKey::namespaced(namespace, name);
+        cron_job(namespace, name) -> CronJob, ObjectKey::namespaced(namespace, name);
+    }
+
+    fn for_each_pool(&self, visit: &mut dyn FnMut(&Arc<SpiderIPPool>)) {
+        self.all().into_iter().for_each(|pool| visit(&Arc::new(pool)));
+    }
+
+    fn for_each_reserved_ip(&self, visit: &mut dyn FnMut(&Arc<SpiderReservedIP>)) {
+        self.all().into_iter().for_each(|reserved| visit(&Arc::new(reserved)));
+    }
+}
+
+impl Caches for World {
+    fn pod(&self, key: &ObjectKey) -> Option<Arc<Pod>> {
+        self.find(key)
+    }
+
+    fn endpoint(&self, key: &ObjectKey) -> Option<Arc<SpiderEndpoint>> {
+        self.find(key)
+    }
+}
+
+/// Caches of a replica that are the server's state.
+impl reclaim::Caches for World {
+    fn pod(&self, key: &str) -> Result<Option<Arc<Pod>>, ApiError> {
+        self.failure("get", true, "Pod", key)?;
+        Ok(key.split_once('/').and_then(|(namespace, name)| self.find(&ObjectKey::namespaced(namespace, name))))
+    }
+
+    fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {
+        self.failure("get", true, "Node", name)?;
+        Ok(self.find(&ObjectKey::cluster(name)))
+    }
+
+    fn endpoint(&self, key: &str) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        self.failure("get", true, "SpiderEndpoint", key)?;
+        Ok(key.split_once('/').and_then(|(namespace, name)| self.find(&ObjectKey::namespaced(namespace, name))))
+    }
+
+    fn endpoints(&self) -> Result<Vec<Arc<SpiderEndpoint>>, ApiError> {
+        self.failure("list", true, "SpiderEndpoint", "*")?;
+        Ok(self.all().into_iter().map(Arc::new).collect())
+    }
+
+    fn pools(&self) -> Result<Vec<Arc<SpiderIPPool>>, ApiError> {
+        self.failure("list", true, "SpiderIPPool", "*")?;
+        Ok(self.all().into_iter().map(Arc::new).collect())
+    }
+
+    fn runs_until(&self, _: &str) -> Option<Timestamp> {
+        None
+    }
+}
+
+/// A clock that moves only when somebody sleeps, and then at once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hurry {
+    now: Arc<Mutex<Duration>>,
+    /// What the clock on the wall showed at the beginning.
+    began: Arc<Mutex<Timestamp>>,
+    random: Arc<Mutex<u64>>,
+}
+
+#[allow(dead_code, reason = "each test has its own needs")]
+impl Hurry {
+    /// A clock that begins at this time.
+    pub(crate) fn at(began: Timestamp) -> Self {
+        Self { began: Arc::new(Mutex::new(began)), ..Self::default() }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, duration: Duration) {
+        *self.now.lock().unwrap() += duration;
+    }
+}
+
+/// Nothing runs beside the test.
+#[derive(Debug)]
+pub(crate) struct NoTask;
+
+impl Task for NoTask {
+    fn abort(&self) {}
+}
+
+impl Env for Hurry {
+    type Task = NoTask;
+
+    fn monotonic(&self) -> Duration {
+        *self.now.lock().unwrap()
+    }
+
+    fn wall(&self) -> jiff::Timestamp {
+        *self.began.lock().unwrap() + jiff::SignedDuration::try_from(*self.now.lock().unwrap()).unwrap()
+    }
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send + 'static {
+        let env = self.clone();
+        async move { env.pass(duration) }
+    }
+
+    fn spawn(&self, _: impl Future<Output = ()> + Send + 'static) -> NoTask {
+        unreachable!("an agent runs no task of its own")
+    }
+
+    fn random(&self) -> u64 {
+        let mut random = self.random.lock().unwrap();
+        *random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        *random >> 11
+    }
+}
+
+/// Runs a future as far as it comes without waiting for anybody; `None` = it hangs, and is dropped.
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(future).poll(&mut context) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}

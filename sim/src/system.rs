@@ -14,7 +14,9 @@ use ipam_reports::reclaim::ReclaimRun;
 
 use crate::claim::{self, ClaimDef};
 use crate::deviation::Deviation;
+use crate::input::Problems;
 use crate::input::kinds::OpenKinds;
+use crate::input::manifest::Manifest;
 use crate::kinds::{Registry, TypeDef};
 use crate::object::Obj;
 use crate::plan::{OpKind, Plan, WorkloadPlan};
@@ -69,6 +71,21 @@ pub trait System: Sync {
     fn metrics(&self, plan: &Plan, registry: &Registry, options: RunOptions) -> Vec<Box<dyn Metric>> {
         let _ = (plan, registry, options);
         Vec::new()
+    }
+
+    /// What is odd about an object that a manifest holds, beyond its type: texts that the system keeps in it.
+    ///
+    /// # Errors
+    /// What cannot be read: a run on such a cluster would fail for a reason that nobody asked about.
+    fn check_manifest(&self, manifest: &Manifest) -> Result<Problems, Problems> {
+        let _ = manifest;
+        Ok(Problems::new())
+    }
+
+    /// Whether the object is one that several actors share and write: its states are shown before those of others.
+    fn is_shared(&self, object: &Obj) -> bool {
+        let _ = object;
+        false
     }
 
     /// What a commit changed in what an object of one of its types says of addresses, allocations and pods; `None` = the type is not its own.

@@ -1,11 +1,11 @@
 //! An address of a VM, as somebody wrote it and as it is meant.
 
 use std::fmt;
-use std::hash::BuildHasher;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use rustc_hash::FxBuildHasher;
+pub use kube_machinery::address::AddressKey;
+use kube_machinery::address::parse;
 
 /// The text of an address together with what it means. Any text is one, because a document can hold any. Cheap to clone.
 ///
@@ -17,48 +17,6 @@ pub struct Address(Arc<Written>);
 struct Written {
     text: Box<str>,
     key: AddressKey,
-}
-
-/// What an address means: two spellings of one address have one key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AddressKey {
-    /// An address without a zone; an IPv4-mapped one is its IPv4 address.
-    Ip(IpAddr),
-    /// An IPv6 address and its zone, which is not empty.
-    Zoned(Ipv6Addr, Arc<str>),
-    /// No address: this text.
-    Other(Arc<str>),
-}
-
-impl AddressKey {
-    /// What `text` means.
-    pub fn of(text: &str) -> Self {
-        match parse(text) {
-            Some((IpAddr::V6(ip), Some(zone))) => Self::Zoned(ip, zone.into()),
-            Some((ip, _)) => Self::Ip(ip.to_canonical()),
-            None => Self::Other(text.into()),
-        }
-    }
-
-    /// A number that equal keys share, the same in every run.
-    pub(super) fn hash(&self) -> u64 {
-        FxBuildHasher.hash_one(self)
-    }
-
-    /// Whether this is an address.
-    pub fn is_address(&self) -> bool {
-        !matches!(self, Self::Other(_))
-    }
-}
-
-/// As Go's `netip.ParseAddr`: a zone may follow an IPv6 address.
-fn parse(text: &str) -> Option<(IpAddr, Option<&str>)> {
-    match text.split_once('%') {
-        Some((ip, zone)) => {
-            Some((ip.parse::<Ipv6Addr>().ok()?.into(), Some(zone).filter(|zone| !zone.is_empty()))).filter(|(_, zone)| zone.is_some())
-        }
-        None => Some((text.parse().ok()?, None)),
-    }
 }
 
 impl Address {

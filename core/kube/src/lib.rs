@@ -38,6 +38,7 @@
 //! assert_eq!(*read, ConfigMap::default());
 //! ```
 
+pub mod address;
 pub mod api;
 pub mod client;
 pub mod deviation;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ipam_byom::PoolConfigMap;
 use ipam_reports::finding::Kind;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::FxHashMap;
 
 use super::{Claim, ClaimDef, Context, Findings, Make};
-use crate::object::{Obj, typed_ref};
+use crate::kinds::{Registry, Served};
+use crate::object::Obj;
 use crate::rt::{ProcessId, Rt};
 use crate::time::SimTime;
 use crate::trace::{Event, EventKind, Interest};
@@ -44,6 +45,7 @@ pub(crate) const OUTSIDE_WRITER: &str = "outside-writer";
 /// No two increments are acknowledged with the same value.
 pub(super) struct NoIncrementIsLost {
     rt: Rt,
+    reader: Reader,
     acknowledged: FxHashMap<u64, (ProcessId, SimTime)>,
     /// Somebody else lowered the counter: a value may come again.
     lowered_outside: bool,
@@ -51,7 +53,7 @@ pub(super) struct NoIncrementIsLost {
 
 impl NoIncrementIsLost {
     pub(super) fn new(context: &Context<'_>) -> Self {
-        Self { rt: context.rt.clone(), acknowledged: FxHashMap::default(), lowered_outside: false }
+        Self { rt: context.rt.clone(), reader: Reader::new(context.registry), acknowledged: FxHashMap::default(), lowered_outside: false }
     }
 }
 
@@ -63,7 +65,7 @@ impl Claim for NoIncrementIsLost {
     fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
         match event.kind {
             EventKind::Commit { client, key, before, after, .. } if is_counter(key) => {
-                self.lowered_outside |= counter(before) > counter(after) && is_outsider(&self.rt, client);
+                self.lowered_outside |= self.reader.value(before) > self.reader.value(after) && is_outsider(&self.rt, client);
             }
             EventKind::Note { process, note } => {
                 let Some(&CounterNote::Counted { value }) = note.downcast_ref() else { return };
@@ -89,9 +91,18 @@ impl Claim for NoIncrementIsLost {
     }
 }
 
-/// The value of the counter's object; a missing object counts as 0.
-fn counter(object: Option<&Obj>) -> u64 {
-    object.map_or(0, |object| value_of(typed_ref::<PoolConfigMap>(&**object)))
+/// Reads the counter's object in whichever form the cluster stores ConfigMaps.
+struct Reader(Served<ConfigMap>);
+
+impl Reader {
+    fn new(registry: &Registry) -> Self {
+        Self(registry.served())
+    }
+
+    /// The value of the counter's object; a missing object counts as 0.
+    fn value(&self, object: Option<&Obj>) -> u64 {
+        object.map_or(0, |object| value_of(&self.0.typed(object.clone())))
+    }
 }
 
 /// Whether a write came from somebody who is not one of the counter's clients.
@@ -102,6 +113,7 @@ fn is_outsider(rt: &Rt, process: ProcessId) -> bool {
 /// No committed write of the counter lowers its value.
 pub(super) struct CounterNeverGoesBack {
     rt: Rt,
+    reader: Reader,
     /// The value written last, also before a deletion: that must not hide what a re-creation lowers. What follows a
     /// write that lowered the value is judged by that write: it is nobody else's fault.
     last: u64,
@@ -109,7 +121,7 @@ pub(super) struct CounterNeverGoesBack {
 
 impl CounterNeverGoesBack {
     pub(super) fn new(context: &Context<'_>) -> Self {
-        Self { rt: context.rt.clone(), last: 0 }
+        Self { rt: context.rt.clone(), reader: Reader::new(context.registry), last: 0 }
     }
 }
 
@@ -123,7 +135,7 @@ impl Claim for CounterNeverGoesBack {
         if !is_counter(key) {
             return;
         }
-        let value = counter(Some(after));
+        let value = self.reader.value(Some(after));
         findings.judged();
         if value < self.last {
             let (rt, last) = (&self.rt, self.last);
@@ -184,7 +196,7 @@ mod tests {
     use kube_machinery::api::Verb;
 
     use super::*;
-    use crate::kinds::KindId;
+    use crate::kinds::{self, KindId};
     use crate::workload::counter::{counter_key, initial};
 
     #[test]
@@ -192,13 +204,13 @@ mod tests {
         crate::rt::run(1, async |rt| {
             let process = |name: &str| rt.add_process(rt.add_host(name), name);
             let (client, outsider) = (process("client-0"), process("conflicting-writer-0"));
-            let mut claim = CounterNeverGoesBack { rt: rt.clone(), last: 0 };
+            let mut claim = CounterNeverGoesBack { rt: rt.clone(), reader: Reader::new(&Registry::new(kinds::all([]))), last: 0 };
             let mut findings = Findings::of_one_claim();
             let key = counter_key();
             for (revision, (writer, value)) in (2..).zip([(client, 9), (outsider, 3), (client, 4), (client, 5)]) {
                 let mut object = initial();
                 object.data = Some([("value".to_owned(), value.to_string())].into());
-                let object: Obj = Arc::new(PoolConfigMap::from(object));
+                let object: Obj = Arc::new(object);
                 let kind = EventKind::Commit {
                     client: writer,
                     server: outsider,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use crate::deviation::{self, DeviationName, Profile};
-use crate::input::{Problem, Problems, Setting, Source, manifest, stored, toml as input_toml};
+use crate::input::{Problem, Problems, Setting, Source, manifest, toml as input_toml};
 use crate::scenario::{self, Scenario};
 use crate::system::systems;
 use crate::workload::{Adoption, Misfit, Misnamed};
@@ -217,7 +217,9 @@ pub fn stage(manifests: &[String]) -> Result<Stage, Problems> {
     let mut problems = Problems::new();
     let mut objects = Vec::new();
     for manifest in manifest::read(&paths)? {
-        problems.collect(stored::check(&manifest));
+        for system in systems().iter() {
+            problems.collect(system.check_manifest(&manifest));
+        }
         // What the cluster does not serve is left out; `check` names it.
         if let Some(kind) = registry.find(&manifest.api_version, &manifest.kind)
             && let Some((object, _)) = problems.collect((registry.get(kind).decode)(&manifest))

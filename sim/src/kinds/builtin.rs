@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use ipam_byom::PoolConfigMap;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -15,7 +14,6 @@ use kube_machinery::WordHash;
 use kube_machinery::api::Cause;
 
 use super::kruise::CloneSet;
-use super::status::status_subresource;
 use super::{Binding, Stored, TypeDef, content};
 
 /// The registrations of the built-in types.
@@ -24,7 +22,7 @@ pub fn builtin() -> Vec<TypeDef> {
         TypeDef::of::<Namespace>(),
         TypeDef::of::<Node>(),
         TypeDef::of::<Pod>(),
-        TypeDef::of::<PoolConfigMap>().viewed_as::<PoolConfigMap, ConfigMap>(),
+        TypeDef::of::<ConfigMap>(),
         TypeDef::of::<Lease>(),
         TypeDef::of::<StatefulSet>(),
         TypeDef::of::<ReplicaSet>(),
@@ -41,7 +39,7 @@ pub fn latecomers() -> Vec<TypeDef> {
 }
 
 /// A field whose value is not allowed to change.
-pub(crate) fn immutable(field: &'static str) -> Cause {
+pub fn immutable(field: &'static str) -> Cause {
     Cause { reason: "FieldValueInvalid".into(), message: "Invalid value: field is immutable".into(), field: field.into() }
 }
 

@@ -1,20 +1,19 @@
-//! ConfigMaps, with or without a pool in them (K §1.3).
+//! ConfigMaps (K §1.3).
 
-use ipam_byom::PoolConfigMap;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::WordHash;
 use kube_machinery::api::Cause;
-use kube_machinery::{JsonText, WordHash};
 
 use super::Stored;
 use super::builtin::immutable;
 
-/// All ConfigMaps are kept in this type, so that the text of a pool is made only for those who want it.
-impl Stored for PoolConfigMap {
+impl Stored for ConfigMap {
     const HAS_GENERATION: bool = false;
 
     fn validate(&self) -> Vec<Cause> {
         /// 1 MiB of data and binaryData together (K §1.3).
         const DATA_MAX: usize = 1 << 20;
-        if Self::size(self) <= DATA_MAX {
+        if self.size() <= DATA_MAX {
             return Vec::new();
         }
         vec![Cause {
@@ -43,14 +42,16 @@ impl Stored for PoolConfigMap {
     }
 
     fn size(&self) -> usize {
-        Self::size(self)
+        let texts = self.data.iter().flatten().map(|(key, value)| key.len() + value.len());
+        let bytes = self.binary_data.iter().flatten().map(|(key, value)| key.len() + value.0.len());
+        texts.chain(bytes).sum()
     }
 
     fn content(&self) -> u64 {
         let mut hash = WordHash::new().word(u64::from(self.immutable == Some(true)));
         if let Some(data) = &self.data {
-            hash = hash.word(data.state.as_ref().map_or(0, JsonText::content_hash));
-            hash = data.others.iter().fold(hash, |hash, (key, value)| hash.text(key).text(value));
+            // A word is kept for a system that stores one of the texts in another form.
+            hash = data.iter().fold(hash.word(0), |hash, (key, value)| hash.text(key).text(value));
         }
         self.binary_data.iter().flatten().fold(hash, |hash, (key, value)| hash.text(key).bytes(&value.0)).finish()
     }

@@ -6,7 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time
 use kube_machinery::WordHash;
 
 /// Times count with their microseconds.
-pub(super) trait Moment {
+pub trait Moment {
+    /// The time as a word.
     fn word(&self) -> u64;
 }
 
@@ -22,7 +23,8 @@ impl Moment for MicroTime {
     }
 }
 
-pub(super) fn moment(time: Option<&impl Moment>) -> u64 {
+/// A time as a word of a digest; none is a word of its own.
+pub fn moment(time: Option<&impl Moment>) -> u64 {
     time.map_or(u64::MAX, Moment::word)
 }
 

@@ -11,7 +11,6 @@ use kube_machinery::WordHash;
 use serde::{Deserialize, Serialize};
 
 use super::Stored;
-use super::status::status_subresource;
 
 /// The API group and version, as an owner reference has it.
 pub const API_VERSION: &str = "apps.kruise.io/v1alpha1";

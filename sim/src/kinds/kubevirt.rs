@@ -5,7 +5,6 @@ use kube_machinery::kubevirt::{
     RunStrategy, VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration, VirtualMachineInstanceStatus,
 };
 
-use super::status::status_subresource;
 use super::{Stored, TypeDef};
 
 /// The registrations of KubeVirt's types.

@@ -3,17 +3,17 @@
 //!
 //! The store is open: a scenario registers the types it needs.
 
+#[macro_use]
+mod status;
+
 mod builtin;
-mod byom;
 mod config_map;
 mod content;
 pub mod kruise;
 mod kubevirt;
 mod served;
-mod spiderpool;
-mod status;
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::borrow::Cow;
 
 use jiff::Timestamp;
@@ -25,11 +25,11 @@ use crate::input::Problems;
 use crate::input::manifest::{Manifest, decode_value};
 use crate::object::{AnyObject, Obj, typed_ref};
 
-pub use builtin::{builtin, latecomers};
-pub use byom::byom;
+pub use crate::status_subresource;
+pub use builtin::{builtin, immutable, latecomers};
+pub use content::{Moment, moment};
 pub use kubevirt::kubevirt;
 pub use served::Served;
-pub use spiderpool::spiderpool;
 
 use served::View;
 
@@ -197,6 +197,7 @@ pub struct TypeDef {
     pub(crate) from_value: fn(Value) -> Result<Obj, String>,
     type_id: TypeId,
     views: Vec<View>,
+    extensions: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 fn typed_mut<K: Object>(object: &mut dyn AnyObject) -> &mut K {
@@ -254,7 +255,20 @@ impl TypeDef {
             },
             type_id: TypeId::of::<K>(),
             views: Vec::new(),
+            extensions: Vec::new(),
         }
+    }
+
+    /// This registration with what a part of the cluster wants to know of the type; see [`TypeDef::extension`].
+    #[must_use]
+    pub fn with(mut self, extension: impl Any + Send + Sync) -> Self {
+        self.extensions.push(Box::new(extension));
+        self
+    }
+
+    /// What a part of the cluster wants to know of the type, if whoever registered it said so.
+    pub fn extension<T: Any>(&self) -> Option<&T> {
+        self.extensions.iter().find_map(|extension| extension.downcast_ref())
     }
 
     /// A number that tells this content of an object from others, for the digest of a run.
@@ -275,11 +289,24 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of `types`; a type registered twice counts once.
+    /// A registry of `types`; a type registered twice counts once. A second Rust type for one Kind takes the place of the first, and has the first
+    /// as a view ([`TypeDef::viewed_as`]): clients of either are served. Panics if it has not.
     pub fn new(types: impl IntoIterator<Item = TypeDef>) -> Self {
         let mut registry = Self { types: Vec::new(), by_type: FxHashMap::default() };
         for def in types {
-            if !registry.by_type.contains_key(&def.type_id) {
+            let there = registry.types.iter().position(|other| (other.group, other.kind) == (def.group, def.kind));
+            if let Some(index) = there.filter(|&index| registry.types[index].type_id != def.type_id) {
+                let replaced = registry.types[index].type_id;
+                assert!(
+                    def.views.iter().any(|view| view.type_id == replaced),
+                    "{} is registered twice, as types that are no views",
+                    def.kind
+                );
+                let kind = KindId(index as u16);
+                registry.by_type.insert(def.type_id, (kind, None));
+                registry.by_type.extend(def.views.iter().map(|view| (view.type_id, (kind, Some(*view)))));
+                registry.types[index] = def;
+            } else if there.is_none() {
                 let kind = KindId(registry.types.len() as u16);
                 registry.by_type.insert(def.type_id, (kind, None));
                 registry.by_type.extend(def.views.iter().map(|view| (view.type_id, (kind, Some(*view)))));

@@ -37,7 +37,7 @@ impl View {
 
 impl TypeDef {
     /// This registration, of `K`, with `V` as a second type that clients may use. Both have to serialise to the same bytes.
-    pub(super) fn viewed_as<K: Stored + From<V>, V: Object + for<'a> From<&'a K>>(mut self) -> Self {
+    pub fn viewed_as<K: Stored + From<V>, V: Object + for<'a> From<&'a K>>(mut self) -> Self {
         assert_eq!(self.type_id, TypeId::of::<K>(), "a view is one of the registered type");
         self.views.push(View::of::<K, V>());
         self

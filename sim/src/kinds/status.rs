@@ -2,6 +2,7 @@
 
 /// The items of an `impl Stored` for a type with `/status`: the status is a field of that name, all else is the spec. A new object has the
 /// status `initial`, whatever its creator says of it; without one it keeps what it came with.
+#[macro_export]
 macro_rules! status_subresource {
     () => {
         const HAS_STATUS: bool = true;
@@ -15,12 +16,10 @@ macro_rules! status_subresource {
         }
     };
     (initial: $status:expr) => {
-        $crate::kinds::status::status_subresource!();
+        $crate::status_subresource!();
 
         fn reset_status(&mut self) {
             self.status = $status;
         }
     };
 }
-
-pub(super) use status_subresource;

@@ -5,8 +5,12 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::ObjectKey;
 use thiserror::Error;
+
+/// The name of the first interface of every pod.
+pub const FIRST_NIC: &str = "eth0";
 
 /// What a plugin is called for: one interface of one sandbox of a pod.
 ///
@@ -52,6 +56,13 @@ pub trait Cni: Send + Sync + 'static {
     /// # Errors
     /// The sandbox has no network; the runtime calls DEL to clean up and tries again with another container.
     fn add(&self, attachment: Attachment) -> impl Future<Output = Result<Vec<IpAddr>, CniError>> + Send;
+
+    /// The interfaces of a pod, in the order in which the plugin is called for them; `None` = its networks cannot be told, so it gets none. A meta
+    /// plugin such as Multus has more than the first one.
+    fn nics(&self, pod: &Pod) -> Option<Vec<String>> {
+        let _ = pod;
+        Some(vec![FIRST_NIC.to_owned()])
+    }
 
     /// Gives an interface up. Must end: if the daemon does not answer, with an error. Dropping the future is as in [`Cni::add`].
     ///

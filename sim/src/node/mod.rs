@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use crate::cluster::Fabric;
 use crate::rt::{HostId, ProcessId};
 
-pub use cni::{Attachment, Cni, CniError};
+pub use cni::{Attachment, Cni, CniError, FIRST_NIC};
 pub use data_plane::DataPlane;
 pub use heartbeat::Heartbeats;
 pub use pod_note::{AddFailure, PodNote};

@@ -9,8 +9,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_byom::AddressKey;
 use kube_machinery::ObjectKey;
+use kube_machinery::address::AddressKey;
 
 use crate::trace::Note;
 use crate::trace::entity::{About, Entity};

@@ -13,9 +13,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipam_byom::AddressKey;
 use ipam_reports::replay::TraceLine;
 use kube_machinery::ObjectKey;
+use kube_machinery::address::AddressKey;
 
 use super::index::Index;
 use super::subject::Subject;
@@ -23,7 +23,7 @@ use crate::kinds::KindId;
 use crate::object::key_of;
 use crate::rt::ProcessId;
 use crate::trace::FaultChange;
-use crate::trace::entity::{Entity, Spelled};
+use crate::trace::entity::Entity;
 use crate::trace::record::What;
 
 /// How many of the entities there are are named when there is nothing to tell.
@@ -85,7 +85,7 @@ fn nothing(index: &Index<'_>, subject: &Subject) -> String {
     let mut known: BTreeSet<String> = BTreeSet::new();
     for thing in index.touches.iter().flatten().flat_map(|touch| &touch.entities) {
         match (subject, thing) {
-            (Subject::Address(_), Entity::Address(address)) => known.insert(Spelled(address).to_string()),
+            (Subject::Address(_), Entity::Address(address)) => known.insert(address.to_string()),
             (Subject::Pod(_), Entity::Pod(pod)) => known.insert(format!("pod:{pod}")),
             _ => false,
         };

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use ipam_byom::PoolConfigMap;
 use ipam_reports::timeline::ObjectHistory;
 use kube_machinery::{FxHashMap, ObjectKey};
 
@@ -11,20 +10,21 @@ use super::index::Index;
 use super::objects::fields;
 use crate::kinds::KindId;
 use crate::object::{Obj, resource_version};
+use crate::system::systems;
 use crate::trace::record::What;
 
-/// The objects that are written, pools first, with their states; what was written before the first event that is shown is one state.
+/// The objects that are written, those that several actors share first, with their states; what was written before the first event that is shown is one state.
 pub(super) fn histories(index: &Index<'_>, shown: &Range<usize>) -> (FxHashMap<(KindId, ObjectKey), u32>, Vec<ObjectHistory>) {
     /// An object and its states: the event that made each, its revision, and what it is then.
     type States<'a> = Vec<(Option<u64>, u64, Option<&'a Obj>)>;
     let mut states: BTreeMap<(KindId, &ObjectKey), States<'_>> = BTreeMap::new();
-    let mut pools: BTreeSet<(KindId, &ObjectKey)> = BTreeSet::new();
+    let mut shared: BTreeSet<(KindId, &ObjectKey)> = BTreeSet::new();
     for (event, record) in index.records.iter().enumerate().take(shown.end) {
         let What::Commit { kind, key, revision, before, after, .. } = &record.what else { continue };
-        let is_pool = |object: &Obj| object.as_any().downcast_ref::<PoolConfigMap>().is_some_and(|object| object.document().is_some());
-        // A pool stays one when its document is lost.
-        if after.as_ref().is_some_and(is_pool) {
-            pools.insert((*kind, key));
+        let is_shared = |object: &Obj| systems().iter().any(|system| system.is_shared(object));
+        // It stays one when what makes it so is lost.
+        if after.as_ref().is_some_and(is_shared) {
+            shared.insert((*kind, key));
         }
         let states = states.entry((*kind, key)).or_default();
         if states.is_empty()
@@ -41,7 +41,7 @@ pub(super) fn histories(index: &Index<'_>, shown: &Range<usize>) -> (FxHashMap<(
         states.push((position, *revision, after.as_ref()));
     }
     let mut states: Vec<_> = states.into_iter().collect();
-    states.sort_by_key(|((kind, key), _)| (!pools.contains(&(*kind, *key)), index.narrator.kind(*kind), *key));
+    states.sort_by_key(|((kind, key), _)| (!shared.contains(&(*kind, *key)), index.narrator.kind(*kind), *key));
     let mut objects = FxHashMap::default();
     let mut histories = Vec::new();
     for ((kind, key), states) in states {

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ipam_byom::AddressKey;
 use kube_machinery::ObjectKey;
-
-use crate::trace::entity::Spelled;
+use kube_machinery::address::AddressKey;
 
 /// What to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +55,7 @@ impl FromStr for Subject {
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Subject::Address(address) => Spelled(address).fmt(f),
+            Subject::Address(address) => address.fmt(f),
             Subject::Pod(key) => write!(f, "pod {key}"),
             Subject::Object { kind, key } => write!(f, "{kind}/{key}"),
         }

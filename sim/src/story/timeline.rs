@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use ipam_byom::PoolConfigMap;
 use ipam_reports::finding::{Kind, Violation};
 use ipam_reports::timeline::{Call, Ending, Event, FaultSpan, Lane, Mark, ObjectHistory, Outage, Role, Timeline, Violated};
 use ipam_reports::{Seconds, human};
@@ -15,6 +14,7 @@ use super::index::Index;
 use crate::kinds::KindId;
 use crate::object::{key_of, resource_version};
 use crate::rt::ProcessId;
+use crate::system::systems;
 use crate::time::SimTime;
 use crate::trace::record::{Record, What};
 use crate::trace::{FaultChange, Outcome, ProcessChange};
@@ -219,8 +219,8 @@ impl<'a> Picture<'a> {
                 let says: Vec<&str> = self.index.touches[event].iter().map(|touch| &*touch.says).filter(|says| !says.is_empty()).collect();
                 let more = says.len().saturating_sub(TOUCHES_TOLD);
                 let told = says[..says.len() - more].join("; ");
-                let is_pool = [before, after].into_iter().flatten().any(|object| object.as_any().is::<PoolConfigMap>());
-                drawn.text = match (told.is_empty(), is_pool) {
+                let is_shared = [before, after].into_iter().flatten().any(|object| systems().iter().any(|system| system.is_shared(object)));
+                drawn.text = match (told.is_empty(), is_shared) {
                     (true, _) => write.to_owned(),
                     // What became of addresses comes first: a line is soon cut.
                     (false, true) if more > 0 => format!("{told} and {more} more ({write})"),

@@ -1,11 +1,10 @@
 //! What events are about: addresses, allocations, pods, objects.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipam_byom::{Address, AddressKey};
 use kube_machinery::ObjectKey;
+use kube_machinery::address::AddressKey;
 
 use crate::kinds::KindId;
 
@@ -23,11 +22,6 @@ pub enum Entity {
 }
 
 impl Entity {
-    /// The address that `address` spells.
-    pub fn address(address: &Address) -> Self {
-        Entity::Address(address.key().clone())
-    }
-
     /// This address.
     pub fn ip(ip: IpAddr) -> Self {
         Entity::Address(AddressKey::Ip(ip.to_canonical()))
@@ -93,17 +87,4 @@ pub struct Touch {
     pub entities: Vec<Entity>,
     /// What is the case from now on, in half a sentence.
     pub says: String,
-}
-
-/// An address in its canonical spelling, or the text that is none.
-pub(crate) struct Spelled<'a>(pub(crate) &'a AddressKey);
-
-impl fmt::Display for Spelled<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            AddressKey::Ip(ip) => ip.fmt(f),
-            AddressKey::Zoned(ip, zone) => write!(f, "{ip}%{zone}"),
-            AddressKey::Other(text) => f.write_str(text),
-        }
-    }
 }

@@ -13,7 +13,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_byom::PoolConfigMap;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::api::{Call, Dry, Reply, Request};
 use kube_machinery::retry::{DEFAULT_BACKOFF, retry_on_conflict};
@@ -122,8 +121,8 @@ pub fn is_counter(key: &ObjectKey) -> bool {
 }
 
 /// The number in the counter; a missing or foreign text counts as 0.
-pub fn value_of(object: &PoolConfigMap) -> u64 {
-    object.data.as_ref().and_then(|data| data.others.get(FIELD)).and_then(|text| text.parse().ok()).unwrap_or(0)
+pub fn value_of(object: &ConfigMap) -> u64 {
+    object.data.as_ref().and_then(|data| data.get(FIELD)).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// The counter at the beginning of a run.
@@ -307,8 +306,7 @@ impl Counter {
         .await
     }
 
-    /// Uses the type in which the cluster keeps ConfigMaps, so that nothing is converted.
-    async fn read(&self) -> Result<Arc<PoolConfigMap>, ApiError> {
+    async fn read(&self) -> Result<Arc<ConfigMap>, ApiError> {
         let call = Call::Get { key: counter_key(), resource_version: None };
         match self.client.send(Request { call, timeout: Some(REQUEST_TIMEOUT) }).await {
             Ok(Reply::Object(object)) => Ok(object),
@@ -318,9 +316,9 @@ impl Counter {
         }
     }
 
-    async fn write(&self, current: &PoolConfigMap, value: u64) -> Result<(), ApiError> {
+    async fn write(&self, current: &ConfigMap, value: u64) -> Result<(), ApiError> {
         let mut next = current.clone();
-        next.data.get_or_insert_default().others.insert(FIELD.to_owned(), value.to_string());
+        next.data.get_or_insert_default().insert(FIELD.to_owned(), value.to_string());
         let call = Call::Update { key: counter_key(), body: Arc::new(next), subresource: None, dry: Dry::No };
         self.client.send(Request { call, timeout: Some(REQUEST_TIMEOUT) }).await.map(drop)
     }

@@ -63,6 +63,7 @@ use super::garbage_collector::{self, Collected, Collector};
 use super::informers::{Informers, Started};
 use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
+use crate::kinds::Registry;
 use crate::kinds::{Stored, kruise};
 use crate::rt::ProcessId;
 use clone_set::CloneSets;
@@ -71,6 +72,7 @@ use daemon_set::DaemonSets;
 use deployment::Deployments;
 use job::Jobs;
 use kubevirt::{Instances, Machines};
+pub use namespace::NamespaceContent;
 use namespace::Namespaces;
 use replica_set::ReplicaSets;
 use shared::Shared;
@@ -276,7 +278,7 @@ async fn run(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, set: &Arc<Set>
         let gc = pod_gc::PodGc { fabric, writer, ears, nodes: informers.store(), pods: informers.store(), begun };
         drop(env.spawn(gc.run()));
     }
-    let controllers = Arc::new(Controllers::new(shared, &informers));
+    let controllers = Arc::new(Controllers::new(shared, &informers, &fabric.registry));
     for _ in 0..WORKERS {
         let controllers = controllers.clone();
         drop(env.spawn(async move { controllers.work().await }));
@@ -285,7 +287,7 @@ async fn run(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, set: &Arc<Set>
 }
 
 impl Controllers {
-    fn new(shared: Arc<Shared>, informers: &Started) -> Self {
+    fn new(shared: Arc<Shared>, informers: &Started, registry: &Registry) -> Self {
         let of = |controller| shared.set.controllers.contains(&controller).then(|| shared.clone());
         Self {
             stateful_sets: of(Controller::StatefulSet).map(|shared| StatefulSets {
@@ -301,7 +303,11 @@ impl Controllers {
             }),
             daemon_sets: of(Controller::DaemonSet).map(|shared| DaemonSets { shared, sets: informers.store(), nodes: informers.store() }),
             jobs: of(Controller::Job).map(|shared| Jobs { shared, jobs: informers.store(), failures: Mutex::default() }),
-            namespaces: of(Controller::Namespace).map(|shared| Namespaces { shared, namespaces: informers.store() }),
+            namespaces: of(Controller::Namespace).map(|shared| Namespaces {
+                shared,
+                namespaces: informers.store(),
+                content: namespace::content(registry),
+            }),
             machines: of(Controller::KubeVirt).map(|shared| Machines { shared, machines: informers.store(), instances: informers.store() }),
             instances: of(Controller::KubeVirt).map(|shared| Instances {
                 shared,

@@ -8,12 +8,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_byom::{PeerPod, PoolConfigMap};
-use ipam_spiderpool::SpiderEndpoint;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube_machinery::api::{DeleteOptions, ListOptions};
 use kube_machinery::informer::StoreReader;
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
@@ -25,19 +23,31 @@ use super::Item;
 use super::batch;
 use super::shared::{Shared, unless_gone};
 use crate::actor::ApiClient;
-use crate::kinds::Stored;
 use crate::kinds::kruise::CloneSet;
+use crate::kinds::{Registry, Stored};
 
 /// How long objects with finalizers are taken to need, in seconds.
 const FINALIZERS_TAKE: i64 = 15;
 
 /// Deletes what a namespace holds of one type. Returns how many seconds what is left is taken to need; `None` = nothing is left.
-type Empty = for<'a> fn(&'a ApiClient, &'a str) -> Pin<Box<dyn Future<Output = Result<Option<i64>, ApiError>> + Send + 'a>>;
+pub(super) type Empty = for<'a> fn(&'a ApiClient, &'a str) -> Pin<Box<dyn Future<Output = Result<Option<i64>, ApiError>> + Send + 'a>>;
 
-/// One for each type in namespaces that the cluster serves; that of pods comes first.
-const CONTENT: [(&str, Empty); 16] = [
+/// How a namespace is emptied of a type that is none of Kubernetes' own: an extension of its registration
+/// ([`TypeDef::with`](crate::kinds::TypeDef::with)).
+#[derive(Clone, Copy)]
+pub struct NamespaceContent(Empty);
+
+impl NamespaceContent {
+    /// That of `K`.
+    pub fn of<K: Stored>() -> Self {
+        Self(|client, namespace| Box::pin(empty::<K>(client, namespace)))
+    }
+}
+
+/// One for each of Kubernetes' own types in namespaces; that of pods comes first. Those of other registered types follow.
+const BUILTIN: [(&str, Empty); 11] = [
     ("pods", |client, namespace| Box::pin(empty::<Pod>(client, namespace))),
-    ("configmaps", |client, namespace| Box::pin(empty::<PoolConfigMap>(client, namespace))),
+    ("configmaps", |client, namespace| Box::pin(empty::<ConfigMap>(client, namespace))),
     ("leases", |client, namespace| Box::pin(empty::<Lease>(client, namespace))),
     ("statefulsets", |client, namespace| Box::pin(empty::<StatefulSet>(client, namespace))),
     ("replicasets", |client, namespace| Box::pin(empty::<ReplicaSet>(client, namespace))),
@@ -47,8 +57,10 @@ const CONTENT: [(&str, Empty); 16] = [
     ("cronjobs", |client, namespace| Box::pin(empty::<CronJob>(client, namespace))),
     ("clonesets", |client, namespace| Box::pin(empty::<CloneSet>(client, namespace))),
     ("controllerrevisions", |client, namespace| Box::pin(empty::<ControllerRevision>(client, namespace))),
-    ("spiderendpoints", |client, namespace| Box::pin(empty::<SpiderEndpoint>(client, namespace))),
-    ("peerpods", |client, namespace| Box::pin(empty::<PeerPod>(client, namespace))),
+];
+
+/// The operators' types that come last.
+const OPERATORS: [(&str, Empty); 3] = [
     ("virtualmachines", |client, namespace| Box::pin(empty::<VirtualMachine>(client, namespace))),
     ("virtualmachineinstances", |client, namespace| Box::pin(empty::<VirtualMachineInstance>(client, namespace))),
     ("virtualmachineinstancemigrations", |client, namespace| Box::pin(empty::<VirtualMachineInstanceMigration>(client, namespace))),
@@ -57,6 +69,8 @@ const CONTENT: [(&str, Empty); 16] = [
 pub(super) struct Namespaces {
     pub(super) shared: Arc<Shared>,
     pub(super) namespaces: StoreReader<Namespace>,
+    /// See [`content`].
+    pub(super) content: Vec<Empty>,
 }
 
 impl Namespaces {
@@ -66,7 +80,7 @@ impl Namespaces {
             return Ok(());
         }
         let mut left = None;
-        for (index, (_, empty)) in CONTENT.iter().enumerate() {
+        for (index, empty) in self.content.iter().enumerate() {
             left = left.max(empty(&self.shared.client, item.key.name()).await?);
             // Whatever a pod needs for its end is still there while it ends.
             if index == 0 && left.is_some() {
@@ -84,6 +98,12 @@ impl Namespaces {
         }
         unless_gone(self.shared.client.update(namespace).await)
     }
+}
+
+/// How a namespace is emptied, type by type.
+pub(super) fn content(registry: &Registry) -> Vec<Empty> {
+    let extended = registry.iter().filter_map(|(_, def)| def.extension::<NamespaceContent>()).map(|content| content.0);
+    BUILTIN.iter().map(|(_, empty)| *empty).chain(extended).chain(OPERATORS.iter().map(|(_, empty)| *empty)).collect()
 }
 
 /// Deletes everything of one type.
@@ -117,15 +137,15 @@ fn seconds_of<K: Stored>(object: &K) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::systems;
+    use crate::kinds;
 
     #[test]
     fn every_type_in_namespaces_is_deleted_with_its_namespace() {
-        let mut served: Vec<&str> = systems().types().iter().filter(|def| def.namespaced).map(|def| def.plural).collect();
-        let mut emptied: Vec<&str> = CONTENT.iter().map(|(plural, _)| *plural).collect();
+        let mut served: Vec<&str> = kinds::all([]).iter().filter(|def| def.namespaced).map(|def| def.plural).collect();
+        let mut emptied: Vec<&str> = BUILTIN.iter().chain(&OPERATORS).map(|(plural, _)| *plural).collect();
         served.sort_unstable();
         emptied.sort_unstable();
         assert_eq!(emptied, served);
-        assert_eq!(CONTENT[0].0, "pods");
+        assert_eq!(BUILTIN[0].0, "pods");
     }
 }

@@ -49,7 +49,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use ipam_spiderpool::select::FIRST_NIC;
 use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::Env;
 use kube_machinery::informer::{Informer, InformerOptions, Notification};
@@ -60,7 +59,7 @@ use crate::cluster::{Fabric, SimClient};
 use crate::env::SimEnv;
 use crate::net::Sampler;
 use crate::node::PodNote;
-use crate::node::{Cni, ContainerRuntime, SandboxNumber};
+use crate::node::{Cni, ContainerRuntime, FIRST_NIC, SandboxNumber};
 use crate::rt::ProcessId;
 use mail::Mail;
 use pod::Job;

@@ -13,7 +13,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_spiderpool::select::nics;
 use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::race::{Either, race};
 use kube_machinery::{Env, ObjectKey};
@@ -179,7 +178,7 @@ impl<C: Cni> Job<C> {
         let nics: Arc<[Arc<str>]> = match (on_host, annotated) {
             (true, _) => Arc::default(),
             (false, false) => kubelet.one_nic.clone(),
-            (false, true) => match nics(pod) {
+            (false, true) => match kubelet.cni.nics(pod) {
                 Some(nics) => nics.into_iter().map(Arc::from).collect(),
                 // Multus fails before it calls anybody.
                 None => return false,

@@ -1,6 +1,8 @@
 //! The BYOM pool: adaptors share the VMs of one pool that is kept in a ConfigMap.
 
+mod config_map;
 mod objects;
+mod types;
 
 use ipam_byom::{Policy, PoolConfigMap};
 
@@ -8,7 +10,7 @@ use crate::claim::{BYOM_CLAIMS, ClaimDef, POOL_BY_HAND};
 use crate::deviation::{Deviation, pool_rows, rows_of};
 use crate::input::kinds;
 use crate::input::kinds::OpenKinds;
-use crate::kinds::{self as api, Registry, TypeDef};
+use crate::kinds::{Registry, TypeDef};
 use crate::meter::PoolMeter;
 use crate::object::Obj;
 use crate::plan::{OpKind, Plan, Workload, WorkloadPlan};
@@ -131,7 +133,7 @@ impl System for Byom {
     }
 
     fn types(&self) -> Vec<TypeDef> {
-        api::byom()
+        types::all()
     }
 
     fn claims(&self) -> Vec<ClaimDef> {
@@ -151,6 +153,10 @@ impl System for Byom {
             return Vec::new();
         }
         vec![Box::new(PoolMeter::new(pool_key(), registry.id::<PoolConfigMap>()))]
+    }
+
+    fn is_shared(&self, object: &Obj) -> bool {
+        object.as_any().downcast_ref::<PoolConfigMap>().is_some_and(|object| object.document().is_some())
     }
 
     fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {

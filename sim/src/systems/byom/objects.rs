@@ -3,7 +3,7 @@
 use ipam_byom::{Address, AddressKey, IpAllocation, PeerPod, PoolConfigMap, PoolDocument, RecordChange};
 
 use crate::object::Obj;
-use crate::trace::entity::{Entity, Spelled, Touch};
+use crate::trace::entity::{Entity, Touch};
 use crate::workload::byom::short;
 
 /// How many addresses of a list are shown.
@@ -35,7 +35,7 @@ pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<T
     let mut entities: Vec<Entity> = owner.chain(named).collect();
     entities.extend(peer_pod.allocation_id().map(|id| Entity::Allocation(id.into())));
     let address = Address::new(peer_pod.spec.instance_id.as_str());
-    entities.extend(address.key().is_address().then(|| Entity::address(&address)));
+    entities.extend(address.key().is_address().then(|| Entity::Address(address.key().clone())));
     entities.sort();
     entities.dedup();
     let id = peer_pod.allocation_id().map_or_else(|| "nobody".into(), short);
@@ -46,7 +46,7 @@ pub(super) fn touches(before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<T
 fn entities_of(id: &std::sync::Arc<str>, record: &IpAllocation) -> Vec<Entity> {
     let pod = record.pod_namespace.as_deref().filter(|_| !record.pod_name.is_empty());
     let pod = pod.map(|namespace| Entity::pod_of(namespace, &record.pod_name));
-    [Entity::address(&record.ip), Entity::allocation(id)].into_iter().chain(pod).collect()
+    [Entity::Address(record.ip.key().clone()), Entity::allocation(id)].into_iter().chain(pod).collect()
 }
 
 /// What a document says of an address.
@@ -62,7 +62,7 @@ fn pool_touches(before: &PoolDocument, after: &PoolDocument) -> Vec<Touch> {
     let mut touches: Vec<Touch> = Vec::new();
     let moved = |address: &AddressKey| {
         let (was, is) = (place(before, address), place(after, address));
-        if was == is { format!("{} stays {is}", Spelled(address)) } else { format!("{} {was} -> {is}", Spelled(address)) }
+        if was == is { format!("{} stays {is}", address) } else { format!("{} {was} -> {is}", address) }
     };
     for change in before.allocated.diff(&after.allocated) {
         let (id, record) = match change {
@@ -78,7 +78,7 @@ fn pool_touches(before: &PoolDocument, after: &PoolDocument) -> Vec<Touch> {
     }
     let (lost, gained) = before.available.diff(&after.available);
     for address in lost.into_iter().chain(gained) {
-        let thing = Entity::address(address);
+        let thing = Entity::Address(address.key().clone());
         // An entry that only changed its place is still in the list.
         let same = place(before, address.key()) == place(after, address.key());
         if !same && !touches.iter().any(|touch| touch.entities.contains(&thing)) {

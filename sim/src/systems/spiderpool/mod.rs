@@ -1,15 +1,17 @@
 //! Spiderpool: the allocator of its agents, its controller's garbage collector, subnets and admission.
 
 mod objects;
+mod types;
 
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::reclaim::ReclaimPolicy;
 
 use crate::claim::{self, ClaimDef};
 use crate::deviation::{Deviation, reclaim_rows, rows_of, spiderpool_rows};
-use crate::input::kinds;
 use crate::input::kinds::OpenKinds;
-use crate::kinds::{self as api, Registry, TypeDef};
+use crate::input::manifest::Manifest;
+use crate::input::{Problems, kinds, stored};
+use crate::kinds::{Registry, TypeDef};
 use crate::meter::{AddressMeter, AgentsMeter, ReclaimMeter};
 use crate::object::Obj;
 use crate::plan::{OpKind, Plan, Workload, WorkloadPlan};
@@ -162,7 +164,7 @@ impl System for Spiderpool {
     }
 
     fn types(&self) -> Vec<TypeDef> {
-        api::spiderpool()
+        types::all()
     }
 
     fn claims(&self) -> Vec<ClaimDef> {
@@ -193,6 +195,10 @@ impl System for Spiderpool {
             metrics.push(Box::new(AddressMeter::new(registry, cluster.addresses(), plan.end_at)));
         }
         metrics
+    }
+
+    fn check_manifest(&self, manifest: &Manifest) -> Result<Problems, Problems> {
+        stored::check(manifest)
     }
 
     fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {

@@ -211,8 +211,8 @@ impl Note for PoolNote {
             PoolNote::Running { id, pod } | PoolNote::Ended { id, pod } => About::passing([Entity::allocation(id), Entity::pod(pod)]),
             PoolNote::Asked { id } | PoolNote::ReleaseBegun { id, .. } => About::beginning([Entity::allocation(id)]),
             PoolNote::Refused { id, .. } | PoolNote::ReleaseEnded { id, .. } => About::ending([Entity::allocation(id)]),
-            PoolNote::Allocated { id, address, .. } => About::ending([Entity::allocation(id), Entity::address(address)]),
-            PoolNote::Told { id, address } => About::passing([Entity::allocation(id), Entity::address(address)]),
+            PoolNote::Allocated { id, address, .. } => About::ending([Entity::allocation(id), Entity::Address(address.key().clone())]),
+            PoolNote::Told { id, address } => About::passing([Entity::allocation(id), Entity::Address(address.key().clone())]),
             PoolNote::Vm { address, change } => {
                 let (first, second) = match change {
                     VmChange::Given { id, tenant, .. } => (Some(id), tenant.as_ref()),
@@ -220,7 +220,7 @@ impl Note for PoolNote {
                     VmChange::Booted | VmChange::Broken | VmChange::Mended => (None, None),
                 };
                 let ids = first.into_iter().chain(second).map(Entity::allocation);
-                About::passing([Entity::address(address)].into_iter().chain(ids).collect::<Vec<_>>())
+                About::passing([Entity::Address(address.key().clone())].into_iter().chain(ids).collect::<Vec<_>>())
             }
         }
     }

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipam_byom::PoolConfigMap;
 use ipam_spiderpool::ipam::AgentSettings;
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::reclaim::ReclaimSettings;
 use ipam_spiderpool::{Policy, SpiderIPPool, SpiderSubnet};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
@@ -97,10 +96,10 @@ impl Adopted {
             self.kinds.insert(AppKind::Pod);
             // Where a pod runs there is a machine, whether its Node is among the manifests or not.
             self.node(pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()));
-        } else if let Some(map) = any.downcast_ref::<PoolConfigMap>()
-            && meta.name.as_deref() == Some(SETTINGS)
+        } else if meta.name.as_deref() == Some(SETTINGS)
+            && let Ok(map) = serde_json::from_value::<ConfigMap>(object.to_value())
         {
-            self.settings = settings(map);
+            self.settings = settings(&map);
         }
     }
 
@@ -175,7 +174,7 @@ fn version(stated: Option<i64>, cidr: &str) -> i64 {
 
 /// The settings for agents and for reclaim that stand in the ConfigMap. What concerns others is left out; what none of them would take was
 /// refused when the manifests were read.
-fn settings(map: &PoolConfigMap) -> BTreeMap<String, String> {
+fn settings(map: &ConfigMap) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut take = |name: &str, value: String| {
         let (name, policy) = (if name == CLUSTER_NETWORK { MULTUS } else { name }, Policy::hardened());
@@ -186,7 +185,7 @@ fn settings(map: &PoolConfigMap) -> BTreeMap<String, String> {
             found.insert(name.to_owned(), value);
         }
     };
-    for (key, text) in map.data.iter().flat_map(|data| &data.others) {
+    for (key, text) in map.data.iter().flatten() {
         if key != CONF {
             take(key, text.clone());
             continue;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::ipam::{AddAnswer, AddRequest, AgentSettings, BatchRequest, Call, Connection, DelRequest, Plugin, Probe, Unanswered};
 use ipam_spiderpool::select::IpamConfig;
+use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::Env;
 use kube_machinery::race::{Either, race};
 use kube_machinery::rate_limit::{RateLimit, RateLimited};
@@ -198,6 +199,10 @@ impl Cni for NodePlugin {
     async fn add(&self, attachment: Attachment) -> Result<Vec<IpAddr>, CniError> {
         let added = self.plugin.add(call(attachment), self.env.monotonic()).await;
         added.map_err(|error| CniError::Refused(error.to_string().into()))
+    }
+
+    fn nics(&self, pod: &Pod) -> Option<Vec<String>> {
+        ipam_spiderpool::select::nics(pod)
     }
 
     async fn del(&self, attachment: Attachment) -> Result<(), CniError> {

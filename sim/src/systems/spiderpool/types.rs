@@ -3,8 +3,8 @@
 use ipam_spiderpool::{EndpointStatus, IPAllocationDetail, SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use kube_machinery::WordHash;
 
-use super::status::status_subresource;
-use super::{Stored, TypeDef};
+use crate::actor::controller_manager::NamespaceContent;
+use crate::kinds::{Stored, TypeDef, status_subresource};
 
 /// The bytes of a list of texts.
 fn texts(list: Option<&Vec<String>>) -> usize {
@@ -23,8 +23,13 @@ fn count(counter: Option<i64>) -> u64 {
 }
 
 /// The registrations of Spiderpool's types.
-pub fn spiderpool() -> Vec<TypeDef> {
-    vec![TypeDef::of::<SpiderSubnet>(), TypeDef::of::<SpiderIPPool>(), TypeDef::of::<SpiderReservedIP>(), TypeDef::of::<SpiderEndpoint>()]
+pub(super) fn all() -> Vec<TypeDef> {
+    vec![
+        TypeDef::of::<SpiderSubnet>(),
+        TypeDef::of::<SpiderIPPool>(),
+        TypeDef::of::<SpiderReservedIP>(),
+        TypeDef::of::<SpiderEndpoint>().with(NamespaceContent::of::<SpiderEndpoint>()),
+    ]
 }
 
 /// What the custom resources outside of namespaces have in common.

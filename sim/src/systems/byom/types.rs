@@ -1,14 +1,18 @@
 //! The custom resource of the adaptor that gives VMs to pods (B S1).
 
-use ipam_byom::PeerPod;
+use ipam_byom::{PeerPod, PoolConfigMap};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::WordHash;
 
-use super::status::status_subresource;
-use super::{Stored, TypeDef, content};
+use crate::actor::controller_manager::NamespaceContent;
+use crate::kinds::{Stored, TypeDef, moment, status_subresource};
 
-/// The registrations of the adaptor's types.
-pub fn byom() -> Vec<TypeDef> {
-    vec![TypeDef::of::<PeerPod>()]
+/// The registrations of the adaptor's types. All ConfigMaps are stored in a form that keeps a pool's document apart.
+pub(super) fn all() -> Vec<TypeDef> {
+    vec![
+        TypeDef::of::<PoolConfigMap>().viewed_as::<PoolConfigMap, ConfigMap>(),
+        TypeDef::of::<PeerPod>().with(NamespaceContent::of::<PeerPod>()),
+    ]
 }
 
 impl Stored for PeerPod {
@@ -23,6 +27,6 @@ impl Stored for PeerPod {
         let hash =
             texts.fold(WordHash::new().text(&spec.cloud_provider).text(&spec.instance_id), |hash, text| hash.option(text.as_deref()));
         let cleaned = status.as_ref().and_then(|status| status.cleaned);
-        hash.word(content::moment(spec.allocated_at.as_ref())).word(cleaned.map_or(2, u64::from)).finish()
+        hash.word(moment(spec.allocated_at.as_ref())).word(cleaned.map_or(2, u64::from)).finish()
     }
 }

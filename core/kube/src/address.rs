@@ -1,0 +1,61 @@
+//! IP addresses by what they mean, whatever their spelling.
+
+use std::fmt;
+use std::hash::BuildHasher;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use rustc_hash::FxBuildHasher;
+
+/// What an address means: two spellings of one address have one key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AddressKey {
+    /// An address without a zone; an IPv4-mapped one is its IPv4 address.
+    Ip(IpAddr),
+    /// An IPv6 address and its zone, which is not empty.
+    Zoned(Ipv6Addr, Arc<str>),
+    /// No address: this text.
+    Other(Arc<str>),
+}
+
+impl AddressKey {
+    /// What `text` means.
+    pub fn of(text: &str) -> Self {
+        match parse(text) {
+            Some((IpAddr::V6(ip), Some(zone))) => Self::Zoned(ip, zone.into()),
+            Some((ip, _)) => Self::Ip(ip.to_canonical()),
+            None => Self::Other(text.into()),
+        }
+    }
+
+    /// A number that equal keys share, the same in every run.
+    pub fn hash(&self) -> u64 {
+        FxBuildHasher.hash_one(self)
+    }
+
+    /// Whether this is an address.
+    pub fn is_address(&self) -> bool {
+        !matches!(self, Self::Other(_))
+    }
+}
+
+/// The address that `text` spells, and its zone. As Go's `netip.ParseAddr`: a zone may follow an IPv6 address.
+pub fn parse(text: &str) -> Option<(IpAddr, Option<&str>)> {
+    match text.split_once('%') {
+        Some((ip, zone)) => {
+            Some((ip.parse::<Ipv6Addr>().ok()?.into(), Some(zone).filter(|zone| !zone.is_empty()))).filter(|(_, zone)| zone.is_some())
+        }
+        None => Some((text.parse().ok()?, None)),
+    }
+}
+
+/// The canonical spelling, or the text that is no address.
+impl fmt::Display for AddressKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AddressKey::Ip(ip) => ip.fmt(f),
+            AddressKey::Zoned(ip, zone) => write!(f, "{ip}%{zone}"),
+            AddressKey::Other(text) => f.write_str(text),
+        }
+    }
+}

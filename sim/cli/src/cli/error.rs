@@ -1,0 +1,59 @@
+//! Why a verb has no result, and what the process then exits with.
+
+use ipam_reports::exit;
+use sim_config::Problems;
+use sim_harness::engine::{Error, HarnessBug};
+
+/// Why a verb has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CliError {
+    /// What the process exits with; see [`exit`].
+    pub exit_code: u8,
+    /// What was wrong: a lower-case fragment with the value that was wrong. May have several lines.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl CliError {
+    /// Wrong usage or bad input (2).
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { exit_code: exit::USAGE, message: message.into(), hint: None }
+    }
+
+    /// A bug of the harness (70).
+    pub fn harness(message: impl Into<String>) -> Self {
+        Self { exit_code: exit::HARNESS, message: message.into(), hint: None }
+    }
+
+    /// With a next step.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<Error> for CliError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Usage { message, hint } => Self { hint, ..Self::usage(message) },
+            Error::BadInput(problems) => problems.into(),
+            Error::Harness(bug) => bug.into(),
+            error @ Error::Io { .. } => Self::usage(error.to_string()),
+        }
+    }
+}
+
+impl From<Problems> for CliError {
+    /// Bad input: everything that is wrong, a line each.
+    fn from(problems: Problems) -> Self {
+        Self::usage(problems.to_string().trim_end())
+    }
+}
+
+impl From<HarnessBug> for CliError {
+    fn from(HarnessBug(message): HarnessBug) -> Self {
+        Self::harness(message)
+    }
+}

@@ -1,0 +1,305 @@
+//! The command line: arguments in, records through, text or JSON out.
+//!
+//! Results go to standard output, progress and errors to standard error. What the verbs do is behind [`Verbs`]; only `merge` and
+//! `completions` need no simulation and are not part of it. Each verb ends with an exit code of [`ipam_reports::exit`].
+
+pub mod args;
+mod error;
+mod gate;
+mod merge;
+mod progress;
+pub mod report;
+mod shard;
+pub mod text;
+mod verbs;
+
+use sim_harness::system::System;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread;
+
+use clap::CommandFactory;
+use ipam_reports::exit;
+use serde::Serialize;
+
+use self::args::{
+    CheckArgs, Cli, CompletionsArgs, ExplainArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb,
+};
+use self::text::Paint;
+
+pub use self::error::CliError;
+pub use self::progress::LiveProgress;
+pub use self::verbs::{Simulator, Verbs};
+
+/// Runs the program with the arguments, streams and environment of the process.
+pub fn main() -> ExitCode {
+    crate::systems::install();
+    process()
+}
+
+/// The process of a program that brings systems of its own: every verb of the command line, for them. `build` names the build: digests are
+/// comparable within one.
+pub fn main_with(systems: &[&'static dyn System], build: &'static str) -> ExitCode {
+    sim_harness::system::install(systems, build);
+    process()
+}
+
+fn process() -> ExitCode {
+    let (no_color, term) = (std::env::var_os("NO_COLOR"), std::env::var_os("TERM"));
+    let paint = |is_terminal| Paint::choose(is_terminal, no_color.as_deref(), term.as_deref());
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let (paint_out, paint_err) = (paint(stdout.is_terminal()), paint(stderr.is_terminal()));
+    let mut console = Console {
+        paint_out,
+        paint_err,
+        progress_bar: stderr.is_terminal(),
+        interrupts: true,
+        env: &|name| std::env::var(name).ok(),
+        out: &mut stdout.lock(),
+        // Not locked: the bar and the interrupt handler write to it as well.
+        err: &mut io::stderr(),
+    };
+    ExitCode::from(dispatch(std::env::args_os(), &Simulator, &mut console))
+}
+
+/// Where output goes.
+pub struct Console<'a> {
+    /// Results.
+    pub out: &'a mut dyn Write,
+    /// Errors and notes.
+    pub err: &'a mut dyn Write,
+    /// Colour of results.
+    pub paint_out: Paint,
+    /// Colour of errors and notes.
+    pub paint_err: Paint,
+    /// Draw a progress bar on the process's standard error.
+    pub progress_bar: bool,
+    /// Let Ctrl-C stop a sweep.
+    pub interrupts: bool,
+    /// Variables of the environment that say which part of a job this is.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Runs one command line, the program's name first, and gives the exit code. A panic is a bug of the harness.
+pub fn dispatch(args: impl IntoIterator<Item = OsString>, verbs: &dyn Verbs, console: &mut Console<'_>) -> u8 {
+    let mut cli = match Cli::read(args) {
+        Ok(cli) => cli,
+        Err(error) => return explain_usage(&error, console),
+    };
+    if let Err(error) = choose_part(&mut cli.verb, console) {
+        return explain_error(&error, console);
+    }
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| match &cli.verb {
+        Verb::Run(args) => run(args, verbs, console),
+        Verb::Replay(args) => replay(args, verbs, console),
+        Verb::Shrink(args) => shrink(args, verbs, console),
+        Verb::Selftest(args) => selftest(args, verbs, console),
+        Verb::List(args) => list(args, verbs, console),
+        Verb::Check(args) => check(args, verbs, console),
+        Verb::Explain(args) => explain(args, verbs, console),
+        Verb::Gate(args) => gate::gate(args, verbs, console),
+        Verb::Merge(args) => merge::merge(args, console),
+        Verb::Report(args) => report::report(args, verbs, console),
+        Verb::Completions(args) => completions(args, console),
+    }));
+    let outcome = outcome.unwrap_or_else(|cause| Err(CliError::harness(format!("ipam-sim panicked: {}", panic_message(&*cause)))));
+    match outcome {
+        Ok(code) => code,
+        Err(error) => explain_error(&error, console),
+    }
+}
+
+/// Prints why there is no result, and gives the exit code.
+fn explain_error(CliError { exit_code, message, hint }: &CliError, console: &mut Console<'_>) -> u8 {
+    // If standard error is gone there is nobody left to tell.
+    let _ = writeln!(console.err, "{} {message}", console.paint_err.bad("error:"));
+    if let Some(hint) = hint {
+        let _ = writeln!(console.err, "  {hint}");
+    }
+    *exit_code
+}
+
+/// Finds out which part of its work a verb is to do.
+fn choose_part(verb: &mut Verb, console: &mut Console<'_>) -> Result<(), CliError> {
+    let (choice, part) = match verb {
+        // One seed is not cut.
+        Verb::Run(RunArgs { seed: None, shard, part, .. }) | Verb::Gate(GateArgs { shard, part, .. }) => (shard, part),
+        _ => return Ok(()),
+    };
+    let chosen = shard::choose(*choice, console.env).map_err(CliError::usage)?;
+    *part = chosen.part;
+    if let Some(note) = chosen.note {
+        let _ = writeln!(console.err, "note: {note}");
+    }
+    Ok(())
+}
+
+/// Prints what clap says: help and version are results, everything else is an error.
+fn explain_usage(error: &clap::Error, console: &mut Console<'_>) -> u8 {
+    let text = |paint: Paint| if paint.is_on() { error.render().ansi().to_string() } else { error.render().to_string() };
+    if error.use_stderr() {
+        let _ = console.err.write_all(text(console.paint_err).as_bytes());
+        exit::USAGE
+    } else {
+        let _ = console.out.write_all(text(console.paint_out).as_bytes());
+        exit::HELD
+    }
+}
+
+fn panic_message(cause: &(dyn std::any::Any + Send)) -> &str {
+    let text = cause.downcast_ref::<&str>().copied();
+    text.or_else(|| cause.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// Writes a result. A reader that went away (`| head`) is not an error: the exit code is still the verdict.
+fn write_out(console: &mut Console<'_>, text: &str) -> Result<ControlFlow<()>, CliError> {
+    match console.out.write_all(text.as_bytes()).and_then(|()| console.out.flush()) {
+        Ok(()) => Ok(ControlFlow::Continue(())),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        Err(error) => Err(CliError::harness(format!("failed to write the result: {error}"))),
+    }
+}
+
+/// Prints a record in the format that was asked for.
+fn print<T: Serialize>(console: &mut Console<'_>, format: Format, record: &T, text: impl Fn(&T, Paint) -> String) -> Result<(), CliError> {
+    let text = match format {
+        Format::Text => text(record, console.paint_out),
+        Format::Json => serde_json::to_string_pretty(record).map_err(|error| CliError::harness(error.to_string()))? + "\n",
+    };
+    write_out(console, &text).map(|_| ())
+}
+
+fn run(args: &RunArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = LiveProgress::default();
+    if console.interrupts {
+        stop_on_interrupt(&progress)?;
+    }
+    let report = watched(&progress, console, |progress| verbs.run(args, progress))?;
+    print(console, args.format, &report, text::run)?;
+    Ok(report.exit_code)
+}
+
+/// Does `work` on a thread of its own, while this one draws the bar.
+fn watched<T: Send>(
+    progress: &LiveProgress,
+    console: &Console<'_>,
+    work: impl FnOnce(&LiveProgress) -> Result<T, CliError> + Send,
+) -> Result<T, CliError> {
+    thread::scope(|scope| {
+        let (running, done) = mpsc::channel::<()>();
+        let sweep = move || {
+            // Dropped at the end, also by a panic, which ends the drawing.
+            let _running = running;
+            work(progress)
+        };
+        let sweep = thread::Builder::new()
+            .name("sweep".to_owned())
+            .stack_size(sim_harness::engine::STACK_BYTES)
+            .spawn_scoped(scope, sweep)
+            .map_err(|error| CliError::harness(format!("failed to start a thread: {error}")))?;
+        if console.progress_bar {
+            progress::draw_until(&done, progress, console.paint_err.is_on());
+        }
+        sweep.join().unwrap_or_else(|cause| panic::resume_unwind(cause))
+    })
+}
+
+/// The first Ctrl-C asks the sweep to end and print what it has; the second ends the process.
+fn stop_on_interrupt(progress: &LiveProgress) -> Result<(), CliError> {
+    let stop = progress.stop_flag();
+    let handler = move || {
+        if stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(exit::INTERRUPTED.into());
+        }
+        // A plain `eprintln` would panic on a closed stream.
+        let _ = writeln!(io::stderr(), "\nstopping after the runs that are under way; press Ctrl-C again to quit at once");
+    };
+    ctrlc::set_handler(handler).map_err(|error| CliError::harness(format!("failed to listen for Ctrl-C: {error}")))
+}
+
+fn replay(args: &ReplayArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let mut recorded = Vec::new();
+    let mut failed = None;
+    let mut report = verbs.replay(args, &mut |line| match args.format {
+        Format::Json => {
+            recorded.push(line);
+            ControlFlow::Continue(())
+        }
+        Format::Text => write_out(console, &text::trace_line(&line)).unwrap_or_else(|error| {
+            failed.get_or_insert(error);
+            ControlFlow::Break(())
+        }),
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if (args.trace || args.follow.is_some()) && args.format == Format::Json {
+        report.trace = Some(recorded);
+    }
+    print(console, args.format, &report, text::replay)?;
+    Ok(report.exit_code)
+}
+
+fn shrink(args: &ShrinkArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = LiveProgress::default();
+    if console.interrupts {
+        stop_on_interrupt(&progress)?;
+    }
+    let report = watched(&progress, console, |progress| verbs.shrink(args, progress))?;
+    print(console, args.format, &report, text::shrink)?;
+    Ok(report.exit_code)
+}
+
+fn selftest(args: &SelftestArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let progress = LiveProgress::default();
+    if console.interrupts {
+        stop_on_interrupt(&progress)?;
+    }
+    let report = watched(&progress, console, |progress| verbs.selftest(args, progress))?;
+    print(console, args.format, &report, text::selftest)?;
+    Ok(report.exit_code)
+}
+
+fn list(args: &ListArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    print(console, args.format, &verbs.list(args)?, text::list)?;
+    Ok(exit::HELD)
+}
+
+fn check(args: &CheckArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let report = verbs.check(args)?;
+    print(console, args.format, &report, text::check)?;
+    Ok(report.exit_code())
+}
+
+fn explain(args: &ExplainArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    if args.reclaim {
+        let report = verbs.explain_reclaim(args)?;
+        warn(console, &report.warnings);
+        print(console, args.format, &report, text::explain_reclaim)?;
+    } else {
+        let report = verbs.explain(args)?;
+        warn(console, &report.warnings);
+        print(console, args.format, &report, text::explain)?;
+    }
+    Ok(exit::HELD)
+}
+
+fn warn(console: &mut Console<'_>, warnings: &[String]) {
+    for warning in warnings {
+        let _ = writeln!(console.err, "{} {warning}", console.paint_err.warn("warning:"));
+    }
+}
+
+fn completions(args: &CompletionsArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "ipam-sim", &mut script);
+    write_out(console, &String::from_utf8_lossy(&script)).map(|_| exit::HELD)
+}
+
+#[cfg(test)]
+mod tests;

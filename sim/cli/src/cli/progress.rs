@@ -1,0 +1,164 @@
+//! How far a sweep is, and whether it should stop.
+//!
+//! Each worker counts in a cache line of its own; the main thread adds the counters up when it draws. The only thing that
+//! workers share is the stop flag, which nobody writes while a sweep runs on.
+//!
+//! ```text
+//! worker 1 ──► WorkerCounter ─┐
+//! worker 2 ──► WorkerCounter ─┼──◄ every 100 ms ── main thread ──► bar on standard error
+//! Ctrl-C  ───► stop flag ─────┴──► polled between seeds
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ipam_reports::human;
+use parking_lot::Mutex;
+use sim_harness::engine::progress::{Progress, Unit, WorkerCounter};
+
+/// The progress of the verb that runs: shared between the main thread, which draws and handles Ctrl-C, and the workers.
+#[derive(Debug, Default)]
+pub struct LiveProgress {
+    stop: Arc<AtomicBool>,
+    stage: Mutex<Stage>,
+}
+
+/// The scenario that runs now, or the claim whose plan is shrunk.
+#[derive(Clone, Debug, Default)]
+struct Stage {
+    number: u64,
+    name: String,
+    unit: Unit,
+    /// What there is to say besides.
+    said: String,
+    total: Option<u64>,
+    counters: Vec<Arc<WorkerCounter>>,
+}
+
+impl Progress for LiveProgress {
+    fn begin(&self, stage: &str, unit: Unit, total: Option<u64>, workers: usize) -> Vec<Arc<WorkerCounter>> {
+        let counters: Vec<_> = (0..workers).map(|_| Arc::default()).collect();
+        let mut now = self.stage.lock();
+        let (number, name) = (now.number + 1, stage.to_owned());
+        *now = Stage { number, name, unit, said: String::new(), total, counters: counters.clone() };
+        counters
+    }
+
+    fn say(&self, text: String) {
+        self.stage.lock().said = text;
+    }
+
+    fn stop_requested(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl LiveProgress {
+    /// Asks the workers to end.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The flag behind [`LiveProgress::stop`], for a signal handler.
+    pub(super) fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    fn stage(&self) -> Stage {
+        self.stage.lock().clone()
+    }
+}
+
+/// The sums over the workers: runs done, runs that failed.
+fn sums(counters: &[Arc<WorkerCounter>]) -> (u64, u64) {
+    counters.iter().fold((0, 0), |(done, failed), counter| (done + counter.done(), failed + counter.failed()))
+}
+
+/// How often the bar is drawn.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Draws a bar on standard error until the sender's side of `done` is dropped.
+pub(super) fn draw_until(done: &Receiver<()>, progress: &LiveProgress, color: bool) {
+    let mut bar = ProgressBar::hidden();
+    let mut stage_drawn = 0;
+    while matches!(done.recv_timeout(INTERVAL), Err(RecvTimeoutError::Timeout)) {
+        let stage = progress.stage();
+        if stage.number == 0 {
+            continue;
+        }
+        if stage.number != stage_drawn {
+            stage_drawn = stage.number;
+            bar.finish_and_clear();
+            bar = ProgressBar::with_draw_target(stage.total, ProgressDrawTarget::stderr())
+                .with_style(style(stage.unit, stage.total.is_some(), color))
+                .with_prefix(stage.name.clone());
+        }
+        let (seeds, violated) = sums(&stage.counters);
+        bar.set_position(seeds);
+        bar.set_message(message(&stage, violated, progress.stop_requested()));
+        bar.tick();
+    }
+    bar.finish_and_clear();
+}
+
+fn message(stage: &Stage, violated: u64, stopping: bool) -> String {
+    match (violated, stopping) {
+        (_, false) if stage.unit == Unit::Candidates => format!("  {}", stage.said),
+        (_, true) => "  stopping".to_owned(),
+        (0, false) => String::new(),
+        (violated, false) => format!("  {} violated", human::count(violated)),
+    }
+}
+
+fn style(unit: Unit, bounded: bool, color: bool) -> ProgressStyle {
+    let template = match (bounded, color) {
+        (_, true) if unit == Unit::Candidates => "shrinking {prefix:.bold}  {spinner:.cyan}  {human_pos} runs  {elapsed}{msg}",
+        (_, false) if unit == Unit::Candidates => "shrinking {prefix}  {spinner}  {human_pos} runs  {elapsed}{msg}",
+        (true, true) => "{prefix:.bold}  {bar:30.cyan}  {human_pos}/{human_len} seeds  {eta} left{msg:.red}",
+        (true, false) => "{prefix}  {bar:30}  {human_pos}/{human_len} seeds  {eta} left{msg}",
+        (false, true) => "{prefix:.bold}  {spinner:.cyan}  {human_pos} seeds  {elapsed}{msg:.red}",
+        (false, false) => "{prefix}  {spinner}  {human_pos} seeds  {elapsed}{msg}",
+    };
+    ProgressStyle::with_template(template).expect("the template is constant").progress_chars("━╸─")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_all_workers_add_up_and_a_new_scenario_starts_from_zero() {
+        let progress = LiveProgress::default();
+        let workers = progress.begin("a", Unit::Seeds, Some(4), 2);
+        workers[0].count(false);
+        workers[1].count(true);
+        workers[1].count(false);
+        assert_eq!(sums(&progress.stage().counters), (3, 1));
+        progress.begin("b", Unit::Seeds, None, 2);
+        assert_eq!(sums(&progress.stage().counters), (0, 0));
+    }
+
+    #[test]
+    fn a_plan_that_shrinks_says_how_small_it_is() {
+        let progress = LiveProgress::default();
+        progress.begin("no-increment-is-lost", Unit::Candidates, None, 1)[0].count(true);
+        progress.say("3 operations, 1 fault".to_owned());
+        assert_eq!(message(&progress.stage(), 1, false), "  3 operations, 1 fault");
+        assert_eq!(message(&progress.stage(), 1, true), "  stopping");
+        progress.begin("next", Unit::Seeds, None, 1);
+        assert_eq!(message(&progress.stage(), 1, false), "  1 violated");
+    }
+
+    #[test]
+    fn templates_are_valid() {
+        for bounded in [true, false] {
+            for color in [true, false] {
+                style(Unit::Seeds, bounded, color);
+                style(Unit::Candidates, bounded, color);
+            }
+        }
+    }
+}

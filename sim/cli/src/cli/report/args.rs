@@ -1,0 +1,199 @@
+//! Arguments of `report`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use ipam_reports::demand::Wanted;
+
+use super::output::Output;
+use super::question::{Form, Sharing};
+use crate::cli::args::positive;
+
+/// Arguments of `report`.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub struct ReportArgs {
+    /// The question.
+    #[command(subcommand)]
+    pub what: What,
+}
+
+/// What can be reported.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum What {
+    /// How often adaptors that share one pool get in each other's way
+    Conflicts(ConflictsArgs),
+    /// How many adaptors one pool serves before an objective is missed
+    Capacity(CapacityArgs),
+    /// How long leaked addresses stay recorded, and how far reclaim keeps from addresses in use
+    Reclaim(ReclaimArgs),
+}
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report conflicts
+  ipam-sim report capacity --objective exhausted<1% --vary instances=2..256
+  ipam-sim report reclaim
+  ipam-sim report conflicts --help";
+
+/// Arguments of `report conflicts`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = CONFLICTS_EXAMPLES)]
+pub struct ConflictsArgs {
+    /// See [`Sharing`].
+    #[command(flatten)]
+    pub sharing: Sharing,
+    /// Half the width of the intervals of conflicts and exhaustion, as a part of the value
+    #[arg(long, value_name = "PART", value_parser = precision, default_value = "2%", conflicts_with = "from")]
+    pub precision: Part,
+    /// The most bursts of a point
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = BURSTS_MAX)]
+    pub seeds: u64,
+    /// See [`Output`].
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Unless `--seeds` says otherwise: enough for two adaptors that rarely meet.
+pub const BURSTS_MAX: u64 = 32_000;
+
+const CONFLICTS_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report conflicts --out report
+  ipam-sim report conflicts --vary instances=2..256 --vary retry=default-backoff,patient
+  ipam-sim report conflicts --vary spread=0,50ms,250ms,1s --vary instances=16
+  ipam-sim report conflicts --system spiderpool --vary nodes=2..32 --vary policy=hardened,upstream
+  ipam-sim report conflicts --from report/points.csv --out again
+
+Unless something is varied: instances=2..64, or nodes=2..32, with all policies. A range of whole
+numbers doubles: 2..64 is 2,4,8,16,32,64. Intervals are of 95 %; a point takes bursts until they
+are as narrow as --precision asks, or a quarter of it for what is small.";
+
+/// Arguments of `report capacity`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = CAPACITY_EXAMPLES)]
+pub struct CapacityArgs {
+    /// A scenario of Spiderpool whose pods need a pool, e.g. of a trace; without one, bursts at a pool
+    #[arg(value_name = "SCENARIO", conflicts_with_all = ["from", "system", "vary"])]
+    pub scenario: Option<PathBuf>,
+    /// See [`Form`].
+    #[command(flatten)]
+    pub form: Form,
+    /// What must hold: 'exhausted<1%', 'allocate_p99<1s'; of pods 'refused<1%', 'wait_p99<30s'; repeatable.
+    /// The sizes.csv of --from knows what was asked
+    #[arg(long, value_name = "METRIC<VALUE", required_unless_present = "from")]
+    pub objective: Vec<Wanted>,
+    /// See [`Sharing`].
+    #[command(flatten)]
+    pub sharing: Sharing,
+    /// The most bursts of a point; what they leave open counts as missed; of a scenario its runs
+    /// [default: 4000; what the scenario says]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub seeds: Option<u64>,
+    /// See [`Output`].
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Of bursts, unless `--seeds` says otherwise: a number that more than these do not decide is close enough to the largest.
+pub const CAPACITY_BURSTS_MAX: u64 = 4_000;
+
+const CAPACITY_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report capacity --objective 'exhausted<1%' --objective 'allocate_p99<1s'
+  ipam-sim report capacity --objective 'exhausted<1%' --vary retry=default-backoff,twelve,patient
+  ipam-sim report capacity --objective 'exhausted<1%' --system spiderpool --vary pods=8
+  ipam-sim report capacity scenarios/capacity/trace-hour.toml --objective 'refused<1%'
+  ipam-sim report capacity --from report/sizes.csv --out again
+
+Unless something is varied: instances=2..256, or nodes=2..64. A number of adaptors meets an
+objective when the whole interval of 95 % does; a size of the pool, when each run of the pods does.
+The search takes it that more adaptors never meet an objective that fewer miss.";
+
+impl CapacityArgs {
+    /// The command line that asks for the same, for whoever reads the report.
+    pub fn command(&self) -> String {
+        let scenario = self.scenario.iter().map(|file| file.display().to_string());
+        let objectives = self.objective.iter().map(|objective| format!("--objective '{}'", objective.to_string().replace(' ', "")));
+        let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
+        let words = scenario.chain(self.form.words()).chain(objectives).chain(self.sharing.words()).chain(seeds);
+        command("capacity", words.chain(from(&self.output)))
+    }
+}
+
+/// Arguments of `report reclaim`.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = RECLAIM_EXAMPLES)]
+pub struct ReclaimArgs {
+    /// A scenario file with `reclaim = true`, each variant for itself [default: reclaim-leaks, built in]
+    #[arg(value_name = "SCENARIO", conflicts_with = "from")]
+    pub scenario: Option<PathBuf>,
+    /// See [`Form`].
+    #[command(flatten)]
+    pub form: Form,
+    /// How many seeds of each [default: what the scenario says]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub seeds: Option<u64>,
+    /// See [`Output`].
+    #[command(flatten)]
+    pub output: Output,
+}
+
+const RECLAIM_EXAMPLES: &str = "\
+Examples:
+  ipam-sim report reclaim --out report
+  ipam-sim report reclaim scenarios/smoke/unreachable-node.toml --seeds 200
+  ipam-sim report reclaim scenarios/smoke/reclaim-calm.toml --set workload.controllers=1
+  ipam-sim report reclaim --from report/reclaims.csv --out again
+
+Delays count from the end of the pod's right to its address, margins from its last answer on it.";
+
+impl ReclaimArgs {
+    /// The command line that asks for the same, for whoever reads the report.
+    pub fn command(&self) -> String {
+        let scenario = self.scenario.iter().map(|file| file.display().to_string());
+        let seeds = self.seeds.iter().map(|seeds| format!("--seeds {seeds}"));
+        command("reclaim", scenario.chain(self.form.words()).chain(seeds).chain(from(&self.output)))
+    }
+}
+
+/// The command line of a report.
+fn command(verb: &str, words: impl Iterator<Item = String>) -> String {
+    ["ipam-sim report".to_owned(), verb.to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// What a command line says of the table that is drawn again.
+fn from(output: &Output) -> Option<String> {
+    output.from.as_ref().map(|from| format!("--from {}", from.display()))
+}
+
+/// A part of a whole, above 0 and below 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part(pub f64);
+
+impl Default for Part {
+    fn default() -> Self {
+        Self(0.02)
+    }
+}
+
+/// `2%` or `0.02`.
+fn precision(text: &str) -> Result<Part, String> {
+    let part = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse(),
+    };
+    match part {
+        Ok(part) if (0.001..=0.5).contains(&part) => Ok(Part(part)),
+        _ => Err("expected a part from 0.1% to 50%, e.g. 2% or 0.02".to_owned()),
+    }
+}
+
+impl ConflictsArgs {
+    /// The command line that asks for the same, for whoever reads the report.
+    pub fn command(&self) -> String {
+        let precision = (self.precision != Part::default()).then(|| format!("--precision {}", self.precision.0));
+        let seeds = (self.seeds != BURSTS_MAX && self.output.from.is_none()).then(|| format!("--seeds {}", self.seeds));
+        command("conflicts", self.sharing.words().chain(precision).chain(seeds).chain(from(&self.output)))
+    }
+}

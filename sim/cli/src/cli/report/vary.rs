@@ -1,0 +1,206 @@
+//! `--vary KEY=VALUES`: an axis of a report and where its points are.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ipam_reports::conflicts::{DECIDES_AGAIN, DECIDES_ONCE, System};
+use serde::de::value::{Error, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use sim_byom::workload::burst::{ADDRESSES_MAX, RetryName, Throttle};
+use sim_config::time::Span;
+use sim_harness::plan::CLIENTS_MAX;
+
+/// An axis and its values, as they were written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vary {
+    text: String,
+    /// The values.
+    pub values: Values,
+}
+
+/// The values of an axis, none of them twice.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// How many adaptors.
+    Instances(Vec<u32>),
+    /// How many nodes, each with an agent of Spiderpool.
+    Nodes(Vec<u32>),
+    /// How many pods start on each node.
+    Pods(Vec<u32>),
+    /// How agents behave: whether as upstream's do.
+    Policy(Vec<bool>),
+    /// How many addresses the pool has in total.
+    Pool(Vec<u32>),
+    /// The share of the pool that is taken at the beginning.
+    Fill(Vec<f64>),
+    /// Starts are uniform between the beginning and this.
+    Spread(Vec<Span>),
+    /// The mean round trip of a read; that of a write is two and a half times as long (B §8.1).
+    Latency(Vec<Span>),
+    /// What an adaptor needs between an answer and its next request.
+    Think(Vec<Span>),
+    /// How a write is tried again.
+    Retry(Vec<RetryName>),
+    /// What is written after a conflict, and how: whether it is decided once.
+    Update(Vec<bool>),
+    /// Which free address is taken: whether it is always the first.
+    Selection(Vec<bool>),
+    /// How many requests an adaptor may make.
+    Throttle(Vec<Throttle>),
+}
+
+const KEYS: &str = "instances, pool, fill, spread, latency, think, retry, update, selection, throttle; for Spiderpool nodes, pods, pool, spread, \
+                    latency, policy";
+
+/// The most nodes and the most pods of a node: more would take minutes a burst.
+const NODES_MAX: u32 = 256;
+
+/// The longest spread, think time or round trip: an operation gives up after 30 s.
+const LONGEST: Span = Span::secs(10);
+
+impl fmt::Display for Vary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Vary {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (key, values) = text.split_once('=').ok_or_else(|| "expected KEY=VALUES, e.g. instances=2..64".to_owned())?;
+        let values = match key {
+            "instances" => Values::Instances(whole(values, 1, CLIENTS_MAX)?),
+            "nodes" => Values::Nodes(whole(values, 1, NODES_MAX)?),
+            "pods" => Values::Pods(whole(values, 1, NODES_MAX)?),
+            "policy" => Values::Policy(each(values, |text| either(text, "hardened", "upstream"))?),
+            "pool" => Values::Pool(whole(values, 1, ADDRESSES_MAX)?),
+            "fill" => Values::Fill(each(values, share)?),
+            "spread" => Values::Spread(each(values, |text| span(text, Span::micros(0)))?),
+            "latency" => Values::Latency(each(values, |text| span(text, Span::micros(100)))?),
+            "think" => Values::Think(each(values, |text| span(text, Span::micros(0)))?),
+            "retry" => Values::Retry(each(values, |text| match named(text)? {
+                RetryName::Own => Err(format!("`{text}` depends on the policy; name default-backoff, default-retry, twelve or patient")),
+                name => Ok(name),
+            })?),
+            "update" => Values::Update(each(values, |text| either(text, DECIDES_AGAIN, DECIDES_ONCE))?),
+            "selection" => Values::Selection(each(values, |text| either(text, "hash", "first"))?),
+            "throttle" => Values::Throttle(each(values, named)?),
+            other => return Err(format!("there is nothing called `{other}` to vary; there are {KEYS}")),
+        };
+        Ok(Self { text: text.to_owned(), values })
+    }
+}
+
+impl Vary {
+    /// Whether this can be varied for a system.
+    pub fn is_for(&self, system: System) -> bool {
+        let shared = matches!(self.values, Values::Pool(_) | Values::Spread(_) | Values::Latency(_));
+        let of_agents = matches!(self.values, Values::Nodes(_) | Values::Pods(_) | Values::Policy(_));
+        shared || of_agents == (system == System::Spiderpool)
+    }
+
+    /// What is varied.
+    pub fn key(&self) -> &str {
+        self.text.split_once('=').map_or(&*self.text, |(key, _)| key)
+    }
+}
+
+/// The values of a list, each of which `read` understands and none of which stands there twice.
+fn each<T: PartialEq>(list: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    let mut values = Vec::new();
+    for text in list.split(',') {
+        let value = read(text.trim())?;
+        if values.contains(&value) {
+            return Err(format!("`{}` stands there twice", text.trim()));
+        }
+        values.push(value);
+    }
+    Ok(values)
+}
+
+/// A list of whole numbers, or a range that doubles.
+fn whole(list: &str, least: u32, most: u32) -> Result<Vec<u32>, String> {
+    let one = |text: &str| {
+        let number = text.parse::<u32>().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("`{text}` is no whole number from {least} to {most}"))
+    };
+    let Some((low, high)) = list.split_once("..") else { return each(list, one) };
+    let (low, high) = (one(low.trim())?, one(high.trim().trim_start_matches('='))?);
+    if low > high {
+        return Err(format!("the range `{list}` is reversed; write `{high}..{low}`"));
+    }
+    let mut values: Vec<u32> =
+        std::iter::successors(Some(low), |number| number.checked_mul(2)).take_while(|number| *number < high).collect();
+    values.push(high);
+    Ok(values)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let number = match text.strip_suffix('%') {
+        Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse(),
+    };
+    number.ok().filter(|share| (0.0..1.0).contains(share)).ok_or_else(|| format!("`{text}` is no share from 0 to below 1"))
+}
+
+fn span(text: &str, least: Span) -> Result<Span, String> {
+    let span: Span = if text == "0" { Span::micros(0) } else { text.parse()? };
+    if (least.0..=LONGEST.0).contains(&span.0) { Ok(span) } else { Err(format!("`{text}` is no duration from {least} to {LONGEST}")) }
+}
+
+fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let text: StrDeserializer<'_, Error> = text.into_deserializer();
+    T::deserialize(text).map_err(|error| error.to_string())
+}
+
+fn either(text: &str, no: &str, yes: &str) -> Result<bool, String> {
+    match text {
+        _ if text == no => Ok(false),
+        _ if text == yes => Ok(true),
+        _ => Err(format!("`{text}` is neither {no} nor {yes}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Values, String> {
+        text.parse::<Vary>().map(|vary| vary.values)
+    }
+
+    #[test]
+    fn a_range_doubles_and_ends_where_it_says() {
+        assert_eq!(read("instances=2..64"), Ok(Values::Instances(vec![2, 4, 8, 16, 32, 64])));
+        assert_eq!(read("instances=3..20"), Ok(Values::Instances(vec![3, 6, 12, 20])));
+        assert_eq!(read("pool=5..5"), Ok(Values::Pool(vec![5])));
+        assert_eq!(read("spread=0, 50ms,1s"), Ok(Values::Spread(vec![Span::micros(0), Span::millis(50), Span::secs(1)])));
+        assert_eq!(read("fill=0,50%"), Ok(Values::Fill(vec![0.0, 0.5])));
+        assert_eq!(read("update=decides-once"), Ok(Values::Update(vec![true])));
+        assert_eq!(read("retry=twelve,patient"), Ok(Values::Retry(vec![RetryName::Twelve, RetryName::Patient])));
+    }
+
+    #[test]
+    fn what_cannot_be_varied_gets_one_sentence() {
+        for (text, expected) in [
+            ("instances", "expected KEY=VALUES, e.g. instances=2..64"),
+            ("speed=1", "there is nothing called `speed` to vary; there are instances, pool,"),
+            ("instances=64..2", "the range `64..2` is reversed; write `2..64`"),
+            ("instances=0..8", "`0` is no whole number from 1 to 10000"),
+            ("instances=2,2", "`2` stands there twice"),
+            ("instances=", "`` is no whole number"),
+            ("pool=200000", "`200000` is no whole number from 1 to 131072"),
+            ("fill=1", "`1` is no share from 0 to below 1"),
+            ("spread=fast", "`fast` is not a duration"),
+            ("spread=1h", "`1h` is no duration from 0s to 10s"),
+            ("latency=0", "`0` is no duration from 100us to 10s"),
+            ("retry=never", "unknown variant `never`"),
+            ("retry=own", "depends on the policy"),
+            ("update=twice", "`twice` is neither decides-again nor decides-once"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

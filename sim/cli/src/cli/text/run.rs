@@ -1,0 +1,307 @@
+//! The result of a sweep: a line per scenario, what failed, one line at the end.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use ipam_reports::command::replay_command;
+use ipam_reports::finding::{Failure, Problem, ProblemKind};
+use ipam_reports::run::CrashPoints;
+use ipam_reports::{RunReport, ScenarioResult, Seconds, Verdict, exit, human};
+
+use super::Paint;
+use super::failure::Block;
+use super::pool::pools;
+use super::reclaim::reclaims;
+use super::table::{Align, Table};
+
+/// How many failure blocks one scenario gets; the rest are counted.
+const BLOCKS_MAX: usize = 3;
+/// How many further seeds are named.
+const SEEDS_NAMED_MAX: usize = 5;
+
+/// The whole report.
+pub fn run(report: &RunReport, paint: Paint) -> String {
+    let mut lines = overview(report, paint);
+    let pools = pools(report, paint);
+    if !pools.is_empty() {
+        lines.push(String::new());
+        lines.extend(pools);
+    }
+    let reclaims = reclaims(report, paint);
+    if !reclaims.is_empty() {
+        lines.push(String::new());
+        lines.extend(reclaims);
+    }
+    for scenario in &report.scenarios {
+        let about = findings(scenario, report.verdict(scenario), paint);
+        if !about.is_empty() {
+            lines.push(String::new());
+            lines.push(format!("{}  {}", paint.bold(&scenario.name), paint.dim(&scenario.file)));
+            lines.extend(about);
+        }
+    }
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines.push(summary(report, paint));
+    lines.join("\n") + "\n"
+}
+
+/// One aligned line per scenario.
+fn overview(report: &RunReport, paint: Paint) -> Vec<String> {
+    if report.scenarios.is_empty() {
+        return vec![];
+    }
+    const VERDICT: usize = 0;
+    use Align::{Left, Right};
+    let mut table = Table::new([Left, Left, Right, Right, Right, Right, Right, Left, Left]);
+    let head = ["", "scenario", "seeds", "simulated", "requests", "conflicts", "seeds/s", "digest", ""];
+    table.painted(head.map(str::to_owned), move |_, text| paint.dim(text));
+    for scenario in &report.scenarios {
+        let verdict = report.verdict(scenario);
+        let cells = [
+            word(verdict).to_owned(),
+            scenario.name.clone(),
+            human::count(scenario.seeds),
+            human::duration(scenario.simulated),
+            human::count(scenario.api.requests),
+            human::count(scenario.api.conflicts),
+            scenario.seeds_per_second().map(human::rate).unwrap_or_default(),
+            scenario.digest.short(),
+            note(scenario, verdict),
+        ];
+        table.painted(cells, move |column, text| if column == VERDICT { painted(verdict, text, paint) } else { text.to_owned() });
+    }
+    table.lines()
+}
+
+pub(super) fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Held | Verdict::Found => "ok",
+        Verdict::Violated | Verdict::NotFound | Verdict::NotEventually => "FAIL",
+        Verdict::Vacuous => "VACUOUS",
+        Verdict::NotRun => "NOT RUN",
+        Verdict::Open => "open",
+        Verdict::Nondeterministic => "NONDET",
+        Verdict::Broken => "BUG",
+    }
+}
+
+pub(super) fn painted(verdict: Verdict, text: &str, paint: Paint) -> String {
+    match verdict {
+        Verdict::Held | Verdict::Found => paint.good(text),
+        Verdict::Vacuous | Verdict::NotRun | Verdict::Open => paint.warn(text),
+        _ => paint.bad(text),
+    }
+}
+
+/// What the line of a scenario ends with.
+fn note(scenario: &ScenarioResult, verdict: Verdict) -> String {
+    let mut notes = Vec::new();
+    match verdict {
+        Verdict::Found => notes.push("fails as it must".to_owned()),
+        Verdict::NotFound => notes.push("must fail, but does not".to_owned()),
+        Verdict::Open => notes.push("judged when the shards are merged".to_owned()),
+        _ => {}
+    }
+    if scenario.violated > 0 {
+        notes.push(format!("{} violated", human::count(scenario.violated)));
+    }
+    if scenario.excused > 0 {
+        notes.push(format!("{} excused", human::count(scenario.excused)));
+    }
+    notes.join(", ")
+}
+
+/// Everything worth saying about one scenario that ended like this; nothing if it simply held.
+pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, paint: Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(scenario.left_out.iter().map(|sentence| format!("{}   {sentence}", paint.warn("note "))));
+    lines.extend(scenario.crash_points.iter().flat_map(crash_points));
+    scenario.problems.iter().take(BLOCKS_MAX).for_each(|found| lines.extend(problem(scenario, found, paint)));
+    let more = (scenario.broken + scenario.nondeterministic).saturating_sub(scenario.problems.len().min(BLOCKS_MAX) as u64);
+    if more > 0 {
+        lines.push(format!("also    {} more", human::plural(more, "such seed", "such seeds")));
+    }
+    if let (Verdict::NotFound, Some(expected)) = (verdict, &scenario.expect) {
+        let seeds = human::plural(scenario.seeds, "seed", "seeds");
+        lines.push(format!("{} {} must be violated    not found in {seeds}", paint.bad("FAIL "), paint.bold(expected)));
+    }
+    lines.extend(failures(scenario, verdict, paint));
+    for excuse in &scenario.excuses {
+        let seeds = human::plural(excuse.seeds, "seed", "seeds");
+        lines.push(format!("excused {} by {}: {seeds}, the first is {}", excuse.claim, excuse.excuse, excuse.first_seed));
+    }
+    // A negative scenario that fails as it must is not asked for coverage.
+    let asked = !matches!(verdict, Verdict::NotRun | Verdict::Found | Verdict::Open);
+    if asked && scenario.no_address_given {
+        let why = match scenario.allocations.attempted {
+            0 => "no pod asked for one".to_owned(),
+            1 => "the only request was refused".to_owned(),
+            attempted => format!("all {} requests were refused", human::count(attempted)),
+        };
+        lines.push(format!("{} {:<9}  no address was ever given: {why}", paint.warn("○    "), "addresses"));
+    }
+    if asked && scenario.brought {
+        let unseen = unseen(scenario);
+        let names = unseen.join(", ");
+        lines.extend((!unseen.is_empty()).then(|| format!("note    the cluster of the manifests does not show {names}")));
+    } else if asked {
+        for claim in scenario.never_held() {
+            let seeds = human::plural(scenario.seeds, "seed", "seeds");
+            lines.push(format!("{} {:<9}  {}    held in none of {seeds}", paint.warn("○    "), claim.kind, paint.bold(&claim.claim)));
+        }
+        for fault in scenario.never_fired() {
+            let plans = human::plural(fault.drawn_in, "plan", "plans");
+            lines.push(format!("{} {:<9}  {}    did nothing in any of {plans}", paint.warn("○    "), "fault", paint.bold(&fault.fault)));
+        }
+        for claim in scenario.never_judged() {
+            let seeds = human::plural(scenario.seeds, "seed", "seeds");
+            lines.push(format!("{} {:<9}  {}    had nothing to judge in {seeds}", paint.warn("○    "), "always", paint.bold(&claim.claim)));
+        }
+    }
+    lines
+}
+
+/// What a cluster that somebody brought along gave no occasion for.
+fn unseen(scenario: &ScenarioResult) -> Vec<&str> {
+    let held = scenario.never_held().map(|claim| claim.claim.as_str());
+    let fired = scenario.never_fired().map(|fault| fault.fault.as_str());
+    held.chain(fired).chain(scenario.never_judged().map(|claim| claim.claim.as_str())).collect()
+}
+
+/// Where crashes were tried, process by process.
+fn crash_points(points: &CrashPoints) -> Vec<String> {
+    let CrashPoints { points, tried, reached, processes } = points;
+    let all = if tried == points { "all tried".to_owned() } else { format!("{} tried", human::count(*tried)) };
+    let mut lines = vec![format!("crash points: {}, {all}, {} reached", human::count(*points), human::count(*reached))];
+    let mut table = Table::new([Align::Left, Align::Right, Align::Right, Align::Right]);
+    for process in processes.iter().filter(|process| process.writes > 0) {
+        let failed = if process.failed > 0 { format!("{} failed", human::count(process.failed)) } else { String::new() };
+        let writes = human::plural(process.writes, "write", "writes");
+        table.row([format!("      {}", process.process), writes, format!("{} reached", human::count(process.reached)), failed]);
+    }
+    lines.extend(table.lines());
+    lines
+}
+
+fn problem(scenario: &ScenarioResult, problem: &Problem, paint: Paint) -> Vec<String> {
+    let what = match problem.kind {
+        ProblemKind::Harness => "BUG     the harness failed",
+        ProblemKind::Nondeterminism => "NONDET  one plan, two digests",
+    };
+    let mut lines = vec![format!("{}    seed {}", paint.bad(what), problem.seed)];
+    lines.extend(problem.message.lines().map(|line| format!("      {line}")));
+    lines.push(format!("replay  {}", paint.bold(&replay_command(problem.plan.as_deref(), &scenario.file, problem.seed))));
+    lines
+}
+
+/// The first failure of each claim as a block, what else failed as counts.
+fn failures(scenario: &ScenarioResult, verdict: Verdict, paint: Paint) -> Vec<String> {
+    let mut by_claim: BTreeMap<&str, Vec<&Failure>> = BTreeMap::new();
+    for failure in &scenario.failures {
+        by_claim.entry(&failure.claim).or_default().push(failure);
+    }
+    let expected = |claim: &str| scenario.expect.as_deref() == Some(claim);
+    let mut claims: Vec<_> = by_claim.into_iter().collect();
+    claims.sort_by_key(|(claim, failures)| (!expected(claim), failures[0].seed, failures[0].at));
+
+    let mut lines = Vec::new();
+    // What a negative scenario violates besides its claim is mostly the same harm seen by another claim.
+    let blocks = if verdict == Verdict::Found { 1 } else { BLOCKS_MAX };
+    for (claim, failures) in claims.iter().take(blocks) {
+        lines.extend(block(scenario, failures[0], if expected(claim) { "FOUND" } else { "FAIL" }).lines(paint));
+        let seeds = seeds_violating(scenario, claim, failures.len());
+        if scenario.crash_points.is_some() {
+            // They are all in the plan of one seed or of a few.
+            let more = seeds.saturating_sub(1);
+            lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "crash point", "crash points"))));
+        } else {
+            lines.extend(further(failures, seeds));
+        }
+    }
+    for (claim, failures) in claims.iter().skip(blocks) {
+        let seeds = seeds_violating(scenario, claim, failures.len());
+        lines.push(format!("also    {claim} in {}, the first is {}", human::plural(seeds, "seed", "seeds"), failures[0].seed));
+    }
+    // Claims that were violated only in seeds behind the listed ones.
+    for count in scenario.claims.iter().filter(|count| claims.iter().all(|(claim, _)| *claim != count.claim)) {
+        lines.push(format!("also    {} in {}", count.claim, human::plural(count.seeds, "seed", "seeds")));
+    }
+    lines
+}
+
+fn block<'a>(scenario: &ScenarioResult, failure: &'a Failure, word: &'a str) -> Block<'a> {
+    // The smaller plan is the one to look at.
+    let shrunk = failure.shrunk.as_ref();
+    let plan = shrunk.and_then(|shrunk| shrunk.plan.as_deref()).or(failure.plan.as_deref());
+    Block {
+        word,
+        claim: &failure.claim,
+        kind: failure.kind,
+        seed: failure.seed,
+        at: failure.at,
+        detail: &failure.detail,
+        needs: failure.needs.as_deref(),
+        digest: failure.digest,
+        plan: failure.plan.as_deref(),
+        shrunk,
+        replay: Some(replay_command(plan, &scenario.file, failure.seed)),
+    }
+}
+
+fn seeds_violating(scenario: &ScenarioResult, claim: &str, listed: usize) -> u64 {
+    let counted = scenario.claims.iter().find(|count| count.claim == claim).map_or(0, |count| count.seeds);
+    counted.max(listed as u64)
+}
+
+/// The other seeds in which the claim of a block was violated.
+fn further(failures: &[&Failure], seeds: u64) -> Option<String> {
+    let named: Vec<_> = failures.iter().skip(1).take(SEEDS_NAMED_MAX).map(|failure| failure.seed.to_string()).collect();
+    let unnamed = seeds - 1 - named.len() as u64;
+    match (named.len(), unnamed) {
+        (0, 0) => None,
+        (0, more) => Some(format!("also    {} more", human::plural(more, "seed", "seeds"))),
+        (1, 0) => Some(format!("also    seed {}", named[0])),
+        (_, 0) => Some(format!("also    seeds {}", named.join(", "))),
+        (_, more) => Some(format!("also    seeds {} and {} more", named.join(", "), human::count(more))),
+    }
+}
+
+/// The line at the end.
+fn summary(report: &RunReport, paint: Paint) -> String {
+    let seeds = human::plural(report.scenarios.iter().map(|scenario| scenario.seeds).sum(), "seed", "seeds");
+    let simulated = human::duration(report.scenarios.iter().map(|scenario| scenario.simulated).sum::<Seconds>());
+    let wall = human::duration(report.scenarios.iter().map(|scenario| scenario.wall).sum::<Seconds>());
+    let scenarios = human::plural(report.scenarios.len() as u64, "scenario", "scenarios");
+    let code = report.exit_code;
+    if code == exit::HELD {
+        return format!("{}: {scenarios}, {seeds}, {simulated} of bad weather in {wall}.", paint.good("All held"));
+    }
+    let headline = match code {
+        exit::VIOLATED => paint.bad("Violated"),
+        exit::NOT_EVENTUALLY => paint.bad("Not eventually"),
+        exit::VACUOUS => paint.warn("Vacuous"),
+        exit::NONDETERMINISTIC => paint.bad("Nondeterministic"),
+        exit::INTERRUPTED => paint.warn("Interrupted"),
+        _ => paint.bad("Harness bug"),
+    };
+    let group = |verdict| match verdict {
+        Verdict::Held | Verdict::Found => ("as it must be", "as they must be"),
+        Verdict::Broken => ("broken", "broken"),
+        Verdict::Nondeterministic => ("nondeterministic", "nondeterministic"),
+        Verdict::Violated => ("violated", "violated"),
+        Verdict::NotFound => ("that should fail but does not", "that should fail but do not"),
+        Verdict::NotEventually => ("not eventually", "not eventually"),
+        Verdict::Vacuous => ("vacuous", "vacuous"),
+        Verdict::NotRun => ("not run", "not run"),
+        Verdict::Open => ("open", "open"),
+    };
+    let mut groups = IndexMap::<_, u64>::new();
+    for scenario in &report.scenarios {
+        *groups.entry(group(report.verdict(scenario))).or_default() += 1;
+    }
+    let counts: Vec<_> = groups.into_iter().map(|((one, many), count)| human::plural(count, one, many)).collect();
+    let of_which = if counts.is_empty() { String::new() } else { format!(" ({})", counts.join(", ")) };
+    format!("{headline}: {scenarios}{of_which}, {seeds}, {simulated} simulated in {wall}.")
+}

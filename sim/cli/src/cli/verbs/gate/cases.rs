@@ -1,0 +1,214 @@
+//! What a gate asks: the files under its folders, as cases. Everything is read before anything runs, so that bad input is said at once.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ipam_reports::gate::Part;
+use ipam_reports::{GateCase, ScenarioResult, SeedRange};
+use sim_harness::engine::LoadOptions;
+use sim_harness::engine::load::{self, DeviationChange, Ready};
+use sim_harness::engine::sweep::empty_result;
+use sim_harness::plan::Plan;
+use sim_harness::scenario::{self, Scenario};
+use sim_harness::system::systems;
+use sim_harness::world::Stage;
+
+use crate::cli::CliError;
+use crate::cli::args::{GateArgs, Shard};
+use crate::cli::verbs::deviations;
+use crate::cli::verbs::replay::read_plan;
+
+/// How many seeds of each negative scenario must hold without what makes it fail.
+const CONTROL_SEEDS: u64 = 16;
+/// How many seeds of each scenario are run again in a fresh process: two chunks, so that two workers have something to do.
+pub(super) const DETERMINISM_SEEDS: u64 = 16;
+/// The first seed of the kill matrix: far from the seeds on which the scenarios were made.
+const KILL_FIRST: u64 = 1_000_000;
+/// Within how many seeds a deviation must be found.
+const KILL_SEEDS: u64 = 2_000;
+
+/// A case and how it is run.
+pub(super) struct Case {
+    pub(super) is: GateCase,
+    pub(super) job: Job,
+}
+
+/// How a case is run.
+pub(super) enum Job {
+    /// Seeds of a scenario.
+    Sweep(Sweep),
+    /// A plan that must hold.
+    Regression(Plan, Stage),
+    /// A plan that must give its digest.
+    Digest(Plan, Stage),
+    /// Seeds of a scenario, here and in a fresh process.
+    Fresh(Arc<Ready>),
+}
+
+/// Seeds of a scenario.
+pub(super) struct Sweep {
+    pub(super) ready: Arc<Ready>,
+    /// What has not run yet.
+    pub(super) left: Option<SeedRange>,
+    /// Whether it is over once the expected violation is found.
+    pub(super) until_found: bool,
+}
+
+/// Everything that a gate asks.
+pub(super) struct Cases {
+    pub(super) cases: Vec<Case>,
+    pub(super) remarks: Vec<String>,
+}
+
+/// Reads everything. Of a shard only its own cases, with its own seeds.
+pub(super) fn collect(args: &GateArgs) -> Result<Cases, CliError> {
+    let change = DeviationChange { profile: args.profile, add: deviations(&args.deviation)?, without: Vec::new() };
+    let mut all = Collector { args, change, numbers: Default::default(), found: Cases { cases: Vec::new(), remarks: Vec::new() } };
+    for (file, plan) in plans(&args.regressions)? {
+        all.regression(&file, plan)?;
+    }
+    for (file, plan) in plans(&args.digests)? {
+        all.digest(&file, plan)?;
+    }
+    let smoke = all.scenarios("smoke", true)?;
+    let chaos = all.scenarios("chaos", true)?;
+    let negative = all.scenarios("negative", false)?;
+    if [&smoke, &chaos, &negative].iter().all(|part| part.is_empty()) {
+        let shown = args.scenarios.display();
+        return Err(CliError::usage(format!("there is no scenario in {shown}/smoke, {shown}/chaos and {shown}/negative"))
+            .hint("name the folder that holds these three with --scenarios"));
+    }
+    for ready in smoke.iter().chain(&chaos).chain(&negative) {
+        all.fresh(ready);
+    }
+    for (part, scenarios) in [(Part::Smoke, &smoke), (Part::Chaos, &chaos), (Part::Negative, &negative)] {
+        for ready in scenarios {
+            // A negative scenario says itself within how many seeds it is found.
+            let times = if part == Part::Negative { 1 } else { args.times };
+            all.sweep(part, &ready.scenario.name, Arc::clone(ready), 0, ready.scenario.seeds.saturating_mul(times));
+        }
+    }
+    for ready in negative.iter().filter(|ready| !ready.scenario.deviations.is_empty()) {
+        all.control(ready);
+    }
+    all.kill_matrix(&negative);
+    Ok(all.found)
+}
+
+/// The plan files in a folder, which need not exist.
+fn plans(folder: &Path) -> Result<Vec<(PathBuf, Plan)>, CliError> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .map_err(|error| CliError::usage(format!("cannot read {}: {error}", folder.display())))?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    files.sort();
+    files.into_iter().map(|file| read_plan(&file).map(|plan| (file, plan))).collect()
+}
+
+struct Collector<'a> {
+    args: &'a GateArgs,
+    /// How everything that must hold is to deviate.
+    change: DeviationChange,
+    /// How many cases each part has so far, those of other shards counted.
+    numbers: std::collections::BTreeMap<Part, u32>,
+    found: Cases,
+}
+
+impl Collector<'_> {
+    /// Adds a case. One that is not cut by seeds belongs to one shard: they are dealt out in turn.
+    fn add(&mut self, part: Part, name: &str, planned: u64, result: ScenarioResult, job: impl FnOnce() -> Job) {
+        let next = self.numbers.entry(part).or_default();
+        let number = *next;
+        *next += 1;
+        let elsewhere = |Shard { index, total }: Shard| !part.is_cut_by_seeds() && number % total != index - 1;
+        if !self.args.part.is_some_and(elsewhere) {
+            let is = GateCase { part, number, name: name.to_owned(), planned, skipped: None, result };
+            self.found.cases.push(Case { is, job: job() });
+        }
+    }
+
+    /// The scenarios in a folder, which need not exist.
+    fn scenarios(&mut self, folder: &str, must_hold: bool) -> Result<Vec<Arc<Ready>>, CliError> {
+        let path = self.args.scenarios.join(folder);
+        if scenario::find(std::slice::from_ref(&path)).is_err() {
+            self.found.remarks.push(format!("there is no scenario in {}", path.display()));
+            return Ok(Vec::new());
+        }
+        let deviations = if must_hold { self.change.clone() } else { DeviationChange::default() };
+        let options = LoadOptions { scenarios: vec![path], deviations, ..LoadOptions::default() };
+        Ok(load::scenarios(&options)?.into_iter().map(Arc::new).collect())
+    }
+
+    fn regression(&mut self, file: &Path, mut plan: Plan) -> Result<(), CliError> {
+        self.change.apply(&mut plan.deviations);
+        let (name, result, stage) = about(file, &plan)?;
+        self.add(Part::Regressions, &name, 1, result, || Job::Regression(plan, stage));
+        Ok(())
+    }
+
+    fn digest(&mut self, file: &Path, plan: Plan) -> Result<(), CliError> {
+        let (name, result, stage) = about(file, &plan)?;
+        self.add(Part::Digests, &name, 1, result, || Job::Digest(plan, stage));
+        Ok(())
+    }
+
+    fn fresh(&mut self, ready: &Arc<Ready>) {
+        let Scenario { name, .. } = &ready.scenario;
+        let result = ScenarioResult { config: empty_result(ready).config, ..ScenarioResult::new(&**name, &*ready.file, []) };
+        self.add(Part::Determinism, name, DETERMINISM_SEEDS, result, || Job::Fresh(Arc::clone(ready)));
+    }
+
+    fn sweep(&mut self, part: Part, name: &str, ready: Arc<Ready>, first: u64, seeds: u64) {
+        let whole = SeedRange::new(first, seeds.max(1));
+        let left = match self.args.part {
+            Some(Shard { index, total }) if part.is_cut_by_seeds() => whole.and_then(|whole| whole.shard(index, total)),
+            _ => whole,
+        };
+        let planned = left.map_or(0, |left| u64::try_from(left.count()).unwrap_or(u64::MAX));
+        let until_found = ready.scenario.expect.is_some() && !part.is_cut_by_seeds();
+        let result = empty_result(&ready);
+        self.add(part, name, planned, result, || Job::Sweep(Sweep { ready, left, until_found }));
+    }
+
+    /// A negative scenario without what makes it fail.
+    fn control(&mut self, ready: &Ready) {
+        let mut scenario = ready.scenario.clone();
+        scenario.deviations.clear();
+        scenario.expect = None;
+        // What it should see it saw with its deviations, if at all.
+        scenario.check.sometimes.clear();
+        self.change.apply(&mut scenario.deviations);
+        let name = scenario.name.clone();
+        self.sweep(Part::Control, &name, Arc::new(Ready { scenario, ..ready.clone() }), 0, CONTROL_SEEDS);
+    }
+
+    /// Each deviation by the negative scenario that is about it: that of its name, else the one that has the fewest others.
+    fn kill_matrix(&mut self, negative: &[Arc<Ready>]) {
+        let mut without = Vec::new();
+        for name in systems().mutations().iter().map(|deviation| deviation.name) {
+            let has = |ready: &&Arc<Ready>| ready.scenario.deviations.iter().any(|one| one.as_str() == name);
+            let rows = negative.iter().filter(has).filter(|ready| ready.scenario.expect.is_some());
+            let row = rows.min_by_key(|ready| (ready.scenario.name != name, ready.scenario.deviations.len()));
+            match row {
+                Some(ready) => self.sweep(Part::KillMatrix, name, Arc::clone(ready), KILL_FIRST, KILL_SEEDS),
+                None => without.push(name),
+            }
+        }
+        if !without.is_empty() && !negative.is_empty() {
+            self.found.remarks.push(format!("no negative scenario is about {}", without.join(", ")));
+        }
+    }
+}
+
+/// The name of a kept plan, an empty result for it, and the objects that exist at its beginning.
+fn about(file: &Path, plan: &Plan) -> Result<(String, ScenarioResult, Stage), CliError> {
+    let name = file.file_stem().map_or_else(|| plan.scenario.clone(), |stem| stem.to_string_lossy().into_owned());
+    let result = ScenarioResult::new(&*plan.scenario, file.display().to_string(), []);
+    let stage = load::stage(&plan.cluster.manifests)?;
+    Ok((name, result, stage))
+}

@@ -1,0 +1,72 @@
+//! `list`: what there is.
+
+use ipam_reports::ListReport;
+use ipam_reports::listing::{ClaimEntry, DeviationEntry, FaultEntry, Parameter, ScenarioEntry};
+use kube_sim::fault;
+use sim_config::Problems;
+use sim_harness::claim::{self, ClaimName};
+use sim_harness::deviation;
+use sim_harness::scenario::{self, Scenario};
+use sim_harness::swarm::{PATTERNS, Pattern};
+use sim_harness::system::systems;
+
+use crate::cli::CliError;
+use crate::cli::args::{ListArgs, What};
+
+/// Lists what was asked for.
+pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
+    let mut report = ListReport::default();
+    if args.wants(What::Scenarios) {
+        report.scenarios = Some(scenarios(args)?);
+    }
+    if args.wants(What::Claims) {
+        let entry = |def: &claim::ClaimDef| ClaimEntry {
+            name: def.name.to_owned(),
+            kind: def.kind,
+            about: def.about.to_owned(),
+            reference: def.reference.map(str::to_owned),
+        };
+        report.claims = Some(systems().claims().iter().map(entry).collect());
+    }
+    if args.wants(What::Faults) {
+        let entry = |info: fault::FaultInfo| FaultEntry {
+            name: info.name.to_owned(),
+            about: info.about,
+            parameters: info.parameters.into_iter().map(|(name, default)| Parameter { name: name.to_owned(), default }).collect(),
+            event: info.event.to_owned(),
+        };
+        let pattern = |pattern: &Pattern| FaultEntry {
+            name: pattern.name().to_owned(),
+            about: pattern.about().to_owned(),
+            parameters: Vec::new(),
+            event: format!("only in a swarm, as {} (K §9.1)", pattern.faults()),
+        };
+        report.faults = Some(fault::vocabulary().into_iter().map(entry).chain(PATTERNS.iter().map(pattern)).collect());
+    }
+    if args.wants(What::Deviations) {
+        let entry = |deviation: &deviation::Deviation| DeviationEntry {
+            name: deviation.name.to_owned(),
+            about: deviation.about.to_owned(),
+            how: deviation.how.to_string(),
+        };
+        report.deviations = Some(systems().mutations().iter().map(entry).collect());
+    }
+    Ok(report)
+}
+
+fn scenarios(args: &ListArgs) -> Result<Vec<ScenarioEntry>, Problems> {
+    let mut problems = Problems::new();
+    let mut entries = Vec::new();
+    for file in scenario::find(&args.paths)? {
+        for scenario in problems.collect(Scenario::read(&file)).iter().flat_map(Scenario::each) {
+            entries.push(ScenarioEntry {
+                name: scenario.name,
+                file: file.display().to_string(),
+                seeds: scenario.seeds,
+                expect: scenario.expect.as_ref().map(ClaimName::to_string),
+                why: scenario.why,
+            });
+        }
+    }
+    problems.or(entries)
+}

@@ -1,0 +1,91 @@
+//! `replay`: one run with recording, told as the flags ask for it.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use ipam_reports::ReplayReport;
+use ipam_reports::replay::TraceLine;
+use sim_config::time::SimTime;
+use sim_harness::engine::load;
+use sim_harness::engine::replay::{Replay, ReplayOptions, Telling};
+use sim_harness::plan::Plan;
+use sim_harness::scenario::Scenario;
+
+use crate::cli::CliError;
+use crate::cli::args::ReplayArgs;
+
+/// Runs one plan and says what came of it.
+pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
+    let options = ReplayOptions {
+        recording: args.trace || args.follow.is_some() || args.html.is_some() || args.against.is_some(),
+        objects: args.dump.is_some(),
+        until: args.until.map(|until| SimTime::ZERO + until.0),
+        same_digest: args.same_digest,
+    };
+    let mut replay = Replay::run(plan(args)?, options)?;
+    replay.report.plan = args.seed.is_none().then(|| args.file.display().to_string());
+    if let Some(file) = &args.dump {
+        let text = replay.objects_yaml().map_err(|error| unwritable(file, &error))?;
+        std::fs::write(file, text).map_err(|error| unwritable(file, &error))?;
+    }
+    if let Some(other) = &args.against {
+        replay.compare(&Plan::read(other)?, other.display().to_string())?;
+    }
+    let telling = Telling { trace: args.trace, follow: args.follow.as_ref(), timeline: args.html.is_some().then(|| command(args)) };
+    let timeline = replay.tell(telling, trace);
+    if let Some((file, timeline)) = args.html.as_ref().zip(timeline) {
+        std::fs::write(file, ipam_reports::timeline::page(&timeline)).map_err(|error| unwritable(file, &error))?;
+    }
+    let mut report = replay.report;
+    report.exit_code = report.judge();
+    Ok(report)
+}
+
+fn unwritable(file: &Path, error: &dyn std::fmt::Display) -> CliError {
+    CliError::usage(format!("cannot write {}: {error}", file.display()))
+}
+
+/// The command that shows the run again, as far as the shell goes.
+fn command(args: &ReplayArgs) -> String {
+    let mut command = format!("ipam-sim replay {}", args.file.display());
+    for (option, value) in [
+        ("--seed", args.seed.map(|seed| seed.to_string())),
+        ("--variant", args.variant.clone()),
+        ("--until", args.until.map(|until| until.to_string())),
+    ] {
+        if let Some(value) = value {
+            command.push_str(&format!(" {option} {value}"));
+        }
+    }
+    command + " --trace"
+}
+
+/// The plan of the command line: a file, or what a seed gives for a scenario.
+fn plan(args: &ReplayArgs) -> Result<Plan, CliError> {
+    let Some(seed) = args.seed else { return read_plan(&args.file) };
+    let wanted = |one: &Scenario| args.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
+    // The same cluster as a sweep has.
+    match load::variants(&args.file, wanted)?.as_slice() {
+        [only] => Ok(only.scenario.draw(seed)),
+        [] => Err(CliError::usage(format!("{} has no variant of that name", args.file.display()))),
+        all @ [first, ..] => Err(CliError::usage(format!(
+            "{} has {} variants; name one with --variant, such as {}",
+            args.file.display(),
+            all.len(),
+            first.scenario.name
+        ))),
+    }
+}
+
+/// Reads a plan file.
+pub(super) fn read_plan(file: &Path) -> Result<Plan, CliError> {
+    Plan::read(file).map_err(|problems| {
+        if Scenario::read(file).is_err() {
+            return problems.into();
+        }
+        let file = file.display();
+        CliError::usage(format!("{file} is a scenario, and no plan")).hint(format!(
+            "`ipam-sim replay {file} --seed S` runs the plan of a seed; `ipam-sim run {file}` writes those of seeds that fail"
+        ))
+    })
+}

@@ -1,0 +1,138 @@
+//! The bursts of one point, on several threads, until they are enough.
+
+use ipam_reports::conflicts::{Point, System};
+use ipam_reports::pool::PoolRun;
+use ipam_reports::rows::Rows;
+use sim_harness::engine::Progress;
+use sim_harness::engine::run::{record_of, run_plan};
+use sim_harness::engine::thread_pool::ThreadPool;
+use sim_harness::world::Stage;
+
+use super::points::Planned;
+use crate::cli::CliError;
+
+/// The first look at a point of `report conflicts`: what B §8.3 promises, it promises for so many. Each later one is at twice as many, so that few looks tempt
+/// to stop at a lucky moment.
+pub(super) const FIRST_LOOK: u64 = 1_000;
+/// A burst of agents has nodes, kubelets and sandboxes in it: fewer at first.
+const FIRST_LOOK_AGENTS: u64 = 50;
+
+/// The first look at a point of a system, where `byom` is that at one of BYOM.
+pub(super) fn first_look(system: System, byom: u64) -> u64 {
+    match system {
+        System::Byom => byom,
+        System::Spiderpool => FIRST_LOOK_AGENTS,
+    }
+}
+
+/// How many seeds a worker takes at a time.
+const CHUNK: u64 = 8;
+
+/// A finished point and its rows of `runs.csv`, without the head.
+pub(super) struct Finished {
+    pub(super) point: Point,
+    pub(super) runs: Vec<u8>,
+}
+
+/// What one burst gave, and its row.
+type Part = (PoolRun, Vec<u8>);
+
+/// When a point has enough bursts.
+pub(super) struct Enough<'a> {
+    /// How many it has at least, if it may have as many.
+    pub(super) first: u64,
+    /// How many it has at most.
+    pub(super) most: u64,
+    /// Whether these are enough.
+    pub(super) are: &'a dyn Fn(&[PoolRun]) -> bool,
+}
+
+/// Runs bursts until there are enough; `None` when the user stopped it.
+///
+/// # Errors
+/// A burst broke the harness.
+pub(super) fn run(
+    planned: &Planned,
+    enough: &Enough<'_>,
+    jobs: usize,
+    label: &str,
+    progress: &dyn Progress,
+) -> Result<Option<Finished>, CliError> {
+    let mut all: Vec<PoolRun> = Vec::new();
+    let mut rows = Vec::new();
+    loop {
+        let have = all.len() as u64;
+        let want = if have == 0 { enough.first } else { have * 2 }.min(enough.most);
+        let Some(parts) = batch(planned, have..want, jobs, label, progress)? else { return Ok(None) };
+        for (run, row) in parts {
+            all.push(run);
+            rows.extend(row);
+        }
+        if want == enough.most || (enough.are)(&all) {
+            let mut point = Point::of(planned.setting.clone(), planned.first_seed, &all);
+            point.reached = (enough.are)(&all);
+            return Ok(Some(Finished { point, runs: rows }));
+        }
+    }
+}
+
+/// Runs the bursts with these numbers, in their order whoever runs them.
+fn batch(
+    planned: &Planned,
+    range: std::ops::Range<u64>,
+    jobs: usize,
+    label: &str,
+    progress: &dyn Progress,
+) -> Result<Option<Vec<Part>>, CliError> {
+    let key = planned.setting.key();
+    let pool = ThreadPool { jobs, chunk: CHUNK, label, progress };
+    pool.each(
+        range,
+        || Stage::new(Vec::new()),
+        |stage, number| {
+            let seed = planned.first_seed + number;
+            burst(planned, stage, seed, &key).map_err(|message| CliError::harness(format!("seed {seed} of {key}: {message}")))
+        },
+    )
+}
+
+/// Runs one burst and keeps what it did.
+fn burst(planned: &Planned, stage: &Stage, seed: u64, key: &str) -> Result<Part, String> {
+    let plan = planned.scenario.draw(seed);
+    let outcome = run_plan(&plan, stage, planned.options()).map_err(|bug| bug.to_string())?;
+    record_of(&plan, seed, Ok(outcome), |mut record| {
+        let mut rows = Rows::default();
+        // What the workload is stands in `points.csv`, once for all bursts of the point.
+        rows.add(key, "", &record);
+        let run = record.pool.take().ok_or_else(|| "a burst has a pool".to_owned())?;
+        let counts = run.counts;
+        // Kubelets go on asking; who is asked when a run ends has no answer.
+        if planned.setting.system == System::Byom && counts.calls != counts.allocated + counts.refused {
+            return Err(format!(
+                "{} of {} calls had no answer when the burst ended",
+                counts.calls - counts.allocated - counts.refused,
+                counts.calls
+            ));
+        }
+        Ok((run, rows.runs))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::LiveProgress;
+    use crate::cli::verbs::report::points::plan;
+
+    #[test]
+    fn a_point_that_is_stopped_leaves_nothing_half_done() {
+        let planned = plan(System::Byom, &["instances=2".parse().unwrap()]).unwrap().remove(0);
+        let progress = LiveProgress::default();
+        let enough = Enough { first: FIRST_LOOK, most: 20, are: &|_| false };
+        let finished = run(&planned, &enough, 2, "point", &progress).unwrap().unwrap();
+        assert_eq!((finished.point.bursts, finished.point.calls, finished.point.reached), (20, 40, false));
+        assert_eq!(finished.runs.iter().filter(|byte| **byte == b'\n').count(), 20);
+        progress.stop();
+        assert!(run(&planned, &enough, 2, "point", &progress).unwrap().is_none());
+    }
+}

@@ -1,0 +1,245 @@
+//! `report capacity`: the largest number of adaptors that meets all objectives, by bisection.
+
+use std::path::Path;
+
+use ipam_reports::capacity::{Capacity, Decision, Found, Objective, Open, known, largest, sentence};
+use ipam_reports::conflicts::{Made, Point, System, answer, series, table};
+use ipam_reports::demand::Wanted;
+use ipam_reports::pool::PoolRun;
+use ipam_reports::{ConflictsReport, TableError};
+use sim_harness::engine::Progress;
+use sim_harness::engine::build;
+use sim_harness::engine::run::{run_plan, write_plan};
+use sim_harness::engine::thread_pool::jobs;
+use sim_harness::plan::hash_text;
+use sim_harness::world::Stage;
+
+use super::bursts::{self, Enough};
+use super::drawings;
+use super::folder::{Again, Folder, may_draw_in};
+use super::limits;
+use super::points::{self, Line, Planned};
+use crate::cli::CliError;
+use crate::cli::report::args::{CAPACITY_BURSTS_MAX, CapacityArgs};
+
+/// The first look at a point: enough to say that what never happened happens to fewer than 1 % of the calls.
+const FIRST_LOOK: u64 = 500;
+/// How many seeds are looked through for a burst that misses an objective.
+const PROOF_SEEDS: u64 = 500;
+
+/// Why a search ends early.
+enum Ended {
+    Stopped,
+    Failed(CliError),
+}
+
+impl From<CliError> for Ended {
+    fn from(error: CliError) -> Self {
+        Ended::Failed(error)
+    }
+}
+
+/// Searches every curve and draws what it found.
+pub(super) fn report(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
+    let report = search(args, out, progress)?;
+    drawings::write(&report, out)?;
+    Ok(report)
+}
+
+/// The same from the `points.csv` of an earlier search, or of `report conflicts`.
+pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Result<ConflictsReport, CliError> {
+    let table = table::read(again.text).map_err(|error| match error {
+        TableError::Foreign { .. } => again.refused(&"it is no table of sizes and no table of points"),
+        error => again.refused(&error),
+    })?;
+    let objectives = objectives(args)?;
+    if objectives.is_empty() {
+        return Err(again.refused(&"points do not say what was asked of them").hint("name what must hold with --objective"));
+    }
+    let system = table.points.first().map_or(args.sharing.system, |point| point.setting.system);
+    let points = by_curve(table.points);
+    let mut answers = Vec::new();
+    for (series, points) in series(&points) {
+        let tried = points.iter().map(|point| (point.setting.instances, meets(&objectives, point)));
+        let capacity = match known(tried) {
+            Ok(Some(capacity)) => capacity,
+            Ok(None) => continue,
+            Err(Open { fine, bad }) => {
+                let (wanted, sharers) = (wanted(&objectives), system.sharers().1);
+                answers.push(format!("{series}: {wanted} holds for {fine} {sharers} and not for {bad}; what lies between was not tried."));
+                continue;
+            }
+        };
+        let bad = match capacity {
+            Capacity::All(_) => None,
+            Capacity::UpTo(fine) => Some(fine + 1),
+            Capacity::None(bad) => Some(bad),
+        };
+        let bad = points.iter().find(|point| Some(point.setting.instances) == bad);
+        let seeds = bad.map_or(0..0, |point| point.first_seed..point.first_seed + PROOF_SEEDS.min(point.bursts));
+        let plan = bad.and_then(|point| {
+            let beginning = format!("{}-", proof_name(point.setting.instances));
+            seeds.clone().find_map(|seed| again.plan(&beginning, seed))
+        });
+        answers.push(sentence(&Found { series: series.to_owned(), capacity, plan }, &objectives, &points));
+        answers.extend(answer::of_shortage(series, &points));
+    }
+    answers.extend(limits_of(system));
+    may_draw_in(out, args.output.force)?;
+    let made = Made {
+        question: question(system, &objectives),
+        command: args.command(),
+        build: table.build,
+        config: table.config,
+        from: Some(again.name()),
+    };
+    let report = ConflictsReport::with_answers(made, answers, points, false);
+    drawings::write(&report, out)?;
+    Ok(report)
+}
+
+/// The points of each curve together, in the order in which the curves were searched, with more and more adaptors.
+fn by_curve(points: Vec<Point>) -> Vec<Point> {
+    let mut curves: Vec<String> = Vec::new();
+    for point in &points {
+        if !curves.contains(&point.setting.series) {
+            curves.push(point.setting.series.clone());
+        }
+    }
+    let mut points = points;
+    points.sort_by_key(|point| (curves.iter().position(|series| *series == point.setting.series), point.setting.instances));
+    points
+}
+
+/// All that must hold.
+fn wanted(objectives: &[Objective]) -> String {
+    objectives.iter().map(Objective::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+/// What is asked.
+fn question(system: System, objectives: &[Objective]) -> String {
+    format!("How many {} can share one pool so that {} holds?", system.sharers().1, wanted(objectives))
+}
+
+fn limits_of(system: System) -> [String; 2] {
+    match system {
+        System::Byom => limits::of_pool(),
+        System::Spiderpool => limits::of_agents(),
+    }
+}
+
+/// Whether a point meets all objectives for certain.
+fn meets(objectives: &[Objective], point: &Point) -> bool {
+    objectives.iter().all(|objective| objective.judge(point.get(objective.metric)) == Decision::Met)
+}
+
+/// What the plan of a burst that misses an objective is called, without its seed.
+fn proof_name(instances: u32) -> String {
+    format!("capacity-{instances}")
+}
+
+/// Searches every curve.
+fn search(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
+    let (lines, least, most) = points::lines(args.sharing.system, &args.sharing.vary)?;
+    let objectives = objectives(args)?;
+    let seeds = args.seeds.unwrap_or(CAPACITY_BURSTS_MAX);
+    let ends = lines.iter().flat_map(|line| [line.at(least), line.at(most)]);
+    let scenarios = ends.map(|planned| planned.map(|planned| toml::to_string(&planned.scenario).unwrap_or_default()));
+    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?.concat();
+    let wanted: Vec<String> = objectives.iter().map(Objective::to_string).collect();
+    let config = hash_text(&format!("{wanted:?} {seeds} {scenarios}"));
+    let (folder, known) = Folder::open(out, &config, args.output.force)?;
+    let mut search = Search { args, objectives: &objectives, seeds, folder, known, tried: Vec::new(), progress };
+    let mut answers = Vec::new();
+    let mut interrupted = false;
+    for line in &lines {
+        match largest(least, most, |instances| search.holds(line, instances)) {
+            Ok(capacity) => {
+                let plan = match capacity {
+                    Capacity::All(_) => None,
+                    Capacity::UpTo(fine) => search.proof(&line.at(fine + 1)?, out),
+                    Capacity::None(bad) => search.proof(&line.at(bad)?, out),
+                };
+                let found = Found { series: line.series.clone(), capacity, plan };
+                let points: Vec<&Point> = search.tried.iter().filter(|point| point.setting.series == line.series).collect();
+                answers.push(sentence(&found, &objectives, &points));
+                answers.extend(answer::of_shortage(&line.series, &points));
+            }
+            Err(Ended::Stopped) => {
+                interrupted = true;
+                break;
+            }
+            Err(Ended::Failed(error)) => return Err(error),
+        }
+    }
+    answers.extend(limits_of(args.sharing.system));
+    let points = by_curve(search.tried);
+    let question = question(args.sharing.system, &objectives);
+    let made = Made { question, command: args.command(), build: build().to_owned(), config, from: None };
+    Ok(ConflictsReport::with_answers(made, answers, points, interrupted))
+}
+
+/// The objectives, all of which are about bursts.
+fn objectives(args: &CapacityArgs) -> Result<Vec<Objective>, CliError> {
+    let objective = |wanted: &Wanted| match wanted {
+        Wanted::Burst(objective) => Ok(*objective),
+        Wanted::Pods(need) => Err(CliError::usage(format!("`{need}` is asked of the pods of a scenario, and none is named"))
+            .hint("name a scenario file of Spiderpool")),
+    };
+    args.objective.iter().map(objective).collect()
+}
+
+/// A search under way.
+struct Search<'a> {
+    args: &'a CapacityArgs,
+    objectives: &'a [Objective],
+    /// The most bursts of a point.
+    seeds: u64,
+    folder: Folder,
+    /// What an earlier search finished.
+    known: Vec<Point>,
+    tried: Vec<Point>,
+    progress: &'a dyn Progress,
+}
+
+impl Search<'_> {
+    /// Whether all objectives are met with so many adaptors.
+    fn holds(&mut self, line: &Line, instances: u32) -> Result<bool, Ended> {
+        let planned = line.at(instances)?;
+        let point = match self.known.iter().find(|point| point.setting == planned.setting) {
+            Some(known) => known.clone(),
+            None => {
+                let decided = |runs: &[PoolRun]| {
+                    let point = Point::of(planned.setting.clone(), planned.first_seed, runs);
+                    let decisions = || self.objectives.iter().map(|objective| objective.judge(point.get(objective.metric)));
+                    decisions().any(|one| one == Decision::Missed) || decisions().all(|one| one == Decision::Met)
+                };
+                let enough = Enough { first: bursts::first_look(self.args.sharing.system, FIRST_LOOK), most: self.seeds, are: &decided };
+                let label = format!("{}, {instances} {}", line.series, self.args.sharing.system.sharers().1);
+                let finished = bursts::run(&planned, &enough, jobs(self.args.output.jobs), &label, self.progress)?.ok_or(Ended::Stopped)?;
+                self.folder.keep(&finished)?;
+                finished.point
+            }
+        };
+        let met = meets(self.objectives, &point);
+        self.tried.push(point);
+        Ok(met)
+    }
+
+    /// Writes the plan of a burst that misses an objective by itself, if one of the first does.
+    fn proof(&self, planned: &Planned, out: &Path) -> Option<String> {
+        let stage = Stage::new(Vec::new());
+        (planned.first_seed..planned.first_seed + PROOF_SEEDS.min(self.seeds)).find_map(|seed| {
+            let mut plan = planned.scenario.draw(seed);
+            let outcome = run_plan(&plan, &stage, planned.options()).ok()?;
+            let pool = outcome.figures.pool.as_ref()?;
+            let alone = Point::of(planned.setting.clone(), seed, std::slice::from_ref(pool));
+            let misses = |objective: &Objective| alone.get(objective.metric).is_none_or(|found| found.value >= objective.below);
+            self.objectives.iter().any(misses).then(|| {
+                plan.scenario = proof_name(planned.setting.instances);
+                plan.recorded = Some(outcome.recorded(&plan, build()));
+                write_plan(&plan, out)
+            })?
+        })
+    }
+}

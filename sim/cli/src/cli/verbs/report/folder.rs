@@ -1,0 +1,181 @@
+//! The folder of a report: what is finished in it is kept.
+//!
+//! ```text
+//!  points.csv   one row a finished point; says which report this is
+//!  runs.csv     one row a burst, those of a point before its row in points.csv
+//! ```
+//! Rows are only appended, so an interruption costs the point that was under way.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use ipam_reports::conflicts::{Point, table};
+use ipam_reports::rows::Rows;
+use sim_harness::engine::build;
+
+use super::bursts::Finished;
+use crate::cli::CliError;
+
+/// The folder of a report that simulates.
+pub(super) struct Folder {
+    path: PathBuf,
+    config: String,
+    points: File,
+    runs: File,
+}
+
+const POINTS: &str = "points.csv";
+const RUNS: &str = "runs.csv";
+
+impl Folder {
+    /// Opens `path` for the report `config`, and gives the points that are finished there.
+    ///
+    /// # Errors
+    /// It holds something else and `force` is not set, or the disk says no.
+    pub(super) fn open(path: &Path, config: &str, force: bool) -> Result<(Self, Vec<Point>), CliError> {
+        let refused = |error: io::Error| CliError::usage(format!("cannot write in {}: {error}", path.display()));
+        fs::create_dir_all(path).map_err(refused)?;
+        let finished = if force { Vec::new() } else { finished(path, config)? };
+        // What was cut off in the middle of a line goes.
+        let kept: Vec<String> = finished.iter().map(|point| table::row(build(), config, point)).collect();
+        fs::write(path.join(POINTS), table::head() + &kept.concat()).map_err(refused)?;
+        fs::write(path.join(RUNS), runs_of(path, &finished)).map_err(refused)?;
+        let append = |name: &str| OpenOptions::new().append(true).open(path.join(name)).map_err(refused);
+        let folder = Self { path: path.to_owned(), config: config.to_owned(), points: append(POINTS)?, runs: append(RUNS)? };
+        Ok((folder, finished))
+    }
+
+    /// Keeps a point and its bursts.
+    ///
+    /// # Errors
+    /// The disk says no.
+    pub(super) fn keep(&mut self, finished: &Finished) -> Result<(), CliError> {
+        let row = table::row(build(), &self.config, &finished.point);
+        let written = self.runs.write_all(&finished.runs).and_then(|()| self.runs.flush());
+        let written = written.and_then(|()| self.points.write_all(row.as_bytes())).and_then(|()| self.points.flush());
+        written.map_err(|error| CliError::usage(format!("cannot write in {}: {error}", self.path.display())))
+    }
+}
+
+/// Whether drawings may be put into `path`: it is new, or empty, or holds a report, or the user insists.
+///
+/// # Errors
+/// It holds something else.
+pub(super) fn may_draw_in(path: &Path, force: bool) -> Result<(), CliError> {
+    match fs::read_dir(path).ok().and_then(|mut entries| entries.next()) {
+        Some(Ok(entry)) if !force && !path.join(POINTS).exists() && !path.join(super::ledger::MADE).exists() => {
+            Err(taken(path, &format!("other files, such as {}", entry.file_name().display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A table of an earlier report that is drawn again.
+pub(super) struct Again<'a> {
+    path: &'a Path,
+    /// What stands in it.
+    pub(super) text: &'a str,
+}
+
+impl<'a> Again<'a> {
+    /// Hands the table to `draw`.
+    ///
+    /// # Errors
+    /// It cannot be read, and those of `draw`.
+    pub(super) fn read<T>(path: &'a Path, draw: impl FnOnce(Again<'_>) -> Result<T, CliError>) -> Result<T, CliError> {
+        let text = fs::read_to_string(path).map_err(|error| Self { path, text: "" }.refused(&error))?;
+        draw(Again { path, text: &text })
+    }
+
+    /// Why it cannot be drawn.
+    pub(super) fn refused(&self, why: &dyn std::fmt::Display) -> CliError {
+        CliError::usage(format!("cannot draw {} again: {why}", self.path.display()))
+    }
+
+    /// Its name, for whoever reads the report.
+    pub(super) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Another table of the same report, if it is there.
+    pub(super) fn beside(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path.with_file_name(name)).ok()
+    }
+
+    /// The plan that the report wrote of this seed, if it is there; its name begins so.
+    pub(super) fn plan(&self, beginning: &str, seed: u64) -> Option<String> {
+        let path = self.path.with_file_name(format!("{beginning}{seed}.toml"));
+        path.exists().then(|| path.display().to_string())
+    }
+}
+
+pub(super) fn taken(path: &Path, what: &str) -> CliError {
+    CliError::usage(format!("{} holds {what}", path.display())).hint("give another folder with --out, or --force to overwrite it")
+}
+
+/// The points that are finished in a folder.
+fn finished(path: &Path, config: &str) -> Result<Vec<Point>, CliError> {
+    let other = |what: String| taken(path, &what);
+    let text = match fs::read_to_string(path.join(POINTS)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return may_draw_in(path, false).map(|()| Vec::new());
+        }
+        Err(error) => return Err(other(format!("a {POINTS} that cannot be read: {error}"))),
+    };
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    match table::read(whole) {
+        Ok(table) if table.config == config && table.build == build() => Ok(table.points),
+        Ok(table) if table.build == build() => Err(other("a report on other points".to_owned())),
+        Ok(_) => Err(other("a report of another build".to_owned())),
+        Err(table::TableError::Empty(_)) if whole == table::head() => Ok(Vec::new()),
+        Err(error) => Err(other(format!("a {POINTS} of something else: {error}"))),
+    }
+}
+
+/// The rows of `runs.csv` whose points are finished, after the head.
+fn runs_of(path: &Path, finished: &[Point]) -> Vec<u8> {
+    let mut kept = Rows::heads().runs;
+    let text = fs::read(path.join(RUNS)).unwrap_or_default();
+    let keys: Vec<String> = finished.iter().map(|point| point.setting.key()).collect();
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(&text[..]);
+    let mut writer = csv::Writer::from_writer(&mut kept);
+    let columns = reader.headers().map_or(0, csv::StringRecord::len);
+    for record in reader.records().flatten() {
+        if record.len() == columns && record.get(1).is_some_and(|key| keys.iter().any(|known| known == key)) {
+            // Writing to memory does not fail.
+            let _ = writer.write_record(&record);
+        }
+    }
+    drop(writer);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn temporary(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("ipam-sim-folder-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        path
+    }
+
+    #[test]
+    fn a_folder_of_something_else_is_left_alone() {
+        let path = temporary("else");
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("thesis.tex"), "mine").unwrap();
+        let error = Folder::open(&path, "c", false).err().unwrap();
+        assert_eq!(error.exit_code, 2);
+        assert!(error.message.ends_with("holds other files, such as thesis.tex"), "{}", error.message);
+        fs::write(path.join(POINTS), "a,b\n1,2\n").unwrap();
+        let error = Folder::open(&path, "c", false).err().unwrap();
+        assert!(error.message.contains("a points.csv of something else"), "{}", error.message);
+        assert_eq!(fs::read_to_string(path.join("thesis.tex")).unwrap(), "mine");
+        assert!(Folder::open(&path, "c", true).is_ok(), "--force overwrites it");
+        assert!(Folder::open(&path, "other", false).is_ok(), "nothing is finished yet");
+        fs::remove_dir_all(path).unwrap();
+    }
+}

@@ -1,0 +1,107 @@
+//! `report`: the sweep of points behind a report, and the files that it writes.
+//!
+//! ```text
+//!  --vary ─► points ─(bursts, until precise)─► Point ─┬─► points.csv, runs.csv, as each is finished
+//!  --from points.csv ─────────────────────────────────┴─► plots, index.html
+//!  SCENARIO ─(runs, one a seed)─► reclaims.csv, sizes.csv … ─► the same, and --from one of these, too
+//! ```
+
+mod agents;
+mod bursts;
+mod capacity;
+mod demand;
+mod drawings;
+mod folder;
+mod ledger;
+mod limits;
+mod points;
+mod reclaim;
+mod sweep_point;
+mod unfinished;
+
+use ipam_reports::conflicts::{Made, Point, Precision, USUAL, page, precise, table};
+use ipam_reports::demand::sizes_of;
+use ipam_reports::{CapacityReport, ConflictsReport, LeaksReport, TableError};
+use sim_harness::engine::Progress;
+use sim_harness::engine::build;
+use sim_harness::engine::thread_pool::jobs;
+use sim_harness::plan::hash_text;
+
+use self::bursts::Enough;
+use self::folder::{Again, Folder};
+use crate::cli::CliError;
+use crate::cli::report::args::{CapacityArgs, ConflictsArgs, ReclaimArgs};
+
+/// `report capacity`.
+pub(super) fn capacity(args: &CapacityArgs, progress: &dyn Progress) -> Result<CapacityReport, CliError> {
+    let (of_bursts, of_pods) = (args.output.folder("capacity"), args.output.folder("demand"));
+    if let Some(from) = &args.output.from {
+        // What the table says of itself, not what its file is called.
+        return Again::read(from, |again| match sizes_of(again.text) {
+            Err(TableError::Foreign { .. }) => capacity::redraw(args, &again, &of_bursts).map(CapacityReport::Bursts),
+            _ => demand::redraw(args, &again, &of_pods).map(CapacityReport::Pods),
+        });
+    }
+    match &args.scenario {
+        Some(scenario) => demand::report(args, scenario, &of_pods, progress).map(CapacityReport::Pods),
+        None => capacity::report(args, &of_bursts, progress).map(CapacityReport::Bursts),
+    }
+}
+
+/// `report reclaim`.
+pub(super) fn leaks(args: &ReclaimArgs, progress: &dyn Progress) -> Result<LeaksReport, CliError> {
+    reclaim::report(args, &args.output.folder("reclaim"), progress)
+}
+
+/// `report conflicts`.
+pub(super) fn conflicts(args: &ConflictsArgs, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
+    let out = args.output.folder("conflicts");
+    let made = Made { command: args.command(), ..Made::default() };
+    let report = match &args.output.from {
+        Some(from) => Again::read(from, |again| {
+            let table = table::read(again.text).map_err(|error| again.refused(&error))?;
+            let system = table.points.first().map_or(args.sharing.system, |point| point.setting.system);
+            let question = page::question(system).to_owned();
+            let made = Made { question, build: table.build, config: table.config, from: Some(again.name()), ..made };
+            folder::may_draw_in(&out, args.output.force)?;
+            Ok(ConflictsReport::new(made, table.points, false))
+        }),
+        None => {
+            let made = Made { question: page::question(args.sharing.system).to_owned(), build: build().to_owned(), ..made };
+            simulate(args, made, &out, progress)
+        }
+    }?;
+    drawings::write(&report, &out)?;
+    Ok(report)
+}
+
+fn simulate(args: &ConflictsArgs, made: Made, out: &std::path::Path, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
+    let planned = points::plan(args.sharing.system, &args.sharing.vary)?;
+    let precision = Precision { relative: args.precision.0, absolute: args.precision.0 * USUAL.absolute / USUAL.relative };
+    let scenarios: Vec<String> = planned.iter().map(|point| toml::to_string(&point.scenario).unwrap_or_default()).collect();
+    let config = hash_text(&format!("{precision:?} {} {}", args.seeds, scenarios.concat()));
+    let (mut folder, finished) = Folder::open(out, &config, args.output.force)?;
+    let total = planned.len();
+    let are = |runs: &[_]| precise(runs, precision);
+    let enough = Enough { first: bursts::first_look(args.sharing.system, bursts::FIRST_LOOK), most: args.seeds, are: &are };
+    let mut points: Vec<Point> = Vec::new();
+    let mut interrupted = false;
+    for (number, planned) in planned.iter().enumerate() {
+        if let Some(known) = finished.iter().find(|point| point.setting == planned.setting) {
+            points.push(known.clone());
+            continue;
+        }
+        let label = format!("point {} of {total}", number + 1);
+        match bursts::run(planned, &enough, jobs(args.output.jobs), &label, progress)? {
+            Some(finished) => {
+                folder.keep(&finished)?;
+                points.push(finished.point);
+            }
+            None => {
+                interrupted = true;
+                break;
+            }
+        }
+    }
+    Ok(ConflictsReport::new(Made { config, ..made }, points, interrupted))
+}

@@ -1,0 +1,350 @@
+//! Which points a report has, and the scenario behind each.
+
+use std::path::Path;
+
+use ipam_reports::Seconds;
+use ipam_reports::conflicts::{Setting, System};
+use sim_byom::workload::burst::{ADDRESSES_MAX, BurstDraft, RetryName, Throttle};
+use sim_config::time::Span;
+use sim_config::{Choice, Source};
+use sim_harness::deviation::DeviationName;
+use sim_harness::plan::{Checks, hash_text};
+use sim_harness::scenario::{Scenario, WorkloadDraft};
+use sim_harness::world::RunOptions;
+
+use super::agents;
+use super::sweep_point::{IN_USE, SweepPoint, WRITE_OF_READ, half_of, name_of, selection_name, update_name};
+use crate::cli::CliError;
+use crate::cli::report::vary::{Values, Vary};
+
+/// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
+const BASE_FILE: &str = "scenarios/capacity/pool-simultaneous.toml";
+const BASE: &str = include_str!("../../../../../../scenarios/capacity/pool-simultaneous.toml");
+
+/// d of B §8.1.
+const DIAL: Span = Span::millis(2);
+/// N of B §8.3.
+const INSTANCES: [u32; 6] = [2, 4, 8, 16, 32, 64];
+
+/// How many points a report may have, and how many curves a plot: that many can be told apart.
+const POINTS_MAX: usize = 1_000;
+pub(super) const CURVES_MAX: usize = 8;
+
+/// A point before its bursts.
+pub(super) struct Planned {
+    pub(super) setting: Setting,
+    pub(super) scenario: Scenario,
+    pub(super) first_seed: u64,
+}
+
+impl Planned {
+    /// What is wanted of its runs.
+    pub(super) fn options(&self) -> RunOptions {
+        RunOptions { planner: self.setting.system == System::Spiderpool, ..RunOptions::default() }
+    }
+}
+
+/// The points that the user asks for, those of one curve together.
+pub(super) fn plan(system: System, vary: &[Vary]) -> Result<Vec<Planned>, CliError> {
+    let base = base(system)?;
+    fits(system, vary)?;
+    let points = match system {
+        _ if !vary.is_empty() => asked(system, vary)?,
+        System::Byom => usual(),
+        System::Spiderpool => agents::usual(),
+    };
+    points.into_iter().map(|(panels, series, point)| planned(&base, &panels, &series, &point)).collect()
+}
+
+/// The tables of B §8.3, and the hardened and the throttled client.
+fn usual() -> Vec<(String, String, SweepPoint)> {
+    let over = |spread| SweepPoint { spread, ..IN_USE };
+    let second = Span::secs(1);
+    let curves = [
+        ("retries+spread", "DefaultBackoff (in use)", IN_USE),
+        ("retries", "DefaultRetry", SweepPoint { retry: RetryName::DefaultRetry, ..IN_USE }),
+        ("retries", "12 jittered attempts", SweepPoint { retry: RetryName::Twelve, ..IN_USE }),
+        ("retries", "hardened: jittered, patient", SweepPoint { retry: RetryName::Patient, ..IN_USE }),
+        ("retries", "upstream: decides once", SweepPoint { once: true, ..IN_USE }),
+        ("spread", "starts over 50 ms", over(Span::millis(50))),
+        ("spread", "starts over 250 ms", over(Span::millis(250))),
+        ("spread", "starts over 1 s", over(second)),
+        ("spread", "1 s, throttled to 5 requests/s", SweepPoint { throttle: Throttle::Drained, ..over(second) }),
+        ("spread", "1 s, 200 ms before each request", SweepPoint { think: Span::millis(200), ..over(second) }),
+    ];
+    let at = |(panels, series, point): (&str, &str, SweepPoint)| {
+        INSTANCES.map(|instances| (panels.to_owned(), series.to_owned(), SweepPoint { instances, ..point.clone() }))
+    };
+    curves.into_iter().flat_map(at).collect()
+}
+
+/// Every combination of what is varied.
+fn asked(system: System, vary: &[Vary]) -> Result<Vec<(String, String, SweepPoint)>, CliError> {
+    let main = main_axis(system);
+    let sharers = vary.iter().find(|one| one.key() == main);
+    let along = if sharers.is_none_or(|one| one.values.count() > 1) {
+        main
+    } else {
+        vary.iter().find(|one| one.values.is_numeric() && one.values.count() > 1).map_or(main, Vary::key)
+    };
+    let usual: &[u32] = match system {
+        System::Byom => &INSTANCES,
+        System::Spiderpool => &agents::NODES,
+    };
+    let curves = curves(system, vary, along)?;
+    let axis = vary.iter().find(|one| one.key() == along);
+    let count = axis.map_or(usual.len(), |axis| axis.values.count());
+    if curves.len() * count > POINTS_MAX {
+        return Err(CliError::usage(format!("more than {POINTS_MAX} points are asked for; vary less at a time")));
+    }
+    let put = |number: usize, point: &SweepPoint| match axis {
+        Some(axis) => axis.values.put(number, point.clone()).1,
+        None => SweepPoint { instances: usual[number], ..point.clone() },
+    };
+    let on_curve = |(name, point): (String, SweepPoint)| {
+        (0..count).map(|number| ("asked".to_owned(), name.clone(), put(number, &point))).collect::<Vec<_>>()
+    };
+    Ok(curves.into_iter().flat_map(on_curve).collect())
+}
+
+/// The curves of everything that is varied but what lies `along` their axis, with their names.
+fn curves(system: System, vary: &[Vary], along: &str) -> Result<Vec<(String, SweepPoint)>, CliError> {
+    for (number, one) in vary.iter().enumerate() {
+        if vary[..number].iter().any(|earlier| earlier.key() == one.key()) {
+            return Err(CliError::usage(format!("`{}` is varied twice; give all its values at once", one.key())));
+        }
+    }
+    let mut curves = vec![(String::new(), SweepPoint { system, ..IN_USE })];
+    for one in vary.iter().filter(|one| one.key() != along) {
+        let count = one.values.count();
+        let many = curves.len().saturating_mul(count);
+        if many > CURVES_MAX {
+            return Err(CliError::usage(format!(
+                "{many} curves are more than the {CURVES_MAX} that a plot can tell apart; vary less at a time"
+            )));
+        }
+        let extended = curves.iter().flat_map(|(name, point)| {
+            (0..count).map(move |number| {
+                let (value, point) = one.values.put(number, point.clone());
+                // What has one value tells no curve from another.
+                let said = if count > 1 { said(one.key(), &value) } else { String::new() };
+                let comma = if name.is_empty() || said.is_empty() { "" } else { ", " };
+                (format!("{name}{comma}{said}"), point)
+            })
+        });
+        curves = extended.collect();
+    }
+    for (name, _) in &mut curves {
+        if name.is_empty() {
+            *name = "as asked".to_owned();
+        }
+    }
+    Ok(curves)
+}
+
+/// A curve along which a number of adaptors is searched.
+pub(super) struct Line {
+    pub(super) series: String,
+    point: SweepPoint,
+    base: Scenario,
+}
+
+impl Line {
+    /// Its point with so many adaptors.
+    pub(super) fn at(&self, instances: u32) -> Result<Planned, CliError> {
+        planned(&self.base, "asked", &self.series, &SweepPoint { instances, ..self.point.clone() })
+    }
+}
+
+/// The curves of everything that is varied but the number of adaptors, and the smallest and the largest of these.
+pub(super) fn lines(system: System, vary: &[Vary]) -> Result<(Vec<Line>, u32, u32), CliError> {
+    let base = base(system)?;
+    fits(system, vary)?;
+    let range = vary.iter().find_map(|one| match &one.values {
+        Values::Instances(values) | Values::Nodes(values) => Some((*values.iter().min()?, *values.iter().max()?)),
+        _ => None,
+    });
+    let (least, most) = range.unwrap_or(match system {
+        System::Byom => (2, 256),
+        System::Spiderpool => (2, 64),
+    });
+    let lines = curves(system, vary, main_axis(system))?.into_iter().map(|(series, point)| Line { series, point, base: base.clone() });
+    Ok((lines.collect(), least, most))
+}
+
+/// What is shared by more and more of.
+fn main_axis(system: System) -> &'static str {
+    match system {
+        System::Byom => "instances",
+        System::Spiderpool => "nodes",
+    }
+}
+
+/// Whether all of this can be varied for a system.
+fn fits(system: System, vary: &[Vary]) -> Result<(), CliError> {
+    match vary.iter().find(|one| !one.is_for(system)) {
+        Some(one) => Err(CliError::usage(format!("`{}` is not varied with --system {}", one.key(), system.name()))),
+        None => Ok(()),
+    }
+}
+
+fn base(system: System) -> Result<Scenario, CliError> {
+    let (file, text) = match system {
+        System::Byom => (BASE_FILE, BASE),
+        System::Spiderpool => (agents::BASE_FILE, agents::BASE),
+    };
+    Ok(Scenario::parse(Path::new(file), Source::new(file, text))?)
+}
+
+/// A value as a curve is called.
+fn said(key: &str, value: &str) -> String {
+    match key {
+        "retry" | "update" | "policy" => value.to_owned(),
+        "throttle" if value == "none" => "no limit".to_owned(),
+        _ => format!("{key} {value}"),
+    }
+}
+
+fn planned(base: &Scenario, panels: &str, series: &str, point: &SweepPoint) -> Result<Planned, CliError> {
+    if point.system == System::Spiderpool {
+        return agents::planned(base, panels, series, point);
+    }
+    let instances = point.instances;
+    // As many free ones as B §8.1 has, besides what is taken.
+    let addresses = point.pool.unwrap_or_else(|| (f64::from(2 * instances) / (1.0 - point.fill)).round() as u32);
+    if addresses > ADDRESSES_MAX {
+        return Err(CliError::usage(format!(
+            "{instances} adaptors and a fill of {} need {addresses} addresses, more than {ADDRESSES_MAX}",
+            point.fill
+        )));
+    }
+    let taken = (f64::from(addresses) * point.fill).round() as u32;
+    let micros = |span: Span| Seconds::from(span.0);
+    let setting = Setting {
+        panels: panels.to_owned(),
+        series: series.to_owned(),
+        instances,
+        addresses,
+        taken,
+        spread: micros(point.spread),
+        read: micros(point.latency),
+        write: Seconds::from(point.latency.0.mul_f64(WRITE_OF_READ)),
+        think: micros(point.think),
+        dial: if point.once { micros(DIAL) } else { Seconds::ZERO },
+        retry: name_of(&point.retry),
+        update: update_name(point.once).to_owned(),
+        selection: selection_name(point.first).to_owned(),
+        throttle: name_of(&point.throttle),
+        system: System::Byom,
+        pods: 1,
+    };
+    let mut scenario = base.clone();
+    scenario.name = "conflicts".to_owned();
+    // Whoever is patient may take half a minute; a run is over when its last call is.
+    scenario.phases.liveness = Choice::Is(Span::secs(60));
+    // What upstream's way breaks is counted, not judged.
+    scenario.check = Checks::default();
+    let once: &[&str] = if point.once { &["byom-decide-once", "byom-four-attempts"] } else { &[] };
+    let first: &[&str] = if point.first { &["byom-select-first"] } else { &[] };
+    scenario.deviations = once.iter().chain(first).filter_map(|name| DeviationName::new(name)).collect();
+    scenario.deviations.sort();
+    let delays = &mut scenario.cluster.delays;
+    (delays.quorum_read, delays.quorum_read_answer) = (half_of(point.latency, 1.0), half_of(point.latency, 1.0));
+    (delays.commit, delays.commit_answer) = (half_of(point.latency, WRITE_OF_READ), half_of(point.latency, WRITE_OF_READ));
+    scenario.workload = WorkloadDraft::new(sim_byom::Drafts::Burst(Box::new(BurstDraft {
+        instances: Choice::Is(instances),
+        addresses: Some(Choice::Is(addresses)),
+        taken: Choice::Is(taken),
+        spread: Choice::Is(point.spread),
+        think: Choice::Is(point.think),
+        retry: Choice::Is(point.retry),
+        throttle: Choice::Is(point.throttle),
+        probes: Choice::Is(point.once),
+        ..BurstDraft::default()
+    })));
+    let first_seed = first_seed(&setting);
+    Ok(Planned { setting, scenario, first_seed })
+}
+
+/// Points do not share seeds: one unlucky stretch of them must not count several times. The same point has the same in every report.
+pub(super) fn first_seed(setting: &Setting) -> u64 {
+    let unnamed = Setting { panels: String::new(), series: String::new(), ..setting.clone() };
+    let hash = hash_text(&serde_json::to_string(&unnamed).unwrap_or_default());
+    u64::from_str_radix(&hash, 16).unwrap_or_default() % 1_000_000_000 * 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn vary(all: &[&str]) -> Result<Vec<Planned>, CliError> {
+        plan(System::Byom, &all.iter().map(|one| one.parse().unwrap()).collect::<Vec<_>>())
+    }
+
+    fn curves(points: &[Planned]) -> Vec<(&str, Vec<u32>)> {
+        let mut curves: Vec<(&str, Vec<u32>)> = Vec::new();
+        for Planned { setting, .. } in points {
+            match curves.last_mut().filter(|(name, _)| *name == setting.series) {
+                Some((_, instances)) => instances.push(setting.instances),
+                None => curves.push((&setting.series, vec![setting.instances])),
+            }
+        }
+        curves
+    }
+
+    #[test]
+    fn the_usual_points_are_those_of_the_tables_and_more() {
+        let points = vary(&[]).unwrap();
+        assert_eq!(points.len(), 60);
+        assert!(curves(&points).iter().all(|(_, instances)| *instances == INSTANCES));
+        let seeds: BTreeSet<u64> = points.iter().map(|point| point.first_seed).collect();
+        let keys: BTreeSet<String> = points.iter().map(|point| point.setting.key()).collect();
+        assert_eq!((seeds.len(), keys.len()), (60, 60));
+        for panel in ["retries", "spread"] {
+            let shown: BTreeSet<&str> =
+                points.iter().filter(|point| point.setting.is_in(panel)).map(|point| &*point.setting.series).collect();
+            assert!(shown.len() <= CURVES_MAX);
+        }
+    }
+
+    #[test]
+    fn what_has_one_value_names_no_curve_and_the_axis_runs_along_it() {
+        let points = vary(&["retry=patient,twelve", "instances=2..8", "spread=50ms"]).unwrap();
+        assert_eq!(curves(&points), [("patient", vec![2, 4, 8]), ("twelve", vec![2, 4, 8])]);
+        let points = vary(&["spread=0,1s", "instances=16", "throttle=none,drained"]).unwrap();
+        assert_eq!(curves(&points), [("no limit", vec![16, 16]), ("throttle drained", vec![16, 16])]);
+        let alone = vary(&["selection=first"]).unwrap();
+        assert_eq!(curves(&alone), [("as asked", INSTANCES.to_vec())]);
+    }
+
+    #[test]
+    fn a_fill_leaves_as_many_free_addresses_unless_the_pool_is_given() {
+        let points = vary(&["fill=0,0.5", "instances=8"]).unwrap();
+        assert_eq!(points.iter().map(|point| (point.setting.addresses, point.setting.taken)).collect::<Vec<_>>(), [(16, 0), (32, 16)]);
+        let points = vary(&["pool=64", "fill=0.75", "instances=8"]).unwrap();
+        assert_eq!((points[0].setting.addresses, points[0].setting.taken), (64, 48));
+    }
+
+    #[test]
+    fn the_same_point_has_the_same_seeds_in_every_report() {
+        let usual = vary(&[]).unwrap();
+        let asked = vary(&["instances=8", "retry=twelve"]).unwrap();
+        let same = usual.iter().find(|point| point.setting.retry == "twelve" && point.setting.instances == 8).unwrap();
+        assert_eq!(asked[0].first_seed, same.first_seed);
+    }
+
+    #[test]
+    fn too_much_at_a_time_is_refused() {
+        for (all, expected) in [
+            (&["spread=0,1ms,2ms", "retry=patient,twelve,default-retry"][..], "9 curves are more than the 8"),
+            (&["instances=2", "instances=4"], "`instances` is varied twice"),
+            (&["fill=0.99", "instances=10000"], "more than 131072"),
+        ] {
+            let error = vary(all).err().unwrap();
+            assert!(error.message.contains(expected), "{}", error.message);
+            assert_eq!(error.exit_code, 2);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `report reclaim`: runs of scenarios that reclaim addresses, until all are done.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use ipam_reports::Made;
+use ipam_reports::leaks::{self, Found, LeaksReport};
+use ipam_reports::rows::Rows;
+use sim_config::Source;
+use sim_harness::engine::Progress;
+use sim_harness::engine::build;
+use sim_harness::engine::load::{self, Ready};
+use sim_harness::engine::run::{record_of, run_plan};
+use sim_harness::engine::thread_pool::{ThreadPool, jobs};
+use sim_harness::plan::{Checks, hash_text};
+use sim_harness::scenario::Scenario;
+use sim_harness::world::RunOptions;
+
+use super::drawings;
+use super::folder::{Again, may_draw_in};
+use super::ledger::{Ledger, Sheet};
+use crate::cli::CliError;
+use crate::cli::report::args::ReclaimArgs;
+
+/// The scenario of who names none, whatever folder the user is in.
+const DEFAULT_FILE: &str = "scenarios/capacity/reclaim-leaks.toml";
+const DEFAULT: &str = include_str!("../../../../../../scenarios/capacity/reclaim-leaks.toml");
+
+/// How many runs are kept at a time: whoever interrupts loses no more.
+const BATCH: u64 = 64;
+
+/// The summary of each way.
+const PATHS: &str = "paths.csv";
+
+/// `report reclaim`.
+pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &dyn Progress) -> Result<LeaksReport, CliError> {
+    let made = Made { question: leaks::QUESTION.to_owned(), command: args.command(), build: build().to_owned(), ..Made::default() };
+    let (report, found) = match &args.output.from {
+        Some(from) => Again::read(from, |again| {
+            let found = leaks::read(again.text).map_err(|error| again.refused(&error))?;
+            may_draw_in(out, args.output.force)?;
+            let made = Made { from: Some(again.name()), config: "that of the table".to_owned(), ..made };
+            Ok((LeaksReport::new(made, &found, None, false), found))
+        })?,
+        None => simulate(args, made, out, progress)?,
+    };
+    let plates = leaks::plates(&found);
+    let figures: Vec<_> = plates.iter().map(|plate| &plate.figure).collect();
+    let page = leaks::page(&report, &plates).map_err(|error| CliError::harness(error.to_string()))?;
+    drawings::write_all(&figures, &page, out)?;
+    let refused = |error: std::io::Error| CliError::usage(format!("cannot write in {}: {error}", out.display()));
+    std::fs::write(out.join(PATHS), leaks::head() + &leaks::rows(&report)).map_err(refused)?;
+    Ok(report)
+}
+
+fn simulate(args: &ReclaimArgs, made: Made, out: &Path, progress: &dyn Progress) -> Result<(LeaksReport, Vec<Found>), CliError> {
+    let ready = scenarios(args)?;
+    let texts: Vec<String> = ready.iter().map(|ready| toml::to_string(&ready.scenario).unwrap_or_default()).collect();
+    let config = hash_text(&format!("{:?} {}", args.seeds, texts.concat()));
+    let made = Made { config, ..made };
+    let heads = Rows::heads();
+    let sheets = [Sheet { name: "reclaims.csv", head: heads.reclaims }, Sheet { name: "runs.csv", head: heads.runs }];
+    let (mut ledger, known) = Ledger::open(out, &made, &sheets, &["scenario", "seed"], args.output.force)?;
+    let done: BTreeSet<(&str, &str)> = known[1].iter().filter_map(|row| Some((row.get(1)?, row.get(2)?))).collect();
+    let mut runs = 0;
+    let mut interrupted = false;
+    'all: for ready in &ready {
+        let seeds = args.seeds.unwrap_or(ready.scenario.seeds);
+        let left: Vec<u64> = (0..seeds).filter(|seed| !done.contains(&(&ready.scenario.name, &seed.to_string()))).collect();
+        runs += seeds - left.len() as u64;
+        for batch in left.chunks(BATCH as usize) {
+            let label = format!("{}, {seeds} seeds", ready.scenario.name);
+            let pool = ThreadPool { jobs: jobs(args.output.jobs), chunk: 4, label: &label, progress };
+            let work = |(): &(), number: u64| run(ready, batch[number as usize]).map_err(CliError::harness);
+            let Some(parts) = pool.each(0..batch.len() as u64, || (), work)? else {
+                interrupted = true;
+                break 'all;
+            };
+            let joined = |of: fn(&Rows) -> &Vec<u8>| parts.iter().flat_map(|rows| of(rows).iter().copied()).collect::<Vec<u8>>();
+            ledger.keep(&[&joined(|rows| &rows.reclaims), &joined(|rows| &rows.runs)])?;
+            runs += batch.len() as u64;
+        }
+    }
+    // What is told is what stands in the table, so that it is the same when it is drawn again.
+    let text = std::fs::read_to_string(out.join("reclaims.csv")).map_err(|error| CliError::usage(error.to_string()))?;
+    let found = match leaks::read(&text) {
+        Ok(found) => found,
+        Err(ipam_reports::TableError::Empty(_)) => Vec::new(),
+        Err(error) => return Err(CliError::harness(format!("reclaims.csv does not read back: {error}"))),
+    };
+    Ok((LeaksReport::new(made, &found, Some(runs), interrupted), found))
+}
+
+/// The rows of one run.
+fn run(ready: &Ready, seed: u64) -> Result<Rows, String> {
+    let plan = ready.scenario.draw(seed);
+    let outcome = run_plan(&plan, &ready.stage, RunOptions::default()).map_err(|message| format!("seed {seed}: {message}"))?;
+    Ok(record_of(&plan, seed, Ok(outcome), |record| {
+        let mut rows = Rows::default();
+        rows.add(&ready.scenario.name, "", &record);
+        rows
+    }))
+}
+
+/// The scenarios that are asked for. Their claims are the business of `run`.
+fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
+    let mut all = match &args.scenario {
+        Some(file) => load::scenarios(&args.form.of(file))?,
+        None => {
+            let scenario = Scenario::parse(Path::new(DEFAULT_FILE), Source::new(DEFAULT_FILE, DEFAULT))?;
+            scenario.each().into_iter().map(|one| Ready::new(DEFAULT_FILE, one)).collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    for ready in &mut all {
+        if ready.scenario.draw(0).workload.get().and_then(|plans: &sim_spiderpool::Plans| plans.cluster().reclaims()).is_none() {
+            let wrong = format!("{}: nothing in `{}` reclaims addresses", ready.file, ready.scenario.name);
+            return Err(CliError::usage(wrong).hint("set `reclaim = true` in the workload of Spiderpool"));
+        }
+        ready.scenario.check = Checks::default();
+    }
+    Ok(all)
+}

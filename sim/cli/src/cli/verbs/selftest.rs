@@ -1,0 +1,345 @@
+//! `selftest`: the kill matrix. Each deviation is tried where it should be noticed, and it is counted how many seeds that takes.
+//!
+//! ```text
+//!  deviation ──► its negative scenario ─────────────┐  for each: disjoint ranges of seeds,     ┌► median, share, first claim
+//!            ──► the same with a swarm of faults ───┼► each until the first violation ─────────┤
+//!            ──► the swarm scenario of its system ──┘                                          └► the best one's failure, made small
+//!  control group ──► scenarios that must hold ──────► any violation is a false alarm
+//! ```
+//! The seeds of a range are run in their order by one worker, so that the result does not depend on how many workers there are.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ipam_reports::matrix::{ControlRow, MatrixRow, Smallest, Trial};
+use ipam_reports::schema::MatrixSchema;
+use ipam_reports::{MatrixReport, Seconds, SeedRange};
+use parking_lot::Mutex;
+use sim_config::Problems;
+use sim_harness::claim::ClaimName;
+use sim_harness::deviation::{Deviation, DeviationName};
+use sim_harness::engine::Progress;
+use sim_harness::engine::ShrinkOptions;
+use sim_harness::engine::build;
+use sim_harness::engine::load::Ready;
+use sim_harness::engine::progress::{Unit, WorkerCounter};
+use sim_harness::engine::run::run_plan;
+use sim_harness::engine::shrink::{Watch, shrink};
+use sim_harness::engine::thread_pool::{jobs, spawn_worker};
+use sim_harness::scenario::{self, Scenario, WorkloadDraft};
+use sim_harness::swarm::Swarm;
+use sim_harness::system::systems;
+use sim_harness::world::RunOptions;
+
+use crate::cli::CliError;
+use crate::cli::args::SelftestArgs;
+
+/// A scenario of the chaos kind is slow and finds by luck: it gets a tenth of the seeds.
+const CHAOS_SHARE: u64 = 10;
+/// What making one failure small may cost.
+const SHRINK_RUNS: u64 = 600;
+/// See [`SHRINK_RUNS`].
+const SHRINK_TIME: Duration = Duration::from_secs(6);
+/// How many seeds each scenario of the control group runs at most.
+const CONTROL_SEEDS: u64 = 200;
+
+/// A deviation in a scenario.
+struct Try {
+    deviation: &'static Deviation,
+    ready: Ready,
+    /// Whether a swarm was added to the scenario.
+    swarm: bool,
+    seeds: u64,
+}
+
+/// What a range of seeds gave.
+#[derive(Clone, Debug)]
+struct Found {
+    /// The seed and the claim that it violates first; `None` = nothing was found.
+    hit: Option<(u64, String)>,
+}
+
+/// Runs the matrix.
+pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<MatrixReport, CliError> {
+    let began = Instant::now();
+    let until = args.budget.map(|budget| began + budget.0);
+    let jobs = jobs(args.jobs);
+    let wanted = deviations(&args.deviation)?;
+    let known = read(&args.paths)?;
+    let tries = tries(&known, &wanted, args.seeds)?;
+    let controls = if args.deviation.is_empty() { controls(&known, args.seeds)? } else { Vec::new() };
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(super::OUT));
+
+    let run = Run { progress, until, seeds_run: AtomicU64::new(0) };
+    let ranges = usize::try_from(args.ranges).unwrap_or(usize::MAX);
+    let found = run.in_parallel("deviations", jobs, tries.len() * ranges, |task, counter| {
+        let trying = &tries[task / ranges];
+        // Every trial has ranges of its own length, one after the other.
+        let first = (task % ranges) as u64 * trying.seeds;
+        run.search(&trying.ready, SeedRange::new(first, trying.seeds)?, counter)
+    });
+    let violated = run.in_parallel("control group", jobs, controls.len(), |task, counter| {
+        let (ready, seeds) = &controls[task];
+        Some(run.control(ready, *seeds, counter))
+    });
+    let mut rows: Vec<MatrixRow> = wanted.iter().map(|deviation| row(deviation, &tries, &found, ranges)).collect();
+    if !args.no_shrink {
+        let smallest = run.in_parallel("smaller plans", jobs, rows.len(), |task, _| run.smallest(&rows[task], &tries, &found, ranges));
+        rows.iter_mut().zip(smallest).for_each(|(row, smallest)| row.smallest = smallest);
+    }
+    let mut report = MatrixReport {
+        schema: MatrixSchema,
+        build: build().to_owned(),
+        seeds: args.seeds,
+        ranges: args.ranges,
+        cut_short: found.iter().any(Option::is_none) || violated.iter().any(Option::is_none),
+        deviations: rows,
+        control: violated.into_iter().flatten().collect(),
+        seeds_run: run.seeds_run.into_inner(),
+        wall: Seconds::from(began.elapsed()),
+        interrupted: progress.stop_requested(),
+        exit_code: 0,
+    };
+    report.exit_code = report.judge();
+    let file = out.join("kill-matrix.csv");
+    std::fs::create_dir_all(&out)
+        .and_then(|()| std::fs::write(&file, report.csv()))
+        .map_err(|error| CliError::usage(format!("cannot write {}: {error}", file.display())))?;
+    Ok(report)
+}
+
+fn deviations(names: &[String]) -> Result<Vec<&'static Deviation>, CliError> {
+    if names.is_empty() {
+        return Ok(systems().mutations().iter().collect());
+    }
+    let find = |name: &String| {
+        let found = systems().mutations().iter().find(|deviation| deviation.name == name);
+        found.ok_or_else(|| CliError::usage(format!("there is no deviation `{name}`")).hint(DeviationName::advice(name)))
+    };
+    names.iter().map(find).collect()
+}
+
+/// Every scenario under `paths`, with its file.
+fn read(paths: &[PathBuf]) -> Result<Vec<(String, Scenario)>, Problems> {
+    let mut problems = Problems::new();
+    let mut all = Vec::new();
+    for file in scenario::find(paths)? {
+        let name = file.display().to_string();
+        all.extend(problems.collect(Scenario::read(&file)).iter().flat_map(Scenario::each).map(|scenario| (name.clone(), scenario)));
+    }
+    problems.or(all)
+}
+
+/// Where each deviation is tried.
+fn tries(known: &[(String, Scenario)], wanted: &[&'static Deviation], seeds: u64) -> Result<Vec<Try>, Problems> {
+    let mut tries = Vec::new();
+    for &deviation in wanted {
+        let Some(name) = DeviationName::new(deviation.name) else { continue };
+        for (file, scenario) in known.iter().filter(|(_, scenario)| scenario.expect.is_some() && scenario.deviations.first() == Some(&name))
+        {
+            let swarmed = Scenario { swarm: Some(scenario.swarm.clone().unwrap_or_else(Swarm::default)), ..scenario.clone() };
+            tries.push(Try { deviation, ready: Ready::new(file, scenario.clone())?, swarm: false, seeds });
+            tries.push(Try { deviation, ready: Ready::new(file, swarmed)?, swarm: true, seeds });
+        }
+        for (file, scenario) in known.iter().filter(|(_, scenario)| scenario.expect.is_none() && scenario.swarm.is_some()) {
+            if is_about(deviation, &scenario.workload) {
+                let deviating = Scenario { deviations: vec![name.clone()], ..scenario.clone() };
+                tries.push(Try { deviation, ready: Ready::new(file, deviating)?, swarm: false, seeds: (seeds / CHAOS_SHARE).max(1) });
+            }
+        }
+    }
+    Ok(tries)
+}
+
+/// Whether a workload has the system that a deviation is about.
+fn is_about(deviation: &Deviation, workload: &WorkloadDraft) -> bool {
+    systems().of_workload(workload).is_some_and(|system| system.mutations().iter().any(|mutation| mutation.name == deviation.name))
+}
+
+/// The control group: what lies in a folder of that name.
+fn controls(known: &[(String, Scenario)], seeds: u64) -> Result<Vec<(Ready, u64)>, Problems> {
+    let in_group = |file: &str| PathBuf::from(file).parent().is_some_and(|folder| folder.ends_with("control"));
+    let group = known.iter().filter(|(file, _)| in_group(file));
+    group.map(|(file, scenario)| Ok((Ready::new(file, scenario.clone())?, seeds.min(CONTROL_SEEDS)))).collect()
+}
+
+/// The row of a deviation.
+fn row(deviation: &Deviation, tries: &[Try], found: &[Option<Found>], ranges: usize) -> MatrixRow {
+    let of_this = tries.iter().enumerate().filter(|(_, trying)| trying.deviation.name == deviation.name);
+    let trial = |(number, trying): (usize, &Try)| {
+        let of_ranges: Vec<(u64, &Found)> = (0..)
+            .zip(&found[number * ranges..(number + 1) * ranges])
+            .filter_map(|(range, found)| Some((range * trying.seeds, found.as_ref()?)))
+            .collect();
+        let claim = of_ranges.iter().find_map(|(_, found)| found.hit.as_ref().map(|(_, claim)| claim.clone()));
+        Trial {
+            scenario: trying.ready.scenario.name.clone(),
+            swarm: trying.swarm,
+            seeds: trying.seeds,
+            found: of_ranges.iter().map(|(first, found)| found.hit.as_ref().map(|(seed, _)| seed - first + 1)).collect(),
+            claim,
+        }
+    };
+    MatrixRow {
+        deviation: deviation.name.to_owned(),
+        upstream: deviation.upstream,
+        how: deviation.how.to_string(),
+        trials: of_this.map(trial).collect(),
+        smallest: None,
+    }
+}
+
+/// What all workers share.
+struct Run<'a> {
+    progress: &'a dyn Progress,
+    until: Option<Instant>,
+    seeds_run: AtomicU64,
+}
+
+impl Run<'_> {
+    fn is_over(&self) -> bool {
+        self.progress.stop_requested() || self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// The results of `count` tasks, in their order; `None` for those that were not done any more.
+    fn in_parallel<T: Send>(
+        &self,
+        what: &str,
+        jobs: usize,
+        count: usize,
+        work: impl Fn(usize, &WorkerCounter) -> Option<T> + Sync,
+    ) -> Vec<Option<T>> {
+        let jobs = jobs.min(count).max(1);
+        let counters = self.progress.begin(what, Unit::Seeds, None, jobs);
+        let (next, results) = (AtomicUsize::new(0), Mutex::new((0..count).map(|_| None).collect::<Vec<Option<T>>>()));
+        std::thread::scope(|scope| {
+            for counter in &counters {
+                let (next, results, work) = (&next, &results, &work);
+                spawn_worker(scope, move || {
+                    loop {
+                        let task = next.fetch_add(1, Ordering::Relaxed);
+                        if task >= count || self.is_over() {
+                            return;
+                        }
+                        let result = work(task, counter);
+                        results.lock()[task] = result;
+                    }
+                });
+            }
+        });
+        results.into_inner()
+    }
+
+    /// The first seed of a range that violates a claim; `None` if time was up before that was clear.
+    fn search(&self, ready: &Ready, range: SeedRange, counter: &WorkerCounter) -> Option<Found> {
+        for seed in range.first..=range.last {
+            if self.is_over() {
+                return None;
+            }
+            let claim = self.first_violation(ready, seed);
+            counter.count(claim.is_some());
+            if let Some(claim) = claim {
+                return Some(Found { hit: Some((seed, claim)) });
+            }
+        }
+        Some(Found { hit: None })
+    }
+
+    /// What a seed violates first without an excuse; what a bug of the harness breaks counts, too.
+    fn first_violation(&self, ready: &Ready, seed: u64) -> Option<String> {
+        self.seeds_run.fetch_add(1, Ordering::Relaxed);
+        match run_plan(&ready.scenario.draw(seed), &ready.stage, RunOptions::default()) {
+            Ok(outcome) => outcome.violations.into_iter().find(|violation| violation.excuse.is_none()).map(|violation| violation.claim),
+            Err(bug) => Some(format!("the harness failed: {bug}")),
+        }
+    }
+
+    fn control(&self, ready: &Ready, seeds: u64, counter: &WorkerCounter) -> ControlRow {
+        let mut row = ControlRow { scenario: ready.scenario.name.clone(), seeds: 0, violated: Vec::new() };
+        for seed in 0..seeds {
+            if self.is_over() {
+                break;
+            }
+            let claim = self.first_violation(ready, seed);
+            counter.count(claim.is_some());
+            row.seeds += 1;
+            if let Some(claim) = claim.filter(|claim| row.violated.iter().all(|(known, _)| known != claim)) {
+                row.violated.push((claim, seed));
+            }
+        }
+        row
+    }
+
+    /// The failure of the trial that finds a deviation soonest, made small.
+    fn smallest(&self, row: &MatrixRow, tries: &[Try], found: &[Option<Found>], ranges: usize) -> Option<Smallest> {
+        let best = row.best()?;
+        let is_best = |trying: &Try| {
+            trying.deviation.name == row.deviation && trying.ready.scenario.name == best.scenario && trying.swarm == best.swarm
+        };
+        let number = tries.iter().position(is_best)?;
+        let hits = found[number * ranges..(number + 1) * ranges].iter().flatten();
+        let (seed, claim) = hits.filter_map(|found| found.hit.clone()).next()?;
+        let (ready, claim) = (&tries[number].ready, ClaimName::new(&claim)?);
+        let options = ShrinkOptions { runs: SHRINK_RUNS, until: Some(Instant::now() + SHRINK_TIME) };
+        let smaller = shrink(&ready.scenario.draw(seed), &ready.stage, &claim, options, self).ok()??;
+        Some(Smallest {
+            claim: claim.to_string(),
+            scenario: best.label(),
+            seed,
+            size: smaller.shrunk.size,
+            needs: smaller.needs.to_string(),
+        })
+    }
+}
+
+impl Watch for Run<'_> {
+    fn stop(&self) -> bool {
+        self.progress.stop_requested()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim_harness::engine::progress::Unobserved;
+
+    fn args(line: &str) -> SelftestArgs {
+        let paths = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"))];
+        let deviation = line.split_whitespace().map(str::to_owned).collect();
+        let out = std::env::temp_dir().join(format!("ipam-sim-selftest-{}-{}", std::process::id(), line.len()));
+        SelftestArgs { paths, deviation, seeds: 20, ranges: 3, out: Some(out), no_shrink: true, ..SelftestArgs::default() }
+    }
+
+    #[test]
+    fn a_deviation_is_found_in_its_scenario_whatever_the_number_of_workers() {
+        let matrix = |jobs| {
+            let args = SelftestArgs { jobs: Some(jobs), ..args("counter-decides-once") };
+            let report = selftest(&args, &Unobserved).unwrap();
+            let csv = args.out.unwrap();
+            assert!(csv.join("kill-matrix.csv").exists());
+            std::fs::remove_dir_all(csv).unwrap();
+            report
+        };
+        let one = matrix(1);
+        assert_eq!(one.deviations, matrix(3).deviations);
+        let row = &one.deviations[0];
+        assert_eq!((row.deviation.as_str(), row.how.as_str()), ("counter-decides-once", "claim"));
+        let own = &row.trials[0];
+        assert_eq!((own.scenario.as_str(), own.swarm, own.found.len(), own.found_in()), ("counter-decides-once", false, 3, 3));
+        assert!(row.trials[1].swarm && row.trials.iter().any(|trial| trial.scenario == "counter-swarm" && trial.seeds == 2));
+        assert_eq!(one.exit_code, 0);
+        assert!(one.control.is_empty(), "who asks for single deviations gets no control group");
+    }
+
+    #[test]
+    fn every_deviation_that_a_claim_must_find_has_a_negative_scenario() {
+        let known = read(&args("").paths).unwrap_or_else(|problems| panic!("{problems}"));
+        for deviation in systems().mutations().iter().filter(|deviation| matches!(deviation.how.word(), "claim" | "crash")) {
+            let tries = tries(&known, &[deviation], 10).unwrap_or_else(|problems| panic!("{problems}"));
+            assert!(tries.iter().any(|trying| trying.ready.scenario.expect.is_some()), "{}", deviation.name);
+            assert!(tries.iter().any(|trying| trying.ready.scenario.expect.is_none()), "{}: no swarm", deviation.name);
+        }
+        assert!(controls(&known, 10).unwrap_or_else(|problems| panic!("{problems}")).len() >= 5);
+    }
+}

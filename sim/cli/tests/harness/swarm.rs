@@ -1,0 +1,117 @@
+//! What a swarm of faults draws.
+
+use kube_sim::fault::FaultKind;
+use sim_config::Source;
+use sim_config::draw::{Concern, Draw};
+use sim_config::kinds::Kinds;
+use sim_config::time::Span;
+use sim_harness::workload::Stake;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use sim_harness::plan::Plan;
+use sim_harness::scenario::Scenario;
+use sim_harness::swarm::*;
+
+fn scenario(swarm: Swarm) -> Scenario {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/smoke/byom-calm.toml");
+    Scenario { swarm: Some(swarm), ..Scenario::read(&file).unwrap() }
+}
+
+fn plans(swarm: &Swarm, seeds: u64) -> Vec<Plan> {
+    let scenario = scenario(swarm.clone());
+    (0..seeds).map(|seed| scenario.draw(seed)).collect()
+}
+
+fn kinds(plan: &Plan) -> BTreeSet<&'static str> {
+    plan.fault.iter().map(|fault| fault.kind.kind()).collect()
+}
+
+#[test]
+fn every_kind_is_drawn_and_every_drawn_plan_is_sound() {
+    let mut seen = BTreeSet::new();
+    for plan in plans(&Swarm::default(), 300) {
+        let problems = plan.problems(Source::new("plan", ""));
+        assert!(problems.is_empty(), "seed {}: {problems}", plan.seed);
+        seen.extend(kinds(&plan));
+    }
+    // The workload names neither kubelets with plugins nor addresses, nodes, leases or webhooks.
+    let stake = |stake: Stake| {
+        let fits = |kind: &&str| fit::fitted(kind, &stake, &mut Draw::new(1, Concern::Faults, 0)).is_some();
+        FaultKind::KINDS.iter().copied().filter(fits).collect::<BTreeSet<&str>>()
+    };
+    let some = |name: &str| vec![name.to_owned()];
+    let without = Stake { processes: some("p"), hosts: some("h"), resources: some("pods"), objects: some("o"), ..Stake::default() };
+    assert_eq!(seen, stake(without.clone()));
+    let with = Stake {
+        kubelets: some("kubelet-0"),
+        addresses: some("10.0.0.1"),
+        nodes: some("node-0"),
+        leases: some("leases/default/l"),
+        webhooks: some("p"),
+        ..without
+    };
+    // Only who starts while it lasts meets it.
+    let drawn = FaultKind::KINDS.iter().copied().filter(|kind| *kind != "discovery-fails").collect();
+    assert_eq!(stake(with), drawn, "those that name them get faults about them");
+    assert_eq!(FaultKind::KINDS.len() - seen.len(), 15);
+}
+
+#[test]
+fn some_runs_are_calm_and_some_are_hostile() {
+    let count = |plan: &Plan| kinds(plan).len();
+    let plans = plans(&Swarm::default(), 200);
+    let calm = plans.iter().filter(|plan| plan.fault.is_empty()).count();
+    let hostile = plans.iter().filter(|plan| count(plan) >= 12).count();
+    assert!((5..60).contains(&calm), "{calm} runs are calm");
+    assert!((20..100).contains(&hostile), "{hostile} runs are hostile");
+    let calm_only = Swarm { weather: Weather { calm: 1, mixed: 0, hostile: 0 }, ..Swarm::default() };
+    assert!(self::plans(&calm_only, 20).iter().all(|plan| plan.fault.is_empty()));
+}
+
+#[test]
+fn a_kind_that_is_left_out_changes_nothing_about_the_others() {
+    let without = Swarm { without: vec![SwarmName::new("pause").unwrap()], ..Swarm::default() };
+    let mut left_out = 0;
+    for (whole, less) in plans(&Swarm::default(), 60).iter().zip(plans(&without, 60)) {
+        let mut rest = whole.fault.clone();
+        rest.retain(|fault| fault.kind.kind() != "pause");
+        left_out += whole.fault.len() - rest.len();
+        assert_eq!(rest, less.fault, "seed {}", whole.seed);
+    }
+    assert!(left_out > 0);
+}
+
+#[test]
+fn faults_of_a_kind_neither_flap_nor_overlap() {
+    let swarm = Swarm { without: PATTERNS.iter().filter_map(|pattern| SwarmName::new(pattern.name())).collect(), ..Swarm::default() };
+    let mut pairs = 0;
+    for plan in plans(&swarm, 200) {
+        for kind in kinds(&plan) {
+            let of_kind: Vec<_> = plan.fault.iter().filter(|fault| fault.kind.kind() == kind).collect();
+            for pair in of_kind.windows(2) {
+                let lasts = pair[0].common.lasts.unwrap_or(Span::secs(0));
+                assert!(pair[1].common.at >= pair[0].common.at + lasts.0 + swarm.gap.0, "{kind} of seed {}", plan.seed);
+                pairs += 1;
+            }
+            for lasts in of_kind.iter().filter_map(|fault| fault.common.lasts) {
+                assert!((swarm.shortest..=swarm.longest).contains(&lasts), "{kind} of seed {}", plan.seed);
+            }
+        }
+    }
+    assert!(pairs > 50);
+}
+
+#[test]
+fn only_what_is_named_is_drawn_and_a_swarm_of_nothing_is_a_problem() {
+    let only = |names: &[&str]| names.iter().filter_map(|name| SwarmName::new(name)).collect::<Vec<_>>();
+    let swarm = Swarm { only: only(&["crash", "hold"]), weather: Weather { calm: 0, mixed: 0, hostile: 1 }, ..Swarm::default() };
+    let seen: BTreeSet<_> = plans(&swarm, 40).iter().flat_map(kinds).collect();
+    assert_eq!(seen, ["crash", "hold"].into());
+    let problems = |swarm: &Swarm| swarm.problems(Source::new("", ""), &[]).to_string();
+    assert_eq!(problems(&swarm), "");
+    assert!(problems(&Swarm { without: only(&["crash", "hold"]), ..swarm.clone() }).contains("no kind of fault left"));
+    assert!(problems(&Swarm { shortest: Span::secs(90), ..swarm.clone() }).contains("is longer than"));
+    let nothing = Weather { calm: 0, mixed: 0, hostile: 0 };
+    assert!(problems(&Swarm { weather: nothing, ..swarm }).contains("has no weight"));
+}

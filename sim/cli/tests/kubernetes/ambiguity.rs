@@ -1,0 +1,156 @@
+//! K §10.8: what a failed write may have done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube_machinery::api::{Call, DeleteOptions, Request, TransportError, Verb};
+use kube_machinery::{Client, ClientExt};
+use kube_sim::cluster::server::Mishap;
+use kube_sim::net::{Effect, Rule, Side};
+use kube_sim::testbed::{Testbed, config_map, key};
+use sim_config::draw::{Concern, Draw};
+
+use super::expect::*;
+
+/// What a failed create turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Truth {
+    Never,
+    Before,
+    /// It was carried out after the error was seen.
+    Later,
+}
+
+/// The truth about a create of `name` that has just failed, and how long after the error it was carried out.
+async fn truth(bed: &Testbed, name: &str) -> (Truth, Duration) {
+    let reader = |number| bed.client_on("reader", number);
+    let stored = |bed: &Testbed| {
+        let kind = bed.kind::<ConfigMap>();
+        bed.fabric.store(|store| store.table(kind).get(&key(name)).is_some())
+    };
+    if stored(bed) {
+        return (Truth::Before, Duration::ZERO);
+    }
+    let error_at = bed.rt.now();
+    for _ in 0..700 {
+        bed.wait(millis(100)).await;
+        if stored(bed) {
+            let late = bed.rt.now() - error_at;
+            for number in 0..2 {
+                assert!(exists::<ConfigMap>(&reader(number), &key(name)).await);
+            }
+            return (Truth::Later, late);
+        }
+    }
+    (Truth::Never, Duration::ZERO)
+}
+
+#[test]
+fn k114_an_ambiguous_failure_of_the_server_has_every_truth() {
+    let mut truths: BTreeMap<String, BTreeSet<Truth>> = BTreeMap::new();
+    let mut latest = Duration::ZERO;
+    for seed in 0..60 {
+        let mut draw = Draw::new(seed, Concern::Workload, 1);
+        let failure = FAILURES[draw.below(5) as usize];
+        let after = draw.between(Duration::ZERO, secs(34));
+        let mishap = *draw.pick(&[
+            Mishap::LoseReply { error: failure, after },
+            Mishap::CommitLate { error: failure, after },
+            Mishap::Slow { by: secs(34) + after },
+        ]);
+        Testbed::run(seed, async |bed| {
+            let client = bed.client("writer");
+            trouble(&bed, &client, &[Verb::Create], mishap);
+            let error = client.create(config_map("a", "v", "1")).await.unwrap_err();
+            assert!(error.is_ambiguous(), "{error}");
+            calm(&bed);
+            // A client that goes on gets its own answers, whatever is still to come.
+            for _ in 0..5 {
+                assert_eq!(refused(client.get::<Pod>(&key("nobody")).await), not_found("pods", "nobody"));
+            }
+            let (truth, late) = truth(&bed, "a").await;
+            latest = latest.max(late);
+            truths.entry(error.to_string()).or_default().insert(truth);
+        });
+        Testbed::run(seed, async |bed| {
+            let client = bed.client("writer");
+            trouble(&bed, &client, &[Verb::Create], Mishap::FailBeforeCommit);
+            let error = client.create(config_map("a", "v", "1")).await.unwrap_err();
+            assert!(error.is_ambiguous(), "{error}");
+            truths.entry(error.to_string()).or_default().insert(truth(&bed, "a").await.0);
+        });
+    }
+    assert_eq!(truths["etcdserver: request timed out"], [Truth::Never, Truth::Before, Truth::Later].into());
+    let deadline = "Timeout: request did not complete within requested timeout - context deadline exceeded";
+    for message in ["etcdserver: leader changed", deadline, "connection reset by peer"] {
+        assert_eq!(truths[message], [Truth::Before, Truth::Later].into(), "{message}");
+    }
+    assert_eq!(truths.len(), 5, "{truths:?}");
+    assert!(latest > secs(25) && latest <= secs(35), "{latest:?}");
+}
+
+#[test]
+fn k114_a_broken_connection_or_a_client_that_gave_up_has_every_truth() {
+    let mut truths: BTreeMap<(&str, String), BTreeSet<Truth>> = BTreeMap::new();
+    for seed in 0..150 {
+        let mut draw = Draw::new(seed, Concern::Workload, 2);
+        let moment = draw.between(millis(1), millis(9));
+        for cause in ["crash", "loss", "give up"] {
+            Testbed::run(seed, async |bed| {
+                let client = bed.client_on("writer", 0);
+                let writer = client.clone();
+                let timeout = (cause == "give up").then_some(moment);
+                if cause == "loss" {
+                    let both = |from, to| Rule { from, to, effect: Effect::Loss(0.4) };
+                    let process = Side::Only(vec![client.process()]);
+                    bed.fabric.network(|net| {
+                        net.add(both(process.clone(), Side::Any));
+                        net.add(both(Side::Any, process));
+                    });
+                }
+                let running = start(&bed, &client, async move {
+                    let body = Arc::new(config_map("a", "v", "1"));
+                    let call = Call::Create { namespace: Some("default".into()), body, dry: Default::default() };
+                    writer.send(Request { call, timeout }).await
+                });
+                if cause == "crash" {
+                    bed.wait(moment).await;
+                    bed.fabric.crash_server(0);
+                }
+                let Err(error) = running.await.unwrap() else { return };
+                if error == TransportError::Refused.into() {
+                    assert!(!error.is_ambiguous());
+                    assert_eq!(truth(&bed, "a").await.0, Truth::Never);
+                    return;
+                }
+                assert!(error.is_ambiguous());
+                truths.entry((cause, error.to_string())).or_default().insert(truth(&bed, "a").await.0);
+            });
+        }
+    }
+    let of = |cause, error: TransportError| truths.get(&(cause, error.to_string())).cloned().unwrap_or_default();
+    assert_eq!(of("crash", TransportError::Reset), [Truth::Never, Truth::Before].into(), "{truths:?}");
+    assert_eq!(of("loss", TransportError::ConnectionLost), [Truth::Never, Truth::Before].into(), "{truths:?}");
+    let gave_up = of("give up", TransportError::Deadline);
+    assert!(gave_up.is_superset(&[Truth::Before, Truth::Later].into()), "{truths:?}");
+}
+
+#[test]
+fn k114_a_request_can_be_executed_twice_and_the_second_answer_hides_the_first() {
+    for seed in SEEDS {
+        Testbed::run(seed, async |bed| {
+            let client = bed.client("writer");
+            trouble(&bed, &client, &[], Mishap::Twice { gap: secs(seed) });
+            assert_eq!(refused(client.create(config_map("a", "v", "1")).await), already_exists("configmaps", "a"));
+            calm(&bed);
+            let map = client.get::<ConfigMap>(&key("a")).await.unwrap();
+            trouble(&bed, &client, &[], Mishap::Twice { gap: secs(seed) });
+            assert_eq!(refused(client.update(labelled(&*map, "l", "1")).await), modified("configmaps", "a"));
+            assert_eq!(refused(client.delete::<ConfigMap>(&key("a"), DeleteOptions::default()).await), not_found("configmaps", "a"));
+            calm(&bed);
+            assert!(!exists::<ConfigMap>(&client, &key("a")).await);
+        });
+    }
+}

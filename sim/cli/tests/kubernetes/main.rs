@@ -1,0 +1,28 @@
+//! The simulated Kubernetes API against the conformance checklist of its reference (K §10): one test or more per
+//! statement, each with the statement's number in its name.
+
+#[path = "../support/install.rs"]
+mod install;
+
+mod admission;
+mod ambiguity;
+mod config_map;
+mod create;
+mod delete;
+mod errors;
+mod expect;
+mod get;
+mod list;
+mod list_pages;
+mod metadata;
+mod patch;
+mod quorum;
+mod support;
+mod update;
+mod watch;
+mod watch_bookmark;
+mod watch_delay;
+mod watch_end;
+mod watch_history;
+mod watch_initial;
+mod watch_selector;

@@ -1,0 +1,101 @@
+//! A sweep runs any number of seeds in one process: nothing of a seed may stay behind.
+//!
+//! madsim keeps tasks that never end, and a task that owns a handle on the world keeps the world. So the runtime ends
+//! every task at the end of a run, and the cluster lets go of whoever carries out its faults.
+
+#[path = "support/install.rs"]
+mod install;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::WatchOptions;
+use kube_machinery::{Client, ClientExt, WatchStream};
+use kube_sim::cluster::Fabric;
+use kube_sim::testbed::{Testbed, config_map};
+use sim_config::time::SimTime;
+
+/// One seed that ends in the middle of everything: an open watch, a process that waits for ever and owns its client, a
+/// request on its way, one of a process that stands still, a restarted process, an action of the world that is yet to
+/// come. Returns what would still be there if anything had stayed behind.
+fn unfinished_seed(seed: u64, keep: bool) -> Weak<Fabric> {
+    Testbed::run(seed, async |bed| {
+        let writer = bed.client("writer");
+        for n in 0..5 {
+            writer.create(config_map(&format!("config-{n}"), "n", "0")).await.expect("the object is new");
+        }
+        let watcher = bed.client("watcher");
+        bed.rt.spawn(watcher.process(), async move {
+            let mut stream = watcher.watch::<ConfigMap>(None, WatchOptions::default()).await.expect("the watch opens");
+            while stream.next().await.is_some() {}
+        });
+        let idle = bed.client("idle");
+        bed.rt.spawn(idle.process(), async move {
+            std::future::pending::<()>().await;
+            drop(idle);
+        });
+        let restarted = bed.process("restarted");
+        let fabric = bed.fabric.clone();
+        bed.rt.set_main(restarted, move |_| {
+            let fabric = fabric.clone();
+            async move {
+                std::future::pending::<()>().await;
+                drop(fabric);
+            }
+        });
+        bed.fabric.crash(restarted);
+        bed.fabric.start(restarted);
+        let fabric = bed.fabric.clone();
+        bed.rt.at(SimTime::from_secs(1_000_000), move || drop(fabric));
+        bed.wait(Duration::from_secs(10)).await;
+        let paused = bed.client("paused");
+        for client in [&writer, &paused] {
+            let sender = client.clone();
+            bed.rt.spawn(client.process(), async move {
+                drop(sender.create(config_map("late", "n", "0")).await);
+            });
+        }
+        bed.wait(Duration::from_micros(10)).await;
+        bed.fabric.pause(paused.process());
+        assert!(bed.fabric.open_exchanges() >= 2, "both requests are on their way");
+        if keep {
+            std::mem::forget(bed.fabric.clone());
+        }
+        Arc::downgrade(&bed.fabric)
+    })
+}
+
+#[test]
+fn nothing_of_a_seed_stays_behind() {
+    for seed in 0..20 {
+        assert!(unfinished_seed(seed, false).upgrade().is_none(), "something still owns the cluster of seed {seed}");
+    }
+}
+
+#[test]
+fn a_cluster_that_somebody_keeps_is_noticed() {
+    assert!(unfinished_seed(0, true).upgrade().is_some());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn resident_memory_does_not_grow_with_the_number_of_seeds() {
+    /// Pages of memory that the process holds.
+    fn resident() -> f64 {
+        let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+        statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("the second number is the resident set")
+    }
+    /// How much larger the process is after ten times as many seeds.
+    fn growth(keep: bool) -> f64 {
+        let seeds = |seeds: std::ops::Range<u64>| seeds.for_each(|seed| drop(unfinished_seed(seed, keep)));
+        seeds(0..300);
+        let few = resident();
+        seeds(300..3_000);
+        resident() / few
+    }
+    let clean = growth(false);
+    assert!(clean < 1.1, "{clean:.2} times as large after 3000 seeds as after 300");
+    let leaking = growth(true);
+    assert!(leaking > 1.5, "{leaking:.2} times as large although every seed was kept: the measurement is blind");
+}

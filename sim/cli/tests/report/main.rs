@@ -1,0 +1,69 @@
+//! `report`, as a planner runs it: figures that agree with an independent model, files that are the same however they came about, and a sentence
+//! for whatever is wrong.
+
+#[path = "../support/install.rs"]
+mod install;
+
+mod capacity;
+mod conflicts;
+mod demand;
+mod reclaim;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder of its own for each test, gone at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ipam-sim-report-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Cuts a table off after so many lines, in the middle of the next.
+    fn cut(&self, name: &str, lines: usize) {
+        let kept: String = self.text(name).lines().take(lines).map(|line| format!("{line}\n")).collect();
+        std::fs::write(self.0.join(name), kept + "ipam-sim/po").unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A file of the project.
+fn file(path: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).display().to_string()
+}
+
+fn report(verb: &str, arguments: &str, out: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
+        // Wherever the user is: the reports need no files.
+        .current_dir(std::env::temp_dir())
+        .args(["report", verb, "--out"])
+        .arg(out)
+        .args(arguments.split_whitespace())
+        .output()
+        .unwrap()
+}
+
+fn done(verb: &str, arguments: &str, out: &Path) -> String {
+    let output = report(verb, arguments, out);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(verb: &str, arguments: &str, out: &Path, expected: &str) {
+    let output = report(verb, arguments, out);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments}: {said}");
+    assert!(said.contains(expected), "{arguments}: {said}");
+}

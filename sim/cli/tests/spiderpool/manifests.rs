@@ -1,0 +1,219 @@
+//! `run --manifests`: the user's own cluster under the faults of a scenario.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use ipam_reports::{ReplayReport, RunReport};
+use sim_harness::plan::Plan;
+use sim_spiderpool::Plans;
+use sim_spiderpool::workload::SpiderPlan;
+
+use super::{ipam_sim, scenarios, scratch};
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// `run SCENARIO --manifests PATH`, as JSON.
+fn swept(scenario: &str, manifests: &Path, more: &[&str]) -> RunReport {
+    let (file, manifests) = (text(&scenarios().join(scenario)), text(manifests));
+    let args = ["run", &file, "--manifests", &manifests, "--format", "json"];
+    let (code, out, err) = ipam_sim(&[&args[..], more].concat());
+    assert!(!out.is_empty(), "{code}: {err}");
+    RunReport::from_json(&out).unwrap()
+}
+
+/// The names of the pools of a cluster, and those that were given from in it.
+fn pools(dump: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
+    let (mut all, mut used) = (BTreeSet::new(), BTreeSet::new());
+    for object in dump.split("---\n").filter(|object| object.contains("\nkind: SpiderIPPool\n")) {
+        let name = object.lines().find_map(|line| line.strip_prefix("  name: ")).unwrap();
+        all.insert(name);
+        if object.contains("podUid") {
+            used.insert(name);
+        }
+    }
+    (all, used)
+}
+
+fn spider(plan: &Plan) -> &SpiderPlan {
+    let Some(spider) = plan.workload.get().map(Plans::cluster) else { panic!("another workload") };
+    spider
+}
+
+/// A cluster as its owner may have written it: no Node, no Namespace, a pool without what webhooks add.
+const MINE: &str = "
+apiVersion: v1
+kind: List
+items:
+- apiVersion: spiderpool.spidernet.io/v2beta1
+  kind: SpiderIPPool
+  metadata: {name: mine}
+  spec: {subnet: 10.9.0.0/24, ips: [10.9.0.20-10.9.0.60], default: true}
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {name: db, namespace: shop}
+  spec:
+    replicas: 3
+    serviceName: db
+    selector: {matchLabels: {app: db}}
+    template:
+      metadata: {labels: {app: db}}
+      spec: {containers: [{name: db}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: runs, namespace: shop, uid: 0d7b9a51-6d24-4a5a-9d4c-8a4a5a3d8e01}
+  spec: {nodeName: worker-7, containers: [{name: main}]}
+  status: {phase: Running, podIP: 10.9.0.33, podIPs: [{ip: 10.9.0.33}]}
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: spiderpool-conf, namespace: kube-system}
+  data:
+    conf.yml: |
+      enableIPv4: true
+      enableStatefulSet: false
+      enableIPv6: false
+";
+
+#[test]
+fn the_cluster_of_the_manifests_takes_the_place_of_a_generated_one_and_digests_agree() {
+    let manifests = scenarios().join("manifests");
+    let one = swept("smoke/spiderpool-calm.toml", &manifests, &["--seeds", "4", "--jobs", "1"]);
+    let two = swept("smoke/spiderpool-calm.toml", &manifests, &["--seeds", "4", "--jobs", "2"]);
+    let generated = swept_without(&["--seeds", "4"]);
+    let digest = |report: &RunReport| report.scenarios[0].digest;
+    assert_eq!((one.exit_code, digest(&one)), (0, digest(&two)));
+    assert_ne!(digest(&one), digest(&generated));
+    assert!(one.scenarios[0].allocations.succeeded > 0);
+}
+
+fn swept_without(more: &[&str]) -> RunReport {
+    let file = text(&scenarios().join("smoke/spiderpool-calm.toml"));
+    let (_, out, err) = ipam_sim(&[&["run", &file, "--format", "json"][..], more].concat());
+    assert!(err.is_empty() || !out.is_empty(), "{err}");
+    RunReport::from_json(&out).unwrap()
+}
+
+#[test]
+fn what_manifests_do_not_hold_is_there_and_their_settings_count() {
+    let folder = scratch("mine");
+    let file = folder.join("mine.yaml");
+    fs::write(&file, MINE).unwrap();
+    // Only plans of failures are written, so this asks for more than anybody can keep.
+    let out = text(&folder.join("out"));
+    let at_once = "check.eventually=[{claim=\"pods-get-addresses\",within=\"1ms\"}]";
+    let more = ["--seeds", "1", "--set", "phases.safety=50ms", "--set", at_once, "--out", &out];
+    let report = swept("smoke/spiderpool-calm.toml", &file, &more);
+    let failure = report.scenarios[0].failures.first().expect("no pod starts within 50 ms");
+    let plan_file = failure.plan.clone().expect("the plan of a failure is written");
+    let plan = Plan::read(Path::new(&plan_file)).unwrap_or_else(|problems| panic!("{problems}"));
+    let spider = spider(&plan);
+    assert_eq!((spider.nodes, spider.node_names.as_slice()), (1, ["worker-7".to_owned()].as_slice()));
+    assert_eq!(spider.settings["enableStatefulSet"], "false");
+    assert!(spider.namespaces.contains_key("shop") && spider.pools.is_empty());
+    // The plan is replayed, shrunk, and its end is a cluster again.
+    let dump = folder.join("dump.yaml");
+    let (code, out, err) = ipam_sim(&["replay", &plan_file, "--dump", &text(&dump), "--format", "json"]);
+    assert_eq!(code, 3, "{err}");
+    assert_eq!(ReplayReport::from_json(&out).unwrap().digest, plan.recorded.as_ref().unwrap().digest);
+    let dumped = fs::read_to_string(&dump).unwrap();
+    let (all, used) = pools(&dumped);
+    assert_eq!((all, used), (BTreeSet::from(["mine"]), BTreeSet::from(["mine"])));
+    assert!(dumped.contains("podIP: \"10.9.0.2"), "{dumped}");
+    let small = text(&folder.join("small.toml"));
+    let (code, _, err) = ipam_sim(&["shrink", &plan_file, "--out", &small]);
+    assert_eq!(code, 0, "{err}");
+    let (code, _, err) = ipam_sim(&["replay", &small]);
+    assert_eq!(code, 3, "what is smaller still fails: {err}");
+    let again = swept("smoke/spiderpool-calm.toml", &dump, &["--seeds", "2", "--out", &text(&folder.join("again"))]);
+    assert_eq!((again.exit_code, &again.scenarios[0].failures[..]), (0, &[][..]));
+}
+
+/// A SpiderSubnet, and a Deployment that asks for a pool of it which nobody has made yet.
+const SUBNET: &str = "
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: n1}}
+- {apiVersion: v1, kind: Node, metadata: {name: n2}}
+- apiVersion: spiderpool.spidernet.io/v2beta1
+  kind: SpiderSubnet
+  metadata: {name: s4}
+  spec: {subnet: 10.5.0.0/24, ips: [10.5.0.1-10.5.0.60]}
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: web, namespace: shop}
+  spec:
+    replicas: 3
+    selector: {matchLabels: {app: web}}
+    template:
+      metadata:
+        labels: {app: web}
+        annotations: {ipam.spidernet.io/subnet: '{\"ipv4\":[\"s4\"]}', ipam.spidernet.io/ippool-ip-number: '+1'}
+      spec: {containers: [{name: web}]}
+";
+
+/// What a folder with one file of manifests holds, under every seed of a scenario.
+fn brought(name: &str, text: &str, scenario: &str, more: &[&str]) -> RunReport {
+    let file = scratch(name).join("cluster.yaml");
+    fs::write(&file, text).unwrap();
+    swept(scenario, &file, more)
+}
+
+#[test]
+fn subnets_and_applications_without_a_pool_are_a_cluster_in_which_pools_are_made() {
+    let report = brought("subnet", SUBNET, "smoke/subnets.toml", &["--seeds", "20", "--no-plans"]);
+    let scenario = &report.scenarios[0];
+    assert_eq!((report.exit_code, &scenario.failures[..]), (0, &[][..]));
+    assert!(scenario.brought && scenario.allocations.succeeded >= 60, "{:?}", scenario.allocations);
+    let made = scenario.sometimes.iter().find(|claim| claim.claim == "an-auto-pool-is-made").unwrap();
+    assert_eq!(made.held_in, 20);
+    // The same cluster needs no scenario with subnets of its own.
+    let elsewhere = brought("subnet", SUBNET, "smoke/spiderpool-calm.toml", &["--seeds", "4", "--no-plans"]);
+    assert_eq!(elsewhere.exit_code, 0, "{:?}", elsewhere.scenarios[0].failures);
+    assert!(elsewhere.scenarios[0].allocations.succeeded > 0);
+}
+
+#[test]
+fn nothing_is_generated_beside_nodes_and_applications_that_have_no_pool() {
+    let items = SUBNET.replace("kind: SpiderSubnet", "kind: SpiderReservedIP").replace("{subnet: 10.5.0.0/24, ips", "{ips");
+    let report = brought("no-pool", &items, "smoke/subnets.toml", &["--seeds", "4", "--no-plans"]);
+    let scenario = &report.scenarios[0];
+    assert_eq!((report.exit_code, &scenario.failures[..]), (0, &[][..]));
+    assert_eq!(scenario.allocations.succeeded, 0, "there is no pool to give from");
+}
+
+#[test]
+fn what_the_cluster_of_the_manifests_cannot_show_is_said_and_not_held_against_the_sweep() {
+    let (file, folder) = (text(&scenarios().join("smoke/spiderpool-dual.toml")), scratch("unseen"));
+    let mine = folder.join("mine.yaml");
+    fs::write(&mine, MINE).unwrap();
+    let (code, out, err) = ipam_sim(&["run", &file, "--manifests", &text(&mine), "--seeds", "20", "--no-plans"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let note = out.lines().find(|line| line.starts_with("note ")).unwrap_or_else(|| panic!("{out}"));
+    assert!(note.contains("does not show ") && note.contains(" an-answer-has-several-nics, an-endpoint-answers"), "{note}");
+    // Who makes its own cluster has no such excuse.
+    let own = swept("smoke/byom-calm.toml", &mine, &["--seeds", "1", "--no-plans"]);
+    assert!(!own.scenarios[0].brought);
+}
+
+#[test]
+fn manifests_that_hold_no_cluster_are_refused() {
+    let (file, folder) = (text(&scenarios().join("smoke/spiderpool-calm.toml")), scratch("nothing"));
+    let refused = |name: &str, text_of: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text_of).unwrap();
+        let (code, out, err) = ipam_sim(&["run", &file, "--manifests", &text(&path), "--seeds", "1", "--no-plans"]);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        err.replace(&text(&folder), "dir")
+    };
+    insta::assert_snapshot!(refused("empty.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), @"error: dir/empty.yaml: no node, no pool, no subnet, no application and no pod of a cluster is in there; `--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints");
+    let wrong = MINE.replace("enableIPv6: false", "enableIPv6: maybe\n      enableIPv66: true");
+    insta::assert_snapshot!(refused("settings.yaml", &wrong), @r#"
+    error: dir/settings.yaml:31:19: enableIPv6 cannot be the string "maybe"; expected true or false
+    dir/settings.yaml:32:7: unknown setting `enableIPv66`; did you mean `enableIPv6`?
+    "#);
+    let wrong = MINE.replace("default: true}", "default: true}\n  status: {allocatedIPs: '{'}");
+    insta::assert_snapshot!(refused("records.yaml", &wrong), @"error: dir/records.yaml:9:26: SpiderIPPool mine: status.allocatedIPs: unreadable JSON text: EOF while parsing an object at line 1 column 1");
+}

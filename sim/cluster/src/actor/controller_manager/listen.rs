@@ -1,0 +1,159 @@
+//! Which changes make which controllers look at what.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use kube_machinery::Object;
+use kube_machinery::ObjectKey;
+use kube_machinery::informer::{Index, Notification};
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
+use parking_lot::Mutex;
+
+use super::families::controller_of;
+use super::kubevirt::BY_INSTANCE;
+use super::shared::Shared;
+use super::{Controller, Item, Kind, OWNER, Set};
+use crate::actor::garbage_collector::Collected;
+use crate::actor::informers::Informers;
+use crate::kinds::kruise::CloneSet;
+
+/// The types that the garbage collector sees: pods, those of the controllers, and what was asked for.
+pub(super) fn collected(set: &Set) -> Arc<[Collected]> {
+    let mut types = vec![Collected::of::<Pod>()];
+    for controller in &set.controllers {
+        match controller {
+            Controller::StatefulSet => types.extend([Collected::of::<StatefulSet>(), Collected::of::<ControllerRevision>()]),
+            Controller::ReplicaSet => types.push(Collected::of::<ReplicaSet>()),
+            Controller::Deployment => types.push(Collected::of::<Deployment>()),
+            Controller::DaemonSet => types.push(Collected::of::<DaemonSet>()),
+            Controller::Job => types.push(Collected::of::<Job>()),
+            Controller::Namespace | Controller::NodeLifecycle | Controller::PodGc => {}
+            Controller::CronJob => types.push(Collected::of::<CronJob>()),
+            Controller::CloneSet => types.push(Collected::of::<CloneSet>()),
+            Controller::KubeVirt => types.extend([
+                Collected::of::<VirtualMachine>(),
+                Collected::of::<VirtualMachineInstance>(),
+                Collected::of::<VirtualMachineInstanceMigration>(),
+            ]),
+        }
+    }
+    for also in &set.collected {
+        if !types.iter().any(|known| known.is(also)) {
+            types.push(also.clone());
+        }
+    }
+    types.into()
+}
+
+/// An index by the UID of the owner that controls an object.
+fn by_owner<K: Object>() -> Index<K> {
+    Index::new(OWNER, |object: &K, tell| {
+        if let Some(owner) = controller_of(object.meta()) {
+            tell(&owner.uid);
+        }
+    })
+}
+
+/// Has the controllers hear of what they look at.
+pub(super) fn listen(shared: &Arc<Shared>, informers: &mut Informers) {
+    shared.hear_of_pods(informers);
+    for controller in &shared.set.controllers {
+        match controller {
+            Controller::StatefulSet => {
+                informers.index::<ControllerRevision>(by_owner());
+                shared.hear_of::<StatefulSet>(informers, |key| Kind::StatefulSet.item(key));
+            }
+            Controller::ReplicaSet => shared.hear_of::<ReplicaSet>(informers, |key| Kind::ReplicaSet.item(key)),
+            Controller::Deployment => deployments(shared, informers),
+            Controller::DaemonSet => daemon_sets(shared, informers),
+            Controller::Job => shared.hear_of::<Job>(informers, |key| Kind::Job.item(key)),
+            Controller::Namespace => shared.hear_of::<Namespace>(informers, |key| Kind::Namespace.item(key)),
+            Controller::KubeVirt => kubevirt(shared, informers),
+            Controller::CronJob => cron_jobs(shared, informers),
+            Controller::CloneSet => shared.hear_of::<CloneSet>(informers, |key| Kind::CloneSet.item(key)),
+            // They listen for themselves.
+            Controller::NodeLifecycle | Controller::PodGc => {}
+        }
+    }
+}
+
+/// A Deployment is looked at when it changes, and when a set of it does: the sets say how far their pods are.
+fn deployments(shared: &Arc<Shared>, informers: &mut Informers) {
+    informers.index::<ReplicaSet>(by_owner());
+    shared.hear_of::<Deployment>(informers, |key| Kind::Deployment.item(key));
+    let shared = shared.clone();
+    informers.tell::<ReplicaSet>(move |notification| {
+        if let Some(item) = deployment_of(notification.object()) {
+            shared.queue.add(item);
+        }
+    });
+}
+
+/// A CronJob is looked at when it changes, and when a Job of it does.
+fn cron_jobs(shared: &Arc<Shared>, informers: &mut Informers) {
+    informers.index::<Job>(by_owner());
+    shared.hear_of::<CronJob>(informers, |key| Kind::CronJob.item(key));
+    let shared = shared.clone();
+    informers.tell::<Job>(move |notification| {
+        let meta = &notification.object().metadata;
+        if let Some(owner) = controller_of(meta).filter(|owner| owner.kind == "CronJob") {
+            let key = ObjectKey::namespaced(meta.namespace.as_deref().unwrap_or(""), &owner.name);
+            shared.queue.add(Kind::CronJob.item(key));
+        }
+    });
+}
+
+/// The Deployment of a set.
+pub(super) fn deployment_of(set: &ReplicaSet) -> Option<Item> {
+    let owner = controller_of(&set.metadata).filter(|owner| owner.kind == "Deployment")?;
+    Some(Kind::Deployment.item(ObjectKey::namespaced(set.metadata.namespace.as_deref().unwrap_or(""), &owner.name)))
+}
+
+/// Every DaemonSet is looked at when a node comes, goes, or is another one to the scheduler.
+fn daemon_sets(shared: &Arc<Shared>, informers: &mut Informers) {
+    shared.hear_of::<DaemonSet>(informers, |key| Kind::DaemonSet.item(key));
+    let known: Arc<Mutex<BTreeSet<ObjectKey>>> = Arc::default();
+    let sets = known.clone();
+    informers.tell::<DaemonSet>(move |notification| {
+        let key = notification.key();
+        match notification {
+            Notification::Added { .. } | Notification::Updated { .. } => sets.lock().insert(key),
+            Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => sets.lock().remove(&key),
+        };
+    });
+    let shared = shared.clone();
+    informers.tell::<Node>(move |notification| {
+        if let Notification::Updated { old, new } = notification {
+            let taints = |node: &Node| node.spec.as_ref().and_then(|spec| spec.taints.clone());
+            let (before, now) = (&old.metadata, &new.metadata);
+            if before.uid == now.uid && before.labels == now.labels && taints(old) == taints(new) {
+                return;
+            }
+        }
+        for key in known.lock().iter() {
+            shared.queue.add(Kind::DaemonSet.item(key.clone()));
+        }
+    });
+}
+
+/// A VM is looked at when it or its instance changes; an instance also when a migration of it does.
+fn kubevirt(shared: &Arc<Shared>, informers: &mut Informers) {
+    shared.hear_of::<VirtualMachine>(informers, |key| Kind::Machine.item(key));
+    let told = shared.clone();
+    informers.tell::<VirtualMachineInstance>(move |notification| {
+        let key = notification.key();
+        told.queue.add(Kind::Machine.item(key.clone()));
+        told.queue.add(Kind::Instance.item(key));
+    });
+    let instance_of = |migration: &VirtualMachineInstanceMigration| {
+        ObjectKey::namespaced(migration.metadata.namespace.as_deref().unwrap_or(""), &migration.spec.vmi_name)
+    };
+    informers.index(Index::new(BY_INSTANCE, move |migration, tell| tell(instance_of(migration).as_str())));
+    let told = shared.clone();
+    informers.tell::<VirtualMachineInstanceMigration>(move |notification| {
+        told.queue.add(Kind::Instance.item(instance_of(notification.object())));
+    });
+}

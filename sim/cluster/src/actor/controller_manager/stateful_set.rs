@@ -1,0 +1,135 @@
+//! StatefulSets: pods with names by ordinal (K §7.1).
+//!
+//! ```text
+//!   create the lowest that is missing ─► wait until it is ready ─► … ─► delete the highest too many ─► replace the highest outdated
+//!                (OrderedReady: one step at a time; Parallel: all at once, but for the last)
+//! ```
+//! A pod that is to be replaced is deleted first; its successor is made when the informer has told that it is gone (K141).
+//! Each template is kept as a ControllerRevision for as long as its set is there, whatever revisionHistoryLimit says: pods below
+//! a partition are made from the one before.
+
+mod plan;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use kube_machinery::informer::StoreReader;
+use kube_machinery::{ApiError, ClientExt, Env};
+use plan::{Plan, plan};
+use serde_json::json;
+
+use super::Item;
+use super::batch;
+use super::families::controller_of;
+use super::names::{POD_INDEX_LABEL, POD_NAME_LABEL, REVISION_LABEL};
+use super::shared::{Shared, unless_gone};
+use super::template;
+
+pub(super) struct StatefulSets {
+    pub(super) shared: Arc<Shared>,
+    pub(super) sets: StoreReader<StatefulSet>,
+    pub(super) revisions: StoreReader<ControllerRevision>,
+}
+
+impl StatefulSets {
+    pub(super) async fn reconcile(&self, item: &Item) -> Result<(), ApiError> {
+        let Some(set) = self.sets.get(&item.key) else {
+            self.shared.forget(item);
+            return Ok(());
+        };
+        if set.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let behind = self.shared.is_behind(item, &set.metadata);
+        let wanted = &set.spec.template;
+        let update = format!("{}-{}", item.key.name(), self.shared.hash_of(item, &*set, wanted));
+        self.keep(&set, &update, wanted).await?;
+        let now = self.shared.env.wall();
+        let Plan { current, create, delete, status, available_in } =
+            self.shared.family(set.metadata.uid.as_deref(), |family| plan(&set, family, &update, now));
+        if let Some(wait) = available_in {
+            self.shared.queue.add_after(item.clone(), wait);
+        }
+        let old = (!create.is_empty() && current != update).then(|| self.revisions.get(&template::beside(&*set, &current))).flatten();
+        let old = old.as_deref().and_then(template_of);
+        let create_one = |index: usize| {
+            let (ordinal, outdated) = create[index];
+            let (template, revision) = match &old {
+                Some(old) if outdated => (old, &current),
+                _ => (wanted, &update),
+            };
+            self.create(pod(&set, template, revision, ordinal))
+        };
+        let mut done = batch::slow_start(create.len(), create_one).await.1;
+        let deleted = batch::all(delete.len(), |index| self.delete(&delete[index])).await.1;
+        done = done.and(deleted);
+        if !behind && set.status.as_ref() != Some(&status) && self.shared.may_write_status(item) {
+            let mut set = StatefulSet::clone(&set);
+            set.status = Some(status);
+            self.shared.write_status(item, set).await?;
+        }
+        done
+    }
+
+    async fn create(&self, pod: Pod) -> Result<(), ApiError> {
+        // AlreadyExists: the informer has yet to tell of the pod, or that its predecessor is still there. It is tried again.
+        self.shared.create_pod(Arc::new(pod)).await
+    }
+
+    async fn delete(&self, pod: &Pod) -> Result<(), ApiError> {
+        unless_gone(self.shared.client.delete::<Pod>(&kube_machinery::ObjectKey::of(pod), Default::default()).await)
+    }
+
+    /// Keeps a template, so that pods can be made from it when the set has another one.
+    async fn keep(&self, set: &StatefulSet, name: &str, template: &PodTemplateSpec) -> Result<(), ApiError> {
+        let is_own = |revision: &ControllerRevision| controller_of(&revision.metadata).map(|owner| &owner.uid) == set.metadata.uid.as_ref();
+        if self.revisions.get(&template::beside(set, name)).is_some_and(|revision| is_own(&revision)) {
+            return Ok(());
+        }
+        let mut revision = 1;
+        self.revisions.by_index(super::OWNER, set.metadata.uid.as_deref().unwrap_or(""), |other| {
+            revision = revision.max(other.revision.unwrap_or(0) + 1)
+        });
+        let template = serde_json::to_value(template).unwrap_or_else(|error| panic!("a template does not serialise: {error}"));
+        let body = ControllerRevision {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: set.metadata.namespace.clone(),
+                labels: set.spec.selector.match_labels.clone(),
+                owner_references: Some(vec![template::reference(set)]),
+                ..ObjectMeta::default()
+            },
+            revision: Some(revision),
+            data: RawExtension(json!({"spec": {"template": template}})),
+        };
+        match self.shared.client.create(body).await {
+            Err(error) if error.is_already_exists() => Ok(()),
+            result => result.map(drop),
+        }
+    }
+}
+
+/// The template that a revision keeps.
+fn template_of(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
+    serde_json::from_value(revision.data.0.get("spec")?.get("template")?.clone()).ok()
+}
+
+/// The pod with this ordinal.
+fn pod(set: &StatefulSet, template: &PodTemplateSpec, revision: &str, ordinal: i64) -> Pod {
+    let base = set.metadata.name.as_deref().unwrap_or("");
+    let mut pod = template::pod(template, set, base);
+    let name = format!("{base}-{ordinal}");
+    let meta = &mut pod.metadata;
+    template::set_label(meta, POD_NAME_LABEL, &name);
+    template::set_label(meta, POD_INDEX_LABEL, &ordinal.to_string());
+    template::set_label(meta, REVISION_LABEL, revision);
+    let spec = pod.spec.get_or_insert_default();
+    spec.hostname = Some(name.clone());
+    spec.subdomain = set.spec.service_name.clone().filter(|service| !service.is_empty());
+    pod.metadata.generate_name = None;
+    pod.metadata.name = Some(name);
+    pod
+}

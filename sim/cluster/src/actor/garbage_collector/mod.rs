@@ -1,0 +1,182 @@
+//! The garbage collector: deletes objects whose owners are all gone (K §1.2 ownerReferences, K §2.10, K106).
+//!
+//! ```text
+//!   informer per type ──► Graph ──► queue ──► worker: read the object and its owners, all live
+//!                        (who owns whom)        ├─ no owner is left      ─► DELETE with the object's UID
+//!                                               ├─ some owners are left  ─► PATCH the others away
+//!                                               └─ an owner that no informer has told of ─► look again later
+//! ```
+//! What informers know is only a reason to look: every decision rests on quorum reads, so a stale informer deletes
+//! nothing. An owner is its UID: a successor of the same name owns nothing of its predecessor's.
+//!
+//! Only background deletion is modelled, as the API server of this simulation knows no other. An owner of a type that the
+//! collector was not told of counts as there.
+
+mod graph;
+mod types;
+
+use std::sync::Arc;
+
+use graph::{Graph, Item};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube_machinery::transparent::{Policy, Transparent};
+use kube_machinery::workqueue::WorkQueue;
+use kube_machinery::{ApiError, Env};
+use parking_lot::Mutex;
+
+use super::ApiClient;
+use super::informers::Informers;
+use crate::cluster::{Fabric, SimClient};
+use crate::env::SimEnv;
+use crate::rt::ProcessId;
+
+pub use types::Collected;
+
+/// The name of the host and of the process.
+pub const NAME: &str = "controller-manager";
+/// How many objects are looked at at the same time.
+const WORKERS: usize = 5;
+
+/// Adds the collector, as a process on a host of its own, and starts it. `types` are those whose objects it deletes and
+/// those whose objects it can find as owners; the cluster has to serve them.
+pub fn install(fabric: &Arc<Fabric>, seed: u64, types: impl IntoIterator<Item = Collected>) -> ProcessId {
+    let rt = &fabric.rt;
+    let process = rt.add_process(rt.add_host(NAME), NAME);
+    let types: Arc<[Collected]> = types.into_iter().collect();
+    let shared = Arc::downgrade(fabric);
+    rt.set_main(process, move |_| {
+        let (fabric, types) = (shared.upgrade(), types.clone());
+        async move {
+            if let Some(fabric) = fabric {
+                run_alone(&fabric, process, seed, types).await;
+            }
+        }
+    });
+    fabric.start(process);
+    process
+}
+
+/// What an owner reference turns out to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// It is there, and the collector will hear when that changes, or can never know.
+    There,
+    /// It is there, but no informer has told of it.
+    Unobserved,
+    /// There is no such object, or only another one of this name.
+    Absent,
+}
+
+/// The collector as a part of a process.
+pub(super) struct Collector {
+    types: Arc<[Collected]>,
+    client: ApiClient,
+    env: SimEnv,
+    graph: Mutex<Graph>,
+    queue: WorkQueue<Item, SimEnv>,
+}
+
+/// The life of a process that is nothing else.
+async fn run_alone(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, types: Arc<[Collected]>) {
+    let env = SimEnv::new(&fabric.rt, seed, process);
+    let client = Transparent::new(SimClient::new(fabric, process), env.clone(), Policy::ClientGo);
+    let mut informers = Informers::default();
+    let collector = Collector::new(client.clone(), env.clone(), types, &mut informers);
+    let mut informers = informers.start(&client, &env);
+    informers.synced().await;
+    collector.run().await;
+}
+
+async fn work(collector: Arc<Collector>) {
+    while let Some(item) = collector.queue.next().await {
+        match collector.look_at(&item).await {
+            Ok(true) => collector.queue.forget(&item),
+            Ok(false) | Err(_) => collector.queue.add_rate_limited(item.clone()),
+        }
+    }
+}
+
+impl Collector {
+    /// A collector of objects of these types, which listens to `informers`.
+    pub(super) fn new(client: ApiClient, env: SimEnv, types: Arc<[Collected]>, informers: &mut Informers) -> Arc<Self> {
+        let queue = WorkQueue::new(env.clone());
+        let collector = Arc::new(Self { types, client, env, graph: Mutex::default(), queue });
+        for (number, def) in collector.types.iter().enumerate() {
+            (def.listen)(informers, &collector, number);
+        }
+        collector
+    }
+
+    /// Does its work until the process ends. To be called when the informers have their first lists.
+    pub(super) async fn run(self: Arc<Self>) {
+        for _ in 1..WORKERS {
+            drop(self.env.spawn(work(self.clone())));
+        }
+        work(self).await;
+    }
+
+    /// An informer has told of an object's state; `None` = it is gone.
+    fn observe(&self, item: Item, meta: Option<&ObjectMeta>) {
+        let doubtful = {
+            let mut graph = self.graph.lock();
+            match meta {
+                Some(meta) => graph.put(item, meta),
+                None => graph.remove(&item),
+            }
+        };
+        for item in doubtful {
+            self.queue.add(item);
+        }
+    }
+
+    /// An informer has told of a change of an object that leaves its owners as they were.
+    fn observe_change(&self, item: Item) {
+        // Whether the owners are there is told by their own changes; this one is only another reason to look again.
+        if !self.graph.lock().is_owned(&item) {
+            self.queue.add(item);
+        }
+    }
+
+    /// Deletes an object if it is garbage. Returns whether that is all for now.
+    async fn look_at(&self, item: &Item) -> Result<bool, ApiError> {
+        if self.graph.lock().is_owned(item) {
+            return Ok(true);
+        }
+        let def = &self.types[item.number];
+        let Some(object) = (def.read)(&self.client, &item.key).await? else { return Ok(true) };
+        let meta = object.meta();
+        let owners = meta.owner_references.as_deref().unwrap_or_default();
+        if owners.is_empty() || meta.deletion_timestamp.is_some() {
+            return Ok(true);
+        }
+        let (mut left, mut observed) = (Vec::new(), true);
+        for owner in owners {
+            let found = self.find(owner, item).await?;
+            observed &= found != Owner::Unobserved;
+            if found != Owner::Absent {
+                left.push(owner);
+            }
+        }
+        if left.is_empty() {
+            (def.delete)(&self.client, &item.key, meta.uid.clone()).await?;
+        } else if left.len() < owners.len() {
+            (def.disown)(&self.client, &item.key, meta, &left).await?;
+        }
+        Ok(observed)
+    }
+
+    /// Reads an owner of `item`.
+    async fn find(&self, owner: &OwnerReference, item: &Item) -> Result<Owner, ApiError> {
+        let of_type = |def: &&Collected| def.kind == owner.kind && def.api_version == owner.api_version;
+        let Some(def) = self.types.iter().find(of_type) else { return Ok(Owner::There) };
+        // The namespace of an owner is that of its dependent; nothing outside namespaces can have an owner in one.
+        let Some(key) = def.key(item.key.namespace(), &owner.name) else { return Ok(Owner::There) };
+        let found = (def.read)(&self.client, &key).await?;
+        Ok(match found {
+            Some(object) if object.meta().uid.as_deref() != Some(&owner.uid) => Owner::Absent,
+            None => Owner::Absent,
+            Some(_) if self.graph.lock().knows(&owner.uid) => Owner::There,
+            Some(_) => Owner::Unobserved,
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! A type as the collector uses it, with the type erased.
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::Resource;
+use std::any::TypeId;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::ResourceExt;
+use kube_machinery::Object;
+use kube_machinery::api::{DeleteOptions, Patch, Preconditions};
+use kube_machinery::informer::Notification;
+use kube_machinery::{ApiError, ClientExt, ObjectKey};
+use serde_json::json;
+
+use super::super::informers::Informers;
+use super::graph::Item;
+use super::{ApiClient, Collector};
+use crate::object::Obj;
+
+type Call<T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>;
+
+/// A type whose objects own others or are owned.
+#[derive(Clone)]
+pub struct Collected {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    namespaced: bool,
+    /// Has the collector hear of the objects of this type, under the number that it gives the type.
+    pub(super) listen: fn(&mut Informers, &Arc<Collector>, usize),
+    /// An object, by a quorum read; `None` = there is no such object.
+    pub(super) read: fn(&ApiClient, &ObjectKey) -> Call<Option<Obj>>,
+    /// Deletes the object with this UID.
+    pub(super) delete: fn(&ApiClient, &ObjectKey, Option<String>) -> Call<()>,
+    /// Leaves an object with these owners, if it is still in this state.
+    pub(super) disown: fn(&ApiClient, &ObjectKey, &ObjectMeta, &[&OwnerReference]) -> Call<()>,
+}
+
+impl Collected {
+    /// The type `K`.
+    pub fn of<K: Object>() -> Self {
+        Self {
+            api_version: K::api_version(&()).into_owned(),
+            kind: K::kind(&()).into_owned(),
+            namespaced: TypeId::of::<<K as Resource>::Scope>() == TypeId::of::<NamespaceResourceScope>(),
+            listen: listen::<K>,
+            read: |client, key| {
+                let (client, key) = (client.clone(), key.clone());
+                Box::pin(async move { found(client.get::<K>(&key).await.map(|object| object as Obj)) })
+            },
+            delete: |client, key, uid| {
+                let (client, key) = (client.clone(), key.clone());
+                let preconditions = Preconditions { uid, resource_version: None };
+                let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
+                Box::pin(async move { found(client.delete::<K>(&key, options).await).map(drop) })
+            },
+            disown: |client, key, meta, owners| {
+                let (client, key) = (client.clone(), key.clone());
+                let meta = json!({"resourceVersion": meta.resource_version, "uid": meta.uid, "ownerReferences": owners});
+                let patch = Patch::merge(json!({"metadata": meta}));
+                Box::pin(async move { found(client.patch::<K>(&key, patch).await).map(drop) })
+            },
+        }
+    }
+
+    /// Whether both are the same type.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.api_version == other.api_version
+    }
+
+    /// The key of an object of this type that one in `namespace` refers to by name.
+    pub(super) fn key(&self, namespace: Option<&str>, name: &str) -> Option<ObjectKey> {
+        if self.namespaced { Some(ObjectKey::namespaced(namespace?, name)) } else { Some(ObjectKey::cluster(name)) }
+    }
+}
+
+/// NotFound as an answer.
+fn found<T>(result: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn listen<K: Object>(informers: &mut Informers, collector: &Arc<Collector>, number: usize) {
+    let told = collector.clone();
+    informers.tell::<K>(move |notification| {
+        let item = || Item { number, key: notification.key() };
+        match notification {
+            Notification::Updated { old, new } if old.meta().uid == new.meta().uid && old.owner_references() == new.owner_references() => {
+                // What has no owner cannot lose one.
+                if !new.owner_references().is_empty() {
+                    told.observe_change(item());
+                }
+            }
+            Notification::Added { object, .. } | Notification::Updated { new: object, .. } => told.observe(item(), Some(object.meta())),
+            Notification::Deleted { .. } | Notification::DeletedFinalStateUnknown { .. } => told.observe(item(), None),
+        }
+    });
+}

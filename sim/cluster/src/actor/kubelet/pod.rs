@@ -1,0 +1,364 @@
+//! The work on one pod UID, from its first sight to its end (K §5.1, §5.2, §5.4, §5.8). Work on one UID is serial; two UIDs of one name are
+//! worked on side by side (K §5.6).
+//!
+//! ```text
+//!   seen ─► admitted ─► sandbox ─► network ─► containers run ──exit──► (again, in the same sandbox)
+//!              │           ▲          │ fails, back-off      │ sandbox dies: DEL, and a new one
+//!              │           └──────────┴──────────────────────┘
+//!              ▼ refused                                     ▼ deleted, gone, over
+//!           Failed               containers stop ─► DEL of every sandbox ─► terminal status ─► final DELETE
+//! ```
+//! What is on the disk of the node decides where it goes on after a crash.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::race::{Either, race};
+use kube_machinery::{Env, ObjectKey};
+use parking_lot::Mutex;
+use sim_config::time::SimTime;
+
+use super::Kubelet;
+use super::config::Behaviour;
+use super::mail::Mail;
+use super::status::Report;
+use crate::actor::object_tasks::Task;
+use crate::node::PodNote;
+use crate::node::{Cni, CniError, GC_EVERY, Sandbox, SandboxNumber, SandboxState};
+
+/// How long the kubelet waits for RunPodSandbox (K §5.1).
+const SANDBOX_LIMIT: Duration = Duration::from_secs(240);
+/// The first wait before containers that ended start again, and the longest (K §5.8).
+const CRASH_LOOP: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(300)];
+/// What is left of the grace period for the containers if a preStop hook has used it up (K §5.2).
+const GRACE_MIN: Duration = Duration::from_secs(2);
+/// The grace period of pods that are not in the API (K §5.5).
+const ORPHAN_GRACE: Duration = Duration::from_secs(1);
+
+/// Why a pod does not go on.
+enum End {
+    /// It is deleted, gone, or somebody else has set a terminal phase.
+    Doomed,
+    /// Its containers ended and do not start again.
+    Exited {
+        /// With an error.
+        failed: bool,
+    },
+    /// The node does not take it.
+    Refused(&'static str),
+}
+
+/// An ADD that goes on although its sandbox was given up.
+type Straggler = Arc<Mutex<Option<Task<()>>>>;
+
+/// The work on one pod UID.
+pub(super) struct Job<C: Cni> {
+    kubelet: Arc<Kubelet<C>>,
+    mail: Arc<Mail>,
+    uid: Arc<str>,
+    /// Its sandboxes that are not given up.
+    sandboxes: Vec<SandboxNumber>,
+    stragglers: Vec<(SandboxNumber, Straggler)>,
+    behaviour: Behaviour,
+    /// Whether it counts among the pods of the node.
+    admitted: bool,
+    /// How often its containers have started again.
+    restarts: u32,
+    /// The pod as the API answered last.
+    stored: Option<Arc<Pod>>,
+}
+
+impl<C: Cni> Job<C> {
+    /// `sandboxes`: those that an earlier life of the kubelet left.
+    pub(super) fn new(kubelet: &Arc<Kubelet<C>>, uid: &Arc<str>, mail: &Arc<Mail>, sandboxes: Vec<SandboxNumber>) -> Self {
+        let behaviour = mail.pod().map_or_else(Behaviour::default, |pod| (kubelet.config.behave)(&pod));
+        Self {
+            kubelet: kubelet.clone(),
+            mail: mail.clone(),
+            uid: uid.clone(),
+            sandboxes,
+            stragglers: Vec::new(),
+            behaviour,
+            admitted: false,
+            restarts: 0,
+            stored: None,
+        }
+    }
+
+    /// Does all of it. Returns the UID.
+    pub(super) async fn work(mut self) -> Option<Arc<str>> {
+        if !self.sandboxes.is_empty() {
+            self.admit();
+        }
+        let before = self.kubelet.runtime.ended(&self.uid);
+        let end = if let Some(failed) = before { End::Exited { failed } } else { self.keep_up().await };
+        let stopped = self.stop_containers().await;
+        self.stop_sandboxes().await;
+        if std::mem::take(&mut self.admitted) {
+            self.kubelet.count_pods(|pods| pods - 1);
+        }
+        let report = match end {
+            End::Refused(reason) => Report::Terminal { failed: true, reason: Some(reason) },
+            End::Exited { failed } => Report::Terminal { failed, reason: None },
+            End::Doomed => Report::Terminal { failed: stopped != Some(true), reason: None },
+        };
+        let (kubelet, mail) = (&self.kubelet, &self.mail);
+        kubelet.report(mail, &mut self.stored, &report).await;
+        mail.deleted().await;
+        // Not before: a stale API server may show a kubelet that has just started a pod that is not over.
+        if matches!(end, End::Exited { .. }) {
+            kubelet.runtime.forget_ended(&self.uid);
+        }
+        if !mail.is_gone() {
+            kubelet.pause(kubelet.samplers.delete).await;
+            kubelet.delete(mail).await;
+        }
+        Some(self.uid)
+    }
+
+    fn admit(&mut self) {
+        self.admitted = true;
+        self.kubelet.count_pods(|pods| pods + 1);
+    }
+
+    /// Sees to it that the pod runs, until there is a reason why it should not.
+    async fn keep_up(&mut self) -> End {
+        loop {
+            let Some(pod) = self.mail.pod().filter(|_| !self.mail.is_doomed()) else { return End::Doomed };
+            let ready = self.sandboxes.iter().copied().find(|&number| self.state(number) == Some(SandboxState::Ready));
+            // What died, or was left half-made by an earlier life, goes first (K §5.4).
+            let over = self.sandboxes.iter().copied().find(|&number| Some(number) != ready);
+            let went_well = if let Some(over) = over {
+                let gone = self.kubelet.stop_sandbox(over).await;
+                self.sandboxes.retain(|&number| number != over || !gone);
+                gone
+            } else if let Some(ready) = ready {
+                if self.run(ready, &pod).await {
+                    let failed = self.behaviour.fails;
+                    self.kubelet.runtime.set_ended(&self.uid, failed);
+                    return End::Exited { failed };
+                }
+                true
+            } else {
+                if !self.admitted {
+                    if let Some(reason) = self.behaviour.refused.or_else(|| self.kubelet.is_full().then_some("OutOfpods")) {
+                        return End::Refused(reason);
+                    }
+                    self.admit();
+                }
+                self.create(&pod).await
+            };
+            if !went_well {
+                let _ = race(self.mail.doomed(), self.kubelet.back_off()).await;
+            }
+        }
+    }
+
+    fn state(&self, number: SandboxNumber) -> Option<SandboxState> {
+        self.kubelet.runtime.with(number, |sandbox| sandbox.state)
+    }
+
+    /// Makes a sandbox with its network. Returns whether it has one, or is not wanted any more.
+    async fn create(&mut self, pod: &Pod) -> bool {
+        let kubelet = self.kubelet.clone();
+        let (rt, runtime, mail) = (&kubelet.fabric.rt, &kubelet.runtime, self.mail.clone());
+        let on_host = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
+        // Nobody waits for the status; if it is not written by then it is not worth it any more.
+        let reported = async {
+            if !on_host {
+                kubelet.report(&mail, &mut self.stored, &Report::Detached).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        if let Either::Left(()) = race(mail.doomed(), race(kubelet.pause(kubelet.samplers.sandbox), reported)).await {
+            return true;
+        }
+        let annotated = pod.metadata.annotations.is_some();
+        let nics: Arc<[Arc<str>]> = match (on_host, annotated) {
+            (true, _) => Arc::default(),
+            (false, false) => kubelet.one_nic.clone(),
+            (false, true) => match kubelet.cni.nics(pod) {
+                Some(nics) => nics.into_iter().map(Arc::from).collect(),
+                // Multus fails before it calls anybody.
+                None => return false,
+            },
+        };
+        let number = runtime.insert(
+            &kubelet.fabric,
+            Sandbox {
+                id: format!("{:016x}", kubelet.env.random()).into(),
+                pod: ObjectKey::of(pod),
+                pod_uid: self.uid.clone(),
+                nics,
+                state: SandboxState::Creating,
+                netns: true,
+                added: false,
+                adding: None,
+                addresses: Vec::new(),
+                started: false,
+                exits_at: SimTime::NEVER,
+            },
+        );
+        self.sandboxes.push(number);
+        let mut attach: Task<Result<(), CniError>> = Box::pin(kubelet.clone().attach(number));
+        let unwanted = async {
+            if !kubelet.config.cancels_adds {
+                std::future::pending::<()>().await;
+            }
+            self.mail.doomed().await;
+        };
+        match race(unwanted, race(&mut attach, rt.sleep(SANDBOX_LIMIT))).await {
+            // Dropping it kills the plugin.
+            Either::Left(()) | Either::Right(Either::Left(Ok(()))) => true,
+            Either::Right(Either::Left(Err(_))) => {
+                // Without the result of an ADD it is gone, whatever DEL says.
+                kubelet.stop_sandbox(number).await;
+                self.sandboxes.retain(|&known| known != number);
+                false
+            }
+            Either::Right(Either::Right(())) => {
+                self.give_up(number, attach);
+                false
+            }
+        }
+    }
+
+    /// A sandbox took too long: its ADD goes on, and whatever comes of it is cleaned up (K §5.1).
+    fn give_up(&mut self, number: SandboxNumber, attach: Task<Result<(), CniError>>) {
+        self.kubelet.runtime.with(number, |sandbox| sandbox.state = SandboxState::Late);
+        self.sandboxes.retain(|&known| known != number);
+        let kubelet = self.kubelet.clone();
+        let rest: Task<()> = Box::pin(async move {
+            let _ = attach.await;
+            while !kubelet.stop_sandbox(number).await {
+                kubelet.fabric.rt.sleep(GC_EVERY).await;
+            }
+        });
+        let straggler: Straggler = Arc::new(Mutex::new(Some(rest)));
+        self.stragglers.push((number, straggler.clone()));
+        self.kubelet.spawner.begin(async move {
+            std::future::poll_fn(|cx| match &mut *straggler.lock() {
+                Some(rest) => rest.as_mut().poll(cx),
+                None => std::task::Poll::Ready(()),
+            })
+            .await;
+            // What is over is dropped, and with it its handles on the kubelet.
+            straggler.lock().take();
+            None
+        });
+    }
+
+    /// Runs the containers in a sandbox that is ready. Returns whether they ended for good; else the pod is doomed or its sandbox dead.
+    async fn run(&mut self, number: SandboxNumber, pod: &Pod) -> bool {
+        let kubelet = self.kubelet.clone();
+        let (rt, runtime, mail) = (&kubelet.fabric.rt, &kubelet.runtime, self.mail.clone());
+        let mut wait = kubelet.draw(kubelet.samplers.start);
+        loop {
+            if runtime.with(number, |sandbox| sandbox.started) == Some(false) {
+                if let Either::Left(()) = race(mail.upset(), rt.sleep(wait)).await {
+                    return false;
+                }
+                let exits_at = self.behaviour.runs_for.map_or(SimTime::NEVER, |lasts| rt.now() + lasts);
+                runtime.with(number, |sandbox| (sandbox.started, sandbox.exits_at) = (true, exits_at));
+                self.say_running(number);
+            }
+            let Some(sandbox) = runtime.get(number) else { return false };
+            let on_host = sandbox.nics.is_empty();
+            let addresses = if on_host { vec![kubelet.config.host_ip] } else { sandbox.ips().collect() };
+            let reported = async {
+                kubelet.report(&mail, &mut self.stored, &Report::Running(addresses)).await;
+                std::future::pending::<()>().await;
+            };
+            if let Either::Left(()) = race(mail.upset(), race(rt.sleep_until(sandbox.exits_at), reported)).await {
+                return false;
+            }
+            runtime.with(number, |sandbox| sandbox.started = false);
+            self.say_stopped(number);
+            let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()).unwrap_or("Always");
+            if !(policy == "Always" || policy == "OnFailure" && self.behaviour.fails) {
+                return true;
+            }
+            let [first, longest] = CRASH_LOOP;
+            wait = longest.min(first * 2u32.saturating_pow(self.restarts.min(5)));
+            self.restarts += 1;
+        }
+    }
+
+    fn say_running(&self, number: SandboxNumber) {
+        if let Some(Sandbox { id, pod, .. }) = self.kubelet.runtime.get(number) {
+            self.kubelet.say(PodNote::PodRunning { pod, uid: self.uid.clone(), sandbox: id });
+        }
+    }
+
+    fn say_stopped(&self, number: SandboxNumber) {
+        if let Some(Sandbox { id, pod, .. }) = self.kubelet.runtime.get(number) {
+            self.kubelet.say(PodNote::PodStopped { pod, uid: self.uid.clone(), sandbox: id });
+        }
+    }
+
+    /// Stops the containers: hook, SIGTERM, and at the end of the grace period SIGKILL. Returns whether they ended before that; `None` = none ran.
+    async fn stop_containers(&mut self) -> Option<bool> {
+        let kubelet = self.kubelet.clone();
+        let (rt, runtime) = (&kubelet.fabric.rt, &kubelet.runtime);
+        let number = self.sandboxes.iter().copied().find(|&number| runtime.with(number, |sandbox| sandbox.started) == Some(true))?;
+        let begun = rt.now();
+        let deaf = kubelet.env.random_unit() < kubelet.config.delays.deaf.get();
+        let takes = if deaf { Duration::MAX } else { kubelet.draw(kubelet.samplers.stop) };
+        loop {
+            let seen = self.mail.count();
+            let (hook, left) = self.grace();
+            let ends = begun + hook + takes.min(left);
+            // A second DELETE may shorten the grace period.
+            let waits = race(rt.sleep_until(ends), self.mail.news(seen)).await;
+            // The machine may have gone down and come back only with another life of the kubelet; but a sandbox may die meanwhile.
+            let runs = runtime.with(number, |sandbox| sandbox.started) == Some(true);
+            if let Either::Left(()) = waits {
+                if runs {
+                    runtime.with(number, |sandbox| sandbox.started = false);
+                    self.say_stopped(number);
+                }
+                return Some(takes < left);
+            }
+            if !runs {
+                return Some(false);
+            }
+        }
+    }
+
+    /// How long the preStop hook takes, and how long the containers have after it.
+    fn grace(&self) -> (Duration, Duration) {
+        let Some(pod) = self.mail.pod() else { return (Duration::ZERO, ORPHAN_GRACE) };
+        let in_spec = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+        let seconds = if pod.metadata.deletion_timestamp.is_some() {
+            pod.metadata.deletion_grace_period_seconds.unwrap_or(0)
+        } else {
+            in_spec.unwrap_or(30)
+        };
+        let grace = Duration::from_secs(seconds.max(1).unsigned_abs());
+        let hook = self.behaviour.pre_stop.min(grace);
+        (hook, (grace - hook).max(GRACE_MIN))
+    }
+
+    /// Ends every sandbox of the pod, those of stragglers too: nothing of it is told before (K128, K129).
+    async fn stop_sandboxes(&mut self) {
+        for (number, straggler) in self.stragglers.drain(..) {
+            // Kills the plugin, if it is still at it.
+            let rest = straggler.lock().take();
+            if rest.is_some() {
+                self.sandboxes.push(number);
+            }
+        }
+        loop {
+            for number in std::mem::take(&mut self.sandboxes) {
+                if !self.kubelet.stop_sandbox(number).await {
+                    self.sandboxes.push(number);
+                }
+            }
+            if self.sandboxes.is_empty() {
+                return;
+            }
+            self.kubelet.back_off().await;
+        }
+    }
+}

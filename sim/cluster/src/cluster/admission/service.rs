@@ -1,0 +1,220 @@
+//! The Service behind which the processes stand that serve webhooks.
+//!
+//! ```text
+//!   call ──► Service ──► one of its endpoints ──► the process, if it listens; else: connection refused
+//! ```
+//! An endpoint that does not listen any more stays in the Service until its probe has noticed, and then comes back with the first probe that
+//! succeeds. The workload registers the processes; `Fabric` tells what becomes of them, and asks for an endpoint per call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sim_config::draw::Draw;
+use sim_config::time::SimTime;
+
+use super::Handler;
+use crate::rt::ProcessId;
+use crate::trace::ProcessChange;
+
+/// How often a kubelet asks whether a container is ready, by default.
+const PROBE_PERIOD: Duration = Duration::from_secs(10);
+
+/// How long a Service keeps an endpoint that does not serve any more, by default: one period of a readiness probe.
+pub const UNREADY_AFTER: Duration = PROBE_PERIOD;
+
+/// Processes that serve the same webhooks.
+pub struct Service {
+    /// Its name, as in messages.
+    name: Arc<str>,
+    /// How long an endpoint that does not serve any more stays; unset = for ever, as whoever is the only one may be named by its address.
+    unready_after: Option<Duration>,
+    endpoints: Mutex<Vec<Endpoint>>,
+}
+
+/// A process, as the Service knows it.
+struct Endpoint {
+    process: ProcessId,
+    /// What it does with calls; unset while it does not listen.
+    handler: Option<Handler>,
+    /// Since when it has not been serving; unset while it serves.
+    away_since: Option<SimTime>,
+    /// The probe with which it comes back, or came.
+    back_at: SimTime,
+}
+
+impl Endpoint {
+    /// Whether the Service still sends calls to it.
+    fn is_ready(&self, now: SimTime, unready_after: Option<Duration>) -> bool {
+        now >= self.back_at && self.away_since.zip(unready_after).is_none_or(|(since, after)| now < since + after)
+    }
+
+    /// It serves again. If its probe has noticed that it did not, the next one puts it back.
+    fn comes_back(&mut self, now: SimTime, unready_after: Option<Duration>) {
+        if !self.is_ready(now, unready_after) {
+            self.back_at = self.back_at.max(next_probe(now));
+        }
+        self.away_since = None;
+    }
+}
+
+/// The first probe from `now` on.
+fn next_probe(now: SimTime) -> SimTime {
+    let period = PROBE_PERIOD.as_micros() as u64;
+    SimTime::from_micros(now.as_micros().div_ceil(period) * period)
+}
+
+impl Service {
+    /// A Service without endpoints; each stays for [`UNREADY_AFTER`] when it does not serve any more.
+    pub fn new(name: &str) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), unready_after: Some(UNREADY_AFTER), endpoints: Mutex::default() })
+    }
+
+    /// One process that serves whenever it is up, and that is called whether it is or not.
+    pub fn of(process: ProcessId, handler: Handler) -> Arc<Self> {
+        let endpoint = Endpoint { process, handler: Some(handler), away_since: None, back_at: SimTime::ZERO };
+        Arc::new(Self { name: "webhook".into(), unready_after: None, endpoints: Mutex::new(vec![endpoint]) })
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// From now on `process` listens. It is an endpoint until it has not been serving for a while; one that was is one again with its next
+    /// probe. A process that never was one is taken for ready: the run begins with replicas that have been there for long.
+    pub fn serve(&self, process: ProcessId, handler: Handler, now: SimTime) {
+        let old = {
+            let mut endpoints = self.endpoints.lock();
+            let position = endpoints.iter().position(|endpoint| endpoint.process == process);
+            match position {
+                Some(position) => {
+                    endpoints[position].comes_back(now, self.unready_after);
+                    endpoints[position].handler.replace(handler)
+                }
+                None => {
+                    endpoints.push(Endpoint { process, handler: Some(handler), away_since: None, back_at: SimTime::ZERO });
+                    // The choice among endpoints does not depend on who was up first.
+                    endpoints.sort_by_key(|endpoint| endpoint.process);
+                    None
+                }
+            }
+        };
+        // What a handler holds may want the lock when it goes.
+        drop(old);
+    }
+
+    /// `process` does not listen any more.
+    pub fn stop(&self, process: ProcessId, now: SimTime) {
+        if self.unready_after.is_some() {
+            let handler = self.with(process, |endpoint| {
+                endpoint.away_since.get_or_insert(now);
+                endpoint.handler.take()
+            });
+            drop(handler);
+        }
+    }
+
+    /// Takes in what became of a process.
+    pub(crate) fn process_changed(&self, process: ProcessId, change: ProcessChange, now: SimTime) {
+        match change {
+            ProcessChange::Crashed | ProcessChange::Panicked => self.stop(process, now),
+            ProcessChange::Paused => {
+                self.with(process, |endpoint| {
+                    endpoint.away_since.get_or_insert(now);
+                });
+            }
+            ProcessChange::Resumed => {
+                self.with(process, |endpoint| {
+                    if endpoint.handler.is_some() {
+                        endpoint.comes_back(now, self.unready_after);
+                    }
+                });
+            }
+            ProcessChange::Started => {}
+        }
+    }
+
+    /// One of the endpoints; `None` = there is none left.
+    pub(super) fn pick(&self, choices: &mut Draw, now: SimTime) -> Option<ProcessId> {
+        let endpoints = self.endpoints.lock();
+        let ready = || endpoints.iter().filter(|endpoint| endpoint.is_ready(now, self.unready_after));
+        match ready().count() {
+            0 => None,
+            1 => ready().next().map(|endpoint| endpoint.process),
+            several => ready().nth(choices.below(several as u64) as usize).map(|endpoint| endpoint.process),
+        }
+    }
+
+    /// What `process` does with a call; `None` = it does not listen.
+    pub(super) fn handler(&self, process: ProcessId) -> Option<Handler> {
+        self.with(process, |endpoint| endpoint.handler.clone()).flatten()
+    }
+
+    /// Nobody serves any more. Handlers may hold what holds the Service.
+    pub(crate) fn clear(&self) {
+        let endpoints = std::mem::take(&mut *self.endpoints.lock());
+        drop(endpoints);
+    }
+
+    fn with<T>(&self, process: ProcessId, act: impl FnOnce(&mut Endpoint) -> T) -> Option<T> {
+        self.endpoints.lock().iter_mut().find(|endpoint| endpoint.process == process).map(act)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use sim_config::draw::Concern;
+
+    fn handler() -> Handler {
+        Arc::new(|_| Box::pin(std::future::ready(Ok(None))))
+    }
+
+    fn seen(service: &Service, now: u64) -> BTreeSet<ProcessId> {
+        let mut choices = Draw::new(1, Concern::World, 0);
+        (0..50).filter_map(|_| service.pick(&mut choices, SimTime::from_secs(now))).collect()
+    }
+
+    #[test]
+    fn a_dead_endpoint_is_called_until_its_probe_has_noticed() {
+        let [one, two] = [ProcessId(1), ProcessId(2)];
+        let service = Service::new("hooks");
+        assert!(seen(&service, 0).is_empty());
+        service.serve(two, handler(), SimTime::ZERO);
+        service.serve(one, handler(), SimTime::ZERO);
+        assert_eq!(seen(&service, 1), [one, two].into());
+        service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(5));
+        assert!(service.handler(one).is_none() && service.handler(two).is_some());
+        assert_eq!(seen(&service, 14), [one, two].into());
+        assert_eq!(seen(&service, 15), [two].into());
+        service.process_changed(one, ProcessChange::Started, SimTime::from_secs(20));
+        assert_eq!(seen(&service, 20), [two].into(), "it starts, and does not listen yet");
+        service.serve(one, handler(), SimTime::from_secs(21));
+        assert_eq!(seen(&service, 29), [two].into(), "its probe has not seen yet that it is ready");
+        assert_eq!(seen(&service, 30), [one, two].into());
+        service.process_changed(one, ProcessChange::Crashed, SimTime::from_secs(31));
+        service.serve(one, handler(), SimTime::from_secs(33));
+        assert_eq!(seen(&service, 33), [one, two].into(), "nobody noticed");
+    }
+
+    #[test]
+    fn a_paused_endpoint_leaves_and_comes_back() {
+        let one = ProcessId(1);
+        let service = Service::new("hooks");
+        service.serve(one, handler(), SimTime::ZERO);
+        service.process_changed(one, ProcessChange::Paused, SimTime::from_secs(1));
+        assert_eq!((seen(&service, 10).len(), seen(&service, 11).len()), (1, 0));
+        service.process_changed(one, ProcessChange::Resumed, SimTime::from_secs(12));
+        assert_eq!((seen(&service, 19).len(), seen(&service, 20).len()), (0, 1));
+    }
+
+    #[test]
+    fn whoever_is_alone_is_called_even_if_it_is_down() {
+        let service = Service::of(ProcessId(3), handler());
+        service.process_changed(ProcessId(3), ProcessChange::Crashed, SimTime::ZERO);
+        assert_eq!(seen(&service, 100), [ProcessId(3)].into());
+    }
+}

@@ -1,0 +1,602 @@
+//! A process's client of the simulated API: one connection to one API server at a time, with all its requests and
+//! watches on it (K §3.1).
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use kube_machinery::api::{Reply, Request, TransportError, Verb, WatchEvent, WatchOptions};
+use kube_machinery::{ApiError, Client, Object, Status, WatchStream};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::{Concern, Draw, unit};
+use sim_config::time::SimTime;
+
+use super::exchange::{Exchange, Phase, Reply as Answered, Ticket};
+use super::read::{invalid_options, too_large};
+use super::request::{ApiReply, ApiRequest, Op};
+use super::serve::Asked;
+use super::watch::{End, KEEPALIVE, Next};
+use super::write::bad_request;
+use super::{Fabric, State};
+use crate::kinds::{KindId, Served};
+use crate::net::{Block, Fate, high, low};
+use crate::rt::{ProcessId, ProcessState};
+use crate::selector::Selector;
+use crate::trace::record::Part;
+use crate::trace::{EventKind, Outcome, WatchKind};
+
+/// How long a connection attempt to a silent address takes to fail (K §4.4).
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The shortest life of a watch without `timeoutSeconds`; the longest is twice that (K §2.5).
+const WATCH_LIFE_MIN: Duration = Duration::from_secs(30 * 60);
+
+/// Which API server a client turns to when its connection broke.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reconnect {
+    /// Any, at random: a load balancer.
+    #[default]
+    Random,
+    /// The same one: a client that is configured with an address.
+    Sticky,
+}
+
+/// A client of the simulated API. Clones share the connection.
+#[derive(Clone)]
+pub struct SimClient {
+    fabric: Arc<Fabric>,
+    process: ProcessId,
+    connection: Arc<Connection>,
+    reconnect: Reconnect,
+}
+
+#[derive(Default)]
+pub struct Connection {
+    /// The number of the server that it leads to.
+    pub(super) server: AtomicUsize,
+    /// How often a server was chosen.
+    attempts: AtomicUsize,
+    /// How often it broke. All requests and watches on it break together, and it is replaced once.
+    pub(super) breaks: AtomicUsize,
+    /// Since when requests on it end without an answer because nothing gets through.
+    silent: Mutex<Option<SimTime>>,
+}
+
+/// Hands the request over when the caller goes away before the answer.
+struct Guard<'a> {
+    fabric: &'a Arc<Fabric>,
+    id: Option<Ticket>,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            self.fabric.abandon(id);
+        }
+    }
+}
+
+/// What became of a request that was sent.
+enum Sent {
+    /// It is on its way.
+    Travels(Ticket, SimTime),
+    /// There is no exchange: this error comes at this time.
+    Fails(SimTime, TransportError),
+    /// The link is held.
+    Held,
+}
+
+/// How long a server takes.
+struct ServerTime {
+    /// Its own part.
+    processing: Duration,
+    /// Etcd's part.
+    stored: Duration,
+    /// Until the answer leaves.
+    answer: Duration,
+}
+
+impl State {
+    /// How long the steps of a request take on the server.
+    fn server_time(&self, server: usize, op: &Op, block: &Block) -> ServerTime {
+        let degraded = self.servers[server].degraded;
+        let own = if degraded { &self.degraded_samplers } else { &self.samplers };
+        let etcd = if degraded || self.etcd.is_degraded() { &self.degraded_samplers } else { &self.samplers };
+        let from_cache = match op {
+            Op::Get { resource_version, .. } => resource_version.is_some(),
+            Op::List { options, .. } => options.resource_version.as_deref().is_some_and(|version| !version.is_empty()),
+            _ => false,
+        };
+        let (stored, answer) = match op {
+            _ if from_cache => (Duration::ZERO, Duration::ZERO),
+            Op::Get { .. } | Op::List { .. } => (etcd.quorum_read.sample(low(block[2])), etcd.quorum_read_answer.sample(low(block[2]))),
+            _ => (etcd.commit.sample(low(block[2])), etcd.commit_answer.sample(low(block[2]))),
+        };
+        ServerTime { processing: own.processing.sample(high(block[2])), stored, answer }
+    }
+}
+
+impl SimClient {
+    /// A client of `process`, connected to a server of its own choice.
+    pub fn new(fabric: &Arc<Fabric>, process: ProcessId) -> Self {
+        let servers = fabric.servers();
+        assert!(servers > 0, "a client needs an API server to connect to");
+        let client = Self { fabric: fabric.clone(), process, connection: Arc::default(), reconnect: Reconnect::default() };
+        client.reconnect(0);
+        fabric.lock().connections.insert(process, client.connection.clone());
+        client
+    }
+
+    /// The same client with another way to reconnect.
+    pub fn reconnecting(mut self, reconnect: Reconnect) -> Self {
+        self.reconnect = reconnect;
+        self
+    }
+
+    /// Connects to server `number` from the next request on.
+    pub fn connect_to(&self, number: usize) {
+        self.connection.server.store(number, Ordering::Relaxed);
+    }
+
+    /// The number of the server that the connection leads to.
+    pub fn server(&self) -> usize {
+        self.connection.server.load(Ordering::Relaxed)
+    }
+
+    /// The process that this client belongs to.
+    pub fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    /// The connection that had broken `breaks` times broke again: the next request may go elsewhere.
+    fn reconnect(&self, breaks: usize) {
+        let known = &self.connection.breaks;
+        if known.compare_exchange(breaks, breaks + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() || self.reconnect == Reconnect::Sticky
+        {
+            return;
+        }
+        let (seed, servers) = {
+            let state = self.fabric.lock();
+            (state.seed, state.servers.len() as u64)
+        };
+        // The n-th choice of a process depends on nothing else that happens in the run.
+        let nth = self.connection.attempts.fetch_add(1, Ordering::Relaxed);
+        let mut draw = Draw::new(seed, Concern::World, u64::from(self.process.0 + 1) << 32 | nth as u64);
+        self.connect_to(draw.below(servers) as usize);
+    }
+
+    /// Whether a connection on which a request that began then got no answer in time is found dead by now: its pings are not answered
+    /// either, however short the requests' own deadlines are (K §2.5, §4.4).
+    fn is_silent(&self, server: usize, began: SimTime) -> bool {
+        let cut = {
+            let mut state = self.fabric.lock();
+            let process = state.servers[server].process;
+            state.net.is_cut(self.process, process) || state.net.is_cut(process, self.process)
+        };
+        let mut silent = self.connection.silent.lock();
+        *silent = if cut { Some(silent.unwrap_or(began)) } else { None };
+        silent.is_some_and(|since| self.fabric.rt.now() >= since + KEEPALIVE)
+    }
+
+    /// When the caller gives up, by the clock of its host.
+    fn deadline(&self, timeout: Option<Duration>) -> SimTime {
+        timeout.map_or(SimTime::NEVER, |timeout| self.fabric.rt.now() + self.fabric.rt.clock_of(self.process).to_model(timeout))
+    }
+
+    /// Puts a request on its way. `first`: it was not held back before.
+    fn send_once(&self, request: &mut Option<ApiRequest>, server: usize, first: bool) -> Sent {
+        let mut state = self.fabric.lock();
+        let now = self.fabric.rt.now();
+        let process = state.servers[server].process;
+        if first && let Some(ApiRequest { kind, op, call, .. }) = request {
+            let event = EventKind::Request { client: self.process, server: process, verb: op.verb(), kind: *kind, key: op.key() };
+            state.recorder.observe_of(Part::of(*call), now, event);
+        }
+        let (fate, block) = state.net.send(self.process, process);
+        match fate {
+            Fate::Held => Sent::Held,
+            Fate::Lost if !state.servers[server].up => Sent::Fails(now + DIAL_TIMEOUT, TransportError::Refused),
+            Fate::Lost => Sent::Fails(now + KEEPALIVE, TransportError::ConnectionLost),
+            // The refusal comes back as fast as the request went there.
+            Fate::Deliver { after, .. } if !state.servers[server].up => Sent::Fails(now + after * 2, TransportError::Refused),
+            Fate::Deliver { after, again } => {
+                let request = request.take().unwrap_or_else(|| unreachable!("a request is sent once"));
+                let ServerTime { processing, stored, answer } = state.server_time(server, &request.op, &block);
+                let proposed = now + after + processing;
+                let at = proposed + stored;
+                let incarnation = self.fabric.rt.incarnation(process);
+                let mut insert = |request, proposed, at, abandoned| {
+                    state.exchanges.insert(Exchange {
+                        client: self.process,
+                        server,
+                        incarnation,
+                        proposed,
+                        at,
+                        answer,
+                        outlives_server: false,
+                        block,
+                        phase: Phase::InFlight(request),
+                        waker: None,
+                        abandoned,
+                    })
+                };
+                // A copy that arrives later is executed for nobody (K §2.13).
+                let copy = again.map(|again| {
+                    let proposed = now + again + processing;
+                    let at = proposed + stored;
+                    (insert(request.clone(), proposed, at, true), at)
+                });
+                let id = insert(request, proposed, at, false);
+                drop(state);
+                if let Some((copy, at)) = copy {
+                    let fabric = self.fabric.clone();
+                    self.fabric.rt.at(at, move || fabric.execute(copy));
+                }
+                Sent::Travels(id, at)
+            }
+        }
+    }
+
+    /// One request, one answer.
+    async fn exchange(&self, request: ApiRequest, timeout: Option<Duration>) -> Result<ApiReply, ApiError> {
+        let fabric = &self.fabric;
+        let (server, breaks) = (self.server(), self.connection.breaks.load(Ordering::Relaxed));
+        let verb = request.op.verb();
+        let (kind, key, call) = (request.kind, request.op.key().cloned(), request.call);
+        let deadline = self.deadline(timeout);
+        let began = fabric.rt.now();
+        let result = self.exchange_until(request, server, deadline).await;
+        let broken = match &result {
+            Err(ApiError::Transport(TransportError::Deadline)) => self.is_silent(server, began),
+            Err(ApiError::Transport(_)) => true,
+            _ => {
+                *self.connection.silent.lock() = None;
+                false
+            }
+        };
+        if broken {
+            *self.connection.silent.lock() = None;
+            self.reconnect(breaks);
+        }
+        let outcome = Outcome::of(&result);
+        let event = EventKind::Answer { client: self.process, verb, kind, key: key.as_ref(), outcome };
+        let object = result.as_ref().ok().and_then(ApiReply::object);
+        fabric.lock().recorder.observe_of(Part { object, ..Part::of(call) }, fabric.rt.now(), event);
+        result
+    }
+
+    async fn exchange_until(&self, request: ApiRequest, server: usize, deadline: SimTime) -> Result<ApiReply, ApiError> {
+        let fabric = &self.fabric;
+        let rt = &fabric.rt;
+        let gave_up = || Err(TransportError::Deadline.into());
+        let mut request = Some(request);
+        let mut first = true;
+        let (id, at) = loop {
+            match self.send_once(&mut request, server, std::mem::take(&mut first)) {
+                Sent::Travels(id, at) => break (id, at),
+                Sent::Fails(at, error) => {
+                    rt.sleep_until(at.min(deadline)).await;
+                    return if deadline < at { gave_up() } else { Err(error.into()) };
+                }
+                Sent::Held => {
+                    if !until(rt.sleep_until(deadline), fabric.network_change(), deadline).await {
+                        return gave_up();
+                    }
+                }
+            }
+        };
+        let mut guard = Guard { fabric, id: Some(id) };
+        if deadline < at {
+            rt.sleep_until(deadline).await;
+            return gave_up();
+        }
+        rt.sleep_until(at).await;
+        let reply = match fabric.execute_own(id) {
+            Some(reply) => Some(reply),
+            None => self.served(id, deadline).await,
+        };
+        let Some(Answered { result, at: left, mut fate }) = reply else { return gave_up() };
+        guard.id = None;
+        // The answer travels: its link may differ from that of the request.
+        loop {
+            match fate {
+                Fate::Deliver { after, .. } => {
+                    let at = left + after;
+                    rt.sleep_until(at.min(deadline)).await;
+                    return if deadline < at { gave_up() } else { result };
+                }
+                Fate::Lost => {
+                    let at = left + KEEPALIVE;
+                    rt.sleep_until(at.min(deadline)).await;
+                    return if deadline < at { gave_up() } else { Err(TransportError::ConnectionLost.into()) };
+                }
+                Fate::Held => {
+                    if !until(rt.sleep_until(deadline), fabric.network_change(), deadline).await {
+                        return gave_up();
+                    }
+                    let mut state = fabric.lock();
+                    let from = state.servers[server].process;
+                    fate = state.net.send(from, self.process).0;
+                }
+            }
+        }
+    }
+
+    /// Waits until the server has served exchange `id`; `None` = not before the deadline.
+    async fn served(&self, id: Ticket, deadline: SimTime) -> Option<Answered> {
+        let fabric = &self.fabric;
+        let mut reply = None;
+        let done = std::future::poll_fn(|cx| {
+            let mut state = fabric.lock();
+            reply = state.take_reply(id);
+            match state.exchanges.get_mut(id) {
+                _ if reply.is_some() => return Poll::Ready(()),
+                Some(exchange) => exchange.waker = Some(cx.waker().clone()),
+                // A crash point: this process is being taken down.
+                None => {}
+            }
+            Poll::Pending
+        });
+        until(fabric.rt.sleep_until(deadline), done, deadline).await;
+        reply
+    }
+
+    /// Opens a watch; the checks of K §2.3.
+    async fn open(&self, kind: KindId, namespace: Option<Arc<str>>, options: &WatchOptions) -> Result<usize, ApiError> {
+        let fabric = &self.fabric;
+        let server = self.server();
+        let to = fabric.server_process(server);
+        let (fate, block) = loop {
+            let (fate, block) = fabric.lock().net.send(self.process, to);
+            if fate != Fate::Held {
+                break (fate, block);
+            }
+            fabric.network_change().await;
+        };
+        let up = fabric.lock().servers[server].up;
+        let Fate::Deliver { after, .. } = fate else {
+            fabric.rt.sleep(if up { KEEPALIVE } else { DIAL_TIMEOUT }).await;
+            return Err(if up { TransportError::ConnectionLost } else { TransportError::Refused }.into());
+        };
+        let processing = fabric.lock().samplers.processing.sample(high(block[2]));
+        fabric.rt.sleep(after + processing).await;
+        if fabric.rt.state(to) == ProcessState::Paused {
+            // Nobody accepts the request before the server goes on, and until then nobody answers pings.
+            let goes_on = async {
+                fabric.in_process(to, Box::pin(async {})).await;
+            };
+            if !fabric.in_time(KEEPALIVE, goes_on).await {
+                return Err(TransportError::ConnectionLost.into());
+            }
+        }
+        if !fabric.lock().servers[server].up {
+            fabric.rt.sleep(after).await;
+            return Err(TransportError::Refused.into());
+        }
+        let opened = self.accept(server, kind, namespace, options, &block).await;
+        if let Err(ApiError::Status(_) | ApiError::Plain { .. }) = &opened
+            && !fabric.travel(to, self.process).await
+        {
+            fabric.rt.sleep(KEEPALIVE).await;
+            return Err(TransportError::ConnectionLost.into());
+        }
+        opened
+    }
+
+    /// What the server does with the request for a watch.
+    async fn accept(
+        &self,
+        server: usize,
+        kind: KindId,
+        namespace: Option<Arc<str>>,
+        options: &WatchOptions,
+        block: &Block,
+    ) -> Result<usize, ApiError> {
+        let fabric = &self.fabric;
+        let def = fabric.registry.get(kind);
+        let asked = Asked {
+            client: self.process,
+            kind,
+            verb: Verb::Watch,
+            key: None,
+            namespace: namespace.as_deref(),
+            subresource: None,
+            call: None,
+        };
+        fabric.lock().filter(fabric, server, asked, block, fabric.rt.now())?;
+        let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref());
+        let selector = selector.map_err(|message| ApiError::Status(bad_request(message)))?;
+        let from = self.watch_start(server, kind, options).await?;
+        // A time-out of 0 is none (K §2.5).
+        let life = match options.timeout_seconds.filter(|&seconds| seconds > 0) {
+            Some(seconds) => Duration::from_secs(u64::from(seconds)),
+            None => WATCH_LIFE_MIN + WATCH_LIFE_MIN.mul_f64(unit(block[3])),
+        };
+        let mut state = fabric.lock();
+        let now = fabric.rt.now();
+        Ok(state.open_watch(&fabric.rt, &fabric.registry, self.process, server, kind, namespace, selector, options, from, life, now))
+    }
+
+    /// Where the stream starts: after a revision, or with the cache's state.
+    async fn watch_start(&self, server: usize, kind: KindId, options: &WatchOptions) -> Result<Option<u64>, ApiError> {
+        let fabric = &self.fabric;
+        let invalid = |field, message| ApiError::Status(invalid_options(field, message));
+        let not_older = options.resource_version_match == Some(kube_machinery::api::VersionMatch::NotOlderThan);
+        if options.send_initial_events && !fabric.lock().knobs.watch_list {
+            return Err(invalid(
+                "sendInitialEvents",
+                "Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+            ));
+        }
+        if options.send_initial_events && !not_older {
+            return Err(invalid(
+                "resourceVersionMatch",
+                "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+        if !options.send_initial_events && options.resource_version_match.is_some() {
+            return Err(invalid(
+                "resourceVersionMatch",
+                "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+        if !fabric.lock().is_ready(server, kind, fabric.rt.now()) {
+            return Err(Status::new(kube_machinery::Reason::TooManyRequests, "storage is (re)initializing").retry_after(1).into());
+        }
+        let version = options.resource_version.as_deref().filter(|version| !version.is_empty());
+        let revision = match version {
+            None | Some("0") => 0,
+            Some(text) => text.parse().map_err(|_| ApiError::Status(bad_request(format!("Invalid value: {text:?}"))))?,
+        };
+        if !options.send_initial_events {
+            return Ok((revision > 0).then_some(revision));
+        }
+        let wanted = if version.is_none() {
+            // At least as new as the request: how new that is only etcd can tell (K057).
+            fabric.read_etcd(server).await?;
+            fabric.store(|store| store.revision())
+        } else {
+            revision
+        };
+        let give_up = fabric.rt.now() + Duration::from_secs(3);
+        loop {
+            let now = fabric.rt.now();
+            let reaches = fabric.lock().cache_reaches(server, kind, wanted, now);
+            match reaches {
+                Some(at) if at <= now => {
+                    fabric.lock().servers[server].caches[usize::from(kind.0)].advance(wanted);
+                    return Ok(None);
+                }
+                _ if now >= give_up => {
+                    let current = fabric.lock().servers[server].caches[usize::from(kind.0)].visible(now);
+                    return Err(ApiError::Status(too_large(wanted, current)));
+                }
+                Some(at) => fabric.rt.sleep_until(at.min(give_up)).await,
+                None => fabric.rt.sleep_until((now + Duration::from_millis(100)).min(give_up)).await,
+            }
+        }
+    }
+}
+
+/// Waits for `future`, but not beyond the deadline. Returns whether it completed.
+async fn until(sleep: crate::rt::Sleep, future: impl Future<Output = ()>, deadline: SimTime) -> bool {
+    let mut future = std::pin::pin!(future);
+    let mut sleep = std::pin::pin!(sleep);
+    std::future::poll_fn(|cx| {
+        if future.as_mut().poll(cx).is_ready() {
+            Poll::Ready(true)
+        } else if deadline != SimTime::NEVER && sleep.as_mut().poll(cx).is_ready() {
+            Poll::Ready(false)
+        } else {
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+impl Client for SimClient {
+    type Watch<K: Object> = SimWatch<K>;
+
+    fn send<K: Object>(&self, request: Request<K>) -> impl Future<Output = Result<Reply<K>, ApiError>> + Send {
+        let served = self.fabric.registry.served::<K>();
+        let Request { call, timeout } = request;
+        let request = ApiRequest { client: self.process, kind: served.kind, op: Op::of(call, served), call: self.fabric.next_call() };
+        // In a box of its own: every future that sends something holds one of these, some hold several, and they are moved about.
+        let exchange = Box::pin(self.exchange(request, timeout));
+        async move { exchange.await.map(|reply| reply.typed(served)) }
+    }
+
+    async fn watch<K: Object>(&self, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<SimWatch<K>, ApiError> {
+        let fabric = &self.fabric;
+        let served = fabric.registry.served::<K>();
+        let kind = served.kind;
+        let call = fabric.next_call();
+        {
+            let mut state = fabric.lock();
+            let server = state.servers[self.server()].process;
+            let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
+            state.recorder.observe_of(Part::of(call), fabric.rt.now(), event);
+        }
+        let breaks = self.connection.breaks.load(Ordering::Relaxed);
+        let result = self.open(kind, namespace, &options).await;
+        if let Err(ApiError::Transport(_)) = &result {
+            self.reconnect(breaks);
+        }
+        let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
+        fabric.lock().recorder.observe_of(Part::of(call), fabric.rt.now(), event);
+        Ok(SimWatch { client: self.clone(), breaks, served, id: result?, over: false })
+    }
+}
+
+/// An open watch on the simulated API. Dropping it closes the stream.
+pub struct SimWatch<K> {
+    client: SimClient,
+    /// How often the connection had broken when the stream was opened on it.
+    breaks: usize,
+    served: Served<K>,
+    id: usize,
+    over: bool,
+}
+
+impl<K> Drop for SimWatch<K> {
+    fn drop(&mut self) {
+        let fabric = &self.client.fabric;
+        fabric.lock().close_watch(&fabric.registry, self.id);
+    }
+}
+
+impl<K: Object> WatchStream<K> for SimWatch<K> {
+    async fn next(&mut self) -> Option<Result<WatchEvent<K>, ApiError>> {
+        if self.over {
+            return None;
+        }
+        let fabric = &self.client.fabric;
+        let next = std::future::poll_fn(|cx| {
+            let mut state = fabric.lock();
+            let now = fabric.rt.now();
+            match state.poll_watch(&fabric.rt, self.id, cx.waker(), now) {
+                Next::Wait => Poll::Pending,
+                Next::Element(element) => {
+                    let event = EventKind::Deliver {
+                        client: self.client.process,
+                        kind: self.served.kind,
+                        what: element.what,
+                        revision: element.revision,
+                        object: element.object.as_ref(),
+                    };
+                    state.recorder.observe(now, event);
+                    Poll::Ready(Ok(element))
+                }
+                Next::End(end) => Poll::Ready(Err(end)),
+            }
+        })
+        .await;
+        let element = match next {
+            Ok(element) => element,
+            Err(end) => {
+                self.over = true;
+                return match end {
+                    End::Clean => None,
+                    End::Broken(error) => {
+                        self.client.reconnect(self.breaks);
+                        Some(Err(error.into()))
+                    }
+                };
+            }
+        };
+        let object = element.object.map(|object| self.served.typed(object));
+        let some = |object: Option<Arc<K>>| object.unwrap_or_else(|| unreachable!("a change carries an object"));
+        Some(Ok(match element.what {
+            WatchKind::Added => WatchEvent::Added(some(object)),
+            WatchKind::Modified => WatchEvent::Modified(some(object)),
+            WatchKind::Deleted => WatchEvent::Deleted(some(object)),
+            WatchKind::Bookmark => {
+                WatchEvent::Bookmark { resource_version: element.revision.to_string(), initial_events_end: element.initial_events_end }
+            }
+            WatchKind::Error => WatchEvent::Error(element.status.unwrap_or_else(|| unreachable!("an error carries a status"))),
+        }))
+    }
+}

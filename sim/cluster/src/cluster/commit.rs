@@ -1,0 +1,237 @@
+//! A write at an API server: each of its phases against the store, up to its commit (K §8.2). What a phase decides is [`write`]'s.
+
+use std::sync::Arc;
+
+use kube_machinery::api::{DeleteOptions, Dry, Reason, Subresource, Verb};
+use kube_machinery::{ObjectKey, Status};
+use sim_config::time::SimTime;
+
+use super::request::{ApiReply, ApiRequest, Op};
+use super::write::{self, Step};
+use super::{Fabric, State};
+use crate::kinds::{KindId, TypeDef};
+use crate::object::{Obj, make_mut};
+use crate::rt::ProcessId;
+use crate::trace::EventKind;
+use crate::trace::record::Part;
+
+/// The load phase of a write.
+pub(super) enum Loaded {
+    /// A create, or an update that creates.
+    Create { namespace: Option<Arc<str>>, body: Obj },
+    /// An update or a patched object.
+    Update { key: ObjectKey, body: Obj, current: Obj },
+    /// A delete.
+    Delete { key: ObjectKey, current: Obj, options: Box<DeleteOptions> },
+}
+
+/// What all phases of a write need to know of its request.
+#[derive(Clone, Copy)]
+pub(super) struct Intent {
+    pub client: ProcessId,
+    pub kind: KindId,
+    pub verb: Verb,
+    pub subresource: Option<Subresource>,
+    pub dry: Dry,
+    pub call: u64,
+}
+
+impl Intent {
+    pub(super) fn of(request: &ApiRequest) -> Self {
+        let dry = match &request.op {
+            Op::Create { dry, .. } | Op::Update { dry, .. } | Op::Patch { dry, .. } => *dry,
+            Op::Delete { options, .. } => options.dry,
+            Op::Get { .. } | Op::List { .. } => Dry::No,
+        };
+        let ApiRequest { client, kind, op, call } = request;
+        Self { client: *client, kind: *kind, verb: op.verb(), subresource: op.subresource(), dry, call: *call }
+    }
+}
+
+impl State {
+    /// The checks before mutating admission.
+    pub(super) fn load(&self, fabric: &Fabric, kind: KindId, op: Op) -> write::Answer<Loaded> {
+        let def = fabric.registry.get(kind);
+        let table = self.store.table(kind);
+        match op {
+            Op::Create { namespace, mut body, .. } => {
+                write::load_create(def, namespace.as_deref(), &mut body)?;
+                if let Some(namespace) = &namespace {
+                    self.check_namespace(def, namespace, &body)?;
+                }
+                Ok(Loaded::Create { namespace, body })
+            }
+            Op::Update { subresource: Some(Subresource::Status), .. } | Op::Patch { subresource: Some(_), .. } if !def.has_status => {
+                Err(write::no_subresource())
+            }
+            Op::Patch { subresource: Some(Subresource::Binding), .. } => Err(write::no_subresource()),
+            Op::Update { key, mut body, .. } => {
+                let current = table.get(&key);
+                if write::load_update(def, &self.knobs, &key, &body, current)? {
+                    let current = current.cloned().unwrap_or_else(|| unreachable!("the object exists"));
+                    return Ok(Loaded::Update { key, body, current });
+                }
+                write::load_create(def, key.namespace(), &mut body)?;
+                // A PUT that creates is not held to the version it names.
+                make_mut(&mut body).meta_mut().resource_version = None;
+                if let Some(namespace) = key.namespace() {
+                    self.check_namespace(def, namespace, &body)?;
+                }
+                Ok(Loaded::Create { namespace: key.namespace().map(Arc::from), body })
+            }
+            Op::Patch { key, patch, .. } => {
+                write::check_patch(&patch)?;
+                let current = table.get(&key).ok_or_else(|| write::not_found(def, &key))?.clone();
+                let body = write::apply_patch(def, &key, &patch, &current)?;
+                Ok(Loaded::Update { key, body, current })
+            }
+            Op::Delete { key, options } => {
+                let current = table.get(&key).ok_or_else(|| write::not_found(def, &key))?.clone();
+                write::check_preconditions(def, &key, &options.preconditions, &current)?;
+                Ok(Loaded::Delete { key, current, options })
+            }
+            Op::Get { .. } | Op::List { .. } => unreachable!("reads are not loaded"),
+        }
+    }
+
+    /// The NamespaceLifecycle plugin (K066).
+    fn check_namespace(&self, def: &TypeDef, namespace: &str, body: &Obj) -> write::Answer<()> {
+        let Some(kind) = self.namespaces else { return Ok(()) };
+        let key = ObjectKey::cluster(namespace);
+        match self.store.table(kind).get(&key) {
+            None => Err(Box::new(Status::about(Reason::NotFound, "", "namespaces", &key, ""))),
+            Some(found) if found.meta().deletion_timestamp.is_some() => {
+                let own = ObjectKey::cluster(body.meta().name.as_deref().unwrap_or(""));
+                let text = format!("unable to create new content in namespace {namespace} because it is being terminated");
+                let cause = kube_machinery::api::Cause {
+                    reason: "NamespaceTerminating".into(),
+                    message: format!("namespace {namespace} is being terminated").into(),
+                    field: "metadata.namespace".into(),
+                };
+                Err(Box::new(Status::about(Reason::Forbidden, def.group, def.plural, &own, text).cause(cause)))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// From the RV check to the decision. Loaded state must still be current.
+    pub(super) fn prepare(&mut self, fabric: &Fabric, server: usize, intent: Intent, loaded: Loaded) -> write::Answer<(ObjectKey, Step)> {
+        let def = fabric.registry.get(intent.kind);
+        match loaded {
+            Loaded::Create { namespace, mut body } => {
+                let wall = fabric.wall(self.servers[server].process);
+                self.default_tolerations(intent.kind, &mut body);
+                let State { store, names, knobs, uid_ends, .. } = self;
+                let table = store.table(intent.kind);
+                let exists = |key: &ObjectKey| table.get(key).is_some();
+                let key = write::prepare_create(def, knobs, namespace.as_deref(), &mut body, wall, names, exists)?;
+                if !uid_ends.is_empty()
+                    && let Some(end) = uid_ends.get(&(intent.kind, key.clone()))
+                {
+                    write::end_uid(&mut body, end);
+                }
+                Ok((key, Step::Create(body)))
+            }
+            Loaded::Update { key, body, current } => {
+                let step = if intent.subresource == Some(Subresource::Binding) {
+                    let wall = fabric.wall(self.servers[server].process);
+                    write::prepare_binding(def, &key, &body, &current, wall)?
+                } else {
+                    write::prepare_update(def, &key, body, intent.subresource, &current)?
+                };
+                Ok((key, step))
+            }
+            Loaded::Delete { key, current, options } => {
+                let wall = fabric.wall(self.servers[server].process);
+                let step = write::prepare_delete(def, &options, &current, wall);
+                Ok((key, step))
+            }
+        }
+    }
+
+    /// Commits a step and answers.
+    pub(super) fn carry_out(
+        &mut self,
+        fabric: &Fabric,
+        server: usize,
+        intent: Intent,
+        key: ObjectKey,
+        step: Step,
+        now: SimTime,
+    ) -> write::Answer<ApiReply> {
+        let def = fabric.registry.get(intent.kind);
+        let uid = |object: Option<&Obj>| object.and_then(|object| object.meta().uid.clone()).unwrap_or_default();
+        let table = self.store.table(intent.kind);
+        if let Step::Create(object) = &step {
+            write::finish_create(def, &key, table.get(&key), object)?;
+        }
+        if intent.dry == Dry::Run {
+            return Ok(match step {
+                Step::Create(object) | Step::Put(object) | Step::Keep(object) | Step::Remove { answer: Some(object) } => {
+                    ApiReply::Object(object)
+                }
+                Step::PutThenRemove(_) | Step::Remove { answer: None } => ApiReply::Deleted { uid: uid(table.get(&key)) },
+            });
+        }
+        Ok(match step {
+            Step::Keep(object) => ApiReply::Object(object),
+            Step::Create(object) => ApiReply::Object(self.put(fabric, server, intent, key, object, now)),
+            Step::Put(object) => {
+                write::check_etcd_size(def, &object)?;
+                ApiReply::Object(self.put(fabric, server, intent, key, object, now))
+            }
+            Step::Remove { answer } => {
+                let uid = uid(table.get(&key));
+                self.commit(fabric, server, intent, key, None, now);
+                answer.map_or(ApiReply::Deleted { uid }, ApiReply::Object)
+            }
+            Step::PutThenRemove(object) => {
+                let uid = uid(Some(&object));
+                let stored = self.put(fabric, server, intent, key.clone(), object, now);
+                if std::mem::take(&mut self.servers[server].crash_in_delete) {
+                    // The lock is held: whoever releases it carries the crash out before the answer is on its way.
+                    self.pending_server_crashes.push(server);
+                    return Ok(ApiReply::Object(stored));
+                }
+                self.commit(fabric, server, intent, key, None, now);
+                ApiReply::Deleted { uid }
+            }
+        })
+    }
+
+    /// Stores an object and returns it with its revision.
+    fn put(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, object: Obj, now: SimTime) -> Obj {
+        self.commit(fabric, server, intent, key, Some(object), now).unwrap_or_else(|| unreachable!("what was put is there"))
+    }
+
+    /// Takes a revision for one change and tells everybody.
+    fn commit(&mut self, fabric: &Fabric, server: usize, intent: Intent, key: ObjectKey, after: Option<Obj>, now: SimTime) -> Option<Obj> {
+        let Intent { client, kind, verb, call, .. } = intent;
+        if self.knobs.burned_revisions > 0 {
+            let burned = self.choices.below(u64::from(self.knobs.burned_revisions) + 1);
+            self.store.burn(burned);
+        }
+        let change = match after {
+            Some(object) => self.store.put(kind, key, object, now),
+            None => self.store.remove(kind, key, now),
+        };
+        let event = EventKind::Commit {
+            client,
+            server: self.servers[server].process,
+            verb,
+            kind,
+            key: &change.key,
+            revision: change.revision,
+            before: change.before.as_ref(),
+            after: change.after.as_ref(),
+            content: change.after.as_ref().map_or(0, |after| fabric.registry.get(kind).content_of(&**after)),
+        };
+        self.recorder.observe_of(Part::of(call), now, event);
+        let result = change.after.clone();
+        if self.node_kind == Some(kind) {
+            fabric.nodes.heartbeats.node_changed(change.key.name(), change.after.as_ref(), now);
+        }
+        self.dispatch(&fabric.rt, &fabric.registry, kind, now);
+        result
+    }
+}

@@ -1,0 +1,509 @@
+//! What faults do to the cluster: the harness's controls over API servers and etcd (K §9.2 B).
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use kube_machinery::api::TransportError;
+
+use super::admission::{Forbidden, HookFault, Service, Webhook};
+use super::exchange::Phase;
+use super::server::ApiFault;
+use super::store::Revision;
+use super::watch::End;
+use super::{Fabric, State, WritePoint};
+use crate::kinds::KindId;
+use crate::rt::ProcessId;
+use crate::trace::{EventKind, ProcessChange};
+
+/// How long API servers bear with an etcd without leader: it cancels their watches after 3 election time-outs, and they
+/// try to watch again for 30 s (K §3.4).
+const LEADER_LOSS_MAX: Duration = Duration::from_secs(33);
+/// How often API servers compact etcd (K §9.2 B12).
+const COMPACTION_EVERY: Duration = Duration::from_secs(300);
+
+/// Why etcd does not answer (K §3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EtcdTrouble {
+    /// It stands still (a slow disk): requests wait and go on.
+    Paused,
+    /// A leader is being elected: requests wait; some are answered with `leader changed` although they commit.
+    Electing,
+    /// No majority: requests fail after etcd's own time-out; some commit when the majority is back.
+    NoQuorum,
+}
+
+#[derive(Default)]
+pub(crate) struct Etcd {
+    pub trouble: Option<EtcdTrouble>,
+    /// How often the trouble has changed.
+    troubles: u32,
+    /// Whether every step takes as long as on an overloaded disk.
+    pub degraded: bool,
+    waiting: Vec<Waker>,
+}
+
+impl Etcd {
+    pub(crate) fn is_degraded(&self) -> bool {
+        self.degraded
+    }
+}
+
+impl CacheLag {
+    /// Whether it delays what `client` is told of one of `kinds`.
+    pub(super) fn concerns(&self, client: ProcessId, kinds: &[KindId]) -> bool {
+        self.client == client && self.kind.is_none_or(|kind| kinds.contains(&kind))
+    }
+}
+
+impl State {
+    /// Takes changes into the caches of one server that could not be taken before.
+    fn catch_up(&mut self, fabric: &Fabric, server: usize) {
+        let now = fabric.rt.now();
+        for (kind, _) in fabric.registry.iter() {
+            self.dispatch_on(&fabric.rt, &fabric.registry, server, kind, now);
+        }
+    }
+
+    /// Stops the caches of one type (or of all) on one server at what they have now.
+    fn hold_caches(&mut self, fabric: &Fabric, server: usize, only: Option<KindId>) {
+        let now = fabric.rt.now();
+        for (kind, _) in fabric.registry.iter().filter(|(kind, _)| only.is_none_or(|only| only == *kind)) {
+            self.hold_cache(server, kind, now);
+        }
+    }
+
+    /// Makes the caches of one type (or of all) on one server begin again; their watches have been ended.
+    fn lose_caches(&mut self, server: usize, only: Option<KindId>) {
+        for (id, cache) in self.servers[server].caches.iter_mut().enumerate() {
+            cache.lost |= only.is_none_or(|kind| usize::from(kind.0) == id);
+        }
+    }
+
+    fn fill_lost_caches(&mut self, server: usize) {
+        let State { servers, store, .. } = self;
+        for (id, cache) in servers[server].caches.iter_mut().enumerate().filter(|(_, cache)| cache.lost) {
+            cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
+        }
+    }
+
+    fn wake_etcd_waiters(&mut self) {
+        for waker in self.etcd.waiting.drain(..) {
+            waker.wake();
+        }
+    }
+
+    /// Whether requests through `server` reach etcd.
+    pub fn reaches_etcd(&self, server: usize) -> bool {
+        self.etcd.trouble.is_none() && !self.servers[server].etcd_cut
+    }
+}
+
+/// Changes of one type, or of all, that reach one client late.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheLag {
+    client: ProcessId,
+    kind: Option<KindId>,
+    lag: Duration,
+}
+
+/// How much later a change of `kind` reaches `client`: by the longest of its lags.
+pub(super) fn lag_of(lags: &[CacheLag], client: ProcessId, kind: KindId) -> Duration {
+    let of_watch = |lag: &&CacheLag| lag.client == client && lag.kind.is_none_or(|lagging| lagging == kind);
+    lags.iter().filter(of_watch).map(|lag| lag.lag).max().unwrap_or_default()
+}
+
+impl Fabric {
+    /// Completes when requests through `server` reach etcd.
+    pub fn etcd_reached(self: &Arc<Self>, server: usize) -> impl Future<Output = ()> + Send + 'static {
+        let fabric = self.clone();
+        std::future::poll_fn(move |cx| {
+            let mut state = fabric.lock();
+            if state.reaches_etcd(server) {
+                return Poll::Ready(());
+            }
+            state.etcd.waiting.push(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    /// Etcd gets into trouble, or out of it. Without a majority for more than half a minute, every watch cache begins
+    /// again (K §3.4).
+    pub fn set_etcd_trouble(self: &Arc<Self>, trouble: Option<EtcdTrouble>) {
+        let mut state = self.lock();
+        state.etcd.trouble = trouble;
+        state.etcd.troubles += 1;
+        state.wake_etcd_waiters();
+        if trouble == Some(EtcdTrouble::NoQuorum) {
+            let (fabric, number) = (self.clone(), state.etcd.troubles);
+            self.rt.at(self.rt.now() + LEADER_LOSS_MAX, move || {
+                let servers = if fabric.lock().etcd.troubles == number { fabric.servers() } else { 0 };
+                for server in 0..servers {
+                    fabric.forget_history(server, None);
+                }
+            });
+        }
+    }
+
+    /// Every step that needs etcd takes as long as on an overloaded disk, or no longer.
+    pub fn set_etcd_degraded(&self, degraded: bool) {
+        self.lock().etcd.degraded = degraded;
+    }
+
+    /// Cuts one server off from etcd: writes and quorum reads through it wait, its caches stand still (K §9.2 B10).
+    pub fn set_etcd_cut(&self, server: usize, cut: bool) {
+        let mut state = self.lock();
+        if cut {
+            state.hold_caches(self, server, None);
+        }
+        state.servers[server].etcd_cut = cut;
+        state.wake_etcd_waiters();
+        state.catch_up(self, server);
+    }
+
+    /// Every step of one server takes as long as under overload, or no longer.
+    pub fn set_server_degraded(&self, server: usize, degraded: bool) {
+        self.lock().servers[server].degraded = degraded;
+    }
+
+    /// Freezes or unfreezes the watch cache of one type (or of all) on one server (K §9.2 B1, K053).
+    pub fn set_frozen(&self, server: usize, kind: Option<KindId>, frozen: bool) {
+        let mut state = self.lock();
+        if frozen {
+            state.hold_caches(self, server, kind);
+        }
+        for (id, cache) in state.servers[server].caches.iter_mut().enumerate() {
+            if kind.is_none_or(|kind| usize::from(kind.0) == id) {
+                cache.frozen = frozen;
+            }
+        }
+        state.catch_up(self, server);
+    }
+
+    /// Adds to the lag of the watch cache of one type (or of all) on one server (K §9.2 B2).
+    pub fn set_extra_lag(&self, server: usize, kind: Option<KindId>, lag: Duration) {
+        for (id, cache) in self.lock().servers[server].caches.iter_mut().enumerate() {
+            if kind.is_none_or(|kind| usize::from(kind.0) == id) {
+                cache.extra_lag = lag;
+            }
+        }
+    }
+
+    /// Has what the watches of `client` on one type (or on all) carry arrive so much later, also that of watches it opens from now on.
+    /// What a list says is not late. [`Duration::ZERO`] lifts it.
+    pub fn set_cache_lag(&self, client: ProcessId, kind: Option<KindId>, lag: Duration) {
+        let mut state = self.lock();
+        state.cache_lags.retain(|known| (known.client, known.kind) != (client, kind));
+        if !lag.is_zero() {
+            state.cache_lags.push(CacheLag { client, kind, lag });
+        }
+        let State { watchers, cache_lags, .. } = &mut *state;
+        for (_, watcher) in watchers.iter_mut().filter(|(_, watcher)| watcher.client == client) {
+            watcher.lag = lag_of(cache_lags, client, watcher.kind);
+        }
+    }
+
+    /// Ends watches cleanly; they can be resumed (K §9.2 B3). `None` = of every type, of every client.
+    pub fn close_watches(&self, server: usize, kind: Option<KindId>, client: Option<ProcessId>) {
+        let now = self.rt.now();
+        self.lock().end_streams(&self.rt, server, kind, client, End::Clean, now);
+    }
+
+    /// The watches of `client` break and its connection leads to `server` from now on (K §9.2 B6). Requests that are on
+    /// their way are still answered, as after a GOAWAY.
+    pub fn move_connection(&self, client: ProcessId, server: usize) {
+        let now = self.rt.now();
+        let mut state = self.lock();
+        if let Some(connection) = state.connections.get(&client) {
+            connection.server.store(server, Ordering::Relaxed);
+            connection.breaks.fetch_add(1, Ordering::Relaxed);
+        }
+        for number in 0..state.servers.len() {
+            state.end_streams(&self.rt, number, None, Some(client), End::Broken(TransportError::Reset), now);
+        }
+    }
+
+    /// The cache starts again from a list: its watches end and older revisions get 410 (K §9.2 B4). Without etcd there
+    /// is no list, and the cache is not ready until etcd is reached.
+    pub fn forget_history(self: &Arc<Self>, server: usize, kind: Option<KindId>) {
+        let now = self.rt.now();
+        {
+            let mut state = self.lock();
+            if !state.servers[server].up {
+                return;
+            }
+            state.end_streams(&self.rt, server, kind, None, End::Clean, now);
+            state.lose_caches(server, kind);
+        }
+        self.list_lost_caches(server);
+    }
+
+    /// Compacts the store up to `revision` and drops what nobody can ask for any more (K §9.2 B12).
+    pub fn compact(&self, revision: Revision) {
+        let now = self.rt.now();
+        let mut state = self.lock();
+        state.store.compact(revision);
+        for (kind, _) in self.registry.iter() {
+            let mut keep = state.store.compacted();
+            for server in 0..state.servers.len() {
+                let oldest = state.oldest_start(server, kind, now);
+                let visible = state.servers[server].caches[usize::from(kind.0)].visible(now);
+                keep = keep.min(oldest).min(visible);
+            }
+            state.store.drop_changes(kind, keep);
+        }
+    }
+
+    /// From now on compacts the store every five minutes up to what it was at the time before, as API servers do (K §3.4, §9.2 B12).
+    /// Without it a long run would keep every version of every object.
+    pub fn compact_regularly(self: &Arc<Self>) {
+        let (up_to, fabric) = (self.store(|store| store.revision()), Arc::downgrade(self));
+        self.rt.at(self.rt.now() + COMPACTION_EVERY, move || {
+            if let Some(fabric) = fabric.upgrade() {
+                fabric.compact(up_to);
+                fabric.compact_regularly();
+            }
+        });
+    }
+
+    /// Takes revisions that belong to no object (K §9.2 B19).
+    pub fn burn_revisions(&self, revisions: u64) {
+        self.lock().store.burn(revisions);
+    }
+
+    /// An API server crashes: its requests end without an answer, its streams break, its caches are lost (K §9.2 B7).
+    pub fn crash_server(self: &Arc<Self>, server: usize) {
+        let now = self.rt.now();
+        let process = self.server_process(server);
+        {
+            let mut state = self.lock();
+            if !state.servers[server].up {
+                return;
+            }
+            state.end_streams(&self.rt, server, None, None, End::Broken(TransportError::Reset), now);
+            state.servers[server].up = false;
+            let (mut serving, mut proposed) = (Vec::new(), Vec::new());
+            for (ticket, exchange) in state.exchanges.iter().filter(|(_, exchange)| exchange.server == server) {
+                match &exchange.phase {
+                    Phase::Serving => serving.push(ticket),
+                    Phase::InFlight(request) if request.op.verb().is_write() && exchange.proposed <= now => proposed.push(ticket),
+                    Phase::InFlight(_) | Phase::Done { .. } => {}
+                }
+            }
+            for ticket in serving {
+                state.complete(ticket, Err(TransportError::Reset.into()), now);
+            }
+            // What etcd has been given it may carry out without the server: nobody can tell from the broken connection.
+            for ticket in proposed {
+                let outlives = state.choices.chance(0.5);
+                if let Some(exchange) = state.exchanges.get_mut(ticket) {
+                    exchange.outlives_server = outlives;
+                }
+            }
+        }
+        self.crash(process);
+    }
+
+    /// The server is back; its caches are ready `initializing` later and have no history before that (K044).
+    pub fn restart_server(self: &Arc<Self>, server: usize, initializing: Duration) {
+        let ready_at = self.rt.now() + initializing;
+        let process = self.server_process(server);
+        self.start(process);
+        let mut state = self.lock();
+        state.servers[server].up = true;
+        state.servers[server].paused = false;
+        state.servers[server].ready_at = ready_at;
+        let State { servers, store, .. } = &mut *state;
+        for (id, cache) in servers[server].caches.iter_mut().enumerate() {
+            cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());
+        }
+        drop(state);
+        let fabric = self.clone();
+        self.rt.at(ready_at, move || {
+            {
+                let mut state = fabric.lock();
+                // Another crash may have come in between.
+                if !state.servers[server].up || state.servers[server].ready_at != ready_at {
+                    return;
+                }
+                state.lose_caches(server, None);
+            }
+            fabric.list_lost_caches(server);
+        });
+    }
+
+    /// The initial list of caches that have none, as soon as etcd is reached.
+    fn list_lost_caches(self: &Arc<Self>, server: usize) {
+        let mut state = self.lock();
+        if state.reaches_etcd(server) && !state.servers[server].paused {
+            state.fill_lost_caches(server);
+            return;
+        }
+        let process = state.servers[server].process;
+        drop(state);
+        let fabric = self.clone();
+        self.rt.spawn(process, async move {
+            fabric.etcd_reached(server).await;
+            fabric.lock().fill_lost_caches(server);
+        });
+    }
+
+    /// The next pod that `server` deletes without grace is left between the two phases: the server crashes (K102).
+    pub fn crash_in_next_delete(&self, server: usize) {
+        self.lock().servers[server].crash_in_delete = true;
+    }
+
+    /// Adds a mishap for some requests.
+    pub fn add_api_fault(&self, fault: ApiFault) {
+        self.lock().api_faults.push(fault);
+    }
+
+    /// Removes the mishaps of one fault of the plan.
+    pub fn remove_api_faults(&self, fault: u32) {
+        self.lock().api_faults.retain(|known| known.fault != fault);
+    }
+
+    /// Refuses some requests with 403.
+    pub fn forbid(&self, rule: Forbidden) {
+        self.lock().forbidden.push(rule);
+    }
+
+    /// Refuses nothing any more that `fault` asked to refuse.
+    pub fn permit(&self, fault: Option<u32>) {
+        self.lock().forbidden.retain(|known| known.fault != fault);
+    }
+
+    /// New pods bear lost nodes for so long if they do not say it themselves, in whole seconds: the DefaultTolerationSeconds plugin, which is
+    /// off unless this is called (K §6.2).
+    pub fn tolerate_by_default(&self, lasts: Duration) {
+        let kind = self.registry.id::<k8s_openapi::api::core::v1::Pod>();
+        self.lock().default_toleration = Some((kind, i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX)));
+    }
+
+    /// Registers a webhook; they are called in the order of their names.
+    pub fn add_webhook(&self, webhook: Webhook) {
+        let mut state = self.lock();
+        let position = state.webhooks.partition_point(|known| known.name <= webhook.name);
+        state.webhooks.insert(position, webhook);
+    }
+
+    /// Something befalls calls of webhooks from now on.
+    pub fn add_hook_fault(&self, fault: HookFault) {
+        self.lock().hook_faults.push(fault);
+    }
+
+    /// Removes what befalls calls of webhooks because of one fault of the plan.
+    pub fn remove_hook_faults(&self, fault: u32) {
+        self.lock().hook_faults.retain(|known| known.fault != fault);
+    }
+
+    /// Adds a crash point.
+    pub fn add_write_point(&self, point: WritePoint) {
+        self.lock().write_points.push(point);
+    }
+
+    /// How many writes each process has sent, by its name.
+    pub fn writes(&self) -> Vec<(Arc<str>, u32)> {
+        let mut writes: Vec<(ProcessId, u32)> = self.lock().writes.iter().map(|(&process, &count)| (process, count)).collect();
+        writes.sort_unstable();
+        writes.into_iter().map(|(process, count)| (self.rt.process_name(process), count)).collect()
+    }
+
+    /// Removes the crash points.
+    pub fn clear_write_points(&self) {
+        self.lock().write_points.clear();
+    }
+
+    // ------------------------------------------------------------------------------------------------ processes
+
+    fn process_event(&self, process: ProcessId, change: ProcessChange) {
+        let at = self.rt.now();
+        let (is_server, services) = {
+            let mut state = self.lock();
+            state.recorder.observe(at, EventKind::Process { process, change });
+            let services: Vec<Arc<Service>> = state.webhooks.iter().map(|hook| hook.service.clone()).collect();
+            (state.servers.iter().any(|server| server.process == process), services)
+        };
+        // Outside the lock: what a handler holds may want it when it goes. Several webhooks may share a Service, which hears it once more.
+        services.iter().for_each(|service| service.process_changed(process, change, at));
+        self.nodes.heartbeats.process_changed(process, change, is_server, at);
+    }
+
+    /// Starts a process and records it.
+    pub fn start(&self, process: ProcessId) -> bool {
+        self.lock().backing_off.remove(&process);
+        // The event comes first: what the process does at once belongs to its life.
+        if self.rt.state(process) == crate::rt::ProcessState::Down {
+            self.process_event(process, ProcessChange::Started);
+        }
+        self.rt.start(process)
+    }
+
+    /// Crashes a process and records it. What it has sent is still executed. A process that is about to start again after
+    /// a panic no longer does so by itself.
+    pub fn crash(&self, process: ProcessId) -> bool {
+        self.lock().backing_off.remove(&process);
+        if self.rt.state(process) != crate::rt::ProcessState::Down {
+            self.process_event(process, ProcessChange::Crashed);
+        }
+        self.rt.crash(process)
+    }
+
+    /// A process of the system under test panicked: records it and starts it again after a while.
+    pub fn panicked(self: &Arc<Self>, process: ProcessId, back_off: Duration) {
+        self.process_event(process, ProcessChange::Panicked);
+        let life = self.rt.incarnation(process);
+        self.lock().backing_off.insert(process, life);
+        let fabric = self.clone();
+        self.rt.at(self.rt.now() + back_off, move || {
+            if fabric.lock().backing_off.get(&process) == Some(&life) {
+                fabric.start(process);
+            }
+        });
+    }
+
+    /// Whether a process is down only because it panicked a short while ago.
+    pub fn backs_off(&self, process: ProcessId) -> bool {
+        self.lock().backing_off.contains_key(&process)
+    }
+
+    /// Stops a process in its tracks and records it. What it has sent is still executed.
+    pub fn pause(self: &Arc<Self>, process: ProcessId) -> bool {
+        let paused = self.rt.pause(process);
+        if paused {
+            self.process_event(process, ProcessChange::Paused);
+            self.detach_requests(process);
+            self.set_server_paused(process, true);
+        }
+        paused
+    }
+
+    /// Lets a paused process go on and records it.
+    pub fn resume(self: &Arc<Self>, process: ProcessId) -> bool {
+        if self.rt.state(process) == crate::rt::ProcessState::Paused {
+            self.process_event(process, ProcessChange::Resumed);
+        }
+        self.set_server_paused(process, false);
+        self.rt.resume(process)
+    }
+
+    /// An API server that stands still takes no changes and answers nothing.
+    fn set_server_paused(&self, process: ProcessId, paused: bool) {
+        let mut state = self.lock();
+        if let Some(server) = state.servers.iter().position(|server| server.process == process) {
+            if paused {
+                state.hold_caches(self, server, None);
+            }
+            state.servers[server].paused = paused;
+            state.check_streams(&self.rt, self.rt.now());
+            state.catch_up(self, server);
+        }
+    }
+
+    /// How many requests are on their way or being served; for tests.
+    pub fn open_exchanges(&self) -> usize {
+        self.lock().exchanges.len()
+    }
+}

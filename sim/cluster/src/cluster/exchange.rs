@@ -1,0 +1,244 @@
+//! A request and its reply as two messages that live outside the client's task.
+//!
+//! A client that crashes, gives up or stands still does not take its request with it: what was sent is still executed
+//! (K §2.13). So the request is kept here; whoever gets to the moment of its execution first carries it out: the
+//! client's own task in the common case, the world's timeline if that task is gone or paused.
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use kube_machinery::ApiError;
+use kube_machinery::api::TransportError;
+use parking_lot::MutexGuard;
+use sim_config::time::SimTime;
+use slab::Slab;
+
+use super::request::{ApiReply, ApiRequest};
+use super::serve::Served;
+use super::{Fabric, State};
+use crate::net::{Block, Fate};
+use crate::rt::ProcessId;
+
+/// How far an exchange has come.
+pub(crate) enum Phase {
+    /// The request is on its way.
+    InFlight(ApiRequest),
+    /// A task of the server is at work.
+    Serving,
+    /// The server has answered; the reply has not been read.
+    Done { result: Result<ApiReply, ApiError>, at: SimTime },
+}
+
+pub(crate) struct Exchange {
+    pub client: ProcessId,
+    pub server: usize,
+    /// The incarnation of the server that the connection leads to.
+    pub incarnation: u32,
+    /// When the server passes a write on to etcd.
+    pub proposed: SimTime,
+    /// When the request is executed.
+    pub at: SimTime,
+    /// From then until the answer leaves the server.
+    pub answer: Duration,
+    /// The server has crashed between the two, and etcd carries the write out all the same (K §2.13).
+    pub outlives_server: bool,
+    pub block: Block,
+    pub phase: Phase,
+    /// Whoever waits for the result.
+    pub waker: Option<Waker>,
+    /// Nobody will ever read the result.
+    pub abandoned: bool,
+}
+
+/// A reply that leaves its server.
+pub struct Reply {
+    pub result: Result<ApiReply, ApiError>,
+    /// When it left.
+    pub at: SimTime,
+    /// What becomes of it on its way.
+    pub fate: Fate,
+}
+
+/// Names one exchange. Its slot is used again, the ticket is not: work that goes on after its caller was answered
+/// must not answer somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    slot: usize,
+    serial: u64,
+}
+
+/// The exchanges that are not over.
+#[derive(Default)]
+pub(crate) struct Exchanges {
+    slots: Slab<(u64, Exchange)>,
+    issued: u64,
+}
+
+impl Exchanges {
+    pub(crate) fn insert(&mut self, exchange: Exchange) -> Ticket {
+        self.issued += 1;
+        Ticket { serial: self.issued, slot: self.slots.insert((self.issued, exchange)) }
+    }
+
+    pub(crate) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut Exchange> {
+        self.slots.get_mut(ticket.slot).filter(|(serial, _)| *serial == ticket.serial).map(|(_, exchange)| exchange)
+    }
+
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<Exchange> {
+        self.get_mut(ticket)?;
+        Some(self.slots.remove(ticket.slot).1)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ticket, &Exchange)> {
+        self.slots.iter().map(|(slot, (serial, exchange))| (Ticket { slot, serial: *serial }, exchange))
+    }
+}
+
+impl State {
+    /// Takes the result of an exchange that is done and puts it on its way to the client.
+    pub fn take_reply(&mut self, ticket: Ticket) -> Option<Reply> {
+        if !matches!(self.exchanges.get_mut(ticket)?.phase, Phase::Done { .. }) {
+            return None;
+        }
+        let Exchange { client, server, answer, phase, .. } = self.exchanges.remove(ticket)?;
+        let Phase::Done { result, at } = phase else { unreachable!("just checked") };
+        let from = self.servers[server].process;
+        Some(Reply { result, at: at + answer, fate: self.net.send(from, client).0 })
+    }
+
+    /// Stores the result of an exchange that is being served; nothing happens if it has one or is gone.
+    pub fn complete(&mut self, ticket: Ticket, result: Result<ApiReply, ApiError>, at: SimTime) {
+        let Some(exchange) = self.exchanges.get_mut(ticket) else { return };
+        if matches!(exchange.phase, Phase::Done { .. }) {
+            return;
+        }
+        if exchange.abandoned {
+            self.exchanges.remove(ticket);
+            return;
+        }
+        exchange.phase = Phase::Done { result, at };
+        if let Some(waker) = exchange.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Fabric {
+    /// Carries out the request of an exchange, if nobody has yet. On return the exchange is done or being served.
+    pub fn execute(self: &Arc<Self>, ticket: Ticket) {
+        drop(self.execute_held(ticket));
+    }
+
+    /// The same for the client itself, which goes on with the reply if it is there at once: the common case, in which
+    /// the lock is taken but once.
+    pub fn execute_own(self: &Arc<Self>, ticket: Ticket) -> Option<Reply> {
+        self.execute_held(ticket)?.take_reply(ticket)
+    }
+
+    /// Carries out a request and returns the lock, unless it had to be released.
+    fn execute_held(self: &Arc<Self>, ticket: Ticket) -> Option<MutexGuard<'_, State>> {
+        let mut state = self.lock();
+        let now = self.rt.now();
+        let Some(exchange) = state.exchanges.get_mut(ticket) else { return Some(state) };
+        if !matches!(exchange.phase, Phase::InFlight(_)) {
+            return Some(state);
+        }
+        let Phase::InFlight(request) = std::mem::replace(&mut exchange.phase, Phase::Serving) else { unreachable!("just checked") };
+        let (client, server, incarnation, block) = (exchange.client, exchange.server, exchange.incarnation, exchange.block);
+        let outlives_server = exchange.outlives_server;
+        let process = state.servers[server].process;
+        if !state.servers[server].up || incarnation != self.rt.incarnation(process) {
+            if outlives_server {
+                state.commit_for_crashed(self, server, request, block, now);
+            }
+            state.complete(ticket, Err(TransportError::Reset.into()), now);
+            return Some(state);
+        }
+        let (before, after) = state.write_points_at(&request);
+        if let Some(fault) = before {
+            // The client dies on the way to this write: nobody executes it.
+            state.exchanges.remove(ticket);
+            drop(state);
+            self.fire(fault, client);
+            return None;
+        }
+        match state.serve(self, server, request, block, now) {
+            Served::Now(result) => {
+                let result = state.unless_crashed(server, result);
+                state.complete(ticket, result, now);
+                if let Some(fault) = after {
+                    // Whoever runs now comes to rest first.
+                    let fabric = self.clone();
+                    self.rt.at(now, move || fabric.fire(fault, client));
+                }
+                if state.pending_server_crashes.is_empty() {
+                    return Some(state);
+                }
+                drop(state);
+                self.crash_pending_servers();
+                None
+            }
+            Served::Later(request, mishap) => {
+                drop(state);
+                let fabric = self.clone();
+                self.rt.spawn(process, async move {
+                    fabric.clone().serve_slowly(ticket, server, request, mishap).await;
+                    if let Some(fault) = after {
+                        fabric.fire(fault, client);
+                    }
+                });
+                None
+            }
+        }
+    }
+
+    /// Tells the plan's triggers.
+    fn fire(&self, fault: u32, client: ProcessId) {
+        let hook = self.on_fault.lock().clone();
+        if let Some(hook) = hook {
+            hook(fault, client);
+        }
+    }
+
+    /// The client no longer reads an exchange. A request on its way is still executed.
+    pub fn abandon(self: &Arc<Self>, ticket: Ticket) {
+        let mut state = self.lock();
+        let Some(exchange) = state.exchanges.get_mut(ticket) else { return };
+        match exchange.phase {
+            Phase::Done { .. } => {
+                state.exchanges.remove(ticket);
+            }
+            Phase::Serving => exchange.abandoned = true,
+            Phase::InFlight(_) => {
+                exchange.abandoned = true;
+                let at = exchange.at;
+                drop(state);
+                self.execute_at(ticket, at);
+            }
+        }
+    }
+
+    /// Has the timeline execute what a client that now stands still has sent.
+    pub fn detach_requests(self: &Arc<Self>, client: ProcessId) {
+        let in_flight: Vec<(Ticket, SimTime)> = self
+            .lock()
+            .exchanges
+            .iter()
+            .filter(|(_, exchange)| exchange.client == client && matches!(exchange.phase, Phase::InFlight(_)))
+            .map(|(ticket, exchange)| (ticket, exchange.at))
+            .collect();
+        for (ticket, at) in in_flight {
+            self.execute_at(ticket, at);
+        }
+    }
+
+    fn execute_at(self: &Arc<Self>, ticket: Ticket, at: SimTime) {
+        let fabric = self.clone();
+        self.rt.at(at, move || fabric.execute(ticket));
+    }
+}

@@ -1,0 +1,130 @@
+//! What every request and watch passes first (K §8.1): overload, then permission, and the faults that answer in the server's place.
+
+use kube_machinery::api::{Reason, Subresource, Verb};
+use kube_machinery::{ApiError, ObjectKey, Status};
+use sim_config::draw::unit;
+use sim_config::time::SimTime;
+
+use super::request::ApiRequest;
+use super::server::Mishap;
+use super::wait::etcd_error;
+use super::{Fabric, State};
+use crate::kinds::KindId;
+use crate::net::Block;
+use crate::rt::ProcessId;
+use crate::trace::record::Part;
+use crate::trace::{EventKind, FaultChange};
+
+/// What the filters look at: the parts that requests and watches have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub client: ProcessId,
+    pub kind: KindId,
+    pub verb: Verb,
+    pub key: Option<&'a ObjectKey>,
+    pub namespace: Option<&'a str>,
+    pub subresource: Option<Subresource>,
+    /// Unset for a watch.
+    pub call: Option<u64>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn of(request: &'a ApiRequest) -> Self {
+        let ApiRequest { client, kind, op, call } = request;
+        Self {
+            client: *client,
+            kind: *kind,
+            verb: op.verb(),
+            key: op.key(),
+            namespace: op.namespace(),
+            subresource: op.subresource(),
+            call: Some(*call),
+        }
+    }
+}
+
+impl State {
+    /// The mishap that hits this request, if any.
+    fn mishap(&mut self, asked: Asked<'_>, server: ProcessId, block: &Block, at: SimTime) -> Option<Mishap> {
+        let Asked { client, kind, verb, call, .. } = asked;
+        let hit = self.api_faults.iter().enumerate().find(|(index, fault)| {
+            let applies = |side: &crate::net::Side, process| side.contains(process);
+            applies(&fault.clients, client)
+                && applies(&fault.servers, server)
+                && (fault.verbs.contains(&verb) || fault.verbs.is_empty() && verb != Verb::Watch)
+                && (fault.kinds.is_empty() || fault.kinds.contains(&kind))
+                && unit(block[3].rotate_left(*index as u32 * 13)) < fault.chance
+        });
+        let (index, mishap) = hit.map(|(_, fault)| (fault.fault, fault.mishap))?;
+        self.recorder.observe_of(Part { call, object: None }, at, EventKind::Fault { index, change: FaultChange::Fired });
+        Some(mishap)
+    }
+
+    /// Whether a request is refused for want of permission.
+    fn is_forbidden(&mut self, asked: Asked<'_>, at: SimTime) -> bool {
+        let Asked { client, kind, verb, call, .. } = asked;
+        let hit = self.forbidden.iter().find(|rule| {
+            rule.clients.contains(client)
+                && (rule.verbs.is_empty() || rule.verbs.contains(&verb))
+                && (rule.kinds.is_empty() || rule.kinds.contains(&kind))
+        });
+        let fault = hit.map(|rule| rule.fault);
+        if let Some(Some(index)) = fault {
+            self.recorder.observe_of(Part { call, object: None }, at, EventKind::Fault { index, change: FaultChange::Fired });
+        }
+        fault.is_some()
+    }
+
+    /// What the filters of K §8.1 say: overload before permission, permission before everything else.
+    pub(super) fn filter(
+        &mut self,
+        fabric: &Fabric,
+        server: usize,
+        asked: Asked<'_>,
+        block: &Block,
+        now: SimTime,
+    ) -> Result<Option<Mishap>, ApiError> {
+        let verb = asked.verb;
+        let mut mishap = None;
+        if !self.api_faults.is_empty() {
+            let process = self.servers[server].process;
+            mishap = self.mishap(asked, process, block, now);
+            match mishap {
+                Some(Mishap::TooManyRequests { retry_after }) => {
+                    let text = "Too many requests, please try again later.";
+                    return Err(ApiError::Plain { code: 429, text, retry_after: Some(retry_after) });
+                }
+                Some(Mishap::Unavailable) => {
+                    return Err(Status::new(Reason::ServiceUnavailable, "apiserver is shutting down").retry_after(1).into());
+                }
+                _ => {}
+            }
+        }
+        if !self.forbidden.is_empty() && self.is_forbidden(asked, now) {
+            return Err(forbidden(fabric, &asked));
+        }
+        // A write gets as far as its commit.
+        if mishap == Some(Mishap::FailBeforeCommit) && !verb.is_write() {
+            return Err(etcd_error("etcdserver: request timed out"));
+        }
+        Ok(mishap)
+    }
+}
+
+/// What the RBAC authorizer answers.
+fn forbidden(fabric: &Fabric, asked: &Asked<'_>) -> ApiError {
+    let def = fabric.registry.get(asked.kind);
+    let user = fabric.rt.process_name(asked.client);
+    let verb = asked.verb;
+    let resource = match asked.subresource {
+        Some(subresource) => format!("{}/{}", def.plural, subresource.as_str()),
+        None => def.plural.to_owned(),
+    };
+    let place = match asked.namespace {
+        Some(namespace) => format!("in the namespace \"{namespace}\""),
+        None => "at the cluster scope".to_owned(),
+    };
+    let text = format!("User \"{user}\" cannot {verb} resource \"{resource}\" in API group \"{}\" {place}", def.group);
+    let nobody = ObjectKey::cluster("");
+    Status::about(Reason::Forbidden, def.group, def.plural, asked.key.unwrap_or(&nobody), text).into()
+}

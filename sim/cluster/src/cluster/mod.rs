@@ -1,0 +1,355 @@
+//! The simulated Kubernetes API: several API servers over one store, and the clients' way to them.
+//!
+//! ```text
+//!  process ── Client ── link ──► ApiServer ──► Store (one revision counter)
+//!                                  │  Cache per type ◄── changes, with lag
+//!                                  └─ link ──► Watcher ──► process
+//! ```
+//! [`Fabric`] is what everybody shares; its `State` is behind one lock that is never held across an await.
+
+pub mod admission;
+mod clear;
+mod client;
+mod commit;
+mod control;
+pub mod discovery;
+mod exchange;
+mod filter;
+mod read;
+mod request;
+mod serve;
+pub mod server;
+pub mod store;
+mod wait;
+mod watch;
+mod watchers;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use admission::{Forbidden, HookFault, Webhook};
+use jiff::Timestamp;
+use kube_machinery::{FxHashMap, Object, ObjectKey};
+use parking_lot::{Mutex, MutexGuard};
+use serde::{Deserialize, Serialize};
+use server::{ApiFault, ApiServer, Cache, Samplers, ServerDelays};
+use sim_config::draw::{Concern, Draw};
+use sim_config::time::SimTime;
+use slab::Slab;
+use store::Store;
+
+use crate::kinds::{KindId, Registry};
+use crate::net::{LinkDelays, Network};
+use crate::node::Nodes;
+use crate::object::Obj;
+use crate::rt::{ProcessId, Rt};
+use crate::trace::recorder::Recorder;
+use crate::trace::{EventKind, Note};
+
+pub use client::{Reconnect, SimClient, SimWatch};
+pub use control::EtcdTrouble;
+pub use request::{ApiReply, ApiRequest, Op};
+pub use watch::KEEPALIVE;
+
+/// Wall-clock time at the beginning of every run, before offsets.
+pub const EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+/// Wall-clock time on the host of `process`. A clock that was moved further than the calendar goes stops at its end.
+pub fn wall_of(rt: &Rt, process: ProcessId) -> Timestamp {
+    let now = rt.now();
+    let ahead = rt.clock_of(process).wall_ahead(now);
+    later(EPOCH, jiff::SignedDuration::from_micros(ahead.saturating_add_unsigned(now.as_micros())))
+}
+
+/// `time` plus `duration`, or the end of the calendar that this would pass.
+pub fn later(time: Timestamp, duration: jiff::SignedDuration) -> Timestamp {
+    time.checked_add(duration).unwrap_or(if duration.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
+}
+
+/// Behaviour of Kubernetes that differs between versions or installations (K §0.3, §2.5). Code under test must be
+/// right under every value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Knobs {
+    /// A PUT of a missing object whose body has a UID: true = 409 (before 1.34), false = 404.
+    pub missing_put_with_uid_conflicts: bool,
+    /// A consistent LIST waits for the watch cache (since 1.31) instead of reading etcd.
+    pub consistent_list_from_cache: bool,
+    /// The server tries up to 8 generated names (since 1.32).
+    pub generate_name_retries: bool,
+    /// The server offers watch-list streams (`sendInitialEvents`).
+    pub watch_list: bool,
+    /// How many events of a type a server keeps at least, however old.
+    pub history_events: u32,
+    /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
+    pub watch_buffer: u32,
+    /// Revisions taken by things outside the model (leases, events) before a write, at most; drawn per write.
+    pub burned_revisions: u32,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Self {
+            missing_put_with_uid_conflicts: false,
+            consistent_list_from_cache: true,
+            generate_name_retries: true,
+            watch_list: true,
+            history_events: 100,
+            watch_buffer: 100,
+            burned_revisions: 0,
+        }
+    }
+}
+
+/// What a cluster is made of.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterConfig {
+    /// The run's seed: links, caches and names draw from it.
+    pub seed: u64,
+    /// Version knobs.
+    pub knobs: Knobs,
+    /// Network delays.
+    pub links: LinkDelays,
+    /// Server delays in good health.
+    pub delays: ServerDelays,
+}
+
+/// The API as everybody shares it.
+pub struct Fabric {
+    /// The runtime.
+    pub rt: Rt,
+    /// The served types.
+    pub registry: Arc<Registry>,
+    /// The container runtimes of the nodes, and the data plane.
+    pub nodes: Nodes,
+    state: Mutex<State>,
+    /// Told when a write point is reached.
+    on_fault: Mutex<Option<FaultHook>>,
+    /// How many calls there were.
+    calls: AtomicU64,
+}
+
+/// Carries out what a trigger of the plan asks for: called with the number of the fault and the process that reached it.
+pub type FaultHook = Arc<dyn Fn(u32, ProcessId) + Send + Sync>;
+
+/// A crash point: the n-th write of a client (K §9.1, intermediate state).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WritePoint {
+    /// The fault of the plan.
+    pub fault: u32,
+    /// Whose writes are counted.
+    pub client: ProcessId,
+    /// Which of them, counting from 1 over the whole run.
+    pub nth: u32,
+    /// Before its commit (it is then never executed), or after it and before the reply.
+    pub after_commit: bool,
+}
+
+/// Everything behind the lock.
+pub struct State {
+    pub(crate) seed: u64,
+    pub(crate) net: Network,
+    pub(crate) store: Store,
+    pub(crate) servers: Vec<ApiServer>,
+    pub(crate) watchers: Slab<watch::Watcher>,
+    pub(crate) exchanges: exchange::Exchanges,
+    pub(crate) recorder: Recorder,
+    pub(crate) knobs: Knobs,
+    pub(crate) samplers: Samplers,
+    pub(crate) degraded_samplers: Samplers,
+    pub(crate) etcd: control::Etcd,
+    pub(crate) webhooks: Vec<Webhook>,
+    pub(crate) hook_faults: Vec<HookFault>,
+    pub(crate) forbidden: Vec<Forbidden>,
+    pub(crate) discovery_faults: Vec<discovery::DiscoveryFault>,
+    pub(crate) api_faults: Vec<ApiFault>,
+    pub(crate) names: Draw,
+    pub(crate) choices: Draw,
+    /// How the UIDs of objects end that are yet to be made; of all others it is drawn.
+    pub uid_ends: BTreeMap<(KindId, ObjectKey), String>,
+    pub(crate) write_points: Vec<WritePoint>,
+    pub(crate) cache_lags: Vec<control::CacheLag>,
+    pub(crate) writes: FxHashMap<ProcessId, u32>,
+    pub(crate) namespaces: Option<KindId>,
+    pub(crate) node_kind: Option<KindId>,
+    /// The type of pods, and how many seconds new ones bear lost nodes if they do not say it themselves (K §6.2).
+    pub default_toleration: Option<(KindId, i64)>,
+    /// The present connection of each process.
+    pub connections: FxHashMap<ProcessId, Arc<client::Connection>>,
+    /// Processes that panicked in the life with this number, and that nobody but their back-off keeps down.
+    pub backing_off: FxHashMap<ProcessId, u32>,
+    /// Servers that crash as soon as the lock is free.
+    pub pending_server_crashes: Vec<usize>,
+}
+
+impl Fabric {
+    /// A cluster without servers.
+    pub fn new(rt: Rt, registry: Arc<Registry>, config: &ClusterConfig, recorder: Recorder) -> Arc<Self> {
+        let state = State {
+            seed: config.seed,
+            net: Network::new(config.seed, config.links),
+            store: Store::new(registry.len()),
+            servers: Vec::new(),
+            watchers: Slab::new(),
+            exchanges: exchange::Exchanges::default(),
+            recorder,
+            knobs: config.knobs,
+            samplers: Samplers::new(&config.delays),
+            degraded_samplers: Samplers::new(&ServerDelays::degraded()),
+            etcd: control::Etcd::default(),
+            webhooks: Vec::new(),
+            hook_faults: Vec::new(),
+            forbidden: Vec::new(),
+            discovery_faults: Vec::new(),
+            api_faults: Vec::new(),
+            names: Draw::new(config.seed, Concern::Names, 0),
+            choices: Draw::new(config.seed, Concern::World, 0),
+            uid_ends: BTreeMap::new(),
+            write_points: Vec::new(),
+            cache_lags: Vec::new(),
+            writes: FxHashMap::default(),
+            namespaces: registry.find("v1", "Namespace"),
+            node_kind: registry.find("v1", "Node"),
+            default_toleration: None,
+            connections: FxHashMap::default(),
+            backing_off: FxHashMap::default(),
+            pending_server_crashes: Vec::new(),
+        };
+        let nodes = Nodes::default();
+        Arc::new(Self { rt, registry, nodes, state: Mutex::new(state), on_fault: Mutex::default(), calls: AtomicU64::new(0) })
+    }
+
+    /// A number for the next call of a client.
+    pub fn next_call(&self) -> u64 {
+        self.calls.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Adds an API server that is up and whose caches are filled. Returns its number.
+    pub fn add_server(&self, process: ProcessId) -> usize {
+        self.rt.start(process);
+        let mut state = self.lock();
+        let number = state.servers.len();
+        let (seed, revision) = (state.seed, state.store.revision());
+        let cache = |(kind, _)| {
+            let next = state.store.table(kind).next_index();
+            Cache::new(seed, number as u32, kind, revision, next)
+        };
+        let caches = self.registry.iter().map(cache).collect();
+        state.servers.push(ApiServer {
+            process,
+            up: true,
+            paused: false,
+            ready_at: SimTime::ZERO,
+            etcd_cut: false,
+            degraded: false,
+            caches,
+            crash_in_delete: false,
+        });
+        number
+    }
+
+    /// The process of server `number`.
+    pub fn server_process(&self, number: usize) -> ProcessId {
+        self.lock().servers[number].process
+    }
+
+    /// How many servers there are.
+    pub fn servers(&self) -> usize {
+        self.lock().servers.len()
+    }
+
+    /// The number of the server that runs as `process`.
+    pub fn server_of(&self, process: ProcessId) -> Option<usize> {
+        self.lock().servers.iter().position(|server| server.process == process)
+    }
+
+    /// Changes the links.
+    pub fn network<T>(&self, change: impl FnOnce(&mut Network) -> T) -> T {
+        let (result, changed) = {
+            let mut state = self.lock();
+            let before = state.net.generation();
+            let result = change(&mut state.net);
+            state.check_streams(&self.rt, self.rt.now());
+            (result, state.net.generation() != before)
+        };
+        if changed {
+            self.nodes.heartbeats.look_around(self);
+        }
+        result
+    }
+
+    /// Has the trace say that `process` said `note`, now.
+    pub fn note(&self, process: ProcessId, note: &dyn Note) {
+        let at = self.rt.now();
+        self.recorder(|recorder| recorder.observe(at, EventKind::Note { process, note }));
+    }
+
+    /// Lets `look` read or feed the recorder.
+    pub fn recorder<T>(&self, look: impl FnOnce(&mut Recorder) -> T) -> T {
+        look(&mut self.lock().recorder)
+    }
+
+    /// Looks at the store.
+    pub fn store<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
+        look(&self.lock().store)
+    }
+
+    /// Wall-clock time on the host of `process`.
+    pub fn wall(&self, process: ProcessId) -> Timestamp {
+        wall_of(&self.rt, process)
+    }
+
+    /// Puts an object into the store before the run begins. What `kubectl get` prints is taken as it is; a missing UID
+    /// and creation time are added. The object is of the stored type or of a view of it.
+    pub fn preload(&self, kind: KindId, object: Obj) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let def = self.registry.get(kind);
+        let mut object = def.stored(object);
+        let key = write::preload(def, &mut object, EPOCH, &mut state.names);
+        state.store.put(kind, key, object, SimTime::ZERO);
+    }
+
+    /// The same for an object of a known type.
+    pub fn preload_typed<K: Object>(&self, object: K) {
+        self.preload(self.registry.id::<K>(), Arc::new(object));
+    }
+
+    /// Has the UID of the next objects of this type and name end so. That two objects have UIDs with the same end is rare, and happens.
+    pub fn end_uid(&self, kind: KindId, key: ObjectKey, end: &str) {
+        self.lock().uid_ends.insert((kind, key), end.to_owned());
+    }
+
+    /// Whether there is an object of this type and name.
+    pub fn holds<K: Object>(&self, key: &ObjectKey) -> bool {
+        self.lock().store.table(self.registry.id::<K>()).get(key).is_some()
+    }
+
+    /// Every object, by type and key. Leases and Nodes are as if every heartbeat had been sent.
+    pub fn dump(&self) -> Vec<(KindId, Obj)> {
+        let (state, now) = (self.lock(), self.rt.now());
+        let shown = |object: &Obj| self.nodes.heartbeats.as_if_sent(object, now).unwrap_or_else(|| object.clone());
+        let of = |kind| state.store.table(kind).range(std::ops::Bound::Unbounded).map(move |(_, object)| (kind, shown(object)));
+        self.registry.iter().flat_map(|(kind, _)| of(kind)).collect()
+    }
+
+    /// Says who carries out triggered faults.
+    pub fn set_fault_hook(&self, hook: FaultHook) {
+        *self.on_fault.lock() = Some(hook);
+    }
+
+    /// Ends the cycle between the cluster and whoever carries out faults and webhooks. Called at the end of a run.
+    pub fn tear_down(&self) {
+        *self.on_fault.lock() = None;
+        let mut state = self.lock();
+        let hooks = std::mem::take(&mut state.webhooks);
+        drop(state);
+        hooks.iter().for_each(|hook| hook.service.clear());
+    }
+}

@@ -1,0 +1,266 @@
+//! GET and LIST (K §2.1, §2.2): how fresh an answer is asked for, and what it is.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kube_machinery::api::{Cause, ListOptions, Reason, VersionMatch};
+use kube_machinery::{ObjectKey, Status};
+use serde::{Deserialize, Serialize};
+use sim_config::time::SimTime;
+
+use super::State;
+use super::request::ApiReply;
+use super::server::ApiServer;
+use super::store::{Revision, in_namespace};
+use super::write::{Answer, bad_request, not_found};
+use crate::kinds::{KindId, TypeDef};
+use crate::object::Obj;
+use crate::selector::Selector;
+
+/// Which state a read is answered from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// The store, as of now.
+    Latest,
+    /// Whatever this server's cache has.
+    Any,
+    /// This server's cache, once it has this revision.
+    AtLeast(Revision),
+    /// The store as of this revision.
+    Exact(Revision),
+}
+
+/// Where a page begins, in the form of the real token: base64url of a small JSON text.
+#[derive(Serialize, Deserialize)]
+struct Token {
+    v: String,
+    /// The revision of the first page; -1 = the latest.
+    rv: i64,
+    /// The first key of the page.
+    start: String,
+}
+
+impl Token {
+    fn encode(revision: i64, after: &ObjectKey) -> String {
+        let token = Token { v: "meta.k8s.io/v1".to_owned(), rv: revision, start: format!("{after}\u{0}") };
+        let text = serde_json::to_string(&token).unwrap_or_else(|_| unreachable!("a token serialises"));
+        URL_SAFE_NO_PAD.encode(text)
+    }
+
+    fn decode(text: &str) -> Answer<Self> {
+        let bad = || bad_request("continue key is not valid: not a token of this server");
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
+        serde_json::from_slice(&bytes).map_err(|_| bad())
+    }
+}
+
+/// A list made ready: what state it is about, and which part of it.
+pub struct ListPlan {
+    pub freshness: Freshness,
+    selector: Selector,
+    start: Option<String>,
+    limit: usize,
+}
+
+fn parse_version(text: &str) -> Answer<Revision> {
+    text.parse().map_err(|_| bad_request(format!("Invalid value: {text:?}: resource version is not a decimal number")))
+}
+
+/// The freshness that a GET asks for.
+pub(crate) fn get_freshness(resource_version: Option<&str>) -> Answer<Freshness> {
+    Ok(match resource_version {
+        None | Some("") => Freshness::Latest,
+        Some("0") => Freshness::Any,
+        Some(version) => Freshness::AtLeast(parse_version(version)?),
+    })
+}
+
+pub(super) fn invalid_options(field: &'static str, message: &'static str) -> Box<Status> {
+    let mut status = Status::new(Reason::Invalid, "");
+    status.details.kind = "ListOptions".into();
+    status.details.group = "meta.k8s.io".into();
+    status.details.causes = vec![Cause { reason: "FieldValueForbidden".into(), message: message.into(), field: field.into() }];
+    Box::new(status)
+}
+
+/// Resolves the decision table of K §2.2.
+pub(crate) fn plan_list(def: &TypeDef, options: &ListOptions) -> Answer<ListPlan> {
+    let version = options.resource_version.as_deref().filter(|version| !version.is_empty());
+    let token = options.continue_token.as_deref().filter(|token| !token.is_empty());
+    if let Some(matching) = options.resource_version_match {
+        if token.is_some() {
+            return Err(invalid_options("resourceVersionMatch", "Forbidden: resourceVersionMatch is forbidden when continue is provided"));
+        }
+        match version {
+            None => {
+                return Err(invalid_options(
+                    "resourceVersionMatch",
+                    "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
+            }
+            Some("0") if matching == VersionMatch::Exact => {
+                return Err(invalid_options(
+                    "resourceVersionMatch",
+                    "Forbidden: resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    if token.is_some() && version.is_some_and(|version| version != "0") {
+        return Err(bad_request("specifying resource version is not allowed when using continue"));
+    }
+    let selector = Selector::parse(def, options.label_selector.as_deref(), options.field_selector.as_deref()).map_err(bad_request)?;
+    let mut limit = if options.limit == 0 { usize::MAX } else { options.limit as usize };
+    let mut start = None;
+    let freshness = if let Some(token) = token {
+        let token = Token::decode(token)?;
+        start = Some(token.start);
+        u64::try_from(token.rv).map_or(Freshness::Latest, Freshness::Exact)
+    } else {
+        match (version, options.resource_version_match) {
+            (None, _) => Freshness::Latest,
+            (Some("0"), _) => {
+                limit = usize::MAX;
+                Freshness::Any
+            }
+            (Some(version), Some(VersionMatch::Exact)) => Freshness::Exact(parse_version(version)?),
+            // The legacy rule: a limit makes the version exact.
+            (Some(version), None) if options.limit > 0 => Freshness::Exact(parse_version(version)?),
+            (Some(version), _) => Freshness::AtLeast(parse_version(version)?),
+        }
+    };
+    Ok(ListPlan { freshness, selector, start, limit })
+}
+
+/// 504: this server has not seen that revision (K022).
+pub(crate) fn too_large(wanted: Revision, current: Revision) -> Box<Status> {
+    let cause = Cause { reason: "ResourceVersionTooLarge".into(), message: "Too large resource version".into(), field: "".into() };
+    let text = format!("Too large resource version: {wanted}, current: {current}");
+    Box::new(Status::new(Reason::Timeout, text).cause(cause).retry_after(1))
+}
+
+impl State {
+    /// Whether the cache of `kind` on `server` has everything up to `revision`, or when it will; `None` = not in sight.
+    pub fn cache_reaches(&mut self, server: usize, kind: KindId, revision: Revision, now: SimTime) -> Option<SimTime> {
+        if revision > self.store.revision() {
+            return None;
+        }
+        let reaches_etcd = self.reaches_etcd(server);
+        let table = self.store.table(kind);
+        let ApiServer { paused, ref mut caches, .. } = self.servers[server];
+        let cache = &mut caches[usize::from(kind.0)];
+        if cache.visible(now) >= revision {
+            return Some(now);
+        }
+        if let Some(&(_, due)) = cache.incoming.iter().find(|(incoming, _)| *incoming >= revision) {
+            return Some(due);
+        }
+        // That nothing happened up to a revision is something only etcd can tell.
+        if cache.frozen || paused || !reaches_etcd {
+            return None;
+        }
+        let taken = table.change(cache.next).is_none_or(|change| change.revision > revision);
+        taken.then(|| cache.reaches(revision).max(now))
+    }
+
+    /// Whether a cache has its initial list.
+    pub fn is_ready(&self, server: usize, kind: KindId, now: SimTime) -> bool {
+        let server = &self.servers[server];
+        server.ready_at <= now && !server.caches[usize::from(kind.0)].lost
+    }
+
+    /// Answers a GET from the state that `freshness` names; the caller has waited for it.
+    pub fn get(&mut self, def: &TypeDef, server: usize, kind: KindId, key: &ObjectKey, freshness: &Freshness, now: SimTime) -> Answer<Obj> {
+        let ready = self.is_ready(server, kind, now);
+        let latest = self.store.revision();
+        let table = self.store.table(kind);
+        let found = match freshness {
+            Freshness::Any | Freshness::AtLeast(_) if ready => {
+                table.get_at(key, self.servers[server].caches[usize::from(kind.0)].visible(now))
+            }
+            Freshness::AtLeast(wanted) if *wanted > latest => return Err(too_large(*wanted, latest)),
+            // A cache that is not initialised lets the read through to etcd.
+            _ => table.get(key),
+        };
+        found.cloned().ok_or_else(|| not_found(def, key))
+    }
+
+    /// Answers a LIST from the state that the plan names; the caller has waited for it.
+    pub fn list(
+        &mut self,
+        server: usize,
+        kind: KindId,
+        namespace: Option<&Arc<str>>,
+        plan: &ListPlan,
+        def: &TypeDef,
+        now: SimTime,
+    ) -> Answer<ApiReply> {
+        let from_cache = matches!(plan.freshness, Freshness::Any | Freshness::AtLeast(_));
+        if from_cache && !self.is_ready(server, kind, now) {
+            return Err(Box::new(Status::new(Reason::TooManyRequests, "storage is (re)initializing").retry_after(1)));
+        }
+        let latest = self.store.revision();
+        let (state_at, revision) = match plan.freshness {
+            Freshness::Latest => (latest, latest),
+            Freshness::Any => {
+                let visible = self.servers[server].caches[usize::from(kind.0)].visible(now);
+                (visible, visible)
+            }
+            Freshness::AtLeast(wanted) => {
+                let cache = &mut self.servers[server].caches[usize::from(kind.0)];
+                cache.visible(now);
+                cache.advance(wanted);
+                let visible = cache.visible(now);
+                (visible, visible)
+            }
+            Freshness::Exact(wanted) if wanted > latest => return Err(too_large(wanted, latest)),
+            Freshness::Exact(wanted) if wanted < self.store.compacted() => return Err(expired(plan)),
+            Freshness::Exact(wanted) => (wanted, wanted),
+        };
+        let table = self.store.table(kind);
+        let start = plan.start.as_deref().unwrap_or("");
+        let wanted = |(key, object): &(&ObjectKey, &Obj)| {
+            key.as_str() >= start && in_namespace(key, namespace) && plan.selector.matches(def, &***object)
+        };
+        let mut items = Vec::new();
+        let (mut last, mut remaining) = (None, 0);
+        let mut take = |(key, object): (&ObjectKey, &Obj)| {
+            if items.len() < plan.limit {
+                items.push(object.clone());
+                last = Some(key.clone());
+            } else {
+                remaining += 1;
+            }
+        };
+        if state_at >= latest {
+            table.range(Bound::Unbounded).filter(wanted).for_each(&mut take);
+        } else {
+            table.at(state_at).into_iter().filter(wanted).for_each(&mut take);
+        }
+        let more = remaining > 0;
+        Ok(ApiReply::List {
+            resource_version: revision.to_string(),
+            items,
+            continue_token: last.filter(|_| more).map(|last| Token::encode(revision as i64, &last)),
+            remaining: (more && plan.selector.is_everything()).then_some(remaining),
+        })
+    }
+}
+
+/// 410 for a revision that was compacted; a list that was begun gets a token that goes on at the latest revision.
+fn expired(plan: &ListPlan) -> Box<Status> {
+    let Some(start) = &plan.start else {
+        return Box::new(Status::new(Reason::Expired, "The provided resource version is too old to display a consistent list result."));
+    };
+    let text = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue \
+                parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided \
+                token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was \
+                returned and now may show up in the list.";
+    let mut status = Status::new(Reason::Expired, text);
+    let token = Token { v: "meta.k8s.io/v1".to_owned(), rv: -1, start: start.clone() };
+    status.continue_token = serde_json::to_string(&token).ok().map(|text| URL_SAFE_NO_PAD.encode(text));
+    Box::new(status)
+}

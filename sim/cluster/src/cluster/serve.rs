@@ -1,0 +1,204 @@
+//! An API server at work: the filters, then reads and writes (K §8.1, §8.2).
+//!
+//! A request that can be answered at once is (the common case: [`State::serve`]). What has to wait (for etcd, a
+//! cache, a webhook, or because a fault says so) goes on as a task of the server's process: [`Fabric::serve_slowly`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube_machinery::api::TransportError;
+use kube_machinery::{ApiError, Status};
+use sim_config::time::SimTime;
+
+use super::commit::Intent;
+use super::exchange::Ticket;
+use super::read::{Freshness, get_freshness, plan_list};
+use super::request::{ApiReply, ApiRequest, Op};
+use super::server::Mishap;
+use super::wait::{deadline_exceeded, etcd_error, failure};
+use super::{Fabric, State, WritePoint};
+use crate::net::Block;
+
+pub(super) use super::filter::Asked;
+
+/// The deadline of a mutating request (K §2.11).
+pub(super) const MUTATING_DEADLINE: Duration = Duration::from_secs(34);
+/// The deadline of any other request (K §2.11).
+const READ_DEADLINE: Duration = Duration::from_secs(60);
+
+/// How a request was served.
+pub enum Served {
+    /// At once.
+    Now(Result<ApiReply, ApiError>),
+    /// It has to wait for something.
+    Later(ApiRequest, Option<Mishap>),
+}
+
+impl State {
+    /// Counts a write of its client and returns the crash points that it reaches: before and after its commit.
+    pub fn write_points_at(&mut self, request: &ApiRequest) -> (Option<u32>, Option<u32>) {
+        if !request.op.verb().is_write() {
+            return (None, None);
+        }
+        let count = self.writes.entry(request.client).or_insert(0);
+        *count += 1;
+        let count = *count;
+        let reached = |point: &&WritePoint| point.client == request.client && point.nth == count;
+        let find =
+            |after: bool| self.write_points.iter().filter(reached).find(|point| point.after_commit == after).map(|point| point.fault);
+        if self.write_points.is_empty() { (None, None) } else { (find(false), find(true)) }
+    }
+
+    /// The outcome of a request that `server` has carried out, unless the server crashes before it can answer.
+    pub fn unless_crashed(&self, server: usize, result: Result<ApiReply, ApiError>) -> Result<ApiReply, ApiError> {
+        if self.pending_server_crashes.contains(&server) { Err(TransportError::Reset.into()) } else { result }
+    }
+
+    /// Carries out a write that a server had passed on to etcd when it crashed. Nobody will be told.
+    pub fn commit_for_crashed(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, now: SimTime) {
+        let permitted = matches!(self.filter(fabric, server, Asked::of(&request), &block, now), Ok(None));
+        if permitted && !self.must_wait(fabric, server, &request, now) {
+            drop(self.answer(fabric, server, request, now));
+        }
+    }
+
+    /// Answers a request, or finds that it has to wait.
+    pub fn serve(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, block: Block, now: SimTime) -> Served {
+        let mishap = match self.filter(fabric, server, Asked::of(&request), &block, now) {
+            Ok(mishap) => mishap,
+            Err(error) => return Served::Now(Err(error)),
+        };
+        // Webhooks are called before etcd fails, and what they did stays (K §3.4).
+        if mishap == Some(Mishap::FailBeforeCommit) && !self.is_hooked(&request) {
+            return Served::Now(Err(etcd_error("etcdserver: request timed out")));
+        }
+        if mishap.is_some() || self.servers[server].paused || self.must_wait(fabric, server, &request, now) {
+            return Served::Later(request, mishap);
+        }
+        Served::Now(self.answer(fabric, server, request, now))
+    }
+
+    /// Whether a request needs something that is not there yet.
+    fn must_wait(&mut self, fabric: &Fabric, server: usize, request: &ApiRequest, now: SimTime) -> bool {
+        let kind = request.kind;
+        let ready = self.is_ready(server, kind, now);
+        match &request.op {
+            Op::Get { resource_version, .. } => match get_freshness(resource_version.as_deref()) {
+                Ok(Freshness::AtLeast(revision)) if ready => self.cache_reaches(server, kind, revision, now) != Some(now),
+                Ok(Freshness::Any) if ready => false,
+                _ => !self.reaches_etcd(server),
+            },
+            Op::List { options, .. } => match plan_list(fabric.registry.get(kind), options) {
+                Ok(plan) => match plan.freshness {
+                    Freshness::AtLeast(revision) => ready && self.cache_reaches(server, kind, revision, now) != Some(now),
+                    Freshness::Any => false,
+                    Freshness::Exact(_) => !self.reaches_etcd(server),
+                    Freshness::Latest => {
+                        let revision = self.store.revision();
+                        !self.reaches_etcd(server)
+                            || (self.knobs.consistent_list_from_cache && self.cache_reaches(server, kind, revision, now) != Some(now))
+                    }
+                },
+                Err(_) => false,
+            },
+            _ => !self.reaches_etcd(server) || self.is_hooked(request),
+        }
+    }
+
+    /// Answers a request whose needs are met, without webhooks.
+    fn answer(&mut self, fabric: &Fabric, server: usize, request: ApiRequest, now: SimTime) -> Result<ApiReply, ApiError> {
+        let def = fabric.registry.get(request.kind);
+        let boxed = |status: Box<Status>| ApiError::Status(status);
+        match request.op {
+            Op::Get { key, resource_version } => {
+                let freshness = get_freshness(resource_version.as_deref()).map_err(boxed)?;
+                self.get(def, server, request.kind, &key, &freshness, now).map(ApiReply::Object).map_err(boxed)
+            }
+            Op::List { namespace, options } => {
+                let plan = plan_list(def, &options).map_err(boxed)?;
+                self.list(server, request.kind, namespace.as_ref(), &plan, def, now).map_err(boxed)
+            }
+            _ => {
+                // The body is moved, not shared: it can be stamped in place.
+                let intent = Intent::of(&request);
+                let loaded = self.load(fabric, intent.kind, request.op).map_err(boxed)?;
+                let (key, step) = self.prepare(fabric, server, intent, loaded).map_err(boxed)?;
+                self.carry_out(fabric, server, intent, key, step, now).map_err(boxed)
+            }
+        }
+    }
+}
+
+impl Fabric {
+    /// Serves a request that has to wait. Ends with the exchange done, and perhaps a commit after that.
+    pub async fn serve_slowly(self: Arc<Self>, ticket: Ticket, server: usize, request: ApiRequest, mishap: Option<Mishap>) {
+        let def = self.registry.get(request.kind);
+        let verb = request.op.verb();
+        let deadline = self.rt.now() + if verb.is_write() { MUTATING_DEADLINE } else { READ_DEADLINE };
+        // The reply does not wait longer than this; the work goes on (K §2.11).
+        let fabric = self.clone();
+        self.rt.at(deadline, move || fabric.lock().complete(ticket, Err(deadline_exceeded()), deadline));
+        match mishap {
+            Some(Mishap::Slow { by }) => self.rt.sleep(by).await,
+            Some(Mishap::CommitLate { error, after }) => {
+                self.lock().complete(ticket, Err(failure(error, verb, def)), self.rt.now());
+                self.rt.sleep(after).await;
+            }
+            Some(Mishap::Twice { gap }) => {
+                // The first answer is lost on the way to whoever sent it again.
+                drop(self.work(None, server, request.clone(), false).await);
+                self.rt.sleep(gap).await;
+            }
+            _ => {}
+        }
+        let result = self.work(Some(ticket), server, request, mishap == Some(Mishap::FailBeforeCommit)).await;
+        match mishap {
+            Some(Mishap::LoseReply { error, after }) => {
+                self.rt.sleep(after).await;
+                self.lock().complete(ticket, Err(failure(error, verb, def)), self.rt.now());
+            }
+            _ => {
+                let mut state = self.lock();
+                let result = state.unless_crashed(server, result);
+                state.complete(ticket, result, self.rt.now());
+            }
+        }
+        self.crash_pending_servers();
+    }
+
+    /// Waits for what the request needs and answers it. `ticket`: the exchange that may be told of an error before the
+    /// work is done. `fails`: etcd will not carry the write out.
+    async fn work(self: &Arc<Self>, ticket: Option<Ticket>, server: usize, request: ApiRequest, fails: bool) -> Result<ApiReply, ApiError> {
+        let def = self.registry.get(request.kind);
+        match &request.op {
+            Op::Get { resource_version, .. } => {
+                let freshness = get_freshness(resource_version.as_deref()).map_err(ApiError::Status)?;
+                self.wait_for(server, request.kind, &freshness).await?;
+            }
+            Op::List { options, .. } => {
+                let plan = plan_list(def, options).map_err(ApiError::Status)?;
+                self.wait_for(server, request.kind, &plan.freshness).await?;
+            }
+            _ => {
+                let hooked = self.lock().is_hooked(&request);
+                if hooked {
+                    return self.write_with_admission(ticket, server, &request, fails).await;
+                }
+                if let Some(result) = self.wait_to_write(ticket, server).await {
+                    return result;
+                }
+            }
+        }
+        let mut state = self.lock();
+        let now = self.rt.now();
+        state.answer(self, server, request, now)
+    }
+
+    /// Carries out crashes that were decided while the lock was held.
+    pub fn crash_pending_servers(self: &Arc<Self>) {
+        let pending = std::mem::take(&mut self.lock().pending_server_crashes);
+        for server in pending {
+            self.crash_server(server);
+        }
+    }
+}

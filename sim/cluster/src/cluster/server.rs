@@ -1,0 +1,269 @@
+//! One API server: its caches, its troubles, and how long its steps take.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use kube_machinery::api::Verb;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::{Concern, Draw};
+use sim_config::time::{SimTime, Span};
+
+use super::store::Revision;
+use super::watchers::Watchers;
+use crate::kinds::KindId;
+use crate::net::{Delay, Sampler, Side};
+use crate::rt::ProcessId;
+
+/// How long the steps of a server take (K §11.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerDelays {
+    /// Authentication, decoding, admission in process.
+    pub processing: Delay,
+    /// From proposing a write to etcd until it is applied.
+    pub commit: Delay,
+    /// A quorum read.
+    pub quorum_read: Delay,
+    /// From the moment a write is applied until the server sends its answer. Drawn at the quantile of `commit`: a slow
+    /// write is slow both ways. Default 0: what a server does then is part of `processing`.
+    pub commit_answer: Delay,
+    /// The same for a quorum read.
+    pub quorum_read_answer: Delay,
+    /// From a commit until a server's watch cache has it.
+    pub cache_lag: Delay,
+    /// From the watch cache to the client's connection; the network comes on top.
+    pub watch_lag: Delay,
+    /// One call of an admission webhook.
+    pub webhook: Delay,
+}
+
+impl Default for ServerDelays {
+    fn default() -> Self {
+        Self {
+            processing: Delay::lognormal_us(500, 5_000, 100_000),
+            commit: Delay::lognormal_us(3_000, 20_000, 200_000),
+            quorum_read: Delay::lognormal_us(1_500, 12_000, 200_000),
+            commit_answer: Delay::Constant(Span::micros(0)),
+            quorum_read_answer: Delay::Constant(Span::micros(0)),
+            cache_lag: Delay::lognormal_us(2_000, 30_000, 1_000_000),
+            watch_lag: Delay::lognormal_us(700, 28_000, 1_000_000),
+            webhook: Delay::lognormal_us(5_000, 100_000, 10_000_000),
+        }
+    }
+}
+
+impl ServerDelays {
+    /// The same steps while etcd or the server is overloaded (K §11.2, degraded column).
+    pub fn degraded() -> Self {
+        Self {
+            processing: Delay::lognormal_us(5_000, 500_000, 5_000_000),
+            commit: Delay::lognormal_us(50_000, 1_500_000, 7_000_000),
+            quorum_read: Delay::lognormal_us(20_000, 1_000_000, 7_000_000),
+            commit_answer: Delay::Constant(Span::micros(0)),
+            quorum_read_answer: Delay::Constant(Span::micros(0)),
+            cache_lag: Delay::lognormal_us(100_000, 5_000_000, 30_000_000),
+            watch_lag: Delay::lognormal_us(50_000, 5_000_000, 30_000_000),
+            webhook: Delay::lognormal_us(500_000, 10_000_000, 10_000_000),
+        }
+    }
+}
+
+/// [`ServerDelays`] made ready for drawing.
+#[derive(Clone, Copy, Debug)]
+pub struct Samplers {
+    pub(crate) processing: Sampler,
+    pub(crate) commit: Sampler,
+    pub(crate) quorum_read: Sampler,
+    pub(crate) commit_answer: Sampler,
+    pub(crate) quorum_read_answer: Sampler,
+    pub(crate) cache_lag: Sampler,
+    pub(crate) watch_lag: Sampler,
+    pub(crate) webhook: Sampler,
+}
+
+impl Samplers {
+    pub(crate) fn new(delays: &ServerDelays) -> Self {
+        Self {
+            processing: delays.processing.sampler(),
+            commit: delays.commit.sampler(),
+            quorum_read: delays.quorum_read.sampler(),
+            commit_answer: delays.commit_answer.sampler(),
+            quorum_read_answer: delays.quorum_read_answer.sampler(),
+            cache_lag: delays.cache_lag.sampler(),
+            watch_lag: delays.watch_lag.sampler(),
+            webhook: delays.webhook.sampler(),
+        }
+    }
+}
+
+/// What an API server does to a request that a fault has singled out (K §2.13, §9.2 A1 to A8).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mishap {
+    /// 429 from the overload filter: not executed.
+    TooManyRequests {
+        /// The `Retry-After` header.
+        retry_after: u32,
+    },
+    /// 503 from a server that shuts down: not executed.
+    Unavailable,
+    /// 500 with etcd's raw text, before the commit.
+    FailBeforeCommit,
+    /// Executed, then an error after `after`.
+    LoseReply {
+        /// What the caller gets.
+        error: Failure,
+        /// How long after the commit.
+        after: Duration,
+    },
+    /// An error now, and the commit `after` later.
+    CommitLate {
+        /// What the caller gets.
+        error: Failure,
+        /// How long after the error.
+        after: Duration,
+    },
+    /// Executed, and executed again after `gap`; the caller gets the second answer.
+    Twice {
+        /// Between the two executions.
+        gap: Duration,
+    },
+    /// Everything takes `by` longer.
+    Slow {
+        /// How much.
+        by: Duration,
+    },
+}
+
+/// The error that an ambiguous write ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// 500, empty reason, `etcdserver: request timed out`.
+    EtcdTimeout,
+    /// 500, empty reason, `etcdserver: leader changed`.
+    LeaderChanged,
+    /// 504, reason Timeout.
+    Timeout,
+    /// 500, reason ServerTimeout, retry after 2 s.
+    ServerTimeout,
+    /// The connection breaks.
+    Reset,
+}
+
+/// A mishap that hits some requests with some probability.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiFault {
+    /// The fault of the plan that this belongs to.
+    pub fault: u32,
+    /// On which servers.
+    pub servers: Side,
+    /// Requests of which clients.
+    pub clients: Side,
+    /// Which verbs; empty = all. A watch that is being opened can only be refused.
+    pub verbs: Vec<Verb>,
+    /// Which types; empty = all.
+    pub kinds: Vec<KindId>,
+    /// The probability per request.
+    pub chance: f64,
+    /// What happens.
+    pub mishap: Mishap,
+}
+
+/// The watch cache of one type on one server: a prefix of the store's history.
+pub struct Cache {
+    /// A watch can start after this revision, and not after an older one. At first that of the list which the cache
+    /// began with.
+    pub oldest: Revision,
+    /// The number of the first change in the history.
+    pub history: u64,
+    /// The number of the next change to take from the store.
+    pub next: u64,
+    /// Changes taken, and when each becomes visible here; oldest first.
+    pub incoming: VecDeque<(Revision, SimTime)>,
+    /// The revision that is visible here.
+    visible: Revision,
+    /// When the last change taken becomes visible.
+    pub last_due: SimTime,
+    /// Whether it takes no changes at present (K §9.2 B1).
+    pub frozen: bool,
+    /// Whether it has to begin again and waits for etcd to list from (K §2.5, re-initialisation).
+    pub lost: bool,
+    /// Additional lag of every change.
+    pub extra_lag: Duration,
+    pub(crate) lag: Draw,
+    pub(crate) watchers: Watchers,
+}
+
+impl Cache {
+    pub(crate) fn new(seed: u64, server: u32, kind: KindId, initial: Revision, next: u64) -> Self {
+        Self {
+            oldest: initial,
+            history: next,
+            next,
+            incoming: VecDeque::new(),
+            visible: initial,
+            last_due: SimTime::ZERO,
+            frozen: false,
+            lost: false,
+            extra_lag: Duration::ZERO,
+            lag: Draw::new(seed, Concern::CacheLag, u64::from(server) << 32 | u64::from(kind.0)),
+            watchers: Watchers::default(),
+        }
+    }
+
+    /// The revision visible at `now`. `now` must not go back.
+    pub fn visible(&mut self, now: SimTime) -> Revision {
+        while let Some(&(revision, due)) = self.incoming.front()
+            && due <= now
+        {
+            self.visible = revision;
+            self.incoming.pop_front();
+        }
+        self.visible
+    }
+
+    /// The last change taken, and when it is or was visible; without changes under way, what is visible at `now`.
+    pub fn taken(&mut self, now: SimTime) -> (Revision, SimTime) {
+        let visible = self.visible(now);
+        self.incoming.back().copied().unwrap_or((visible, now))
+    }
+
+    /// Etcd has told that there is no change that is not visible here up to `revision` (K §2.2, progress).
+    pub fn advance(&mut self, revision: Revision) {
+        self.visible = self.visible.max(revision);
+    }
+
+    /// When the cache will have every change up to `revision`, if it goes on as now.
+    pub fn reaches(&self, revision: Revision) -> SimTime {
+        self.incoming.iter().rev().find(|(incoming, _)| *incoming <= revision).map_or(SimTime::ZERO, |&(_, due)| due)
+    }
+
+    /// Starts again from a list at `initial`; whoever watches must be told.
+    pub fn restart(&mut self, initial: Revision, next: u64) {
+        self.oldest = initial;
+        self.history = next;
+        self.next = next;
+        self.incoming.clear();
+        self.visible = initial;
+        self.frozen = false;
+        self.lost = false;
+    }
+}
+
+/// One API server.
+pub struct ApiServer {
+    pub(crate) process: ProcessId,
+    /// Whether it accepts connections.
+    pub up: bool,
+    /// Whether it is stopped in its tracks.
+    pub paused: bool,
+    /// When its caches have their initial list; before, they answer 429.
+    pub ready_at: SimTime,
+    /// Whether it is cut off from etcd (K §9.2 B10).
+    pub etcd_cut: bool,
+    /// Whether its steps take as long as those of an overloaded server.
+    pub degraded: bool,
+    pub(crate) caches: Vec<Cache>,
+    /// The next pod that it deletes without grace is left between the two phases: the server crashes there (K102).
+    pub crash_in_delete: bool,
+}

@@ -1,0 +1,205 @@
+//! etcd: one revision counter for all objects of all types, the current state, and the history since compaction.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use kube_machinery::ObjectKey;
+use sim_config::time::SimTime;
+
+use crate::kinds::KindId;
+use crate::object::{Obj, make_mut};
+
+/// etcd's commit counter. 0 is never the revision of an object.
+pub type Revision = u64;
+
+/// One committed change.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The revision it took.
+    pub revision: Revision,
+    /// When it was committed.
+    pub at: SimTime,
+    /// Which object.
+    pub key: ObjectKey,
+    /// The state before; unset = the object is new.
+    pub before: Option<Obj>,
+    /// The state after; unset = the object is gone.
+    pub after: Option<Obj>,
+    /// For a removal: the last state with the revision of the removal, as watchers see it (K041).
+    pub tombstone: Option<Obj>,
+}
+
+/// The objects and changes of one type.
+#[derive(Default)]
+pub struct Table {
+    objects: BTreeMap<ObjectKey, Obj>,
+    log: VecDeque<Change>,
+    /// How many changes were dropped from the front of the log.
+    dropped: u64,
+}
+
+impl Table {
+    /// The object called `key`.
+    pub fn get(&self, key: &ObjectKey) -> Option<&Obj> {
+        self.objects.get(key)
+    }
+
+    /// The number of the next change, counting from the beginning of the run.
+    pub fn next_index(&self) -> u64 {
+        self.dropped + self.log.len() as u64
+    }
+
+    /// The change with this number; `None` = dropped or yet to come.
+    pub fn change(&self, index: u64) -> Option<&Change> {
+        self.log.get(usize::try_from(index.checked_sub(self.dropped)?).ok()?)
+    }
+
+    /// The changes after `revision`, oldest first.
+    pub fn changes_after(&self, revision: Revision) -> impl DoubleEndedIterator<Item = &Change> {
+        let from = self.log.partition_point(|change| change.revision <= revision);
+        self.log.range(from..)
+    }
+
+    /// The number of the first change after `revision`.
+    pub fn index_after(&self, revision: Revision) -> u64 {
+        self.dropped + self.log.partition_point(|change| change.revision <= revision) as u64
+    }
+
+    /// The number of the oldest change that is kept.
+    pub fn first_index(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The object called `key` as of `revision`.
+    pub fn get_at(&self, key: &ObjectKey, revision: Revision) -> Option<&Obj> {
+        match self.changes_after(revision).find(|change| change.key == *key) {
+            Some(change) => change.before.as_ref(),
+            None => self.objects.get(key),
+        }
+    }
+
+    /// The objects as of now, by storage key, from `start` on.
+    pub fn range(&self, start: Bound<&ObjectKey>) -> impl Iterator<Item = (&ObjectKey, &Obj)> {
+        self.objects.range::<ObjectKey, _>((start, Bound::Unbounded))
+    }
+
+    /// The objects as of `revision`, by storage key.
+    ///
+    /// Undoes the changes since, so it costs as much as there were changes: the past that is asked for is recent.
+    pub fn at(&self, revision: Revision) -> Vec<(&ObjectKey, &Obj)> {
+        let mut undone: BTreeMap<&ObjectKey, Option<&Obj>> = BTreeMap::new();
+        for change in self.changes_after(revision).rev() {
+            undone.insert(&change.key, change.before.as_ref());
+        }
+        if undone.is_empty() {
+            return self.objects.iter().collect();
+        }
+        let mut state: BTreeMap<&ObjectKey, &Obj> = self.objects.iter().collect();
+        for (key, object) in undone {
+            match object {
+                Some(object) => state.insert(key, object),
+                None => state.remove(key),
+            };
+        }
+        state.into_iter().collect()
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+}
+
+/// The store behind all API servers.
+pub struct Store {
+    revision: Revision,
+    compacted: Revision,
+    tables: Vec<Table>,
+}
+
+impl Store {
+    /// An empty store for `kinds` types. The first write takes revision 2, as in a fresh etcd.
+    pub fn new(kinds: usize) -> Self {
+        Self { revision: 1, compacted: 0, tables: (0..kinds).map(|_| Table::default()).collect() }
+    }
+
+    /// The last revision taken.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Revisions up to this one can no longer be read exactly.
+    pub fn compacted(&self) -> Revision {
+        self.compacted
+    }
+
+    /// The objects of one type.
+    pub fn table(&self, kind: KindId) -> &Table {
+        &self.tables[usize::from(kind.0)]
+    }
+
+    /// Takes `revisions` that belong to no object of the cluster (leases, events, the compactor's own key).
+    pub fn burn(&mut self, revisions: u64) {
+        self.revision += revisions;
+    }
+
+    /// Forgets what could be read up to `revision`.
+    pub fn compact(&mut self, revision: Revision) {
+        self.compacted = self.compacted.max(revision.min(self.revision));
+    }
+
+    /// Drops changes of one type that nobody can ask for any more: those up to `revision`.
+    pub fn drop_changes(&mut self, kind: KindId, revision: Revision) {
+        let table = &mut self.tables[usize::from(kind.0)];
+        while table.log.front().is_some_and(|change| change.revision <= revision) {
+            table.log.pop_front();
+            table.dropped += 1;
+        }
+    }
+
+    /// Puts `object` under `key` and stamps it with the next revision.
+    pub fn put(&mut self, kind: KindId, key: ObjectKey, mut object: Obj, at: SimTime) -> &Change {
+        self.revision += 1;
+        stamp(&mut object, self.revision);
+        let table = &mut self.tables[usize::from(kind.0)];
+        let before = match table.objects.get_mut(&key) {
+            Some(slot) => Some(std::mem::replace(slot, object.clone())),
+            None => {
+                table.objects.insert(key.clone(), object.clone());
+                None
+            }
+        };
+        table.log.push_back(Change { revision: self.revision, at, key, before, after: Some(object), tombstone: None });
+        table.log.back().unwrap_or_else(|| unreachable!("just pushed"))
+    }
+
+    /// Removes the object under `key`, which must exist.
+    pub fn remove(&mut self, kind: KindId, key: ObjectKey, at: SimTime) -> &Change {
+        self.revision += 1;
+        let table = &mut self.tables[usize::from(kind.0)];
+        let before = table.objects.remove(&key).unwrap_or_else(|| panic!("{key} is removed but does not exist"));
+        let mut tombstone = before.deep_copy();
+        stamp(&mut tombstone, self.revision);
+        table.log.push_back(Change { revision: self.revision, at, key, before: Some(before), after: None, tombstone: Some(tombstone) });
+        table.log.back().unwrap_or_else(|| unreachable!("just pushed"))
+    }
+}
+
+/// Writes the revision into the object, reusing the text's memory.
+fn stamp(object: &mut Obj, revision: Revision) {
+    use std::fmt::Write;
+    let text = make_mut(object).meta_mut().resource_version.get_or_insert_default();
+    text.clear();
+    write!(text, "{revision}").unwrap_or_else(|_| unreachable!("writing to a String does not fail"));
+}
+
+/// A view of one namespace or of all.
+pub fn in_namespace(key: &ObjectKey, namespace: Option<&Arc<str>>) -> bool {
+    namespace.is_none_or(|namespace| key.namespace() == Some(namespace))
+}

@@ -1,0 +1,186 @@
+//! What requests wait for: a cache, etcd, the network; and what an API server says when it was in vain (K §2.11, §3.3, §3.4).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use kube_machinery::api::{Reason, TransportError, Verb};
+use kube_machinery::{ApiError, ObjectKey, Status};
+
+use super::Fabric;
+use super::control::EtcdTrouble;
+use super::exchange::Ticket;
+use super::read::{Freshness, too_large};
+use super::request::ApiReply;
+use super::server::Failure;
+use crate::kinds::{KindId, TypeDef};
+use crate::net::Fate;
+use crate::rt::ProcessId;
+
+/// How long a read waits for its revision (K §2.11).
+const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
+/// How often etcd reports progress to a cache that asks for it (K §2.2).
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// How long etcd's client waits (K §3.4).
+const ETCD_TIMEOUT: Duration = Duration::from_secs(7);
+
+pub(super) fn etcd_error(text: &'static str) -> ApiError {
+    Status::new(Reason::Unknown, text).into()
+}
+
+pub(super) fn failure(failure: Failure, verb: Verb, def: &TypeDef) -> ApiError {
+    match failure {
+        Failure::EtcdTimeout => etcd_error("etcdserver: request timed out"),
+        Failure::LeaderChanged => etcd_error("etcdserver: leader changed"),
+        Failure::Timeout => deadline_exceeded(),
+        Failure::ServerTimeout => {
+            let operation = if verb == Verb::Patch { Verb::Update } else { verb }.as_str();
+            let key = ObjectKey::cluster(operation);
+            Status::about(Reason::ServerTimeout, def.group, def.plural, &key, "").retry_after(2).into()
+        }
+        Failure::Reset => TransportError::Reset.into(),
+    }
+}
+
+pub(super) fn deadline_exceeded() -> ApiError {
+    Status::new(Reason::Timeout, "request did not complete within requested timeout - context deadline exceeded").into()
+}
+
+impl Fabric {
+    /// Waits until a read can be answered.
+    pub(super) async fn wait_for(self: &Arc<Self>, server: usize, kind: KindId, freshness: &Freshness) -> Result<(), ApiError> {
+        let wanted = {
+            let mut state = self.lock();
+            let ready = state.is_ready(server, kind, self.rt.now());
+            match *freshness {
+                Freshness::Any if ready => return Ok(()),
+                Freshness::AtLeast(revision) if ready => Some((revision, true)),
+                // Which revision to wait for is something that only etcd can tell (K §3.3).
+                Freshness::Latest if state.knobs.consistent_list_from_cache && state.reaches_etcd(server) => {
+                    let revision = state.store.revision();
+                    (state.cache_reaches(server, kind, revision, self.rt.now()) != Some(self.rt.now())).then_some((revision, false))
+                }
+                _ => None,
+            }
+        };
+        if let Some((revision, must)) = wanted {
+            let give_up = self.rt.now() + FRESHNESS_WAIT;
+            loop {
+                let now = self.rt.now();
+                let reaches = self.lock().cache_reaches(server, kind, revision, now);
+                match reaches {
+                    Some(at) if at <= now => return Ok(()),
+                    _ if now >= give_up && must => {
+                        let current = self.lock().servers[server].caches[usize::from(kind.0)].visible(now);
+                        return Err(ApiError::Status(too_large(revision, current)));
+                    }
+                    // A consistent list falls back to etcd.
+                    _ if now >= give_up => break,
+                    Some(at) => self.rt.sleep_until(at.min(give_up)).await,
+                    None => self.rt.sleep_until((now + PROGRESS_EVERY).min(give_up)).await,
+                }
+            }
+        }
+        self.read_etcd(server).await
+    }
+
+    /// Waits until a quorum read succeeds: etcd's client sends it again until its time-out.
+    pub(super) async fn read_etcd(self: &Arc<Self>, server: usize) -> Result<(), ApiError> {
+        if self.lock().reaches_etcd(server) || self.in_time(ETCD_TIMEOUT, self.etcd_reached(server)).await {
+            Ok(())
+        } else {
+            Err(etcd_error("etcdserver: request timed out"))
+        }
+    }
+
+    /// Waits until a write can be proposed. `Some` = it is over: the caller has been told, and what was to be
+    /// committed has been, or never will be (K §3.4).
+    pub(super) async fn wait_to_write(self: &Arc<Self>, ticket: Option<Ticket>, server: usize) -> Option<Result<ApiReply, ApiError>> {
+        let trouble = {
+            let state = self.lock();
+            if state.reaches_etcd(server) {
+                return None;
+            }
+            state.etcd.trouble
+        };
+        let reached = self.in_time(ETCD_TIMEOUT, self.etcd_reached(server)).await;
+        let (lost_its_leader, commits) = {
+            let mut state = self.lock();
+            (state.choices.chance(0.5), state.choices.chance(0.5))
+        };
+        let error = match (reached, trouble) {
+            (true, Some(EtcdTrouble::Electing)) if lost_its_leader => etcd_error("etcdserver: leader changed"),
+            (true, _) => return None,
+            (false, Some(EtcdTrouble::Electing)) => etcd_error("etcdserver: request timed out, possibly due to previous leader failure"),
+            (false, _) => etcd_error("etcdserver: request timed out"),
+        };
+        if !commits {
+            return Some(Err(error));
+        }
+        if let Some(ticket) = ticket {
+            self.lock().complete(ticket, Err(error), self.rt.now());
+        }
+        self.etcd_reached(server).await;
+        None
+    }
+
+    /// Whether `future` completes within `limit`.
+    pub(super) async fn in_time(&self, limit: Duration, future: impl Future<Output = ()>) -> bool {
+        let mut future = std::pin::pin!(future);
+        let mut sleep = std::pin::pin!(self.rt.sleep(limit));
+        std::future::poll_fn(|cx| {
+            if future.as_mut().poll(cx).is_ready() {
+                Poll::Ready(true)
+            } else if sleep.as_mut().poll(cx).is_ready() {
+                Poll::Ready(false)
+            } else {
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    /// Runs `future` as part of `process`: it stands still or dies with it. `None` = it died.
+    pub(super) async fn in_process<T: Send + 'static>(
+        &self,
+        process: ProcessId,
+        future: Pin<Box<dyn Future<Output = T> + Send>>,
+    ) -> Option<T> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.rt.spawn(process, async move {
+            let _ = sender.send(future.await);
+        });
+        receiver.await.ok()
+    }
+
+    /// Lets a message travel from one process to another. `false` = it was lost.
+    pub async fn travel(self: &Arc<Self>, from: ProcessId, to: ProcessId) -> bool {
+        loop {
+            let (fate, _) = self.lock().net.send(from, to);
+            match fate {
+                Fate::Deliver { after, .. } => {
+                    self.rt.sleep(after).await;
+                    return true;
+                }
+                Fate::Lost => return false,
+                Fate::Held => self.network_change().await,
+            }
+        }
+    }
+
+    /// Completes at the next change of a network rule.
+    pub fn network_change(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
+        let fabric = self.clone();
+        let mut registered = false;
+        std::future::poll_fn(move |cx| {
+            if registered {
+                return Poll::Ready(());
+            }
+            registered = true;
+            fabric.lock().net.on_change(cx.waker());
+            Poll::Pending
+        })
+    }
+}

@@ -1,0 +1,495 @@
+//! Watch streams (K §2.3 to §2.5): what each watcher will see, and when.
+//!
+//! A stream's queue holds elements with the moment at which each arrives at the client. They are put there when the
+//! change is committed (or when a frozen cache goes on), so an idle watch costs nothing and a delivery costs one timer.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use kube_machinery::Status;
+use kube_machinery::api::{TransportError, WatchOptions};
+use sim_config::draw::unit;
+use sim_config::time::SimTime;
+
+use super::State;
+use super::server::{ApiServer, Samplers};
+use super::store::{Change, Revision, in_namespace};
+use crate::kinds::{KindId, Registry, TypeDef};
+use crate::net::Network;
+use crate::object::{Obj, make_mut};
+use crate::rt::{ProcessId, Rt};
+use crate::selector::Selector;
+use crate::trace::WatchKind;
+
+/// How long a client takes to find a silent connection dead: HTTP/2 ping after 30 s idle, 15 s for the answer (K §4.4).
+pub const KEEPALIVE: Duration = Duration::from_secs(45);
+/// About how often a quiet stream gets a bookmark (K §2.3).
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// A last bookmark comes this long before the server ends the stream.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// How long events stay in a server's history at least (K §2.5).
+const HISTORY_AGE: Duration = Duration::from_secs(75);
+
+/// One element on its way to a client.
+#[derive(Clone, Debug)]
+pub struct Element {
+    pub what: WatchKind,
+    pub revision: Revision,
+    pub object: Option<Obj>,
+    pub status: Option<Box<Status>>,
+    pub initial_events_end: bool,
+}
+
+/// How a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// No ERROR element, no transport error: time-out, slow consumer, cache re-initialised.
+    Clean,
+    /// The connection broke.
+    Broken(TransportError),
+}
+
+pub(crate) struct Watcher {
+    pub client: ProcessId,
+    pub server: usize,
+    pub kind: KindId,
+    namespace: Option<Arc<str>>,
+    selector: Selector,
+    /// Elements that are on their way, with their arrival; `NEVER` = the link is cut.
+    queue: VecDeque<(SimTime, Element)>,
+    last_due: SimTime,
+    /// How much later its client hears of everything.
+    pub lag: Duration,
+    /// Events up to this revision are not for this stream.
+    start: Revision,
+    /// Whether elements cannot get through: the link is cut or held, or the server stands still.
+    stalled: bool,
+    /// Since when the client's pings get no answer, in whichever direction they are lost.
+    silent: Option<SimTime>,
+    /// When and how it ends, once elements that arrive before have been read. `None` = at `expires`, cleanly.
+    end: Option<(SimTime, End)>,
+    /// The server's own time-out.
+    expires: SimTime,
+    bookmarks: bool,
+    next_bookmark: SimTime,
+    waker: Option<Waker>,
+    /// The timers that will wake the reader, the earliest last. A later one is kept in mind when an earlier one has been
+    /// used up: timers cannot be taken back, and one for the stream's end per element would pile up.
+    armed: Vec<SimTime>,
+}
+
+impl Watcher {
+    /// Sends an element on its way: it leaves the server at `ready` at the earliest and arrives in order.
+    #[expect(clippy::too_many_arguments, reason = "the parts of the state that a delivery needs, borrowed apart")]
+    fn push(
+        &mut self,
+        rt: &Rt,
+        net: &mut Network,
+        server: ProcessId,
+        samplers: &Samplers,
+        buffer: usize,
+        ready: SimTime,
+        element: Element,
+        now: SimTime,
+    ) {
+        if self.end.is_some() || ready >= self.expires {
+            return;
+        }
+        if self.queue.len() >= buffer {
+            // A slow consumer is cut off cleanly; what is in the buffers still arrives (K054).
+            self.finish(net, rt, server, End::Clean, now);
+            return;
+        }
+        let due = match net.send_in_stream(server, self.client) {
+            Some((delay, block)) if !self.stalled => {
+                (ready + delay + self.lag + samplers.watch_lag.sample(unit(block[2]))).max(self.last_due)
+            }
+            _ => {
+                self.stalled = true;
+                self.silent.get_or_insert(now);
+                SimTime::NEVER
+            }
+        };
+        if due != SimTime::NEVER {
+            self.last_due = due;
+        }
+        self.queue.push_back((due, element));
+        if self.queue.len() == 1 {
+            self.arm(rt, if due == SimTime::NEVER { now + KEEPALIVE } else { due });
+        }
+    }
+
+    /// Ends the stream: the client learns of it when the news has travelled, or by its own keep-alive.
+    fn finish(&mut self, net: &mut Network, rt: &Rt, server: ProcessId, end: End, now: SimTime) {
+        if self.end.is_some() {
+            return;
+        }
+        let (at, end) = match net.send_in_stream(server, self.client) {
+            Some((delay, _)) if !self.stalled => ((now + delay).max(self.last_due), end),
+            _ => (self.silent.unwrap_or(now) + KEEPALIVE, End::Broken(TransportError::ConnectionLost)),
+        };
+        self.end = Some((at, end));
+        self.arm(rt, at);
+    }
+
+    /// Takes back what was put on its way but is not yet in the server's cache, which has everything up to `visible`.
+    fn recall(&mut self, visible: Revision, now: SimTime) {
+        while self.queue.back().is_some_and(|(_, element)| element.revision > visible) {
+            self.queue.pop_back();
+        }
+        self.last_due = self.queue.iter().rev().map(|&(due, _)| due).find(|&due| due != SimTime::NEVER).unwrap_or(now);
+    }
+
+    /// Looks at both directions of the connection, after either may have changed. A client that gets no answer to its
+    /// pings gives the connection up, even if nothing was to be said (K §2.5, §4.4).
+    fn check(&mut self, rt: &Rt, net: &mut Network, server: &ApiServer, samplers: &Samplers, now: SimTime) {
+        if self.end.is_some() {
+            return;
+        }
+        let stalled = server.paused || net.is_cut(server.process, self.client);
+        if stalled || net.is_cut(self.client, server.process) {
+            let since = *self.silent.get_or_insert(now);
+            self.arm(rt, since + KEEPALIVE);
+        } else if let Some(since) = self.silent.take()
+            && now >= since + KEEPALIVE
+        {
+            // Given up long ago, although the reader has not looked since.
+            self.end = Some((since + KEEPALIVE, End::Broken(TransportError::ConnectionLost)));
+            return;
+        }
+        if !stalled && std::mem::take(&mut self.stalled) {
+            for (due, element) in std::mem::take(&mut self.queue) {
+                if due == SimTime::NEVER {
+                    // It was accepted before, so the buffer does not count.
+                    self.push(rt, net, server.process, samplers, usize::MAX, now, element, now);
+                } else {
+                    self.queue.push_back((due, element));
+                }
+            }
+            if let Some(waker) = &self.waker {
+                waker.wake_by_ref();
+            }
+        }
+        self.stalled |= stalled;
+    }
+
+    /// When the next bookmark is due: about once a minute, and shortly before the server ends the stream (K §2.3).
+    fn bookmark_after(&self, now: SimTime) -> SimTime {
+        let last = SimTime::from_micros(self.expires.as_micros().saturating_sub(BOOKMARK_BEFORE_END.as_micros() as u64));
+        let regular = now + BOOKMARK_EVERY;
+        if last > now { regular.min(last) } else { regular }
+    }
+
+    /// Makes sure that the reader, if it waits, is woken at `at` or earlier.
+    fn arm(&mut self, rt: &Rt, at: SimTime) {
+        if self.armed.last().is_none_or(|&earliest| at < earliest)
+            && let Some(waker) = &self.waker
+        {
+            rt.wake_at(waker, at);
+            self.armed.push(at);
+        }
+    }
+}
+
+/// What a reader finds.
+pub enum Next {
+    Element(Element),
+    End(End),
+    /// Nothing yet: the reader has been registered.
+    Wait,
+}
+
+/// The event that a change means to a watcher, if any (K §2.4).
+fn convert(def: &TypeDef, selector: &Selector, change: &Change) -> Option<Element> {
+    let plain = selector.is_everything();
+    let matches = |object: &Option<Obj>| object.as_ref().is_some_and(|object| plain || selector.matches(def, &**object));
+    let (had, has) = (matches(&change.before), matches(&change.after));
+    let (what, object) = match (had, has) {
+        (false, true) => (WatchKind::Added, change.after.clone()),
+        (true, true) => (WatchKind::Modified, change.after.clone()),
+        (true, false) => (WatchKind::Deleted, change.tombstone.clone().or_else(|| Some(last_seen(change)))),
+        (false, false) => return None,
+    };
+    Some(Element { what, revision: change.revision, object, status: None, initial_events_end: false })
+}
+
+/// The value of an object's trigger field, if its type has one.
+fn trigger_of<'a>(def: &TypeDef, object: &'a Option<Obj>) -> Option<Cow<'a, str>> {
+    Some((def.field)(&**object.as_ref()?, def.trigger?))
+}
+
+/// An object that ceased to match: its old content with the new revision (K047).
+fn last_seen(change: &Change) -> Obj {
+    let mut object = change.before.clone().unwrap_or_else(|| unreachable!("an object that matched before existed before"));
+    make_mut(&mut object).meta_mut().resource_version = Some(change.revision.to_string());
+    object
+}
+
+impl State {
+    /// Takes new changes of every type into every cache that can take them, and on to its watchers.
+    pub fn dispatch(&mut self, rt: &Rt, registry: &Registry, kind: KindId, now: SimTime) {
+        for server in 0..self.servers.len() {
+            self.dispatch_on(rt, registry, server, kind, now);
+        }
+    }
+
+    /// The same for one server.
+    pub fn dispatch_on(&mut self, rt: &Rt, registry: &Registry, server: usize, kind: KindId, now: SimTime) {
+        let buffer = self.knobs.watch_buffer as usize;
+        let State { servers, store, net, watchers, samplers, degraded_samplers, etcd, .. } = self;
+        let ApiServer { process, up, paused, etcd_cut, degraded, ref mut caches, .. } = servers[server];
+        let cache = &mut caches[usize::from(kind.0)];
+        if !up || paused || etcd_cut || cache.frozen || cache.lost {
+            return;
+        }
+        let samplers = if degraded || etcd.is_degraded() { degraded_samplers } else { samplers };
+        let (table, def) = (store.table(kind), registry.get(kind));
+        while let Some(change) = table.change(cache.next) {
+            cache.next += 1;
+            let due = (now + samplers.cache_lag.sample(unit(cache.lag.u64())) + cache.extra_lag).max(cache.last_due);
+            cache.last_due = due;
+            cache.incoming.push_back((change.revision, due));
+            // Visible entries are only pruned by reads; without readers the queue would keep the whole run.
+            if cache.incoming.len() > 64 {
+                cache.visible(now);
+            }
+            let (before, after) = (trigger_of(def, &change.before), trigger_of(def, &change.after));
+            for id in cache.watchers.concerned(before.as_deref(), after.as_deref()) {
+                let watcher = &mut watchers[id];
+                if change.revision <= watcher.start || !in_namespace(&change.key, watcher.namespace.as_ref()) {
+                    continue;
+                }
+                if let Some(element) = convert(def, &watcher.selector, change) {
+                    watcher.push(rt, net, process, samplers, buffer, due, element, now);
+                }
+            }
+        }
+    }
+
+    /// Tells every stream that a link has changed, or a server stands still or goes on.
+    pub fn check_streams(&mut self, rt: &Rt, now: SimTime) {
+        let State { servers, net, watchers, samplers, .. } = self;
+        for (_, watcher) in watchers.iter_mut() {
+            watcher.check(rt, net, &servers[watcher.server], samplers, now);
+        }
+    }
+
+    /// Stops the cache of one type on one server at what it has now: changes that were taken but have not arrived
+    /// are given back, to be taken again when the cache goes on.
+    pub fn hold_cache(&mut self, server: usize, kind: KindId, now: SimTime) {
+        let State { servers, store, watchers, .. } = self;
+        let cache = &mut servers[server].caches[usize::from(kind.0)];
+        let visible = cache.visible(now);
+        cache.incoming.clear();
+        cache.next = store.table(kind).index_after(visible);
+        for id in cache.watchers.all() {
+            watchers[id].recall(visible, now);
+        }
+    }
+
+    /// Ends the streams of one server (and one type), each when the news reaches its client.
+    pub fn end_streams(&mut self, rt: &Rt, server: usize, kind: Option<KindId>, client: Option<ProcessId>, end: End, now: SimTime) {
+        let State { servers, net, watchers, .. } = self;
+        let from = servers[server].process;
+        for cache in &mut servers[server].caches {
+            let visible = cache.visible(now);
+            for id in cache.watchers.all() {
+                let watcher = &mut watchers[id];
+                if kind.is_some_and(|kind| watcher.kind != kind) || client.is_some_and(|client| watcher.client != client) {
+                    continue;
+                }
+                if watcher.end.is_none() {
+                    // Nobody can send what the cache did not have by now.
+                    watcher.recall(visible, now);
+                    watcher.finish(net, rt, from, end, now);
+                }
+            }
+        }
+    }
+
+    /// Opens a stream. The caller has checked that the server is up and its caches are ready.
+    ///
+    /// `initial`: start with synthetic ADDED elements for the state that this cache has.
+    #[expect(clippy::too_many_arguments, reason = "one call site; the parts of a request")]
+    pub fn open_watch(
+        &mut self,
+        rt: &Rt,
+        registry: &Registry,
+        client: ProcessId,
+        server: usize,
+        kind: KindId,
+        namespace: Option<Arc<str>>,
+        selector: Selector,
+        options: &WatchOptions,
+        from: Option<Revision>,
+        lifetime: Duration,
+        now: SimTime,
+    ) -> usize {
+        let process = self.servers[server].process;
+        let mut watcher = Watcher {
+            client,
+            server,
+            kind,
+            namespace,
+            selector,
+            queue: VecDeque::new(),
+            last_due: now,
+            lag: super::control::lag_of(&self.cache_lags, client, kind),
+            start: 0,
+            stalled: false,
+            silent: None,
+            end: None,
+            expires: now + lifetime,
+            bookmarks: options.allow_bookmarks,
+            next_bookmark: now,
+            waker: None,
+            armed: Vec::new(),
+        };
+        watcher.next_bookmark = watcher.bookmark_after(now);
+        let oldest = self.oldest_start(server, kind, now);
+        // The initial state is sent as fast as the client reads: it does not count against the buffer.
+        let buffer = usize::MAX;
+        let State { servers, store, net, samplers, .. } = &mut *self;
+        let cache = &mut servers[server].caches[usize::from(kind.0)];
+        let visible = cache.visible(now);
+        let table = store.table(kind);
+        let def = registry.get(kind);
+        match from {
+            Some(from) if from < oldest => {
+                let text = format!("too old resource version: {from} ({oldest})");
+                let status = Box::new(Status::new(kube_machinery::Reason::Expired, text));
+                let element =
+                    Element { what: WatchKind::Error, revision: 0, object: None, status: Some(status), initial_events_end: false };
+                watcher.push(rt, net, process, samplers, buffer, now, element, now);
+                watcher.finish(net, rt, process, End::Clean, now);
+            }
+            from => {
+                if from.is_none() {
+                    for (key, object) in table.at(visible) {
+                        if in_namespace(key, watcher.namespace.as_ref()) && watcher.selector.matches(def, &**object) {
+                            let revision = crate::object::resource_version(&**object).parse().unwrap_or(0);
+                            let element = Element {
+                                what: WatchKind::Added,
+                                revision,
+                                object: Some(object.clone()),
+                                status: None,
+                                initial_events_end: false,
+                            };
+                            watcher.push(rt, net, process, samplers, buffer, now, element, now);
+                        }
+                    }
+                    if options.send_initial_events {
+                        let element =
+                            Element { what: WatchKind::Bookmark, revision: visible, object: None, status: None, initial_events_end: true };
+                        watcher.push(rt, net, process, samplers, buffer, now, element, now);
+                    }
+                }
+                watcher.start = from.unwrap_or(visible);
+                // Changes that the cache has taken; later ones come by dispatch.
+                let mut index = table.index_after(watcher.start);
+                while index < cache.next
+                    && let Some(change) = table.change(index)
+                {
+                    index += 1;
+                    let due = cache.incoming.iter().find(|(revision, _)| *revision == change.revision).map_or(now, |&(_, due)| due);
+                    if in_namespace(&change.key, watcher.namespace.as_ref())
+                        && let Some(element) = convert(def, &watcher.selector, change)
+                    {
+                        watcher.push(rt, net, process, samplers, buffer, due, element, now);
+                    }
+                }
+            }
+        }
+        watcher.check(rt, net, &servers[server], samplers, now);
+        let id = self.watchers.insert(watcher);
+        let trigger = def.trigger.and_then(|field| self.watchers[id].selector.required(field));
+        self.servers[server].caches[usize::from(kind.0)].watchers.add(id, trigger);
+        id
+    }
+
+    /// The oldest revision from which a watch can start on this server (K §2.5, history window).
+    pub fn oldest_start(&mut self, server: usize, kind: KindId, now: SimTime) -> Revision {
+        let window = u64::from(self.knobs.history_events);
+        let cache = &mut self.servers[server].caches[usize::from(kind.0)];
+        let table = self.store.table(kind);
+        while cache.history + window < cache.next
+            && let Some(change) = table.change(cache.history)
+            && change.at + HISTORY_AGE < now
+        {
+            cache.oldest = change.revision;
+            cache.history += 1;
+        }
+        cache.oldest
+    }
+
+    /// Reads the next element of a stream or registers `waker`.
+    pub fn poll_watch(&mut self, rt: &Rt, id: usize, waker: &Waker, now: SimTime) -> Next {
+        let buffer = self.knobs.watch_buffer as usize;
+        let State { servers, watchers, net, samplers, .. } = self;
+        let watcher = &mut watchers[id];
+        let server = &mut servers[watcher.server];
+        if let Some(since) = watcher.silent
+            && now >= since + KEEPALIVE
+            && watcher.end.is_none_or(|(at, _)| at > since + KEEPALIVE)
+        {
+            watcher.end = Some((since + KEEPALIVE, End::Broken(TransportError::ConnectionLost)));
+        }
+        if watcher.end.is_none() && now >= watcher.expires {
+            watcher.finish(net, rt, server.process, End::Clean, watcher.expires);
+        }
+        if watcher.bookmarks && now >= watcher.next_bookmark && watcher.end.is_none() {
+            watcher.next_bookmark = watcher.bookmark_after(now);
+            let stands_still = !server.up || server.paused;
+            let cache = &mut server.caches[usize::from(watcher.kind.0)];
+            // It says that everything up to the last change taken has been sent, so it leaves when the cache has that.
+            let (revision, ready) = cache.taken(now);
+            // A full buffer does without: bookmarks are best effort.
+            if revision > watcher.start && !cache.frozen && !stands_still && watcher.queue.len() < buffer {
+                let element = Element { what: WatchKind::Bookmark, revision, object: None, status: None, initial_events_end: false };
+                watcher.push(rt, net, server.process, samplers, buffer, ready, element, now);
+            }
+        }
+        let ends_at = watcher.end.map_or(SimTime::NEVER, |(at, _)| at);
+        if let Some(&(due, _)) = watcher.queue.front()
+            && due <= now
+            && due <= ends_at
+            && let Some((_, element)) = watcher.queue.pop_front()
+        {
+            return Next::Element(element);
+        }
+        let mut wake = watcher.queue.front().map_or(SimTime::NEVER, |&(due, _)| due);
+        if let Some((at, end)) = watcher.end {
+            if at <= now {
+                return Next::End(end);
+            }
+            wake = wake.min(at);
+        } else {
+            wake = wake.min(watcher.expires);
+            if watcher.bookmarks {
+                wake = wake.min(watcher.next_bookmark);
+            }
+            if let Some(since) = watcher.silent {
+                wake = wake.min(since + KEEPALIVE);
+            }
+        }
+        if !watcher.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            watcher.waker = Some(waker.clone());
+            watcher.armed.clear();
+        }
+        while watcher.armed.last().is_some_and(|&at| at <= now) {
+            watcher.armed.pop();
+        }
+        watcher.arm(rt, wake);
+        Next::Wait
+    }
+
+    /// The client is no longer interested.
+    pub fn close_watch(&mut self, registry: &Registry, id: usize) {
+        let watcher = self.watchers.remove(id);
+        let trigger = registry.get(watcher.kind).trigger.and_then(|field| watcher.selector.required(field));
+        self.servers[watcher.server].caches[usize::from(watcher.kind.0)].watchers.remove(id, trigger);
+    }
+}

@@ -1,0 +1,118 @@
+//! What an API server does with a write (K §1, §2.6 to §2.10), as functions from the stored state to a [`Step`].
+//!
+//! ```text
+//!   load ─► (mutating webhooks) ─► prepare ─► (validating webhooks) ─► commit, if nothing changed since load
+//! ```
+//! Nothing here touches the store, the network or a clock: the caller passes state in and carries the step out.
+
+mod create;
+mod delete;
+mod metadata;
+mod patch;
+mod update;
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use kube_machinery::api::{Cause, Reason};
+use kube_machinery::{ObjectKey, Status};
+use metadata::annotations_size;
+
+use crate::kinds::TypeDef;
+use crate::object::Obj;
+
+pub(super) use create::{end_uid, finish_create, load_create, preload, prepare_create};
+pub(super) use delete::{check_preconditions, prepare_delete};
+pub(super) use patch::{apply_patch, check_patch};
+pub(super) use update::{load_update, prepare_binding, prepare_update};
+
+/// The largest request body, in bytes; more is 413 (K §1.3).
+const BODY_MAX: usize = 3 << 20;
+/// The largest etcd transaction, in bytes (K §1.3).
+const ETCD_REQUEST_MAX: usize = 3 << 19;
+
+/// What a write comes to.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Store this object if the key is free.
+    Create(Obj),
+    /// Store this object.
+    Put(Obj),
+    /// Store this object, then remove it: the two phases of a pod's deletion without grace (K099).
+    PutThenRemove(Obj),
+    /// Remove the stored object; an update that did so answers with the body as sent (K080).
+    Remove {
+        /// The answer of an update; a delete answers with a Status.
+        answer: Option<Obj>,
+    },
+    /// Nothing changes: 200 with the stored object, no revision, no event (K075).
+    Keep(Obj),
+}
+
+/// Errors of this module are answers of the API server.
+pub(super) type Answer<T> = Result<T, Box<Status>>;
+
+fn invalid(def: &TypeDef, key: &ObjectKey, causes: Vec<Cause>) -> Box<Status> {
+    let mut status = Status::about(Reason::Invalid, def.group, def.kind, key, "");
+    status.details.causes = causes;
+    Box::new(status)
+}
+
+fn field_invalid(field: &'static str, message: impl Into<Cow<'static, str>>) -> Cause {
+    Cause { reason: "FieldValueInvalid".into(), message: message.into(), field: field.into() }
+}
+
+fn conflict(def: &TypeDef, key: &ObjectKey, text: impl Into<Cow<'static, str>>) -> Box<Status> {
+    Box::new(Status::about(Reason::Conflict, def.group, def.plural, key, text))
+}
+
+/// 409: changed since it was read.
+fn modified(def: &TypeDef, key: &ObjectKey) -> Box<Status> {
+    conflict(def, key, "the object has been modified; please apply your changes to the latest version and try again")
+}
+
+/// 404.
+pub(super) fn not_found(def: &TypeDef, key: &ObjectKey) -> Box<Status> {
+    Box::new(Status::about(Reason::NotFound, def.group, def.plural, key, ""))
+}
+
+/// 400.
+pub(super) fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
+    Box::new(Status::new(Reason::BadRequest, text))
+}
+
+/// About how many bytes an object takes: the parts of its type that can grow, and its annotations.
+fn size_of(def: &TypeDef, object: &Obj) -> usize {
+    (def.size)(&**object) + annotations_size(object.meta())
+}
+
+/// The size limit of request bodies, before anything else is looked at (K017).
+fn check_body_size(size: usize) -> Answer<()> {
+    if size > BODY_MAX {
+        return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, "Request entity too large: limit is 3145728")));
+    }
+    Ok(())
+}
+
+/// The size limit of etcd itself, after validation and admission.
+pub(super) fn check_etcd_size(def: &TypeDef, object: &Obj) -> Answer<()> {
+    if size_of(def, object) > ETCD_REQUEST_MAX {
+        return Err(Box::new(Status::new(Reason::Unknown, "etcdserver: request is too large")));
+    }
+    Ok(())
+}
+
+/// 404 for a path that the type does not have.
+pub(super) fn no_subresource() -> Box<Status> {
+    Box::new(Status::new(Reason::NotFound, "the server could not find the requested resource"))
+}
+
+/// Whether something keeps a terminating object from being removed.
+fn is_held(def: &TypeDef, object: &Obj) -> bool {
+    object.meta().finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty()) || (def.is_held)(&**object)
+}
+
+/// Cut to whole seconds, as the wire format has them.
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}

@@ -1,0 +1,116 @@
+//! Patches: what becomes the body of an update (K §2.9).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::api::{Patch, PatchKind, Reason};
+use kube_machinery::{ObjectKey, Status};
+
+use super::metadata::check_key;
+use super::{Answer, bad_request, check_body_size, field_invalid};
+use crate::kinds::TypeDef;
+use crate::object::{Obj, make_mut};
+
+/// The checks of a patch that need no stored state: its media type and its size.
+///
+/// Of the four media types of K §2.9 the simulated server knows two. Strategic merge and apply patches are 415 for
+/// every type: for custom resources and strategic merge as on a real server, for the rest as one that lacks them.
+pub(crate) fn check_patch(patch: &Patch) -> Answer<()> {
+    if matches!(patch.kind, PatchKind::Strategic | PatchKind::Apply) {
+        let text = "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, \
+                    application/merge-patch+json";
+        return Err(Box::new(Status::new(Reason::UnsupportedMediaType, text)));
+    }
+    check_body_size(json_size(&patch.body))
+}
+
+/// The length of a JSON text without blanks, without making it.
+fn json_size(value: &serde_json::Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value).unwrap_or_else(|_| unreachable!("counting does not fail"));
+    count.0
+}
+
+/// Applies a merge patch of metadata alone, which most are, without converting the rest of the object. `None` = it is another
+/// patch, or its result is no metadata.
+fn patch_metadata(patch: &Patch, current: &Obj) -> Option<Obj> {
+    if patch.kind == PatchKind::Json {
+        return None;
+    }
+    let body = patch.body.as_object().filter(|body| body.len() == 1)?;
+    let change = body.get("metadata")?;
+    let fields = change.as_object()?;
+    let mut patched = current.deep_copy();
+    let (meta, mut part) = (make_mut(&mut patched).meta_mut(), ObjectMeta::default());
+    // Of most patches two fields are converted instead of all.
+    let usual = fields.keys().all(|name| usual_field(name).is_some());
+    let swap = |meta: &mut ObjectMeta, part: &mut ObjectMeta| {
+        if usual {
+            fields.keys().filter_map(|name| usual_field(name)).for_each(|swap| swap(meta, part));
+        } else {
+            std::mem::swap(meta, part);
+        }
+    };
+    swap(meta, &mut part);
+    let mut value = serde_json::to_value(&part).ok()?;
+    json_patch::merge(&mut value, change);
+    part = serde_json::from_value(value).ok()?;
+    swap(meta, &mut part);
+    Some(patched)
+}
+
+/// What swaps a field of metadata that patches often name.
+fn usual_field(name: &str) -> Option<fn(&mut ObjectMeta, &mut ObjectMeta)> {
+    use std::mem::swap;
+    Some(match name {
+        "finalizers" => |a, b| swap(&mut a.finalizers, &mut b.finalizers),
+        "labels" => |a, b| swap(&mut a.labels, &mut b.labels),
+        "annotations" => |a, b| swap(&mut a.annotations, &mut b.annotations),
+        "ownerReferences" => |a, b| swap(&mut a.owner_references, &mut b.owner_references),
+        "resourceVersion" => |a, b| swap(&mut a.resource_version, &mut b.resource_version),
+        "uid" => |a, b| swap(&mut a.uid, &mut b.uid),
+        _ => return None,
+    })
+}
+
+/// Applies a patch to the current object (K §2.9). The result is then treated like the body of an update: it names the
+/// current version unless the patch itself names another.
+pub(crate) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current: &Obj) -> Answer<Obj> {
+    /// More operations than this are 413.
+    const OPERATIONS_MAX: usize = 10_000;
+    if let Some(patched) = patch_metadata(patch, current) {
+        check_key(key, patched.meta())?;
+        return Ok(patched);
+    }
+    let mut value = current.to_value();
+    if patch.kind == PatchKind::Json {
+        let operations: json_patch::Patch =
+            serde::Deserialize::deserialize(&*patch.body).map_err(|error| bad_request(format!("error decoding patch: {error}")))?;
+        if operations.len() > OPERATIONS_MAX {
+            let text = format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());
+            return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, text)));
+        }
+        // The real server keeps to itself which operation failed, and why.
+        json_patch::patch(&mut value, &operations)
+            .map_err(|_| Box::new(Status::new(Reason::Invalid, "the server rejected our request due to an error in our request")))?;
+    } else {
+        if !patch.body.is_object() {
+            return Err(bad_request("error decoding patch: a merge patch is a JSON object"));
+        }
+        json_patch::merge(&mut value, &patch.body);
+    }
+    let patched = (def.from_value)(value).map_err(|error| {
+        let cause = field_invalid("patch", format!("Invalid value: {error}"));
+        Box::new(Status::new(Reason::Invalid, format!(" \"\" is invalid: patch: {}", cause.message)).cause(cause))
+    })?;
+    check_key(key, patched.meta())?;
+    Ok(patched)
+}

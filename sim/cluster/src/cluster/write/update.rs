@@ -1,0 +1,121 @@
+//! Updates, of the object, of its status, and of a pod's node (K §2.7, §2.8).
+
+use jiff::Timestamp;
+use kube_machinery::api::{Reason, Subresource};
+use kube_machinery::{ObjectKey, Status};
+
+use super::metadata::{check_key, named_version, restore_meta, validate_meta};
+use super::{
+    Answer, Step, check_body_size, conflict, field_invalid, invalid, is_held, modified, no_subresource, not_found, size_of, whole_seconds,
+};
+use crate::cluster::Knobs;
+use crate::kinds::TypeDef;
+use crate::object::{Obj, make_mut, resource_version};
+
+/// The checks of an update that come before mutating admission: existence and UID (K §2.7 steps 1 to 3).
+/// `Ok(true)` = the object exists; `Ok(false)` = the update creates it.
+pub(crate) fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &Obj, current: Option<&Obj>) -> Answer<bool> {
+    check_body_size(size_of(def, body))?;
+    let meta = body.meta();
+    check_key(key, meta)?;
+    let uid = meta.uid.as_deref().filter(|uid| !uid.is_empty());
+    let uid_mismatch = |stored: &str| {
+        let uid = uid.unwrap_or("");
+        conflict(def, key, format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"))
+    };
+    match current {
+        Some(current) => {
+            let stored = current.meta().uid.as_deref().unwrap_or("");
+            if uid.is_some_and(|uid| uid != stored) { Err(uid_mismatch(stored)) } else { Ok(true) }
+        }
+        None if def.create_on_update => {
+            if uid.is_some() {
+                Err(uid_mismatch(""))
+            } else {
+                Ok(false)
+            }
+        }
+        None if uid.is_some() && knobs.missing_put_with_uid_conflicts => Err(uid_mismatch("")),
+        None => Err(not_found(def, key)),
+    }
+}
+
+/// From the RV check to the decision (K §2.7 steps 5 to 9).
+pub(crate) fn prepare_update(
+    def: &TypeDef,
+    key: &ObjectKey,
+    mut body: Obj,
+    subresource: Option<Subresource>,
+    current: &Obj,
+) -> Answer<Step> {
+    let stored = current.meta();
+    match named_version(&body) {
+        None if def.unconditional_update => {}
+        None => {
+            let cause = field_invalid("metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
+            // This one error calls the plural a kind.
+            return Err(Box::new(Status::about(Reason::Invalid, def.group, def.plural, key, "").cause(cause)));
+        }
+        Some(version) if version != resource_version(&**current) => return Err(modified(def, key)),
+        Some(_) => {}
+    }
+    if subresource == Some(Subresource::Status) {
+        body = status_body(def, &body, current);
+    }
+    let object = make_mut(&mut body);
+    let mut causes = restore_meta(object.meta_mut(), stored, subresource.is_none());
+    if def.has_status && subresource.is_none() {
+        (def.copy_status)(object, &**current);
+    }
+    let spec_differs = def.has_generation && (def.spec_differs)(object, &**current);
+    if spec_differs {
+        let meta = object.meta_mut();
+        meta.generation = Some(meta.generation.unwrap_or(0).saturating_add(1));
+    }
+    causes.extend(validate_meta(object.meta()));
+    causes.extend((def.validate)(object));
+    causes.extend((def.validate_update)(object, &**current));
+    if !causes.is_empty() {
+        return Err(invalid(def, key, causes));
+    }
+    let terminating_without_grace = stored.deletion_timestamp.is_some() && stored.deletion_grace_period_seconds.unwrap_or(0) == 0;
+    if terminating_without_grace && !is_held(def, &body) {
+        return Ok(Step::Remove { answer: Some(body) });
+    }
+    if body.same(&**current) { Ok(Step::Keep(current.clone())) } else { Ok(Step::Put(body)) }
+}
+
+/// The pod as a binding makes it: it is bound once, and not while it is being deleted (K126). Without a version the server tries again
+/// until it holds for the present state.
+pub(crate) fn prepare_binding(def: &TypeDef, key: &ObjectKey, body: &Obj, current: &Obj, now: Timestamp) -> Answer<Step> {
+    if named_version(body).is_some_and(|version| version != resource_version(&**current)) {
+        return Err(modified(def, key));
+    }
+    let mut bound = current.deep_copy();
+    match (def.bind)(make_mut(&mut bound), &**body, whole_seconds(now)) {
+        Some(Ok(())) => Ok(Step::Put(bound)),
+        Some(Err(text)) => Err(Box::new(Status::about(Reason::Conflict, def.group, "pods/binding", key, text))),
+        None => Err(no_subresource()),
+    }
+}
+
+/// What an update of `/status` stores: the stored object with the body's status; pods and other built-in types also
+/// keep labels, annotations and finalizers of the body, custom resources do not (K078). The UID of a built-in type is
+/// looked at, which makes it a precondition of status patches (K088).
+fn status_body(def: &TypeDef, body: &Obj, current: &Obj) -> Obj {
+    /// Most bodies say what is there already.
+    fn take<T: Clone + PartialEq>(own: &mut T, sent: &T) {
+        if own != sent {
+            own.clone_from(sent);
+        }
+    }
+    let mut result = (def.with_status_of)(&**current, &**body);
+    if !def.custom {
+        let (meta, sent) = (make_mut(&mut result).meta_mut(), body.meta());
+        take(&mut meta.labels, &sent.labels);
+        take(&mut meta.annotations, &sent.annotations);
+        take(&mut meta.finalizers, &sent.finalizers);
+        take(&mut meta.uid, &sent.uid);
+    }
+    result
+}

@@ -1,0 +1,146 @@
+//! Which processes or hosts a fault is about.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::Draw;
+
+use crate::cluster::Fabric;
+use crate::net::Side;
+use crate::rt::{HostId, ProcessId, Rt};
+
+/// Names of processes or hosts: a comma-separated list in which `*` stands for any text. A host stands for all its
+/// processes where processes are meant, and a process for its host where hosts are meant.
+///
+/// In a scenario `one:PATTERN` draws one of the matching names and `some:PATTERN` draws a few of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Target(String);
+
+impl Target {
+    /// Everything.
+    pub fn any() -> Self {
+        Self("*".to_owned())
+    }
+
+    /// The target written as `text`.
+    pub fn from_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// Whether every name is meant.
+    pub fn is_any(&self) -> bool {
+        self.0 == "*"
+    }
+
+    /// Whether any of `names` is meant, or can be drawn.
+    pub(super) fn can_match(&self, names: &[String]) -> bool {
+        let pattern = self.0.strip_prefix("one:").or_else(|| self.0.strip_prefix("some:")).unwrap_or(&self.0);
+        let pattern = Self(pattern.to_owned());
+        names.iter().any(|name| pattern.matches(name))
+    }
+
+    /// Whether `name` is meant.
+    pub fn matches(&self, name: &str) -> bool {
+        self.0.split(',').any(|pattern| matches(pattern.trim(), name))
+    }
+
+    /// Targets of one name each that mean less, of `names`.
+    pub(super) fn narrower(&self, names: &[String]) -> Vec<Self> {
+        let of = |name: &String| Self(name.clone());
+        names.iter().filter(|name| **name != self.0 && self.matches(name)).map(of).collect()
+    }
+
+    /// The same with other names, where it names one exactly.
+    pub(super) fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Self {
+        let mut names: Vec<String> = self.0.split(',').map(|name| rename(name.trim())).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        Self(names.join(","))
+    }
+
+    fn means(&self, rt: &Rt, process: ProcessId) -> bool {
+        self.matches(&rt.process_name(process)) || self.matches(&rt.host_name(rt.host_of(process)))
+    }
+
+    /// The processes that are meant, of those there are now.
+    pub(super) fn processes(&self, rt: &Rt) -> Vec<ProcessId> {
+        rt.processes().into_iter().filter(|&process| self.means(rt, process)).collect()
+    }
+
+    /// The hosts that are meant, of those there are now.
+    pub(super) fn hosts(&self, rt: &Rt) -> Vec<HostId> {
+        let mut hosts: Vec<HostId> = self.processes(rt).into_iter().map(|process| rt.host_of(process)).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts
+    }
+
+    /// The API servers that are meant.
+    pub(super) fn servers(&self, fabric: &Fabric) -> Vec<usize> {
+        (0..fabric.servers()).filter(|&server| self.means(&fabric.rt, fabric.server_process(server))).collect()
+    }
+
+    /// The processes that are meant, as one side of a rule. "All" includes those that are added later.
+    pub(super) fn side(&self, rt: &Rt) -> Side {
+        if self.is_any() { Side::Any } else { Side::Only(self.processes(rt)) }
+    }
+
+    /// Replaces `one:` and `some:` by names drawn from `names`. Where nothing matches the pattern stays as it is.
+    pub(super) fn drawn(self, draw: &mut Draw, names: &[String]) -> Self {
+        let (pattern, one) = match self.0.split_once(':') {
+            Some(("one", pattern)) => (pattern.to_owned(), true),
+            Some(("some", pattern)) => (pattern.to_owned(), false),
+            _ => return self,
+        };
+        let of = Self(pattern);
+        let candidates: Vec<&str> = names.iter().map(String::as_str).filter(|name| of.matches(name)).collect();
+        // Takes the same draws whatever it finds, so that a change of the cluster does not shift later faults.
+        let (first, rest) = (draw.u64(), draw.u64());
+        if candidates.is_empty() {
+            return of;
+        }
+        let chosen = sim_config::draw::below(first, candidates.len() as u64) as usize;
+        if one {
+            return Self(candidates[chosen].to_owned());
+        }
+        let few = candidates.iter().enumerate().filter(|(index, _)| *index == chosen || rest >> (index % 64) & 0b11 == 0);
+        Self(few.map(|(_, name)| *name).collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Whether `name` has the form of `pattern`, in which `*` stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, tail)) => name
+            .strip_prefix(head)
+            .is_some_and(|rest| (0..=rest.len()).filter(|&at| rest.is_char_boundary(at)).any(|at| matches(tail, &rest[at..]))),
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        for (pattern, name, expected) in [
+            ("*", "x", true),
+            ("client-*", "client-10", true),
+            ("client-*", "clients", false),
+            ("a,b", "b", true),
+            ("*-0", "c-0", true),
+            ("c-1", "c-10", false),
+        ] {
+            assert_eq!(Target::from_text(pattern).matches(name), expected, "{pattern} {name}");
+        }
+    }
+}

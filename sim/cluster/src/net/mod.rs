@@ -1,0 +1,420 @@
+//! Links: what happens to a message, decided before it travels.
+//!
+//! ```text
+//!  client ──request──► link(client→server) ─► Fate ─► server
+//!         ◄──reply──── link(server→client) ◄─ Fate ◄─
+//! ```
+//! A request and its reply are two messages on two links, so "applied but the answer was lost" falls out by itself.
+//! Faults do not touch links: they add [`Rule`]s, and each link folds the rules that match it when they change.
+//!
+//! The draws of the n-th message on a link depend only on the seed, the link and n: removing one fault from a plan
+//! does not reshuffle the messages of other links.
+
+mod delay;
+
+use std::task::Waker;
+use std::time::Duration;
+
+use kube_machinery::FxHashMap;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::{BLOCK, Concern, Draw, unit};
+
+use crate::rt::ProcessId;
+
+pub use delay::{Delay, Sampler};
+
+/// Delays of a healthy and of a degraded link (K §11.2: network, one way).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkDelays {
+    /// A small to medium cluster in good health.
+    pub healthy: Delay,
+    /// Overload or a bad network path.
+    pub degraded: Delay,
+}
+
+impl Default for LinkDelays {
+    fn default() -> Self {
+        Self { healthy: Delay::lognormal_us(300, 2_000, 50_000), degraded: Delay::lognormal_us(2_000, 200_000, 5_000_000) }
+    }
+}
+
+/// A set of processes, as one side of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Every process.
+    Any,
+    /// These processes.
+    Only(Vec<ProcessId>),
+}
+
+impl Side {
+    /// Whether `process` is in the set.
+    pub fn contains(&self, process: ProcessId) -> bool {
+        match self {
+            Side::Any => true,
+            Side::Only(some) => some.contains(&process),
+        }
+    }
+}
+
+/// What a rule does to the messages of a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Effect {
+    /// Nothing gets through.
+    Cut,
+    /// Messages wait until the rule is gone.
+    Hold,
+    /// A message is lost with this probability.
+    Loss(f64),
+    /// A message arrives twice with this probability, the second time after `gap`.
+    Duplicate {
+        /// The probability.
+        chance: f64,
+        /// Between the two arrivals.
+        gap: Duration,
+    },
+    /// A message is delayed by up to `by` more with this probability, so that later ones overtake it.
+    Reorder {
+        /// The probability.
+        chance: f64,
+        /// The longest additional delay.
+        by: Duration,
+    },
+    /// Every message takes this much longer.
+    Slower(Duration),
+    /// The link is in its degraded class.
+    Degraded,
+}
+
+/// An effect on every link from one set of processes to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Senders.
+    pub from: Side,
+    /// Receivers.
+    pub to: Side,
+    /// What happens.
+    pub effect: Effect,
+}
+
+/// The number of an active rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleId(u64);
+
+/// What becomes of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives after the delay, and once more after the second one.
+    Deliver {
+        /// The delay.
+        after: Duration,
+        /// The delay of the copy, if there is one.
+        again: Option<Duration>,
+    },
+    /// It never arrives.
+    Lost,
+    /// It is held: ask again when the network has changed ([`Network::on_change`]).
+    Held,
+}
+
+/// The draws that belong to one message: those the link does not use are for whoever handles the message.
+pub type Block = [u64; BLOCK];
+
+struct Link {
+    draw: Draw,
+    /// The generation of rules that the fields below were folded from.
+    generation: u64,
+    cut: bool,
+    held: bool,
+    loss: f64,
+    duplicate: (f64, Duration),
+    reorder: (f64, Duration),
+    slower: Duration,
+    degraded: bool,
+}
+
+/// All links of a run.
+pub struct Network {
+    seed: u64,
+    healthy: Sampler,
+    degraded: Sampler,
+    links: FxHashMap<(u32, u32), Link>,
+    /// Each with whether a link that it is about was used since.
+    rules: Vec<(RuleId, Rule, bool)>,
+    generation: u64,
+    waiting: Vec<Waker>,
+    /// How many messages met which fate; for vacuity checks and reports.
+    pub counts: Counts,
+}
+
+/// What happened to messages so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages sent.
+    pub sent: u64,
+    /// Lost by a cut link.
+    pub cut: u64,
+    /// Lost by chance.
+    pub lost: u64,
+    /// Delivered twice.
+    pub duplicated: u64,
+    /// Delayed so that later ones may overtake.
+    pub reordered: u64,
+    /// Held back for a while.
+    pub held: u64,
+}
+
+/// The upper half of a word as a uniform number.
+pub fn high(word: u64) -> f64 {
+    unit(word & !0xffff_ffff)
+}
+
+/// The lower half of a word as a uniform number.
+pub fn low(word: u64) -> f64 {
+    unit(word << 32)
+}
+
+impl Network {
+    /// A network without rules whose links draw from `seed`.
+    pub fn new(seed: u64, delays: LinkDelays) -> Self {
+        Self {
+            seed,
+            healthy: delays.healthy.sampler(),
+            degraded: delays.degraded.sampler(),
+            links: FxHashMap::default(),
+            rules: Vec::new(),
+            generation: 1,
+            waiting: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Adds a rule.
+    pub fn add(&mut self, rule: Rule) -> RuleId {
+        let id = RuleId(self.generation);
+        self.rules.push((id, rule, false));
+        self.changed();
+        id
+    }
+
+    /// Removes a rule; nothing happens if it is gone already.
+    pub fn remove(&mut self, id: RuleId) {
+        self.rules.retain(|(rule, ..)| *rule != id);
+        self.changed();
+    }
+
+    /// Whether a link that an active rule is about was used since it was added.
+    pub fn was_met(&self, id: RuleId) -> bool {
+        self.rules.iter().any(|(rule, _, met)| *rule == id && *met)
+    }
+
+    /// Removes every rule.
+    pub fn heal(&mut self) {
+        self.rules.clear();
+        self.changed();
+    }
+
+    fn changed(&mut self) {
+        self.generation += 1;
+        for waker in self.waiting.drain(..) {
+            waker.wake();
+        }
+    }
+
+    /// Arranges that `waker` is called at the next change of a rule.
+    pub fn on_change(&mut self, waker: &Waker) {
+        self.waiting.push(waker.clone());
+    }
+
+    fn link(&mut self, from: ProcessId, to: ProcessId) -> &mut Link {
+        let link = self.links.entry((from.0, to.0)).or_insert_with(|| Link {
+            draw: Draw::new(self.seed, Concern::Link, u64::from(from.0) << 32 | u64::from(to.0)),
+            generation: 0,
+            cut: false,
+            held: false,
+            loss: 0.0,
+            duplicate: (0.0, Duration::ZERO),
+            reorder: (0.0, Duration::ZERO),
+            slower: Duration::ZERO,
+            degraded: false,
+        });
+        if link.generation != self.generation {
+            link.fold(self.generation, &mut self.rules, from, to);
+        }
+        link
+    }
+
+    /// Changes with each change of the rules.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether no rule is about the messages between `one` and `other`, in either direction.
+    pub fn is_untouched(&self, one: ProcessId, other: ProcessId) -> bool {
+        let about = |rule: &Rule, from, to| rule.from.contains(from) && rule.to.contains(to);
+        !self.rules.iter().any(|(_, rule, _)| about(rule, one, other) || about(rule, other, one))
+    }
+
+    /// Whether nothing gets from `from` to `to` at present.
+    pub fn is_cut(&mut self, from: ProcessId, to: ProcessId) -> bool {
+        let link = self.link(from, to);
+        link.cut || link.held
+    }
+
+    /// Decides the fate of the next message from `from` to `to`. A held message has not been sent: it takes its
+    /// draws when it is.
+    pub fn send(&mut self, from: ProcessId, to: ProcessId) -> (Fate, Block) {
+        let (healthy, degraded) = (self.healthy, self.degraded);
+        let link = self.link(from, to);
+        if link.held {
+            self.counts.held += 1;
+            return (Fate::Held, [0; BLOCK]);
+        }
+        let block = link.draw.block();
+        let base = if link.degraded { degraded } else { healthy }.sample(unit(block[0])) + link.slower;
+        if link.is_plain() {
+            self.counts.sent += 1;
+            return (Fate::Deliver { after: base, again: None }, block);
+        }
+        let (cut, lost) = (link.cut, high(block[1]) < link.loss);
+        let (copy_chance, gap) = link.duplicate;
+        let (late_chance, by) = link.reorder;
+        self.counts.sent += 1;
+        if cut || lost {
+            *if cut { &mut self.counts.cut } else { &mut self.counts.lost } += 1;
+            return (Fate::Lost, block);
+        }
+        let mut after = base;
+        if low(block[1]) < late_chance {
+            self.counts.reordered += 1;
+            after += by.mul_f64(low(block[0]));
+        }
+        // Loss took the lower end of the same number; the copy takes the upper end.
+        let copied = high(block[1]) >= 1.0 - copy_chance;
+        self.counts.duplicated += u64::from(copied);
+        (Fate::Deliver { after, again: copied.then(|| after + gap) }, block)
+    }
+
+    /// Decides the delay of the next element of a byte stream from `from` to `to`: a lost packet is sent again, which
+    /// takes a while; `None` = the link is cut or held, nothing arrives until that ends.
+    pub fn send_in_stream(&mut self, from: ProcessId, to: ProcessId) -> Option<(Duration, Block)> {
+        /// TCP's minimum retransmission time-out on Linux.
+        const RETRANSMIT: Duration = Duration::from_millis(200);
+        match self.send(from, to) {
+            (Fate::Deliver { after, .. }, block) => Some((after, block)),
+            (Fate::Lost, block) if !self.link(from, to).cut => {
+                let sampler = self.healthy;
+                Some((RETRANSMIT + sampler.sample(unit(block[0])), block))
+            }
+            (Fate::Lost | Fate::Held, _) => None,
+        }
+    }
+}
+
+impl Link {
+    fn is_plain(&self) -> bool {
+        !self.cut && self.loss == 0.0 && self.duplicate.0 == 0.0 && self.reorder.0 == 0.0
+    }
+
+    /// Folds the rules that match this link. Of several probabilities of one kind the largest counts; delays add up.
+    fn fold(&mut self, generation: u64, rules: &mut [(RuleId, Rule, bool)], from: ProcessId, to: ProcessId) {
+        self.generation = generation;
+        (self.cut, self.held, self.degraded) = (false, false, false);
+        (self.loss, self.slower) = (0.0, Duration::ZERO);
+        (self.duplicate, self.reorder) = ((0.0, Duration::ZERO), (0.0, Duration::ZERO));
+        for (_, rule, met) in rules.iter_mut().filter(|(_, rule, _)| rule.from.contains(from) && rule.to.contains(to)) {
+            *met = true;
+            match rule.effect {
+                Effect::Cut => self.cut = true,
+                Effect::Hold => self.held = true,
+                Effect::Loss(chance) => self.loss = self.loss.max(chance),
+                Effect::Duplicate { chance, gap } if chance > self.duplicate.0 => self.duplicate = (chance, gap),
+                Effect::Reorder { chance, by } if chance > self.reorder.0 => self.reorder = (chance, by),
+                Effect::Duplicate { .. } | Effect::Reorder { .. } => {}
+                Effect::Slower(by) => self.slower += by,
+                Effect::Degraded => self.degraded = true,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ProcessId = ProcessId(0);
+    const B: ProcessId = ProcessId(1);
+
+    fn network() -> Network {
+        Network::new(7, LinkDelays::default())
+    }
+
+    fn rule(effect: Effect) -> Rule {
+        Rule { from: Side::Only(vec![A]), to: Side::Any, effect }
+    }
+
+    #[test]
+    fn a_one_way_cut_stops_one_direction_only() {
+        let mut net = network();
+        let id = net.add(rule(Effect::Cut));
+        assert_eq!(net.send(A, B).0, Fate::Lost);
+        assert!(matches!(net.send(B, A).0, Fate::Deliver { .. }));
+        net.remove(id);
+        assert!(matches!(net.send(A, B).0, Fate::Deliver { .. }));
+    }
+
+    #[test]
+    fn rates_are_what_the_rules_say() {
+        let mut net = network();
+        net.add(rule(Effect::Loss(0.2)));
+        net.add(rule(Effect::Duplicate { chance: 0.1, gap: Duration::from_millis(1) }));
+        net.add(rule(Effect::Reorder { chance: 0.3, by: Duration::from_secs(1) }));
+        for _ in 0..10_000 {
+            net.send(A, B);
+        }
+        let Counts { lost, duplicated, reordered, .. } = net.counts;
+        assert!((1_850..2_150).contains(&lost), "{lost}");
+        assert!((880..1_120).contains(&duplicated), "{duplicated}");
+        assert!((2_250..2_550).contains(&reordered), "{reordered} of the 80 % that were not lost");
+    }
+
+    #[test]
+    fn a_rule_on_one_link_leaves_the_draws_of_others_alone() {
+        let delays = |faulty: bool| {
+            let mut net = network();
+            if faulty {
+                net.add(rule(Effect::Loss(0.5)));
+            }
+            (0..20).map(|_| (net.send(A, B), net.send(B, A)).1).collect::<Vec<_>>()
+        };
+        assert_eq!(delays(false), delays(true));
+    }
+
+    #[test]
+    fn a_held_message_is_asked_again_and_a_lost_packet_of_a_stream_arrives_late() {
+        let mut net = network();
+        let id = net.add(rule(Effect::Hold));
+        assert_eq!(net.send(A, B).0, Fate::Held);
+        assert_eq!(net.send_in_stream(A, B), None);
+        net.remove(id);
+        net.add(rule(Effect::Loss(1.0)));
+        let (delay, _) = net.send_in_stream(A, B).unwrap();
+        assert!(delay >= Duration::from_millis(200));
+    }
+
+    #[test]
+    fn a_degraded_link_is_slower() {
+        let mut net = network();
+        let sum = |net: &mut Network| {
+            let one = |net: &mut Network| match net.send(A, B).0 {
+                Fate::Deliver { after, .. } => after,
+                other => panic!("{other:?}"),
+            };
+            (0..500).map(|_| one(net)).sum::<Duration>()
+        };
+        let healthy = sum(&mut net);
+        net.add(rule(Effect::Degraded));
+        assert!(sum(&mut net) > healthy * 3);
+    }
+}

@@ -1,0 +1,361 @@
+//! Heartbeats of nodes that cost nothing while nobody could tell whether they were sent (K §6.1).
+//!
+//! ```text
+//!             start ──► awake: real requests ── lease and status written and seen, nothing in the way ──► resting: nothing is sent
+//!                         ▲                                                                                   │
+//!                         └── a fault touches the way, or the Node is not what its kubelet says ──────────────┘
+//! ```
+//! While a kubelet rests, its lease counts as renewed at each beat of its [`Rhythm`], a pure function of time. It rests only while nothing
+//! is in the way between it and the API servers, and between these and every observer of nodes (`cluster::clear`). A fault that begins
+//! wakes it, so that what happens to its requests happens to real ones.
+//!
+//! Kubelets (`actor::kubelet`) send and rest; the node lifecycle controller is the observer; `Fabric` tells of what changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
+use kube_machinery::ObjectKey;
+use parking_lot::Mutex;
+use sim_config::time::SimTime;
+
+use super::rhythm::{RENEWS_EVERY, Rhythm};
+use super::taints;
+use crate::cluster::{EPOCH, Fabric, later};
+use crate::kinds::KindId;
+use crate::object::{Obj, make_mut};
+use crate::rt::{ProcessId, ProcessState};
+use crate::trace::ProcessChange;
+
+/// The namespace of the leases of nodes.
+pub const LEASES: &str = "kube-node-lease";
+/// How often it posts a status that has not changed.
+pub const POSTS_EVERY: Duration = Duration::from_secs(300);
+/// How long a lease is valid; written into it, and read by nobody (K §6.1).
+pub const LEASE_LASTS: Duration = Duration::from_secs(40);
+/// From a renewal that is not sent until an observer would have seen it.
+pub const SEEN_AFTER: Duration = Duration::from_millis(50);
+
+/// What a kubelet has to have done before it rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Renewed its lease, which has this revision since.
+    Lease(u64),
+    /// Seen that its Node says what it would write.
+    Status,
+}
+
+#[derive(Debug)]
+struct Beat {
+    node: Arc<str>,
+    rhythm: Rhythm,
+    /// The revision of its first renewal since it woke.
+    renewed: Option<u64>,
+    /// Whether its Node has been as it should be since.
+    posted: bool,
+    /// The observers that have seen that renewal.
+    seen_by: BTreeSet<ProcessId>,
+    /// Since when it rests.
+    rests: Option<SimTime>,
+    /// When it rested last, from and until.
+    rested: Option<(SimTime, SimTime)>,
+    waiting: Vec<Waker>,
+}
+
+#[derive(Debug, Default)]
+struct Beats {
+    /// Heartbeats are sent whatever happens.
+    always: bool,
+    observers: Vec<ProcessId>,
+    beats: BTreeMap<ProcessId, Beat>,
+    by_node: BTreeMap<Arc<str>, ProcessId>,
+    /// How often somebody woke.
+    wakes: u64,
+    watching: Vec<Waker>,
+}
+
+impl Beats {
+    fn wake(&mut self, kubelet: ProcessId, now: SimTime) {
+        let Some(beat) = self.beats.get_mut(&kubelet) else { return };
+        (beat.renewed, beat.posted) = (None, false);
+        beat.seen_by.clear();
+        let Some(since) = beat.rests.take() else { return };
+        beat.rested = Some((since, now));
+        beat.waiting.drain(..).for_each(Waker::wake);
+        self.wakes += 1;
+        self.watching.drain(..).for_each(Waker::wake);
+    }
+
+    fn wake_all(&mut self, now: SimTime) {
+        let all: Vec<ProcessId> = self.beats.keys().copied().collect();
+        all.into_iter().for_each(|kubelet| self.wake(kubelet, now));
+    }
+
+    fn of_node(&self, node: &str) -> Option<&Beat> {
+        self.beats.get(self.by_node.get(node)?)
+    }
+}
+
+/// The heartbeats of a cluster.
+#[derive(Debug, Default)]
+pub struct Heartbeats(Mutex<Beats>);
+
+impl Heartbeats {
+    /// Has every heartbeat sent from now on, whether somebody could tell or not: to compare with.
+    pub fn send_all(&self) {
+        self.0.lock().always = true;
+    }
+
+    /// Whether anybody has heartbeats.
+    fn is_idle(&self) -> bool {
+        self.0.lock().beats.is_empty()
+    }
+
+    // ------------------------------------------------------------------------------------------------- for kubelets
+
+    /// A kubelet has started: it is awake.
+    pub fn begin(&self, kubelet: ProcessId, node: &Arc<str>, rhythm: Rhythm, now: SimTime) {
+        let mut beats = self.0.lock();
+        beats.wake(kubelet, now);
+        beats.by_node.insert(node.clone(), kubelet);
+        beats.beats.entry(kubelet).or_insert_with(|| Beat {
+            node: node.clone(),
+            rhythm,
+            renewed: None,
+            posted: false,
+            seen_by: BTreeSet::new(),
+            rests: None,
+            rested: None,
+            waiting: Vec::new(),
+        });
+    }
+
+    /// A kubelet has done one of the things that let it rest.
+    pub fn done(&self, fabric: &Fabric, kubelet: ProcessId, part: Part) {
+        if let Some(beat) = self.0.lock().beats.get_mut(&kubelet) {
+            match part {
+                Part::Lease(revision) => drop(beat.renewed.get_or_insert(revision)),
+                Part::Status => beat.posted = true,
+            }
+        }
+        self.try_to_rest(fabric, kubelet);
+    }
+
+    /// Lets a kubelet rest if everything is done, observers that are there have seen it, its Node is ready, and nothing is in the way.
+    fn try_to_rest(&self, fabric: &Fabric, kubelet: ProcessId) {
+        let (node, observers) = {
+            let beats = self.0.lock();
+            let Some(beat) = beats.beats.get(&kubelet) else { return };
+            if beats.always || beat.rests.is_some() || beat.renewed.is_none() || !beat.posted {
+                return;
+            }
+            let is_there = |observer: &ProcessId| fabric.rt.state(*observer) != ProcessState::Down;
+            if !beats.observers.iter().filter(|observer| is_there(observer)).all(|observer| beat.seen_by.contains(observer)) {
+                return;
+            }
+            (beat.node.clone(), beats.observers.clone())
+        };
+        let (key, kinds) = (ObjectKey::cluster(&node), kinds(fabric));
+        let ready = fabric.store(|store| store.table(kinds[0]).get(&key).and_then(|node| taints::is_ready(node.as_any().downcast_ref()?)));
+        if ready == Some(true) && observers_see(fabric, &observers) && fabric.is_clear(kubelet, &kinds) {
+            let mut beats = self.0.lock();
+            if let Some(beat) = beats.beats.get_mut(&kubelet) {
+                beat.rests = Some(fabric.rt.now());
+            }
+        }
+    }
+
+    /// Completes when `kubelet` does not rest.
+    pub async fn awake(&self, kubelet: ProcessId) {
+        poll_fn(|cx| {
+            let mut beats = self.0.lock();
+            match beats.beats.get_mut(&kubelet) {
+                Some(beat) if beat.rests.is_some() => {
+                    beat.waiting.push(cx.waker().clone());
+                    Poll::Pending
+                }
+                _ => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+
+    /// Whether `kubelet` rests.
+    pub fn rests(&self, kubelet: ProcessId) -> bool {
+        self.0.lock().beats.get(&kubelet).is_some_and(|beat| beat.rests.is_some())
+    }
+
+    // ------------------------------------------------------------------------------------------------ for observers
+
+    /// `observer` looks at leases and nodes from now on.
+    pub fn observe(&self, observer: ProcessId) {
+        let mut beats = self.0.lock();
+        if !beats.observers.contains(&observer) {
+            beats.observers.push(observer);
+        }
+    }
+
+    /// `observer` has seen a lease of `node` with this revision.
+    pub fn seen(&self, fabric: &Fabric, observer: ProcessId, node: &str, revision: u64) {
+        let kubelet = {
+            let mut beats = self.0.lock();
+            let Some(kubelet) = beats.by_node.get(node).copied() else { return };
+            let Some(beat) = beats.beats.get_mut(&kubelet) else { return };
+            if beat.rests.is_some() || beat.renewed.is_none_or(|renewed| revision < renewed) || !beat.seen_by.insert(observer) {
+                return;
+            }
+            kubelet
+        };
+        self.try_to_rest(fabric, kubelet);
+    }
+
+    /// Whether the kubelet of `node` rests: it is as healthy as can be.
+    pub fn is_resting(&self, node: &str) -> bool {
+        self.0.lock().of_node(node).is_some_and(|beat| beat.rests.is_some())
+    }
+
+    /// The last two renewals that were not sent and that an observer would have seen by `now`, the later one first.
+    pub fn unsent(&self, node: &str, now: SimTime) -> [Option<SimTime>; 2] {
+        let beats = self.0.lock();
+        let Some(beat) = beats.of_node(node) else { return [None; 2] };
+        let Some((since, until)) = beat.rests.map(|since| (since, now)).or(beat.rested) else { return [None; 2] };
+        let at = |end: SimTime| beat.rhythm.last_renewal(end).filter(|&renewal| renewal > since && renewal + SEEN_AFTER <= now);
+        let (last, earlier) = (at(until), until.as_micros().checked_sub(RENEWS_EVERY.as_micros() as u64));
+        [last, earlier.and_then(|earlier| at(SimTime::from_micros(earlier)))]
+    }
+
+    /// How often somebody woke so far.
+    pub fn wakes(&self) -> u64 {
+        self.0.lock().wakes
+    }
+
+    /// Completes when somebody has woken since there were so many [`Heartbeats::wakes`].
+    pub async fn woken(&self, seen: u64) {
+        poll_fn(|cx| {
+            let mut beats = self.0.lock();
+            if beats.wakes != seen {
+                return Poll::Ready(());
+            }
+            beats.watching.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    // --------------------------------------------------------------------------------------------------- for Fabric
+
+    /// A fault may have begun: whoever has something in the way wakes.
+    pub fn look_around(&self, fabric: &Fabric) {
+        if self.is_idle() {
+            return;
+        }
+        let (all, observers) = {
+            let beats = self.0.lock();
+            (beats.beats.keys().copied().collect::<Vec<_>>(), beats.observers.clone())
+        };
+        // Those that are awake begin anew, too: what they had done before is not what lets them rest.
+        let (now, seen) = (fabric.rt.now(), observers_see(fabric, &observers));
+        for kubelet in all {
+            if !seen || !fabric.is_clear(kubelet, &kinds(fabric)) {
+                self.0.lock().wake(kubelet, now);
+            }
+        }
+    }
+
+    /// A process has stopped, or stands still. An API server takes the way of everybody with it. An observer that is down sees nothing and
+    /// starts without a memory; one that stands still remembers and misses.
+    pub fn process_changed(&self, process: ProcessId, change: ProcessChange, is_server: bool, now: SimTime) {
+        if !matches!(change, ProcessChange::Crashed | ProcessChange::Panicked | ProcessChange::Paused) || self.is_idle() {
+            return;
+        }
+        let mut beats = self.0.lock();
+        if is_server || change == ProcessChange::Paused && beats.observers.contains(&process) {
+            beats.wake_all(now);
+        } else {
+            beats.wake(process, now);
+        }
+    }
+
+    /// The Node called `name` was written; `None` = it is gone. Its kubelet would find at its next look that it is not what it should be.
+    pub fn node_changed(&self, name: &str, node: Option<&Obj>, now: SimTime) {
+        let ready = node.and_then(|node| node.as_any().downcast_ref::<Node>()).and_then(taints::is_ready);
+        if ready == Some(true) || self.is_idle() {
+            return;
+        }
+        let mut beats = self.0.lock();
+        if let Some(kubelet) = beats.by_node.get(name).copied() {
+            beats.wake(kubelet, now);
+        }
+    }
+
+    /// The object as it would be if every heartbeat was sent; `None` = as it is.
+    pub fn as_if_sent(&self, object: &Obj, now: SimTime) -> Option<Obj> {
+        let name = object.meta().name.as_deref()?;
+        let beats = self.0.lock();
+        let beat = beats.of_node(name)?;
+        let since = beat.rests?;
+        let wall = |at: SimTime| later(EPOCH, jiff::SignedDuration::from_micros(at.as_micros() as i64));
+        if object.as_any().is::<Lease>() && object.meta().namespace.as_deref() == Some(LEASES) {
+            let renewed = beat.rhythm.last_renewal(now).filter(|&renewal| renewal > since)?;
+            let mut object = object.clone();
+            let lease: &mut Lease = make_mut(&mut object).as_any_mut().downcast_mut()?;
+            lease.spec.get_or_insert_default().renew_time = Some(MicroTime(wall(renewed)));
+            return Some(object);
+        }
+        let node: &Node = object.as_any().downcast_ref()?;
+        let ready = |node: &Node| node.status.as_ref()?.conditions.as_ref()?.iter().position(|condition| condition.type_ == "Ready");
+        let position = ready(node)?;
+        let posted = node.status.as_ref()?.conditions.as_ref()?.get(position)?.last_heartbeat_time.as_ref()?.0;
+        // It was posted whenever so much time had passed since the last post, at the next look.
+        let ago = wall(now).duration_since(posted).as_secs() / POSTS_EVERY.as_secs() as i64;
+        if ago < 1 {
+            return None;
+        }
+        let mut object = object.clone();
+        let node: &mut Node = make_mut(&mut object).as_any_mut().downcast_mut()?;
+        let condition = node.status.as_mut()?.conditions.as_mut()?.get_mut(position)?;
+        condition.last_heartbeat_time = Some(Time(later(posted, jiff::SignedDuration::from_secs(ago * POSTS_EVERY.as_secs() as i64))));
+        Some(object)
+    }
+}
+
+/// The revision of an object.
+pub fn revision_of(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+fn kinds(fabric: &Fabric) -> [KindId; 2] {
+    [fabric.registry.id::<Node>(), fabric.registry.id::<Lease>()]
+}
+
+/// Whether every observer that is there sees what is written.
+fn observers_see(fabric: &Fabric, observers: &[ProcessId]) -> bool {
+    let sees = |&observer: &ProcessId| fabric.rt.state(observer) == ProcessState::Down || fabric.is_clear(observer, &kinds(fabric));
+    observers.iter().all(sees)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_sent_counts_from_the_rest_until_the_wake() {
+        let (beats, kubelet, node) = (Heartbeats::default(), ProcessId(1), Arc::<str>::from("node-0"));
+        let at = SimTime::from_secs;
+        beats.begin(kubelet, &node, Rhythm::at(at(5), at(0)), at(1));
+        assert_eq!(beats.unsent("node-0", at(100)), [None; 2], "it has never rested");
+        beats.0.lock().beats.get_mut(&kubelet).unwrap().rests = Some(at(16));
+        assert_eq!(beats.unsent("node-0", at(24)), [None; 2], "the one at 15 was sent");
+        assert_eq!(beats.unsent("node-0", at(47)), [Some(at(45)), Some(at(35))]);
+        assert_eq!(beats.unsent("node-0", at(45)), [None, Some(at(35))], "nobody has seen the last one yet");
+        beats.process_changed(kubelet, ProcessChange::Crashed, false, at(47));
+        assert!(!beats.is_resting("node-0"));
+        assert_eq!(beats.unsent("node-0", at(90)), [Some(at(45)), Some(at(35))], "none after it woke");
+        assert_eq!(beats.wakes(), 1);
+    }
+}

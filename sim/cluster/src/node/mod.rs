@@ -1,0 +1,86 @@
+//! Nodes below the kubelet: the data plane, and the container runtime of each node. Parts of the world, not actors: they have no code of
+//! their own that runs, outlive the crash of any process, and die with the machine.
+//!
+//! ```text
+//!   kubelet-N ──► ContainerRuntime (on the disk of node-N) ── calls ──► Cni (plugin and daemon)
+//!                        └── which sandbox answers where ──► DataPlane ◄── conflict probes, claims, hosts outside
+//! ```
+//! Kubelets (`actor::kubelet`) carry out what a runtime does; faults use the controls of [`Nodes`] and [`ContainerRuntime`].
+
+mod cni;
+mod data_plane;
+pub mod heartbeat;
+mod pod_note;
+pub mod rhythm;
+mod runtime;
+pub mod taints;
+mod trouble;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::cluster::Fabric;
+use crate::rt::{HostId, ProcessId};
+
+pub use cni::{Attachment, Cni, CniError, FIRST_NIC};
+pub use data_plane::DataPlane;
+pub use heartbeat::Heartbeats;
+pub use pod_note::{AddFailure, PodNote};
+pub use runtime::{ContainerRuntime, Sandbox, SandboxState};
+pub use runtime::{GC_EVERY, Owed, SandboxNumber};
+pub use trouble::Trouble;
+
+/// The nodes of a cluster.
+#[derive(Debug, Default)]
+pub struct Nodes {
+    /// Who answers on which address.
+    pub data_plane: DataPlane,
+    /// What kubelets tell of themselves.
+    pub heartbeats: Heartbeats,
+    runtimes: Mutex<Vec<Arc<ContainerRuntime>>>,
+    /// The processes that say at present of machines that they are off.
+    fences: Mutex<BTreeSet<ProcessId>>,
+}
+
+impl Nodes {
+    /// Adds the container runtime of a node.
+    pub fn add(&self, runtime: Arc<ContainerRuntime>) {
+        self.runtimes.lock().push(runtime);
+    }
+
+    /// The runtimes, in the order in which they were added.
+    pub fn runtimes(&self) -> Vec<Arc<ContainerRuntime>> {
+        self.runtimes.lock().clone()
+    }
+
+    /// The runtime whose kubelet is `process`.
+    pub fn runtime_of(&self, process: ProcessId) -> Option<Arc<ContainerRuntime>> {
+        self.runtimes.lock().iter().find(|runtime| runtime.kubelet == process).cloned()
+    }
+
+    /// `process` says of machines that they are off, or takes it back.
+    pub fn set_fence(&self, process: ProcessId, is: bool) {
+        let mut fences = self.fences.lock();
+        if is {
+            fences.insert(process)
+        } else {
+            fences.remove(&process)
+        };
+    }
+
+    /// Whether `process` says so.
+    pub fn is_fence(&self, process: ProcessId) -> bool {
+        self.fences.lock().contains(&process)
+    }
+
+    /// `host` loses its power: the network namespaces on it are gone, what is on its disk stays (K §5.5).
+    pub fn host_lost(&self, fabric: &Fabric, host: HostId) {
+        for runtime in self.runtimes() {
+            if runtime.host == host {
+                runtime.lose_power(fabric);
+            }
+        }
+    }
+}

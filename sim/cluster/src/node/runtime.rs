@@ -1,0 +1,395 @@
+//! The container runtime of a node: its sandboxes, as it keeps them on disk, and the DELs that it still owes.
+//!
+//! It survives the crash of the kubelet and a reboot; the network namespaces survive only the former (K §5.5).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use kube_machinery::ObjectKey;
+use parking_lot::Mutex;
+use sim_config::time::SimTime;
+use tokio::sync::mpsc;
+
+use super::PodNote;
+use super::cni::Attachment;
+use super::trouble::{Trouble, Troubled};
+use crate::cluster::Fabric;
+use crate::rt::{HostId, ProcessId};
+use crate::trace::{EventKind, FaultChange};
+
+/// Which sandbox of a node, in the order in which they were made.
+pub type SandboxNumber = u64;
+
+/// How far a sandbox is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SandboxState {
+    /// Its network is being set up.
+    Creating,
+    /// The kubelet has given it up, and ADD may still be under way (K §5.1).
+    Late,
+    /// It has its network.
+    Ready,
+    /// Its container is dead.
+    Dead,
+}
+
+/// A sandbox as it is on disk.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    /// The container ID: unique in a run.
+    pub id: Arc<str>,
+    /// Its pod.
+    pub pod: ObjectKey,
+    /// The pod's UID.
+    pub pod_uid: Arc<str>,
+    /// Its interfaces; none with host network.
+    pub nics: Arc<[Arc<str>]>,
+    /// How far it is.
+    pub state: SandboxState,
+    /// Whether its network namespace exists.
+    pub netns: bool,
+    /// Whether the runtime has recorded the result of a whole ADD. Without one it does not care whether DEL fails (K §5.3).
+    pub added: bool,
+    /// The interface for which ADD is under way.
+    pub adding: Option<usize>,
+    /// The addresses on which it answers, each with the position of its interface.
+    pub addresses: Vec<(usize, IpAddr)>,
+    /// Whether its containers run.
+    pub started: bool,
+    /// When they end by themselves.
+    pub exits_at: SimTime,
+}
+
+impl Sandbox {
+    /// What the plugin is called with for one of its interfaces.
+    pub fn attachment(&self, nic: &Arc<str>) -> Attachment {
+        let Sandbox { id, pod, pod_uid, netns, .. } = self;
+        Attachment { container: id.clone(), nic: nic.clone(), pod: pod.clone(), pod_uid: pod_uid.clone(), netns: *netns }
+    }
+
+    /// Its addresses, in the order of its interfaces.
+    pub fn ips(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.iter().map(|&(_, address)| address)
+    }
+}
+
+/// A DEL that is still to come although the sandbox is forgotten.
+#[derive(Clone, Debug)]
+pub struct Owed {
+    /// Of one sandbox, one after the other.
+    pub attachments: Vec<Attachment>,
+    /// How often.
+    pub times: u32,
+    /// Between two times.
+    pub every: Duration,
+}
+
+/// How often the garbage collection of sandboxes comes round, and tries again what failed (K §5.8).
+pub const GC_EVERY: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Default)]
+struct Disk {
+    sandboxes: BTreeMap<SandboxNumber, Sandbox>,
+    next: SandboxNumber,
+    /// Pods by UID whose containers ended for good, and whether with an error: their records outlive their sandboxes.
+    ended: BTreeMap<Arc<str>, bool>,
+    /// By time; the number tells apart what is due at the same time.
+    owed: BTreeMap<(SimTime, u64), Owed>,
+}
+
+/// Whether the Node may be registered.
+#[derive(Debug, Default)]
+struct Registration {
+    /// How many faults keep it away.
+    held: AtomicU32,
+    /// It was kept away, and is to come back.
+    wanted: AtomicBool,
+}
+
+/// The container runtime of one node.
+#[derive(Debug)]
+pub struct ContainerRuntime {
+    pub(super) host: HostId,
+    pub(super) kubelet: ProcessId,
+    node: Arc<str>,
+    disk: Mutex<Disk>,
+    troubles: Mutex<Vec<Troubled>>,
+    registration: Registration,
+    /// Where the living kubelet hears of pods whose sandbox died.
+    events: Mutex<Option<mpsc::UnboundedSender<Arc<str>>>>,
+}
+
+impl ContainerRuntime {
+    /// A runtime without sandboxes, on the host of `kubelet`, whose Node is called `node`.
+    pub fn new(fabric: &Fabric, kubelet: ProcessId, node: &Arc<str>) -> Self {
+        let (host, node) = (fabric.rt.host_of(kubelet), node.clone());
+        Self {
+            host,
+            kubelet,
+            node,
+            disk: Mutex::default(),
+            troubles: Mutex::default(),
+            registration: Registration::default(),
+            events: Mutex::default(),
+        }
+    }
+
+    /// The kubelet that uses it.
+    pub fn kubelet(&self) -> ProcessId {
+        self.kubelet
+    }
+
+    /// The name of its Node.
+    pub fn node(&self) -> &Arc<str> {
+        &self.node
+    }
+
+    /// Its sandboxes, in the order in which they were made.
+    pub fn sandboxes(&self) -> Vec<Sandbox> {
+        self.disk.lock().sandboxes.values().cloned().collect()
+    }
+
+    /// How many DELs of forgotten sandboxes are still to come.
+    pub fn owes(&self) -> usize {
+        self.disk.lock().owed.len()
+    }
+
+    fn say(&self, fabric: &Fabric, told: PodNote) {
+        fabric.note(self.kubelet, &told);
+    }
+
+    // ------------------------------------------------------------------------------------------------ its Node
+
+    /// Somebody has deleted the Node, and its kubelet does not register it again until as many have let go of it.
+    pub fn hold_registration(&self) {
+        self.registration.held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One of them lets go: as if the kubelet was started anew to register.
+    pub fn release_registration(&self) {
+        self.registration.held.fetch_sub(1, Ordering::Relaxed);
+        self.registration.wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a kubelet that starts registers its Node.
+    pub fn registers(&self) -> bool {
+        self.registration.held.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether a kubelet that runs is to register its Node, should it be missing.
+    pub fn wants_registration(&self) -> bool {
+        self.registers() && self.registration.wanted.load(Ordering::Relaxed)
+    }
+
+    /// The Node is there.
+    pub fn has_registered(&self) {
+        self.registration.wanted.store(false, Ordering::Relaxed);
+    }
+
+    // ---------------------------------------------------------------------------------------------- for its kubelet
+
+    /// The events go to a kubelet that has just started.
+    pub fn listen(&self) -> mpsc::UnboundedReceiver<Arc<str>> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        *self.events.lock() = Some(sender);
+        receiver
+    }
+
+    /// The numbers of its sandboxes by the UIDs of their pods.
+    pub fn by_pod(&self) -> BTreeMap<Arc<str>, Vec<SandboxNumber>> {
+        let mut pods: BTreeMap<Arc<str>, Vec<SandboxNumber>> = BTreeMap::new();
+        for (&number, sandbox) in &self.disk.lock().sandboxes {
+            pods.entry(sandbox.pod_uid.clone()).or_default().push(number);
+        }
+        pods
+    }
+
+    /// Keeps a new sandbox.
+    pub fn insert(&self, fabric: &Fabric, sandbox: Sandbox) -> SandboxNumber {
+        let told = PodNote::SandboxStarted { sandbox: sandbox.id.clone(), pod: sandbox.pod.clone(), uid: sandbox.pod_uid.clone() };
+        let number = {
+            let mut disk = self.disk.lock();
+            let number = disk.next;
+            disk.next += 1;
+            disk.sandboxes.insert(number, sandbox);
+            number
+        };
+        self.say(fabric, told);
+        number
+    }
+
+    /// A sandbox as it is; `None` = it is forgotten.
+    pub fn get(&self, number: SandboxNumber) -> Option<Sandbox> {
+        self.disk.lock().sandboxes.get(&number).cloned()
+    }
+
+    /// Reads or changes a sandbox, if it is there.
+    pub fn with<T>(&self, number: SandboxNumber, change: impl FnOnce(&mut Sandbox) -> T) -> Option<T> {
+        self.disk.lock().sandboxes.get_mut(&number).map(change)
+    }
+
+    /// An interface has its addresses.
+    pub fn attach(&self, fabric: &Fabric, number: SandboxNumber, position: usize, addresses: Vec<IpAddr>) {
+        let told = self.with(number, |sandbox| {
+            for &address in &addresses {
+                sandbox.addresses.push((position, address));
+                fabric.nodes.data_plane.attach(address, &sandbox.id);
+            }
+            PodNote::Attached { sandbox: sandbox.id.clone(), nic: sandbox.nics[position].clone(), addresses: addresses.into() }
+        });
+        if let Some(told) = told {
+            self.say(fabric, told);
+        }
+    }
+
+    /// An interface is gone.
+    pub fn detach(&self, fabric: &Fabric, number: SandboxNumber, position: usize) {
+        self.with(number, |sandbox| {
+            let Sandbox { id, addresses, .. } = sandbox;
+            addresses.retain(|&(of, address)| {
+                if of == position {
+                    fabric.nodes.data_plane.detach(address, id);
+                }
+                of != position
+            });
+        });
+    }
+
+    /// A sandbox is gone, and forgotten.
+    pub fn remove(&self, fabric: &Fabric, number: SandboxNumber) {
+        let removed = self.disk.lock().sandboxes.remove(&number);
+        if let Some(mut sandbox) = removed {
+            self.lose_network(fabric, &mut sandbox);
+        }
+    }
+
+    fn lose_network(&self, fabric: &Fabric, sandbox: &mut Sandbox) {
+        for (_, address) in std::mem::take(&mut sandbox.addresses) {
+            fabric.nodes.data_plane.detach(address, &sandbox.id);
+        }
+        if std::mem::take(&mut sandbox.netns) {
+            self.say(fabric, PodNote::SandboxGone { sandbox: sandbox.id.clone() });
+        }
+    }
+
+    /// The containers of a pod have ended for good.
+    pub fn set_ended(&self, uid: &Arc<str>, failed: bool) {
+        self.disk.lock().ended.insert(uid.clone(), failed);
+    }
+
+    /// Whether the containers of a pod have ended for good, and then whether with an error.
+    pub fn ended(&self, uid: &str) -> Option<bool> {
+        self.disk.lock().ended.get(uid).copied()
+    }
+
+    /// A pod is of no interest any more.
+    pub fn forget_ended(&self, uid: &str) {
+        self.disk.lock().ended.remove(uid);
+    }
+
+    /// Owes a DEL from `at` on.
+    pub fn owe(&self, at: SimTime, owed: Owed) {
+        let mut disk = self.disk.lock();
+        let number = disk.next;
+        disk.next += 1;
+        disk.owed.insert((at, number), owed);
+    }
+
+    /// When the next owed DEL is due.
+    pub fn next_owed(&self) -> Option<SimTime> {
+        self.disk.lock().owed.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    /// The next owed DEL that is due by `now`. It stays owed until it is settled, for its kubelet may crash meanwhile: it is tried again when
+    /// garbage collection comes round.
+    pub fn take_owed(&self, now: SimTime) -> Option<((SimTime, u64), Owed)> {
+        let mut disk = self.disk.lock();
+        let entry = disk.owed.first_entry().filter(|entry| entry.key().0 <= now)?;
+        let ((_, number), owed) = entry.remove_entry();
+        let key = (now + GC_EVERY, number);
+        disk.owed.insert(key, owed.clone());
+        Some((key, owed))
+    }
+
+    /// An owed DEL succeeded.
+    pub fn settle(&self, key: (SimTime, u64), now: SimTime) {
+        let mut disk = self.disk.lock();
+        if let Some(mut owed) = disk.owed.remove(&key)
+            && owed.times > 1
+        {
+            owed.times -= 1;
+            disk.owed.insert((now + owed.every, key.1), owed);
+        }
+    }
+
+    // --------------------------------------------------------------------------------------------------- for faults
+
+    /// Some calls of the plugin have this trouble from now on, until [`ContainerRuntime::clear_trouble`].
+    pub fn add_trouble(&self, fabric: &Fabric, fault: u32, chance: f64, trouble: Trouble) {
+        let seed = fabric.lock().seed;
+        self.troubles.lock().push(Troubled::new(seed, fault, self.kubelet, chance, trouble));
+    }
+
+    /// Ends the trouble that a fault of the plan makes.
+    pub fn clear_trouble(&self, fault: u32) {
+        self.troubles.lock().retain(|troubled| troubled.fault != fault);
+    }
+
+    /// The trouble that the next ADD or DEL has.
+    pub fn trouble(&self, fabric: &Fabric, of_add: bool) -> Option<Trouble> {
+        let (index, trouble) = {
+            let mut troubles = self.troubles.lock();
+            let mut hit = troubles.iter_mut().filter(|troubled| troubled.trouble.is_of_add() == of_add);
+            let hit = hit.find_map(|troubled| troubled.hits().then_some((troubled.fault, troubled.trouble)));
+            hit?
+        };
+        let at = fabric.rt.now();
+        fabric.recorder(|recorder| recorder.observe(at, EventKind::Fault { index, change: FaultChange::Fired }));
+        Some(trouble)
+    }
+
+    /// The container of a sandbox dies: of those that are ready the `nth`, counted round from the oldest. Its containers die with it; its
+    /// network namespace stays until it is removed (K §5.4). Returns whether there was one.
+    pub fn lose_sandbox(&self, fabric: &Fabric, nth: u32) -> bool {
+        let told = {
+            let mut disk = self.disk.lock();
+            let mut ready: Vec<&mut Sandbox> = disk.sandboxes.values_mut().filter(|sandbox| sandbox.state == SandboxState::Ready).collect();
+            if ready.is_empty() {
+                return false;
+            }
+            let position = nth as usize % ready.len();
+            let sandbox = &mut ready[position];
+            sandbox.state = SandboxState::Dead;
+            let Sandbox { id, pod, pod_uid, started, .. } = sandbox;
+            (std::mem::take(started), PodNote::PodStopped { pod: pod.clone(), uid: pod_uid.clone(), sandbox: id.clone() })
+        };
+        let (started, told) = told;
+        let PodNote::PodStopped { uid, .. } = &told else { unreachable!("just made") };
+        if let Some(events) = &*self.events.lock() {
+            // A kubelet that is down finds it on the disk.
+            let _ = events.send(uid.clone());
+        }
+        if started {
+            self.say(fabric, told);
+        }
+        true
+    }
+
+    /// The machine goes down.
+    pub(super) fn lose_power(&self, fabric: &Fabric) {
+        let numbers: Vec<SandboxNumber> = self.disk.lock().sandboxes.keys().copied().collect();
+        for number in numbers {
+            let Some(mut sandbox) = self.get(number) else { continue };
+            if std::mem::take(&mut sandbox.started) {
+                let Sandbox { id, pod, pod_uid, .. } = &sandbox;
+                self.say(fabric, PodNote::PodStopped { pod: pod.clone(), uid: pod_uid.clone(), sandbox: id.clone() });
+            }
+            self.lose_network(fabric, &mut sandbox);
+            sandbox.state = SandboxState::Dead;
+            self.with(number, |kept| *kept = sandbox);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What can go wrong between the container runtime and the plugin.
+
+use std::time::Duration;
+
+use sim_config::draw::{Concern, Draw};
+
+use crate::rt::ProcessId;
+
+/// What goes wrong with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The runtime believes that DEL succeeded, and it never took place (K §5.2: lost state).
+    DelLost,
+    /// The runtime goes on as if DEL had succeeded; it takes place so much later, without a network namespace.
+    DelLate(Duration),
+    /// A DEL that succeeded is repeated so many times, each so much after the one before (K131).
+    DelRepeated(u32, Duration),
+    /// The answer to an ADD reaches the runtime so much later.
+    AddSlow(Duration),
+    /// The plugin of an ADD is killed so much after it was called; its daemon goes on (K §5.3).
+    PluginKilled(Duration),
+}
+
+impl Trouble {
+    pub(super) fn is_of_add(self) -> bool {
+        matches!(self, Trouble::AddSlow(_) | Trouble::PluginKilled(_))
+    }
+}
+
+/// A trouble that some calls of one runtime have while a fault is on. It draws from a stream of its own.
+#[derive(Debug)]
+pub(super) struct Troubled {
+    /// The fault of the plan.
+    pub fault: u32,
+    pub trouble: Trouble,
+    chance: f64,
+    draw: Draw,
+}
+
+impl Troubled {
+    pub(super) fn new(seed: u64, fault: u32, kubelet: ProcessId, chance: f64, trouble: Trouble) -> Self {
+        let index = 1 << 63 | u64::from(fault) << 32 | u64::from(kubelet.0);
+        Self { fault, trouble, chance, draw: Draw::new(seed, Concern::World, index) }
+    }
+
+    /// Whether it hits the next call.
+    pub(super) fn hits(&mut self) -> bool {
+        self.draw.chance(self.chance)
+    }
+}

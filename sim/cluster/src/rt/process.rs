@@ -1,0 +1,537 @@
+//! Hosts, the processes on them, and the tasks of a process.
+//!
+//! ```text
+//!   start ──► running ◄──resume──┐
+//!               │  │             │
+//!         crash │  └───pause──► paused
+//!               ▼                │
+//!             down ◄───crash─────┘
+//! ```
+//! A crash drops the state of every task of the process at once. A paused process is not polled; its timers run on
+//! and are noticed when it resumes, as after SIGSTOP or a stop-the-world pause.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sim_config::time::SimTime;
+use slab::Slab;
+
+use super::{CATCHING, Clock, LAST_PANIC, POLLS_MAX, Panic, Rt};
+
+/// A host, by its number in the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HostId(pub u32);
+
+/// A process, by its number in the run. A restarted process keeps its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProcessId(pub u32);
+
+/// What a process is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ProcessState {
+    /// Not running; has no memory.
+    Down = 0,
+    /// Running.
+    Running = 1,
+    /// Stopped in its tracks; keeps its memory.
+    Paused = 2,
+}
+
+type BoxFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What a process does from its start; called with the number of its incarnation (0 at the first start).
+pub type Main = Arc<dyn Fn(u32) -> BoxFuture + Send + Sync>;
+
+/// A process. Its tasks look at it on every poll.
+pub(super) struct Process {
+    id: ProcessId,
+    name: Arc<str>,
+    host: HostId,
+    main: Mutex<Option<Main>>,
+    state: AtomicU8,
+    /// Counts crashes; tasks of an earlier incarnation are dead.
+    incarnation: AtomicU32,
+    tasks: Mutex<Slab<Arc<TaskCell>>>,
+    /// Tasks that were due while the process was paused.
+    parked: Mutex<Vec<Waker>>,
+}
+
+impl Process {
+    /// What a process does may own handles on the world; forgetting it breaks the cycle.
+    pub(super) fn forget_main(&self) {
+        let main = self.main.lock().take();
+        drop(main);
+    }
+}
+
+pub(super) struct Host {
+    name: Arc<str>,
+    clock: Mutex<Clock>,
+    /// Who sleeps by this clock, if its rate may change.
+    sleepers: Mutex<Option<Vec<Waker>>>,
+}
+
+struct TaskCell {
+    /// Its place among the tasks of its process.
+    place: usize,
+    incarnation: u32,
+    aborted: AtomicBool,
+    /// Locked while it is polled; gone for good when the task has ended.
+    future: Mutex<Option<BoxFuture>>,
+    /// Set at the first poll.
+    waker: OnceLock<Waker>,
+}
+
+impl TaskCell {
+    /// Drops the task's state now and lets its runtime task end at its next poll. A task that ends itself while it is
+    /// polled loses its state at its next suspension point.
+    fn end(&self) {
+        self.aborted.store(true, Ordering::Relaxed);
+        let future = self.future.try_lock().and_then(|mut future| future.take());
+        drop(future);
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+/// A handle on a task of a process. Dropping it leaves the task running.
+#[derive(Clone)]
+pub struct TaskHandle(Arc<TaskCell>);
+
+impl TaskHandle {
+    /// Drops the task's state now.
+    pub fn abort(&self) {
+        self.0.end();
+    }
+}
+
+impl kube_machinery::Task for TaskHandle {
+    fn abort(&self) {
+        self.0.end();
+    }
+}
+
+/// Polls a task while its process runs.
+struct TaskFuture {
+    rt: Rt,
+    process: Arc<Process>,
+    cell: Arc<TaskCell>,
+}
+
+impl TaskFuture {
+    fn is_dead(&self) -> bool {
+        self.cell.aborted.load(Ordering::Relaxed) || self.process.incarnation.load(Ordering::Relaxed) != self.cell.incarnation
+    }
+
+    /// The task is over. A crash has forgotten all tasks of the lives before it.
+    fn forget(&self) {
+        if self.process.incarnation.load(Ordering::Relaxed) == self.cell.incarnation {
+            self.process.tasks.lock().remove(self.cell.place);
+        }
+    }
+
+    fn count_poll(&self) {
+        // One thread polls the tasks of a run: no need for an atomic addition.
+        let polls = &self.rt.inner.polls;
+        let count = polls.load(Ordering::Relaxed) + 1;
+        assert!(count < POLLS_MAX, "the run does not come to an end: {POLLS_MAX} polls");
+        polls.store(count, Ordering::Relaxed);
+    }
+}
+
+impl Future for TaskFuture {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.rt.refresh();
+        if self.is_dead() {
+            self.forget();
+            return Poll::Ready(());
+        }
+        if self.process.state.load(Ordering::Relaxed) == ProcessState::Paused as u8 {
+            self.process.parked.lock().push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        self.count_poll();
+        self.cell.waker.get_or_init(|| cx.waker().clone());
+        let mut slot = self.cell.future.lock();
+        let Some(future) = slot.as_mut() else { return Poll::Ready(()) };
+        CATCHING.set(true);
+        let poll = std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        CATCHING.set(false);
+        if matches!(poll, Ok(Poll::Pending)) && !self.is_dead() {
+            return Poll::Pending;
+        }
+        // Dropped last, and without the lock: it may do anything.
+        let _over = slot.take();
+        drop(slot);
+        self.forget();
+        if poll.is_err() {
+            let (message, in_core) = LAST_PANIC.take().unwrap_or_default();
+            let process = self.process.id;
+            let panic = Panic { process, at: self.rt.now(), message, in_core };
+            self.rt.inner.panics.lock().push(panic.clone());
+            self.rt.crash(process);
+            let told = self.rt.inner.on_panic.lock().clone();
+            if let Some(told) = told {
+                told(&panic);
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Rt {
+    /// Adds a host.
+    pub fn add_host(&self, name: &str) -> HostId {
+        HostId(self.inner.hosts.push(Host { name: name.into(), clock: Mutex::default(), sleepers: Mutex::default() }))
+    }
+
+    /// Adds a process, which is down until [`Rt::start`].
+    pub fn add_process(&self, host: HostId, name: &str) -> ProcessId {
+        let id = ProcessId(self.inner.processes.len() as u32);
+        self.inner.processes.push(Arc::new(Process {
+            id,
+            name: name.into(),
+            host,
+            main: Mutex::default(),
+            state: AtomicU8::new(ProcessState::Down as u8),
+            incarnation: AtomicU32::new(0),
+            tasks: Mutex::default(),
+            parked: Mutex::default(),
+        }));
+        id
+    }
+
+    /// Says what `process` does when it starts.
+    pub fn set_main<F: Future<Output = ()> + Send + 'static>(&self, process: ProcessId, main: impl Fn(u32) -> F + Send + Sync + 'static) {
+        *self.process(process).main.lock() = Some(Arc::new(move |incarnation| Box::pin(main(incarnation))));
+    }
+
+    /// Every process, in the order in which they were added.
+    pub fn processes(&self) -> Vec<ProcessId> {
+        (0..self.inner.processes.len() as u32).map(ProcessId).collect()
+    }
+
+    /// The processes of `host`.
+    pub fn processes_of(&self, host: HostId) -> Vec<ProcessId> {
+        self.inner.processes.iter().filter(|process| process.host == host).map(|process| process.id).collect()
+    }
+
+    /// The process called `name`.
+    pub fn find_process(&self, name: &str) -> Option<ProcessId> {
+        self.inner.processes.iter().find(|process| &*process.name == name).map(|process| process.id)
+    }
+
+    /// The name of `process`.
+    pub fn process_name(&self, process: ProcessId) -> Arc<str> {
+        self.process(process).name.clone()
+    }
+
+    /// The host of `process`.
+    pub fn host_of(&self, process: ProcessId) -> HostId {
+        self.process(process).host
+    }
+
+    /// The name of `host`.
+    pub fn host_name(&self, host: HostId) -> Arc<str> {
+        self.inner.hosts[host.0].name.clone()
+    }
+
+    /// The clock of the host of `process`.
+    pub fn clock_of(&self, process: ProcessId) -> Clock {
+        *self.inner.hosts[self.process(process).host.0].clock.lock()
+    }
+
+    /// Changes the clock of `host`.
+    pub fn adjust_clock(&self, host: HostId, change: impl FnOnce(&mut Clock, SimTime)) {
+        let host = &self.inner.hosts[host.0];
+        change(&mut host.clock.lock(), self.now());
+        // Whoever sleeps by the clock has to look at it again.
+        let sleepers = host.sleepers.lock().as_mut().map(std::mem::take).unwrap_or_default();
+        sleepers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Sleeps by the clock of `host` begin to follow changes of its rate. Costs a little for each of them, so only hosts whose rate
+    /// will change are worth it.
+    pub fn follow_clock(&self, host: HostId) {
+        self.inner.hosts[host.0].sleepers.lock().get_or_insert_default();
+    }
+
+    /// Has `waker` called when the rate of the clock of `host` changes; nothing happens unless it is followed.
+    pub(super) fn on_clock_change(&self, host: HostId, waker: &Waker) {
+        if let Some(sleepers) = self.inner.hosts[host.0].sleepers.lock().as_mut()
+            && !sleepers.iter().any(|known| known.will_wake(waker))
+        {
+            sleepers.push(waker.clone());
+        }
+    }
+
+    /// The clock of `host`.
+    pub(super) fn clock_of_host(&self, host: HostId) -> Clock {
+        *self.inner.hosts[host.0].clock.lock()
+    }
+
+    fn process(&self, process: ProcessId) -> &Arc<Process> {
+        &self.inner.processes[process.0]
+    }
+
+    /// What `process` is doing.
+    pub fn state(&self, process: ProcessId) -> ProcessState {
+        match self.process(process).state.load(Ordering::Relaxed) {
+            0 => ProcessState::Down,
+            1 => ProcessState::Running,
+            _ => ProcessState::Paused,
+        }
+    }
+
+    /// How many times `process` has crashed or been stopped.
+    pub fn incarnation(&self, process: ProcessId) -> u32 {
+        self.process(process).incarnation.load(Ordering::Relaxed)
+    }
+
+    /// Starts `process` if it is down. Returns whether it was.
+    pub fn start(&self, process: ProcessId) -> bool {
+        if self.inner.stopping.load(Ordering::Relaxed) {
+            return false;
+        }
+        let known = self.process(process);
+        if known.state.load(Ordering::Relaxed) != ProcessState::Down as u8 {
+            return false;
+        }
+        known.state.store(ProcessState::Running as u8, Ordering::Relaxed);
+        let main = known.main.lock().clone();
+        if let Some(main) = main {
+            self.spawn(process, main(known.incarnation.load(Ordering::Relaxed)));
+        }
+        true
+    }
+
+    /// Ends `process` at once: every task's state is dropped. Returns whether it was up.
+    ///
+    /// A task may crash its own process; it gets no further than its next suspension point.
+    pub fn crash(&self, process: ProcessId) -> bool {
+        let process = self.process(process);
+        if process.state.swap(ProcessState::Down as u8, Ordering::Relaxed) == ProcessState::Down as u8 {
+            return false;
+        }
+        process.incarnation.fetch_add(1, Ordering::Relaxed);
+        let tasks = std::mem::take(&mut *process.tasks.lock());
+        for (_, task) in tasks {
+            task.end();
+        }
+        // A task that was spawned during a pause has never been polled, so only its parked waker can end it.
+        for waker in std::mem::take(&mut *process.parked.lock()) {
+            waker.wake();
+        }
+        true
+    }
+
+    /// Stops `process` in its tracks. Returns whether it was running.
+    pub fn pause(&self, process: ProcessId) -> bool {
+        let (running, paused) = (ProcessState::Running as u8, ProcessState::Paused as u8);
+        self.process(process).state.compare_exchange(running, paused, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Lets a paused `process` go on. Returns whether it was paused.
+    pub fn resume(&self, process: ProcessId) -> bool {
+        let process = self.process(process);
+        let (running, paused) = (ProcessState::Running as u8, ProcessState::Paused as u8);
+        let resumed = process.state.compare_exchange(paused, running, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if resumed {
+            for waker in std::mem::take(&mut *process.parked.lock()) {
+                waker.wake();
+            }
+        }
+        resumed
+    }
+
+    /// Runs `future` as a task of `process`. A process that is down runs nothing: the future is dropped.
+    pub fn spawn(&self, process: ProcessId, future: impl Future<Output = ()> + Send + 'static) -> TaskHandle {
+        let process = self.process(process);
+        let down = process.state.load(Ordering::Relaxed) == ProcessState::Down as u8;
+        let future = (!down).then(|| Box::pin(future) as BoxFuture);
+        let cell = |place: usize| {
+            Arc::new(TaskCell {
+                place,
+                incarnation: process.incarnation.load(Ordering::Relaxed),
+                aborted: AtomicBool::new(down),
+                future: Mutex::new(future),
+                waker: OnceLock::new(),
+            })
+        };
+        if down {
+            return TaskHandle(cell(usize::MAX));
+        }
+        let cell = {
+            let mut tasks = process.tasks.lock();
+            let entry = tasks.vacant_entry();
+            let cell = cell(entry.key());
+            entry.insert(cell.clone());
+            cell
+        };
+        self.spawn_raw(TaskFuture { rt: self.clone(), process: process.clone(), cell: cell.clone() });
+        TaskHandle(cell)
+    }
+}
+
+impl fmt::Debug for Rt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rt").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A process that counts seconds, and its counter.
+    fn counter(rt: &Rt) -> (ProcessId, Arc<AtomicU64>) {
+        let ticks = Arc::new(AtomicU64::new(0));
+        let process = rt.add_process(rt.add_host("h"), "counter");
+        let (inner, count) = (rt.clone(), ticks.clone());
+        rt.set_main(process, move |_| {
+            let (rt, count) = (inner.clone(), count.clone());
+            async move {
+                loop {
+                    rt.sleep(SECOND).await;
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        rt.start(process);
+        (process, ticks)
+    }
+
+    #[test]
+    fn sleeps_end_on_the_microsecond() {
+        super::super::run(1, async |rt| {
+            rt.sleep(Duration::from_micros(1)).await;
+            assert_eq!(rt.now(), SimTime::from_micros(1));
+            rt.sleep(SECOND).await;
+            assert_eq!(rt.now(), SimTime::from_micros(1_000_001));
+        });
+    }
+
+    #[test]
+    fn a_crashed_process_does_nothing_and_a_restarted_one_starts_over() {
+        super::super::run(1, async |rt| {
+            let (process, ticks) = counter(&rt);
+            rt.sleep(SECOND * 5 / 2).await;
+            assert!(rt.crash(process));
+            rt.sleep(SECOND * 10).await;
+            assert_eq!(ticks.load(Ordering::Relaxed), 2);
+            assert!(rt.start(process));
+            rt.sleep(SECOND * 3 / 2).await;
+            assert_eq!(ticks.load(Ordering::Relaxed), 3);
+            assert_eq!(rt.incarnation(process), 1);
+        });
+    }
+
+    #[test]
+    fn a_paused_process_does_nothing_until_it_resumes_and_its_timers_run_on() {
+        super::super::run(1, async |rt| {
+            let (process, ticks) = counter(&rt);
+            rt.sleep(SECOND * 3 / 2).await;
+            assert!(rt.pause(process));
+            rt.sleep(SECOND * 10).await;
+            assert_eq!(ticks.load(Ordering::Relaxed), 1);
+            assert!(rt.resume(process));
+            rt.sleep(SECOND / 10).await;
+            assert_eq!(ticks.load(Ordering::Relaxed), 2, "the timer that was due during the pause is noticed at once");
+        });
+    }
+
+    #[test]
+    fn a_crash_drops_the_state_of_a_task_at_once() {
+        struct Dropped(Arc<AtomicBool>);
+        impl Drop for Dropped {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        super::super::run(1, async |rt| {
+            let process = rt.add_process(rt.add_host("h"), "p");
+            rt.start(process);
+            let flag = Arc::new(AtomicBool::new(false));
+            let guard = Dropped(flag.clone());
+            rt.spawn(process, async move {
+                let _guard = guard;
+                std::future::pending::<()>().await;
+            });
+            rt.sleep(SECOND).await;
+            rt.crash(process);
+            assert!(flag.load(Ordering::Relaxed));
+        });
+    }
+
+    #[test]
+    fn a_task_spawned_during_a_pause_ends_with_its_process() {
+        super::super::run(1, async |rt| {
+            let (process, _) = counter(&rt);
+            rt.pause(process);
+            rt.spawn(process, std::future::pending());
+            rt.sleep(SECOND).await;
+            // The run can only come to its end when no task is left.
+            rt.crash(process);
+        });
+    }
+
+    #[test]
+    fn a_panic_takes_its_process_down_and_nothing_else() {
+        super::super::run(1, async |rt| {
+            let (other, ticks) = counter(&rt);
+            let process = rt.add_process(rt.add_host("h2"), "p");
+            rt.start(process);
+            rt.spawn(process, async { panic!("boom") });
+            rt.sleep(SECOND * 3 / 2).await;
+            assert_eq!(rt.state(process), ProcessState::Down);
+            assert_eq!(rt.state(other), ProcessState::Running);
+            assert_eq!(ticks.load(Ordering::Relaxed), 1);
+            assert!(rt.panics()[0].message.ends_with("boom"), "{:?}", rt.panics());
+        });
+    }
+
+    #[test]
+    fn actions_of_one_instant_run_in_the_order_given() {
+        super::super::run(1, async |rt| {
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            for (at, value) in [(2, 'c'), (1, 'a'), (1, 'b')] {
+                let seen = seen.clone();
+                rt.at(SimTime::from_secs(at), move || seen.lock().push(value));
+            }
+            rt.sleep(SECOND * 3).await;
+            assert_eq!(*seen.lock(), ['a', 'b', 'c']);
+        });
+    }
+
+    #[test]
+    fn a_task_may_crash_its_own_process() {
+        super::super::run(1, async |rt| {
+            let process = rt.add_process(rt.add_host("h"), "p");
+            rt.start(process);
+            let after = Arc::new(AtomicBool::new(false));
+            let (inner, flag) = (rt.clone(), after.clone());
+            rt.spawn(process, async move {
+                inner.crash(process);
+                inner.sleep(SECOND).await;
+                flag.store(true, Ordering::Relaxed);
+            });
+            rt.sleep(SECOND * 3).await;
+            assert!(!after.load(Ordering::Relaxed));
+        });
+    }
+}

@@ -1,0 +1,111 @@
+//! A recording: every event of a run, kept as typed data.
+
+use std::sync::Arc;
+
+use kube_machinery::ObjectKey;
+use kube_machinery::api::Verb;
+use sim_config::time::SimTime;
+
+use super::{Event, EventKind, FaultChange, Note, Outcome, ProcessChange, WatchKind};
+use crate::kinds::KindId;
+use crate::object::Obj;
+use crate::rt::ProcessId;
+
+/// Which call an event is part of. Neither claims nor the digest see it: it only ties the events of a recording together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part<'a> {
+    /// The number of the call: a request, what it commits, and its answer have the same one.
+    pub call: Option<u64>,
+    /// The object that was answered.
+    pub object: Option<&'a Obj>,
+}
+
+impl Part<'_> {
+    /// A part of this call.
+    pub fn of(call: u64) -> Self {
+        Self { call: Some(call), object: None }
+    }
+}
+
+/// An event that owns what it is about.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// When.
+    pub at: SimTime,
+    /// Of which call it is a part; see [`Part`].
+    pub call: Option<u64>,
+    /// The object that an answer brought, if it was about one.
+    pub object: Option<Obj>,
+    /// What.
+    pub what: What,
+}
+
+/// What happened; see [`EventKind`].
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are those of the event kinds that each variant is named after")]
+pub enum What {
+    Process {
+        process: ProcessId,
+        change: ProcessChange,
+    },
+    Request {
+        client: ProcessId,
+        server: ProcessId,
+        verb: Verb,
+        kind: KindId,
+        key: Option<ObjectKey>,
+    },
+    Commit {
+        client: ProcessId,
+        server: ProcessId,
+        verb: Verb,
+        kind: KindId,
+        key: ObjectKey,
+        revision: u64,
+        before: Option<Obj>,
+        after: Option<Obj>,
+    },
+    Answer {
+        client: ProcessId,
+        verb: Verb,
+        kind: KindId,
+        key: Option<ObjectKey>,
+        outcome: Outcome,
+    },
+    Deliver {
+        client: ProcessId,
+        kind: KindId,
+        what: WatchKind,
+        revision: u64,
+        object: Option<Obj>,
+    },
+    Fault {
+        index: u32,
+        change: FaultChange,
+    },
+    Note {
+        process: ProcessId,
+        note: Arc<dyn Note>,
+    },
+}
+
+impl Record {
+    /// A copy of an event.
+    pub fn of(event: &Event<'_>, part: Part<'_>) -> Self {
+        let what = match event.kind {
+            EventKind::Process { process, change } => What::Process { process, change },
+            EventKind::Request { client, server, verb, kind, key } => What::Request { client, server, verb, kind, key: key.cloned() },
+            EventKind::Commit { client, server, verb, kind, key, revision, before, after, .. } => {
+                let (key, before, after) = (key.clone(), before.cloned(), after.cloned());
+                What::Commit { client, server, verb, kind, key, revision, before, after }
+            }
+            EventKind::Answer { client, verb, kind, key, outcome } => What::Answer { client, verb, kind, key: key.cloned(), outcome },
+            EventKind::Deliver { client, kind, what, revision, object } => {
+                What::Deliver { client, kind, what, revision, object: object.cloned() }
+            }
+            EventKind::Fault { index, change } => What::Fault { index, change },
+            EventKind::Note { process, note } => What::Note { process, note: note.to_shared() },
+        };
+        Self { at: event.at, call: part.call, object: part.object.cloned(), what }
+    }
+}

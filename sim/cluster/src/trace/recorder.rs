@@ -1,0 +1,155 @@
+//! Who listens to a run: the digest, the counters, a [`Listener`] of the harness, and a recording if one is wanted.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+
+use kube_machinery::Reason;
+use kube_machinery::api::Verb;
+use sim_config::time::SimTime;
+
+use super::record::{Part, Record};
+use super::{Counted, Digest, Event, EventKind, FaultChange, Outcome};
+
+/// How often each thing happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ApiCounts {
+    /// Requests sent.
+    pub requests: u64,
+    /// Writes that took a revision.
+    pub writes: u64,
+    /// Answers with reason Conflict.
+    pub conflicts: u64,
+    /// Operations that gave up because their last retry failed, too.
+    pub retries_exhausted: u64,
+    /// Requests for addresses that were answered with addresses.
+    pub adds: u64,
+    /// Those that were answered with an error.
+    pub failed_adds: u64,
+}
+
+impl ApiCounts {
+    fn count(&mut self, counted: Counted) {
+        match counted {
+            Counted::RetriesExhausted => self.retries_exhausted += 1,
+            Counted::Allocated => self.adds += 1,
+            Counted::NotAllocated => self.failed_adds += 1,
+        }
+    }
+}
+
+/// Sees every event of a run at the moment at which it happens, and has no influence on it.
+pub trait Listener: Any + Send {
+    /// Something happened.
+    fn observe(&mut self, event: &Event<'_>);
+}
+
+/// The digest after some events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// After how many events.
+    pub events: u64,
+    /// When.
+    pub at: SimTime,
+    /// See [`Digest::value`].
+    pub digest: u128,
+}
+
+/// How many checkpoints a run keeps; their distance doubles when there are more.
+const CHECKPOINTS_MAX: usize = 64;
+
+/// Listens to a run.
+pub struct Recorder {
+    /// The digest so far.
+    pub digest: Digest,
+    /// Counters so far.
+    pub counts: ApiCounts,
+    /// The faults of the plan that took hold of something, by their position.
+    pub fired: BTreeSet<u32>,
+    listener: Option<Box<dyn Listener>>,
+    checkpoints: Vec<Checkpoint>,
+    checkpoint_every: u64,
+    recording: Option<Vec<Record>>,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self {
+            digest: Digest::default(),
+            counts: ApiCounts::default(),
+            fired: BTreeSet::new(),
+            listener: None,
+            checkpoints: Vec::new(),
+            checkpoint_every: 64,
+            recording: None,
+        }
+    }
+}
+
+impl Recorder {
+    /// A recorder that shows every event to `listener` and, if `recording`, keeps it.
+    pub fn new(listener: impl Listener, recording: bool) -> Self {
+        Self { listener: Some(Box::new(listener)), ..Self::keeping(recording) }
+    }
+
+    /// A recorder without a listener that, if `recording`, keeps every event.
+    pub fn keeping(recording: bool) -> Self {
+        Self { recording: recording.then(Vec::new), ..Self::default() }
+    }
+
+    /// The listener. Panics if it is none of the type `T`: who asks has made the recorder.
+    pub fn listener<T: Listener>(&mut self) -> &mut T {
+        let listener = self.listener.as_deref_mut().map(|listener| listener as &mut dyn Any);
+        listener.and_then(<dyn Any>::downcast_mut).unwrap_or_else(|| panic!("the recorder has no {}", std::any::type_name::<T>()))
+    }
+
+    /// Takes note of an event.
+    pub fn observe(&mut self, at: SimTime, kind: EventKind<'_>) {
+        self.observe_of(Part::default(), at, kind);
+    }
+
+    /// Takes note of an event that is part of a call. Only recordings keep of which one.
+    pub fn observe_of(&mut self, part: Part<'_>, at: SimTime, kind: EventKind<'_>) {
+        let event = Event { at, kind };
+        self.digest.fold(&event);
+        match event.kind {
+            EventKind::Request { verb, .. } => self.counts.requests += u64::from(verb != Verb::Watch),
+            EventKind::Commit { .. } => self.counts.writes += 1,
+            EventKind::Answer { outcome: Outcome::Http(_, Reason::Conflict), .. } => self.counts.conflicts += 1,
+            EventKind::Fault { index, change: FaultChange::Fired } => drop(self.fired.insert(index)),
+            EventKind::Note { note, .. } => note.counts_as().into_iter().for_each(|counted| self.counts.count(counted)),
+            _ => {}
+        }
+        if let Some(listener) = &mut self.listener {
+            listener.observe(&event);
+        }
+        // A power of two.
+        if self.digest.events() & (self.checkpoint_every - 1) == 0 {
+            self.checkpoint(at);
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.push(Record::of(&event, part));
+        }
+    }
+
+    fn checkpoint(&mut self, at: SimTime) {
+        if self.checkpoints.len() == CHECKPOINTS_MAX {
+            self.checkpoint_every *= 2;
+            let every = self.checkpoint_every;
+            self.checkpoints.retain(|checkpoint| checkpoint.events.is_multiple_of(every));
+            if !self.digest.events().is_multiple_of(every) {
+                return;
+            }
+        }
+        self.checkpoints.push(Checkpoint { events: self.digest.events(), at, digest: self.digest.value() });
+    }
+
+    /// Digests on the way.
+    pub fn take_checkpoints(&mut self) -> Vec<Checkpoint> {
+        std::mem::take(&mut self.checkpoints)
+    }
+
+    /// Every event, if they were kept.
+    pub fn take_recording(&mut self) -> Option<Vec<Record>> {
+        self.recording.take()
+    }
+}

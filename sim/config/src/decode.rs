@@ -1,0 +1,650 @@
+//! Decodes a tree of values into a type and finds everything that does not fit.
+//!
+//! Serde stops at the first error. So an error is noted together with the value that caused it, that value is taken out of sight, and the
+//! tree is decoded again, until it fits or only errors are left that follow from a value being out of sight. In the same way a stand-in takes
+//! the place of a missing value, so that the next missing one shows.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::{self, DeserializeOwned, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
+
+use super::expected::{Language, advice, meant, names, quoted_string};
+use super::node::{Entry, Node, Step, Value, path_text};
+use super::problem::{Problem, Problems};
+
+/// The struct name by which [`super::kinds`] asks for the key `kind` first.
+pub(super) const KIND_TABLE: &str = "$ipam-sim kind";
+/// The tuple struct name by which [`super::kinds::With`] asks for one table in two parts.
+pub(super) const SHARED_TABLE: &str = "$ipam-sim shared";
+/// The key that chooses the struct.
+pub(super) const KIND: &str = "kind";
+
+/// A decoded value, and what the type did not look at.
+pub struct Decoded<T> {
+    /// The value.
+    pub value: T,
+    /// Fields that the type does not know and that it let pass.
+    pub ignored: Problems,
+}
+
+/// Decodes `root`, or says everything that is wrong with it.
+pub fn decode<T: DeserializeOwned>(file: &str, root: &Node, language: Language) -> Result<Decoded<T>, Problems> {
+    let mut problems = Problems::new();
+    let mut context =
+        Context { language, hidden: BTreeSet::new(), missing: Vec::new(), ignored: RefCell::default(), noted: RefCell::default() };
+    // Keys that are missing because they were misspelt: the table and the right name.
+    let mut misspelt: Vec<(u32, &'static str)> = Vec::new();
+    while !problems.is_full() {
+        context.ignored.borrow_mut().clear();
+        context.noted.take();
+        let error = match T::deserialize(De { node: root, context: &context, part: Part::Whole }) {
+            Ok(value) => {
+                problems.sort();
+                let ignored = ignored(file, root, &context);
+                return problems.or(Decoded { value, ignored });
+            }
+            Err(error) => *error.0,
+        };
+        let place = error.place.unwrap_or(Place::Value(root.id));
+        let id = place.id();
+        let trail = root.trail(id);
+        let node = trail[trail.len() - 1].1;
+        match (place, &error.what) {
+            // No value at hand would do: the table has to go.
+            (Place::StandIn(_), _) => {}
+            (Place::Value(_), What::Missing(key)) => {
+                let known = misspelt.contains(&(id, key)) || node.get(key).is_some_and(|value| context.hidden.contains(&value.id));
+                let first_time = !context.missing.contains(&(id, key));
+                if first_time && !known {
+                    problems.push(report(file, root, place, &error.what, language));
+                }
+                if first_time {
+                    context.missing.push((id, key));
+                    continue;
+                }
+            }
+            (Place::Value(_), What::Unfit { .. } | What::Other(_)) if context.touched(node) => {}
+            (_, what) => {
+                if let (What::UnknownKey { known }, [.., (_, table), (Some(Step::Key(key)), _)]) = (what, trail.as_slice()) {
+                    misspelt.extend(meant(key, known).map(|name| (table.id, name)));
+                }
+                problems.push(report(file, root, place, what, language));
+            }
+        }
+        if id == root.id || !context.hidden.insert(id) {
+            break;
+        }
+    }
+    problems.sort();
+    Err(problems)
+}
+
+/// The words for an error.
+fn report(file: &str, root: &Node, place: Place, what: &What, language: Language) -> Problem {
+    let mut trail = root.trail(place.id());
+    let mut by_its_name = false;
+    if let (What::Unfit { found: Some(found), .. }, Value::Table(entries)) = (what, &trail[trail.len() - 1].1.value) {
+        // The type looked at a value of the table before it complained about the table: k8s-openapi does with `kind`.
+        let culprit = entries.iter().find(|entry| entry.node.is_scalar() && language.found(&entry.node) == *found);
+        by_its_name = culprit.is_some();
+        trail.extend(culprit.map(|entry| (Some(Step::Key(&entry.key)), &entry.node)));
+    }
+    let node = trail[trail.len() - 1].1;
+    let path = path_text(trail.iter().filter_map(|(step, _)| *step));
+    let parent = trail.len().checked_sub(2).map(|i| trail[i].1);
+    let last_key = match trail[trail.len() - 1].0 {
+        Some(Step::Key(key)) => key,
+        _ => "",
+    };
+    let at = match (place, parent) {
+        (Place::Key(_), Some(parent)) => parent.entry(last_key).map_or(node.at, |entry| entry.at),
+        _ => node.at,
+    };
+    let subject = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
+    let (wrong, right) = match what {
+        What::Missing(key) => {
+            let inside = if path.is_empty() { String::new() } else { format!(" in {subject}") };
+            (format!("missing {} `{key}`{inside}", language.key()), String::new())
+        }
+        What::UnknownKey { known } => (format!("unknown {} `{last_key}`", language.key()), advice(last_key, known, language.key())),
+        What::UnknownName { found, known } if last_key == KIND => (format!("unknown kind `{found}`"), advice(found, known, "kind")),
+        What::UnknownName { found, known } => (format!("{subject} cannot be `{found}`"), advice(found, known, "value")),
+        What::Unfit { found, expected } => {
+            let found = match found {
+                _ if matches!(place, Place::Key(_)) => "a key".to_owned(),
+                Some(found) => found.clone(),
+                None => language.found(node),
+            };
+            let expected = if by_its_name { format!("`{expected}`") } else { language.expected(expected) };
+            (format!("{subject} is {found}"), format!("expected {expected}"))
+        }
+        What::Other(text) if path.is_empty() => (text.clone(), String::new()),
+        // A sentence that does not show what it is about.
+        What::Other(text) if node.is_scalar() && !node.as_str().is_some_and(|value| text.contains(value)) => {
+            (format!("{subject} is {}: {}", language.found(node), text.trim_end_matches('.')), String::new())
+        }
+        What::Other(text) => (format!("{subject}: {text}"), String::new()),
+    };
+    Problem::at(file, at, wrong, right)
+}
+
+/// The fields that were read over.
+fn ignored(file: &str, root: &Node, context: &Context) -> Problems {
+    let mut problems = Problems::new();
+    for &id in context.ignored.borrow().iter() {
+        let trail = root.trail(id);
+        let path = path_text(trail.iter().filter_map(|(step, _)| *step));
+        let at = match trail.as_slice() {
+            [.., (_, table), (Some(Step::Key(key)), node)] => table.entry(key).map_or(node.at, |entry| entry.at),
+            _ => root.at,
+        };
+        problems.push(Problem::at(file, at, format!("unknown {} `{path}`", context.language.key()), ""));
+    }
+    problems.sort();
+    problems
+}
+
+/// An error of decoding, with the value it belongs to as soon as that is known.
+#[derive(Clone, Debug)]
+pub(super) struct Error(Box<Cause>);
+
+#[derive(Clone, Debug)]
+struct Cause {
+    place: Option<Place>,
+    what: What,
+}
+
+/// The number of the node that an error is about, or of the node whose key it is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Value(u32),
+    Key(u32),
+    /// A value that stands in for a missing one in this table.
+    StandIn(u32),
+}
+
+impl Place {
+    fn id(self) -> u32 {
+        let (Place::Value(id) | Place::Key(id) | Place::StandIn(id)) = self;
+        id
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Missing(&'static str),
+    UnknownKey {
+        known: Vec<&'static str>,
+    },
+    UnknownName {
+        found: String,
+        known: &'static [&'static str],
+    },
+    /// The wrong type, or a value out of the type's bounds. `found` is absent when the node itself says it.
+    Unfit {
+        found: Option<String>,
+        expected: String,
+    },
+    Other(String),
+}
+
+impl Error {
+    fn new(what: What) -> Self {
+        Self(Box::new(Cause { place: None, what }))
+    }
+
+    fn at(mut self, place: Place) -> Self {
+        self.0.place.get_or_insert(place);
+        self
+    }
+
+    pub(super) fn into_what(self) -> What {
+        self.0.what
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.what {
+            What::Missing(key) => write!(f, "missing key `{key}`"),
+            What::UnknownKey { known } => write!(f, "unknown key; known keys: {}", names(known)),
+            What::UnknownName { found, known } => write!(f, "unknown value `{found}`; {}", advice(found, known, "value")),
+            What::Unfit { expected, .. } => write!(f, "expected {expected}"),
+            What::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+impl de::Error for Error {
+    fn custom<T: fmt::Display>(text: T) -> Self {
+        Self::new(What::Other(text.to_string()))
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let found = match found {
+            Unexpected::Bool(value) => Some(format!("the boolean {value}")),
+            Unexpected::Unsigned(value) => Some(format!("the number {value}")),
+            Unexpected::Signed(value) => Some(format!("the number {value}")),
+            Unexpected::Float(value) => Some(format!("the number {value}")),
+            Unexpected::Str(text) => Some(quoted_string(text)),
+            Unexpected::Other(text) => Some(text.to_owned()),
+            _ => None,
+        };
+        Self::new(What::Unfit { found, expected: expected.to_string() })
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+
+    fn invalid_length(found: usize, expected: &dyn Expected) -> Self {
+        let found = if found == 1 { "1 element".to_owned() } else { format!("{found} elements") };
+        Self::new(What::Unfit { found: Some(found), expected: expected.to_string() })
+    }
+
+    fn missing_field(key: &'static str) -> Self {
+        Self::new(What::Missing(key))
+    }
+
+    fn unknown_field(_: &str, known: &'static [&'static str]) -> Self {
+        Self::new(What::UnknownKey { known: known.to_vec() })
+    }
+
+    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
+        Self::new(What::UnknownName { found: found.to_owned(), known })
+    }
+}
+
+/// What all parts of one pass share.
+struct Context {
+    language: Language,
+    /// Values that caused an error in an earlier pass.
+    hidden: BTreeSet<u32>,
+    /// Keys for which a stand-in is given, with their table.
+    missing: Vec<(u32, &'static str)>,
+    ignored: RefCell<Vec<u32>>,
+    /// The error that is on its way up.
+    noted: RefCell<Option<Error>>,
+}
+
+impl Context {
+    /// True when something in `node` is hidden or a stand-in, so that what is wrong with the whole may be our own doing.
+    fn touched(&self, node: &Node) -> bool {
+        self.hidden.range(node.below()).next().is_some() || self.missing.iter().any(|(id, _)| *id == node.id || node.below().contains(id))
+    }
+}
+
+/// Which keys of a table are meant when two types share it.
+#[derive(Clone, Copy)]
+enum Part<'c> {
+    Whole,
+    /// None: the type is only asked which keys it knows.
+    Asked(&'c Cell<&'static [&'static str]>),
+    /// Those that the type knows.
+    Known,
+    /// All others.
+    Rest(&'static [&'static str]),
+}
+
+/// A value on its way into a type.
+#[derive(Clone, Copy)]
+struct De<'c, 'de> {
+    node: &'de Node,
+    context: &'c Context,
+    part: Part<'c>,
+}
+
+impl<'c, 'de> De<'c, 'de> {
+    /// Ties an error that has no place yet to this value. An error that passed through a type-erased deserializer has lost all but its text:
+    /// the one that was noted last, on its way up, says what it was.
+    fn place<T>(self, result: Result<T, Error>) -> Result<T, Error> {
+        result.map_err(|error| {
+            let noted = self.context.noted.take().filter(|noted| error.0.place.is_none() && noted.to_string() == error.to_string());
+            let error = noted.unwrap_or(error).at(Place::Value(self.node.id));
+            self.context.noted.replace(Some(error.clone()));
+            error
+        })
+    }
+
+    fn child(self, node: &'de Node) -> Self {
+        Self { node, part: Part::Whole, ..self }
+    }
+
+    fn in_sight(self, node: &Node) -> bool {
+        !self.context.hidden.contains(&node.id)
+    }
+
+    fn table(self, entries: &'de [Entry], keep: impl Fn(&str, Option<&Node>) -> bool) -> Table<'c, 'de> {
+        let also_known = if let Part::Rest(keys) = self.part { keys } else { &[] };
+        let asked = matches!(self.part, Part::Asked(_));
+        let keep = |key: &str, node: Option<&Node>| !asked && !also_known.contains(&key) && keep(key, node);
+        let entries = entries
+            .iter()
+            .filter(|entry| self.in_sight(&entry.node) && keep(&entry.key, Some(&entry.node)))
+            .map(|entry| (entry.key.as_str(), Some(&entry.node)));
+        let missing =
+            self.context.missing.iter().filter(|(id, key)| *id == self.node.id && keep(key, None)).map(|&(_, key)| (key as &'de str, None));
+        Table { de: self, entries: entries.chain(missing).collect::<Vec<_>>().into_iter(), value: None, also_known }
+    }
+
+    fn list(self, items: &'de [Node]) -> List<'c, 'de> {
+        let items = items.iter().filter(|item| self.in_sight(item)).collect::<Vec<_>>();
+        List { de: self, items: items.into_iter() }
+    }
+
+    fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(value) => visitor.visit_bool(*value),
+            // Like serde_json: what is not negative is unsigned.
+            Value::Integer(value) => match (u64::try_from(*value), i64::try_from(*value)) {
+                (Ok(value), _) => visitor.visit_u64(value),
+                (_, Ok(value)) => visitor.visit_i64(value),
+                _ => Err(Error::new(What::Unfit { found: None, expected: Unprinted(visitor).to_string() })),
+            },
+            Value::Float(value) => visitor.visit_f64(*value),
+            Value::String(text) => visitor.visit_borrowed_str(text),
+            Value::List(items) => {
+                let mut list = self.list(items);
+                let count = list.items.len();
+                let value = visitor.visit_seq(&mut list)?;
+                match list.items.len() {
+                    0 => Ok(value),
+                    rest => Err(de::Error::invalid_length(count, &format!("{} elements", count - rest).as_str())),
+                }
+            }
+            Value::Table(entries) => visitor.visit_map(self.table(entries, |_, _| true)),
+        }
+    }
+}
+
+/// Prints what a visitor expects.
+struct Unprinted<V>(V);
+
+impl<'de, V: Visitor<'de>> fmt::Display for Unprinted<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(f)
+    }
+}
+
+impl<'de> de::Deserializer<'de> for De<'_, 'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.place(self.visit(visitor))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.place(if matches!(self.node.value, Value::Null) { visitor.visit_none() } else { visitor.visit_some(self) })
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
+        self.place(visitor.visit_newtype_struct(self))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        if let Part::Asked(cell) = self.part {
+            cell.set(fields);
+        }
+        let entries = match &self.node.value {
+            Value::Table(entries) => entries,
+            // A derived type would take a list for its fields in order.
+            Value::List(_) => return self.place(Err(Error::new(What::Unfit { found: None, expected: Unprinted(visitor).to_string() }))),
+            _ => return self.deserialize_any(visitor),
+        };
+        // As in Go, null in place of a field's value is the same as no value.
+        let null_is_absent = self.context.language == Language::Yaml;
+        let mut table = self.table(entries, |key, node| {
+            !(null_is_absent && node.is_some_and(|node| matches!(node.value, Value::Null)))
+                && (!matches!(self.part, Part::Known) || fields.contains(&key))
+        });
+        if name == KIND_TABLE {
+            let mut entries: Vec<_> = table.entries.collect();
+            entries.sort_by_key(|(key, _)| *key != KIND);
+            table.entries = entries.into_iter();
+        }
+        self.place(visitor.visit_map(table))
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(self, name: &'static str, _: usize, visitor: V) -> Result<V::Value, Error> {
+        if name != SHARED_TABLE {
+            return self.deserialize_any(visitor);
+        }
+        if !matches!(self.node.value, Value::Table(_)) {
+            return self.place(Err(Error::new(What::Unfit { found: None, expected: "a map".to_owned() })));
+        }
+        let known = Cell::default();
+        self.place(visitor.visit_seq(Shared { de: self, known: &known, taken: 0, failed: None }))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
+        let result = match &self.node.value {
+            Value::String(name) => visitor.visit_enum(Variant { name, content: None }),
+            Value::Table(entries) => match entries.as_slice() {
+                [Entry { key, node, .. }] => visitor.visit_enum(Variant { name: key, content: Some(self.child(node)) }),
+                _ => Err(Error::new(What::Unfit { found: None, expected: format!("one of {}", names(variants)) })),
+            },
+            _ => Err(Error::new(What::Unfit { found: None, expected: format!("one of {}", names(variants)) })),
+        };
+        self.place(result)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.context.ignored.borrow_mut().push(self.node.id);
+        visitor.visit_unit()
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple map identifier
+    }
+}
+
+/// The entries of a table.
+struct Table<'c, 'de> {
+    de: De<'c, 'de>,
+    /// Keys with their values; a missing value is to be stood in for.
+    entries: std::vec::IntoIter<(&'de str, Option<&'de Node>)>,
+    value: Option<Option<&'de Node>>,
+    also_known: &'static [&'static str],
+}
+
+impl<'de> de::MapAccess<'de> for Table<'_, 'de> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
+        let Some((key, value)) = self.entries.next() else { return Ok(None) };
+        self.value = Some(value);
+        seed.deserialize(key.into_deserializer()).map(Some).map_err(|mut error: Error| {
+            if let What::UnknownKey { known } = &mut error.0.what {
+                known.extend(self.also_known);
+            }
+            error.at(value.map_or(Place::StandIn(self.de.node.id), |node| Place::Key(node.id)))
+        })
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        match self.value.take() {
+            Some(Some(node)) => seed.deserialize(self.de.child(node)),
+            Some(None) => seed.deserialize(StandIn).map_err(|error| error.at(Place::StandIn(self.de.node.id))),
+            None => Err(de::Error::custom("a value was asked for before its key")),
+        }
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.entries.len())
+    }
+}
+
+/// The items of a list.
+struct List<'c, 'de> {
+    de: De<'c, 'de>,
+    items: std::vec::IntoIter<&'de Node>,
+}
+
+impl<'de> de::SeqAccess<'de> for List<'_, 'de> {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
+        self.items.next().map(|item| seed.deserialize(self.de.child(item))).transpose()
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.items.len())
+    }
+}
+
+/// One table for two types. The type of the shared keys is asked which they are; the other type gets the rest, where every misspelt key
+/// is; then the first one is read.
+struct Shared<'c, 'de> {
+    de: De<'c, 'de>,
+    known: &'c Cell<&'static [&'static str]>,
+    taken: usize,
+    /// Why the type that gets the rest could not be read.
+    failed: Option<Error>,
+}
+
+impl<'de> de::SeqAccess<'de> for Shared<'_, 'de> {
+    type Error = Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
+        let part = match self.taken {
+            0 => Part::Asked(self.known),
+            1 => Part::Rest(self.known.get()),
+            2 => Part::Known,
+            _ => return Ok(None),
+        };
+        self.taken += 1;
+        let result = seed.deserialize(De { part, ..self.de });
+        match part {
+            Part::Rest(_) => result.map(Some).map_err(|error| {
+                self.failed = Some(error);
+                Error::new(What::Other("the other type sharing the table has more to say".to_owned()))
+            }),
+            // An error about one value goes before one about the table, which ends the search for problems in it.
+            _ => match (result, self.failed.take()) {
+                (Ok(_), Some(failed)) => Err(failed),
+                (Err(error), Some(failed)) if error.0.place == Some(Place::Value(self.de.node.id)) => Err(failed),
+                (result, _) => result.map(Some),
+            },
+        }
+    }
+}
+
+/// A name that chooses a variant of an enum, and what the variant holds.
+struct Variant<'c, 'de> {
+    name: &'de str,
+    content: Option<De<'c, 'de>>,
+}
+
+impl<'c, 'de> de::EnumAccess<'de> for Variant<'c, 'de> {
+    type Error = Error;
+    type Variant = Content<'c, 'de>;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self::Variant), Error> {
+        let variant = seed.deserialize(self.name.into_deserializer()).map_err(|error: Error| match self.content {
+            Some(content) => error.at(Place::Key(content.node.id)),
+            None => error,
+        })?;
+        Ok((variant, Content(self.content)))
+    }
+}
+
+/// What a variant holds.
+struct Content<'c, 'de>(Option<De<'c, 'de>>);
+
+impl<'c, 'de> Content<'c, 'de> {
+    fn required(self) -> Result<De<'c, 'de>, Error> {
+        self.0.ok_or_else(|| Error::new(What::Unfit { found: None, expected: "a map".to_owned() }))
+    }
+}
+
+impl<'de> de::VariantAccess<'de> for Content<'_, 'de> {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<(), Error> {
+        match self.0 {
+            None => Ok(()),
+            Some(content) => de::Deserialize::deserialize(content),
+        }
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
+        seed.deserialize(self.required()?)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
+        de::Deserializer::deserialize_any(self.required()?, visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
+        de::Deserializer::deserialize_struct(self.required()?, "", fields, visitor)
+    }
+}
+
+/// A value of whatever type is asked for. It only has to be good enough to let the decoder look further.
+struct StandIn;
+
+impl<'de> de::Deserializer<'de> for StandIn {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_u64(1)
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_bool(true)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        // Both a text and a duration.
+        visitor.visit_borrowed_str("1s")
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_seq(de::value::SeqDeserializer::new(std::iter::empty::<StandIn>()))
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_map(de::value::MapDeserializer::new(std::iter::empty::<(&str, StandIn)>()))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_map(de::value::MapDeserializer::new(fields.iter().map(|field| (*field, StandIn))))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_none()
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_enum(Variant { name: variants.first().copied().unwrap_or_default(), content: None })
+    }
+
+    serde::forward_to_deserialize_any! {
+        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Error> for StandIn {
+    type Deserializer = Self;
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}

@@ -1,0 +1,52 @@
+//! Claims about any run.
+
+use ipam_reports::finding::Kind;
+
+use super::Make::Events;
+use super::{ClaimDef, basic};
+
+/// The claims, in the order in which they are listed.
+pub const COMMON: &[ClaimDef] = &[
+    ClaimDef {
+        name: "no-process-panics",
+        kind: Kind::Always,
+        about: "no process of the system under test panics",
+        reference: None,
+        make: Events(|context| Box::new(basic::NoProcessPanics::new(context))),
+    },
+    ClaimDef {
+        name: "revisions-only-grow",
+        kind: Kind::Always,
+        about: "every committed write takes a revision greater than all before it",
+        reference: Some("K004"),
+        make: Events(|_| Box::new(basic::RevisionsOnlyGrow::default())),
+    },
+    ClaimDef {
+        name: "clients-conflict",
+        kind: Kind::Sometimes,
+        about: "a write is refused because the object changed since it was read",
+        reference: Some("K069"),
+        make: Events(|_| Box::new(basic::Seen(basic::Sight::Conflict))),
+    },
+    ClaimDef {
+        name: "an-answer-is-lost",
+        kind: Kind::Sometimes,
+        about: "a caller gets no answer or an ambiguous error",
+        reference: Some("K114"),
+        make: Events(|_| Box::new(basic::Seen(basic::Sight::AmbiguousAnswer))),
+    },
+    ClaimDef {
+        name: "a-process-restarts",
+        kind: Kind::Reachable,
+        about: "a process crashes and starts again",
+        reference: None,
+        make: Events(|_| Box::new(basic::Restarted::default())),
+    },
+    ClaimDef {
+        name: "a-fault-takes-hold",
+        kind: Kind::Reachable,
+        about: "a fault of the plan begins",
+        reference: None,
+        make: Events(|_| Box::new(basic::Seen(basic::Sight::FaultBegan))),
+    },
+];

@@ -1,0 +1,274 @@
+//! The claims of a run at work.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+
+use ipam_reports::Seconds;
+use ipam_reports::finding::{Kind, Violation};
+use kube_machinery::api::Verb;
+use kube_sim::kinds::KindId;
+use kube_sim::object::Obj;
+use kube_sim::rt::{ProcessId, Rt};
+use kube_sim::trace::{Event, EventKind, Interest, Outcome};
+use sim_config::time::SimTime;
+
+use super::findings::{Findings, Found};
+use super::{COMMON, Claim, ClaimDef, ClaimName, Context, Group, Make};
+
+/// How many processes tell their last error when something does not come true.
+const REASONS_MAX: usize = 4;
+
+/// How a call ended, in words.
+fn told(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Ok => "ok".to_owned(),
+        Outcome::Http(code, reason) => format!("{code} {reason:?}"),
+        Outcome::Transport(error) => error.to_string(),
+    }
+}
+
+struct Watching {
+    def: &'static ClaimDef,
+    bound: Option<SimTime>,
+    judge: Judge,
+}
+
+enum Judge {
+    /// A claim that looks at events itself, and at which.
+    Events(Interest, Box<dyn Claim>),
+    /// A claim of the group at this place.
+    Grouped(usize),
+}
+
+/// A group with claims in this run.
+struct Grouped {
+    name: &'static str,
+    interest: Interest,
+    group: Box<dyn Group>,
+}
+
+/// The claims of a run.
+#[derive(Default)]
+pub struct Claims {
+    watching: Vec<Watching>,
+    interest: Interest,
+    /// Those that look at events themselves, by their place in `watching`.
+    of_events: Vec<usize>,
+    groups: Vec<Grouped>,
+    /// What they have reported.
+    pub findings: Findings,
+    /// Who is down or cut off for good.
+    lost: Vec<String>,
+    /// The last error of each process: when, what it had asked, how that ended.
+    errors: BTreeMap<ProcessId, (SimTime, Verb, Outcome)>,
+    /// For names; only where there is something to wait for.
+    rt: Option<Rt>,
+}
+
+impl Claims {
+    /// The claims that a plan names. The one about panics belongs to every run.
+    pub fn new(context: &Context<'_>) -> Self {
+        let check = &context.plan.check;
+        let always_on = COMMON.iter().filter(|def| def.name == "no-process-panics");
+        let named = check.always.iter().chain(&check.sometimes).map(ClaimName::def).filter(|def| def.name != "no-process-panics");
+        let unbounded = always_on.chain(named).map(|def| (def, None));
+        let bounded = check.eventually.iter().map(|eventually| (eventually.claim.def(), Some(context.plan.heal_at + eventually.within.0)));
+        let lost = context.plan.lost_for_good().into_iter().collect();
+        let mut claims = Self { lost, rt: Some(context.rt.clone()), ..Self::default() };
+        for (def, bound) in unbounded.chain(bounded) {
+            match def.make {
+                Make::Events(make) => claims.watch_events(def, bound, make(context)),
+                Make::Grouped(group, make) => claims.watch_grouped(def, bound, make(), group.name, || (group.make)(context)),
+            }
+        }
+        claims
+    }
+
+    /// Whether [`begin`](Self::begin) has to be told what there is when the run begins.
+    pub fn want_beginning(&self) -> bool {
+        self.groups.iter().any(|grouped| grouped.group.wants_beginning())
+    }
+
+    /// These objects are there when the run begins.
+    pub fn begin(&mut self, objects: &[(KindId, Obj)]) {
+        for grouped in self.groups.iter_mut().filter(|grouped| grouped.group.wants_beginning()) {
+            for (kind, object) in objects {
+                grouped.group.begin(*kind, object);
+            }
+        }
+    }
+
+    fn watch_events(&mut self, def: &'static ClaimDef, bound: Option<SimTime>, claim: Box<dyn Claim>) {
+        self.of_events.push(self.watching.len());
+        let interest = claim.interest();
+        self.watch(Watching { def, bound, judge: Judge::Events(interest, claim) }, interest);
+    }
+
+    fn watch_grouped(
+        &mut self,
+        def: &'static ClaimDef,
+        bound: Option<SimTime>,
+        claim: Box<dyn Any + Send>,
+        name: &'static str,
+        make: impl FnOnce() -> Box<dyn Group>,
+    ) {
+        let place = self.groups.iter().position(|grouped| grouped.name == name).unwrap_or_else(|| {
+            let group = make();
+            self.groups.push(Grouped { name, interest: group.interest(), group });
+            self.groups.len() - 1
+        });
+        let interest = self.groups[place].interest;
+        self.groups[place].group.add(self.watching.len(), claim);
+        self.watch(Watching { def, bound, judge: Judge::Grouped(place) }, interest);
+    }
+
+    fn watch(&mut self, watching: Watching, interest: Interest) {
+        self.interest = self.interest.and(interest);
+        if watching.bound.is_some() {
+            // For the reasons.
+            self.interest = self.interest.and(Interest::ANSWER);
+        }
+        self.watching.push(watching);
+        self.findings.held.push(false);
+        self.findings.judged.push(false);
+        self.findings.kept.push([0; 2]);
+    }
+
+    /// Something happened.
+    pub fn observe(&mut self, event: &Event<'_>) {
+        let kind = event.kind.interest();
+        if !self.interest.meets(kind) {
+            return;
+        }
+        self.judge_due(event.at, false);
+        self.findings.at = event.at;
+        self.findings.event += 1;
+        if let EventKind::Answer { client, verb, outcome, .. } = event.kind
+            && outcome != Outcome::Ok
+        {
+            self.errors.insert(client, (event.at, verb, outcome));
+        }
+        for &index in &self.of_events {
+            if let Judge::Events(interest, claim) = &mut self.watching[index].judge
+                && interest.meets(kind)
+            {
+                self.findings.asks(index);
+                claim.observe(event, &mut self.findings);
+            }
+        }
+        for grouped in self.groups.iter_mut().filter(|grouped| grouped.interest.meets(kind)) {
+            grouped.group.observe(event, &mut self.findings);
+        }
+    }
+
+    /// Asks the claims that wait for what must have happened before `now`, or by `now` if the run is at its end.
+    fn judge_due(&mut self, now: SimTime, at_the_end: bool) {
+        while let Some((at, index)) = self.findings.next_due(now, at_the_end) {
+            self.findings.at = at;
+            self.findings.event += 1;
+            self.findings.asks(index);
+            match &mut self.watching[index].judge {
+                Judge::Events(_, claim) => claim.overdue(at, &mut self.findings),
+                Judge::Grouped(place) => {
+                    let group = &mut self.groups[*place].group;
+                    group.tick(at);
+                    group.overdue(index, at, &mut self.findings);
+                }
+            }
+        }
+    }
+
+    /// The run is over.
+    pub fn end(&mut self, now: SimTime) {
+        self.judge_due(now, true);
+    }
+
+    /// When the bounds of `eventually` claims pass, in order.
+    pub fn bounds(&self) -> Vec<SimTime> {
+        let mut bounds: Vec<SimTime> = self.watching.iter().filter_map(|watching| watching.bound).collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+        bounds
+    }
+
+    /// Judges the `eventually` claims whose bound is `now`.
+    pub fn judge_bounds(&mut self, now: SimTime) {
+        self.judge_due(now, false);
+        self.findings.at = now;
+        self.findings.event += 1;
+        self.groups.iter_mut().for_each(|grouped| grouped.group.tick(now));
+        for (index, _watching) in self.watching.iter().enumerate().filter(|(_, watching)| watching.bound == Some(now)) {
+            if let Some(missing) = self.missing(index) {
+                self.findings.asks(index);
+                let reasons = self.reasons();
+                self.findings.violated(|| [vec![missing], reasons].concat());
+            }
+        }
+    }
+
+    /// What may keep somebody waiting: who is gone for good, and what the processes met last.
+    fn reasons(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.lost.is_empty() {
+            lines.push(format!("down or cut off for good: {}", self.lost.join(", ")));
+        }
+        let mut errors: Vec<_> = self.errors.iter().collect();
+        errors.sort_by_key(|(process, (at, ..))| (std::cmp::Reverse(*at), **process));
+        let name = |process: ProcessId| self.rt.as_ref().map(|rt| rt.process_name(process)).unwrap_or_default();
+        let line = |(process, (at, verb, outcome)): (&ProcessId, &(SimTime, Verb, Outcome))| {
+            format!("the last error of {}: {} -> {} at {at}", name(*process), format!("{verb:?}").to_lowercase(), told(*outcome))
+        };
+        lines.extend(errors.into_iter().take(REASONS_MAX).map(line));
+        lines
+    }
+
+    /// What the claim with this number still misses.
+    fn missing(&self, number: usize) -> Option<String> {
+        match &self.watching[number].judge {
+            Judge::Events(_, claim) => claim.pending(),
+            Judge::Grouped(place) => self.groups[*place].group.pending(number),
+        }
+    }
+
+    /// One claim of a group, for the tests of its system.
+    pub fn of_group(def: &'static ClaimDef, group: impl FnOnce() -> Box<dyn Group>) -> Self {
+        let mut claims = Self::default();
+        match def.make {
+            Make::Grouped(of, make) => claims.watch_grouped(def, None, make(), of.name, group),
+            Make::Events(_) => panic!("{} is no claim of a group", def.name),
+        }
+        claims
+    }
+
+    /// What claims still miss now.
+    pub fn pending(&self) -> Vec<String> {
+        (0..self.watching.len()).filter_map(|number| self.missing(number)).collect()
+    }
+
+    /// The `always` claims, and whether each looked at something that could have been false.
+    pub fn judged(&self) -> Vec<(&'static str, bool)> {
+        let always = self.watching.iter().zip(&self.findings.judged).filter(|(watching, _)| watching.def.kind == Kind::Always);
+        always.map(|(watching, &judged)| (watching.def.name, judged)).collect()
+    }
+
+    /// What was violated, by time, and which `sometimes` and `reachable` claims held.
+    pub fn verdict(&self, excuses: &[String]) -> (Vec<Violation>, Vec<String>) {
+        let mut found: Vec<&(usize, Found)> = self.findings.violations.iter().collect();
+        // Claims that one event broke are told in the order in which the plan names them.
+        found.sort_by_key(|(index, found)| (found.at, found.event, *index));
+        let violations: Vec<Violation> = found
+            .into_iter()
+            .map(|(index, found)| Violation {
+                claim: self.watching[*index].def.name.to_owned(),
+                kind: self.watching[*index].def.kind,
+                at: Seconds::from_micros(found.at.as_micros()),
+                excuse: found.excuse.filter(|excuse| excuses.iter().any(|admitted| admitted == excuse)).map(str::to_owned),
+                detail: found.detail.clone(),
+                needs: None,
+            })
+            .collect();
+        let held =
+            self.watching.iter().zip(&self.findings.held).filter(|(_, held)| **held).map(|(watching, _)| watching.def.name.to_owned());
+        (violations, held.collect())
+    }
+}

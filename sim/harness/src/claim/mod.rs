@@ -1,0 +1,132 @@
+//! Claims: what must be true of a run, checked at the event that could break it.
+//!
+//! A claim observes typed events and never reaches into an actor. To add one: a row in a table of `catalogue` and a type that
+//! implements [`Claim`] in its own file. Claims about the BYOM pool share a view of it: see `pool`; so do those about Spiderpool.
+
+pub mod basic;
+pub mod catalogue;
+pub mod claims;
+pub mod excuse;
+pub mod findings;
+pub mod group;
+
+use std::any::Any;
+use std::fmt;
+
+use ipam_reports::finding::Kind;
+use kube_sim::kinds::Registry;
+use kube_sim::rt::Rt;
+use kube_sim::trace::{Event, Interest};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use sim_config::nearest;
+use sim_config::time::SimTime;
+
+use crate::plan::Plan;
+use crate::system::systems;
+use crate::workload::OutOfReach;
+
+pub use catalogue::COMMON;
+pub use claims::Claims;
+pub use excuse::problems_of_excuses;
+pub use findings::Findings;
+pub use group::{Group, GroupDef};
+
+/// What a claim can do.
+pub trait Claim: Send {
+    /// Which events it wants to see.
+    fn interest(&self) -> Interest;
+
+    /// Something happened.
+    fn observe(&mut self, event: &Event<'_>, findings: &mut Findings);
+
+    /// The time has come by which something must have happened, as the claim had said by [`Findings::expect_by`]. What happened until
+    /// then was observed.
+    fn overdue(&mut self, _at: SimTime, _findings: &mut Findings) {}
+
+    /// Only for `eventually`: what is still missing; `None` = it holds now.
+    fn pending(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What a claim may know when it is made.
+pub struct Context<'a> {
+    /// The runtime, for names and clocks.
+    pub rt: &'a Rt,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The types that the cluster serves.
+    pub registry: &'a Registry,
+    /// What is not waited for.
+    pub out_of_reach: OutOfReach,
+}
+
+/// A claim of the catalogue.
+#[derive(Clone, Copy)]
+pub struct ClaimDef {
+    /// Its name, in the present tense.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: Kind,
+    /// What it says, in a sentence.
+    pub about: &'static str,
+    /// The property of the reference that it stands for.
+    pub reference: Option<&'static str>,
+    /// How it is made.
+    pub make: Make,
+}
+
+/// How a claim is made.
+#[derive(Clone, Copy)]
+pub enum Make {
+    /// One that sees events.
+    Events(fn(&Context<'_>) -> Box<dyn Claim>),
+    /// One that shares with the other claims of a group what is known of their system. The box holds what [`Group::add`] of that group takes.
+    Grouped(&'static GroupDef, fn() -> Box<dyn Any + Send>),
+}
+
+/// The claim called `name`.
+pub fn find(name: &str) -> Option<&'static ClaimDef> {
+    systems().claims().iter().find(|def| def.name == name)
+}
+
+/// The name of a claim that exists.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ClaimName(String);
+
+impl ClaimName {
+    /// The claim called `name`, if there is one.
+    pub fn new(name: &str) -> Option<Self> {
+        find(name).map(|_| Self(name.to_owned()))
+    }
+
+    /// What may have been meant by a name that is none.
+    pub fn advice(name: &str) -> String {
+        format!("the nearest is `{}`, and `ipam-sim list claims` shows all", nearest(name, systems().claims().iter().map(|def| def.name)))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The claim.
+    pub fn def(&self) -> &'static ClaimDef {
+        find(&self.0).unwrap_or_else(|| unreachable!("the name was checked when it was read"))
+    }
+}
+
+impl fmt::Display for ClaimName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClaimName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::new(&name).ok_or_else(|| serde::de::Error::custom(format!("there is no claim `{name}`; {}", Self::advice(&name))))
+    }
+}

@@ -1,0 +1,131 @@
+//! Named deviations: what the system under test can be told to do differently, one switch each.
+//!
+//! A deviation shows that the claims find what they are there for, and lets upstream's behaviour be run as it is.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use sim_config::nearest;
+
+use crate::system::systems;
+
+/// A deviation.
+#[derive(Clone, Copy, Debug)]
+pub struct Deviation {
+    /// Its public name.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub about: &'static str,
+    /// Whether upstream behaves like this.
+    pub upstream: bool,
+    /// How it is found.
+    pub how: How,
+}
+
+/// How a deviation is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// A claim is violated.
+    Claim,
+    /// A process panics.
+    Crash,
+    /// A statistic moves.
+    Figure,
+    /// By itself nothing is wrong with it; it belongs to the control group.
+    Control,
+    /// It does no harm that a claim could see by itself: tests of the code compare both behaviours.
+    Test,
+    /// `explain` gives another answer; no claim about safety fails.
+    Explain,
+}
+
+impl How {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            How::Claim => "claim",
+            How::Crash => "crash",
+            How::Figure => "figure",
+            How::Control => "control",
+            How::Test => "test",
+            How::Explain => "explain",
+        }
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// The rows of the switches of a policy: each by name and by whether upstream behaves like it. `abouts` says what each does, `otherwise` how
+/// those are found that no claim finds. Panics if a switch has no sentence.
+pub fn rows_of(
+    switches: impl Iterator<Item = (&'static str, bool)>,
+    abouts: &[(&str, &'static str)],
+    otherwise: &[(&str, How)],
+) -> Vec<Deviation> {
+    let row = |(name, upstream): (&'static str, bool)| {
+        let about = abouts.iter().find(|(of, _)| *of == name).map(|(_, about)| *about);
+        let about = about.unwrap_or_else(|| panic!("the switch `{name}` of a policy has no sentence that says what it does"));
+        let how = otherwise.iter().find(|(of, _)| *of == name).map_or(How::Claim, |(_, how)| *how);
+        Deviation { name, about, upstream, how }
+    };
+    switches.map(row).collect()
+}
+
+/// Which behaviour of the systems under test runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// Every known hazard mended.
+    #[value(help = None)]
+    Hardened,
+    /// As upstream is today.
+    #[value(help = None)]
+    Upstream,
+}
+
+/// The deviations that upstream has.
+pub fn upstream() -> impl Iterator<Item = DeviationName> {
+    systems().mutations().iter().filter(|deviation| deviation.upstream).filter_map(|deviation| DeviationName::new(deviation.name))
+}
+
+/// The name of a deviation that exists.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct DeviationName(String);
+
+impl DeviationName {
+    /// The deviation called `name`, if there is one.
+    pub fn new(name: &str) -> Option<Self> {
+        systems().mutations().iter().any(|deviation| deviation.name == name).then(|| Self(name.to_owned()))
+    }
+
+    /// What may have been meant by a name that is none.
+    pub fn advice(name: &str) -> String {
+        let known = systems().mutations().iter().map(|deviation| deviation.name);
+        format!("the nearest is `{}`, and `ipam-sim list deviations` shows all", nearest(name, known))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for DeviationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for DeviationName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::new(&name).ok_or_else(|| serde::de::Error::custom(format!("there is no deviation `{name}`; {}", Self::advice(&name))))
+    }
+}

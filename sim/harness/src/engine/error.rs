@@ -1,0 +1,65 @@
+//! Why the harness has no result.
+
+use std::io;
+
+use sim_config::Problems;
+
+/// Why the harness has no result. That a claim is violated is a result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What was asked for does not exist, or its parts do not go together.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong: a lower-case fragment with the value that was found.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// Scenarios, plans or manifests are wrong: everything that was found, a line each, with its place.
+    #[error(transparent)]
+    BadInput(#[from] Problems),
+    /// The harness itself failed.
+    #[error(transparent)]
+    Harness(#[from] HarnessBug),
+    /// The operating system refused to read or to write.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was tried: `write plan.toml`.
+        action: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// What was asked for does not exist, or its parts do not go together.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: None }
+    }
+
+    /// What the operating system said to `action`, such as `write plan.toml`.
+    pub fn io(action: impl Into<String>, source: io::Error) -> Self {
+        Self::Io { action: action.into(), source }
+    }
+}
+
+/// The harness itself failed: a panic outside the system under test, or a run that is not the same when it is run again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct HarnessBug(pub String);
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn what_the_operating_system_said_is_kept_as_the_source() {
+        let error = Error::io("write a.toml", io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(error.to_string(), format!("cannot write a.toml: {}", error.source().unwrap()));
+        let source = error.source().and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
+        assert_eq!(source, Some(io::ErrorKind::StorageFull));
+        assert!(Error::usage("there is no claim `x`").source().is_none());
+    }
+}

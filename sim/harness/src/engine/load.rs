@@ -1,0 +1,232 @@
+//! From scenario files, and what is to be different about them, to scenarios that can run.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use sim_config::{Problem, Problems, Setting, Source, manifest, toml as input_toml};
+
+use super::Error;
+use crate::deviation::{self, DeviationName, Profile};
+use crate::scenario::{self, Scenario};
+use crate::system::systems;
+use crate::workload::{Adoption, Misfit, Misnamed};
+use crate::world::{Stage, registry};
+
+/// Which scenarios are wanted, and what is to be different about them. The default leaves every scenario as its file says.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// Scenario files, or folders of them.
+    pub scenarios: Vec<PathBuf>,
+    /// Only the scenario, or the variant in a file, of this name.
+    pub variant: Option<String>,
+    /// Values that replace those of the files.
+    pub set: Vec<Setting>,
+    /// Manifests whose objects take the place of the cluster that a scenario describes; none = the scenario's own.
+    pub manifests: Vec<PathBuf>,
+    /// How the systems under test are to deviate.
+    pub deviations: DeviationChange,
+}
+
+/// A change of the deviations that are switched on: first the profile, then what is added, then what is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviationChange {
+    /// The deviations of upstream, all of them or none; `None` = those that are switched on stay.
+    pub profile: Option<Profile>,
+    /// What is switched on besides.
+    pub add: Vec<DeviationName>,
+    /// What is switched off.
+    pub without: Vec<DeviationName>,
+}
+
+impl DeviationChange {
+    /// Changes `active`, which is sorted afterwards and holds no name twice.
+    pub fn apply(&self, active: &mut Vec<DeviationName>) {
+        let upstream =
+            |name: &DeviationName| systems().mutations().iter().any(|deviation| deviation.upstream && deviation.name == name.as_str());
+        match self.profile {
+            Some(Profile::Hardened) => active.retain(|name| !upstream(name)),
+            Some(Profile::Upstream) => active.extend(deviation::upstream()),
+            None => {}
+        }
+        active.extend(self.add.iter().cloned());
+        active.retain(|name| !self.without.contains(name));
+        active.sort();
+        active.dedup();
+    }
+
+    /// Changes a scenario. Without what it is there to find, a negative scenario is one that must hold.
+    fn apply_to(&self, scenario: &mut Scenario) {
+        let had_some = !scenario.deviations.is_empty();
+        self.apply(&mut scenario.deviations);
+        if had_some && scenario.deviations.is_empty() {
+            scenario.expect = None;
+        }
+    }
+}
+
+/// A scenario that can run.
+#[derive(Clone)]
+pub struct Ready {
+    /// The file that it was read from, as it was named.
+    pub file: String,
+    /// The scenario, whose workload knows the objects of the stage.
+    pub scenario: Scenario,
+    /// The objects that exist at the beginning of each run.
+    pub stage: Stage,
+    /// Whether it runs on a cluster that was brought ([`LoadOptions::manifests`]), which need not hold what its claims are about.
+    pub brought: bool,
+}
+
+impl Ready {
+    /// A scenario of `file` in its own cluster.
+    ///
+    /// # Errors
+    /// Everything that is wrong with its manifests.
+    pub fn new(file: &str, mut scenario: Scenario) -> Result<Self, Problems> {
+        let stage = stage(&scenario.cluster.manifests)?;
+        scenario.workload.draft_mut().adopt(&stage.objects);
+        Ok(Self { file: file.to_owned(), scenario, stage, brought: false })
+    }
+}
+
+/// Reads scenarios. None of them has the name of another: plans of failing seeds are called after their scenario.
+///
+/// # Errors
+/// Everything that is wrong with files and manifests; no scenario has the name that is wanted.
+pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
+    let files = scenario::find(&options.scenarios)?;
+    let manifests: Vec<String> = options.manifests.iter().map(|path| path.display().to_string()).collect();
+    let brought = (!manifests.is_empty()).then(|| stage(&manifests)).transpose()?;
+    let mut homeless = false;
+    let mut problems = Problems::new();
+    let mut ready: Vec<Ready> = Vec::new();
+    for file in files {
+        let wanted = |one: &Scenario| options.variant.as_ref().is_none_or(|wanted| *wanted == one.name);
+        let read = ScenarioFile::read(&file, &options.set).and_then(|read| {
+            let settled = read.settle(wanted, |scenario| {
+                options.deviations.apply_to(scenario);
+                let Some(stage) = &brought else { return stage_of(scenario) };
+                scenario.cluster.manifests.clone_from(&manifests);
+                Ok(stage.clone())
+            });
+            settled.map_err(|mut problems| {
+                if brought.is_some() {
+                    let wrong =
+                        "its script works on what is not in the cluster of `--manifests`, which takes the place of the generated one";
+                    problems.push(Problem::of_file(&read.name(), wrong, "mend the script, or name only other scenarios"));
+                }
+                problems
+            })
+        });
+        let of = |(ready, adoption): (Ready, Adoption)| {
+            homeless |= brought.is_some() && adoption == Adoption::NothingThere;
+            Ready { brought: brought.is_some() && adoption == Adoption::MovedIn, ..ready }
+        };
+        ready.extend(problems.collect(read).into_iter().flatten().map(of));
+    }
+    if let Some(wanted) = options.variant.as_ref().filter(|_| ready.is_empty() && problems.is_empty()) {
+        return Err(Error::usage(format!("no scenario of these files is called `{wanted}`; `ipam-sim list scenarios` shows all")));
+    }
+    if homeless {
+        let wrong = "no node, no pool, no subnet, no application and no pod of a cluster is in there";
+        let right = "`--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints";
+        problems.push(Problem::of_file(&manifests.join(" "), wrong, right));
+    }
+    let mut names = BTreeSet::new();
+    for Ready { file, scenario, .. } in &ready {
+        if !names.insert(&scenario.name) {
+            problems.push(Problem::of_file(file, format!("another scenario is called `{}`, too", scenario.name), "a name of its own"));
+        }
+    }
+    Ok(problems.or(ready)?)
+}
+
+/// The scenarios that one file stands for and that are `wanted`, each in its own cluster.
+///
+/// # Errors
+/// Everything that is wrong with the file and its manifests.
+pub fn variants(file: &Path, wanted: impl Fn(&Scenario) -> bool) -> Result<Vec<Ready>, Problems> {
+    let settled = ScenarioFile::read(file, &[])?.settle(wanted, stage_of)?;
+    Ok(settled.into_iter().map(|(ready, _)| ready).collect())
+}
+
+/// A scenario file as it was read, with its text, in which problems are located.
+struct ScenarioFile<'a> {
+    path: &'a Path,
+    /// What it is called in problems.
+    title: String,
+    text: String,
+    settings: &'a [Setting],
+    scenario: Scenario,
+}
+
+impl<'a> ScenarioFile<'a> {
+    /// Reads one file, with the values of `settings` instead of its own.
+    fn read(path: &'a Path, settings: &'a [Setting]) -> Result<Self, Problems> {
+        let (title, text) = input_toml::text(path)?;
+        let source = Source::new(&title, &text);
+        let own = Scenario::parse(path, source)?;
+        // The file itself must be right before anything in it is replaced: a setting must not hide what is wrong with it.
+        let scenario = if settings.is_empty() { own } else { Scenario::parse(path, source.with(settings))? };
+        Ok(Self { path, title, text, settings, scenario })
+    }
+
+    /// Its path as it was named.
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Each scenario that it stands for and that is `wanted`, in the cluster that `stage` says, and what its workload found there.
+    ///
+    /// # Errors
+    /// What is wrong with their manifests; operations that name what nothing can be called there.
+    fn settle(
+        &self,
+        wanted: impl Fn(&Scenario) -> bool,
+        mut stage: impl FnMut(&mut Scenario) -> Result<Stage, Problems>,
+    ) -> Result<Vec<(Ready, Adoption)>, Problems> {
+        let mut problems = Problems::new();
+        let mut all = Vec::new();
+        for (number, mut one) in self.scenario.each().into_iter().enumerate().filter(|(_, one)| wanted(one)) {
+            let stage = stage(&mut one)?;
+            let adoption = one.workload.draft_mut().adopt(&stage.objects);
+            let variant = (!self.scenario.variant.is_empty()).then_some(number);
+            let source = Source::new(&self.title, &self.text).with(self.settings).of_variant(variant);
+            let mut of_variant = Problems::new();
+            for Misnamed { op, key, misfit: Misfit { found, wrong, right } } in one.misnamed(&stage.objects) {
+                of_variant.push(source.problem_of_row(("op", op), key, &found, wrong, right));
+            }
+            problems.merge(&of_variant);
+            all.push((Ready { file: self.name(), scenario: one, stage, brought: false }, adoption));
+        }
+        problems.or(all)
+    }
+}
+
+/// The objects of a scenario's own manifests.
+fn stage_of(scenario: &mut Scenario) -> Result<Stage, Problems> {
+    stage(&scenario.cluster.manifests)
+}
+
+/// The objects of manifests, as those that exist at the beginning of a run. What the cluster does not serve is left out.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn stage(manifests: &[String]) -> Result<Stage, Problems> {
+    let paths: Vec<PathBuf> = manifests.iter().map(PathBuf::from).collect();
+    let registry = registry();
+    let mut problems = Problems::new();
+    let mut objects = Vec::new();
+    for manifest in manifest::read(&paths)? {
+        for system in systems().iter() {
+            problems.collect(system.check_manifest(&manifest));
+        }
+        // What the cluster does not serve is left out; `check` names it.
+        if let Some(kind) = registry.find(&manifest.api_version, &manifest.kind)
+            && let Some((object, _)) = problems.collect((registry.get(kind).decode)(&manifest))
+        {
+            objects.push((kind, object));
+        }
+    }
+    problems.or(Stage::new(objects))
+}

@@ -1,0 +1,34 @@
+//! The harness: scenarios loaded, swept, shrunk and replayed, without a command line.
+//!
+//! ```text
+//!  files ── load ──► Ready ── sweep ──► verdict, plans of failing seeds ─┬─ replay ──► events, causes, objects
+//!                                                                       └─ shrink ──► a smaller plan, and what it needs
+//! ```
+//! Each module takes plain options ([`LoadOptions`], [`SweepOptions`], [`ShrinkOptions`], [`ReplayOptions`]), tells a [`Progress`] how far it
+//! is, gives records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints, knows a flag or ends the process.
+
+pub mod crash_points;
+mod error;
+pub mod load;
+pub mod progress;
+pub mod replay;
+pub mod run;
+pub mod seeds;
+pub mod shrink;
+pub mod sweep;
+pub mod tables;
+pub mod thread_pool;
+
+pub use error::{Error, HarnessBug};
+pub use load::LoadOptions;
+pub use progress::Progress;
+pub use replay::ReplayOptions;
+pub use seeds::{Seeds, Shard};
+pub use shrink::ShrinkOptions;
+pub use sweep::SweepOptions;
+pub use thread_pool::STACK_BYTES;
+
+/// Which build of the program this is: digests are comparable within one build, whatever its profile or machine.
+pub fn build() -> &'static str {
+    crate::system::systems().build()
+}

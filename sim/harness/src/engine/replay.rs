@@ -1,0 +1,212 @@
+//! One plan run again and looked at closely: its events, what touched an object and why, the objects at the end, another plan's run beside it.
+
+use std::ops::ControlFlow;
+
+use ipam_reports::replay::{Comparison, Parting, TraceLine};
+use ipam_reports::{ReplayReport, Seconds, Timeline};
+use kube_sim::object::Obj;
+use kube_sim::trace::record::Record;
+use sim_config::time::SimTime;
+
+use super::run::run_plan;
+use super::{Error, HarnessBug, build, load};
+use crate::plan::{Checkpoint, Plan, Recorded};
+use crate::story::Narrator;
+use crate::story::{self, Index, Subject, Wanted};
+use crate::world::{Outcome, RunOptions};
+
+/// What a replay keeps besides the verdict.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReplayOptions {
+    /// Keep every event: without them there is nothing to [`Replay::tell`] and nothing to [`Replay::compare`].
+    pub recording: bool,
+    /// Keep every API object as it is at the end, for [`Replay::objects_yaml`].
+    pub objects: bool,
+    /// The point in model time at which the run ends, if it comes before the end of the plan.
+    pub until: Option<SimTime>,
+    /// Whether another digest than the recorded one is nondeterminism even if another build recorded it, or the plan was edited.
+    pub same_digest: bool,
+}
+
+impl ReplayOptions {
+    fn of_run(self) -> RunOptions {
+        RunOptions { recording: self.recording, dump: self.objects, until: self.until, ..RunOptions::default() }
+    }
+}
+
+/// What is told of the events of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Telling<'a> {
+    /// Every event, unless a subject is followed.
+    pub trace: bool,
+    /// What touched this subject, and why.
+    pub follow: Option<&'a Subject>,
+    /// A timeline of the run; the text is the command that shows the run again.
+    pub timeline: Option<String>,
+}
+
+/// A plan that was run again.
+pub struct Replay {
+    plan: Plan,
+    options: ReplayOptions,
+    objects: Vec<Obj>,
+    recording: Option<(Vec<Record>, Narrator)>,
+    /// What came of it, and what was said of it since; without exit code.
+    pub report: ReplayReport,
+}
+
+impl Replay {
+    /// Runs a plan in the cluster of its manifests and holds it against the digest that its file recorded.
+    ///
+    /// # Errors
+    /// Its manifests are wrong, or the harness fails.
+    pub fn run(plan: Plan, options: ReplayOptions) -> Result<Self, Error> {
+        let outcome = run(&plan, options)?;
+        let mut report = ReplayReport::new(plan.seed, outcome.digest, outcome.events);
+        report.scenario = Some(plan.scenario.clone());
+        report.simulated = Seconds::from_micros(outcome.ended_at.as_micros());
+        report.violations.clone_from(&outcome.violations);
+        if options.until.is_some_and(|until| until < plan.end_at) {
+            report.remarks.push(format!("the run was stopped at {}: its digest is not that of the whole run", outcome.ended_at));
+            for eventually in plan.check.eventually.iter().filter(|eventually| plan.heal_at + eventually.within.0 > outcome.ended_at) {
+                report.remarks.push(format!("not judged: {}, which has until {}", eventually.claim, plan.heal_at + eventually.within.0));
+            }
+        } else if let Some(promised) = &plan.recorded {
+            let edited = !promised.plan.is_empty() && promised.plan != plan.fingerprint();
+            compare_with_promise(&mut report, promised, &outcome, edited, options.same_digest);
+        }
+        let objects = outcome.objects.into_iter().map(|(_, object)| object).collect();
+        Ok(Self { plan, options, objects, recording: outcome.recording, report })
+    }
+
+    /// Every object as YAML, as `kubectl get -o yaml` prints them; see [`ReplayOptions::objects`].
+    ///
+    /// # Errors
+    /// An object cannot be said in YAML.
+    pub fn objects_yaml(&self) -> Result<String, HarnessBug> {
+        let mut text = String::new();
+        for object in &self.objects {
+            text.push_str("---\n");
+            text.push_str(&serde_saphyr::to_string(&object.to_value()).map_err(|error| HarnessBug(error.to_string()))?);
+        }
+        Ok(text)
+    }
+
+    /// Runs another plan, called `name`, and says in the report where the two runs part, and why; see [`ReplayOptions::recording`].
+    ///
+    /// # Errors
+    /// The other plan's manifests are wrong, or the harness fails.
+    pub fn compare(&mut self, other: &Plan, name: String) -> Result<(), Error> {
+        let outcome = run(other, self.options)?;
+        let parting = self.recording.as_ref().zip(outcome.recording.as_ref()).and_then(|(this, other)| first_difference(this, other));
+        let parting = parting.map(|parting| Parting { because: because(&self.plan, other), ..parting });
+        self.report.against = Some(Comparison { plan: name, digest: outcome.digest, parting });
+        Ok(())
+    }
+
+    /// Hands lines of the trace to `trace` until it breaks off, and gives the timeline if there is to be one; see
+    /// [`ReplayOptions::recording`].
+    pub fn tell(&mut self, telling: Telling<'_>, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Option<Timeline> {
+        let (records, narrator) = self.recording.as_ref()?;
+        if telling.trace && telling.follow.is_none() {
+            let _ = (0..).zip(records).try_for_each(|(number, record)| trace(narrator.line(number, record)));
+        }
+        if telling.follow.is_none() && telling.timeline.is_none() {
+            return None;
+        }
+        let index = Index::new(records, narrator);
+        let followed = telling.follow.map(|subject| (story::follow(&index, subject), subject));
+        if let Some((followed, _)) = &followed {
+            let _ = followed.lines.iter().cloned().try_for_each(trace);
+            self.report.remarks.extend(followed.remark.clone());
+        }
+        let replay = telling.timeline?;
+        let wanted = Wanted {
+            followed: followed.as_ref().map(|(followed, subject)| (followed.events.as_slice(), subject.to_string())),
+            violations: &self.report.violations,
+            heal_at: self.plan.heal_at,
+            ended_at: SimTime::ZERO + std::time::Duration::from_micros(self.report.simulated.as_micros()),
+        };
+        let timeline = story::timeline(&index, &wanted);
+        let remarks = self.report.remarks.iter().cloned().chain(timeline.remarks).collect();
+        Some(Timeline {
+            scenario: self.plan.scenario.clone(),
+            seed: self.plan.seed,
+            digest: self.report.digest,
+            replay,
+            remarks,
+            ..timeline
+        })
+    }
+}
+
+fn run(plan: &Plan, options: ReplayOptions) -> Result<Outcome, Error> {
+    let stage = load::stage(&plan.cluster.manifests)?;
+    Ok(run_plan(plan, &stage, options.of_run())?)
+}
+
+/// Holds a run against what its plan file promises.
+fn compare_with_promise(report: &mut ReplayReport, promised: &Recorded, outcome: &Outcome, edited: bool, insist: bool) {
+    report.expected_digest = Some(promised.digest);
+    if promised.digest == outcome.digest {
+        return;
+    }
+    report.parting = first_differing_checkpoint(&promised.checkpoints, &outcome.checkpoints, promised.events.min(outcome.events));
+    if insist || (promised.build == build() && !edited) {
+        report.nondeterministic = true;
+    } else if edited {
+        report.remarks.push("the plan was edited after its run was recorded: another digest is to be expected".to_owned());
+    } else {
+        report.remarks.push(format!(
+            "the plan was recorded by build {}, this is build {}: another digest is to be expected",
+            promised.build,
+            build()
+        ));
+    }
+}
+
+/// The event before which two runs part, as far as checkpoints tell.
+fn first_differing_checkpoint(promised: &[Checkpoint], now: &[Checkpoint], events: u64) -> Option<Parting> {
+    let common = promised.iter().filter_map(|known| now.iter().find(|other| other.events == known.events).map(|other| (known, other)));
+    let first = common.into_iter().find(|(known, other)| known.digest != other.digest);
+    let (event, at) = match first {
+        Some((known, other)) => (known.events - 1, known.at.min(other.at)),
+        None => (events, now.last().map_or(Seconds::ZERO, |checkpoint| checkpoint.at)),
+    };
+    Some(Parting { event, at, this: None, other: None, because: None })
+}
+
+/// The first event in which two recordings differ.
+fn first_difference(this: &(Vec<Record>, Narrator), other: &(Vec<Record>, Narrator)) -> Option<Parting> {
+    let line = |(records, narrator): &(Vec<Record>, Narrator), number: u64| {
+        usize::try_from(number).ok().and_then(|index| records.get(index)).map(|record| narrator.line(number, record))
+    };
+    let longest = this.0.len().max(other.0.len()) as u64;
+    (0..longest).find_map(|number| {
+        let (a, b) = (line(this, number), line(other, number));
+        if a == b {
+            return None;
+        }
+        let at = [&a, &b].into_iter().flatten().map(|line| line.at).min().unwrap_or_default();
+        let text = |line: Option<TraceLine>| line.map(|line| format!("{} {}: {}", line.at, line.place, line.what));
+        Some(Parting { event: number, at, this: text(a), other: text(b), because: None })
+    })
+}
+
+/// The first difference of two plans, in a sentence.
+fn because(this: &Plan, other: &Plan) -> Option<String> {
+    if this.seed != other.seed {
+        return Some(format!("the seeds are {} and {}", this.seed, other.seed));
+    }
+    if this.deviations != other.deviations {
+        return Some("the deviations differ".to_owned());
+    }
+    if this.cluster != other.cluster || this.workload != other.workload {
+        return Some("the clusters or workloads differ".to_owned());
+    }
+    let first = |a: usize, b: usize, same: &dyn Fn(usize) -> bool| (0..a.max(b)).find(|&index| index >= a || index >= b || !same(index));
+    if let Some(index) = first(this.fault.len(), other.fault.len(), &|index| this.fault[index] == other.fault[index]) {
+        return Some(format!("fault {index} differs"));
+    }
+    first(this.op.len(), other.op.len(), &|index| this.op[index] == other.op[index]).map(|index| format!("operation {index} differs"))
+}

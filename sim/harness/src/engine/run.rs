@@ -1,0 +1,84 @@
+//! One run: from its plan to its record, or to the file that repeats it.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+
+use ipam_reports::finding::{Problem, ProblemKind};
+use ipam_reports::run::{Allocations, Api};
+use ipam_reports::{Seconds, SeedRecord};
+use sim_config::kinds::Kinds;
+
+use super::HarnessBug;
+use crate::plan::Plan;
+use crate::world::{self, Outcome, RunOptions, Stage};
+
+/// Runs a plan on this thread, which needs a stack of [`STACK_BYTES`](super::STACK_BYTES).
+///
+/// # Errors
+/// A panic outside the system under test, which stays in this run.
+pub fn run_plan(plan: &Plan, stage: &Stage, options: RunOptions) -> Result<Outcome, HarnessBug> {
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| world::run(plan, stage, options))).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        HarnessBug(text.unwrap_or_else(|| "a panic without a message".to_owned()))
+    })?;
+    match outcome.broken {
+        Some(message) => Err(HarnessBug(message)),
+        None => Ok(outcome),
+    }
+}
+
+/// What a run tells the result of its scenario, under the number `seed`, handed to `keep`.
+pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>, keep: impl FnOnce(SeedRecord<'_>) -> T) -> T {
+    match outcome {
+        Ok(outcome) => {
+            let faults = fired_kinds(plan, &outcome);
+            let pool = outcome.figures.pool.as_ref().map(|pool| pool.counts).unwrap_or_default();
+            keep(SeedRecord {
+                seed,
+                digest: outcome.digest,
+                simulated: Seconds::from_micros(outcome.ended_at.as_micros()),
+                api: Api {
+                    requests: outcome.counts.requests,
+                    writes: outcome.counts.writes,
+                    conflicts: outcome.counts.conflicts,
+                    retries_exhausted: outcome.counts.retries_exhausted + pool.exhausted + pool.other_exhausted,
+                },
+                allocations: Allocations {
+                    attempted: pool.calls + outcome.counts.adds + outcome.counts.failed_adds,
+                    succeeded: pool.allocated + outcome.counts.adds,
+                    failed: pool.calls.saturating_sub(pool.allocated) + outcome.counts.failed_adds,
+                },
+                pool: outcome.figures.pool,
+                reclaim: outcome.figures.reclaim,
+                events: outcome.events,
+                violations: outcome.violations,
+                held: &outcome.held,
+                faults: &faults,
+                judged: &outcome.judged,
+                ..SeedRecord::default()
+            })
+        }
+        Err(HarnessBug(message)) => {
+            let problem = Problem { seed, kind: ProblemKind::Harness, message, plan: None };
+            keep(SeedRecord { seed, problems: vec![problem], ..SeedRecord::default() })
+        }
+    }
+}
+
+/// The kinds of faults of a plan, each once, and whether one of the kind took hold of something in its run.
+fn fired_kinds(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, bool)> {
+    let mut kinds: BTreeMap<&'static str, bool> = BTreeMap::new();
+    for (index, fault) in (0..).zip(&plan.fault) {
+        *kinds.entry(fault.kind.kind()).or_default() |= outcome.fired.contains(&index);
+    }
+    kinds.into_iter().collect()
+}
+
+/// Writes a plan into the folder `out` and gives the path of its file; a disk that says no costs the file, not the verdict.
+pub fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
+    std::fs::create_dir_all(out).ok()?;
+    let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
+    std::fs::write(&path, plan.to_toml()).ok()?;
+    Some(path.display().to_string())
+}

@@ -1,0 +1,253 @@
+//! Many seeds of some scenarios, on several threads, and their verdicts.
+//!
+//! ```text
+//!  scenario ─(seed)─► plan ─► run ─► record ─┐ per worker      ┌► first failures: run again, plan file, smaller plan
+//!  seeds are handed out in chunks            └─► joined result ┘
+//! ```
+//! Workers share a counter of chunks and nothing else. Passing seeds build no text.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ipam_reports::finding::{Problem, ProblemKind};
+use ipam_reports::rows::Rows;
+use ipam_reports::run::LISTED_MAX;
+use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, Shards};
+
+use super::load::Ready;
+use super::progress::{Progress, Unit, WorkerCounter};
+use super::run::{record_of, run_plan, write_plan};
+use super::seeds::Seeds;
+use super::shrink::Explainer;
+use super::tables::{ReleaseOnPanic, Tables};
+use super::thread_pool::spawn_worker;
+use super::{Error, HarnessBug, build, crash_points};
+use crate::claim::ClaimName;
+use crate::plan::hash_text;
+use crate::world::RunOptions;
+
+/// How many seeds a worker takes at a time: enough that the shared counter is idle, few enough that a budget is kept.
+const CHUNK: u64 = 8;
+
+/// How scenarios are swept, and what is done with the seeds that fail.
+#[derive(Clone, Debug)]
+pub struct SweepOptions {
+    /// Which seeds of each scenario run.
+    pub seeds: Seeds,
+    /// How many workers there are.
+    pub jobs: usize,
+    /// No seed starts after this much real time; scenarios share it evenly. `None` = as long as it takes.
+    pub budget: Option<Duration>,
+    /// Instead of seeds: a crash at each write of each process, in the plan of one seed, unless [`Seeds::count`] says more.
+    pub every_crash_point: bool,
+    /// The folder for plans of failing seeds.
+    pub out: PathBuf,
+    /// The folder for `runs.csv`, `calls.csv` and `reclaims.csv`, which cost a line for each run and for each call; `None` = no tables.
+    pub tables: Option<PathBuf>,
+    /// Whether failures are explained and their plans written at all; otherwise they are only counted.
+    pub plans: bool,
+    /// Whether plans of failures are also made smaller.
+    pub shrink: bool,
+}
+
+/// Sweeps scenarios, one after the other.
+///
+/// # Errors
+/// There are not so many seeds; tables cannot be written.
+pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress) -> Result<RunReport, Error> {
+    let deadline = options.budget.map(|budget| Instant::now() + budget);
+    let mut explainer = Explainer::new(&options.out, progress, options.shrink);
+    let unwritable = |folder: &Path, error| Error::io(format!("write the tables in {}", folder.display()), error);
+    let tables = match &options.tables {
+        Some(folder) => Some((Tables::create(folder).map_err(|error| unwritable(folder, error))?, folder)),
+        None => None,
+    };
+    let mut results = Vec::new();
+    let total = scenarios.len() as u32;
+    for (number, ready) in (0..).zip(scenarios) {
+        let range = options.seeds.range(ready.scenario.seeds)?;
+        // What is left of the budget is shared by what is left to do.
+        let until = deadline.map(|deadline| {
+            let now = Instant::now();
+            now + deadline.saturating_duration_since(now) / (total - number)
+        });
+        if options.every_crash_point {
+            results.push(every_crash_point(ready, options, until, progress, &mut explainer)?);
+            if progress.stop_requested() {
+                break;
+            }
+            continue;
+        }
+        let mut result = sweep(ready, range, options.jobs, until, progress, tables.as_ref().map(|(tables, _)| tables));
+        if let Some((tables, folder)) = &tables {
+            tables.finish_scenario().map_err(|error| unwritable(folder, error))?;
+        }
+        if options.plans {
+            write_failures(&mut result, ready, &options.out, &mut explainer);
+        }
+        results.push(result);
+        if progress.stop_requested() {
+            break;
+        }
+    }
+    let shards = options.seeds.shard.and_then(|shard| Shards::one(shard.index, shard.total));
+    let mut report = RunReport::of_shards(results, progress.stop_requested(), shards);
+    report.build = Some(build().to_owned());
+    Ok(report)
+}
+
+/// Runs every crash point of a scenario, in the plan of its first seed unless more are wanted.
+fn every_crash_point(
+    ready: &Ready,
+    options: &SweepOptions,
+    until: Option<Instant>,
+    progress: &dyn Progress,
+    explainer: &mut Explainer<'_>,
+) -> Result<ScenarioResult, Error> {
+    let mut result = empty_result(ready);
+    // `sometimes` claims are about whole sweeps; runs must not name any then.
+    let Some(range) = options.seeds.range(1)? else { return Ok(result) };
+    let mut ready = ready.clone();
+    ready.scenario.check.sometimes.clear();
+    result.sometimes.clear();
+    let (mut result, plans) = crash_points::sweep(&ready, result, range, options.jobs, until, progress);
+    crash_points::write_failures(&mut result, plans, &ready, &options.out, explainer);
+    Ok(result)
+}
+
+/// The result of a scenario of which no seed has run yet.
+pub fn empty_result(ready: &Ready) -> ScenarioResult {
+    let check = &ready.scenario.check;
+    let sometimes = check.sometimes.iter().map(|name| (name.to_string(), name.def().kind));
+    let mut result = ScenarioResult::new(&*ready.scenario.name, &*ready.file, sometimes);
+    result.expect = ready.scenario.expect.as_ref().map(ClaimName::to_string);
+    result.config = Some(config_hash(ready));
+    result.brought = ready.brought;
+    result.wants_addresses = ready.brought && ready.scenario.workload.draft().wants_addresses();
+    result.left_out.extend(ready.scenario.left_out().ok().flatten());
+    result
+}
+
+/// Identifies everything but the seeds that goes into the runs of a scenario.
+fn config_hash(ready: &Ready) -> String {
+    let mut text = toml::to_string(&ready.scenario).unwrap_or_default();
+    for (_, object) in &ready.stage.objects {
+        text.push_str(&object.to_value().to_string());
+    }
+    hash_text(&text)
+}
+
+/// Runs the seeds of one scenario, on `jobs` workers; none starts after `until`. `None` as the range is an empty one.
+pub fn sweep(
+    ready: &Ready,
+    range: Option<SeedRange>,
+    jobs: usize,
+    until: Option<Instant>,
+    progress: &dyn Progress,
+    tables: Option<&Tables>,
+) -> ScenarioResult {
+    let Some(range) = range else { return empty_result(ready) };
+    let began = Instant::now();
+    let jobs = jobs.min(usize::try_from(range.count().div_ceil(u128::from(CHUNK))).unwrap_or(usize::MAX)).max(1);
+    let counters = progress.begin(&ready.scenario.name, Unit::Seeds, u64::try_from(range.count()).ok(), jobs);
+    let next_chunk = AtomicU64::new(0);
+    let work = &|counter: &WorkerCounter| {
+        let _others_go_on = ReleaseOnPanic(tables);
+        let mut result = empty_result(ready);
+        loop {
+            let chunk = next_chunk.fetch_add(1, Ordering::Relaxed);
+            let Some(first) =
+                chunk.checked_mul(CHUNK).and_then(|offset| range.first.checked_add(offset)).filter(|&first| first <= range.last)
+            else {
+                return result;
+            };
+            let mut rows = tables.map(|_| Rows::default());
+            let mut stopped = false;
+            for seed in first..=range.last.min(first.saturating_add(CHUNK - 1)) {
+                stopped = progress.stop_requested() || until.is_some_and(|until| Instant::now() >= until);
+                if stopped {
+                    break;
+                }
+                let violated = add_seed(&mut result, ready, seed, rows.as_mut());
+                counter.count(violated);
+            }
+            if let (Some(tables), Some(rows)) = (tables, rows) {
+                if stopped {
+                    tables.release();
+                }
+                tables.put(chunk, rows);
+            }
+            if stopped {
+                return result;
+            }
+        }
+    };
+    let mut result = if jobs == 1 {
+        work(&counters[0])
+    } else {
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = counters.iter().map(|counter| spawn_worker(scope, || work(counter))).collect();
+            let mut whole = empty_result(ready);
+            for worker in workers {
+                match worker.join() {
+                    Ok(part) => whole.join(part),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            whole
+        })
+    };
+    result.wall = Seconds::from(began.elapsed().max(Duration::from_micros(1)));
+    result
+}
+
+/// Runs one seed and counts it. Returns whether something was violated.
+fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Option<&mut Rows>) -> bool {
+    let plan = ready.scenario.draw(seed);
+    let options = RunOptions { calls: rows.is_some(), ..RunOptions::default() };
+    let outcome = run_plan(&plan, &ready.stage, options);
+    record_of(&plan, seed, outcome, |record| {
+        let violated = record.violations.iter().any(|violation| violation.excuse.is_none()) || !record.problems.is_empty();
+        if let Some(rows) = rows.as_mut().filter(|_| record.problems.is_empty()) {
+            let workload = serde_json::to_string(&plan.workload).unwrap_or_default();
+            rows.add(&ready.scenario.name, &workload, &record);
+        }
+        result.add(record);
+        violated
+    })
+}
+
+/// Runs each listed failure again, writes its plan, and has the first failure of each claim explained.
+pub fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
+    let mut plans = Vec::new();
+    let mut problems = Vec::new();
+    for failure in result.failures.iter_mut().take(LISTED_MAX) {
+        let mut plan = ready.scenario.draw(failure.seed);
+        let Ok(outcome) = run_plan(&plan, &ready.stage, RunOptions::default()) else {
+            plans.push(None);
+            continue;
+        };
+        plan.recorded = Some(outcome.recorded(&plan, build()));
+        failure.plan = write_plan(&plan, out);
+        if failure.digest.is_some_and(|digest| digest != outcome.digest) {
+            problems.push(Problem {
+                seed: failure.seed,
+                kind: ProblemKind::Nondeterminism,
+                message: format!(
+                    "the digest was {} in the sweep and {} when the seed was run again",
+                    failure.digest.unwrap_or_default(),
+                    outcome.digest
+                ),
+                plan: failure.plan.clone(),
+            });
+        }
+        plans.push(Some(plan));
+    }
+    result.nondeterministic += problems.len() as u64;
+    for (seed, HarnessBug(message)) in explainer.explain(&mut result.failures, &plans, ready) {
+        problems.push(Problem { seed, kind: ProblemKind::Harness, message, plan: None });
+        result.broken += 1;
+    }
+    result.problems.extend(problems);
+}

@@ -1,0 +1,18 @@
+//! Finds out whether a system under test keeps its promises: scenarios, plans, runs, claims, sweeps, replay, shrinking.
+//!
+//! ```text
+//!   scenario ──(seed)──► plan ──► world ──► trace ──► claims ──► verdict ──► engine: sweep, replay, shrink
+//!    checked config   every draw   a run    events    judge
+//! ```
+//! It names no system: each comes as a [`system::System`] and is registered by [`system::install`].
+
+pub mod claim;
+pub mod deviation;
+pub mod engine;
+pub mod plan;
+pub mod scenario;
+pub mod story;
+pub mod swarm;
+pub mod system;
+pub mod workload;
+pub mod world;

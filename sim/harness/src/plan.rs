@@ -1,0 +1,454 @@
+//! A plan: everything that decides a run, as plain data. The seed is only its short name.
+//!
+//! A run is a pure function of its plan. A plan can be saved, compared, edited and replayed after the generator changed.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use ipam_reports::finding::Kind;
+use ipam_reports::{Digest, Seconds};
+use kube_sim::cluster::Knobs;
+use kube_sim::cluster::server::ServerDelays;
+use kube_sim::fault::{self, Fault};
+use kube_sim::net::LinkDelays;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+use sim_config::kinds::Kinds;
+use sim_config::time::{SimTime, Span};
+use sim_config::{Problems, Source, With, toml as input_toml};
+
+use crate::claim::{ClaimName, problems_of_excuses};
+use crate::deviation::DeviationName;
+use crate::workload::{Misfit, Work};
+
+/// The format of a plan file.
+pub const SCHEMA: &str = "ipam-sim/plan/1";
+
+/// The most API servers of a cluster, clients of a workload, operations and faults of a run. More is a slip of the pen
+/// that would only fill the memory.
+pub const API_SERVERS_MAX: u32 = 100;
+/// See [`API_SERVERS_MAX`].
+pub const CLIENTS_MAX: u32 = 10_000;
+/// See [`API_SERVERS_MAX`].
+pub const OPS_MAX: u64 = 1_000_000;
+/// See [`API_SERVERS_MAX`].
+pub const FAULTS_MAX: u64 = 10_000;
+
+/// Everything that decides a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The scenario that this was drawn from.
+    pub scenario: String,
+    /// The seed that this was drawn from; links, names and the choices of the system under test draw from it, too.
+    pub seed: u64,
+    /// When faults stop and the liveness phase begins.
+    pub heal_at: SimTime,
+    /// When the run ends.
+    pub end_at: SimTime,
+    /// What the system under test does differently.
+    #[serde(default)]
+    pub deviations: Vec<DeviationName>,
+    /// Documented hazards that excuse a violation.
+    #[serde(default)]
+    pub excuses: Vec<String>,
+    /// What a run of this plan gave when it was saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
+    /// The cluster.
+    pub cluster: ClusterPlan,
+    /// Who works on it.
+    pub workload: WorkloadPlan,
+    /// What is claimed.
+    pub check: Checks,
+    /// What the actors do. Unlike those of a scenario they may name what nothing is called: shrinking takes away what made it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub op: Vec<Op>,
+    /// What goes wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fault: Vec<Fault>,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// Which build of the program ran; digests are comparable within one build.
+    pub build: String,
+    /// The digest.
+    pub digest: Digest,
+    /// The number of events.
+    pub events: u64,
+    /// Identifies the plan that ran, so that an edited one is known as such.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub plan: String,
+    /// Digests on the way, to find where two runs part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// The digest after some events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checkpoint {
+    /// After how many events.
+    pub events: u64,
+    /// When.
+    #[serde(rename = "at_s")]
+    pub at: Seconds,
+    /// The digest.
+    pub digest: Digest,
+}
+
+/// The cluster of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterPlan {
+    /// How many API servers, at least 1.
+    pub api_servers: u32,
+    /// Files with the objects that exist at the beginning.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<String>,
+    /// Version knobs.
+    #[serde(default)]
+    pub knobs: Knobs,
+    /// Network delays.
+    #[serde(default)]
+    pub links: LinkDelays,
+    /// Server delays in good health.
+    #[serde(default)]
+    pub delays: ServerDelays,
+}
+
+/// Who works on the cluster: the workload of one of the registered systems.
+#[derive(Debug)]
+pub struct WorkloadPlan(Box<dyn AnyWorkload>);
+
+/// A workload of a plan, as its system declares it with [`kinds!`](macro@sim_config::kinds): one variant a kind.
+pub trait Workload: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
+    /// What it does, whatever its kind.
+    fn work(&self) -> &dyn Work;
+}
+
+trait AnyWorkload: Any + fmt::Debug + erased_serde::Serialize + Send + Sync {
+    fn work(&self) -> &dyn Work;
+    fn kind(&self) -> &'static str;
+    fn copy(&self) -> WorkloadPlan;
+    fn equals(&self, other: &dyn AnyWorkload) -> bool;
+}
+
+impl<W: Workload> AnyWorkload for W {
+    fn work(&self) -> &dyn Work {
+        Workload::work(self)
+    }
+    fn kind(&self) -> &'static str {
+        Kinds::kind(self)
+    }
+    fn copy(&self) -> WorkloadPlan {
+        WorkloadPlan(Box::new(self.clone()))
+    }
+    fn equals(&self, other: &dyn AnyWorkload) -> bool {
+        (other as &dyn Any).downcast_ref().is_some_and(|other: &W| self == other)
+    }
+}
+
+impl WorkloadPlan {
+    /// A plan with this workload.
+    pub fn new(workload: impl Workload) -> Self {
+        Self(Box::new(workload))
+    }
+
+    /// The workload, whatever its system.
+    pub fn work(&self) -> &dyn Work {
+        self.0.work()
+    }
+
+    /// The name of its kind in a file.
+    pub fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    /// The workload, if it is one of the system with these workloads.
+    pub fn get<W: Workload>(&self) -> Option<&W> {
+        (&*self.0 as &dyn Any).downcast_ref()
+    }
+}
+
+impl Clone for WorkloadPlan {
+    fn clone(&self) -> Self {
+        self.0.copy()
+    }
+}
+
+impl PartialEq for WorkloadPlan {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl Serialize for WorkloadPlan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        erased_serde::serialize(&*self.0, serializer)
+    }
+}
+
+/// What is claimed in a run. The names are those of `ipam-sim list claims`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Checks {
+    /// True at every step.
+    pub always: Vec<ClaimName>,
+    /// True when their bound has passed after the faults healed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub eventually: Vec<Eventually>,
+    /// True at least once in the whole sweep; here also points that must be reached.
+    pub sometimes: Vec<ClaimName>,
+}
+
+impl Checks {
+    /// Claims in a list that is not for their kind: nobody would ever judge them.
+    pub fn problems(&self, source: Source<'_>) -> Problems {
+        let mut problems = Problems::new();
+        let bounded: Vec<&ClaimName> = self.eventually.iter().map(|eventually| &eventually.claim).collect();
+        for (list, names, kinds) in [
+            ("always", self.always.iter().collect(), &[Kind::Always][..]),
+            ("sometimes", self.sometimes.iter().collect(), &[Kind::Sometimes, Kind::Reachable]),
+            ("eventually", bounded, &[Kind::Eventually]),
+        ] {
+            for (name, kind) in names.into_iter().map(|name: &ClaimName| (name, name.def().kind)).filter(|(_, kind)| !kinds.contains(kind))
+            {
+                let wrong = format!("`check.{list}` names `{name}`, which is of kind `{kind}`");
+                problems.push(source.problem_of_text(name, wrong, format!("a claim of kind `{}`", kinds[0])));
+            }
+        }
+        problems
+    }
+}
+
+/// A claim with a bound.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Eventually {
+    /// The claim.
+    pub claim: ClaimName,
+    /// How long after the faults healed it may take.
+    pub within: Span,
+}
+
+/// Who does something, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Turn {
+    /// Not before this; an actor that is busy or down does it later.
+    #[schemars(with = "Span")]
+    pub at: SimTime,
+    /// The process.
+    pub actor: String,
+}
+
+/// An operation of the workload.
+pub type Op = With<Turn, OpKind>;
+
+/// What an actor does: an operation of one of the registered systems. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct OpKind(Arc<dyn AnyOperation>);
+
+/// The operations of a system, as it declares them with [`kinds!`](macro@sim_config::kinds).
+pub trait Operation: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {}
+
+impl<O: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static> Operation for O {}
+
+trait AnyOperation: Any + fmt::Debug + erased_serde::Serialize + Send + Sync {
+    fn kind(&self) -> &'static str;
+    fn equals(&self, other: &dyn AnyOperation) -> bool;
+}
+
+impl<O: Operation> AnyOperation for O {
+    fn kind(&self) -> &'static str {
+        Kinds::kind(self)
+    }
+    fn equals(&self, other: &dyn AnyOperation) -> bool {
+        (other as &dyn Any).downcast_ref().is_some_and(|other: &O| self == other)
+    }
+}
+
+impl OpKind {
+    /// An operation of any system.
+    pub fn new(operation: impl Operation) -> Self {
+        Self(Arc::new(operation))
+    }
+
+    /// The name of its kind in a file.
+    pub fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    /// The operation, if it is one of the system with these operations.
+    pub fn get<O: Operation>(&self) -> Option<&O> {
+        (&*self.0 as &dyn Any).downcast_ref()
+    }
+
+    /// The operation, for the workload that carries it out. Panics if it is another system's: [`Work::takes`] has refused that before.
+    pub fn own<O: Operation>(&self) -> &O {
+        self.get().unwrap_or_else(|| panic!("the operation `{}` is another system's", self.kind()))
+    }
+
+    /// The operation with what `change` makes of it. Panics as [`OpKind::own`] does.
+    #[must_use]
+    pub fn changed<O: Operation>(&self, change: impl FnOnce(&mut O)) -> Self {
+        let mut operation = self.own::<O>().clone();
+        change(&mut operation);
+        Self::new(operation)
+    }
+}
+
+impl PartialEq for OpKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl Serialize for OpKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        erased_serde::serialize(&*self.0, serializer)
+    }
+}
+
+/// Operations that nobody will carry out.
+pub fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &dyn Work) -> Problems {
+    let names = workload.actor_names();
+    let known: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let mut problems = Problems::new();
+    for op in ops {
+        let Turn { at, actor } = &op.common;
+        if !known.contains(actor.as_str()) {
+            let right = match names.as_slice() {
+                [] => "the workload has no clients".to_owned(),
+                [only] => format!("the actor `{only}`"),
+                [first, .., last] => format!("one of {first} to {last}"),
+            };
+            problems.push(source.problem_of_text(actor, format!("an operation names the actor `{actor}`"), right));
+        }
+        if let Err(Misfit { found, wrong, right }) = workload.takes(&op.kind) {
+            problems.push(source.problem_of_text(found, wrong, right));
+        }
+        if *at == SimTime::NEVER {
+            problems.push(source.problem_of_text("never", format!("an operation of `{actor}` takes place never"), "a point in time"));
+        }
+    }
+    problems
+}
+
+impl Plan {
+    /// The names of the processes that exist from the beginning.
+    pub fn process_names(&self) -> Vec<String> {
+        (0..self.cluster.api_servers).map(server_name).chain(self.workload.work().process_names()).collect()
+    }
+
+    /// The names of the processes and of the hosts that are not called as one of them.
+    pub fn names(&self) -> Vec<String> {
+        let hosts = (0..self.cluster.api_servers).map(host_name).chain(self.workload.work().host_names());
+        self.process_names().into_iter().chain(hosts).collect()
+    }
+
+    /// The processes and hosts that stay down or cut off when the other faults heal.
+    pub fn lost_for_good(&self) -> BTreeSet<String> {
+        let names = self.names();
+        let for_good = self.fault.iter().filter(|fault| fault::is_for_good(fault));
+        for_good.flat_map(|fault| fault::victims(&fault.kind, &names)).cloned().collect()
+    }
+
+    /// What is wrong with the plan as a whole; single values are checked where they are read.
+    pub fn problems(&self, source: Source<'_>) -> Problems {
+        let mut problems = self.check.problems(source);
+        problems.append(problems_of_excuses(source, &self.excuses));
+        let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
+        if self.schema != SCHEMA {
+            wrong("schema", format!("the schema is `{}`", self.schema), &format!("`{SCHEMA}`"));
+        }
+        if self.cluster.api_servers == 0 {
+            wrong("cluster.api_servers", "`cluster.api_servers` is 0".to_owned(), "at least 1");
+        }
+        if self.cluster.api_servers > API_SERVERS_MAX {
+            wrong(
+                "cluster.api_servers",
+                format!("`cluster.api_servers` is {}", self.cluster.api_servers),
+                &format!("at most {API_SERVERS_MAX}"),
+            );
+            return problems;
+        }
+        if self.cluster.knobs.watch_buffer == 0 {
+            wrong("cluster.knobs.watch_buffer", "`cluster.knobs.watch_buffer` is 0".to_owned(), "at least 1; real servers have 10 to 1000");
+        }
+        if self.heal_at > self.end_at {
+            wrong(
+                "heal_at",
+                format!("`heal_at` ({}) is after `end_at` ({})", self.heal_at, self.end_at),
+                "faults heal before the run ends",
+            );
+        }
+        if self.end_at == SimTime::NEVER {
+            wrong("end_at", "`end_at` is never".to_owned(), "a point in time at which the run ends");
+        }
+        for eventually in &self.check.eventually {
+            let bound = self.heal_at + eventually.within.0;
+            if bound > self.end_at {
+                let what = format!("`{}` has until {bound} to come true, but the run ends at {}", eventually.claim, self.end_at);
+                problems.push(source.problem_of_text(&eventually.claim, what, "a bound between `heal_at` and `end_at`"));
+            }
+        }
+        let work = self.workload.work();
+        let of_workload = work.problems(source);
+        if !of_workload.is_empty() {
+            problems.append(of_workload);
+            return problems;
+        }
+        problems.append(problems_of_ops(source, &self.op, work));
+        let names = self.names();
+        for fault in &self.fault {
+            problems.append(fault.kind.problems(source, &names));
+        }
+        problems
+    }
+
+    /// Reads a plan file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, Problems> {
+        let (file, text) = input_toml::text(path)?;
+        let plan: Plan = input_toml::from_str(&file, &text)?;
+        plan.problems(Source::new(&file, &text)).or(plan)
+    }
+
+    /// Identifies what the plan says, apart from what is recorded of its run.
+    pub fn fingerprint(&self) -> String {
+        hash_text(&Plan { recorded: None, ..self.clone() }.to_toml())
+    }
+
+    /// The file's text.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_else(|error| panic!("a plan does not serialise: {error}"))
+    }
+}
+
+/// A name for a text: FNV-1a as 16 hexadecimal digits, the same on every machine.
+pub fn hash_text(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+/// The name of the host of the API server with this number.
+pub fn host_name(number: u32) -> String {
+    format!("control-plane-{number}")
+}
+
+/// The name of the API server with this number.
+pub fn server_name(number: u32) -> String {
+    format!("apiserver-{number}")
+}

@@ -1,0 +1,631 @@
+//! A scenario: what to explore. Its values may be ranges; a seed turns it into a plan.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use kube_sim::cluster::Knobs;
+use kube_sim::cluster::server::ServerDelays;
+use kube_sim::fault::{ApiServerCrash, DraftFault, Fault, FaultKind, HostDown, Partition, Target, Window};
+use kube_sim::kinds::KindId;
+use kube_sim::net::LinkDelays;
+use kube_sim::object::Obj;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+use sim_config::draw::{Concern, Draw};
+use sim_config::kinds::Kinds;
+use sim_config::time::{SimTime, Span};
+use sim_config::{Choice, Open, Problem, Problems, Source, With, toml as input_toml};
+
+use crate::claim::{ClaimName, problems_of_excuses};
+use crate::deviation::{self, DeviationName, Profile};
+use crate::plan::{
+    API_SERVERS_MAX, Checks, ClusterPlan, Eventually, FAULTS_MAX, Op, Plan, SCHEMA, host_name, problems_of_ops, server_name,
+};
+use crate::swarm::{Setting, Swarm, stream_of};
+use crate::workload::{AnyDraft, Misnamed};
+
+/// A scenario file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name, unique among scenarios.
+    pub name: String,
+    /// Why it exists: the question it asks, with its real-world reference.
+    pub why: String,
+    /// How many seeds a sweep runs by default.
+    #[serde(default = "default_seeds")]
+    pub seeds: u64,
+    /// A negative scenario: the claim that must be violated within its seeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<ClaimName>,
+    /// The behaviour to run; default `hardened`. `upstream` turns every deviation on that upstream has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+    /// What the system under test does differently, besides the profile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<DeviationName>,
+    /// Documented hazards that excuse a violation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excuses: Vec<String>,
+    /// How long the phases of a run last.
+    #[serde(default)]
+    pub phases: Phases,
+    /// The cluster.
+    #[serde(default)]
+    pub cluster: ClusterDraft,
+    /// Who works on it.
+    pub workload: WorkloadDraft,
+    /// A scripted workload: replaces the generated operations. The pools, subnets, reservations, applications, pods, namespaces and nodes on
+    /// which an operation works have to be such as there can be: those of the cluster that the settings can make or the manifests hold, and
+    /// those that any operation of the script makes. Not looked at are the names of pools that are made for applications (`auto4-…`, `auto6-…`),
+    /// what a record is edited to say, and what annotations and new pools name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub op: Vec<Op>,
+    /// What goes wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fault: Vec<DraftFault>,
+    /// What may go wrong besides: faults of every kind, a different few of them in each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swarm: Option<Swarm>,
+    /// What is claimed.
+    pub check: Checks,
+    /// Variations: the file then stands for each of them, and not for itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variant: Vec<Variant>,
+}
+
+/// A variation of a scenario: each key that it has replaces that of the scenario as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name, unique among scenarios.
+    pub name: String,
+    /// Why it exists.
+    pub why: String,
+    /// See [`Scenario::seeds`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<u64>,
+    /// See [`Scenario::expect`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<ClaimName>,
+    /// See [`Scenario::profile`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+    /// See [`Scenario::deviations`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviations: Option<Vec<DeviationName>>,
+    /// See [`Scenario::excuses`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excuses: Option<Vec<String>>,
+    /// See [`Scenario::phases`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Phases>,
+    /// See [`Scenario::cluster`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterDraft>,
+    /// See [`Scenario::workload`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadDraft>,
+    /// See [`Scenario::op`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op: Option<Vec<Op>>,
+    /// See [`Scenario::fault`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Vec<DraftFault>>,
+    /// See [`Scenario::swarm`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swarm: Option<Swarm>,
+    /// See [`Scenario::check`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Checks>,
+}
+
+fn default_seeds() -> u64 {
+    100
+}
+
+/// How long the phases of a run last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Phases {
+    /// Faults are on.
+    pub safety: Choice<Span>,
+    /// Faults have healed; what must come true eventually has until then.
+    pub liveness: Choice<Span>,
+    /// What heals in between.
+    pub heal: Choice<Heal>,
+}
+
+impl Default for Phases {
+    fn default() -> Self {
+        Self { safety: Choice::Is(Span::secs(30)), liveness: Choice::Is(Span::secs(60)), heal: Choice::Is(Heal::All) }
+    }
+}
+
+/// What heals after the safety phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Heal {
+    /// Everything.
+    All,
+    /// A random core: at least one API server and one of the workload's hosts. Each of the others breaks for good in the second half of the
+    /// safety phase with a probability of one half: it goes down, or is cut off.
+    Core,
+}
+
+impl Open for Heal {}
+
+/// A cluster of which values may be open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClusterDraft {
+    /// How many API servers, at least 1.
+    pub api_servers: Choice<u32>,
+    /// Files with the objects that exist at the beginning, relative to the scenario.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<String>,
+    /// Version knobs.
+    pub knobs: KnobsDraft,
+    /// Network delays.
+    pub links: LinkDelays,
+    /// Server delays in good health.
+    pub delays: ServerDelays,
+}
+
+impl Default for ClusterDraft {
+    fn default() -> Self {
+        Self {
+            api_servers: Choice::Is(2),
+            manifests: Vec::new(),
+            knobs: KnobsDraft::default(),
+            links: LinkDelays::default(),
+            delays: ServerDelays::default(),
+        }
+    }
+}
+
+/// [`Knobs`] of which values may be open. By default the switches of K §0.3 are drawn: code under test must be right under
+/// every value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct KnobsDraft {
+    /// See [`Knobs::missing_put_with_uid_conflicts`].
+    pub missing_put_with_uid_conflicts: Choice<bool>,
+    /// See [`Knobs::consistent_list_from_cache`].
+    pub consistent_list_from_cache: Choice<bool>,
+    /// See [`Knobs::generate_name_retries`].
+    pub generate_name_retries: Choice<bool>,
+    /// See [`Knobs::watch_list`].
+    pub watch_list: Choice<bool>,
+    /// See [`Knobs::history_events`].
+    pub history_events: Choice<u32>,
+    /// See [`Knobs::watch_buffer`].
+    pub watch_buffer: Choice<u32>,
+    /// See [`Knobs::burned_revisions`].
+    pub burned_revisions: Choice<u32>,
+}
+
+impl Default for KnobsDraft {
+    fn default() -> Self {
+        let either = || Choice::OneOf(vec![false, true]);
+        Self {
+            missing_put_with_uid_conflicts: either(),
+            consistent_list_from_cache: either(),
+            generate_name_retries: either(),
+            watch_list: either(),
+            history_events: Choice::Is(100),
+            watch_buffer: Choice::Between(10, 1_000),
+            burned_revisions: Choice::OneOf(vec![0, 3, 100]),
+        }
+    }
+}
+
+impl KnobsDraft {
+    fn draw(&self, draw: &mut Draw) -> Knobs {
+        Knobs {
+            missing_put_with_uid_conflicts: self.missing_put_with_uid_conflicts.draw(draw),
+            consistent_list_from_cache: self.consistent_list_from_cache.draw(draw),
+            generate_name_retries: self.generate_name_retries.draw(draw),
+            watch_list: self.watch_list.draw(draw),
+            history_events: self.history_events.draw(draw),
+            watch_buffer: self.watch_buffer.draw(draw).max(1),
+            burned_revisions: self.burned_revisions.draw(draw),
+        }
+    }
+}
+
+/// Who works on the cluster, with values that may be open: a workload of one of the registered systems.
+#[derive(Debug)]
+pub struct WorkloadDraft(Box<dyn DraftOfSystem>);
+
+/// The workloads of a system in scenarios, as it declares them with [`kinds!`](macro@sim_config::kinds): one variant a kind.
+pub trait DraftKinds: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
+    /// The draft, whatever its kind.
+    fn draft(&self) -> &dyn AnyDraft;
+    /// The same to be changed.
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft;
+}
+
+trait DraftOfSystem: Any + fmt::Debug + erased_serde::Serialize + Send + Sync {
+    fn draft(&self) -> &dyn AnyDraft;
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft;
+    fn kind(&self) -> &'static str;
+    fn copy(&self) -> WorkloadDraft;
+    fn equals(&self, other: &dyn DraftOfSystem) -> bool;
+}
+
+impl<D: DraftKinds> DraftOfSystem for D {
+    fn draft(&self) -> &dyn AnyDraft {
+        DraftKinds::draft(self)
+    }
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
+        DraftKinds::draft_mut(self)
+    }
+    fn kind(&self) -> &'static str {
+        Kinds::kind(self)
+    }
+    fn copy(&self) -> WorkloadDraft {
+        WorkloadDraft(Box::new(self.clone()))
+    }
+    fn equals(&self, other: &dyn DraftOfSystem) -> bool {
+        (other as &dyn Any).downcast_ref().is_some_and(|other: &D| self == other)
+    }
+}
+
+impl WorkloadDraft {
+    /// A scenario with this workload.
+    pub fn new(draft: impl DraftKinds) -> Self {
+        Self(Box::new(draft))
+    }
+
+    /// The draft, whatever its system.
+    pub fn draft(&self) -> &dyn AnyDraft {
+        self.0.draft()
+    }
+
+    /// The name of its kind in a file.
+    pub fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    /// The same to be changed.
+    pub fn draft_mut(&mut self) -> &mut dyn AnyDraft {
+        self.0.draft_mut()
+    }
+
+    /// The workload, if it is one of the system with these workloads.
+    pub fn get<D: DraftKinds>(&self) -> Option<&D> {
+        (&*self.0 as &dyn Any).downcast_ref()
+    }
+
+    /// The same to be changed.
+    pub fn get_mut<D: DraftKinds>(&mut self) -> Option<&mut D> {
+        (&mut *self.0 as &mut dyn Any).downcast_mut()
+    }
+}
+
+impl Clone for WorkloadDraft {
+    fn clone(&self) -> Self {
+        self.0.copy()
+    }
+}
+
+impl PartialEq for WorkloadDraft {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl Serialize for WorkloadDraft {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        erased_serde::serialize(&*self.0, serializer)
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario file. `settings` replace values of it, by dotted key.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, Problems> {
+        let (file, text) = input_toml::text(path)?;
+        Self::parse(path, Source::new(&file, &text))
+    }
+
+    /// Reads the text of a scenario file; manifests are found relative to `path`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(path: &Path, source: Source<'_>) -> Result<Self, Problems> {
+        let mut scenario: Scenario = source.decode()?;
+        let mut problems = Problems::new();
+        for (number, one) in scenario.each().into_iter().enumerate() {
+            let source = source.of_variant((!scenario.variant.is_empty()).then_some(number));
+            problems.merge(&one.problems(path, source));
+        }
+        scenario.resolve_paths(path);
+        if problems.is_empty() {
+            let of_variants = scenario.variant.iter_mut().filter_map(|variant| variant.workload.as_mut());
+            for workload in of_variants.chain([&mut scenario.workload]) {
+                problems.collect(workload.draft_mut().read_files(path.parent().unwrap_or(Path::new(""))));
+            }
+        }
+        if problems.is_empty() {
+            for one in scenario.each() {
+                problems.collect(one.left_out().map_err(Problems::from));
+            }
+        }
+        problems.or(scenario)
+    }
+
+    /// The names in operations that nothing can have in any run, once the workload knows the cluster that it works on; `objects` are what
+    /// manifests hold. A plan is not asked: shrinking may have taken away what made the thing that an operation names.
+    pub fn misnamed(&self, objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
+        if self.op.is_empty() { Vec::new() } else { self.workload.draft().misnamed(&self.op, objects) }
+    }
+
+    /// What no run takes of the files that the workload names, because it comes too late, in a sentence.
+    ///
+    /// # Errors
+    /// A run takes nothing of them.
+    pub fn left_out(&self) -> Result<Option<String>, Problem> {
+        if !self.op.is_empty() {
+            return Ok(None);
+        }
+        let [safety, liveness] = [&self.phases.safety, &self.phases.liveness].map(|phase| phase.bounds().1.0);
+        self.workload.draft().left_out(safety.saturating_add(liveness))
+    }
+
+    /// The scenarios that the file stands for: its variations, or itself.
+    pub fn each(&self) -> Vec<Scenario> {
+        let whole = Scenario { variant: Vec::new(), ..self.clone() };
+        if self.variant.is_empty() {
+            return vec![whole.with_profile()];
+        }
+        let of = |variant: &Variant| {
+            let Variant { name, why, seeds, expect, profile, deviations, excuses, phases, cluster, workload, op, fault, swarm, check } =
+                variant.clone();
+            Scenario {
+                name,
+                why,
+                seeds: seeds.unwrap_or(whole.seeds),
+                expect: expect.or_else(|| whole.expect.clone()),
+                profile: profile.or(whole.profile),
+                deviations: deviations.unwrap_or_else(|| whole.deviations.clone()),
+                excuses: excuses.unwrap_or_else(|| whole.excuses.clone()),
+                phases: phases.unwrap_or_else(|| whole.phases.clone()),
+                cluster: cluster.unwrap_or_else(|| whole.cluster.clone()),
+                workload: workload.unwrap_or_else(|| whole.workload.clone()),
+                op: op.unwrap_or_else(|| whole.op.clone()),
+                fault: fault.unwrap_or_else(|| whole.fault.clone()),
+                swarm: swarm.or_else(|| whole.swarm.clone()),
+                check: check.unwrap_or_else(|| whole.check.clone()),
+                variant: Vec::new(),
+            }
+        };
+        self.variant.iter().map(of).map(Scenario::with_profile).collect()
+    }
+
+    /// The same with the deviations of its profile.
+    fn with_profile(mut self) -> Self {
+        if self.profile.take() == Some(Profile::Upstream) {
+            self.deviations.extend(deviation::upstream());
+            self.deviations.sort();
+            self.deviations.dedup();
+        }
+        self
+    }
+
+    /// Manifests are named relative to the scenario.
+    fn resolve_paths(&mut self, path: &Path) {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let of_variants = self.variant.iter_mut().filter_map(|variant| variant.cluster.as_mut());
+        for manifest in of_variants.chain([&mut self.cluster]).flat_map(|cluster| &mut cluster.manifests) {
+            *manifest = folder.join(&*manifest).display().to_string();
+        }
+    }
+
+    /// What is wrong with the scenario as a whole; single values are checked where they are read.
+    fn problems(&self, path: &Path, source: Source<'_>) -> Problems {
+        let mut problems = self.check.problems(source);
+        let of_workload = self.workload.draft().problems(source);
+        let sound = of_workload.is_empty();
+        problems.append(of_workload);
+        if sound {
+            let [fewest, most] = self.workload.draft().bounds();
+            // What the draft lets pass must be a plan that runs.
+            for plan in [&fewest, &most] {
+                problems.append(plan.work().problems(source));
+            }
+            // An actor must be there whatever is drawn.
+            problems.append(problems_of_ops(source, &self.op, fewest.work()));
+            let servers = (*self.cluster.api_servers.bounds().1).min(API_SERVERS_MAX);
+            let of_servers = (0..servers).flat_map(|number| [server_name(number), host_name(number)]);
+            let most = most.work();
+            let names: Vec<String> = most.process_names().into_iter().chain(most.host_names()).chain(of_servers).collect();
+            for fault in &self.fault {
+                problems.append(fault.kind.problems(source, &names));
+            }
+            if let Some(swarm) = &self.swarm {
+                problems.append(swarm.problems(source, &names));
+            }
+        }
+        problems.append(problems_of_excuses(source, &self.excuses));
+        for manifest in &self.cluster.manifests {
+            if !path.parent().unwrap_or(Path::new("")).join(manifest).exists() {
+                let wrong = format!("the manifest {manifest} does not exist");
+                problems.push(source.problem_of_text(manifest, wrong, "a file or folder, relative to the scenario"));
+            }
+        }
+        let (shortest, _) = self.phases.liveness.bounds();
+        for eventually in self.check.eventually.iter().filter(|eventually| eventually.within.0 > shortest.0) {
+            let Eventually { claim, within } = eventually;
+            let wrong = format!("`{claim}` has {within} to come true, but the liveness phase may end after {shortest}");
+            problems.push(source.problem_of_text(claim, wrong, "a bound within `phases.liveness`"));
+        }
+        if let Some(expect) = &self.expect
+            && !self.check.always.contains(expect)
+            && !self.check.eventually.iter().any(|eventually| eventually.claim == *expect)
+        {
+            let wrong = format!("`expect` names `{expect}`, which is not checked");
+            problems.push(source.problem("expect", wrong, "a claim of `check.always` or `check.eventually`"));
+        }
+        let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
+        if *self.cluster.api_servers.bounds().0 == 0 {
+            wrong("cluster.api_servers", "`cluster.api_servers` may be 0".to_owned(), "at least 1");
+        }
+        let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if self.name.is_empty() || !self.name.chars().all(fine) {
+            wrong("name", format!("the name `{}` cannot be part of a file's name", self.name), "lower-case letters, digits and hyphens");
+        }
+        if self.seeds == 0 {
+            wrong("seeds", "`seeds` is 0".to_owned(), "at least 1");
+        }
+        let most_of = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
+        for (key, what, largest, limit) in [
+            ("api_servers", "`cluster.api_servers`", most_of(&self.cluster.api_servers), u64::from(API_SERVERS_MAX)),
+            ("count", "the number of faults", self.fault.iter().map(|fault| most_of(&fault.common.count)).sum(), FAULTS_MAX),
+        ] {
+            if largest > limit {
+                wrong(key, format!("{what} may be {largest}"), &format!("at most {limit}"));
+            }
+        }
+        problems
+    }
+
+    /// The plan of a seed.
+    pub fn draw(&self, seed: u64) -> Plan {
+        let mut shape = Draw::new(seed, Concern::Shape, 0);
+        let safety = self.phases.safety.draw(&mut shape).0;
+        let liveness = self.phases.liveness.draw(&mut shape).0;
+        let cluster = ClusterPlan {
+            api_servers: self.cluster.api_servers.draw(&mut shape).max(1),
+            manifests: self.cluster.manifests.clone(),
+            knobs: self.cluster.knobs.draw(&mut shape),
+            links: self.cluster.links,
+            delays: self.cluster.delays,
+        };
+        let mut work = Draw::new(seed, Concern::Workload, 0);
+        let (workload, generated) = self.workload.draft().draw(&mut work);
+        let op = if self.op.is_empty() { generated } else { self.op.clone() };
+        let heal_at = SimTime::ZERO + safety;
+        let mut plan = Plan {
+            schema: SCHEMA.to_owned(),
+            scenario: self.name.clone(),
+            seed,
+            heal_at,
+            end_at: heal_at + liveness,
+            deviations: self.deviations.clone(),
+            excuses: self.excuses.clone(),
+            recorded: None,
+            cluster,
+            workload,
+            check: self.check.clone(),
+            op,
+            fault: Vec::new(),
+        };
+        plan.fault = self.draw_faults(Span(safety), &plan);
+        plan
+    }
+
+    /// Each row of the scenario draws from a stream of its own, by its kind and its number among the rows of that kind, so that removing
+    /// one leaves rows of other kinds as they are.
+    fn draw_faults(&self, safety: Span, plan: &Plan) -> Vec<Fault> {
+        let (seed, names) = (plan.seed, plan.names());
+        let mut faults = Vec::new();
+        let mut rows: BTreeMap<&str, u64> = BTreeMap::new();
+        for draft in &self.fault {
+            let kind = draft.kind.kind();
+            let number = rows.entry(kind).or_default();
+            let stream = stream_of(kind, *number);
+            *number += 1;
+            let mut draw = Draw::new(seed, Concern::Faults, stream);
+            if !draw.chance(draft.common.likelihood.get()) {
+                continue;
+            }
+            for _ in 0..draft.common.count.draw(&mut draw) {
+                let at = match &draft.common.at {
+                    Some(at) => at.draw(&mut draw).of(safety).0,
+                    None => draw.between(std::time::Duration::ZERO, safety.0),
+                };
+                let lasts = draft.common.lasts.draw(&mut draw).of(safety);
+                let kind = draft.kind.draw(&mut draw, &names);
+                let lasts = (!kind.is_instant()).then_some(lasts);
+                faults.push(With { common: Window { at: SimTime::ZERO + at, lasts }, kind });
+            }
+        }
+        if let Some(swarm) = &self.swarm {
+            let stake = plan.workload.work().stake(&plan.op);
+            faults.extend(swarm.draw(&Setting { seed, safety, stake: &stake, ops: &plan.op, names: &names }));
+        }
+        let mut draw = Draw::new(seed, Concern::Faults, stream_of("heal", 0));
+        if self.phases.heal.draw(&mut draw) == Heal::Core {
+            let servers: Vec<String> = (0..plan.cluster.api_servers).map(server_name).collect();
+            let hosts = plan.workload.work().stake(&plan.op).hosts;
+            faults.extend(break_for_good(&servers, true, safety, &mut draw));
+            faults.extend(break_for_good(&hosts, false, safety, &mut draw));
+        }
+        faults.sort_by_key(|fault| fault.common.at);
+        faults
+    }
+}
+
+/// Some of these API servers or hosts, but not all, break for good.
+fn break_for_good(names: &[String], servers: bool, safety: Span, draw: &mut Draw) -> Vec<Fault> {
+    let core = sim_config::draw::below(draw.u64(), names.len().max(1) as u64) as usize;
+    let mut faults = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let (breaks, down, at) = (draw.chance(0.5), draw.chance(0.5), draw.between(safety.0 / 2, safety.0));
+        if number == core || !breaks {
+            continue;
+        }
+        let who = Target::from_text(name);
+        let kind = match (down, servers) {
+            (true, true) => FaultKind::ApiServerCrash(ApiServerCrash { server: who, initializing: Span::secs(1) }),
+            (true, false) => FaultKind::HostDown(HostDown { host: who }),
+            (false, _) => FaultKind::Partition(Partition { from: who, to: Target::any() }),
+        };
+        // What begins when the faults heal does not begin.
+        let at = at.min(safety.0.saturating_sub(std::time::Duration::from_micros(1)));
+        faults.push(With { common: Window { at: SimTime::ZERO + at, lasts: Some(Span::FOREVER) }, kind });
+    }
+    faults
+}
+
+/// The scenario files under `paths`: files as they are, folders with everything in them that ends in `.toml`, by name.
+///
+/// # Errors
+/// A path that does not exist, or a folder without scenarios.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problems> {
+    let mut files = Vec::new();
+    let mut problems = Problems::new();
+    for path in paths {
+        let name = path.display().to_string();
+        if path.is_dir() {
+            let before = files.len();
+            collect(path, &mut files);
+            if files.len() == before {
+                problems.push(Problem::of_file(&name, "there is no scenario in this folder", "a folder with files that end in .toml"));
+            }
+        } else if path.is_file() {
+            files.push(path.clone());
+        } else {
+            problems.push(Problem::of_file(&name, "there is no such file or folder", "a scenario file, or a folder of them"));
+        }
+    }
+    problems.or(files)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    for entry in entries {
+        if entry.is_dir() {
+            collect(&entry, files);
+        } else if entry.extension().is_some_and(|extension| extension == "toml") {
+            files.push(entry);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What a recording tells: what each event is about, and what it came of.
+//!
+//! ```text
+//!  records ──► Index ──┬── follow ───► lines of `replay --follow`
+//!              calls,  └── timeline ─► page of `replay --html`
+//!              causes,
+//!              entities
+//! ```
+//!
+//! It works on typed records after the run is over. Nothing here has any influence on a run.
+
+pub mod follow;
+pub mod history;
+pub mod index;
+pub mod narrator;
+pub mod objects;
+pub mod subject;
+pub mod timeline;
+
+pub use follow::follow;
+pub use index::Index;
+pub use narrator::Narrator;
+pub use subject::Subject;
+pub use timeline::{Wanted, timeline};

@@ -1,0 +1,206 @@
+//! Swarm: per seed, which of all faults occur at all, how often and how long.
+//!
+//! ```text
+//!   seed ──► weather ──► which kinds are on ──► how often, how long ──► rows of the plan, as if they had been written down
+//!            calm, mixed, hostile     each from a stream of its own
+//! ```
+//! A run in which everything goes wrong at once hides what needs one fault and quiet otherwise; so most kinds are off in most runs, and in
+//! some runs nothing goes wrong (swarm testing: Groce et al., ISSTA 2012). What is drawn are plain faults: a plan of a swarm is saved,
+//! replayed and shrunk like any other.
+//!
+//! Each kind draws from a stream of its own, so that leaving one out changes nothing about the others.
+
+pub mod fit;
+pub mod name;
+pub mod pattern;
+
+use kube_sim::fault::{Fault, FaultDraft, FaultKind, Window};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::{Concern, Draw};
+use sim_config::kinds::Kinds;
+use sim_config::time::{SimTime, Span};
+use sim_config::{Choice, Problems, Source, With};
+
+use crate::plan::Op;
+use crate::workload::Stake;
+
+pub use name::SwarmName;
+pub use pattern::{PATTERNS, Pattern};
+
+/// Faults of every kind that fits the workload, besides those that the scenario lists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Swarm {
+    /// How often each weather occurs, as weights.
+    pub weather: Weather,
+    /// Only these kinds and patterns; empty = all that fit the workload.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<SwarmName>,
+    /// Not these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<SwarmName>,
+    /// No fault that lasts is shorter: what flaps faster than anybody notices is no fault.
+    pub shortest: Span,
+    /// None is longer.
+    pub longest: Span,
+    /// At least this much time is between the end of one fault and the beginning of the next one of its kind.
+    pub gap: Span,
+    /// Faults with other parameters than their kind has by default; they are taken as they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tune: Vec<FaultDraft>,
+}
+
+impl Default for Swarm {
+    fn default() -> Self {
+        Self {
+            weather: Weather::default(),
+            only: Vec::new(),
+            without: Vec::new(),
+            shortest: Span::millis(500),
+            longest: Span::secs(60),
+            gap: Span::secs(5),
+            tune: Vec::new(),
+        }
+    }
+}
+
+/// Weights: 1, 2 and 1 make a quarter of the runs calm and a quarter hostile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Weather {
+    /// No fault of the swarm at all.
+    pub calm: u32,
+    /// A few kinds (5 % to 30 % of them), each once or twice.
+    pub mixed: u32,
+    /// Many kinds (30 % to 80 %), each up to four times.
+    pub hostile: u32,
+}
+
+impl Default for Weather {
+    fn default() -> Self {
+        Self { calm: 1, mixed: 6, hostile: 3 }
+    }
+}
+
+/// The weather of one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Today {
+    /// The probability that a kind is on.
+    on: f64,
+    /// How often a kind that is on occurs at most.
+    most: u32,
+}
+
+impl Weather {
+    /// `None` = calm.
+    fn draw(self, draw: &mut Draw) -> Option<Today> {
+        let total = u64::from(self.calm) + u64::from(self.mixed) + u64::from(self.hostile);
+        let (which, strength) = (draw.u64(), draw.unit());
+        if total == 0 {
+            return None;
+        }
+        let which = sim_config::draw::below(which, total);
+        if which < u64::from(self.calm) {
+            None
+        } else if which < u64::from(self.calm) + u64::from(self.mixed) {
+            Some(Today { on: 0.05 + 0.25 * strength, most: 2 })
+        } else {
+            Some(Today { on: 0.3 + 0.5 * strength, most: 4 })
+        }
+    }
+}
+
+/// The random stream that belongs to `name` alone.
+pub fn stream_of(name: &str, number: u64) -> u64 {
+    name.bytes().fold(number, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(7))
+}
+
+/// What a swarm knows of the run for which it draws.
+pub struct Setting<'a> {
+    /// The seed of the run.
+    pub seed: u64,
+    /// How long faults are on.
+    pub safety: Span,
+    /// What faults can be about.
+    pub stake: &'a Stake,
+    /// What the actors do.
+    pub ops: &'a [Op],
+    /// The processes and hosts there are.
+    pub names: &'a [String],
+}
+
+impl Swarm {
+    /// What is wrong with it. `names`: the processes and hosts there may be.
+    pub fn problems(&self, source: Source<'_>, names: &[String]) -> Problems {
+        let mut problems = Problems::new();
+        let Weather { calm, mixed, hostile } = self.weather;
+        if calm == 0 && mixed == 0 && hostile == 0 {
+            problems.push(source.problem("swarm.weather", "`swarm.weather` has no weight", "a weight of calm, mixed or hostile above 0"));
+        }
+        if self.shortest > self.longest {
+            let wrong = format!("`swarm.shortest` ({}) is longer than `swarm.longest` ({})", self.shortest, self.longest);
+            problems.push(source.problem("swarm.shortest", wrong, "the shorter one first"));
+        }
+        if !SwarmName::all().any(|name| self.wants(name)) {
+            problems.push(source.problem("swarm.only", "the swarm has no kind of fault left", "fewer names in `swarm.without`"));
+        }
+        for draft in &self.tune {
+            problems.append(draft.problems(source, names));
+        }
+        problems
+    }
+
+    /// Whether a kind or pattern may be drawn.
+    pub fn wants(&self, name: &str) -> bool {
+        let among = |names: &[SwarmName]| names.iter().any(|known| known.as_str() == name);
+        (self.only.is_empty() || among(&self.only)) && !among(&self.without)
+    }
+
+    /// The faults of a run, in no order.
+    pub fn draw(&self, setting: &Setting<'_>) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let stream = |name: &str| Draw::new(setting.seed, Concern::Faults, stream_of(name, stream_of("swarm/", 0)));
+        let Some(today) = self.weather.draw(&mut stream("weather")) else { return faults };
+        for &kind in FaultKind::KINDS {
+            let mut draw = stream(kind);
+            // Comes first, so that what is off costs one number.
+            if draw.chance(today.on) && self.wants(kind) {
+                self.draw_kind(kind, today, setting, &mut draw, &mut faults);
+            }
+        }
+        for pattern in PATTERNS {
+            let mut draw = stream(pattern.name());
+            if draw.chance(today.on) && self.wants(pattern.name()) {
+                faults.extend(pattern.draw(setting, self.shortest, self.longest, &mut draw));
+            }
+        }
+        faults
+    }
+
+    /// The faults of a kind that is on: some durations, none too short, and some peace between them.
+    fn draw_kind(&self, kind: &'static str, today: Today, setting: &Setting<'_>, draw: &mut Draw, faults: &mut Vec<Fault>) {
+        let times = 1 + draw.below(u64::from(today.most)) as u32;
+        let longest = Choice::Between(self.shortest, self.longest).draw(draw);
+        let pause = setting.safety.0 / times;
+        let mut at = draw.between(std::time::Duration::ZERO, pause);
+        for _ in 0..times {
+            let lasts = Choice::Between(self.shortest, longest).draw(draw);
+            let tuned = self.tune.iter().find(|draft| draft.kind() == kind);
+            let draft = match tuned {
+                Some(draft) => Some(draft.clone()),
+                None => fit::fitted(kind, setting.stake, draw),
+            };
+            let Some(draft) = draft.filter(|_| at < setting.safety.0) else { return };
+            let kind = draft.draw(draw, setting.names);
+            let busy = match &kind {
+                FaultKind::Crash(crash) => crash.down,
+                kind if kind.is_instant() => Span::secs(0),
+                _ => lasts,
+            };
+            let lasts = (!kind.is_instant()).then_some(lasts);
+            faults.push(With { common: Window { at: SimTime::ZERO + at, lasts }, kind });
+            at += busy.0 + self.gap.0 + draw.between(std::time::Duration::ZERO, pause);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Named schedules of several faults: the three patterns in which controllers break (K §9.1, Sieve).
+
+use std::time::Duration;
+
+use kube_sim::fault::{ApiServerFreeze, Crash, CrashAtWrite, Fault, FaultKind, HistoryLost, Reconnect, Target, Window};
+use sim_config::draw::{Draw, below};
+use sim_config::time::{SimTime, Span};
+use sim_config::{Choice, With};
+
+use super::Setting;
+
+/// The most writes among which an intermediate state is looked for.
+const WRITES: u64 = 12;
+
+/// A schedule of several faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// A process acts on the present, then is restarted or moved to an API server that still shows the past (time travel).
+    StaleState,
+    /// What happens and is undone while nobody is told: the caches stand still, and their history is lost before they go on.
+    UnobservedState,
+    /// A process crashes at several writes in a row, each time in the middle of the same change.
+    IntermediateState,
+}
+
+/// Every pattern.
+pub const PATTERNS: [Pattern; 3] = [Pattern::StaleState, Pattern::UnobservedState, Pattern::IntermediateState];
+
+impl Pattern {
+    /// Its name in a scenario.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Pattern::StaleState => "stale-state",
+            Pattern::UnobservedState => "unobserved-state",
+            Pattern::IntermediateState => "intermediate-state",
+        }
+    }
+
+    /// What it does, in a sentence.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Pattern::StaleState => {
+                "One API server's caches stand still shortly before an operation; a process that has seen more is moved to it, half of the time by a crash."
+            }
+            Pattern::UnobservedState => {
+                "All watch caches stand still around an operation; half of the time their history is lost before they go on, so that clients only see the result."
+            }
+            Pattern::IntermediateState => "A process crashes at one to three writes in a row, before or after their commits.",
+        }
+    }
+
+    /// The faults that it is made of.
+    pub const fn faults(self) -> &'static str {
+        match self {
+            Pattern::StaleState => "api-server-freeze, reconnect, crash",
+            Pattern::UnobservedState => "api-server-freeze, history-lost",
+            Pattern::IntermediateState => "crash-at-write",
+        }
+    }
+
+    /// Its faults in a run; none where the workload has nothing for it.
+    pub fn draw(self, setting: &Setting<'_>, shortest: Span, longest: Span, draw: &mut Draw) -> Vec<Fault> {
+        let Setting { safety, stake, ops, names, .. } = setting;
+        // The same numbers whatever the run has.
+        let (which, server, other, moment, object) = (draw.u64(), draw.u64(), draw.u64(), draw.u64(), draw.u64());
+        let (lead, act, half) = (draw.unit(), draw.unit(), draw.u64() >> 63 == 0);
+        let (lasts, down) = (Choice::Between(shortest, longest).draw(draw), Choice::Between(Span::millis(100), Span::secs(5)).draw(draw));
+        let pick = |names: &[String], word: u64| names.get(below(word, (names.len() as u64).max(1)) as usize).cloned();
+        let Some(process) = pick(&stake.processes, which).map(|name| Target::from_text(&name)) else { return Vec::new() };
+        // Around something that somebody does: perturbing quiet is a waste (K §9.1, pruning rules).
+        let in_time: Vec<Duration> = ops.iter().map(|op| op.common.at.since(SimTime::ZERO)).filter(|at| *at < safety.0).collect();
+        let happens = match in_time.get(below(moment, (in_time.len() as u64).max(1)) as usize) {
+            Some(at) => *at,
+            None => safety.0.mul_f64(sim_config::draw::unit(moment)),
+        };
+        let begin = happens.saturating_sub(lasts.0.mul_f64(lead));
+        let resource = stake.resources.get(below(object, stake.resources.len() as u64 + 1) as usize).cloned();
+        let resource = resource.unwrap_or_else(|| "*".to_owned());
+        let row = |at: Duration, lasts: Option<Span>, kind: FaultKind| With { common: Window { at: SimTime::ZERO + at, lasts }, kind };
+        let freeze =
+            |server: Target| row(begin, Some(lasts), FaultKind::ApiServerFreeze(ApiServerFreeze { server, resource: resource.clone() }));
+        match self {
+            Pattern::StaleState => {
+                let servers: Vec<String> = names.iter().filter(|name| name.starts_with("apiserver-")).cloned().collect();
+                let Some(behind) = pick(&servers, server) else { return Vec::new() };
+                let rest: Vec<String> = servers.into_iter().filter(|name| *name != behind).collect();
+                let Some(ahead) = pick(&rest, other) else { return Vec::new() };
+                let to = |at: Duration, server: &str| {
+                    row(at, None, FaultKind::Reconnect(Reconnect { process: process.clone(), server: Target::from_text(server) }))
+                };
+                let travel = begin + lasts.0.mul_f64(0.2 + 0.6 * act);
+                let mut faults = vec![to(begin, &ahead), freeze(Target::from_text(&behind))];
+                if half {
+                    faults.push(row(travel, None, FaultKind::Crash(Crash { process: process.clone(), down })));
+                    // It starts anew and asks the server that is behind.
+                    faults.push(to(travel + down.0, &behind));
+                } else {
+                    faults.push(to(travel, &behind));
+                }
+                faults.retain(|fault| fault.common.at < SimTime::ZERO + safety.0);
+                faults
+            }
+            Pattern::UnobservedState => {
+                let mut faults = vec![freeze(Target::from_text("apiserver-*"))];
+                let end = begin + lasts.0;
+                if half && end < safety.0 {
+                    let lost = HistoryLost { server: Target::from_text("apiserver-*"), resource: resource.clone() };
+                    faults.push(row(end, None, FaultKind::HistoryLost(lost)));
+                }
+                faults
+            }
+            Pattern::IntermediateState => {
+                let first = 1 + below(other, WRITES) as u32;
+                let crashes = 1 + below(server, 3) as u32;
+                let at = |nth| {
+                    let crash = CrashAtWrite { process: process.clone(), nth, after_commit: half, down };
+                    row(Duration::ZERO, None, FaultKind::CrashAtWrite(crash))
+                };
+                (first..first + crashes).map(at).collect()
+            }
+        }
+    }
+}

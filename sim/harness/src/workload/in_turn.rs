@@ -1,0 +1,44 @@
+//! Operations of people: each at its time, those about the same thing one after the other, whatever fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube_machinery::Env;
+use kube_sim::cluster::Fabric;
+use kube_sim::env::SimEnv;
+use parking_lot::Mutex;
+
+use crate::plan::{Op, OpKind, Operation};
+
+/// How long people wait before they try again.
+pub const AGAIN: Duration = Duration::from_secs(2);
+
+/// Carries `ops` out that are not `done` yet: those that came to an end in an earlier life of the process. `subject`: what an
+/// operation is about, if another one could be about the same.
+pub async fn run<O: Operation, S: Ord, F: Future<Output = ()> + Send + 'static>(
+    fabric: &Arc<Fabric>,
+    env: &SimEnv,
+    ops: &[Op],
+    done: &Arc<Mutex<BTreeSet<usize>>>,
+    subject: impl Fn(&O) -> Option<S>,
+    carry_out: impl Fn(usize, OpKind) -> F,
+) {
+    let mut last: BTreeMap<S, usize> = BTreeMap::new();
+    for (number, op) in ops.iter().enumerate() {
+        let before = subject(op.kind.own()).and_then(|subject| last.insert(subject, number));
+        if done.lock().contains(&number) {
+            continue;
+        }
+        fabric.rt.sleep_until(op.common.at).await;
+        let (env_of_op, done, work) = (env.clone(), done.clone(), carry_out(number, op.kind.clone()));
+        drop(env.spawn(async move {
+            while before.is_some_and(|before| !done.lock().contains(&before)) {
+                env_of_op.sleep(AGAIN).await;
+            }
+            work.await;
+            done.lock().insert(number);
+        }));
+    }
+}

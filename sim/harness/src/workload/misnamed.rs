@@ -1,0 +1,71 @@
+//! Names in scripted operations that nothing can have in any run: slips of the pen, by which a scenario would ask for nothing.
+//!
+//! Drafts look for them when a scenario is read and it is known which cluster there will be. Only what can be known then is judged: a name
+//! that runs make up, such as that of a pool that is made for an application, may be anything.
+
+use std::collections::BTreeSet;
+
+use sim_config::{advice, nearest};
+
+use super::Misfit;
+
+/// So many names are told; of more only the nearest.
+const NAMES_MAX: usize = 10;
+
+/// A name in a scripted operation that nothing can have.
+pub struct Misnamed {
+    /// The position of the operation in the script.
+    pub op: usize,
+    /// The key of the operation that names it, or that would if it stood there.
+    pub key: &'static str,
+    /// The name, and what there is instead.
+    pub misfit: Misfit,
+}
+
+/// What is called `what`, such as `pool`, and all that can be called so.
+pub struct Known<'a> {
+    what: &'static str,
+    names: BTreeSet<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    /// Those of this kind with these names.
+    pub fn new(what: &'static str, names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { what, names: names.into_iter().collect() }
+    }
+
+    /// `None` if something can have the name. `of`: what more is to be said of it, such as its namespace; else nothing.
+    pub fn judge(&self, op: usize, key: &'static str, name: &str, of: &str) -> Option<Misnamed> {
+        if self.names.contains(name) {
+            return None;
+        }
+        let Self { what, names } = self;
+        let wrong = format!("an operation names the {what} `{name}`{of}, and no run has one of that name");
+        let all: Vec<&str> = names.iter().copied().collect();
+        let right = match all.len() {
+            0 => format!("there is no {what}; one that another operation makes counts as well"),
+            1..=NAMES_MAX => advice(name, &all, what),
+            _ => format!("the nearest of {} is `{}`", all.len(), nearest(name, all)),
+        };
+        Some(Misnamed { op, key, misfit: Misfit::value(name, wrong, right) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_told_or_what_there_is() {
+        let told = |names: &[&str], name: &str| {
+            Known::new("pool", names.iter().copied()).judge(3, "pool", name, "").map(|found| found.misfit.right)
+        };
+        assert_eq!(told(&["v4-0"], "v4-0"), None);
+        assert_eq!(told(&["blue", "green"], "gren").as_deref(), Some("did you mean `green`?"));
+        assert_eq!(told(&["blue", "green"], "nope").as_deref(), Some("known pools: `blue`, `green`"));
+        assert_eq!(told(&[], "nope").as_deref(), Some("there is no pool; one that another operation makes counts as well"));
+        let many: Vec<String> = (0..40).map(|number| format!("v4-{number}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(told(&many, "v5-33").as_deref(), Some("the nearest of 40 is `v4-33`"));
+    }
+}

@@ -1,0 +1,240 @@
+//! A run: a plan turned into a cluster, its actors and its faults, and what came of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_reports::finding::Violation;
+use ipam_reports::{Digest, Seconds};
+use k8s_openapi::api::core::v1::Namespace;
+use kube_sim::cluster::{ClusterConfig, Fabric};
+use kube_sim::fault::apply::Faults;
+use kube_sim::kinds::{KindId, Registry};
+use kube_sim::object::Obj;
+use kube_sim::rt::{self, Rt};
+use kube_sim::trace::record::Record;
+use kube_sim::trace::recorder::{self, ApiCounts, Listener, Recorder};
+use kube_sim::trace::{Event, Interest};
+use sim_config::time::SimTime;
+
+use crate::claim::{Claims, Context};
+use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
+use crate::story::Narrator;
+use crate::system::{Figures, Metric, RunEnd, systems};
+use crate::workload::OutOfReach;
+
+/// What all runs of a sweep share: the served types and the objects that exist at the beginning.
+#[derive(Clone)]
+pub struct Stage {
+    /// The served types.
+    pub registry: Arc<Registry>,
+    /// The objects that exist at the beginning, in this order.
+    pub objects: Vec<(KindId, Obj)>,
+}
+
+impl Stage {
+    /// All types that a simulated cluster can serve, and `objects`.
+    pub fn new(objects: Vec<(KindId, Obj)>) -> Self {
+        Self { registry: Arc::new(registry()), objects }
+    }
+}
+
+/// The types that a simulated cluster serves.
+pub fn registry() -> Registry {
+    Registry::new(systems().types())
+}
+
+/// What is wanted of a run besides its verdict.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunOptions {
+    /// Every event.
+    pub recording: bool,
+    /// The objects as they are at the end.
+    pub dump: bool,
+    /// Each call for an address by itself.
+    pub calls: bool,
+    /// What planners ask about Spiderpool: what its agents do to each other, and how many addresses are held for whom.
+    pub planner: bool,
+    /// The run ends here instead of where its plan says.
+    pub until: Option<SimTime>,
+}
+
+/// What came of a run.
+pub struct Outcome {
+    /// The digest over all events.
+    pub digest: Digest,
+    /// How many events there were.
+    pub events: u64,
+    /// Digests on the way.
+    pub checkpoints: Vec<Checkpoint>,
+    /// When the run ended.
+    pub ended_at: SimTime,
+    /// What was violated, by time.
+    pub violations: Vec<Violation>,
+    /// Which `sometimes` and `reachable` claims held.
+    pub held: Vec<String>,
+    /// The `always` claims, and whether each looked at something that could have been false.
+    pub judged: Vec<(&'static str, bool)>,
+    /// The faults of the plan that took hold of something, by their position.
+    pub fired: BTreeSet<u32>,
+    /// How many writes each process sent, by its name.
+    pub writes: Vec<(Arc<str>, u32)>,
+    /// How often each thing happened.
+    pub counts: ApiCounts,
+    /// What the metrics of its system found.
+    pub figures: Figures,
+    /// A panic outside the system under test: a bug of the harness.
+    pub broken: Option<String>,
+    /// Every event and how to tell it, if wanted.
+    pub recording: Option<(Vec<Record>, Narrator)>,
+    /// Every object by type and key, if wanted.
+    pub objects: Vec<(KindId, Obj)>,
+}
+
+impl Outcome {
+    /// What the file of `plan` keeps of this run, made by `build`.
+    pub fn recorded(&self, plan: &Plan, build: &str) -> Recorded {
+        Recorded {
+            build: build.to_owned(),
+            digest: self.digest,
+            events: self.events,
+            plan: plan.fingerprint(),
+            checkpoints: self.checkpoints.clone(),
+        }
+    }
+}
+
+/// How long a process that panicked stays down: the first back-off of a kubelet.
+pub const BACK_OFF: Duration = Duration::from_secs(10);
+
+/// Runs a plan. The same plan gives the same digest in every thread, process and build profile.
+pub fn run(plan: &Plan, stage: &Stage, options: RunOptions) -> Outcome {
+    rt::run(plan.seed, async |rt| World::build(&rt, plan, stage, options).live(options).await)
+}
+
+/// Who judges and counts: the claims and metrics of a run.
+pub struct Judges {
+    claims: Claims,
+    metrics: Vec<(Interest, Box<dyn Metric>)>,
+}
+
+impl Judges {
+    /// Those of a plan. `registry`: the types that its cluster serves.
+    pub fn of(plan: &Plan, rt: &Rt, registry: &Registry, options: RunOptions) -> Self {
+        let out_of_reach = OutOfReach::of(plan.workload.work(), &plan.op, plan.lost_for_good());
+        let claims = Claims::new(&Context { rt, plan, registry, out_of_reach });
+        let metrics = systems().iter().flat_map(|system| system.metrics(plan, registry, options));
+        Self { claims, metrics: metrics.map(|metric| (metric.interest(), metric)).collect() }
+    }
+}
+
+impl Listener for Judges {
+    fn observe(&mut self, event: &Event<'_>) {
+        self.claims.observe(event);
+        let kind = event.kind.interest();
+        for (_, metric) in self.metrics.iter_mut().filter(|(interest, _)| interest.meets(kind)) {
+            metric.observe(event);
+        }
+    }
+}
+
+fn claims_of(recorder: &mut Recorder) -> &mut Claims {
+    &mut recorder.listener::<Judges>().claims
+}
+
+struct World<'a> {
+    rt: Rt,
+    plan: &'a Plan,
+    fabric: Arc<Fabric>,
+    faults: Arc<Faults>,
+}
+
+impl<'a> World<'a> {
+    fn build(rt: &Rt, plan: &'a Plan, stage: &Stage, options: RunOptions) -> Self {
+        let recorder = Recorder::new(Judges::of(plan, rt, &stage.registry, options), options.recording);
+        let config = ClusterConfig { seed: plan.seed, knobs: plan.cluster.knobs, links: plan.cluster.links, delays: plan.cluster.delays };
+        let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
+        for name in ["default", "kube-system"] {
+            let mut namespace = Namespace::default();
+            namespace.metadata.name = Some(name.to_owned());
+            fabric.preload(stage.registry.id::<Namespace>(), Arc::new(namespace));
+        }
+        for (kind, object) in &stage.objects {
+            fabric.preload(*kind, object.clone());
+        }
+        let work = plan.workload.work();
+        work.preload(&fabric, plan);
+        if fabric.recorder(|recorder| claims_of(recorder).want_beginning()) {
+            let objects = fabric.dump();
+            fabric.recorder(|recorder| claims_of(recorder).begin(&objects));
+        }
+        for number in 0..plan.cluster.api_servers {
+            let host = rt.add_host(&host_name(number));
+            fabric.add_server(rt.add_process(host, &server_name(number)));
+        }
+        work.install(&fabric, plan);
+        let shared = Arc::downgrade(&fabric);
+        rt.on_panic(move |panic| {
+            if let Some(fabric) = shared.upgrade().filter(|_| panic.in_core) {
+                fabric.panicked(panic.process, BACK_OFF);
+            }
+        });
+        fabric.compact_regularly();
+        // They heal by themselves.
+        let faults = Faults::schedule(&fabric, &plan.fault, plan.heal_at);
+        Self { rt: rt.clone(), plan, fabric, faults }
+    }
+
+    /// Safety phase, heal, liveness phase.
+    async fn live(self, options: RunOptions) -> Outcome {
+        let end = options.until.map_or(self.plan.end_at, |until| until.min(self.plan.end_at));
+        let bounds = self.fabric.recorder(|recorder| claims_of(recorder).bounds());
+        for bound in bounds.into_iter().filter(|&bound| bound <= end) {
+            self.rt.sleep_until(bound).await;
+            self.fabric.recorder(|recorder| claims_of(recorder).judge_bounds(bound));
+        }
+        self.rt.sleep_until(end).await;
+        self.outcome(options)
+    }
+
+    fn outcome(&self, options: RunOptions) -> Outcome {
+        let objects = if options.dump { self.fabric.dump() } else { Vec::new() };
+        let broken = self.rt.panics().into_iter().find(|panic| !panic.in_core);
+        let narrator = options.recording.then(|| Narrator::new(&self.rt, &self.fabric.registry, &self.plan.fault));
+        let ended_at = self.rt.now();
+        self.faults.settle();
+        let writes = self.fabric.writes();
+        let outcome = self.fabric.recorder(|recorder| {
+            let Judges { claims, metrics } = recorder.listener();
+            claims.end(ended_at);
+            let (violations, held) = claims.verdict(&self.plan.excuses);
+            let judged = claims.judged();
+            let mut figures = Figures::default();
+            let end = RunEnd { at: ended_at, rt: &self.rt, options };
+            metrics.iter_mut().for_each(|(_, metric)| metric.finish(&end, &mut figures));
+            let checkpoint = |checkpoint: recorder::Checkpoint| Checkpoint {
+                events: checkpoint.events,
+                at: Seconds::from_micros(checkpoint.at.as_micros()),
+                digest: Digest(checkpoint.digest),
+            };
+            Outcome {
+                digest: Digest(recorder.digest.value()),
+                events: recorder.digest.events(),
+                checkpoints: recorder.take_checkpoints().into_iter().map(checkpoint).collect(),
+                ended_at,
+                violations,
+                held,
+                judged,
+                fired: std::mem::take(&mut recorder.fired),
+                writes,
+                counts: recorder.counts,
+                figures,
+                broken: broken.map(|panic| format!("{} at {}", panic.message, panic.at)),
+                recording: recorder.take_recording().zip(narrator),
+                objects,
+            }
+        });
+        self.fabric.tear_down();
+        outcome
+    }
+}

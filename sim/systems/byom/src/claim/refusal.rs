@@ -1,0 +1,174 @@
+//! B I14, call by call: neither a race nor a dead VM is a reason to fail.
+
+use std::time::Duration;
+
+use ipam_byom::Effort;
+use kube_sim::rt::ProcessId;
+
+use super::view::{Seen, View};
+use super::{Findings, PoolClaim};
+use crate::workload::{Failure, PoolNote, short};
+
+/// No allocation, no release and no recovery fails because every write of it came second, unless a request failed for another
+/// reason.
+///
+/// Broken by `byom-create-race-fails` (W2) and `byom-four-attempts` (W23). It does not see operations in which both happened.
+pub(crate) struct RacesAreRetried;
+
+/// A recovery that failed within this time did not fail because its time was up.
+const IN_TIME: Duration = Duration::from_secs(25);
+
+impl PoolClaim for RacesAreRetried {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Note(process, note) = seen else { return };
+        let (id, effort, failure) = match note {
+            PoolNote::Allocated { effort, .. } | PoolNote::ReleaseEnded { failure: None, effort, .. } => {
+                if effort.conflicts + effort.create_races > 0 {
+                    findings.judged();
+                }
+                return;
+            }
+            PoolNote::RecoverEnded { result: Err(Failure::Exhausted | Failure::CreateRace | Failure::Writing), .. } => {
+                return recovery(*process, view, findings);
+            }
+            PoolNote::Refused { id, why, effort, .. } => (id, effort, *why),
+            PoolNote::ReleaseEnded { id, failure: Some(failure), effort, .. } => (id, effort, *failure),
+            _ => return,
+        };
+        let Effort { reads, writes, conflicts, create_races, .. } = *effort;
+        if conflicts + create_races > 0 {
+            findings.judged();
+        }
+        if !matches!(failure, Failure::Exhausted | Failure::CreateRace | Failure::Writing)
+            || writes == 0
+            || writes != conflicts + create_races
+        {
+            return;
+        }
+        let sandbox = view.ledger.get(id);
+        let asked = sandbox.and_then(|sandbox| sandbox.asked).map(|said| said.at);
+        let begun = sandbox.and_then(|sandbox| sandbox.release).map(|release| release.said.at);
+        let since = if matches!(note, PoolNote::Refused { .. }) { asked } else { begun };
+        let failed = view.processes.get(*process).and_then(|known| known.failed);
+        if failed.is_none() || since.is_some() && failed < since {
+            findings.violated(|| {
+                let name = view.name(*process);
+                vec![
+                    format!(
+                        "{name} gives up on {} ({failure}): of {writes} writes {conflicts} met a conflict and {create_races} came second in \
+                         creating the ConfigMap; {reads} reads, and no request failed otherwise",
+                        short(id)
+                    ),
+                    view.story_of(id),
+                ]
+            });
+        }
+    }
+}
+
+fn recovery(process: ProcessId, view: &View, findings: &mut Findings) {
+    let Some(known) = view.processes.get(process) else { return };
+    let Some(began) = known.recovery.map(|recovery| recovery.at) else { return };
+    if known.raced >= Some(began) && known.failed < Some(began) && view.at.since(began) < IN_TIME {
+        findings.violated(|| {
+            let name = view.name(process);
+            vec![format!("{name} gives up its recovery, begun at {began}: a write of it came second, and no request failed otherwise")]
+        });
+    }
+}
+
+/// No call is refused because a VM does not answer while another one is available that does.
+///
+/// Broken by `byom-dead-vm-not-skipped` (W15). It sees only VMs that say what happens to them.
+pub(crate) struct FreeVmsAreFound;
+
+impl PoolClaim for FreeVmsAreFound {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Note(process, PoolNote::Refused { id, why: Failure::NotReady, effort, .. }) = seen else { return };
+        findings.judged();
+        let config = view.processes.configuration(*process).map(|configuration| &configuration.config);
+        let (Some(document), Some(config)) = (view.state.document(), config) else { return };
+        let answers = |key| view.vms.get(key).is_none_or(|vm| !vm.broken && vm.going_down.is_none());
+        let free: Vec<_> = document.available.iter().filter(|address| config.contains(address.key()) && answers(address.key())).collect();
+        if let Some(first) = free.first() {
+            findings.violated(|| {
+                let (name, free, probes) = (view.name(*process), free.len(), effort.probes);
+                vec![
+                    format!(
+                        "{name} is refused an address for {} after {probes} VMs did not answer, although {free} do, {first} for one",
+                        short(id)
+                    ),
+                    view.story_of(id),
+                ]
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_machinery::api::Reason;
+
+    use super::super::testing::{Stage, on_stage};
+    use super::*;
+    use crate::workload::VmChange;
+
+    fn refused(stage: &mut Stage, process: ProcessId, why: Failure, effort: Effort) {
+        stage.note(process, PoolNote::Refused { id: "a".into(), why, effort, took: Duration::from_millis(9) });
+    }
+
+    #[test]
+    fn a_call_that_only_came_second_may_not_fail() {
+        on_stage("no-race-fails-an-operation", |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+            stage.wrote(adaptor, Reason::InternalError);
+            stage.ask(adaptor, "a");
+            stage.wrote(adaptor, Reason::Conflict);
+            refused(stage, adaptor, Failure::NoAvailable, Effort { writes: 4, conflicts: 4, ..Effort::default() });
+            refused(stage, adaptor, Failure::Writing, Effort { writes: 4, conflicts: 3, ..Effort::default() });
+            assert_eq!(stage.excuses(), []);
+            refused(stage, adaptor, Failure::Exhausted, Effort { writes: 4, conflicts: 4, ..Effort::default() });
+            refused(stage, adaptor, Failure::Writing, Effort { writes: 1, create_races: 1, ..Effort::default() });
+            assert_eq!(stage.excuses(), [None, None]);
+            stage.wrote(adaptor, Reason::InternalError);
+            refused(stage, adaptor, Failure::Exhausted, Effort { writes: 4, conflicts: 4, ..Effort::default() });
+            assert_eq!(stage.excuses(), [None, None]);
+        });
+    }
+
+    #[test]
+    fn a_recovery_that_only_came_second_may_not_fail() {
+        on_stage("no-race-fails-an-operation", |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+            let fails = |stage: &mut Stage| {
+                stage.note(adaptor, PoolNote::RecoverEnded { result: Err(Failure::Writing), effort: Effort::default() });
+            };
+            stage.recover(adaptor);
+            stage.wrote(adaptor, Reason::AlreadyExists);
+            stage.wrote(adaptor, Reason::InternalError);
+            fails(stage);
+            stage.recover(adaptor);
+            fails(stage);
+            assert_eq!(stage.excuses(), []);
+            stage.recover(adaptor);
+            stage.wrote(adaptor, Reason::AlreadyExists);
+            fails(stage);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_dead_vm_is_no_reason_to_fail_while_another_answers() {
+        on_stage("free-vms-are-found", |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
+            stage.edit(adaptor, |_| {});
+            stage.vm("10.0.0.1", VmChange::Broken);
+            stage.vm("10.0.0.2", VmChange::Broken);
+            refused(stage, adaptor, Failure::NotReady, Effort::default());
+            assert_eq!(stage.excuses(), []);
+            stage.vm("10.0.0.2", VmChange::Mended);
+            refused(stage, adaptor, Failure::NotReady, Effort::default());
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+}

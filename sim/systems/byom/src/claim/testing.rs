@@ -1,0 +1,284 @@
+//! A stage for one claim: events of a pool, made in a line each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_byom::{
+    Address, DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Effort, FINALIZER, IpAllocation, PeerPod, PeerPodSpec, Policy, PoolConfig,
+    PoolConfigMap, PoolDocument, Recovered,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::{Reason, Verb};
+use kube_machinery::{InvalidText, JsonText, TextForm};
+use kube_sim::kinds::KindId;
+use kube_sim::object::Obj;
+use kube_sim::rt::{ProcessId, Rt};
+use kube_sim::trace::{Event, EventKind, Outcome, ProcessChange};
+use sim_config::time::SimTime;
+use sim_harness::claim::{Claims, find};
+use sim_harness::workload::OutOfReach;
+
+use super::View;
+use super::group::PoolGroup;
+use crate::workload::{Failure, PoolNote, ReleasedBy, VmChange};
+
+/// The claim under test, and the pool that it sees.
+pub(super) struct Stage {
+    rt: Rt,
+    claims: Claims,
+    claim: &'static str,
+    now: SimTime,
+    revision: u64,
+    object: Option<Obj>,
+    /// Whoever keeps sandboxes and VMs.
+    keeper: ProcessId,
+    config: PoolConfig,
+}
+
+/// Runs `test` with the claim called `claim`.
+pub(super) fn on_stage(claim: &'static str, test: impl FnOnce(&mut Stage)) {
+    kube_sim::rt::run(1, async |rt| {
+        let keeper = rt.add_process(rt.add_host("keeper"), "keeper");
+        let claims = Claims::of_group(find(claim).expect("the claim is in the catalogue"), || {
+            Box::new(PoolGroup::new(View::new(&rt, OutOfReach::default())))
+        });
+        let config = PoolConfig::default();
+        let mut stage = Stage { rt, claims, claim, now: SimTime::ZERO, revision: 1, object: None, keeper, config };
+        test(&mut stage);
+    });
+}
+
+/// A record as the pool writes it.
+pub(super) fn record(id: &str, address: &str) -> IpAllocation {
+    IpAllocation {
+        allocation_id: id.into(),
+        ip: Address::new(address),
+        node_name: "node".into(),
+        pod_name: "pod".into(),
+        ..IpAllocation::default()
+    }
+}
+
+/// Moves an address from the list to a record.
+pub(super) fn take(document: &mut PoolDocument, id: &str, address: &str) {
+    let index = document.available.positions(Address::new(address).key()).next();
+    if let Some(index) = index {
+        document.available.remove(index);
+    }
+    document.allocated.insert(id.into(), record(id, address));
+}
+
+/// Moves the address of a record to the list.
+pub(super) fn give_back(document: &mut PoolDocument, id: &str) {
+    let record = document.allocated.remove(id).expect("there is a record to remove");
+    document.available.push(record.ip.clone());
+}
+
+fn key() -> ObjectKey {
+    ObjectKey::namespaced(DEFAULT_NAMESPACE, DEFAULT_CONFIG_MAP)
+}
+
+impl Stage {
+    fn event(&mut self, kind: EventKind<'_>) {
+        self.now += Duration::from_millis(1);
+        self.claims.observe(&Event { at: self.now, kind });
+    }
+
+    /// Lets time pass.
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    /// Another process.
+    pub(super) fn process(&mut self, name: &str) -> ProcessId {
+        self.rt.add_process(self.rt.add_host(name), name)
+    }
+
+    /// A process of the pool.
+    pub(super) fn adaptor(&mut self, name: &str, setting: &str) -> ProcessId {
+        let process = self.process(name);
+        let config = PoolConfig::read(setting, 100, &Policy::hardened()).expect("the test's setting is right");
+        if self.config.pool().is_empty() {
+            self.config = config.clone();
+        }
+        self.note(process, PoolNote::Configured { setting: setting.into(), config });
+        process
+    }
+
+    /// A process says what it is configured with.
+    pub(super) fn configured(&mut self, process: ProcessId, setting: &str, addresses: &[&str]) {
+        let config = PoolConfig::new(addresses.iter().copied().map(Address::new));
+        self.note(process, PoolNote::Configured { setting: setting.into(), config });
+    }
+
+    /// A process says something.
+    pub(super) fn note(&mut self, process: ProcessId, note: PoolNote) {
+        self.event(EventKind::Note { process, note: &note });
+    }
+
+    pub(super) fn change(&mut self, process: ProcessId, change: ProcessChange) {
+        self.event(EventKind::Process { process, change });
+    }
+
+    pub(super) fn crash(&mut self, process: ProcessId) {
+        self.change(process, ProcessChange::Crashed);
+    }
+
+    pub(super) fn ask(&mut self, process: ProcessId, id: &str) {
+        self.note(process, PoolNote::Asked { id: id.into() });
+    }
+
+    pub(super) fn allocated(&mut self, process: ProcessId, id: &str, address: &str) {
+        self.allocated_with(process, id, address, Effort { reads: 1, writes: 1, ..Effort::default() });
+    }
+
+    pub(super) fn allocated_with(&mut self, process: ProcessId, id: &str, address: &str, effort: Effort) {
+        let took = Duration::from_millis(20);
+        self.note(process, PoolNote::Allocated { id: id.into(), address: Address::new(address), effort, took });
+    }
+
+    /// A whole allocation.
+    pub(super) fn allocate(&mut self, process: ProcessId, id: &str, address: &str) {
+        self.ask(process, id);
+        self.edit(process, |document| take(document, id, address));
+        self.allocated(process, id, address);
+    }
+
+    pub(super) fn refused(&mut self, process: ProcessId, id: &str) {
+        let (effort, took) = (Effort::default(), Duration::from_millis(20));
+        self.note(process, PoolNote::Refused { id: id.into(), why: Failure::Writing, effort, took });
+    }
+
+    pub(super) fn told(&mut self, process: ProcessId, id: &str, address: &str) {
+        self.note(process, PoolNote::Told { id: id.into(), address: Address::new(address) });
+    }
+
+    pub(super) fn ended(&mut self, id: &str) {
+        self.ended_pod(id, "ns/pod");
+    }
+
+    pub(super) fn ended_pod(&mut self, id: &str, pod: &str) {
+        self.note(self.keeper, PoolNote::Ended { id: id.into(), pod: pod.into() });
+    }
+
+    pub(super) fn release(&mut self, process: ProcessId, id: &str) {
+        self.note(process, PoolNote::ReleaseBegun { id: id.into(), by: ReleasedBy::Stop });
+    }
+
+    fn release_ended(&mut self, process: ProcessId, id: &str, failure: Option<Failure>) {
+        let (effort, took) = (Effort::default(), Duration::from_millis(20));
+        self.note(process, PoolNote::ReleaseEnded { id: id.into(), failure, effort, took });
+    }
+
+    pub(super) fn released(&mut self, process: ProcessId, id: &str) {
+        self.release_ended(process, id, None);
+    }
+
+    pub(super) fn release_fails(&mut self, process: ProcessId, id: &str, failure: Failure) {
+        self.release_ended(process, id, Some(failure));
+    }
+
+    pub(super) fn recover(&mut self, process: ProcessId) {
+        self.note(process, PoolNote::RecoverBegun);
+    }
+
+    pub(super) fn recovered(&mut self, process: ProcessId) {
+        self.note(process, PoolNote::RecoverEnded { result: Ok(Recovered::default()), effort: Effort::default() });
+    }
+
+    pub(super) fn vm(&mut self, address: &str, change: VmChange) {
+        self.note(self.keeper, PoolNote::Vm { address: Address::new(address), change });
+    }
+
+    /// A read of the pool that is answered.
+    pub(super) fn read(&mut self, client: ProcessId) {
+        let key = key();
+        let (verb, kind) = (Verb::Get, KindId(3));
+        self.event(EventKind::Request { client, server: self.keeper, verb, kind, key: Some(&key) });
+        self.event(EventKind::Answer { client, verb, kind, key: Some(&key), outcome: Outcome::Ok });
+    }
+
+    /// A write of the pool that is refused.
+    pub(super) fn wrote(&mut self, client: ProcessId, reason: Reason) {
+        self.read(client);
+        let outcome = Outcome::Http(409, reason);
+        let verb = if reason == Reason::AlreadyExists { Verb::Create } else { Verb::Update };
+        let key = Some(key()).filter(|_| verb == Verb::Update);
+        self.event(EventKind::Answer { client, verb, kind: KindId(3), key: key.as_ref(), outcome });
+    }
+
+    fn commit(&mut self, client: ProcessId, key: &ObjectKey, before: Option<&Obj>, after: Option<&Obj>) {
+        self.revision += 1;
+        let verb = match (before, after) {
+            (None, _) => Verb::Create,
+            (_, None) => Verb::Delete,
+            _ => Verb::Update,
+        };
+        let revision = self.revision;
+        self.event(EventKind::Commit { client, server: self.keeper, verb, kind: KindId(3), key, revision, before, after, content: 0 });
+    }
+
+    fn put(&mut self, client: ProcessId, document: Option<JsonText<PoolDocument>>) {
+        let after: Option<Obj> = document.map(|document| Arc::new(PoolConfigMap::new(&key(), document)) as Obj);
+        let before = std::mem::replace(&mut self.object, after.clone());
+        self.commit(client, &key(), before.as_ref(), after.as_ref());
+    }
+
+    /// The document; with nothing to read, that of a new pool as the first adaptor is configured.
+    pub(super) fn document(&self) -> PoolDocument {
+        let stored = self.object.as_ref().map(|object| kube_sim::object::typed_ref::<PoolConfigMap>(&**object));
+        let document = stored.and_then(PoolConfigMap::document).and_then(|document| document.parse().ok().cloned());
+        document.unwrap_or_else(|| PoolDocument { available: self.config.pool().clone(), version: 1, ..PoolDocument::default() })
+    }
+
+    /// Somebody writes the document, one version on.
+    pub(super) fn edit(&mut self, client: ProcessId, edit: impl FnOnce(&mut PoolDocument)) {
+        let mut document = self.document();
+        document.version += 1;
+        edit(&mut document);
+        self.put(client, Some(document.into()));
+    }
+
+    /// Somebody deletes the ConfigMap.
+    pub(super) fn delete(&mut self, client: ProcessId) {
+        self.put(client, None);
+    }
+
+    /// Somebody writes what is no document.
+    pub(super) fn scribble(&mut self, client: ProcessId) {
+        let text = "{\"allocatedIPs\":";
+        let refused: Result<PoolDocument, InvalidText> = PoolDocument::from_text(text);
+        assert!(refused.is_err());
+        self.put(client, Some(JsonText::verbatim(text)));
+    }
+
+    /// A PeerPod of an allocation comes or goes.
+    pub(super) fn peer_pod(&mut self, id: &str, is_there: bool) {
+        let metadata = ObjectMeta { finalizers: Some(vec![FINALIZER.to_owned()]), ..ObjectMeta::default() };
+        let spec = PeerPodSpec { allocation_id: Some(id.to_owned()), ..PeerPodSpec::default() };
+        let object: Obj = Arc::new(PeerPod { metadata, spec, status: None });
+        let (before, after) = if is_there { (None, Some(&object)) } else { (Some(&object), None) };
+        self.commit(self.keeper, &ObjectKey::namespaced("ns", id), before, after);
+    }
+
+    /// The excuse of each violation.
+    pub(super) fn excuses(&self) -> Vec<Option<&'static str>> {
+        self.claims.findings.excuses()
+    }
+
+    /// What the last violation tells.
+    pub(super) fn detail(&self) -> Vec<String> {
+        self.claims.findings.last_detail()
+    }
+
+    /// Whether a claim of the kind `sometimes` has held.
+    pub(super) fn held(&self) -> bool {
+        self.claims.verdict(&[]).1 == [self.claim]
+    }
+
+    /// What a claim of the kind `eventually` still misses.
+    pub(super) fn pending(&self) -> Option<String> {
+        self.claims.pending().into_iter().next()
+    }
+}

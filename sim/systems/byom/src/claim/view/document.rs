@@ -1,0 +1,163 @@
+//! The pool's document as commits leave it, and what each of them changed.
+
+use std::sync::Arc;
+
+use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap, PoolDocument, RecordChange};
+use kube_machinery::FxHashMap;
+use kube_sim::object::Obj;
+use kube_sim::rt::ProcessId;
+use sim_config::time::SimTime;
+
+use super::processes::Reads;
+
+/// What stands in the ConfigMap.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) enum State {
+    /// No ConfigMap, or none with a document.
+    #[default]
+    Missing,
+    /// Text that is no document.
+    Unreadable,
+    /// The document.
+    Document(PoolDocument),
+}
+
+impl State {
+    /// What an object holds. An object that is no ConfigMap holds nothing.
+    pub(super) fn of(object: Option<&Obj>) -> Self {
+        let object = object.and_then(|object| object.as_any().downcast_ref::<PoolConfigMap>());
+        match object.and_then(PoolConfigMap::document).map(|document| document.parse()) {
+            None => Self::Missing,
+            Some(Err(_)) => Self::Unreadable,
+            Some(Ok(document)) => Self::Document(document.clone()),
+        }
+    }
+
+    /// The document, if it can be read.
+    pub(in super::super) fn document(&self) -> Option<&PoolDocument> {
+        match self {
+            Self::Document(document) => Some(document),
+            Self::Missing | Self::Unreadable => None,
+        }
+    }
+
+    /// The document, if it can be read and has records, be it none.
+    pub(in super::super) fn whole(&self) -> Option<&PoolDocument> {
+        self.document().filter(|document| !document.allocated.is_null())
+    }
+
+    /// The version, if there is one.
+    pub(in super::super) fn version(&self) -> Option<i64> {
+        self.document().map(|document| document.version)
+    }
+}
+
+/// A record before and after a commit: at least one is there, and they differ.
+#[derive(Clone, Debug)]
+pub(in super::super) struct RecordEdit {
+    /// The key.
+    pub(in super::super) id: Arc<str>,
+    /// Before.
+    pub(in super::super) before: Option<Arc<IpAllocation>>,
+    /// After.
+    pub(in super::super) after: Option<Arc<IpAllocation>>,
+}
+
+impl RecordEdit {
+    /// The record, if it is new.
+    pub(in super::super) fn added(&self) -> Option<&Arc<IpAllocation>> {
+        self.after.as_ref().filter(|_| self.before.is_none())
+    }
+
+    /// The record, if it is gone.
+    pub(in super::super) fn removed(&self) -> Option<&Arc<IpAllocation>> {
+        self.before.as_ref().filter(|_| self.after.is_none())
+    }
+
+    /// The record before, if its address is not recorded under the key any more.
+    pub(in super::super) fn lost_address(&self) -> Option<&Arc<IpAllocation>> {
+        let before = self.before.as_ref()?;
+        (self.after.as_ref().map(|after| after.ip.key()) != Some(before.ip.key())).then_some(before)
+    }
+}
+
+/// One commit of the pool's ConfigMap.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    /// Who wrote.
+    pub(in super::super) by: ProcessId,
+    /// Whether that is a process of the pool. Others are people and faults.
+    pub(in super::super) by_pool: bool,
+    /// When.
+    pub(in super::super) at: SimTime,
+    /// The revision it took.
+    pub(in super::super) revision: u64,
+    /// The revision of the state before; 0 = from before the run.
+    pub(in super::super) before_revision: u64,
+    /// What was there.
+    pub(in super::super) before: State,
+    /// What is there now.
+    pub(in super::super) after: State,
+    /// Whether the document was made anew, because there was none whose records could be kept. Then everything in it counts
+    /// as added.
+    pub(in super::super) anew: bool,
+    /// The records that differ, by key.
+    pub(in super::super) records: Vec<RecordEdit>,
+    /// What the list has lost; what moved is not among it.
+    pub(in super::super) lost: Vec<Address>,
+    /// What the list has gained; what moved is not among it.
+    pub(in super::super) gained: Vec<Address>,
+    /// What the writer had read.
+    pub(in super::super) read: Reads,
+}
+
+impl Change {
+    /// Works out what differs. For two versions of one document the cost is that of their edits.
+    pub(super) fn work_out(&mut self) {
+        self.anew = self.before.whole().is_none();
+        let Some(after) = self.after.document() else { return };
+        let none = PoolDocument::default();
+        let before = self.before.whole().unwrap_or(&none);
+        let edit = |change: RecordChange<'_>| match change {
+            RecordChange::Added(id, record) => RecordEdit { id: id.clone(), before: None, after: Some(record.clone()) },
+            RecordChange::Changed { id, from, to } => RecordEdit { id: id.clone(), before: Some(from.clone()), after: Some(to.clone()) },
+            RecordChange::Removed(id, record) => RecordEdit { id: id.clone(), before: Some(record.clone()), after: None },
+        };
+        self.records = before.allocated.diff(&after.allocated).map(edit).collect();
+        let (lost, gained) = before.available.diff(&after.available);
+        let mut moved: FxHashMap<&str, usize> = FxHashMap::default();
+        if !lost.is_empty() {
+            for address in &gained {
+                *moved.entry(address.text()).or_default() += 1;
+            }
+        }
+        let mut back: FxHashMap<&str, usize> = FxHashMap::default();
+        let lost = lost.into_iter().filter(|address| match moved.get_mut(address.text()).filter(|left| **left > 0) {
+            Some(left) => {
+                *left -= 1;
+                *back.entry(address.text()).or_default() += 1;
+                false
+            }
+            None => true,
+        });
+        self.lost = lost.cloned().collect();
+        let gained = gained.into_iter().filter(|address| match back.get_mut(address.text()).filter(|left| **left > 0) {
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+            None => true,
+        });
+        self.gained = gained.cloned().collect();
+    }
+
+    /// The document that a process of the pool left, if it is one.
+    pub(in super::super) fn written(&self) -> Option<&PoolDocument> {
+        self.after.document().filter(|_| self.by_pool)
+    }
+}
+
+/// How often an address is in a document, in any spelling: in the list, in records.
+pub(in super::super) fn places(document: &PoolDocument, address: &AddressKey) -> (usize, usize) {
+    (document.available.positions(address).count(), document.allocated.of_address(address).count())
+}

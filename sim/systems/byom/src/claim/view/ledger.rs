@@ -1,0 +1,244 @@
+//! The ledger: what each sandbox asked for, was told and gave back (B §7.1).
+
+use std::sync::Arc;
+
+use ipam_byom::{Address, AddressKey, PoolDocument};
+use kube_machinery::{FxHashMap, FxHashSet};
+use kube_sim::rt::ProcessId;
+use sim_config::time::SimTime;
+
+use crate::workload::ReleasedBy;
+
+/// Somebody, at some time.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Said {
+    /// Who.
+    pub(in super::super) by: ProcessId,
+    /// When.
+    pub(in super::super) at: SimTime,
+}
+
+/// An address that a sandbox was given or told.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Grant {
+    /// The address.
+    pub(in super::super) address: Address,
+    /// By whom and when.
+    pub(in super::super) said: Said,
+}
+
+/// A commit that made or removed a record.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Recorded {
+    /// The address of the record.
+    pub(in super::super) address: Address,
+    /// By whom and when.
+    pub(in super::super) said: Said,
+    /// The revision of the commit.
+    pub(in super::super) revision: u64,
+    /// The version that it left.
+    pub(in super::super) version: Option<i64>,
+}
+
+/// A release that began.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Release {
+    /// On which way.
+    pub(in super::super) way: ReleasedBy,
+    /// Who began it, and when.
+    pub(in super::super) said: Said,
+}
+
+/// One sandbox. All of it is about its last life: an ID that asks again after its release begins anew.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Sandbox {
+    /// `NAMESPACE/NAME`, once it runs or ends.
+    pub(in super::super) pod: Option<Arc<str>>,
+    /// The last call for an address.
+    pub(in super::super) asked: Option<Said>,
+    /// Whether that call has no answer yet.
+    pub(in super::super) open: bool,
+    /// How often somebody outside had meddled with the document when the last call began.
+    pub(in super::super) meddled_at_ask: u64,
+    /// The address that the last call was answered with.
+    pub(in super::super) allocated: Option<Grant>,
+    /// The address it was told.
+    pub(in super::super) told: Option<Grant>,
+    /// Whether the last call was refused.
+    pub(in super::super) refused: bool,
+    /// Whether its record was lost when a lost document was made anew, before the sandbox was told anything. That may happen:
+    /// whoever tells sandboxes has to find it out first.
+    pub(in super::super) lost_on_the_way: bool,
+    /// Whether its pod runs.
+    pub(in super::super) running: bool,
+    /// When it was over.
+    pub(in super::super) ended: Option<SimTime>,
+    /// The first release that began.
+    pub(in super::super) release: Option<Release>,
+    /// When a release ended with success.
+    pub(in super::super) released: Option<SimTime>,
+    /// The last commit that made its record.
+    pub(in super::super) recorded: Option<Recorded>,
+    /// How often its record was made.
+    pub(in super::super) times_recorded: u32,
+    /// The last commit that removed its record, if that was after it was made.
+    pub(in super::super) removed: Option<Recorded>,
+}
+
+impl Sandbox {
+    /// Whether it is neither over nor being released.
+    pub(in super::super) fn is_live(&self) -> bool {
+        self.ended.is_none() && self.release.is_none()
+    }
+
+    /// The address that the pool acknowledged and that must stay recorded.
+    pub(in super::super) fn acknowledged(&self) -> Option<&Grant> {
+        self.allocated.as_ref().filter(|_| self.is_live() && !self.lost_on_the_way)
+    }
+}
+
+/// What somebody outside did to a record, so that it is not held against the pool.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Hand {
+    /// Who wrote, and when.
+    pub(in super::super) said: Said,
+    /// The revision of the commit.
+    pub(in super::super) revision: u64,
+}
+
+/// All sandboxes.
+#[derive(Debug, Default)]
+pub(in super::super) struct Ledger {
+    pub(super) sandboxes: FxHashMap<Arc<str>, Sandbox>,
+    /// The live sandboxes that were told an address, by address.
+    holders: FxHashMap<AddressKey, Vec<Arc<str>>>,
+    /// The IDs whose call for an address is open, by who makes it.
+    pub(super) open: FxHashMap<ProcessId, FxHashSet<Arc<str>>>,
+    /// The IDs whose records somebody outside made, changed or removed.
+    pub(super) hands: FxHashMap<Arc<str>, Hand>,
+}
+
+impl Ledger {
+    /// The sandbox of an allocation.
+    pub(in super::super) fn get(&self, id: &str) -> Option<&Sandbox> {
+        self.sandboxes.get(id)
+    }
+
+    /// Whether an allocation belongs to a sandbox that is neither over nor being released.
+    pub(in super::super) fn is_live(&self, id: &str) -> bool {
+        self.get(id).is_some_and(Sandbox::is_live)
+    }
+
+    /// All sandboxes, in no order that means anything.
+    pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Sandbox)> {
+        self.sandboxes.iter()
+    }
+
+    /// The live sandboxes that were told an address.
+    pub(in super::super) fn holders(&self, address: &AddressKey) -> &[Arc<str>] {
+        self.holders.get(address).map_or(&[], Vec::as_slice)
+    }
+
+    /// What somebody outside did to the record of an ID.
+    pub(in super::super) fn hand(&self, id: &str) -> Option<&Hand> {
+        self.hands.get(id)
+    }
+
+    /// Whether the record of an ID is still the pool's to answer for.
+    pub(in super::super) fn is_ours(&self, id: &str) -> bool {
+        !self.hands.contains_key(id)
+    }
+
+    /// The IDs whose acknowledged address is not the one under which they are recorded in `document`; by ID. Linear.
+    pub(in super::super) fn missing_from(&self, document: &PoolDocument) -> Vec<Arc<str>> {
+        let recorded = |id: &str, address: &AddressKey| document.allocated.get(id).is_some_and(|record| record.ip.key() == address);
+        let acknowledged = self.sandboxes.iter().filter_map(|(id, sandbox)| Some((id, sandbox.acknowledged()?)));
+        let missing = acknowledged.filter(|(id, grant)| self.is_ours(id) && !recorded(id, grant.address.key()));
+        let mut missing: Vec<_> = missing.map(|(id, _)| id.clone()).collect();
+        missing.sort_unstable();
+        missing
+    }
+
+    pub(super) fn of(&mut self, id: &Arc<str>) -> &mut Sandbox {
+        self.sandboxes.entry(id.clone()).or_default()
+    }
+
+    /// A document was made anew.
+    pub(super) fn made_anew(&mut self, document: &PoolDocument) {
+        let on_the_way = |sandbox: &Sandbox| sandbox.told.is_none() && (sandbox.allocated.is_some() || sandbox.open);
+        for (id, sandbox) in self.sandboxes.iter_mut().filter(|(_, sandbox)| on_the_way(sandbox)) {
+            sandbox.lost_on_the_way = document.allocated.get(id).is_none();
+        }
+    }
+
+    pub(super) fn asked(&mut self, id: &Arc<str>, said: Said, meddled: u64) {
+        self.open.entry(said.by).or_default().insert(id.clone());
+        let sandbox = self.of(id);
+        if !sandbox.is_live() {
+            *sandbox = Sandbox::default();
+        }
+        sandbox.asked = Some(said);
+        sandbox.open = true;
+        sandbox.refused = false;
+        sandbox.meddled_at_ask = meddled;
+    }
+
+    /// The call for an address came to an end.
+    pub(super) fn answered(&mut self, id: &Arc<str>, by: ProcessId, grant: Option<Grant>) {
+        if let Some(open) = self.open.get_mut(&by) {
+            open.remove(id);
+        }
+        let sandbox = self.of(id);
+        sandbox.open = false;
+        match grant {
+            Some(grant) => sandbox.allocated = Some(grant),
+            None => sandbox.refused = true,
+        }
+    }
+
+    pub(super) fn told(&mut self, id: &Arc<str>, grant: Grant) {
+        let key = grant.address.key().clone();
+        let sandbox = self.of(id);
+        let was = sandbox.told.replace(grant).map(|was| was.address);
+        if was.as_ref().map(Address::key) == Some(&key) || !sandbox.is_live() {
+            return;
+        }
+        if let Some(was) = was {
+            self.forget(id, was.key());
+        }
+        self.holders.entry(key).or_default().push(id.clone());
+    }
+
+    fn forget(&mut self, id: &str, address: &AddressKey) {
+        if let Some(holders) = self.holders.get_mut(address) {
+            holders.retain(|holder| **holder != *id);
+        }
+    }
+
+    fn over(&mut self, id: &Arc<str>) {
+        if let Some(told) = self.of(id).told.clone() {
+            self.forget(id, told.address.key());
+        }
+    }
+
+    pub(super) fn ended(&mut self, id: &Arc<str>, pod: &Arc<str>, at: SimTime) {
+        let sandbox = self.of(id);
+        sandbox.pod = Some(pod.clone());
+        sandbox.running = false;
+        sandbox.ended = sandbox.ended.or(Some(at));
+        self.over(id);
+    }
+
+    pub(super) fn release_begun(&mut self, id: &Arc<str>, release: Release) {
+        let sandbox = self.of(id);
+        sandbox.release = sandbox.release.or(Some(release));
+        self.over(id);
+    }
+
+    /// A process lost its memory: nobody will answer its calls.
+    pub(super) fn lost(&mut self, process: ProcessId) {
+        for id in self.open.remove(&process).into_iter().flatten() {
+            self.of(&id).open = false;
+        }
+    }
+}

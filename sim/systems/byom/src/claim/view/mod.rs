@@ -1,0 +1,332 @@
+//! What the claims about a pool have in common: its document, the ledger of its sandboxes, its processes and VMs. Each
+//! event is worked out once, and handed on to all of them.
+//!
+//! A *process of the pool* is one that said [`PoolNote::Configured`]. Whoever else writes the document meddles with it:
+//! what such a write took away or damaged is not held against the pool ([`Ledger::hand`]). A document that was deleted,
+//! made unreadable or robbed of its map of records is another matter: the pool has to make it anew without losing what any
+//! sandbox was told.
+
+mod document;
+mod ledger;
+mod owners;
+mod processes;
+mod story;
+mod vms;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ipam_byom::{Address, AddressKey, IpAllocation, PoolConfigMap};
+use kube_machinery::ObjectKey;
+use kube_machinery::api::{Reason, Verb};
+use kube_sim::kinds::KindId;
+use kube_sim::object::Obj;
+use kube_sim::rt::{ProcessId, Rt};
+use kube_sim::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
+use ledger::{Hand, Recorded, Release, Said};
+use processes::{Configuration, Read, Recovery, Sight};
+use sim_config::time::SimTime;
+use sim_harness::workload::OutOfReach;
+
+use crate::workload::{PoolNote, pool_key};
+
+pub(super) use document::{Change, RecordEdit, State, places};
+pub(super) use ledger::{Grant, Ledger, Sandbox};
+pub(super) use owners::Owners;
+pub(super) use processes::Processes;
+pub(super) use vms::Vms;
+
+/// What an event means for a pool.
+#[derive(Debug)]
+pub(crate) enum Seen<'a> {
+    /// A write of its ConfigMap took effect.
+    Commit(Box<Change>),
+    /// A process of the pool learned how its write of the ConfigMap ended.
+    Wrote(Outcome),
+    /// Somebody said something about it.
+    Note(ProcessId, &'a PoolNote),
+}
+
+/// All that claims may know, as of the event that they see.
+#[derive(Debug)]
+pub(crate) struct View {
+    rt: Rt,
+    key: ObjectKey,
+    /// The type of its object, once a process of the pool has read it.
+    kind: Option<KindId>,
+    /// What stands in the ConfigMap.
+    pub(super) state: State,
+    /// The revision of the last commit; 0 = none in this run.
+    pub(super) revision: u64,
+    /// How many commits there were, by anybody.
+    pub(super) commits: u64,
+    /// How many of them changed the document from outside.
+    pub(super) meddled: u64,
+    /// How many notes and changes of processes were seen: an order for things that happen at one time.
+    pub(super) moment: u64,
+    /// Now.
+    pub(super) at: SimTime,
+    /// The processes that recover.
+    recovering: Vec<ProcessId>,
+    /// The sandboxes.
+    pub(super) ledger: Ledger,
+    /// The processes.
+    pub(super) processes: Processes,
+    /// The VMs.
+    pub(super) vms: Vms,
+    /// The PeerPods.
+    pub(super) owners: Owners,
+    /// The pods that are wanted, `NAMESPACE/NAME`.
+    pub(super) wanted: BTreeSet<Arc<str>>,
+    /// Whether pods were ever wanted.
+    pub(super) has_pods: bool,
+    /// What is not waited for.
+    pub(super) out_of_reach: OutOfReach,
+}
+
+impl View {
+    /// Which events it has to see.
+    pub(crate) const INTEREST: Interest =
+        Interest::COMMIT.and(Interest::NOTE).and(Interest::REQUEST).and(Interest::ANSWER).and(Interest::PROCESS);
+
+    pub(crate) fn new(rt: &Rt, out_of_reach: OutOfReach) -> Self {
+        Self {
+            rt: rt.clone(),
+            key: pool_key(),
+            kind: None,
+            state: State::default(),
+            revision: 0,
+            commits: 0,
+            meddled: 0,
+            moment: 0,
+            at: SimTime::ZERO,
+            recovering: Vec::new(),
+            ledger: Ledger::default(),
+            processes: Processes::default(),
+            vms: Vms::default(),
+            owners: Owners::default(),
+            wanted: BTreeSet::new(),
+            has_pods: false,
+            out_of_reach,
+        }
+    }
+
+    /// Takes an event in; `None` = it is not about a pool.
+    pub(crate) fn see<'a>(&mut self, event: &Event<'a>) -> Option<Seen<'a>> {
+        self.at = event.at;
+        match event.kind {
+            EventKind::Commit { client, key, revision, before, after, .. } => {
+                let is_config_map = |object: &Obj| object.as_any().is::<PoolConfigMap>();
+                if *key == self.key && before.or(after).is_some_and(is_config_map) {
+                    if self.commits == 0 {
+                        self.state = State::of(before);
+                    }
+                    let change = self.commit(client, revision, State::of(after));
+                    return Some(Seen::Commit(Box::new(change)));
+                }
+                self.owners.see(key, before, after);
+                None
+            }
+            EventKind::Request { client, verb: Verb::Get, key: Some(key), .. } if *key == self.key => {
+                let sight = self.sight();
+                self.processes.of(client).reads = Some(sight);
+                None
+            }
+            EventKind::Answer { client, verb, kind, key, outcome } => self.answer(client, verb, kind, key, outcome),
+            EventKind::Note { process, note } => {
+                let note = note.downcast_ref()?;
+                self.moment += 1;
+                self.note(process, note);
+                Some(Seen::Note(process, note))
+            }
+            EventKind::Process { process, change } => {
+                self.moment += 1;
+                self.process(process, change);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn sight(&self) -> Sight {
+        Sight { at: self.at, revision: self.revision, version: self.state.version() }
+    }
+
+    fn answer(&mut self, client: ProcessId, verb: Verb, kind: KindId, key: Option<&ObjectKey>, outcome: Outcome) -> Option<Seen<'static>> {
+        // A create does not name its object, but the pool creates nothing else of this type.
+        let is_pool = key.is_some_and(|key| *key == self.key) || verb == Verb::Create && self.kind == Some(kind);
+        if !is_pool {
+            return None;
+        }
+        let to = self.sight();
+        let process = self.processes.of(client);
+        let missing = matches!(outcome, Outcome::Http(_, Reason::NotFound));
+        let raced = matches!(outcome, Outcome::Http(_, Reason::Conflict | Reason::AlreadyExists)) || missing;
+        if outcome != Outcome::Ok && !raced {
+            process.failed = Some(to.at);
+        } else if raced && !missing {
+            process.raced = Some(to.at);
+        }
+        if verb == Verb::Get {
+            self.kind = Some(kind);
+            if let Some(from) = process.reads.take().filter(|_| missing || outcome == Outcome::Ok) {
+                process.read.rotate_right(1);
+                process.read[0] = Some(Read { from, to });
+            }
+            return None;
+        }
+        let wrote = matches!(verb, Verb::Update | Verb::Create) && process.configuration.is_some();
+        wrote.then_some(Seen::Wrote(outcome))
+    }
+
+    fn commit(&mut self, by: ProcessId, revision: u64, after: State) -> Change {
+        let mut change = Change {
+            by,
+            by_pool: self.processes.is_of_pool(by),
+            at: self.at,
+            revision,
+            before_revision: std::mem::replace(&mut self.revision, revision),
+            before: std::mem::replace(&mut self.state, after.clone()),
+            after,
+            anew: false,
+            records: Vec::new(),
+            lost: Vec::new(),
+            gained: Vec::new(),
+            read: self.processes.get(by).map(|process| process.read).unwrap_or_default(),
+        };
+        change.work_out();
+        self.commits += 1;
+        for recovering in &self.recovering {
+            if let Some(recovery) = &mut self.processes.of(*recovering).recovery {
+                // A recovery writes only the list, unless it makes the document anew.
+                recovery.disturbed |= by != *recovering || !(change.anew || change.records.is_empty());
+            }
+        }
+        if change.by_pool {
+            self.take_records(&change);
+        } else {
+            self.take_meddling(&change);
+        }
+        change
+    }
+
+    fn take_records(&mut self, change: &Change) {
+        let said = Said { by: change.by, at: change.at };
+        if let (true, Some(document)) = (change.anew, change.after.document()) {
+            self.ledger.made_anew(document);
+        }
+        for edit in &change.records {
+            let Some(sandbox) = self.ledger.sandboxes.get_mut(&edit.id) else { continue };
+            let recorded = |record: &Arc<IpAllocation>| Recorded {
+                address: record.ip.clone(),
+                said,
+                revision: change.revision,
+                version: change.after.version(),
+            };
+            if let Some(record) = edit.added() {
+                sandbox.recorded = Some(recorded(record));
+                sandbox.times_recorded += 1;
+                sandbox.removed = None;
+                sandbox.lost_on_the_way = false;
+            } else if let Some(record) = edit.removed() {
+                sandbox.removed = Some(recorded(record));
+            }
+        }
+    }
+
+    fn take_meddling(&mut self, change: &Change) {
+        let same_list = change.lost.is_empty() && change.gained.is_empty();
+        if change.before.document().is_some() == change.after.document().is_some() && change.records.is_empty() && same_list {
+            return;
+        }
+        self.meddled += 1;
+        let Some(after) = change.after.whole() else { return };
+        let mut ids: Vec<Arc<str>> = if change.anew { self.ledger.missing_from(after) } else { Vec::new() };
+        let restored = |edit: &RecordEdit| {
+            let given = self.ledger.get(&edit.id).and_then(Sandbox::acknowledged);
+            edit.after.as_ref().zip(given).is_some_and(|(record, grant)| record.ip.key() == grant.address.key())
+        };
+        // Another spelling of an address is the same address.
+        let touched = |edit: &&RecordEdit| edit.lost_address().is_some() || edit.added().is_some();
+        ids.extend(change.records.iter().filter(touched).filter(|edit| !restored(edit)).map(|edit| edit.id.clone()));
+        let hand = Hand { said: Said { by: change.by, at: change.at }, revision: change.revision };
+        for id in ids {
+            self.ledger.hands.insert(id, hand.clone());
+        }
+    }
+
+    fn note(&mut self, process: ProcessId, note: &PoolNote) {
+        let said = Said { by: process, at: self.at };
+        let grant = |address: &Address| Grant { address: address.clone(), said };
+        match note {
+            PoolNote::Configured { setting, config } => {
+                let process = self.processes.of(process);
+                process.configuration = Some(Configuration { setting: setting.clone(), config: config.clone() });
+                process.runs = true;
+            }
+            PoolNote::Wanted { pod } => {
+                self.has_pods = true;
+                self.wanted.insert(pod.clone());
+            }
+            PoolNote::Unwanted { pod } => drop(self.wanted.remove(pod)),
+            PoolNote::Asked { id } => self.ledger.asked(id, said, self.meddled),
+            PoolNote::Allocated { id, address, .. } => {
+                self.ledger.answered(id, process, Some(grant(address)));
+                self.disown(id, address.key(), said);
+            }
+            PoolNote::Refused { id, .. } => self.ledger.answered(id, process, None),
+            PoolNote::Told { id, address } => self.ledger.told(id, grant(address)),
+            PoolNote::Running { id, pod } => {
+                let sandbox = self.ledger.of(id);
+                sandbox.pod = Some(pod.clone());
+                sandbox.running = sandbox.ended.is_none();
+            }
+            PoolNote::Ended { id, pod } => self.ledger.ended(id, pod, self.at),
+            PoolNote::ReleaseBegun { id, by } => self.ledger.release_begun(id, Release { way: *by, said }),
+            PoolNote::ReleaseEnded { id, failure, .. } => {
+                let sandbox = self.ledger.of(id);
+                sandbox.released = sandbox.released.or(failure.is_none().then_some(said.at));
+            }
+            PoolNote::RecoverBegun => {
+                let began = self.moment;
+                self.recovering.push(process);
+                let process = self.processes.of(process);
+                process.recovery = Some(Recovery { disturbed: false, began, at: said.at });
+                process.recovers = true;
+            }
+            PoolNote::RecoverEnded { .. } => {
+                self.recovering.retain(|other| *other != process);
+                self.processes.of(process).recovers = false;
+            }
+            PoolNote::Vm { address, change } => self.vms.see(address.key(), change, said.at),
+        }
+    }
+
+    /// A record that went away by somebody outside before its call was answered is not the pool's to answer for.
+    fn disown(&mut self, id: &Arc<str>, address: &AddressKey, said: Said) {
+        let untouched = |sandbox: &Sandbox| sandbox.removed.is_none() && !sandbox.lost_on_the_way;
+        let meddled = self.ledger.get(id).is_some_and(|sandbox| self.meddled > sandbox.meddled_at_ask && untouched(sandbox));
+        // Whether a document that is lost now is made anew without it is seen then.
+        let Some(document) = self.state.whole() else { return };
+        if meddled && document.allocated.get(id).is_none_or(|record| record.ip.key() != address) {
+            self.ledger.hands.insert(id.clone(), Hand { said, revision: self.revision });
+        }
+    }
+
+    fn process(&mut self, process: ProcessId, change: ProcessChange) {
+        match change {
+            ProcessChange::Crashed | ProcessChange::Panicked => {
+                self.ledger.lost(process);
+                self.recovering.retain(|other| *other != process);
+                let moment = self.moment;
+                if let Some(process) = self.processes.0.get_mut(&process) {
+                    process.runs = false;
+                    process.recovers = false;
+                    process.ended = moment;
+                }
+            }
+            ProcessChange::Resumed => self.processes.of(process).resumed = Some(self.at),
+            ProcessChange::Started | ProcessChange::Paused => {}
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! ConfigMaps where some hold a pool (K §1.3).
+
+use crate::Byom;
+use ipam_byom::PoolConfigMap;
+use kube_machinery::api::Cause;
+use kube_machinery::{JsonText, WordHash};
+use kube_sim::kinds::{Stored, immutable};
+
+/// All ConfigMaps are kept in this type, so that the text of a pool is made only for those who want it.
+impl Stored<Byom> for PoolConfigMap {
+    const HAS_GENERATION: bool = false;
+
+    fn validate(&self) -> Vec<Cause> {
+        /// 1 MiB of data and binaryData together (K §1.3).
+        const DATA_MAX: usize = 1 << 20;
+        if Self::size(self) <= DATA_MAX {
+            return Vec::new();
+        }
+        vec![Cause {
+            reason: "FieldValueTooLong".into(),
+            message: "Too long: may not be more than 1048576 bytes".into(),
+            // The path of the whole object, as the real server prints it.
+            field: "[]".into(),
+        }]
+    }
+
+    fn validate_update(&self, old: &Self) -> Vec<Cause> {
+        if old.immutable != Some(true) {
+            return Vec::new();
+        }
+        let mut causes = Vec::new();
+        if self.immutable != Some(true) {
+            causes.push(immutable("immutable"));
+        }
+        if self.data != old.data {
+            causes.push(immutable("data"));
+        }
+        if self.binary_data != old.binary_data {
+            causes.push(immutable("binaryData"));
+        }
+        causes
+    }
+
+    fn size(&self) -> usize {
+        Self::size(self)
+    }
+
+    fn content(&self) -> u64 {
+        let mut hash = WordHash::new().word(u64::from(self.immutable == Some(true)));
+        if let Some(data) = &self.data {
+            hash = hash.word(data.state.as_ref().map_or(0, JsonText::content_hash));
+            hash = data.others.iter().fold(hash, |hash, (key, value)| hash.text(key).text(value));
+        }
+        self.binary_data.iter().flatten().fold(hash, |hash, (key, value)| hash.text(key).bytes(&value.0)).finish()
+    }
+}

@@ -1,0 +1,181 @@
+//! The BYOM pool: adaptors share the VMs of one pool that is kept in a ConfigMap.
+
+pub mod claim;
+mod config_map;
+pub mod metrics;
+pub mod mutations;
+mod objects;
+mod types;
+pub mod workload;
+
+use ipam_byom::{Policy, PoolConfigMap};
+use kube_sim::kinds::{Registry, TypeDef};
+use kube_sim::object::Obj;
+use kube_sim::trace::entity::Touch;
+use sim_config::kinds;
+use sim_config::kinds::OpenKinds;
+use sim_harness::claim::ClaimDef;
+use sim_harness::deviation::{Deviation, rows_of};
+use sim_harness::plan::{OpKind, Plan, Workload, WorkloadPlan};
+use sim_harness::scenario::{DraftKinds, WorkloadDraft};
+use sim_harness::system::{Metric, System};
+use sim_harness::workload::{AnyDraft, Work};
+use sim_harness::world::RunOptions;
+
+use crate::metrics::PoolMeter;
+use crate::workload::burst::{Allocate, BurstDraft, BurstPlan};
+use crate::workload::pods::{BreakVm, DeletePod, EditState, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
+use crate::workload::pool_key;
+
+/// Adaptors that share the VMs of one pool.
+pub struct Byom;
+
+kinds! {
+    /// What the operator, the users and the instances of a BYOM pool do.
+    pub enum Operation {
+        /// Creates a pod; if there is one of that name, once that is gone.
+        "run-pod" => RunPod(RunPod),
+        /// Deletes a pod.
+        "delete-pod" => DeletePod(DeletePod),
+        /// Changes the configured VMs of the BYOM pool; whoever starts from then on reads it.
+        "set-pool" => SetPool(SetPool),
+        /// Replaces every adaptor, node by node, and restarts the PeerPod controllers.
+        "roll-out" => RollOut(RollOut),
+        /// Breaks a VM for a while.
+        "break-vm" => BreakVm(BreakVm),
+        /// Deletes the ConfigMap of the BYOM pool.
+        "delete-state" => DeleteState,
+        /// Edits the ConfigMap of the BYOM pool by hand.
+        "edit-state" => EditState(EditState),
+        /// Asks the BYOM pool for an address.
+        "allocate" => Allocate(Allocate),
+    }
+}
+
+kinds! {
+    /// The pool, its adaptors and its pods in a plan.
+    pub enum Plans {
+        /// Pods run in the VMs of a BYOM pool.
+        "byom" => Pods(PodsPlan),
+        /// Adaptors allocate from one BYOM pool, and nothing else happens.
+        "byom-burst" => Burst(BurstPlan),
+    }
+}
+
+kinds! {
+    /// The same in a scenario.
+    pub enum Drafts {
+        /// Pods run in the VMs of a BYOM pool.
+        "byom" => Pods(Box<PodsDraft>),
+        /// Adaptors allocate from one BYOM pool, and nothing else happens.
+        "byom-burst" => Burst(Box<BurstDraft>),
+    }
+}
+
+impl From<Operation> for OpKind {
+    fn from(operation: Operation) -> Self {
+        OpKind::new(operation)
+    }
+}
+
+impl From<Plans> for WorkloadPlan {
+    fn from(plan: Plans) -> Self {
+        WorkloadPlan::new(plan)
+    }
+}
+
+impl From<Drafts> for WorkloadDraft {
+    fn from(draft: Drafts) -> Self {
+        WorkloadDraft::new(draft)
+    }
+}
+
+impl Workload for Plans {
+    fn work(&self) -> &dyn Work {
+        match self {
+            Plans::Pods(plan) => plan,
+            Plans::Burst(plan) => plan,
+        }
+    }
+}
+
+impl DraftKinds for Drafts {
+    fn draft(&self) -> &dyn AnyDraft {
+        match self {
+            Drafts::Pods(draft) => &**draft,
+            Drafts::Burst(draft) => &**draft,
+        }
+    }
+
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
+        match self {
+            Drafts::Pods(draft) => &mut **draft,
+            Drafts::Burst(draft) => &mut **draft,
+        }
+    }
+}
+
+impl System for Byom {
+    fn name(&self) -> &'static str {
+        "byom"
+    }
+
+    fn about(&self) -> &'static str {
+        "cloud-api-adaptor's instances share the VMs of one pool that is kept in a ConfigMap"
+    }
+
+    fn drafts(&self) -> OpenKinds<WorkloadDraft> {
+        OpenKinds::of::<Drafts>()
+    }
+
+    fn plans(&self) -> OpenKinds<WorkloadPlan> {
+        OpenKinds::of::<Plans>()
+    }
+
+    fn operations(&self) -> OpenKinds<OpKind> {
+        OpenKinds::of::<Operation>()
+    }
+
+    fn types(&self) -> Vec<TypeDef> {
+        types::all()
+    }
+
+    fn claims(&self) -> Vec<ClaimDef> {
+        claim::catalogue::CLAIMS.to_vec()
+    }
+
+    fn excuses(&self) -> &'static [&'static str] {
+        &[claim::BY_HAND]
+    }
+
+    fn mutations(&self) -> Vec<Deviation> {
+        rows_of(Policy::DEVIATIONS.iter().map(|switch| (switch.name, switch.upstream)), mutations::ABOUT, mutations::FOUND_OTHERWISE)
+    }
+
+    fn metrics(&self, plan: &Plan, registry: &Registry, _: RunOptions) -> Vec<Box<dyn Metric>> {
+        if plan.workload.get::<Plans>().is_none() {
+            return Vec::new();
+        }
+        vec![Box::new(PoolMeter::new(pool_key(), registry.id::<PoolConfigMap>()))]
+    }
+
+    fn is_shared(&self, object: &Obj) -> bool {
+        object.as_any().downcast_ref::<PoolConfigMap>().is_some_and(|object| object.document().is_some())
+    }
+
+    fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {
+        objects::touches(before, after)
+    }
+
+    fn fields(&self, object: &Obj) -> Option<Vec<(String, String)>> {
+        objects::fields(object)
+    }
+}
+
+/// Registers the system before any test runs.
+#[cfg(test)]
+#[ctor::ctor(unsafe)]
+fn install() {
+    sim_harness::system::install(&[&Byom], "test");
+    kube_sim::testbed::serve(|| Byom.types());
+}

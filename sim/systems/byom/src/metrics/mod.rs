@@ -1,0 +1,6 @@
+//! What calls for addresses met in the pool.
+
+mod calls;
+mod pool;
+
+pub use pool::PoolMeter;

@@ -1,0 +1,253 @@
+//! What the instances of a BYOM pool do to each other.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_byom::{Effort, PoolConfigMap, PoolDocument, RecordChange};
+use ipam_reports::Seconds;
+use ipam_reports::pool::{PoolCall, PoolCounts, PoolRun};
+use kube_machinery::ObjectKey;
+use kube_sim::kinds::KindId;
+use kube_sim::object::{Obj, typed_ref};
+use kube_sim::rt::{ProcessId, Rt};
+use kube_sim::trace::{Event, EventKind, Interest};
+use sim_config::time::SimTime;
+use sim_harness::system::{Figures, Metric, RunEnd};
+
+use super::calls::{Calls, Ended};
+use crate::workload::{PoolNote, VmChange};
+
+/// Counts what happens to one pool. Costs what changes, whatever the size of the pool.
+pub struct PoolMeter {
+    key: ObjectKey,
+    kind: KindId,
+    counts: PoolCounts,
+    calls: Calls,
+    took: Vec<Seconds>,
+    mutex_wait: Duration,
+    /// The first call.
+    began: Option<SimTime>,
+    /// The last answer.
+    ended: SimTime,
+    /// The object as it was last committed; unset = it was not yet, or it is gone.
+    last: Option<Obj>,
+    /// Whether anything was committed, so that `last` says what is stored.
+    committed: bool,
+    last_version: Option<i64>,
+    /// The processes of the pool; what others do to it is not its loss.
+    writers: BTreeSet<ProcessId>,
+}
+
+/// The document of an object, if it has a readable one.
+fn document(object: Option<&Obj>) -> Option<&PoolDocument> {
+    typed_ref::<PoolConfigMap>(&**object?).document()?.parse().ok()
+}
+
+impl PoolMeter {
+    /// Which events it wants to see.
+    pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
+
+    /// A meter of the pool whose document is kept under `key`; `kind` is that of ConfigMaps.
+    pub fn new(key: ObjectKey, kind: KindId) -> Self {
+        Self {
+            key,
+            kind,
+            counts: PoolCounts::default(),
+            calls: Calls::default(),
+            took: Vec::new(),
+            mutex_wait: Duration::ZERO,
+            began: None,
+            ended: SimTime::ZERO,
+            last: None,
+            committed: false,
+            last_version: None,
+            writers: BTreeSet::new(),
+        }
+    }
+
+    /// Something happened.
+    pub fn observe(&mut self, event: &Event<'_>) {
+        match event.kind {
+            EventKind::Note { process, note } => {
+                if let Some(note) = note.downcast_ref() {
+                    self.note(event.at, process, note);
+                }
+            }
+            EventKind::Commit { client, kind, key, before, after, .. } if kind == self.kind && *key == self.key => {
+                self.commit(self.writers.contains(&client), before, after);
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, at: SimTime, process: ProcessId, note: &PoolNote) {
+        match note {
+            PoolNote::Configured { .. } => drop(self.writers.insert(process)),
+            PoolNote::Asked { id } => {
+                self.counts.calls += 1;
+                self.began.get_or_insert(at);
+                self.calls.begin(id, process, at);
+            }
+            PoolNote::Allocated { id, address, effort, took } => {
+                self.counts.allocated += 1;
+                self.took.push(Seconds::from_micros(sim_config::time::micros(*took)));
+                self.answered(at, id, Ended { result: Ok(address.clone()), effort: *effort, took: *took });
+                let recorded = !self.committed || document(self.last.as_ref()).is_some_and(|now| now.allocated.get(id).is_some());
+                if !recorded {
+                    self.lose(id);
+                }
+            }
+            PoolNote::Refused { id, why, effort, took } => {
+                self.counts.refused += 1;
+                self.answered(at, id, Ended { result: Err(*why), effort: *effort, took: *took });
+            }
+            PoolNote::Told { id, address } => self.calls.hold(id, address),
+            PoolNote::Ended { id, .. } => self.calls.end(id),
+            PoolNote::ReleaseBegun { id, .. } => {
+                self.calls.release(id);
+            }
+            PoolNote::ReleaseEnded { effort, .. } => {
+                self.counts.releases += 1;
+                self.other(effort);
+            }
+            PoolNote::RecoverEnded { effort, .. } => self.other(effort),
+            PoolNote::Vm { change: VmChange::Rebooting { tenant: Some(tenant), fence }, .. } => {
+                let serves = self.calls.get(tenant).is_some_and(|call| call.holds.is_some() && !call.released);
+                self.counts.foreign_reboots += u64::from(serves && fence.as_ref() != Some(tenant));
+            }
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, at: SimTime, id: &Arc<str>, ended: Ended) {
+        let Effort { reads, writes, conflicts, create_races, exhausted, probes, mutex_wait } = ended.effort;
+        self.counts.reads += u64::from(reads);
+        self.counts.attempts += u64::from(writes);
+        self.counts.conflicts += u64::from(conflicts);
+        self.counts.create_races += u64::from(create_races);
+        self.counts.probes += u64::from(probes);
+        self.counts.exhausted += u64::from(exhausted);
+        self.mutex_wait += mutex_wait;
+        self.ended = at;
+        if let Some(call) = self.calls.get_mut(id) {
+            call.ended = Some(ended);
+        }
+    }
+
+    fn other(&mut self, effort: &Effort) {
+        self.counts.other_conflicts += u64::from(effort.conflicts);
+        self.counts.other_exhausted += u64::from(effort.exhausted);
+        self.mutex_wait += effort.mutex_wait;
+    }
+
+    /// The record of `id` is gone.
+    fn lose(&mut self, id: &str) {
+        if let Some(call) = self.calls.get_mut(id)
+            && call.counts_on_its_record()
+            && !call.lost
+        {
+            call.lost = true;
+            self.counts.lost += 1;
+        }
+    }
+
+    fn commit(&mut self, by_pool: bool, before: Option<&Obj>, after: Option<&Obj>) {
+        let (old, new) = (document(before), document(after));
+        match (old, new) {
+            (Some(old), Some(new)) if by_pool => {
+                for change in old.allocated.diff(&new.allocated) {
+                    if let RecordChange::Removed(id, _) = change {
+                        self.lose(id);
+                    }
+                }
+            }
+            (None, Some(new)) if by_pool => {
+                let missing = self.calls.unordered().map(|(id, _)| id).filter(|id| new.allocated.get(id).is_none());
+                let missing: Vec<Arc<str>> = missing.cloned().collect();
+                missing.iter().for_each(|id| self.lose(id));
+            }
+            _ => {}
+        }
+        if new.is_none() {
+            // A document that was lost starts to count anew.
+            self.last_version = None;
+        }
+        if let Some(new) = new {
+            let last = self.last_version.or(old.map(|old| old.version));
+            // Who only touches labels writes no version.
+            let same = old.is_some_and(|old| old == new);
+            self.counts.stuck_versions += u64::from(by_pool && !same && last.is_some_and(|last| new.version <= last));
+            self.last_version = Some(new.version);
+        }
+        self.last = after.cloned();
+        self.committed = true;
+    }
+
+    /// What the run did, at its end. With `calls`, each call by itself: `rt` names their processes.
+    pub fn finish(&mut self, calls: Option<&Rt>) -> PoolRun {
+        let now = document(self.last.as_ref());
+        let recorded = |id: &str| now.is_some_and(|now| now.allocated.get(id).is_some());
+        let mut counts = self.counts;
+        counts.shared_addresses = self.calls.shared_addresses;
+        for (id, call) in self.calls.unordered() {
+            counts.sharing += u64::from(call.shared);
+            if self.committed {
+                counts.lost_at_end += u64::from(call.counts_on_its_record() && !recorded(id));
+                counts.leaked += u64::from(call.holds.is_none() && recorded(id));
+            }
+        }
+        PoolRun {
+            counts,
+            took: std::mem::take(&mut self.took),
+            mutex_wait: self.mutex_wait.into(),
+            makespan: self.began.map_or(Seconds::ZERO, |began| self.ended.since(began).into()),
+            calls: calls.map(|rt| self.told(rt)).unwrap_or_default(),
+        }
+    }
+
+    /// Each call by itself, by time and ID.
+    fn told(&self, rt: &Rt) -> Vec<PoolCall> {
+        let mut calls: Vec<PoolCall> = Vec::new();
+        for (id, call) in self.calls.sorted() {
+            let effort = call.ended.as_ref().map(|ended| ended.effort).unwrap_or_default();
+            calls.push(PoolCall {
+                process: rt.process_name(call.process).to_string(),
+                id: id.to_string(),
+                started: Seconds::from_micros(call.asked.as_micros()),
+                took: call.ended.as_ref().map(|ended| ended.took.into()),
+                outcome: match call.ended.as_ref().map(|ended| &ended.result) {
+                    None => "unanswered".to_owned(),
+                    Some(Ok(_)) => "allocated".to_owned(),
+                    Some(Err(why)) => why.name().to_owned(),
+                },
+                address: call.ended.as_ref().and_then(|ended| ended.result.as_ref().ok()).map(ToString::to_string),
+                reads: effort.reads,
+                attempts: effort.writes,
+                conflicts: effort.conflicts,
+                create_races: effort.create_races,
+                probes: effort.probes,
+                exhausted: effort.exhausted,
+                mutex_wait: effort.mutex_wait.into(),
+                lost: call.lost,
+                shared: call.shared,
+            });
+        }
+        calls.sort_by_key(|call| call.started);
+        calls
+    }
+}
+
+impl Metric for PoolMeter {
+    fn interest(&self) -> Interest {
+        Self::INTEREST
+    }
+
+    fn observe(&mut self, event: &Event<'_>) {
+        self.observe(event);
+    }
+
+    fn finish(&mut self, end: &RunEnd<'_>, figures: &mut Figures) {
+        figures.pool = Some(self.finish(end.options.calls.then_some(end.rt)));
+    }
+}

@@ -1,0 +1,141 @@
+//! A burst of which values may be open.
+
+use kube_sim::net::Delay;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::Draw;
+use sim_config::time::{SimTime, Span};
+use sim_config::{Choice, Probability, Problems, Source, With};
+use sim_harness::plan::{CLIENTS_MAX, OPS_MAX, Op, Turn};
+use sim_harness::workload::{Draft, at_most};
+
+use super::{ADDRESSES_MAX, Allocate, BurstPlan, RetryName, Throttle, adaptor_name, dial, think};
+use crate::Operation;
+
+/// The adaptors of a scenario and their pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BurstDraft {
+    /// How many adaptors, each on a host of its own.
+    pub instances: Choice<u32>,
+    /// How many allocations each of them makes.
+    pub allocations: Choice<u32>,
+    /// How many addresses the pool has for each allocation, besides those that are taken.
+    pub addresses_per_allocation: Choice<u32>,
+    /// How many addresses the pool has in total, instead of so many for each allocation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<Choice<u32>>,
+    /// How many addresses have a record at the beginning.
+    pub taken: Choice<u32>,
+    /// How many of the others belong to a VM that does not answer.
+    pub dead: Choice<u32>,
+    /// Each allocation begins at a moment that is uniform between the beginning and this; 0 = all at once.
+    pub spread: Choice<Span>,
+    /// How many allocations are asked for a second time under the same ID.
+    pub again: Probability,
+    /// How a write that met a conflict is tried again.
+    pub retry: Choice<RetryName>,
+    /// How many requests an adaptor may make.
+    pub throttle: Choice<Throttle>,
+    /// Whether a VM is tried before it is handed out.
+    pub probes: Choice<bool>,
+    /// How long it takes to connect to a VM that answers.
+    pub dial: Delay,
+    /// What an adaptor needs between an answer and the request that follows it. Nothing after a sleep of its own.
+    pub think: Choice<Span>,
+}
+
+impl Default for BurstDraft {
+    fn default() -> Self {
+        Self {
+            instances: Choice::OneOf(vec![2, 4, 8, 16, 32, 64]),
+            allocations: Choice::Is(1),
+            addresses_per_allocation: Choice::Is(2),
+            addresses: None,
+            taken: Choice::Is(0),
+            dead: Choice::Is(0),
+            again: Probability::NEVER,
+            spread: Choice::Is(Span::micros(0)),
+            retry: Choice::Is(RetryName::Own),
+            throttle: Choice::Is(Throttle::None),
+            probes: Choice::Is(true),
+            dial: dial(),
+            think: Choice::Is(think()),
+        }
+    }
+}
+
+impl BurstDraft {
+    fn plan(&self, instances: u32, addresses: u32, taken: u32) -> BurstPlan {
+        BurstPlan {
+            instances,
+            addresses,
+            taken,
+            dead: 0,
+            retry: RetryName::Own,
+            throttle: Throttle::None,
+            probes: false,
+            dial: self.dial,
+            think: think(),
+        }
+    }
+}
+
+impl Draft for BurstDraft {
+    type Plan = BurstPlan;
+
+    fn bounds(&self) -> [BurstPlan; 2] {
+        let (fewest, most) = self.instances.bounds();
+        [*fewest, *most].map(|instances| self.plan(instances.max(1), 0, 0))
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        let most = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
+        let instances = most(&self.instances);
+        let operations = instances.saturating_mul(most(&self.allocations));
+        let total = match &self.addresses {
+            Some(addresses) => most(addresses),
+            None => operations.saturating_mul(most(&self.addresses_per_allocation)).saturating_add(most(&self.taken)),
+        };
+        let mut problems = Problems::new();
+        problems.append(at_most(source, "workload.instances", "`workload.instances`", instances, u64::from(CLIENTS_MAX)));
+        problems.append(at_most(source, "workload.allocations", "the number of allocations of all adaptors", operations, OPS_MAX));
+        problems.append(at_most(source, "workload.addresses", "the number of addresses", total, u64::from(ADDRESSES_MAX)));
+        if let Some(addresses) = &self.addresses
+            && addresses.bounds().0 < self.taken.bounds().1
+        {
+            let wrong = format!("`workload.taken` may be {}, of {} addresses", self.taken.bounds().1, addresses.bounds().0);
+            problems.push(source.problem("workload.taken", wrong, "no more than there are addresses"));
+        }
+        problems
+    }
+
+    fn draw(&self, draw: &mut Draw) -> (BurstPlan, Vec<Op>) {
+        let instances = self.instances.draw(draw).max(1);
+        let per_allocation = self.addresses_per_allocation.draw(draw);
+        let total = self.addresses.as_ref().map(|addresses| addresses.draw(draw));
+        let taken = self.taken.draw(draw);
+        let mut plan = BurstPlan {
+            dead: self.dead.draw(draw),
+            retry: self.retry.draw(draw),
+            throttle: self.throttle.draw(draw),
+            probes: self.probes.draw(draw),
+            think: self.think.draw(draw),
+            ..self.plan(instances, 0, taken)
+        };
+        let spread = self.spread.draw(draw).0;
+        let mut ops = Vec::new();
+        for instance in 0..instances {
+            let actor = adaptor_name(instance);
+            for number in 0..self.allocations.draw(draw) {
+                let at = SimTime::ZERO + draw.between(std::time::Duration::ZERO, spread);
+                let again = self.again.get() > 0.0 && draw.chance(self.again.get());
+                let allocate = Allocate { pod: format!("pod-{instance}-{number}"), again };
+                ops.push(With { common: Turn { at, actor: actor.clone() }, kind: Operation::Allocate(allocate).into() });
+            }
+        }
+        let for_all = u32::try_from(ops.len()).unwrap_or(u32::MAX).saturating_mul(per_allocation);
+        plan.addresses = total.unwrap_or_else(|| for_all.saturating_add(taken));
+        (plan, ops)
+    }
+}

@@ -1,0 +1,168 @@
+//! One adaptor of a burst.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ipam_byom::{Context, NoOwners, Outcome, PodName, PoolError, PoolSettings, VmPool, allocation_id};
+use kube_machinery::Env;
+use kube_machinery::rate_limit::RateLimited;
+use kube_machinery::transparent::{Policy, Transparent};
+use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::env::SimEnv;
+use kube_sim::rt::ProcessId;
+use parking_lot::Mutex;
+use sim_config::draw::{Concern, Draw};
+use sim_config::time::SimTime;
+use sim_harness::plan::{Plan, hash_text};
+
+use super::client::{Dialed, Learned, Thinking};
+use super::pool::{Initial, address};
+use super::{Allocate, BACK_OFF, BurstPlan, adaptor_name};
+use crate::Operation;
+use crate::workload::{Failure, PoolNote, policy_of, pool_key};
+
+type Pool = VmPool<Thinking<Transparent<RateLimited<SimClient, SimEnv>, SimEnv>>, SimEnv, Dialed, NoOwners>;
+
+/// When, for which pod, and under which allocation ID.
+type Turn = (SimTime, PodName, Arc<str>, bool);
+
+/// What all adaptors of a burst have in common.
+struct Burst {
+    plan: BurstPlan,
+    seed: u64,
+    initial: Initial,
+    dead: Arc<[ipam_byom::Address]>,
+    policy: ipam_byom::Policy,
+}
+
+/// Adds the adaptors to the cluster; they start at once.
+pub(super) fn install(fabric: &Arc<Fabric>, plan: &Plan, burst: &BurstPlan) {
+    let namespace: Arc<str> = "default".into();
+    let mut turns: Vec<Vec<Turn>> = (0..burst.instances).map(|_| Vec::new()).collect();
+    for op in &plan.op {
+        let Operation::Allocate(Allocate { pod, again }) = op.kind.own() else { continue };
+        let number = op.common.actor.strip_prefix("adaptor-").and_then(|number| number.parse::<usize>().ok());
+        let Some(turns) = number.and_then(|number| turns.get_mut(number)) else { continue };
+        // The sandbox of a pod on an adaptor is the same whatever else there is in the plan.
+        let sandbox = hash_text(&format!("{}/{}/{pod}", plan.seed, op.common.actor));
+        let id = allocation_id(pod, &sandbox);
+        turns.push((op.common.at, PodName { name: pod.as_str().into(), namespace: namespace.clone() }, id, *again));
+    }
+    let taken = burst.taken.min(burst.addresses);
+    let shared = Arc::new(Burst {
+        plan: burst.clone(),
+        seed: plan.seed,
+        initial: Initial::of(burst),
+        dead: (taken..taken.saturating_add(burst.dead).min(burst.addresses)).map(address).collect(),
+        policy: policy_of(plan),
+    });
+    for (number, mut turns) in (0..).zip(turns) {
+        turns.sort_by_key(|(at, ..)| *at);
+        let name = adaptor_name(number);
+        let process = fabric.rt.add_process(fabric.rt.add_host(&name), &name);
+        // What has begun when the adaptor crashes is over: its caller was told so.
+        let turns = Arc::new(Mutex::new(VecDeque::from(turns)));
+        let (fabric_of_task, burst) = (Arc::downgrade(fabric), shared.clone());
+        fabric.rt.set_main(process, move |_| {
+            let (fabric, burst, turns) = (fabric_of_task.upgrade(), burst.clone(), turns.clone());
+            async move {
+                if let Some(fabric) = fabric {
+                    Instance::new(fabric, process, &burst).work(&turns).await;
+                }
+            }
+        });
+        fabric.start(process);
+    }
+}
+
+/// One life of an adaptor.
+#[derive(Clone)]
+struct Instance {
+    fabric: Arc<Fabric>,
+    process: ProcessId,
+    env: SimEnv,
+    pool: Pool,
+}
+
+impl Instance {
+    fn new(fabric: Arc<Fabric>, process: ProcessId, burst: &Burst) -> Self {
+        let plan = &burst.plan;
+        let env = SimEnv::new(&fabric.rt, burst.seed, process);
+        let plain = SimClient::new(&fabric, process);
+        let limited = match plan.throttle.limit() {
+            Some(limit) => RateLimited::new(plain, env.clone(), limit),
+            None => RateLimited::unlimited(plain, env.clone()),
+        };
+        let client = Transparent::new(limited, env.clone(), Policy::ClientGo);
+        let learned = Learned::nothing(&fabric.rt);
+        let vms = Dialed {
+            env: env.clone(),
+            dial: plan.dial.sampler(),
+            choices: Arc::new(Mutex::new(Draw::new(burst.seed, Concern::World, 1 << 63 | u64::from(process.0)))),
+            dead: burst.dead.clone(),
+            learned: learned.clone(),
+        };
+        let client = Thinking { client, env: env.clone(), think: plan.think.0, learned };
+        let node = Some(fabric.rt.process_name(process));
+        let settings = PoolSettings {
+            retry: plan.retry.retry(&burst.policy),
+            probes: plan.probes,
+            ..PoolSettings::new(pool_key(), burst.initial.config.clone(), node, burst.policy)
+        };
+        let pool = VmPool::new(client, env.clone(), vms, NoOwners, settings);
+        let instance = Self { fabric, process, env, pool };
+        let configured = PoolNote::Configured { setting: burst.initial.setting.clone(), config: burst.initial.config.clone() };
+        instance.say(configured);
+        instance
+    }
+
+    fn say(&self, what: PoolNote) {
+        self.fabric.note(self.process, &what);
+    }
+
+    /// Begins each turn at its time, whether or not those before it are over: a node starts pods side by side.
+    async fn work(&self, turns: &Mutex<VecDeque<Turn>>) {
+        loop {
+            let Some(at) = turns.lock().front().map(|(at, ..)| *at) else { return };
+            self.fabric.rt.sleep_until(at).await;
+            let (turn, last) = {
+                let mut turns = turns.lock();
+                (turns.pop_front(), turns.is_empty())
+            };
+            let Some((_, pod, id, again)) = turn else { return };
+            if last {
+                return self.take(&id, &pod, again).await;
+            }
+            let instance = self.clone();
+            let _running = self.env.spawn(async move { instance.take(&id, &pod, again).await });
+        }
+    }
+
+    /// Asks for an address, and if it is to, a second time.
+    async fn take(&self, id: &Arc<str>, pod: &PodName, again: bool) {
+        self.allocate(id, pod).await;
+        if again {
+            self.allocate(id, pod).await;
+        }
+    }
+
+    async fn allocate(&self, id: &Arc<str>, pod: &PodName) {
+        self.say(PoolNote::Asked { id: id.clone() });
+        let began = self.env.monotonic();
+        let Outcome { result, effort } = self.pool.allocate(id, pod, Context::BACKGROUND).await;
+        let took = self.env.monotonic().saturating_sub(began);
+        match result {
+            Ok(address) => {
+                self.say(PoolNote::Allocated { id: id.clone(), address: address.clone(), effort, took });
+                self.say(PoolNote::Told { id: id.clone(), address });
+            }
+            Err(error) => {
+                self.say(PoolNote::Refused { id: id.clone(), why: Failure::of(&error, &effort), effort, took });
+                if error == PoolError::Panic {
+                    self.fabric.rt.crash(self.process);
+                    self.fabric.panicked(self.process, BACK_OFF);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Many adaptors allocate from one pool, and nothing else happens: the question of capacity (B §8).
+//!
+//! ```text
+//!  adaptor-0    ── GET ── PUT ── 200
+//!  adaptor-1    ──── GET ── PUT ── 409 ── sleep ── GET ── PUT ── 200
+//!     …
+//!  adaptor-63   ── GET ──── PUT ── 409 ── sleep ── GET ── …
+//! ```
+//! There are no pods, no kubelets and no PeerPods: each adaptor asks its [`VmPool`](ipam_byom::VmPool) directly, the pool's
+//! document exists at the beginning, and what is allocated is never released.
+
+mod client;
+mod draft;
+mod instance;
+mod pool;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_byom::{Policy, PoolConfigMap, Retry};
+use kube_machinery::rate_limit::{CLIENT_GO, RateLimit};
+use kube_machinery::retry::{Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY};
+use kube_sim::cluster::Fabric;
+use kube_sim::net::Delay;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::time::Span;
+use sim_config::{Open, Problems, Source};
+use sim_harness::plan::{CLIENTS_MAX, Op, OpKind, Plan, WorkloadPlan};
+use sim_harness::workload::{Misfit, Smaller, Stake, Work, at_least_one, at_most, without_idle};
+
+use super::pool_key;
+use crate::Operation;
+use crate::Plans;
+
+pub use draft::BurstDraft;
+
+/// The most addresses of a pool: more than its document could ever record (B §1.2).
+pub const ADDRESSES_MAX: u32 = 1 << 17;
+
+/// The adaptors of a plan and their pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BurstPlan {
+    /// How many adaptors, each on a host of its own.
+    pub instances: u32,
+    /// How many addresses the pool has.
+    pub addresses: u32,
+    /// How many of them have a record at the beginning: the first ones.
+    #[serde(default)]
+    pub taken: u32,
+    /// How many of the others belong to a VM that does not answer: the first ones.
+    #[serde(default)]
+    pub dead: u32,
+    /// How a write that met a conflict is tried again.
+    #[serde(default)]
+    pub retry: RetryName,
+    /// How many requests an adaptor may make.
+    #[serde(default)]
+    pub throttle: Throttle,
+    /// Whether a VM is tried before it is handed out.
+    #[serde(default)]
+    pub probes: bool,
+    /// How long it takes to connect to a VM that answers.
+    #[serde(default = "dial")]
+    pub dial: Delay,
+    /// What an adaptor needs between an answer and the request that follows it. Nothing after a sleep of its own.
+    #[serde(default = "think")]
+    pub think: Span,
+}
+
+/// d of B §8.1, with the spread of the other delays.
+fn dial() -> Delay {
+    Delay::Uniform { low: Span::micros(1_600), high: Span::micros(2_400) }
+}
+
+/// t of B §8.1.
+fn think() -> Span {
+    Span::micros(500)
+}
+
+/// A way to try a write again, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RetryName {
+    /// What goes with the policy: patient, or with the deviation `byom-four-attempts` client-go's `DefaultBackoff`.
+    #[default]
+    Own,
+    /// client-go's `DefaultBackoff`: 4 attempts, 10 ms times 5, 10 % jitter.
+    DefaultBackoff,
+    /// client-go's `DefaultRetry`: 5 attempts, 10 ms, 10 % jitter.
+    DefaultRetry,
+    /// 12 attempts with full jitter up to 500 ms.
+    Twelve,
+    /// Full jitter up to 500 ms for as long as the operation has time.
+    Patient,
+}
+
+impl Open for RetryName {}
+
+impl RetryName {
+    fn retry(self, policy: &Policy) -> Retry {
+        let preset = |backoff: Backoff| Retry::Backoff(backoff);
+        match self {
+            RetryName::Own => Retry::of(policy),
+            RetryName::DefaultBackoff => preset(DEFAULT_BACKOFF),
+            RetryName::DefaultRetry => preset(DEFAULT_RETRY),
+            RetryName::Twelve => Retry::TWELVE,
+            RetryName::Patient => Retry::PATIENT,
+        }
+    }
+}
+
+/// A limit on the client side, by name (K §4.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Throttle {
+    /// No limit.
+    #[default]
+    None,
+    /// client-go's default: 5 requests a second after a burst of 10.
+    ClientGo,
+    /// client-go's default with its burst used up: 200 ms from each request to the next.
+    Drained,
+}
+
+impl Open for Throttle {}
+
+impl Throttle {
+    fn limit(self) -> Option<RateLimit> {
+        match self {
+            Throttle::None => None,
+            Throttle::ClientGo => Some(CLIENT_GO),
+            Throttle::Drained => Some(RateLimit { burst: 1, ..CLIENT_GO }),
+        }
+    }
+}
+
+/// An allocation that an adaptor is to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Allocate {
+    /// For which pod, in namespace `default`.
+    pub pod: String,
+    /// Whether it asks a second time under the same ID, once it has an address: the answer must be the same (B I7).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
+}
+
+impl From<BurstPlan> for WorkloadPlan {
+    fn from(plan: BurstPlan) -> Self {
+        Self::new(Plans::Burst(plan))
+    }
+}
+
+/// The name of the adaptor with this number.
+pub fn adaptor_name(number: u32) -> String {
+    format!("adaptor-{number}")
+}
+
+impl Work for BurstPlan {
+    fn actor_names(&self) -> Vec<String> {
+        (0..self.instances).map(adaptor_name).collect()
+    }
+
+    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
+        if matches!(op.get(), Some(Operation::Allocate(_))) { Ok(()) } else { Err(Misfit::of(op, "the operation `allocate`")) }
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        let mut problems = Problems::new();
+        problems.append(at_least_one(source, "workload.instances", "`workload.instances`", self.instances));
+        problems.append(at_most(source, "workload.instances", "`workload.instances`", u64::from(self.instances), u64::from(CLIENTS_MAX)));
+        problems.append(at_most(source, "workload.addresses", "`workload.addresses`", u64::from(self.addresses), u64::from(ADDRESSES_MAX)));
+        problems.append(at_most(source, "workload.taken", "`workload.taken`", u64::from(self.taken), u64::from(self.addresses)));
+        problems
+    }
+
+    fn stake(&self, _: &[Op]) -> Stake {
+        Stake {
+            processes: self.actor_names(),
+            hosts: self.actor_names(),
+            resources: vec!["configmaps".to_owned()],
+            objects: vec![format!("configmaps/{}", pool_key())],
+            ..Stake::default()
+        }
+    }
+
+    fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
+        let mut all = without_idle(self.instances, ops, adaptor_name, |instances| BurstPlan { instances, ..self.clone() }.into());
+        let wanted = ops.len() as u32;
+        // An address for each operation stays: an exhausted pool would be another failure.
+        let free = self.addresses.saturating_sub(self.taken + self.dead);
+        let fewer = |addresses: u32| BurstPlan { addresses: addresses.min(self.addresses), ..self.clone() };
+        for simpler in [
+            BurstPlan { addresses: self.addresses - self.taken.min(self.addresses), taken: 0, ..self.clone() },
+            BurstPlan { dead: 0, ..self.clone() },
+            BurstPlan { probes: false, dead: 0, ..self.clone() },
+            BurstPlan { throttle: Throttle::None, ..self.clone() },
+            fewer(self.taken + self.dead + wanted.max(1)),
+            fewer(self.taken + self.dead + wanted.max(free / 2).max(1)),
+        ] {
+            if simpler != *self {
+                all.push(Smaller::same_ops(simpler, ops));
+            }
+        }
+        all
+    }
+
+    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+        // The user's own manifests may bring a pool.
+        if !fabric.holds::<PoolConfigMap>(&pool_key()) {
+            pool::preload(fabric, self);
+        }
+    }
+
+    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+        instance::install(fabric, plan, self);
+    }
+}
+
+/// How long a process that panicked stays down.
+const BACK_OFF: Duration = sim_harness::world::BACK_OFF;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim_config::With;
+    use sim_config::time::SimTime;
+    use sim_harness::plan::Turn;
+
+    #[test]
+    fn a_burst_shrinks_to_its_operations_and_an_address_for_each() {
+        let allocate = |actor: &str| {
+            let common = Turn { at: SimTime::ZERO, actor: actor.to_owned() };
+            With { common, kind: Operation::Allocate(Allocate { pod: "a".to_owned(), again: false }).into() }
+        };
+        let mut ops = vec![allocate("adaptor-3"), allocate("adaptor-7")];
+        let mut plan = BurstPlan {
+            instances: 64,
+            addresses: 500,
+            taken: 100,
+            dead: 3,
+            retry: RetryName::Own,
+            throttle: Throttle::Drained,
+            probes: true,
+            dial: dial(),
+            think: think(),
+        };
+        for _ in 0..20 {
+            let Some(next) = plan.smaller(&ops).into_iter().next() else { break };
+            let Some(Plans::Burst(smaller)) = next.workload.get().cloned() else { panic!("another workload") };
+            assert_ne!((&smaller, &next.ops), (&plan, &ops));
+            (plan, ops) = (smaller, next.ops);
+        }
+        assert_eq!(plan.smaller(&ops), []);
+        assert_eq!((plan.instances, plan.addresses, plan.taken, plan.dead), (2, 2, 0, 0));
+        assert_eq!((plan.probes, plan.throttle), (false, Throttle::None));
+        assert_eq!(ops, [allocate("adaptor-0"), allocate("adaptor-1")]);
+    }
+}

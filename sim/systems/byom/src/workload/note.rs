@@ -1,0 +1,420 @@
+//! What the adaptors, kubelets and VMs of a BYOM pool say they did. Claims and figures are made of it.
+//!
+//! ```text
+//!  one sandbox:  Asked ─► Allocated ─► Told ─► Running ─► Ended ─► ReleaseBegun ─► ReleaseEnded
+//!                  └────► Refused        └──────────────────┘ the sandbox holds the address, for the ledger (B §7.1)
+//! ```
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_byom::{Address, Effort, PoolConfig, Recovered};
+use kube_sim::trace::Note;
+use kube_sim::trace::entity::{About, Entity};
+
+/// What happened around a pool. `id` is the allocation ID of a sandbox: it is unique in a run. The process that says it is that of the
+/// event: an adaptor, the PeerPod controller, a kubelet, or whoever keeps the VMs.
+#[derive(Clone, Debug)]
+pub enum PoolNote {
+    /// A process started with this configuration. It counts until the process crashes or is stopped.
+    Configured {
+        /// `VM_POOL_IPS` as it is set.
+        setting: Arc<str>,
+        /// What the process makes of it.
+        config: PoolConfig,
+    },
+    /// A pod is wanted: it should have a running sandbox from here on, until [`PoolNote::Unwanted`].
+    Wanted {
+        /// `NAMESPACE/NAME`.
+        pod: Arc<str>,
+    },
+    /// A pod is not wanted any more.
+    Unwanted {
+        /// `NAMESPACE/NAME`.
+        pod: Arc<str>,
+    },
+    /// An adaptor is about to ask the pool for an address. May be said again for the same ID: the answer must be the same.
+    Asked {
+        /// For which sandbox.
+        id: Arc<str>,
+    },
+    /// The pool answered with an address, after its record was committed.
+    Allocated {
+        /// For which sandbox.
+        id: Arc<str>,
+        /// The address.
+        address: Address,
+        /// What it took.
+        effort: Effort,
+        /// How long it took, by the clock of the process.
+        took: Duration,
+    },
+    /// The pool gave no address.
+    Refused {
+        /// For which sandbox.
+        id: Arc<str>,
+        /// Why.
+        why: Failure,
+        /// What it took.
+        effort: Effort,
+        /// How long it took, by the clock of the process.
+        took: Duration,
+    },
+    /// A sandbox was told its address: from here on it holds it.
+    Told {
+        /// Which sandbox.
+        id: Arc<str>,
+        /// The address.
+        address: Address,
+    },
+    /// The agent in the VM answers: the pod runs.
+    Running {
+        /// Which sandbox.
+        id: Arc<str>,
+        /// `NAMESPACE/NAME`.
+        pod: Arc<str>,
+    },
+    /// A sandbox is over, for whatever reason: it holds nothing any more.
+    Ended {
+        /// Which sandbox.
+        id: Arc<str>,
+        /// `NAMESPACE/NAME`.
+        pod: Arc<str>,
+    },
+    /// A release begins on behalf of a sandbox. With upstream's releases by address the ID is that of the sandbox on whose behalf it is,
+    /// not that of whoever holds the address by now.
+    ReleaseBegun {
+        /// Which sandbox.
+        id: Arc<str>,
+        /// Who releases.
+        by: ReleasedBy,
+    },
+    /// A release ended. With success the record is gone for good.
+    ReleaseEnded {
+        /// Which sandbox.
+        id: Arc<str>,
+        /// Nothing, or why it failed.
+        failure: Option<Failure>,
+        /// What it took.
+        effort: Effort,
+        /// How long it took, by the clock of the process.
+        took: Duration,
+    },
+    /// A process begins to bring the list in line with its configuration.
+    RecoverBegun,
+    /// It is done with that.
+    RecoverEnded {
+        /// What it left, or why it failed.
+        result: Result<Recovered, Failure>,
+        /// What it took.
+        effort: Effort,
+    },
+    /// Something happened to a VM.
+    Vm {
+        /// Which.
+        address: Address,
+        /// What.
+        change: VmChange,
+    },
+}
+
+/// Who releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ReleasedBy {
+    /// StopVM (B X3).
+    Stop,
+    /// The clean-up of a failed start (B S5, C1, C2).
+    CleanUp,
+    /// The PeerPod controller (B P2).
+    Controller,
+    /// The comparison of records with live owners.
+    Reclaim,
+    /// The next sandbox of the same pod, because the pool is full.
+    Successor,
+}
+
+/// What happens to a VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VmChange {
+    /// It took the user data of an allocation. `tenant`: whose data it already had since its last boot. `going_down`: it will lose them,
+    /// because it is about to boot.
+    Given {
+        /// The allocation.
+        id: Arc<str>,
+        /// Whose data it already had.
+        tenant: Option<Arc<str>>,
+        /// Whether it is about to boot.
+        going_down: bool,
+    },
+    /// It was asked to boot and does. `tenant`: whose data it has. `fence`: on behalf of which allocation; unset = nobody said.
+    Rebooting {
+        /// Whose data it has.
+        tenant: Option<Arc<str>>,
+        /// On behalf of which allocation.
+        fence: Option<Arc<str>>,
+    },
+    /// It has booted and is clean.
+    Booted,
+    /// It does not answer from here on.
+    Broken,
+    /// It answers again.
+    Mended,
+}
+
+/// Why an operation on the pool failed: the kinds of [`ipam_byom::PoolError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Failure {
+    /// The state of the pool is unknown.
+    Reading,
+    /// No address is left.
+    NoAvailable,
+    /// The VM does not answer.
+    NotReady,
+    /// What is recorded is no address.
+    InvalidAddress,
+    /// The name of the node is unknown.
+    NoNodeName,
+    /// A write failed after all attempts.
+    Exhausted,
+    /// Another process created the ConfigMap first.
+    CreateRace,
+    /// A write failed, or it is not known whether it did.
+    Writing,
+    /// The document is lost, and the owners are not known.
+    Owners,
+    /// The VM serves another allocation.
+    HeldByAnother,
+    /// The VM did not take the user data.
+    UserData,
+    /// The PeerPod could not be written.
+    NotOwned,
+    /// The record was gone again before the VM was used.
+    RecordLost,
+    /// The time was up.
+    OutOfTime,
+    /// Upstream's process panics.
+    Panic,
+}
+
+impl Note for PoolNote {
+    fn about(&self) -> About {
+        match self {
+            PoolNote::Configured { .. } => About::passing([]),
+            PoolNote::RecoverBegun => About::beginning([]),
+            PoolNote::RecoverEnded { .. } => About::ending([]),
+            PoolNote::Wanted { pod } | PoolNote::Unwanted { pod } => About::passing([Entity::pod(pod)]),
+            PoolNote::Running { id, pod } | PoolNote::Ended { id, pod } => About::passing([Entity::allocation(id), Entity::pod(pod)]),
+            PoolNote::Asked { id } | PoolNote::ReleaseBegun { id, .. } => About::beginning([Entity::allocation(id)]),
+            PoolNote::Refused { id, .. } | PoolNote::ReleaseEnded { id, .. } => About::ending([Entity::allocation(id)]),
+            PoolNote::Allocated { id, address, .. } => About::ending([Entity::allocation(id), Entity::Address(address.key().clone())]),
+            PoolNote::Told { id, address } => About::passing([Entity::allocation(id), Entity::Address(address.key().clone())]),
+            PoolNote::Vm { address, change } => {
+                let (first, second) = match change {
+                    VmChange::Given { id, tenant, .. } => (Some(id), tenant.as_ref()),
+                    VmChange::Rebooting { tenant, fence } => (tenant.as_ref(), fence.as_ref()),
+                    VmChange::Booted | VmChange::Broken | VmChange::Mended => (None, None),
+                };
+                let ids = first.into_iter().chain(second).map(Entity::allocation);
+                About::passing([Entity::Address(address.key().clone())].into_iter().chain(ids).collect::<Vec<_>>())
+            }
+        }
+    }
+
+    fn word(&self) -> u64 {
+        self.own_word() << 2 | 3
+    }
+
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(self.clone())
+    }
+}
+
+impl PoolNote {
+    /// A word that tells notes of this vocabulary apart. [`Note::word`] tells them from others by the two lowest bits.
+    fn own_word(&self) -> u64 {
+        let text = |tag: u64, text: &str| {
+            tag << 56 ^ text.bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193))
+        };
+        match self {
+            PoolNote::Configured { setting, .. } => text(1, setting),
+            PoolNote::Wanted { pod } => text(2, pod),
+            PoolNote::Unwanted { pod } => text(3, pod),
+            PoolNote::Asked { id } => text(4, id),
+            PoolNote::Allocated { id, address, .. } => text(5, id) ^ text(0, address.text()).rotate_left(17),
+            PoolNote::Refused { id, why, .. } => text(6, id) ^ *why as u64,
+            PoolNote::Told { id, address } => text(7, id) ^ text(0, address.text()).rotate_left(17),
+            PoolNote::Running { id, .. } => text(8, id),
+            PoolNote::Ended { id, .. } => text(9, id),
+            PoolNote::ReleaseBegun { id, by } => text(10, id) ^ *by as u64,
+            PoolNote::ReleaseEnded { id, failure, .. } => text(11, id) ^ failure.map_or(0, |failure| 1 + failure as u64),
+            PoolNote::RecoverBegun => 12 << 56,
+            PoolNote::RecoverEnded { result, .. } => 13 << 56 ^ result.as_ref().map_or(1, |recovered| 2 + recovered.in_use as u64),
+            PoolNote::Vm { address, change } => {
+                let change = match change {
+                    VmChange::Given { id, .. } => text(1, id),
+                    VmChange::Rebooting { fence, .. } => text(2, fence.as_deref().unwrap_or("")),
+                    VmChange::Booted => 3,
+                    VmChange::Broken => 4,
+                    VmChange::Mended => 5,
+                };
+                text(14, address.text()) ^ change.rotate_left(23)
+            }
+        }
+    }
+}
+
+/// An allocation ID as a person can read it: of a long sandbox ID the first eight digits.
+pub(crate) fn short(id: &str) -> Cow<'_, str> {
+    /// More digits say nothing to a person.
+    const DIGITS: usize = 8;
+    match id.rsplit_once('-') {
+        Some((pod, sandbox)) if sandbox.len() > 2 * DIGITS && sandbox.is_ascii() => format!("{pod}-{}…", &sandbox[..DIGITS]).into(),
+        _ => id.into(),
+    }
+}
+
+impl fmt::Display for PoolNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PoolNote::Configured { setting, config } => write!(f, "is configured with {setting} ({} addresses)", config.pool().len()),
+            PoolNote::Wanted { pod } => write!(f, "wants pod {pod}"),
+            PoolNote::Unwanted { pod } => write!(f, "does not want pod {pod} any more"),
+            PoolNote::Asked { id } => write!(f, "asks for an address for {}", short(id)),
+            PoolNote::Allocated { id, address, effort, took } => {
+                write!(
+                    f,
+                    "is given {address} for {} in {took:?} ({} reads, {} writes, {} conflicts)",
+                    short(id),
+                    effort.reads,
+                    effort.writes,
+                    effort.conflicts
+                )
+            }
+            PoolNote::Refused { id, why, effort, took } => {
+                write!(
+                    f,
+                    "is given nothing for {}: {why} after {took:?} ({} reads, {} writes, {} conflicts)",
+                    short(id),
+                    effort.reads,
+                    effort.writes,
+                    effort.conflicts
+                )
+            }
+            PoolNote::Told { id, address } => write!(f, "tells {} its address {address}", short(id)),
+            PoolNote::Running { id, pod } => write!(f, "runs pod {pod} as {}", short(id)),
+            PoolNote::Ended { id, pod } => write!(f, "ends {} of pod {pod}", short(id)),
+            PoolNote::ReleaseBegun { id, by } => write!(f, "releases {} ({})", short(id), by.text()),
+            PoolNote::ReleaseEnded { id, failure: None, took, .. } => write!(f, "has released {} in {took:?}", short(id)),
+            PoolNote::ReleaseEnded { id, failure: Some(failure), took, .. } => {
+                write!(f, "cannot release {}: {failure} after {took:?}", short(id))
+            }
+            PoolNote::RecoverBegun => f.write_str("brings the pool in line with its configuration"),
+            PoolNote::RecoverEnded { result: Ok(recovered), .. } => {
+                write!(f, "has brought the pool in line: {} in use, {} available", recovered.in_use, recovered.available)
+            }
+            PoolNote::RecoverEnded { result: Err(failure), .. } => write!(f, "cannot bring the pool in line: {failure}"),
+            PoolNote::Vm { address, change } => match change {
+                VmChange::Given { id, tenant: None, going_down: false } => write!(f, "VM {address} takes the user data of {}", short(id)),
+                VmChange::Given { id, tenant, going_down } => {
+                    write!(f, "VM {address} takes the user data of {}", short(id))?;
+                    if let Some(tenant) = tenant {
+                        write!(f, ", although it serves {}", short(tenant))?;
+                    }
+                    if *going_down { f.write_str(", although it is about to boot") } else { Ok(()) }
+                }
+                VmChange::Rebooting { tenant, fence } => write!(
+                    f,
+                    "VM {address}, which serves {}, boots on behalf of {}",
+                    tenant.as_deref().map_or("nobody".into(), short),
+                    fence.as_deref().map_or("somebody".into(), short)
+                ),
+                VmChange::Booted => write!(f, "VM {address} has booted"),
+                VmChange::Broken => write!(f, "VM {address} does not answer any more"),
+                VmChange::Mended => write!(f, "VM {address} answers again"),
+            },
+        }
+    }
+}
+
+impl ReleasedBy {
+    fn text(self) -> &'static str {
+        match self {
+            ReleasedBy::Stop => "StopVM",
+            ReleasedBy::CleanUp => "clean-up of a failed start",
+            ReleasedBy::Controller => "PeerPod controller",
+            ReleasedBy::Reclaim => "no live owner",
+            ReleasedBy::Successor => "next sandbox of the pod",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Failure::Reading => "the pool cannot be read",
+            Failure::NoAvailable => "no address is available",
+            Failure::NotReady => "the VM does not answer",
+            Failure::InvalidAddress => "the recorded text is no address",
+            Failure::NoNodeName => "the name of the node is unknown",
+            Failure::Exhausted => "all attempts to write met a conflict",
+            Failure::CreateRace => "another process created the ConfigMap first",
+            Failure::Writing => "the write failed or its outcome is unknown",
+            Failure::Owners => "the live owners are unknown",
+            Failure::HeldByAnother => "the VM serves another allocation",
+            Failure::UserData => "the VM did not take the user data",
+            Failure::NotOwned => "the PeerPod could not be written",
+            Failure::RecordLost => "the record was gone again before the VM was used",
+            Failure::OutOfTime => "the time was up",
+            Failure::Panic => "the process panics",
+        })
+    }
+}
+
+impl Failure {
+    /// A name for tables, in kebab-case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Failure::Reading => "reading",
+            Failure::NoAvailable => "no-available",
+            Failure::NotReady => "not-ready",
+            Failure::InvalidAddress => "invalid-address",
+            Failure::NoNodeName => "no-node-name",
+            Failure::Exhausted => "exhausted",
+            Failure::CreateRace => "create-race",
+            Failure::Writing => "writing",
+            Failure::Owners => "owners",
+            Failure::HeldByAnother => "held-by-another",
+            Failure::UserData => "user-data",
+            Failure::NotOwned => "not-owned",
+            Failure::RecordLost => "record-lost",
+            Failure::OutOfTime => "out-of-time",
+            Failure::Panic => "panic",
+        }
+    }
+
+    /// The kind of `error`; `effort` tells whether its retries were used up.
+    pub fn of(error: &ipam_byom::PoolError, effort: &Effort) -> Self {
+        use ipam_byom::PoolError;
+        match error {
+            _ if effort.exhausted => Failure::Exhausted,
+            PoolError::Reading(_) => Failure::Reading,
+            PoolError::NoAvailable => Failure::NoAvailable,
+            PoolError::NotReady { .. } => Failure::NotReady,
+            PoolError::InvalidAddress(_) => Failure::InvalidAddress,
+            PoolError::NoNodeName => Failure::NoNodeName,
+            PoolError::Allocating(error) | PoolError::Updating(error) if error.is_already_exists() => Failure::CreateRace,
+            PoolError::Allocating(_) | PoolError::Updating(_) => Failure::Writing,
+            PoolError::Owners(_) => Failure::Owners,
+            PoolError::HeldByAnother { .. } => Failure::HeldByAnother,
+            PoolError::UserData(_) => Failure::UserData,
+            PoolError::NotOwned(_) => Failure::NotOwned,
+            PoolError::RecordLost => Failure::RecordLost,
+            PoolError::OutOfTime => Failure::OutOfTime,
+            PoolError::Panic => Failure::Panic,
+        }
+    }
+}

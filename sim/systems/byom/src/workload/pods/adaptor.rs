@@ -1,0 +1,76 @@
+//! The process of an adaptor (CAA): it recovers, then serves the shims of its node until it ends.
+
+use std::sync::Arc;
+
+use ipam_byom::{Adaptor, AdaptorSettings, Address, AgentProxy, ProxyError, Sandbox};
+use kube_machinery::Env;
+use kube_sim::cluster::Fabric;
+use kube_sim::env::SimEnv;
+use kube_sim::rt::ProcessId;
+use tokio::sync::mpsc;
+
+use super::super::PoolNote;
+use super::eye::Eye;
+use super::machines::Machines;
+use super::site::{ApiClient, BACK_OFF, ShimCall, Site};
+
+type SimAdaptor = Adaptor<ApiClient, SimEnv, Machines, Proxies, Eye>;
+
+/// The way to the agents: the tunnel and the proxy are on the node and always work, the agent is in the VM.
+#[derive(Clone)]
+pub(super) struct Proxies {
+    machines: Machines,
+}
+
+impl AgentProxy for Proxies {
+    async fn set_up(&self, _: &Sandbox, _: &Address) -> Result<(), ProxyError> {
+        Ok(())
+    }
+
+    async fn ready(&self, sandbox: &Sandbox, address: &Address) -> Result<(), ProxyError> {
+        self.machines.agent_answers(address, &sandbox.allocation_id()).await.map_err(|error| ProxyError(error.to_string()))
+    }
+
+    async fn shut_down(&self, _: &Sandbox) {}
+}
+
+/// The life of adaptor `slot` of node `number`.
+pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, slot: usize, process: ProcessId) {
+    let node = &site.nodes[number];
+    if !node.wants(slot) {
+        return;
+    }
+    let env = site.env(&fabric, process);
+    let config = loop {
+        if let (setting, Some(config)) = site.configuration() {
+            fabric.note(process, &PoolNote::Configured { setting, config: config.clone() });
+            break config;
+        }
+        env.sleep(BACK_OFF).await;
+    };
+    let machines = site.machines.seen_from(process);
+    let settings =
+        AdaptorSettings { agent_timeout: site.plan.agent_timeout.0, ..AdaptorSettings::new(site.pool_settings(config, &node.name)) };
+    let eye = Eye { fabric: site.fabric.clone(), process };
+    let client = site.client(&fabric, process, &env);
+    let adaptor: SimAdaptor = Adaptor::new(client, env.clone(), machines.clone(), Proxies { machines }, eye, settings);
+    // What comes of it is only logged (B R5).
+    let _ = adaptor.start().await;
+    let (socket, mut calls) = mpsc::unbounded_channel();
+    node.listen(socket);
+    while let Some(call) = calls.recv().await {
+        let adaptor = adaptor.clone();
+        env.spawn(async move {
+            // A shim that has gone does not hear the answer.
+            match call {
+                ShimCall::Start { sandbox, context, reply } => {
+                    let started = adaptor.start_vm(&sandbox, context).await;
+                    let _ = reply.send(started.map(|instance| instance.address));
+                }
+                ShimCall::Stop { sandbox, context, reply } => {
+                    let _ = reply.send(adaptor.stop_vm(&sandbox, context).await);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,49 @@
+//! The process of a PeerPod controller.
+
+use std::sync::Arc;
+
+use ipam_byom::{ControllerSettings, PeerPodController, PoolConfig};
+use kube_machinery::leader::ElectionConfig;
+use kube_machinery::{Env, ObjectKey};
+use kube_sim::cluster::Fabric;
+use kube_sim::rt::ProcessId;
+use parking_lot::Mutex;
+
+use super::super::PoolNote;
+use super::eye::Eye;
+use super::site::{BACK_OFF, Site};
+
+/// The life of replica `number`. A replica that loses its leadership ends and is started anew, as upstream's does.
+pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, process: ProcessId) {
+    let name: Arc<str> = fabric.rt.process_name(process);
+    loop {
+        let env = site.env(&fabric, process);
+        let client = site.client(&fabric, process, &env);
+        let (shared, weak, node) = (site.clone(), site.fabric.clone(), name.clone());
+        let said: Mutex<Option<Arc<str>>> = Mutex::new(None);
+        let pool = move || {
+            let (setting, config) = shared.configuration();
+            let config = config?;
+            let mut said = said.lock();
+            if said.as_ref() != Some(&setting) {
+                *said = Some(setting.clone());
+                let fabric = weak.upgrade()?;
+                fabric.note(process, &PoolNote::Configured { setting, config: config.clone() });
+            }
+            Some(shared.pool_settings(config, &node))
+        };
+        let election = (site.controllers.len() > 1)
+            .then(|| ElectionConfig::new(ObjectKey::namespaced("default", "peerpod-ctrl"), format!("{name}-{number}")));
+        let settings = ControllerSettings {
+            pool: Arc::new(pool),
+            initial: site.pool_settings(PoolConfig::default(), &name),
+            election,
+            reclaim_every: site.plan.reclaim_every.0,
+        };
+        let eye = Eye { fabric: site.fabric.clone(), process };
+        let controller = PeerPodController::new(client, env.clone(), site.machines.seen_from(process), eye, settings);
+        // A configuration that cannot work would say so at each turn.
+        let _ = controller.run().await;
+        env.sleep(BACK_OFF).await;
+    }
+}

@@ -1,0 +1,164 @@
+//! What people do to the ConfigMap of a pool by hand (B W17 to W21).
+
+use std::net::Ipv4Addr;
+
+use ipam_byom::STATE_KEY;
+use k8s_openapi::api::core::v1::ConfigMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sim_config::choice::Open;
+
+/// An edit by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Edit {
+    /// An annotation is added; the document stays.
+    Touch,
+    /// The text is cut in the middle: no JSON any more (B W17).
+    BadJson,
+    /// The text is empty (B W17).
+    EmptyText,
+    /// The entry of the document is removed (B §1.4).
+    RemoveEntry,
+    /// `allocatedIPs` becomes `null` (B W18).
+    NullMap,
+    /// `allocatedIPs` is removed (B W18).
+    RemoveMap,
+    /// The first available address is listed twice.
+    DuplicateAvailable,
+    /// An address is listed that nobody configured.
+    ForeignAvailable,
+    /// The oldest record with an IPv4 address is spelled differently: as an IPv4-mapped IPv6 address (B W21).
+    Respell,
+    /// A record of an address that nobody configured is added.
+    ForeignRecord,
+    /// The oldest record is removed, and its address offered.
+    DropRecord,
+    /// A field that no program knows is added (B §1.2).
+    UnknownField,
+}
+
+impl Open for Edit {}
+
+impl Edit {
+    /// Whether the text is no document afterwards.
+    pub(super) fn leaves_nothing_to_read(self) -> bool {
+        matches!(self, Edit::BadJson | Edit::EmptyText)
+    }
+
+    /// The ConfigMap after the edit. What cannot be done to it leaves it as it is.
+    pub(super) fn apply(self, mut object: ConfigMap) -> ConfigMap {
+        if self == Edit::Touch {
+            object.metadata.annotations.get_or_insert_default().insert("example.com/touched".to_owned(), "by hand".to_owned());
+            return object;
+        }
+        let data = object.data.get_or_insert_default();
+        let Some(text) = data.get(STATE_KEY).cloned() else { return object };
+        let new = match self {
+            Edit::Touch => unreachable!("done above"),
+            Edit::BadJson => text.chars().take(text.len() / 2).collect(),
+            Edit::EmptyText => String::new(),
+            Edit::RemoveEntry => {
+                data.remove(STATE_KEY);
+                return object;
+            }
+            _ => match serde_json::from_str(&text) {
+                Ok(mut document) => {
+                    self.change(&mut document);
+                    serde_json::to_string_pretty(&document).unwrap_or(text)
+                }
+                Err(_) => text,
+            },
+        };
+        data.insert(STATE_KEY.to_owned(), new);
+        object
+    }
+
+    /// Changes the document, whose fields then stand in alphabetical order, as most tools leave them.
+    fn change(self, document: &mut Value) {
+        let Some(document) = document.as_object_mut() else { return };
+        match self {
+            Edit::NullMap => drop(document.insert("allocatedIPs".to_owned(), Value::Null)),
+            Edit::RemoveMap => drop(document.remove("allocatedIPs")),
+            Edit::UnknownField => drop(document.insert("comment".to_owned(), json!("edited by hand"))),
+            Edit::DuplicateAvailable | Edit::ForeignAvailable => {
+                let Some(list) = document.get_mut("availableIPs").and_then(Value::as_array_mut) else { return };
+                let foreign = (self == Edit::ForeignAvailable).then(|| json!("10.99.0.1"));
+                list.extend(foreign.or_else(|| list.first().cloned()));
+            }
+            Edit::Respell => {
+                let plain = |record: &Value| record.get("ip").and_then(Value::as_str).is_some_and(|ip| ip.parse::<Ipv4Addr>().is_ok());
+                let Some(record) = first_record(document, plain) else { return };
+                if let Some(ip) = record.get("ip").and_then(Value::as_str).map(str::to_owned) {
+                    record.insert("ip".to_owned(), json!(format!("::ffff:{ip}")));
+                }
+            }
+            Edit::ForeignRecord => {
+                let record = json!({"allocationID": "by-hand-0", "ip": "10.99.0.2", "nodeName": "node-0", "podName": "by-hand", "allocatedAt": "2026-01-01T00:00:00Z"});
+                if let Some(records) = document.get_mut("allocatedIPs").and_then(Value::as_object_mut) {
+                    records.insert("by-hand-0".to_owned(), record);
+                }
+            }
+            Edit::DropRecord => {
+                let Some(record) = first_record(document, |_| true) else { return };
+                let (id, ip) = (record.get("allocationID").cloned(), record.get("ip").cloned());
+                if let (Some(Value::String(id)), Some(records)) = (id, document.get_mut("allocatedIPs").and_then(Value::as_object_mut)) {
+                    records.remove(&id);
+                }
+                if let (Some(ip), Some(list)) = (ip, document.get_mut("availableIPs").and_then(Value::as_array_mut)) {
+                    list.push(ip);
+                }
+            }
+            Edit::Touch | Edit::BadJson | Edit::EmptyText | Edit::RemoveEntry => {}
+        }
+    }
+}
+
+/// The record that was made first, of those that `which` selects.
+fn first_record(
+    document: &mut serde_json::Map<String, Value>,
+    which: impl Fn(&Value) -> bool,
+) -> Option<&mut serde_json::Map<String, Value>> {
+    let records = document.get_mut("allocatedIPs")?.as_object_mut()?;
+    let made = |record: &Value| record.get("allocatedAt").and_then(Value::as_str).unwrap_or("").to_owned();
+    let first = records
+        .iter()
+        .filter(|(_, record)| which(record))
+        .min_by_key(|(id, record)| (made(record), (*id).clone()))
+        .map(|(id, _)| id.clone())?;
+    records.get_mut(&first)?.as_object_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{"allocatedIPs":{"a-1":{"allocationID":"a-1","ip":"10.0.0.1","allocatedAt":"2026-01-01T00:00:05Z"},
+        "b-1":{"allocationID":"b-1","ip":"10.0.0.2","allocatedAt":"2026-01-01T00:00:01Z"}},"availableIPs":["10.0.0.3"],"version":3}"#;
+
+    fn edited(edit: Edit) -> Option<Value> {
+        let object = ConfigMap { data: Some([(STATE_KEY.to_owned(), TEXT.to_owned())].into()), ..ConfigMap::default() };
+        let text = edit.apply(object).data.unwrap().remove(STATE_KEY)?;
+        Some(serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    #[test]
+    fn each_edit_does_what_its_name_says() {
+        let original: Value = serde_json::from_str(TEXT).unwrap();
+        assert_eq!(edited(Edit::Touch), Some(original.clone()));
+        assert!(matches!(edited(Edit::BadJson), Some(Value::String(text)) if !text.is_empty()));
+        assert_eq!(edited(Edit::EmptyText), Some(Value::String(String::new())));
+        assert_eq!(edited(Edit::RemoveEntry), None);
+        assert_eq!(edited(Edit::NullMap).unwrap()["allocatedIPs"], Value::Null);
+        assert!(edited(Edit::RemoveMap).unwrap().get("allocatedIPs").is_none());
+        assert_eq!(edited(Edit::DuplicateAvailable).unwrap()["availableIPs"], json!(["10.0.0.3", "10.0.0.3"]));
+        assert_eq!(edited(Edit::ForeignAvailable).unwrap()["availableIPs"], json!(["10.0.0.3", "10.99.0.1"]));
+        assert_eq!(edited(Edit::Respell).unwrap()["allocatedIPs"]["b-1"]["ip"], json!("::ffff:10.0.0.2"));
+        assert_eq!(edited(Edit::ForeignRecord).unwrap()["allocatedIPs"]["by-hand-0"]["ip"], json!("10.99.0.2"));
+        let dropped = edited(Edit::DropRecord).unwrap();
+        assert!(dropped["allocatedIPs"].get("b-1").is_none() && dropped["allocatedIPs"].get("a-1").is_some());
+        assert_eq!(dropped["availableIPs"], json!(["10.0.0.3", "10.0.0.2"]));
+        assert_eq!(edited(Edit::UnknownField).unwrap()["version"], original["version"]);
+    }
+}

@@ -1,0 +1,61 @@
+//! Tells the trace what the adaptors and the PeerPod controllers do.
+
+use std::sync::Weak;
+
+use ipam_byom::{Observer, Releaser, Step};
+use kube_sim::cluster::Fabric;
+use kube_sim::rt::ProcessId;
+
+use super::super::{Failure, PoolNote, ReleasedBy};
+
+/// The observer of one process.
+#[derive(Clone)]
+pub(super) struct Eye {
+    pub fabric: Weak<Fabric>,
+    pub process: ProcessId,
+}
+
+impl Observer for Eye {
+    fn observe(&self, step: Step<'_>) {
+        let Some(fabric) = self.fabric.upgrade() else { return };
+        let told = match step {
+            Step::Asked { id, .. } => PoolNote::Asked { id: id.clone() },
+            Step::Told { id, address, effort, took } => {
+                PoolNote::Allocated { id: id.clone(), address: address.clone(), effort: *effort, took }
+            }
+            Step::NotAllocated { id, error, effort, took } => {
+                PoolNote::Refused { id: id.clone(), why: Failure::of(error, effort), effort: *effort, took }
+            }
+            Step::Ready { id, address } => PoolNote::Told { id: id.clone(), address: address.clone() },
+            Step::ReleaseBegun { id: Some(id), by, .. } => PoolNote::ReleaseBegun { id: id.clone(), by: released_by(by) },
+            Step::ReleaseEnded { id: Some(id), result, effort, took, .. } => {
+                let failure = result.err().map(|error| Failure::of(error, effort));
+                PoolNote::ReleaseEnded { id: id.clone(), failure, effort: *effort, took }
+            }
+            Step::RecoverBegun => PoolNote::RecoverBegun,
+            Step::RecoverEnded { result, .. } => {
+                let effort = ipam_byom::Effort::default();
+                PoolNote::RecoverEnded { result: result.copied().map_err(|error| Failure::of(error, &effort)), effort }
+            }
+            // The kubelet says what became of a start; PeerPods are seen in the API.
+            Step::ReleaseBegun { id: None, .. }
+            | Step::ReleaseEnded { id: None, .. }
+            | Step::StartFailed { .. }
+            | Step::Running { .. }
+            | Step::PeerPodWritten { .. }
+            | Step::PeerPodReleased { .. }
+            | Step::PeerPodMarked { .. } => return,
+        };
+        fabric.note(self.process, &told);
+    }
+}
+
+fn released_by(releaser: Releaser) -> ReleasedBy {
+    match releaser {
+        Releaser::Stop => ReleasedBy::Stop,
+        Releaser::CleanUp | Releaser::RollBack => ReleasedBy::CleanUp,
+        Releaser::Controller => ReleasedBy::Controller,
+        Releaser::Reclaim => ReleasedBy::Reclaim,
+        Releaser::Successor => ReleasedBy::Successor,
+    }
+}

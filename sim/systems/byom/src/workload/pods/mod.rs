@@ -1,0 +1,168 @@
+//! Pods in VMs: everything that happens to an address from the pod that wants it to the VM that is clean again.
+//!
+//! ```text
+//!   people ─► pods (API) ─► kubelet-N ── shim calls ──► adaptor-N ──► the pool's ConfigMap (API)
+//!                │                                         ├────────► peerpods (API) ◄── peerpod-ctrl ─► the pool, vms
+//!                └── owner ── controller-manager ──────────┼──────────────┘
+//!                                                          └────────► vms: probe, user data, reboot
+//! ```
+//! The production logic is that of `ipam_byom`; here is what it runs on and who makes it work.
+
+mod adaptor;
+mod controller;
+mod edit;
+mod eye;
+mod kubelet;
+mod machines;
+mod people;
+mod plan;
+mod site;
+mod smaller;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ipam_byom::PeerPod;
+use k8s_openapi::api::core::v1::Pod;
+use kube_sim::actor::garbage_collector::{self, Collected};
+use kube_sim::cluster::Fabric;
+use kube_sim::rt::ProcessId;
+use machines::{Machines, VMS};
+use parking_lot::Mutex;
+use sim_config::{Problems, Source};
+use sim_harness::plan::{Op, OpKind, Plan};
+use sim_harness::workload::{Misfit, Smaller, Stake, Work, live, preload_namespace};
+use site::{Node, Site};
+
+use super::{policy_of, pool_key};
+use crate::Operation;
+
+pub use edit::Edit;
+pub use machines::{Breakage, VmDelays};
+pub use plan::{BreakVm, DeletePod, EditState, PEOPLE, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
+
+impl Work for PodsPlan {
+    fn actor_names(&self) -> Vec<String> {
+        vec![PEOPLE.to_owned()]
+    }
+
+    fn process_names(&self) -> Vec<String> {
+        let of_node = |node| plan::adaptor_names(node).into_iter().chain([plan::kubelet_name(node)]);
+        let controllers = (0..self.controllers).map(plan::controller_name);
+        plan::shared_processes().into_iter().chain((0..self.nodes).flat_map(of_node)).chain(controllers).collect()
+    }
+
+    fn host_names(&self) -> Vec<String> {
+        (0..self.nodes).map(plan::node_name).collect()
+    }
+
+    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
+        let right = "one of `run-pod`, `delete-pod`, `set-pool`, `roll-out`, `break-vm`, `delete-state`, `edit-state`";
+        match op.get().ok_or_else(|| Misfit::of(op, right))? {
+            Operation::RunPod(run) => plan::check_pod(&run.pod).and(plan::check_node(run.node, self.nodes)),
+            Operation::DeletePod(delete) => plan::check_pod(&delete.pod),
+            Operation::SetPool(set) => plan::check_pool(&set.pool, self.max_range),
+            Operation::BreakVm(broken) => plan::check_address(&broken.address),
+            Operation::RollOut(_) | Operation::DeleteState | Operation::EditState(_) => Ok(()),
+            Operation::Allocate(_) => Err(Misfit::of(op, right)),
+        }
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        self.value_problems(source)
+    }
+
+    fn stake(&self, ops: &[Op]) -> Stake {
+        // The second adaptor of a node exists only once the first one was replaced.
+        let replaced = ops.iter().any(|op| matches!(op.kind.own(), Operation::RollOut(_)));
+        let adaptors = (0..self.nodes).flat_map(|node| {
+            let [first, second] = plan::adaptor_names(node);
+            [Some(first), replaced.then_some(second)].into_iter().flatten()
+        });
+        let kubelets = (0..self.nodes).map(plan::kubelet_name);
+        let controllers = (0..self.controllers).map(plan::controller_name);
+        let [_, vms, garbage_collector] = plan::shared_processes();
+        Stake {
+            processes: adaptors.chain(kubelets).chain(controllers).chain([garbage_collector]).collect(),
+            hosts: self.host_names(),
+            peers: vec![vms],
+            resources: ["configmaps", "peerpods", "pods", "leases"].map(str::to_owned).to_vec(),
+            objects: vec![format!("configmaps/{}", pool_key())],
+            ..Stake::default()
+        }
+    }
+
+    fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
+        smaller::smaller(self, ops)
+    }
+
+    fn sensible(&self, ops: &[Op]) -> bool {
+        smaller::sensible(ops)
+    }
+
+    fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
+        let lost = |node: u32| {
+            let gone = |name: &String| names.contains(name);
+            gone(&plan::node_name(node)) || gone(&plan::kubelet_name(node)) || plan::adaptor_names(node).iter().any(gone)
+        };
+        let mut nodes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for op in ops {
+            if let Operation::RunPod(run) = op.kind.own() {
+                nodes.entry(&run.pod).or_default().push(run.node);
+            }
+        }
+        // A pod that cannot be stopped on one node cannot be started on another one under the same name.
+        let pods = nodes.into_iter().filter(|(_, nodes)| nodes.iter().any(|&node| lost(node)));
+        pods.map(|(pod, _)| format!("default/{pod}")).collect()
+    }
+
+    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+        preload_namespace(fabric, ipam_byom::DEFAULT_NAMESPACE);
+    }
+
+    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+        let rt = &fabric.rt;
+        let alone = |name: &str| rt.add_process(rt.add_host(name), name);
+        let policy = policy_of(plan);
+        let vms = alone(VMS);
+        let machines = Machines::new(fabric, plan.seed, vms, self.vm, policy.unfenced_vms);
+        garbage_collector::install(fabric, plan.seed, [Collected::of::<Pod>(), Collected::of::<PeerPod>()]);
+        let nodes = (0..self.nodes).map(|number| {
+            let name = plan::node_name(number);
+            let host = rt.add_host(&name);
+            let adaptors = plan::adaptor_names(number).map(|name| rt.add_process(host, &name));
+            let kubelet = rt.add_process(host, &plan::kubelet_name(number));
+            Node::new(name.into(), adaptors, kubelet)
+        });
+        let nodes = nodes.collect();
+        let controllers: Vec<ProcessId> = (0..self.controllers).map(|number| alone(&plan::controller_name(number))).collect();
+        let site = Arc::new(Site {
+            fabric: Arc::downgrade(fabric),
+            seed: plan.seed,
+            plan: self.clone(),
+            policy,
+            machines,
+            nodes,
+            controllers,
+            setting: Mutex::new(self.pool.as_str().into()),
+            rolling: tokio::sync::Mutex::default(),
+        });
+        for (number, node) in site.nodes.iter().enumerate() {
+            for (slot, &process) in node.adaptors.iter().enumerate() {
+                live(&site, fabric, process, move |site, fabric| adaptor::run(site, fabric, number, slot, process));
+            }
+            let process = node.kubelet;
+            live(&site, fabric, process, move |site, fabric| kubelet::run(site, fabric, number, process));
+            fabric.start(node.adaptors[0]);
+            fabric.start(node.kubelet);
+        }
+        for (number, &process) in site.controllers.iter().enumerate() {
+            live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, number, process));
+            fabric.start(process);
+        }
+        let people = alone(PEOPLE);
+        let (ops, done) = (Arc::new(plan.op.clone()), Arc::default());
+        live(&site, fabric, people, move |site, fabric| people::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
+        fabric.start(people);
+    }
+}

@@ -1,0 +1,173 @@
+//! People: they run and delete pods, change the configuration, roll it out, and lay hands on the ConfigMap.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ipam_byom::Address;
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, PodSpec};
+use kube_machinery::api::{DeleteOptions, Preconditions};
+use kube_machinery::{ApiError, ClientExt, Env, ObjectKey};
+use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::env::SimEnv;
+use kube_sim::rt::ProcessId;
+use parking_lot::Mutex;
+use sim_harness::plan::{Op, OpKind};
+use sim_harness::workload::in_turn::{self, AGAIN};
+
+use super::super::{PoolNote, pool_key};
+use super::plan::{DeletePod, RollOut, RunPod, node_name};
+use super::site::Site;
+use crate::Operation;
+
+/// The label that tells the operation by which a pod was made.
+const MADE_BY: &str = "example.com/operation";
+#[derive(Clone)]
+struct People {
+    site: Arc<Site>,
+    fabric: Arc<Fabric>,
+    process: ProcessId,
+    env: SimEnv,
+    client: SimClient,
+}
+
+/// Carries the operations out, each at its time; those about one pod one after the other. `done`: those that came to an end.
+pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
+    let env = site.env(&fabric, process);
+    let client = SimClient::new(&fabric, process);
+    let people = People { site, fabric, process, env, client };
+    let subject = |op: &Operation| match op {
+        Operation::RunPod(RunPod { pod, .. }) | Operation::DeletePod(DeletePod { pod, .. }) => Some(pod.clone()),
+        _ => None,
+    };
+    let (fabric, env) = (people.fabric.clone(), people.env.clone());
+    let carry_out = move |number, op: OpKind| {
+        let one = people.clone();
+        async move { one.carry_out(number, op.own()).await }
+    };
+    in_turn::run(&fabric, &env, &ops, &done, subject, carry_out).await;
+}
+
+fn pod_key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("default", name)
+}
+
+impl People {
+    async fn carry_out(&self, number: usize, op: &Operation) {
+        match op {
+            Operation::SetPool(set) => *self.site.setting.lock() = set.pool.as_str().into(),
+            Operation::RollOut(roll_out) => self.roll_out(roll_out).await,
+            Operation::BreakVm(broken) => self.site.machines.break_down(&Address::new(&*broken.address), broken.how, broken.lasts),
+            _ => {
+                if let Operation::DeletePod(delete) = op {
+                    self.say(PoolNote::Unwanted { pod: pod_key(&delete.pod).as_str().into() });
+                }
+                let mut doomed = None;
+                while self.ask_api(number, op, &mut doomed).await.is_err() {
+                    self.env.sleep(AGAIN).await;
+                }
+                if let Operation::RunPod(run) = op {
+                    self.say(PoolNote::Wanted { pod: pod_key(&run.pod).as_str().into() });
+                }
+            }
+        }
+    }
+
+    fn say(&self, told: PoolNote) {
+        self.fabric.note(self.process, &told);
+    }
+
+    /// One attempt at an operation on the API. `doomed`: the UID of the pod that is to be deleted, once it is known.
+    async fn ask_api(&self, number: usize, op: &Operation, doomed: &mut Option<String>) -> Result<(), ApiError> {
+        match op {
+            // If one of that name is on its way out, this is the one that follows it.
+            Operation::RunPod(run) => match self.client.create::<Pod>(pod(run, number)).await {
+                Err(error) if error.is_already_exists() => {
+                    // An earlier attempt whose answer was lost may have made it.
+                    let there = self.client.get::<Pod>(&pod_key(&run.pod)).await?;
+                    let own = there.metadata.labels.as_ref().and_then(|labels| labels.get(MADE_BY)) == Some(&number.to_string());
+                    if own { Ok(()) } else { Err(error) }
+                }
+                created => created.map(drop),
+            },
+            Operation::DeletePod(delete) => {
+                let key = pod_key(&delete.pod);
+                if doomed.is_none() {
+                    match self.client.get::<Pod>(&key).await {
+                        Err(error) if error.is_not_found() => return Ok(()),
+                        there => doomed.clone_from(&there?.metadata.uid),
+                    }
+                }
+                let preconditions = Preconditions { uid: doomed.clone(), ..Preconditions::default() };
+                let grace_period_seconds = delete.force.then_some(0);
+                match self
+                    .client
+                    .delete::<Pod>(&key, DeleteOptions { grace_period_seconds, preconditions, ..DeleteOptions::default() })
+                    .await
+                {
+                    // Its successor has the name already.
+                    Err(error) if error.is_conflict() => Ok(()),
+                    deleted => gone(deleted),
+                }
+            }
+            Operation::DeleteState => gone(self.client.delete::<ConfigMap>(&pool_key(), DeleteOptions::default()).await),
+            Operation::EditState(edit) => match self.client.get::<ConfigMap>(&pool_key()).await {
+                Err(error) if error.is_not_found() => Ok(()),
+                Err(error) => Err(error),
+                Ok(object) => self.client.update::<ConfigMap>(edit.edit.apply(ConfigMap::clone(&object))).await.map(drop),
+            },
+            // None of this workload; the plan was checked.
+            _ => Ok(()),
+        }
+    }
+
+    /// Replaces the adaptor of each node by the other one of the two, then restarts the PeerPod controllers. A second roll-out
+    /// waits for the first.
+    async fn roll_out(&self, roll_out: &RollOut) {
+        let _one_at_a_time = self.site.rolling.lock().await;
+        for node in &self.site.nodes {
+            let old = usize::from(node.wants(1));
+            let new = 1 - old;
+            if roll_out.overlap {
+                node.want([true, true]);
+                self.restart(node.adaptors[new]);
+                self.env.sleep(roll_out.pause.0).await;
+            }
+            node.want(if new == 0 { [true, false] } else { [false, true] });
+            self.fabric.crash(node.adaptors[old]);
+            if !roll_out.overlap {
+                self.env.sleep(roll_out.pause.0).await;
+                self.restart(node.adaptors[new]);
+            }
+            self.env.sleep(roll_out.pause.0).await;
+        }
+        for &controller in &self.site.controllers {
+            self.fabric.crash(controller);
+            self.env.sleep(roll_out.pause.0).await;
+            self.fabric.start(controller);
+        }
+    }
+
+    /// Starts a process; one that is left over from an earlier replacement has long ended its work.
+    fn restart(&self, process: ProcessId) {
+        self.fabric.crash(process);
+        self.fabric.start(process);
+    }
+}
+
+fn pod(run: &RunPod, number: usize) -> Pod {
+    let main = Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() };
+    let mut pod = Pod::default();
+    pod.metadata.name = Some(run.pod.clone());
+    pod.metadata.namespace = Some("default".to_owned());
+    pod.metadata.labels = Some([(MADE_BY.to_owned(), number.to_string())].into());
+    pod.spec = Some(PodSpec { node_name: Some(node_name(run.node)), containers: vec![main], ..PodSpec::default() });
+    pod
+}
+
+/// What is not there need not be deleted.
+fn gone<T>(deleted: Result<T, ApiError>) -> Result<(), ApiError> {
+    match deleted {
+        Err(error) if error.is_not_found() => Ok(()),
+        result => result.map(drop),
+    }
+}

@@ -1,0 +1,438 @@
+//! Who is there, and what people do, as data.
+
+use std::time::Duration;
+
+use ipam_byom::{Address, MAX_RANGE_IPS, Mapped, PoolIps};
+use k8s_openapi::api::core::v1::Pod;
+use kube_sim::kinds::KindId;
+use kube_sim::object::Obj;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::Draw;
+use sim_config::time::{SimTime, Span};
+use sim_config::{Choice, Probability, Problems, Source, With};
+use sim_harness::plan::{CLIENTS_MAX, OPS_MAX, Op, Turn, WorkloadPlan};
+use sim_harness::workload::misnamed::Known;
+use sim_harness::workload::{Draft, Misfit, Misnamed, at_least_one, at_most};
+
+use super::edit::Edit;
+use super::machines::{Breakage, VMS, VmDelays};
+use crate::Operation;
+use crate::Plans;
+
+/// The process of the people who run pods and configure the cluster.
+pub const PEOPLE: &str = "people";
+
+/// The most addresses of a pool: a /16.
+const ADDRESSES_MAX: u64 = 1 << 16;
+
+/// Nodes with adaptors and kubelets, a PeerPod controller, VMs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PodsPlan {
+    /// How many nodes, each with one adaptor (two while it is replaced) and one kubelet.
+    pub nodes: u32,
+    /// How many replicas of the PeerPod controller; more than one elect a leader.
+    pub controllers: u32,
+    /// `VM_POOL_IPS` at the beginning.
+    pub pool: String,
+    /// `MAX_RANGE_IPS`.
+    pub max_range: u32,
+    /// Whether each process has client-go's token bucket: 5 requests a second, burst 10 (B §1.6).
+    pub throttled: bool,
+    /// Whether VMs are probed before they are handed out.
+    pub probes: bool,
+    /// The shim's deadline of StartVM: at least 60 s, 600 s as shipped (B §2.1).
+    pub start_deadline: Span,
+    /// The shim's deadline of StopVM: 1 s with the Rust runtime (B W26).
+    pub stop_deadline: Span,
+    /// How long an adaptor waits for the agent in a VM.
+    pub agent_timeout: Span,
+    /// For how long a record must be without an owner before it is released.
+    pub leak_grace: Span,
+    /// How often the PeerPod controller compares records with owners.
+    pub reclaim_every: Span,
+    /// How long the steps of a VM take.
+    pub vm: VmDelays,
+}
+
+/// The same with values that may be open, and what people do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PodsDraft {
+    /// See [`PodsPlan::nodes`].
+    pub nodes: Choice<u32>,
+    /// See [`PodsPlan::controllers`].
+    pub controllers: Choice<u32>,
+    /// How many VMs the pool has.
+    pub addresses: Choice<u32>,
+    /// Whether `VM_POOL_IPS` names all but the first as a range, or all one by one.
+    pub range: Choice<bool>,
+    /// See [`PodsPlan::throttled`].
+    pub throttled: Choice<bool>,
+    /// See [`PodsPlan::probes`].
+    pub probes: Choice<bool>,
+    /// See [`PodsPlan::start_deadline`].
+    pub start_deadline: Choice<Span>,
+    /// See [`PodsPlan::stop_deadline`].
+    pub stop_deadline: Choice<Span>,
+    /// See [`PodsPlan::agent_timeout`].
+    pub agent_timeout: Choice<Span>,
+    /// See [`PodsPlan::leak_grace`].
+    pub leak_grace: Choice<Span>,
+    /// See [`PodsPlan::reclaim_every`].
+    pub reclaim_every: Choice<Span>,
+    /// See [`PodsPlan::vm`].
+    pub vm: VmDelays,
+    /// How many pods are run, spread over the nodes.
+    pub pods: Choice<u32>,
+    /// When each of them is created.
+    pub arrival: Choice<Span>,
+    /// How many of the pods are deleted again.
+    pub deleted: Probability,
+    /// How many of those are created again under the same name, as a StatefulSet does; on any node.
+    pub replaced: Probability,
+    /// How many deletions are forced: the API forgets the pod before the kubelet has stopped it.
+    pub forced: Probability,
+    /// How long a pod lives before it is deleted.
+    pub life: Choice<Span>,
+    /// How often the configured pool changes, each time followed by a rolling update.
+    pub changes: Choice<u32>,
+    /// Whether a rolling update starts the new adaptor of a node before the old one ends.
+    pub overlap: Choice<bool>,
+    /// How many VMs break for a while.
+    pub broken: Choice<u32>,
+    /// How they break.
+    pub breakage: Choice<Breakage>,
+    /// For how long.
+    pub broken_for: Choice<Span>,
+    /// How often somebody deletes the ConfigMap of the pool.
+    pub deletions: Choice<u32>,
+    /// How often somebody edits it by hand.
+    pub edits: Choice<u32>,
+    /// What they do to it.
+    pub edit: Choice<Edit>,
+    /// When all this happens: changes, broken VMs, deletions, edits.
+    pub events: Choice<Span>,
+}
+
+impl Default for PodsDraft {
+    fn default() -> Self {
+        let (is, secs) = (Choice::Is::<u32>, Span::secs);
+        Self {
+            nodes: Choice::Between(2, 3),
+            controllers: is(1),
+            addresses: Choice::Between(4, 8),
+            range: Choice::Is(false),
+            throttled: Choice::OneOf(vec![false, true]),
+            probes: Choice::Is(true),
+            start_deadline: Choice::OneOf(vec![secs(60), secs(600)]),
+            stop_deadline: Choice::OneOf(vec![secs(1), secs(60)]),
+            agent_timeout: Choice::Is(secs(300)),
+            leak_grace: Choice::Is(secs(1200)),
+            reclaim_every: Choice::Is(secs(300)),
+            vm: VmDelays::default(),
+            pods: Choice::Between(2, 6),
+            arrival: Choice::Between(Span::secs(0), secs(60)),
+            deleted: probability(0.5),
+            replaced: probability(0.5),
+            forced: probability(0.1),
+            life: Choice::Between(secs(20), secs(200)),
+            changes: is(0),
+            overlap: Choice::OneOf(vec![false, true]),
+            broken: is(0),
+            breakage: Choice::Is(Breakage::Dead),
+            broken_for: Choice::Between(secs(30), secs(300)),
+            deletions: is(0),
+            edits: is(0),
+            edit: Choice::Is(Edit::Touch),
+            events: Choice::Between(secs(10), secs(200)),
+        }
+    }
+}
+
+fn probability(value: f64) -> Probability {
+    Probability::new(value).unwrap_or_else(|| unreachable!("{value} is a probability"))
+}
+
+/// Somebody creates a pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunPod {
+    /// Its name, in namespace `default`. If there is one of that name it waits until that is gone.
+    pub pod: String,
+    /// The number of its node.
+    pub node: u32,
+}
+
+/// Somebody deletes a pod.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeletePod {
+    /// Its name, in namespace `default`.
+    pub pod: String,
+    /// Whether the API forgets it at once.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// Somebody changes the configured pool; processes read it when they start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetPool {
+    /// `VM_POOL_IPS` from now on.
+    pub pool: String,
+}
+
+/// Every adaptor is replaced, node by node, and then the PeerPod controllers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RollOut {
+    /// Whether the new adaptor of a node starts before the old one ends.
+    pub overlap: bool,
+    /// For how long both run, or how long it takes until the new one starts; also between two nodes.
+    pub pause: Span,
+}
+
+/// A VM breaks for a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BreakVm {
+    /// Its address.
+    pub address: String,
+    /// How.
+    pub how: Breakage,
+    /// For how long.
+    pub lasts: Span,
+}
+
+/// Somebody edits the ConfigMap of the pool by hand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditState {
+    /// What they do to it.
+    pub edit: Edit,
+}
+
+impl From<PodsPlan> for WorkloadPlan {
+    fn from(plan: PodsPlan) -> Self {
+        Self::new(Plans::Pods(plan))
+    }
+}
+
+/// The name of the node with this number, which is that of its host.
+pub(super) fn node_name(number: u32) -> String {
+    format!("node-{number}")
+}
+
+/// The names of the adaptors of a node: the second one runs while and after the first was replaced.
+pub(super) fn adaptor_names(node: u32) -> [String; 2] {
+    [format!("adaptor-{node}"), format!("adaptor-{node}-b")]
+}
+
+/// The name of the kubelet of a node.
+pub(super) fn kubelet_name(node: u32) -> String {
+    format!("kubelet-{node}")
+}
+
+/// The name of a replica of the PeerPod controller.
+pub(super) fn controller_name(number: u32) -> String {
+    format!("peerpod-ctrl-{number}")
+}
+
+/// The address of the VM with this number in a generated pool.
+fn address(number: u32) -> String {
+    format!("10.9.{}.{}", number / 250, 1 + number % 250)
+}
+
+/// `VM_POOL_IPS` for the VMs with these numbers: one by one, or the first one and what follows it as a range if it is one.
+fn pool_text(numbers: &[u32], range: bool) -> String {
+    match numbers {
+        [first, second, .., last] if range && last - second + 2 == numbers.len() as u32 => {
+            format!("{},{}-{}", address(*first), address(*second), address(*last))
+        }
+        _ => numbers.iter().map(|number| address(*number)).collect::<Vec<_>>().join(","),
+    }
+}
+
+/// A pod's name is a DNS label.
+pub(super) fn check_pod(name: &str) -> Result<(), Misfit> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !name.is_empty() && name.len() <= 63 && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-') {
+        return Ok(());
+    }
+    Err(Misfit::value(name, format!("no pod can be called `{name}`"), "lower-case letters, digits and hyphens"))
+}
+
+/// A node is there.
+pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), Misfit> {
+    if node < nodes {
+        Ok(())
+    } else {
+        Err(Misfit::value(&node.to_string(), format!("there is no node {node}"), format!("0 to {}", nodes - 1)))
+    }
+}
+
+/// Every entry of `VM_POOL_IPS` can be read, and there is one.
+pub(super) fn check_pool(pool: &str, max_range: u32) -> Result<(), Misfit> {
+    let ips = PoolIps::parse(pool, max_range, Mapped::AsIpv4);
+    let wrong = match (ips.bad.first(), ips.cut.first()) {
+        (Some(bad), _) => bad.to_string(),
+        (None, Some(cut)) => cut.to_string(),
+        (None, None) if ips.addresses.is_empty() => "it names no address".to_owned(),
+        (None, None) => return Ok(()),
+    };
+    Err(Misfit::value(pool, wrong, "addresses and ranges FIRST-LAST, separated by commas"))
+}
+
+/// An address is one.
+pub(super) fn check_address(address: &str) -> Result<(), Misfit> {
+    if Address::new(address).key().is_address() {
+        Ok(())
+    } else {
+        Err(Misfit::value(address, format!("`{address}` is no address"), "an IP address"))
+    }
+}
+
+impl PodsPlan {
+    /// What is wrong with the plan's own values.
+    pub(super) fn value_problems(&self, source: Source<'_>) -> Problems {
+        let mut problems = at_most(source, "workload.nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
+        problems.append(at_most(source, "workload.controllers", "`workload.controllers`", u64::from(self.controllers), 10));
+        problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", self.nodes));
+        if let Err(misfit) = check_pool(&self.pool, self.max_range) {
+            problems.push(source.problem("workload.pool", format!("`workload.pool`: {}", misfit.wrong), misfit.right));
+        }
+        if self.reclaim_every.0 == Duration::ZERO {
+            problems.push(source.problem("workload.reclaim_every", "`workload.reclaim_every` is 0", "a time between two comparisons"));
+        }
+        problems
+    }
+}
+
+impl Draft for PodsDraft {
+    type Plan = PodsPlan;
+
+    fn bounds(&self) -> [PodsPlan; 2] {
+        let mut draw = Draw::new(0, sim_config::draw::Concern::Workload, 0);
+        let (fewest, most) = self.nodes.bounds();
+        let (fewest, most) = ((*fewest).max(1), *most);
+        let controllers = self.controllers.bounds();
+        let (fewest_controllers, most_controllers) = (*controllers.0, *controllers.1);
+        let (plan, _) = self.draw(&mut draw);
+        [
+            PodsPlan { nodes: fewest, controllers: fewest_controllers, ..plan.clone() },
+            PodsPlan { nodes: most, controllers: most_controllers, ..plan },
+        ]
+    }
+
+    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
+        let run = ops.iter().filter_map(|op| if let Operation::RunPod(run) = op.kind.own() { Some(run.pod.as_str()) } else { None });
+        let is_ours = |object: &&Obj| object.as_any().is::<Pod>() && object.meta().namespace.as_deref().is_none_or(|of| of == "default");
+        let there = objects.iter().map(|(_, object)| object).filter(is_ours).filter_map(|object| object.meta().name.as_deref());
+        let pods = Known::new("pod", run.chain(there));
+        let deleted = ops.iter().enumerate().filter_map(|(at, op)| match op.kind.own() {
+            Operation::DeletePod(delete) => pods.judge(at, "pod", &delete.pod, ""),
+            _ => None,
+        });
+        deleted.take(Problems::MAX).collect()
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        let most = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
+        let mut problems = Problems::new();
+        let operations = 2 * most(&self.pods) + 2 * most(&self.changes) + most(&self.broken) + most(&self.deletions) + most(&self.edits);
+        for (key, what, value, limit) in [
+            ("workload.nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
+            ("workload.controllers", "`workload.controllers`", most(&self.controllers), 10),
+            ("workload.addresses", "`workload.addresses`", most(&self.addresses), ADDRESSES_MAX),
+            ("workload.pods", "the number of operations", operations, OPS_MAX),
+        ] {
+            problems.append(at_most(source, key, what, value, limit));
+        }
+        problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", *self.nodes.bounds().0));
+        if *self.addresses.bounds().0 == 0 {
+            problems.push(source.problem("workload.addresses", "`workload.addresses` may be 0", "at least 1"));
+        }
+        let ranges = *self.range.bounds().1 && most(&self.addresses) > u64::from(MAX_RANGE_IPS);
+        if ranges {
+            let wrong = format!("a range may have {} addresses", most(&self.addresses));
+            problems.push(source.problem("workload.range", wrong, format!("at most {MAX_RANGE_IPS} addresses, or `range = false`")));
+        }
+        problems
+    }
+
+    fn draw(&self, draw: &mut Draw) -> (PodsPlan, Vec<Op>) {
+        let nodes = self.nodes.draw(draw).max(1);
+        let mut numbers: Vec<u32> = (0..self.addresses.draw(draw).max(1)).collect();
+        let mut next = numbers.len() as u32;
+        let range = self.range.draw(draw);
+        let plan = PodsPlan {
+            nodes,
+            controllers: self.controllers.draw(draw),
+            pool: pool_text(&numbers, range),
+            max_range: MAX_RANGE_IPS,
+            throttled: self.throttled.draw(draw),
+            probes: self.probes.draw(draw),
+            start_deadline: self.start_deadline.draw(draw),
+            stop_deadline: self.stop_deadline.draw(draw),
+            agent_timeout: self.agent_timeout.draw(draw),
+            leak_grace: self.leak_grace.draw(draw),
+            reclaim_every: self.reclaim_every.draw(draw),
+            vm: self.vm,
+        };
+        let mut ops = Vec::new();
+        let mut add = |at: Duration, kind: Operation| {
+            ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind: kind.into() })
+        };
+        for number in 0..self.pods.draw(draw) {
+            let pod = format!("pod-{number}");
+            let arrival = self.arrival.draw(draw).0;
+            add(arrival, Operation::RunPod(RunPod { pod: pod.clone(), node: number % nodes }));
+            if !draw.chance(self.deleted.get()) {
+                continue;
+            }
+            let force = draw.chance(self.forced.get());
+            let deleted = arrival + self.life.draw(draw).0;
+            add(deleted, Operation::DeletePod(DeletePod { pod: pod.clone(), force }));
+            if draw.chance(self.replaced.get()) {
+                let node = draw.below(u64::from(nodes)) as u32;
+                add(deleted + Duration::from_millis(1), Operation::RunPod(RunPod { pod, node }));
+            }
+        }
+        for _ in 0..self.changes.draw(draw) {
+            let at = self.events.draw(draw).0;
+            // One VM leaves the pool and another one joins it.
+            let gone = draw.below(numbers.len() as u64) as usize;
+            numbers.remove(gone);
+            numbers.push(next);
+            next += 1;
+            add(at, Operation::SetPool(SetPool { pool: pool_text(&numbers, range) }));
+            let pause = Span(draw.between(Duration::from_secs(1), Duration::from_secs(20)));
+            add(at + Duration::from_secs(1), Operation::RollOut(RollOut { overlap: self.overlap.draw(draw), pause }));
+        }
+        for _ in 0..self.broken.draw(draw) {
+            let broken = address(numbers[draw.below(numbers.len() as u64) as usize]);
+            let breakage = BreakVm { address: broken, how: self.breakage.draw(draw), lasts: self.broken_for.draw(draw) };
+            add(self.events.draw(draw).0, Operation::BreakVm(breakage));
+        }
+        for _ in 0..self.deletions.draw(draw) {
+            add(self.events.draw(draw).0, Operation::DeleteState);
+        }
+        for _ in 0..self.edits.draw(draw) {
+            let (at, edit) = (self.events.draw(draw).0, self.edit.draw(draw));
+            add(at, Operation::EditState(EditState { edit }));
+            if edit.leaves_nothing_to_read() {
+                // Nothing but people can mend that: they notice, and have the pool made anew.
+                add(at + draw.between(Duration::from_secs(30), Duration::from_secs(120)), Operation::DeleteState);
+            }
+        }
+        ops.sort_by_key(|op| op.common.at);
+        (plan, ops)
+    }
+}
+
+/// The names of the processes of a plan that are on no node of their own name.
+pub(super) fn shared_processes() -> [String; 3] {
+    [PEOPLE.to_owned(), VMS.to_owned(), "controller-manager".to_owned()]
+}

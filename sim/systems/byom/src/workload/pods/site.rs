@@ -1,0 +1,155 @@
+//! What the actors of a run share: nodes, sockets, the configured pool, the VMs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use ipam_byom::{Address, Context, Policy, PoolConfig, PoolSettings, Sandbox, StartError, UnknownSandbox};
+use kube_machinery::ObjectKey;
+use kube_machinery::rate_limit::{CLIENT_GO, RateLimited};
+use kube_machinery::transparent::{self, Transparent};
+use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::env::SimEnv;
+use kube_sim::rt::ProcessId;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::pool_key;
+use super::machines::Machines;
+use super::plan::PodsPlan;
+
+/// How long a process waits before it starts again after it refused its configuration: the first back-off of a kubelet.
+pub(super) const BACK_OFF: Duration = Duration::from_secs(10);
+
+/// What a process of the system under test sends its requests with, as client-go does.
+pub(super) type ApiClient = Transparent<RateLimited<SimClient, SimEnv>, SimEnv>;
+
+/// A request of a shim to an adaptor on its node.
+pub(super) enum ShimCall {
+    /// StartVM.
+    Start {
+        /// Which sandbox.
+        sandbox: Sandbox,
+        /// Until when the shim waits.
+        context: Context,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Result<Address, StartError>>,
+    },
+    /// StopVM.
+    Stop {
+        /// The sandbox's ID.
+        sandbox: Arc<str>,
+        /// Until when the shim waits.
+        context: Context,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Result<(), UnknownSandbox>>,
+    },
+}
+
+/// A connection to an adaptor; it ends with the adaptor's process.
+pub(super) type Socket = mpsc::UnboundedSender<ShimCall>;
+
+/// A sandbox as the container runtime keeps it on the disk of its node.
+#[derive(Clone)]
+pub(super) struct Kept {
+    pub pod: ObjectKey,
+    pub pod_uid: Arc<str>,
+    /// The allocation ID.
+    pub id: Arc<str>,
+    /// Whether its VM runs.
+    pub ready: bool,
+    /// To the adaptor that started it.
+    pub connection: Socket,
+}
+
+/// A node.
+pub(super) struct Node {
+    pub name: Arc<str>,
+    pub adaptors: [ProcessId; 2],
+    pub kubelet: ProcessId,
+    serving: Mutex<Serving>,
+    /// The sandboxes, by their ID.
+    pub sandboxes: Mutex<BTreeMap<Arc<str>, Kept>>,
+}
+
+struct Serving {
+    /// Which of the two adaptors the DaemonSet wants.
+    wanted: [bool; 2],
+    /// Where the shims connect: the one that came last, and while nobody listens there the other.
+    sockets: Vec<Socket>,
+}
+
+impl Node {
+    pub(super) fn new(name: Arc<str>, adaptors: [ProcessId; 2], kubelet: ProcessId) -> Self {
+        let serving = Serving { wanted: [true, false], sockets: Vec::new() };
+        Self { name, adaptors, kubelet, serving: Mutex::new(serving), sandboxes: Mutex::default() }
+    }
+
+    /// Whether the DaemonSet wants this one of the two adaptors.
+    pub(super) fn wants(&self, slot: usize) -> bool {
+        self.serving.lock().wanted[slot]
+    }
+
+    /// Says which of the two adaptors the DaemonSet wants.
+    pub(super) fn want(&self, wanted: [bool; 2]) {
+        self.serving.lock().wanted = wanted;
+    }
+
+    /// An adaptor takes the place at which shims connect.
+    pub(super) fn listen(&self, socket: Socket) {
+        let sockets = &mut self.serving.lock().sockets;
+        sockets.retain(|known| !known.is_closed());
+        sockets.push(socket);
+    }
+
+    /// A new connection: to the one that listened last if it lives, else to the other one; `None` = nobody listens.
+    pub(super) fn connect(&self) -> Option<Socket> {
+        self.serving.lock().sockets.iter().rev().find(|socket| !socket.is_closed()).cloned()
+    }
+}
+
+/// What the actors share.
+pub(super) struct Site {
+    pub fabric: Weak<Fabric>,
+    pub seed: u64,
+    pub plan: PodsPlan,
+    pub policy: Policy,
+    pub machines: Machines,
+    pub nodes: Vec<Node>,
+    pub controllers: Vec<ProcessId>,
+    /// `VM_POOL_IPS` as it is set now, as it is read by whoever starts.
+    pub setting: Mutex<Arc<str>>,
+    /// Held by the roll-out that is under way.
+    pub rolling: tokio::sync::Mutex<()>,
+}
+
+impl Site {
+    /// The environment of a process in its present life.
+    pub(super) fn env(&self, fabric: &Fabric, process: ProcessId) -> SimEnv {
+        SimEnv::new(&fabric.rt, self.seed, process)
+    }
+
+    /// The client of a process in its present life.
+    pub(super) fn client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
+        let client = SimClient::new(fabric, process);
+        let limited = if self.plan.throttled {
+            RateLimited::new(client, env.clone(), CLIENT_GO)
+        } else {
+            RateLimited::unlimited(client, env.clone())
+        };
+        Transparent::new(limited, env.clone(), transparent::Policy::ClientGo)
+    }
+
+    /// What is set now, and what a process makes of it; `None` = it refuses to start.
+    pub(super) fn configuration(&self) -> (Arc<str>, Option<PoolConfig>) {
+        let setting = self.setting.lock().clone();
+        let config = PoolConfig::read(&setting, self.plan.max_range, &self.policy).ok();
+        (setting, config)
+    }
+
+    /// The settings of a process.
+    pub(super) fn pool_settings(&self, config: PoolConfig, node: &Arc<str>) -> PoolSettings {
+        let settings = PoolSettings::new(pool_key(), config, Some(node.clone()), self.policy);
+        PoolSettings { probes: self.plan.probes, leak_grace: self.plan.leak_grace.0, ..settings }
+    }
+}

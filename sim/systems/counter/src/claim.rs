@@ -1,0 +1,230 @@
+//! Claims about the counter (see [`crate::workload`]).
+
+use std::collections::BTreeSet;
+
+use ipam_reports::finding::Kind;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::FxHashMap;
+use kube_sim::kinds::{Registry, Served};
+use kube_sim::object::Obj;
+use kube_sim::rt::{ProcessId, Rt};
+use kube_sim::trace::{Event, EventKind, Interest};
+use sim_config::time::SimTime;
+use sim_harness::claim::{Claim, ClaimDef, Context, Findings, Make};
+
+use crate::workload::{CounterNote, is_counter, value_of};
+
+/// The claims, in the order in which they are listed.
+pub(crate) const CLAIMS: &[ClaimDef] = &[
+    ClaimDef {
+        name: "no-increment-is-lost",
+        kind: Kind::Always,
+        about: "no two increments are acknowledged with the same value",
+        reference: Some("K070"),
+        make: Make::Events(|context| Box::new(NoIncrementIsLost::new(context))),
+    },
+    ClaimDef {
+        name: "counter-never-goes-back",
+        kind: Kind::Always,
+        about: "no committed write of the counter lowers its value",
+        reference: Some("K070"),
+        make: Make::Events(|context| Box::new(CounterNeverGoesBack::new(context))),
+    },
+    ClaimDef {
+        name: "every-increment-ends",
+        kind: Kind::Eventually,
+        about: "every increment of the plan has come to an end: acknowledged, or left open by a crash or a lost answer",
+        reference: None,
+        make: Make::Events(|context| Box::new(EveryIncrementEnds::new(context))),
+    },
+];
+
+/// The excuse of a run in which somebody else writes the counter without regard to its version.
+pub(crate) const OUTSIDE_WRITER: &str = "outside-writer";
+
+/// No two increments are acknowledged with the same value.
+pub(super) struct NoIncrementIsLost {
+    rt: Rt,
+    reader: Reader,
+    acknowledged: FxHashMap<u64, (ProcessId, SimTime)>,
+    /// Somebody else lowered the counter: a value may come again.
+    lowered_outside: bool,
+}
+
+impl NoIncrementIsLost {
+    pub(super) fn new(context: &Context<'_>) -> Self {
+        Self { rt: context.rt.clone(), reader: Reader::new(context.registry), acknowledged: FxHashMap::default(), lowered_outside: false }
+    }
+}
+
+impl Claim for NoIncrementIsLost {
+    fn interest(&self) -> Interest {
+        Interest::NOTE.and(Interest::COMMIT)
+    }
+
+    fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
+        match event.kind {
+            EventKind::Commit { client, key, before, after, .. } if is_counter(key) => {
+                self.lowered_outside |= self.reader.value(before) > self.reader.value(after) && is_outsider(&self.rt, client);
+            }
+            EventKind::Note { process, note } => {
+                let Some(&CounterNote::Counted { value }) = note.downcast_ref() else { return };
+                findings.judged();
+                let Some((first, since)) = self.acknowledged.insert(value, (process, event.at)) else { return };
+                let rt = &self.rt;
+                let detail = || {
+                    vec![format!(
+                        "value {value} was acknowledged to {} at {since} and to {} at {}: one of the two increments is lost",
+                        rt.process_name(first),
+                        rt.process_name(process),
+                        event.at
+                    )]
+                };
+                if self.lowered_outside {
+                    findings.violated_with(OUTSIDE_WRITER, detail);
+                } else {
+                    findings.violated(detail);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads the counter's object in whichever form the cluster stores ConfigMaps.
+struct Reader(Served<ConfigMap>);
+
+impl Reader {
+    fn new(registry: &Registry) -> Self {
+        Self(registry.served())
+    }
+
+    /// The value of the counter's object; a missing object counts as 0.
+    fn value(&self, object: Option<&Obj>) -> u64 {
+        object.map_or(0, |object| value_of(&self.0.typed(object.clone())))
+    }
+}
+
+/// Whether a write came from somebody who is not one of the counter's clients.
+fn is_outsider(rt: &Rt, process: ProcessId) -> bool {
+    !rt.process_name(process).starts_with("client-")
+}
+
+/// No committed write of the counter lowers its value.
+pub(super) struct CounterNeverGoesBack {
+    rt: Rt,
+    reader: Reader,
+    /// The value written last, also before a deletion: that must not hide what a re-creation lowers. What follows a
+    /// write that lowered the value is judged by that write: it is nobody else's fault.
+    last: u64,
+}
+
+impl CounterNeverGoesBack {
+    pub(super) fn new(context: &Context<'_>) -> Self {
+        Self { rt: context.rt.clone(), reader: Reader::new(context.registry), last: 0 }
+    }
+}
+
+impl Claim for CounterNeverGoesBack {
+    fn interest(&self) -> Interest {
+        Interest::COMMIT
+    }
+
+    fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
+        let EventKind::Commit { client, key, after: Some(after), revision, .. } = event.kind else { return };
+        if !is_counter(key) {
+            return;
+        }
+        let value = self.reader.value(Some(after));
+        findings.judged();
+        if value < self.last {
+            let (rt, last) = (&self.rt, self.last);
+            let detail = || {
+                vec![format!("{} wrote {value} at revision {revision} although the counter had been at {last}", rt.process_name(client))]
+            };
+            if is_outsider(rt, client) {
+                findings.violated_with(OUTSIDE_WRITER, detail);
+            } else {
+                findings.violated(detail);
+            }
+        }
+        self.last = value;
+    }
+}
+
+/// Every increment of the plan has come to an end.
+pub(super) struct EveryIncrementEnds {
+    rt: Rt,
+    /// Clients that are down or cut off for good: nobody waits for theirs.
+    lost: BTreeSet<String>,
+    planned: usize,
+    ended: usize,
+}
+
+impl EveryIncrementEnds {
+    pub(super) fn new(context: &Context<'_>) -> Self {
+        let lost = context.plan.lost_for_good();
+        let planned = context.plan.op.iter().filter(|op| !lost.contains(&op.common.actor)).count();
+        Self { rt: context.rt.clone(), lost, planned, ended: 0 }
+    }
+}
+
+impl Claim for EveryIncrementEnds {
+    fn interest(&self) -> Interest {
+        Interest::NOTE
+    }
+
+    fn observe(&mut self, event: &Event<'_>, _: &mut Findings) {
+        if let EventKind::Note { note, process } = event.kind
+            && let Some(CounterNote::Counted { .. } | CounterNote::LeftOpen) = note.downcast_ref()
+            && (self.lost.is_empty() || !self.lost.contains(&*self.rt.process_name(process)))
+        {
+            self.ended += 1;
+        }
+    }
+
+    fn pending(&self) -> Option<String> {
+        let missing = self.planned - self.ended.min(self.planned);
+        (missing > 0).then(|| format!("{missing} of {} increments have not come to an end", self.planned))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kube_machinery::api::Verb;
+
+    use super::*;
+    use crate::workload::{counter_key, initial};
+    use kube_sim::kinds::{self, KindId};
+
+    #[test]
+    fn clients_that_go_on_from_what_an_outsider_lowered_are_not_blamed() {
+        kube_sim::rt::run(1, async |rt| {
+            let process = |name: &str| rt.add_process(rt.add_host(name), name);
+            let (client, outsider) = (process("client-0"), process("conflicting-writer-0"));
+            let mut claim = CounterNeverGoesBack { rt: rt.clone(), reader: Reader::new(&Registry::new(kinds::all([]))), last: 0 };
+            let mut findings = Findings::of_one_claim();
+            let key = counter_key();
+            for (revision, (writer, value)) in (2..).zip([(client, 9), (outsider, 3), (client, 4), (client, 5)]) {
+                let mut object = initial();
+                object.data = Some([("value".to_owned(), value.to_string())].into());
+                let object: Obj = Arc::new(object);
+                let kind = EventKind::Commit {
+                    client: writer,
+                    server: outsider,
+                    verb: Verb::Update,
+                    kind: KindId(0),
+                    key: &key,
+                    revision,
+                    before: None,
+                    after: Some(&object),
+                    content: 0,
+                };
+                claim.observe(&Event { at: SimTime::ZERO, kind }, &mut findings);
+            }
+            assert_eq!(findings.excuses(), [Some(OUTSIDE_WRITER)]);
+        });
+    }
+}

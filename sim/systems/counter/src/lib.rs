@@ -1,0 +1,130 @@
+//! The counter: the smallest system in which a lost update can happen, and the worked example of [`System`].
+
+pub mod claim;
+pub mod workload;
+
+use sim_config::kinds;
+use sim_config::kinds::OpenKinds;
+use sim_harness::claim::ClaimDef;
+use sim_harness::deviation::{Deviation, How};
+use sim_harness::plan::{OpKind, Workload, WorkloadPlan};
+use sim_harness::scenario::{DraftKinds, WorkloadDraft};
+use sim_harness::system::System;
+use sim_harness::workload::{AnyDraft, Work};
+
+use crate::claim::{CLAIMS, OUTSIDE_WRITER};
+use crate::workload::{CounterDraft, CounterPlan};
+
+/// The counter's clients decide on what they read first and only refresh the version when they retry.
+pub const DECIDES_ONCE: &str = "counter-decides-once";
+
+/// Clients that increment a number in one ConfigMap under optimistic locking.
+pub struct Counter;
+
+kinds! {
+    /// What a client of the counter does.
+    pub enum Operation {
+        /// Increments the counter.
+        "increment" => Increment,
+    }
+}
+
+kinds! {
+    /// The clients of a plan.
+    pub enum Plans {
+        /// Clients increment a number in one ConfigMap.
+        "counter" => Counter(CounterPlan),
+    }
+}
+
+kinds! {
+    /// The clients of a scenario.
+    pub enum Drafts {
+        /// Clients increment a number in one ConfigMap.
+        "counter" => Counter(CounterDraft),
+    }
+}
+
+impl From<Operation> for OpKind {
+    fn from(operation: Operation) -> Self {
+        OpKind::new(operation)
+    }
+}
+
+impl From<Plans> for WorkloadPlan {
+    fn from(plan: Plans) -> Self {
+        WorkloadPlan::new(plan)
+    }
+}
+
+impl From<Drafts> for WorkloadDraft {
+    fn from(draft: Drafts) -> Self {
+        WorkloadDraft::new(draft)
+    }
+}
+
+impl Workload for Plans {
+    fn work(&self) -> &dyn Work {
+        let Plans::Counter(plan) = self;
+        plan
+    }
+}
+
+impl DraftKinds for Drafts {
+    fn draft(&self) -> &dyn AnyDraft {
+        let Drafts::Counter(draft) = self;
+        draft
+    }
+
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
+        let Drafts::Counter(draft) = self;
+        draft
+    }
+}
+
+impl System for Counter {
+    fn name(&self) -> &'static str {
+        "counter"
+    }
+
+    fn about(&self) -> &'static str {
+        "clients increment a number in one ConfigMap under optimistic locking"
+    }
+
+    fn drafts(&self) -> OpenKinds<WorkloadDraft> {
+        OpenKinds::of::<Drafts>()
+    }
+
+    fn plans(&self) -> OpenKinds<WorkloadPlan> {
+        OpenKinds::of::<Plans>()
+    }
+
+    fn operations(&self) -> OpenKinds<OpKind> {
+        OpenKinds::of::<Operation>()
+    }
+
+    fn claims(&self) -> Vec<ClaimDef> {
+        CLAIMS.to_vec()
+    }
+
+    fn excuses(&self) -> &'static [&'static str] {
+        &[OUTSIDE_WRITER]
+    }
+
+    fn mutations(&self) -> Vec<Deviation> {
+        vec![Deviation {
+            name: DECIDES_ONCE,
+            about: "clients of the counter decide on their first read; a retry only refreshes the resourceVersion",
+            upstream: false,
+            how: How::Claim,
+        }]
+    }
+}
+
+/// Registers the system before any test runs.
+#[cfg(test)]
+#[ctor::ctor(unsafe)]
+fn install() {
+    sim_harness::system::install(&[&Counter], "test");
+    kube_sim::testbed::serve(|| Counter.types());
+}

@@ -1,0 +1,353 @@
+//! Several clients increment a number in one ConfigMap under optimistic locking: the smallest workload in which a lost
+//! update can happen.
+//!
+//! ```text
+//!  client-0 ── GET v=7 ─────────── PUT 8 (rv 41) ── 200
+//!  client-1 ────── GET v=7 ── PUT 8 (rv 41) ── 409 ── GET v=8 ── PUT 9 (rv 42) ── 200
+//! ```
+//! A client decides inside the retry loop, on the state that it read in the same attempt. The deviation
+//! `counter-decides-once` decides on the first read and only refreshes the version.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_machinery::api::{Call, Dry, Reply, Request};
+use kube_machinery::retry::{DEFAULT_BACKOFF, retry_on_conflict};
+use kube_machinery::transparent::{Policy, Transparent};
+use kube_machinery::{ApiError, Client, Env, ObjectKey};
+use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::env::SimEnv;
+use kube_sim::rt::ProcessId;
+use kube_sim::trace::{Counted, Note};
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::Draw;
+use sim_config::time::{SimTime, Span};
+use sim_config::{Choice, Problems, Source, With};
+use sim_harness::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Plan, Turn, WorkloadPlan};
+use sim_harness::workload::{Draft, Misfit, Smaller, Stake, Work, at_most, without_idle};
+
+use crate::DECIDES_ONCE;
+use crate::Operation;
+use crate::Plans;
+
+/// How long a client waits for one answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client waits after an error that says nothing was done.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(200);
+/// The entry of the ConfigMap that holds the number.
+const FIELD: &str = "value";
+
+/// The clients of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CounterPlan {
+    /// How many clients, each on a host of its own.
+    pub clients: u32,
+}
+
+/// The clients of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CounterDraft {
+    /// How many clients, each on a host of its own.
+    pub clients: Choice<u32>,
+    /// How many increments each client makes.
+    pub increments: Choice<u32>,
+    /// Between the turns of one client.
+    pub think: Choice<Span>,
+}
+
+impl Default for CounterDraft {
+    fn default() -> Self {
+        Self { clients: Choice::Between(2, 4), increments: Choice::Between(3, 8), think: Choice::Between(Span::millis(1), Span::secs(1)) }
+    }
+}
+
+impl From<CounterPlan> for WorkloadPlan {
+    fn from(plan: CounterPlan) -> Self {
+        Self::new(Plans::Counter(plan))
+    }
+}
+
+impl Draft for CounterDraft {
+    type Plan = CounterPlan;
+
+    fn bounds(&self) -> [CounterPlan; 2] {
+        let (fewest, most) = self.clients.bounds();
+        [CounterPlan { clients: (*fewest).max(1) }, CounterPlan { clients: *most }]
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        let clients = u64::from(*self.clients.bounds().1);
+        let increments = clients.saturating_mul(u64::from(*self.increments.bounds().1));
+        let mut problems = Problems::new();
+        problems.append(at_most(source, "workload.clients", "`workload.clients`", clients, u64::from(CLIENTS_MAX)));
+        problems.append(at_most(source, "workload.increments", "the number of increments of all clients", increments, OPS_MAX));
+        problems
+    }
+
+    fn draw(&self, draw: &mut Draw) -> (CounterPlan, Vec<Op>) {
+        let clients = self.clients.draw(draw).max(1);
+        let mut ops = Vec::new();
+        for client in 0..clients {
+            let mut at = SimTime::ZERO;
+            for _ in 0..self.increments.draw(draw) {
+                at += self.think.draw(draw).0;
+                ops.push(With { common: Turn { at, actor: client_name(client) }, kind: Operation::Increment.into() });
+            }
+        }
+        (CounterPlan { clients }, ops)
+    }
+}
+
+/// The name of the client with this number.
+pub fn client_name(number: u32) -> String {
+    format!("client-{number}")
+}
+
+/// The key of the counter.
+pub fn counter_key() -> ObjectKey {
+    ObjectKey::namespaced("default", "counter")
+}
+
+/// Whether `key` is that of the counter.
+pub fn is_counter(key: &ObjectKey) -> bool {
+    key.as_str() == "default/counter"
+}
+
+/// The number in the counter; a missing or foreign text counts as 0.
+pub fn value_of(object: &ConfigMap) -> u64 {
+    object.data.as_ref().and_then(|data| data.get(FIELD)).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// The counter at the beginning of a run.
+pub fn initial() -> ConfigMap {
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some("counter".to_owned());
+    object.metadata.namespace = Some("default".to_owned());
+    object.data = Some([(FIELD.to_owned(), "0".to_owned())].into());
+    object
+}
+
+impl Work for CounterPlan {
+    fn actor_names(&self) -> Vec<String> {
+        (0..self.clients).map(client_name).collect()
+    }
+
+    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
+        if matches!(op.get(), Some(Operation::Increment)) { Ok(()) } else { Err(Misfit::of(op, "the operation `increment`")) }
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        at_most(source, "workload.clients", "`workload.clients`", u64::from(self.clients), u64::from(CLIENTS_MAX))
+    }
+
+    fn stake(&self, _: &[Op]) -> Stake {
+        Stake {
+            processes: self.actor_names(),
+            hosts: self.actor_names(),
+            resources: vec!["configmaps".to_owned()],
+            objects: vec!["configmaps/default/counter".to_owned()],
+            ..Stake::default()
+        }
+    }
+
+    fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
+        without_idle(self.clients, ops, client_name, |clients| CounterPlan { clients }.into())
+    }
+
+    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+        // The user's own manifests may bring a counter.
+        if !fabric.holds::<ConfigMap>(&counter_key()) {
+            fabric.preload_typed(initial());
+        }
+    }
+
+    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+        install(fabric, plan, self);
+    }
+}
+
+/// Adds the clients to the cluster; they start at once.
+fn install(fabric: &Arc<Fabric>, plan: &Plan, counter: &CounterPlan) {
+    let decides_once = plan.deviations.iter().any(|deviation| deviation.as_str() == DECIDES_ONCE);
+    for number in 0..counter.clients {
+        let name = client_name(number);
+        let process = fabric.rt.add_process(fabric.rt.add_host(&name), &name);
+        let turns: VecDeque<SimTime> = plan.op.iter().filter(|op| op.common.actor == name).map(|op| op.common.at).collect();
+        // What is left to do survives a crash of the client, as a work queue outside it would.
+        let turns = Arc::new(Mutex::new(turns));
+        let (shared, seed) = (Arc::downgrade(fabric), plan.seed);
+        fabric.rt.set_main(process, move |incarnation| {
+            let (fabric, turns) = (shared.upgrade(), turns.clone());
+            async move {
+                if let Some(fabric) = fabric {
+                    if incarnation > 0 {
+                        resume(&fabric, process, &turns);
+                    }
+                    let client = Counter::new(&fabric, process, seed, decides_once);
+                    client.work(&fabric, &turns).await;
+                }
+            }
+        });
+        fabric.start(process);
+    }
+}
+
+/// A crash in the middle of a turn leaves it open: the turn in hand is the first of the queue.
+fn resume(fabric: &Fabric, process: ProcessId, turns: &Mutex<VecDeque<SimTime>>) {
+    let begun = {
+        let mut turns = turns.lock();
+        let begun = turns.front() == Some(&SimTime::NEVER);
+        if begun {
+            turns.pop_front();
+        }
+        begun
+    };
+    if begun {
+        fabric.note(process, &CounterNote::LeftOpen);
+    }
+}
+
+/// What a client of the counter says it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterNote {
+    /// The counter was incremented, and the increment acknowledged.
+    Counted {
+        /// The value that was written.
+        value: u64,
+    },
+    /// Nobody knows whether an increment took place: its answer was lost, or its client crashed.
+    LeftOpen,
+    /// An operation gave up because its last retry failed, too.
+    RetriesExhausted,
+}
+
+impl Note for CounterNote {
+    fn word(&self) -> u64 {
+        match self {
+            CounterNote::Counted { value } => value << 2,
+            CounterNote::LeftOpen => 1,
+            CounterNote::RetriesExhausted => 2,
+        }
+    }
+
+    fn counts_as(&self) -> Option<Counted> {
+        matches!(self, CounterNote::RetriesExhausted).then_some(Counted::RetriesExhausted)
+    }
+
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(*self)
+    }
+}
+
+impl fmt::Display for CounterNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CounterNote::Counted { value } => write!(f, "counted {value}"),
+            CounterNote::LeftOpen => f.write_str("an increment is left open"),
+            CounterNote::RetriesExhausted => f.write_str("retries exhausted"),
+        }
+    }
+}
+
+struct Counter {
+    process: ProcessId,
+    env: SimEnv,
+    client: Transparent<SimClient, SimEnv>,
+    decides_once: bool,
+}
+
+impl Counter {
+    fn new(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, decides_once: bool) -> Self {
+        let env = SimEnv::new(&fabric.rt, seed, process);
+        let client = Transparent::new(SimClient::new(fabric, process), env.clone(), Policy::ClientGo);
+        Self { process, env, client, decides_once }
+    }
+
+    /// Takes one turn after the other. The turn in hand stands in front of the queue as `NEVER`.
+    async fn work(&self, fabric: &Fabric, turns: &Mutex<VecDeque<SimTime>>) {
+        loop {
+            let Some(at) = turns.lock().front().copied() else { return };
+            fabric.rt.sleep_until(at).await;
+            if let Some(front) = turns.lock().front_mut() {
+                *front = SimTime::NEVER;
+            }
+            let ended = loop {
+                match self.increment().await {
+                    Ok(value) => break CounterNote::Counted { value },
+                    Err(error) if error.is_ambiguous() => break CounterNote::LeftOpen,
+                    Err(error) => {
+                        if error.is_conflict() {
+                            fabric.note(self.process, &CounterNote::RetriesExhausted);
+                        }
+                        self.env.sleep(PAUSE_AFTER_ERROR).await;
+                    }
+                }
+            };
+            turns.lock().pop_front();
+            fabric.note(self.process, &ended);
+        }
+    }
+
+    async fn increment(&self) -> Result<u64, ApiError> {
+        let first = if self.decides_once { Some(value_of(&*self.read().await?) + 1) } else { None };
+        retry_on_conflict(&self.env, DEFAULT_BACKOFF, || async {
+            let current = self.read().await?;
+            let value = first.unwrap_or_else(|| value_of(&current) + 1);
+            self.write(&current, value).await?;
+            Ok(value)
+        })
+        .await
+    }
+
+    async fn read(&self) -> Result<Arc<ConfigMap>, ApiError> {
+        let call = Call::Get { key: counter_key(), resource_version: None };
+        match self.client.send(Request { call, timeout: Some(REQUEST_TIMEOUT) }).await {
+            Ok(Reply::Object(object)) => Ok(object),
+            Ok(Reply::List(_) | Reply::Deleted { .. }) => unreachable!("a get answers with an object"),
+            // A read changes nothing: whatever went wrong, it can be done again.
+            Err(error) => Err(harmless(error)),
+        }
+    }
+
+    async fn write(&self, current: &ConfigMap, value: u64) -> Result<(), ApiError> {
+        let mut next = current.clone();
+        next.data.get_or_insert_default().insert(FIELD.to_owned(), value.to_string());
+        let call = Call::Update { key: counter_key(), body: Arc::new(next), subresource: None, dry: Dry::No };
+        self.client.send(Request { call, timeout: Some(REQUEST_TIMEOUT) }).await.map(drop)
+    }
+}
+
+/// An error of a read as one that leaves nothing open.
+fn harmless(error: ApiError) -> ApiError {
+    if error.is_ambiguous() { kube_machinery::api::TransportError::Refused.into() } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn increment(client: &str) -> Op {
+        With { common: Turn { at: SimTime::ZERO, actor: client.to_owned() }, kind: Operation::Increment.into() }
+    }
+
+    #[test]
+    fn clients_without_operations_are_given_up_and_the_others_close_ranks() {
+        let ops = [increment("client-1"), increment("client-3")];
+        let smaller = CounterPlan { clients: 6 }.smaller(&ops);
+        assert_eq!(smaller[0].workload, CounterPlan { clients: 2 }.into());
+        assert_eq!(smaller[0].ops, [increment("client-0"), increment("client-1")]);
+        let renamed = [("client-1", "client-0"), ("client-3", "client-1")].map(|(from, to)| (from.to_owned(), to.to_owned()));
+        assert_eq!(smaller[0].renamed, BTreeMap::from(renamed));
+        assert_eq!(smaller[1], Smaller::same_ops(CounterPlan { clients: 4 }, &ops));
+        assert_eq!(CounterPlan { clients: 1 }.smaller(&ops[..0]), []);
+    }
+}

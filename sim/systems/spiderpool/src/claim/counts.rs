@@ -1,0 +1,89 @@
+//! A S11: pools count right.
+
+use super::view::{Seen, Sights, View, records_of, total};
+use super::{Findings, IpamClaim, told};
+
+/// An agent, or a replica of the controller, that adds or removes records leaves `allocatedIPCount` as the number of records.
+///
+/// Broken by a writer that does not count. What the setting for the most records allows is not known here.
+pub(crate) struct CountsAreRight;
+
+impl IpamClaim for CountsAreRight {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Pool(change) = seen else { return };
+        let counts = change.edits.iter().any(|edit| edit.before.is_none() || edit.after.is_none());
+        let Some(after) = change.after.as_ref().filter(|_| (change.by_agent || change.by_replica) && counts) else { return };
+        findings.judged();
+        let records = records_of(after).map_or(0, |records| records.len() as i64);
+        let count = after.status.as_ref().and_then(|status| status.allocated_ip_count);
+        if count != Some(records) {
+            findings.violated(|| {
+                vec![format!("pool {} has {records} records and allocatedIPCount {count:?}", change.pool), view.story_of_write(change)]
+            });
+        }
+    }
+}
+
+/// In the end `totalIPCount` of each pool is the number of its addresses, as its controller writes it.
+pub(crate) struct TotalsComeRight;
+
+impl IpamClaim for TotalsComeRight {
+    fn pending(&self, view: &View) -> Option<String> {
+        let wrong = view.pools.iter().filter(|(_, pool)| !pool.is_terminating()).filter_map(|(name, pool)| {
+            let (has, count) = (total(pool)?, pool.object.status.as_ref().and_then(|status| status.total_ip_count));
+            (count != Some(has)).then(|| format!("{name} has {has} addresses and totalIPCount {count:?}"))
+        });
+        told("pools do not count their addresses right", wrong.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+
+    #[test]
+    fn an_agent_that_miscounts_is_a_violation_and_a_person_is_not() {
+        on_stage("counts-equal-records", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            for by in [stage.person, stage.agent, stage.replicas[0]] {
+                stage.change_pool(by, "p", |pool| {
+                    let status = pool.status.as_mut().unwrap();
+                    status.allocated_ips.make_mut().unwrap().insert(super::super::testing::ip("10.0.0.3"), Default::default());
+                    status.allocated_ips.make_mut().unwrap().remove(super::super::testing::ip("10.0.0.2"));
+                    status.allocated_ip_count = Some(7);
+                });
+                stage.unrecord(stage.person, "p", "10.0.0.3");
+                stage.record(stage.person, "p", "10.0.0.2", "ns/b", "b");
+            }
+            assert_eq!(stage.excuses(), [None, None]);
+            assert_eq!(stage.detail()[0], "pool p has 1 records and allocatedIPCount Some(7)");
+        });
+    }
+
+    #[test]
+    fn totals_are_waited_for() {
+        on_stage("total-counts-come-right", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            let count = |count| {
+                move |pool: &mut ipam_spiderpool::SpiderIPPool| {
+                    pool.status.get_or_insert_default().total_ip_count = Some(count);
+                }
+            };
+            assert!(stage.pending().unwrap().contains("p has 9 addresses and totalIPCount None"));
+            stage.change_pool(stage.kubelet, "p", count(9));
+            assert_eq!(stage.pending(), None);
+            stage.change_pool(stage.person, "p", |pool| pool.spec.exclude_ips = Some(vec!["10.0.0.3-10.0.0.4".to_owned()]));
+            assert!(stage.pending().is_some());
+            stage.change_pool(stage.kubelet, "p", count(7));
+            assert_eq!(stage.pending(), None);
+        });
+    }
+}

@@ -1,0 +1,186 @@
+//! A S14, L4: pools and endpoints go after their records, and do go.
+
+use std::sync::Arc;
+
+use ipam_spiderpool::SpiderEndpoint;
+use kube_machinery::FxHashSet;
+
+use super::view::{EndpointChange, Seen, Sights, View, addresses_of, records_of, uid_of};
+use super::{Findings, IpamClaim, told, violated};
+
+/// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
+///
+/// An endpoint that Kubernetes' collector marked although its pod lives can only be replaced: the agent that serves the pod lets it go and
+/// makes another one for the same records, which may be those of NICs that answer. That is no end of the endpoint, as long as the
+/// pod lives and the agent is asked for its addresses; whether the new one comes is what `records-equal-endpoints` says.
+///
+/// Broken by `endpoint-delete-by-name`, `namesake-records-left` and by hand. It does not see who asked for the deletion.
+#[derive(Default)]
+pub(crate) struct RecordsComeFirst {
+    /// The terminating endpoints that neither an agent nor a replica of the controller nor a person marked.
+    collected: FxHashSet<Arc<str>>,
+}
+
+fn is_terminating(endpoint: Option<&Arc<SpiderEndpoint>>) -> bool {
+    endpoint.is_some_and(|endpoint| endpoint.metadata.deletion_timestamp.is_some())
+}
+
+impl RecordsComeFirst {
+    /// Whether the agent of a pod that lives makes way for another endpoint of it.
+    fn is_replaced(&mut self, change: &EndpointChange, uid: &str, view: &View) -> bool {
+        self.collected.remove(&change.key) && view.pods.is_alive(uid) && view.agents.asked(change.said.by, uid).next().is_some()
+    }
+}
+
+impl IpamClaim for RecordsComeFirst {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::ENDPOINT)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match seen {
+            Seen::Pool(change) => {
+                let (Some(before), None) = (&change.before, &change.after) else { return };
+                findings.judged();
+                let records = records_of(before).map_or(0, |records| records.len());
+                if records > 0 {
+                    violated(findings, view.changes.touched_pool(&change.pool), || {
+                        vec![format!("pool {} vanishes with {records} records", change.pool), view.story_of_write(change)]
+                    });
+                }
+            }
+            Seen::Endpoint(change) => {
+                if !is_terminating(change.before.as_ref()) && is_terminating(change.after.as_ref()) {
+                    let by_spiderpool = change.by_replica || view.agents.is_agent(change.said.by);
+                    if !by_spiderpool && !change.by_hand {
+                        self.collected.insert(change.key.clone());
+                    }
+                }
+                let (Some(before), None) = (&change.before, &change.after) else { return };
+                findings.judged();
+                let uid = uid_of(before);
+                let recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == *uid);
+                let left = addresses_of(before).find(|(_, pool, address)| recorded(pool, *address));
+                let is_replaced = self.is_replaced(change, uid, view);
+                if let Some((entry, pool, address)) = left.filter(|_| !is_replaced) {
+                    let by_hand = change.by_hand || view.changes.touched_endpoint(&change.key) || view.changes.touched(address);
+                    violated(findings, by_hand, || {
+                        vec![
+                            format!(
+                                "endpoint {} vanishes {}, and {address} of its {} is still recorded",
+                                change.key,
+                                view.by(change.said),
+                                entry.interface
+                            ),
+                            view.story_of(pool, address),
+                        ]
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// In the end no pool is terminating that has no record.
+pub(crate) struct EmptyPoolsGo;
+
+impl IpamClaim for EmptyPoolsGo {
+    fn pending(&self, view: &View) -> Option<String> {
+        let empty = view.pools.iter().filter(|(_, pool)| pool.is_terminating() && pool.records().is_empty());
+        told("terminating pools have no record and are still there", empty.map(|(name, _)| name.to_string()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_spiderpool::SpiderIPPool;
+    use kube_machinery::ObjectKey;
+    use serde_json::json;
+
+    use super::super::BY_HAND;
+    use super::super::testing::{Stage, on_stage};
+    use kube_sim::rt::ProcessId;
+
+    const CLAIM: &str = "pools-and-endpoints-outlive-their-records";
+
+    #[test]
+    fn a_pool_goes_without_records() {
+        on_stage(CLAIM, |stage| {
+            for pool in ["p", "q"] {
+                stage.pool(pool, &["10.0.0.1-10.0.0.9"]);
+            }
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
+            stage.put::<SpiderIPPool>(stage.kubelet, &ObjectKey::cluster("p"), None);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.put::<SpiderIPPool>(stage.kubelet, &ObjectKey::cluster("q"), None);
+            assert_eq!(stage.excuses(), [None]);
+            stage.pool("q", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
+            stage.put::<SpiderIPPool>(stage.person, &ObjectKey::cluster("q"), None);
+            assert_eq!(stage.excuses(), [None, Some(BY_HAND)]);
+        });
+    }
+
+    #[test]
+    fn an_endpoint_goes_after_the_records_of_its_uid() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            let first: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+            stage.add("ns/a", "a", first);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "b");
+            stage.endpoint_gone(stage.kubelet, "ns/a");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.endpoint(stage.agent, "ns/a", "b", first);
+            stage.endpoint_gone(stage.kubelet, "ns/a");
+            assert_eq!(stage.excuses(), [None]);
+            stage.endpoint(stage.agent, "ns/a", "b", first);
+            stage.endpoint_gone(stage.person, "ns/a");
+            assert_eq!(stage.excuses(), [None, Some(BY_HAND)]);
+        });
+    }
+
+    #[test]
+    fn an_agent_may_replace_the_endpoint_of_a_living_pod_that_kubernetes_marked() {
+        let first: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+        let vanishes = |marked_by: fn(&Stage) -> ProcessId, between: fn(&mut Stage)| {
+            let mut excuses = Vec::new();
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.add("ns/a", "a", first);
+                stage.mark(marked_by(stage), "ns/a");
+                between(stage);
+                stage.endpoint_gone(stage.agent, "ns/a");
+                excuses = stage.excuses();
+            });
+            excuses
+        };
+        let asks: fn(&mut Stage) = |stage| stage.ask("ns/a", "a", "eth0");
+        assert_eq!(vanishes(|stage| stage.kubelet, asks), []);
+        assert_eq!(vanishes(|stage| stage.kubelet, |_| ()), [None], "nobody makes another one");
+        assert_eq!(vanishes(|stage| stage.agent, asks), [None], "it was the agent itself that marked it");
+        assert_eq!(vanishes(|stage| stage.replicas[0], asks), [None], "reclaim marked it");
+        let ends: fn(&mut Stage) = |stage| {
+            stage.ask("ns/a", "a", "eth0");
+            stage.pod_gone("ns/a");
+        };
+        assert_eq!(vanishes(|stage| stage.kubelet, ends), [None], "the pod is gone");
+    }
+
+    #[test]
+    fn an_empty_terminating_pool_is_waited_for() {
+        on_stage("empty-terminating-pools-disappear", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.change_pool(stage.person, "p", |pool| {
+                pool.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-05T09:00:00Z")).unwrap();
+            });
+            assert_eq!(stage.pending(), None);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!(stage.pending().unwrap(), "1 terminating pools have no record and are still there: p");
+            stage.put::<SpiderIPPool>(stage.kubelet, &ObjectKey::cluster("p"), None);
+            assert_eq!(stage.pending(), None);
+        });
+    }
+}

@@ -1,0 +1,170 @@
+//! Claims about Spiderpool: its allocation (A S1 to S18, L1 to L8), reclaim ([`reclaim`]), subnets
+//! ([`subnet`]), and what keeps scenarios about it honest.
+//!
+//! ```text
+//!  events ──► View: pools, endpoints, pods, sandboxes, agents, ledger ──► Seen ──► each claim ──► Findings
+//! ```
+//!
+//! What agents say is compared with what the store holds and with what sandboxes answer on; what they chose, with the
+//! [`oracle`]: a second reading of the rules. Each commit is compared with the one before at the cost of what changed, and
+//! text is made only for what is violated.
+
+mod agreement;
+mod answers;
+pub(crate) mod catalogue;
+mod counts;
+mod dead;
+mod deletes;
+mod distinct;
+mod from_pool;
+mod gateways;
+mod gone;
+mod group;
+mod late;
+mod leaks;
+mod lifetime;
+mod one_sandbox;
+mod progress;
+mod reachable;
+mod reclaim;
+mod recorded_once;
+mod removal;
+mod repeat;
+mod reserved;
+mod reuse;
+mod selection;
+mod static_pods;
+mod subnet;
+mod turns;
+mod view;
+
+pub mod oracle;
+
+#[cfg(test)]
+mod testing;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kube_sim::rt::ProcessId;
+use sim_config::time::SimTime;
+use sim_harness::claim::Findings;
+
+use crate::workload::{Given, How, IpamNote};
+
+pub(super) use agreement::ThreeAgree;
+pub(super) use answers::AnswersAreRecorded;
+pub(super) use counts::{CountsAreRight, TotalsComeRight};
+pub(super) use dead::OnlyTheLiving;
+pub(super) use deletes::OwnAddressesOnly;
+pub(super) use distinct::DistinctAddresses;
+pub(super) use from_pool::FromItsPool;
+pub(super) use gateways::GatewaysAreDecided;
+pub(super) use gone::EndpointsGo;
+pub(crate) use group::{GROUP, boxed};
+pub(super) use late::TooLate;
+pub(super) use leaks::EndpointsNameAll;
+pub(super) use lifetime::{EmptyPoolsGo, RecordsComeFirst};
+pub(super) use one_sandbox::OneSandbox;
+pub(super) use progress::PodsGetAddresses;
+pub(super) use reachable::{ChangesHands, Sight};
+pub(super) use reclaim::*;
+pub(super) use recorded_once::RecordedOnce;
+pub(super) use removal::OwnUidOnly;
+pub(super) use repeat::SameAnswer;
+pub(super) use reserved::NotReserved;
+pub(super) use reuse::Permitted;
+pub(super) use selection::{AsTheRulesSay, BestPoolFirst};
+pub(super) use static_pods::KeptAddresses;
+pub(super) use subnet::*;
+pub(super) use turns::EverybodysTurn;
+pub(super) use view::{EMPTY_POD_IPS, FORCE_DELETE, Seen, Sights, Terms, UNREACHABLE_NODE, View};
+
+/// The excuse of what follows only from somebody having changed a record, an endpoint or a finalizer by hand.
+pub(super) const BY_HAND: &str = "edited-by-hand";
+
+/// The excuse of two live sandboxes of one name: the object of the older one is gone although it lives, because it was deleted by
+/// force or its node is dead or cut off, and its successor has the same addresses by design (A §6.6).
+pub(super) const FORCED_SUCCESSOR: &str = "forced-successor";
+
+/// The documented hazards by which these claims excuse a violation.
+pub(crate) const EXCUSES: [&str; 5] = [BY_HAND, FORCED_SUCCESSOR, UNREACHABLE_NODE, FORCE_DELETE, EMPTY_POD_IPS];
+
+/// A claim about allocation.
+pub(crate) trait IpamClaim: Send {
+    /// What it looks at: of anything else it is not told.
+    fn sights(&self) -> Sights {
+        Sights::NONE
+    }
+
+    /// Something happened. `view`: for a commit what is known since, for a note what was known before it.
+    fn observe(&mut self, _seen: &Seen<'_>, _view: &View, _findings: &mut Findings) {}
+
+    /// See [`Claim::overdue`](sim_harness::claim::Claim::overdue). `view`: what is known at that time.
+    fn overdue(&mut self, _at: SimTime, _view: &View, _findings: &mut Findings) {}
+
+    /// Only for `eventually`: what is still missing; `None` = it holds now.
+    fn pending(&self, _view: &View) -> Option<String> {
+        None
+    }
+}
+
+/// Reports a violation that is excused if `by_hand`.
+fn violated(findings: &mut Findings, by_hand: bool, detail: impl FnOnce() -> Vec<String>) {
+    if by_hand { findings.violated_with(BY_HAND, detail) } else { findings.violated(detail) }
+}
+
+/// How many of a number of things are told.
+const TOLD: usize = 5;
+
+/// A sentence about the first of several things; none if there is none.
+fn told(what: &str, mut things: Vec<String>) -> Option<String> {
+    if things.is_empty() {
+        return None;
+    }
+    things.sort_unstable();
+    let more = if things.len() > TOLD { format!(", and {} more", things.len() - TOLD) } else { String::new() };
+    let count = things.len();
+    things.truncate(TOLD);
+    Some(format!("{count} {what}: {}{more}", things.join(", ")))
+}
+
+/// A request for addresses that was answered with some.
+struct Answered<'a> {
+    by: ProcessId,
+    pod: &'a Arc<str>,
+    uid: &'a Arc<str>,
+    container: &'a Arc<str>,
+    nic: &'a Arc<str>,
+    given: &'a [Given],
+    how: How,
+}
+
+impl<'a> Answered<'a> {
+    fn of(seen: &Seen<'a>) -> Option<Self> {
+        let Seen::Ipam(by, IpamNote::AddEnded { pod, uid, container, nic, result: Ok(given), how, .. }) = *seen else { return None };
+        Some(Self { by, pod, uid, container, nic, given, how: *how })
+    }
+
+    /// The moment at which it was taken on; 0 = nobody saw that.
+    fn began(&self, view: &View) -> u64 {
+        let mut asked = view.agents.asked(self.by, self.uid);
+        asked.find(|asked| asked.container == *self.container && asked.nic == *self.nic).map_or(0, |asked| asked.began.moment)
+    }
+
+    /// Whether an address was being taken from the pod while it was answered: then nobody has to find it where it was. What a replica
+    /// took counts if the pod had no right to it any more.
+    fn is_taken_back(&self, view: &View, pool: &str, address: IpAddr) -> bool {
+        let began = self.began(view);
+        if view.reclaimed_of(self.uid, address).is_some_and(|taken| taken.entitled && *taken.pool == *pool && taken.said.moment >= began) {
+            return true;
+        }
+        let releases = view.ledger.releases(self.uid).iter().filter(|release| release.covers(pool, address));
+        releases.into_iter().any(|release| release.said.moment >= began || release.ended.is_none_or(|ended| ended >= began))
+    }
+
+    /// Whether a record may bear this name for the pod.
+    fn is_name(&self, view: &View, name: &str) -> bool {
+        *name == **self.pod || view.pods.get(self.uid).is_some_and(|pod| pod.names().any(|other| **other == *name))
+    }
+}

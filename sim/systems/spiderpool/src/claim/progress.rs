@@ -1,0 +1,219 @@
+//! A L1: pods get addresses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kube_machinery::FxHashSet;
+
+use super::view::{Pod, Tried, View, addresses_of, uid_of};
+use super::{IpamClaim, told};
+use crate::workload::Refusal;
+
+/// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. Pods of nodes
+/// that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
+/// the rules, or tried pools that have too few free addresses for its NICs. Nor is one whose predecessor's endpoint is being deleted while addresses
+/// are recorded for that pod, which is gone: its DEL was lost, and without reclaim nobody knows whether its sandbox is.
+///
+/// Broken by `foreign-record-blocks`, `partial-pool-change-recreates`, `conflict-returns-same-address`, `wildcard-duplicates-fail`,
+/// `multus-always-resolved` and `late-endpoint-create-fails`. It does not see why a pool is full: leaked records are the business of
+/// `records-equal-endpoints`.
+pub(crate) struct PodsGetAddresses;
+
+impl IpamClaim for PodsGetAddresses {
+    fn pending(&self, view: &View) -> Option<String> {
+        let served: FxHashSet<&Arc<str>> =
+            view.sandboxes.iter().filter(|(_, sandbox)| !sandbox.nics.is_empty()).map(|(_, sandbox)| &sandbox.uid).collect();
+        let waits = |(uid, pod): &(&Arc<str>, &Pod)| {
+            pod.is_alive() && !pod.is_on_host_network() && is_in_reach(view, pod) && !served.contains(uid) && can_be_served(view, uid, pod)
+        };
+        let waiting = view.pods.present().filter(waits).map(|(uid, pod)| {
+            let last = view.ledger.last(uid);
+            let last = last.map_or("nobody answered a request for it".to_owned(), |last| match last.refusal {
+                Some(refusal) => format!("last refused {}: {refusal}", view.by(last.said)),
+                None => format!("last answered {}", view.by(last.said)),
+            });
+            format!("{} ({last})", pod.key)
+        });
+        told("pods have no address", waiting.collect())
+    }
+}
+
+fn is_in_reach(view: &View, pod: &Pod) -> bool {
+    let lost: &BTreeSet<String> = &view.out_of_reach.names;
+    pod.node().is_some_and(|node| !lost.contains(node)) && !view.out_of_reach.pods.contains(&*pod.key)
+}
+
+fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
+    let Some(last) = view.ledger.last(uid) else { return true };
+    match last.refusal {
+        // The rules themselves leave it without a pool, as it was a moment ago.
+        Some(Refusal::NoPool | Refusal::WrongInput) => !last.agreed,
+        Some(Refusal::UsedOut) if !last.tried.is_empty() => {
+            let reserved = view.reservations.now();
+            // Each NIC needs one address of each family; where one has none to hope for, all others are given back.
+            let mut hopes: BTreeMap<(&str, i64), bool> = BTreeMap::new();
+            for tried in &last.tried {
+                let Some(pool) = view.pools.get(&tried.pool) else { continue };
+                let version = pool.object.spec.ip_version.unwrap_or_default();
+                *hopes.entry((&tried.nic, version)).or_default() |= tried.outcome.is_ok() || pool.free(&reserved, 1) > 0;
+            }
+            hopes.into_values().all(|hope| hope) && [4, 6].into_iter().all(|version| has_enough(view, &last.tried, version))
+        }
+        Some(Refusal::Predecessor) => !waits_for_reclaim(view, uid, pod),
+        _ => true,
+    }
+}
+
+/// Whether the pools of a family that a request tried have an address for each NIC that it tried them for. What it got for some of
+/// them it gave back.
+fn has_enough(view: &View, tried: &[Tried], version: i64) -> bool {
+    let of_family = |tried: &&Tried| view.pools.get(&tried.pool).is_some_and(|pool| pool.object.spec.ip_version == Some(version));
+    let nics: BTreeSet<&str> = tried.iter().filter(of_family).map(|tried| &*tried.nic).collect();
+    let pools: BTreeSet<&str> = tried.iter().filter(of_family).map(|tried| &*tried.pool).collect();
+    let reserved = view.reservations.now();
+    let free = |pool: &str| view.pools.get(pool).map_or(0, |pool| pool.free(&reserved, nics.len()));
+    pools.into_iter().map(free).sum::<usize>() >= nics.len()
+}
+
+/// Whether the endpoint of a pod's name is that of a pod that is gone, and holds what is recorded for that one.
+pub(super) fn waits_for_reclaim(view: &View, uid: &str, pod: &Pod) -> bool {
+    let Some((endpoint, _)) = view.endpoint_of(pod) else { return false };
+    let predecessor = uid_of(endpoint);
+    let is_gone = predecessor != uid && view.pods.get(predecessor).is_none_or(|pod| pod.gone);
+    let is_recorded = |(_, pool, address)| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == predecessor);
+    is_gone && endpoint.metadata.deletion_timestamp.is_some() && addresses_of(endpoint).any(is_recorded)
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_spiderpool::SpiderEndpoint;
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::Pod as PodObject;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use kube_machinery::ObjectKey;
+
+    use super::super::testing::{Stage, on_stage};
+    use super::*;
+    use crate::workload::{IpamNote, Opinion};
+    use kube_sim::node::PodNote;
+
+    fn with_pod(test: impl FnOnce(&mut Stage)) {
+        on_stage("pods-get-addresses", |stage| {
+            stage.pool("p", &["10.0.0.1"]);
+            stage.pod("ns/a", "a");
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn a_pod_waits_until_a_sandbox_of_it_answers() {
+        with_pod(|stage| {
+            assert_eq!(stage.pending().unwrap(), "1 pods have no address: ns/a (nobody answered a request for it)");
+            stage.sandbox("s", "ns/a", "a");
+            assert!(stage.pending().is_some());
+            stage.attach("s", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.pending(), None);
+            stage.node(PodNote::SandboxGone { sandbox: "s".into() });
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1")]);
+            assert!(stage.pending().unwrap().contains("last answered by agent-0"));
+            stage.terminate("ns/a");
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn a_pod_of_the_host_network_or_without_a_node_needs_none() {
+        with_pod(|stage| {
+            let key = ObjectKey::namespaced("ns", "a");
+            stage.change::<PodObject>(stage.kubelet, &key, |pod| pod.spec.as_mut().unwrap().host_network = Some(true));
+            assert_eq!(stage.pending(), None);
+            stage.change::<PodObject>(stage.kubelet, &key, |pod| {
+                let spec = pod.spec.as_mut().unwrap();
+                (spec.host_network, spec.node_name) = (None, None);
+            });
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn whom_nothing_can_serve_is_not_waited_for() {
+        with_pod(|stage| {
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
+            stage.ask("ns/a", "a", "eth0");
+            stage.try_pool("a", "p", Err(Refusal::UsedOut));
+            stage.refuse("ns/a", "a", "eth0", Refusal::UsedOut);
+            assert_eq!(stage.pending(), None);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().is_some());
+            stage.reserve("r", &["10.0.0.1"]);
+            assert_eq!(stage.pending(), None);
+            stage.refuse("ns/a", "a", "eth0", Refusal::Blocked);
+            assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn a_family_without_a_free_address_is_enough_to_wait_for_nothing() {
+        with_pod(|stage| {
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
+            stage.pool("six", &["fd00::1", "fd00::2"]);
+            stage.ask("ns/a", "a", "eth0");
+            stage.try_pool("a", "six", Ok("fd00::1"));
+            stage.try_pool("a", "p", Err(Refusal::UsedOut));
+            stage.refuse("ns/a", "a", "eth0", Refusal::UsedOut);
+            assert_eq!(stage.pending(), None);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn a_pod_needs_an_address_for_each_of_its_nics() {
+        for (last, waits) in [(1, false), (2, true)] {
+            on_stage("pods-get-addresses", |stage| {
+                stage.pool("p", &[&format!("10.0.0.1-10.0.0.{last}")]);
+                stage.pod("ns/a", "a");
+                stage.ask("ns/a", "a", "eth0");
+                stage.try_pool("a", "p", Ok("10.0.0.1"));
+                let tried =
+                    |nic: &str| IpamNote::Tried { uid: "a".into(), nic: nic.into(), pool: "p".into(), outcome: Err(Refusal::UsedOut) };
+                stage.say(stage.agent, tried("net1"));
+                stage.refuse("ns/a", "a", "eth0", Refusal::UsedOut);
+                assert_eq!(stage.pending().is_some(), waits, "{last}");
+            });
+        }
+    }
+
+    #[test]
+    fn who_waits_for_what_its_predecessor_has_waits_for_reclaim() {
+        on_stage("pods-get-addresses", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+            stage.pod_gone("ns/a");
+            stage.pod("ns/a", "b");
+            stage.refuse("ns/a", "b", "eth0", Refusal::Predecessor);
+            assert!(stage.pending().is_some(), "the endpoint is not being deleted");
+            let key = ObjectKey::namespaced("ns", "a");
+            stage.change::<SpiderEndpoint>(stage.kubelet, &key, |endpoint| {
+                endpoint.metadata.finalizers = Some(vec!["f".to_owned()]);
+                endpoint.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+            });
+            assert_eq!(stage.pending(), None);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().is_some(), "nothing is left to release");
+        });
+    }
+
+    #[test]
+    fn whom_the_rules_leave_without_a_pool_is_not_waited_for() {
+        with_pod(|stage| {
+            for (opinion, waits) in [(Opinion::Agrees, false), (Opinion::Differs("why".into()), true)] {
+                stage.ask("ns/a", "a", "eth0");
+                stage.select("a", opinion, &[], 0);
+                stage.refuse("ns/a", "a", "eth0", Refusal::NoPool);
+                assert_eq!(stage.pending().is_some(), waits);
+            }
+        });
+    }
+}

@@ -1,0 +1,221 @@
+//! Addresses that reclaim has to take back, from when on, and by when (G §10.2).
+//!
+//! A bound counts from the later of the end of the pod's right and the last thing that hindered it. Faults of nodes, kubelets and plugins
+//! hinder nothing; after all others bounds count from the heal, with a failover and an interval.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_spiderpool::reclaim::NodeState;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod as PodObject;
+use kube_sim::cluster::later;
+use sim_config::time::SimTime;
+
+use super::super::view::{AFTERMATH, Place, Pod, Reach, View, grace, has_ended, of_containers, sim_time};
+
+/// One release: five tries with their back-off, the requests around them, and what watches are behind.
+const RELEASE: Duration = Duration::from_secs(10);
+
+/// How a pod came to have no right to its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Its object is gone (GL1).
+    Vanished,
+    /// It is terminating, and its grace is over (GL2).
+    Stuck,
+    /// It has ended (GL3).
+    Ended,
+    /// Its place was given up before it began to end (GL5).
+    GivenUp,
+    /// Its place was given up when it was on its way already, or gone (GL6).
+    Abandoned,
+    /// Nobody has ever seen it.
+    Unknown,
+}
+
+/// A pod without a right to the addresses that are recorded for it, or that its endpoint names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leak {
+    /// How it came to that.
+    pub(super) kind: Kind,
+    /// When its right ended.
+    pub(super) due: SimTime,
+    /// When that began to show: when it was deleted, ended or vanished.
+    pub(super) event: SimTime,
+}
+
+fn after(at: SimTime, delay: SignedDuration) -> SimTime {
+    sim_time(later(super::super::view::wall(at), delay))
+}
+
+/// When the containers of a pod have ended for sure that vanished at a time, and tracing may act.
+fn end_of_vanished(view: &View, pod: &Pod, gone: SimTime) -> SimTime {
+    let delay = view.terms.settings.grace_delay;
+    let at = after(gone, delay);
+    // Whoever collects the pods of a node that is gone calls them failed, whatever their containers do.
+    if (has_ended(&pod.object) && all_terminated(&pod.object)) || pod.node().is_none() {
+        return at;
+    }
+    // A grace of 0 is that of whoever forced the deletion, not that of the containers; they have theirs twice, as if it began now.
+    let forced = pod.object.metadata.deletion_grace_period_seconds == Some(0);
+    let stop = view.stop_of(&pod.object).filter(|_| !forced);
+    let stop = stop.map_or_else(|| after(gone, of_containers(grace(&pod.object)) * 2 + delay), sim_time);
+    at.max(stop)
+}
+
+/// Whether all containers of a pod have ended, as its status says.
+fn all_terminated(pod: &PodObject) -> bool {
+    let mut statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    statuses.all(|status| status.state.as_ref().is_some_and(|state| state.terminated.is_some()))
+}
+
+/// Until when the kubelet of a node that became ready again, after one of its pods was asked to end, is given to do so: the grace of the
+/// pod, and that once more.
+fn time_after_return(view: &View, pod: &Pod, asked: SimTime) -> SimTime {
+    let back = pod.node().and_then(|node| view.nodes.since(node, NodeState::is_ready)).filter(|back| *back >= asked);
+    let seconds = pod.object.metadata.deletion_grace_period_seconds;
+    let grace = seconds.map_or_else(|| grace(&pod.object), SignedDuration::from_secs);
+    // The condition says whole seconds.
+    let one = SignedDuration::from_secs(1);
+    back.map_or(SimTime::ZERO, |back| after(back, of_containers(grace) * 2 + view.terms.settings.grace_delay + one))
+}
+
+/// When a pod that has ended is over: a grace after its last container finished; one that does not say when is seen to have ended by
+/// whoever leads.
+fn end_of_ended(view: &View, pod: &Pod, ended: SimTime) -> SimTime {
+    let statuses = pod.object.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    let finished = |status: &k8s_openapi::api::core::v1::ContainerStatus| -> Option<Timestamp> {
+        Some(status.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref()?.0)
+    };
+    let last = statuses.into_iter().flatten().filter_map(finished).max();
+    let seen = || ended.max(view.replicas.led_since().unwrap_or(ended));
+    after(last.map_or_else(seen, |last| sim_time(last).max(ended)), grace(&pod.object) + view.terms.settings.grace_delay)
+}
+
+/// Whether a pod has lost its right to its addresses, and when; `None` = it has it, or its node is one whose pods are left alone.
+pub(super) fn leak_of(view: &View, uid: &str) -> Option<Leak> {
+    let Some(pod) = view.pods.get(uid) else { return Some(Leak { kind: Kind::Unknown, due: SimTime::ZERO, event: SimTime::ZERO }) };
+    let place = view.keeping_place(pod);
+    // One that is there keeps its addresses whatever its pod does.
+    let given_up = match place {
+        Some(place) => Some(view.places.gone_since(place)?),
+        None => None,
+    };
+    let permitted = || view.nodes.since(pod.node()?, |state| state.permits(&view.terms.settings) == Some(true));
+    let since = pod.since;
+    let (kind, due, event) = match (since.gone, since.ended, since.terminating) {
+        (Some(gone), ..) => (Kind::Vanished, end_of_vanished(view, pod, gone), gone),
+        (None, Some(ended), _) => (Kind::Ended, end_of_ended(view, pod, ended).max(permitted()?), ended),
+        (None, None, Some(terminating)) => {
+            let stop = sim_time(view.stop_of(&pod.object)?).max(time_after_return(view, pod, terminating));
+            (Kind::Stuck, stop.max(permitted()?), terminating)
+        }
+        (None, None, None) => return None,
+    };
+    let Some(given_up) = given_up else { return Some(Leak { kind, due, event }) };
+    let began = since.terminating.or(since.ended).unwrap_or(event);
+    // The instance of a VM outlives its pods, so that no event of theirs comes when the VM is gone (GL6).
+    let is_vm = matches!(place, Some(Place::Vm(_)));
+    let kind = if given_up <= began && !is_vm { Kind::GivenUp } else { Kind::Abandoned };
+    Some(Leak { kind, due: due.max(given_up), event: event.max(given_up) })
+}
+
+/// Whether a StatefulSet or a VM keeps what is recorded under a name, whoever has it.
+fn is_kept_name(view: &View, name: &str) -> bool {
+    let ordinal = name.rsplit_once('-').and_then(|(set, ordinal)| Some(Place::Ordinal(set.into(), ordinal.parse().ok()?)));
+    [ordinal, Some(Place::Vm(name.into()))].iter().flatten().any(|place| view.places.is_there(place))
+}
+
+/// The same of a pod that addresses are recorded for, not counting those that are in use under the same name, or that somebody had his
+/// hands on: unless he wrote the name of a pod that nobody has ever seen, which has no right to anything. With the first that is.
+pub(super) fn recorded_leak(view: &View, uid: &str) -> Option<(Leak, Arc<str>, std::net::IpAddr)> {
+    let leaked = |(pool, address): &(Arc<str>, std::net::IpAddr)| {
+        let holder = view.pools.holder(pool, *address)?;
+        let is_named = view.pods.get(uid).is_none_or(|pod| pod.names().any(|name| **name == *holder.record.pod));
+        let in_use =
+            view.sandboxes.answering(*address).any(|(_, sandbox)| *sandbox.uid != *uid && sandbox.pod.as_str() == holder.record.pod);
+        let invented = || view.pods.get(uid).is_none() && !is_kept_name(view, &holder.record.pod);
+        (is_named && !in_use && (!view.changes.touched(*address) || invented())).then(|| holder.since.map_or(SimTime::ZERO, |said| said.at))
+    };
+    let (since, pool, address) =
+        view.pools.of_uid(uid).iter().filter_map(|own| Some((leaked(own)?, own.0.clone(), own.1))).max_by_key(|(since, ..)| *since)?;
+    let leak = leak_of(view, uid)?;
+    Some((Leak { due: leak.due.max(since), event: leak.event.max(since), ..leak }, pool, address))
+}
+
+/// Whether anybody reclaims who is not lost for good.
+pub(super) fn is_reclaimed(view: &View) -> bool {
+    view.terms.replicas.iter().any(|replica| !view.out_of_reach.names.contains(replica))
+}
+
+/// Whether a fault can hinder any replica.
+pub(super) fn hinders(reach: &Reach) -> bool {
+    *reach != Reach::Nodes
+}
+
+/// Whether a fault can hinder any replica to find and remove records. What a cache does not say of an endpoint the API server does.
+pub(super) fn hinders_records(reach: &Reach) -> bool {
+    hinders(reach) && *reach != Reach::EndpointCaches
+}
+
+/// How long it takes until another replica leads (F).
+pub(super) fn failover(view: &View) -> Duration {
+    let settings = &view.terms.settings;
+    settings.lease_duration + settings.retry_period * 22 / 5 + settings.leader_poll
+}
+
+/// The scan that may be under way, and the next (2 s).
+fn scans(view: &View) -> Duration {
+    2 * view.replicas.longest_scan.max(Duration::from_secs(1))
+}
+
+/// By when whatever leaks is to be found for sure (B of G §10.2), counted from the later of the end of the right and the heal.
+pub(super) fn at_the_latest(view: &View, due: SimTime) -> SimTime {
+    let settings = &view.terms.settings;
+    let retries = settings.trace_gap * (1 + settings.max_retries);
+    due.max(view.health.heal_at) + failover(view) + settings.interval + scans(view) + retries + RELEASE
+}
+
+/// By when a scan has found it (GL4), which faults that `hinder` may delay.
+pub(super) fn by_scan(view: &View, leak: &Leak, hinder: fn(&Reach) -> bool) -> SimTime {
+    let settings = &view.terms.settings;
+    let calm = view.health.is_calm_since(leak.event, hinder) && view.replicas.led_since().is_some();
+    let general = if calm { leak.due + settings.interval + scans(view) + RELEASE } else { at_the_latest(view, leak.due) + AFTERMATH };
+    // Whoever takes over scans at once.
+    let Some(taken_over) = view.replicas.taken_over.filter(|said| leak.due < said.at && view.replicas.leads(said.by)) else {
+        return general;
+    };
+    let leader = view.name(taken_over.by);
+    if !view.health.is_calm_since(taken_over.at, |reach| hinder(reach) && reach.hinders(&leader)) {
+        return general;
+    }
+    general.min(taken_over.at + settings.leader_poll + scans(view) + RELEASE)
+}
+
+/// By when tracing has found it (GL1, GL2, GL3, GL5).
+pub(super) fn by_tracing(view: &View, uid: &str, leak: &Leak) -> SimTime {
+    let settings = &view.terms.settings;
+    // Who leads sees what begins then, and at the beginning whatever is still there.
+    let is_there = view.pods.get(uid).is_some_and(|pod| !pod.gone);
+    let base = match view.replicas.led_since() {
+        Some(led) if led <= leak.event => leak.due,
+        Some(led) if is_there => leak.due.max(led + settings.leader_poll),
+        _ => return by_scan(view, leak, hinders_records),
+    };
+    let gap = settings.trace_gap;
+    let base = if view.health.is_calm_since(leak.event, hinders_records) {
+        base
+    } else if view.health.is_calm_since(leak.event, |reach| hinders_records(reach) && *reach != Reach::Requests) {
+        // Events that could not be judged are judged again.
+        let until = view.health.troubled_until(|reach| *reach == Reach::Requests).unwrap_or(base);
+        base.max(until) + AFTERMATH + gap * settings.max_retries
+    } else {
+        return by_scan(view, leak, hinders_records);
+    };
+    let key = view.pods.get(uid).and_then(|pod| pod.names().next().cloned());
+    let failures = key.map_or(0, |key| view.replicas.failures(&key, leak.event));
+    let delays = gap * failures + (gap + settings.signal_timeout) * view.replicas.fullness(uid, leak.event);
+    let at = base + gap + scans(view) + delays + RELEASE;
+    view.replicas.progress_before(uid).map_or(at, |progress| at.max(progress + RELEASE))
+}

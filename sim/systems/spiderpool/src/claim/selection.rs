@@ -1,0 +1,203 @@
+//! A S7, S8: pools are chosen as the rules say, and the better one first.
+
+use ipam_spiderpool::ranges::IpVersion;
+
+use super::view::{Seen, Shown, Sights, Tried, View};
+use super::{Findings, IpamClaim};
+use crate::workload::{InOrder, IpamNote, Opinion};
+
+/// What an agent selects is what the oracle reads out of the same objects: the same pools, the same reasons, the same error.
+///
+/// Broken by `upstream-ranges`, `wildcard-duplicates-fail`, `multus-always-resolved`, `static-reuse-skips-filter` and
+/// `static-reuse-before-gating`. It does not see what happens between the selection and the write (A W15).
+pub(crate) struct AsTheRulesSay;
+
+impl IpamClaim for AsTheRulesSay {
+    fn sights(&self) -> Sights {
+        Sights::CHOICE
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Ipam(process, IpamNote::Selected { uid, nic, opinion, .. }) = *seen else { return };
+        findings.judged();
+        if let Opinion::Differs(why) = opinion {
+            findings.violated(|| vec![format!("{} selects pools for {nic} of {}", view.name(process), view.pod_of(uid)), why.to_string()]);
+        }
+    }
+}
+
+/// An agent ranks pools as the rules say, equal ones as the user lists them, and takes nothing from one while a better one has
+/// neither failed nor was changed after the selection.
+///
+/// A request that finds its endpoint changed selects once more, and may rank other pools first by then. What it recorded before is
+/// judged by the selection that it was recorded after: to leave it for a better pool would be a second record. For the same reason a pool goes first
+/// whose write by an earlier request of the pod may have been carried out (D §1.2).
+///
+/// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request selected anything, nor two
+/// requests for one pod at a time.
+pub(crate) struct BestPoolFirst;
+
+impl IpamClaim for BestPoolFirst {
+    fn sights(&self) -> Sights {
+        Sights::CHOICE
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match *seen {
+            Seen::Ipam(process, IpamNote::Selected { uid, nic, opinion: Opinion::OtherOrder(why), .. }) => {
+                findings
+                    .violated(|| vec![format!("{} ranks pools for {nic} of {}", view.name(process), view.pod_of(uid)), why.to_string()]);
+            }
+            Seen::Ipam(process, IpamNote::Tried { uid, nic, pool, outcome: Ok(address) }) => {
+                let mut asked = view.agents.asked(process, uid);
+                let (Some(asked), None) = (asked.next(), asked.next()) else { return };
+                let since = view.pools.holder(pool, *address).map(|holder| holder.since.map_or(0, |said| said.moment));
+                // An address that is recorded for nobody was to be recorded now.
+                let Some(order) = asked.order_at(since.unwrap_or(u64::MAX)) else { return };
+                let in_order = |order: &&InOrder| *order.nic == **nic && order.family == IpVersion::of(*address);
+                let Some(order) = order.iter().find(in_order) else { return };
+                let name = |at: usize| order.pools[at].metadata.name.as_deref().unwrap_or_default();
+                let Some(position) = (0..order.pools.len()).find(|&at| *name(at) == **pool) else { return };
+                // A record of the pod that may be withdrawn is exchanged for another address of the same pool.
+                let exchanged = || {
+                    let mut releases = view.ledger.releases(uid).iter().filter(|release| release.said.moment >= asked.began.moment);
+                    releases.any(|release| release.what.iter().any(|(of, _)| *of == *pool))
+                };
+                // Nobody said what became of an earlier request's write.
+                let doubted = || {
+                    let doubts = view.ledger.last(uid).map_or(&[][..], |last| &last.doubts);
+                    doubts.iter().any(|(of, name)| **of == **nic && **name == **pool)
+                };
+                findings.judged();
+                let has_failed = |name: &str| {
+                    let of = |tried: &&Tried| *tried.nic == **nic && *tried.pool == *name;
+                    asked.tried.iter().any(|tried| of(&tried) && tried.outcome.is_err())
+                };
+                if let Some(skipped) = (0..position).map(name).find(|name| !has_failed(name)).filter(|_| !exchanged() && !doubted()) {
+                    findings.violated(|| {
+                        let shown = view.agents.shown(process, Shown::Pools);
+                        vec![
+                            format!("{} takes {address} for {nic} of {} from pool {pool}", view.name(process), view.pod_of(uid)),
+                            format!("pool {skipped} comes first and was not tried (pools shown up to revision {shown})"),
+                        ]
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Stage, on_stage};
+    use super::*;
+    use crate::workload::Refusal;
+
+    #[test]
+    fn an_other_choice_is_a_violation_and_an_other_order_is_one_of_the_other_claim() {
+        let opinions = [Opinion::Agrees, Opinion::OtherOrder("why".into()), Opinion::Differs("why".into())];
+        for (claim, wrong) in [("selection-follows-the-rules", 2), ("better-pools-come-first", 1)] {
+            on_stage(claim, |stage| {
+                for (at, opinion) in opinions.iter().enumerate() {
+                    stage.select("a", opinion.clone(), &[], 0);
+                    assert_eq!(stage.excuses().len(), usize::from(at >= wrong), "{claim} {opinion:?}");
+                }
+                assert_eq!(stage.detail()[1], "why");
+                assert!(stage.judged());
+            });
+        }
+    }
+
+    fn with_pools(test: impl FnOnce(&mut Stage)) {
+        on_stage("better-pools-come-first", |stage| {
+            for pool in ["p", "q", "r"] {
+                stage.pool(pool, &["10.0.0.1-10.0.0.9"]);
+            }
+            stage.ask("ns/a", "a", "eth0");
+            stage.select("a", Opinion::Agrees, &["p", "q", "r"], 0);
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn a_pool_serves_after_the_better_ones_failed() {
+        with_pools(|stage| {
+            stage.try_pool("a", "p", Err(Refusal::UsedOut));
+            stage.try_pool("a", "q", Ok("10.0.0.1"));
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.try_pool("a", "r", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[1].starts_with("pool q comes first and was not tried"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
+    fn an_address_that_was_recorded_before_is_no_choice() {
+        on_stage("better-pools-come-first", |stage| {
+            for pool in ["p", "q"] {
+                stage.pool(pool, &["10.0.0.1-10.0.0.9"]);
+            }
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
+            stage.ask("ns/a", "a", "eth0");
+            stage.select("a", Opinion::Agrees, &["p", "q"], 0);
+            stage.try_pool("a", "q", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), []);
+            stage.try_pool("a", "q", Ok("10.0.0.2"));
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn an_address_that_the_request_recorded_is_judged_by_the_selection_before_it() {
+        with_pools(|stage| {
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.try_pool("a", "p", Ok("10.0.0.1"));
+            stage.select("a", Opinion::Agrees, &["q", "p"], 0);
+            stage.try_pool("a", "p", Ok("10.0.0.1"));
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "a");
+            stage.try_pool("a", "p", Ok("10.0.0.2"));
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[1].starts_with("pool q comes first"), "{:?}", stage.detail());
+        });
+        with_pools(|stage| {
+            stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
+            stage.select("a", Opinion::Agrees, &["q", "p"], 0);
+            stage.try_pool("a", "q", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[1].starts_with("pool p comes first"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
+    fn a_pool_goes_first_whose_write_by_an_earlier_request_may_have_been_carried_out() {
+        with_pools(|stage| {
+            stage.try_pool("a", "q", Err(Refusal::Api));
+            stage.refuse("ns/a", "a", "eth0", Refusal::Api);
+            // A request that ends before it tries a pool settles nothing.
+            stage.ask("ns/a", "a", "eth0");
+            stage.refuse("ns/a", "a", "eth0", Refusal::OutOfTime);
+            stage.ask("ns/a", "a", "eth0");
+            stage.select("a", Opinion::Agrees, &["p", "q", "r"], 0);
+            stage.try_pool("a", "q", Ok("10.0.0.1"));
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.try_pool("a", "r", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), [None], "nobody doubts what became of that one");
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "q", "10.0.0.1")]);
+            stage.ask("ns/a", "a", "eth0");
+            stage.select("a", Opinion::Agrees, &["p", "q", "r"], 0);
+            stage.try_pool("a", "q", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses().len(), 2, "the answer has settled it");
+        });
+    }
+
+    #[test]
+    fn of_two_requests_at_a_time_nobody_knows_which_tries() {
+        with_pools(|stage| {
+            stage.ask("ns/a", "a", "eth0");
+            stage.try_pool("a", "r", Ok("10.0.0.1"));
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+}

@@ -1,0 +1,241 @@
+//! What each process was shown, what it is about to do, and what it said it would.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kube_machinery::{FxHashMap, ObjectKey};
+use kube_sim::rt::ProcessId;
+use sim_config::time::SimTime;
+
+use super::Said;
+use crate::workload::{InOrder, Refusal};
+
+/// A type of which it matters what a process was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(in super::super) enum Shown {
+    /// Pods.
+    Pods,
+    /// Pools.
+    Pools,
+    /// Reserved IPs.
+    Reservations,
+    /// Namespaces.
+    Namespaces,
+    /// Nodes.
+    Nodes,
+}
+
+/// For each type the revision up to which a process was shown everything; 0 = what was there when the run began.
+pub(in super::super) type ShownUpTo = [u64; 5];
+
+/// A live read of a pool.
+#[derive(Clone, Copy, Debug)]
+struct Get {
+    /// Up to which revision the process had been shown the reservations when it asked.
+    reservations: u64,
+    /// The revision of the pool when the answer came.
+    answered: Option<u64>,
+}
+
+/// A pool that was asked for an address.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Tried {
+    /// For which NIC.
+    pub(in super::super) nic: Arc<str>,
+    /// Which.
+    pub(in super::super) pool: Arc<str>,
+    /// What it gave.
+    pub(in super::super) outcome: Result<IpAddr, Refusal>,
+}
+
+/// A request for addresses that is not answered yet.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Asked {
+    /// For which sandbox.
+    pub(in super::super) container: Arc<str>,
+    /// For which NIC.
+    pub(in super::super) nic: Arc<str>,
+    /// For which pod.
+    pub(in super::super) uid: Arc<str>,
+    /// When it began.
+    pub(in super::super) began: Said,
+    /// The pools in the order in which they are to be tried, for each time that they were selected, and that moment.
+    orders: Vec<(u64, Arc<[InOrder]>)>,
+    /// Whether the last selection was what the rules say.
+    pub(in super::super) agreed: bool,
+    /// The pools that were tried, in order.
+    pub(in super::super) tried: Vec<Tried>,
+}
+
+impl Asked {
+    /// The pools in the order in which they are to be tried, as last selected.
+    pub(in super::super) fn order(&self) -> &[InOrder] {
+        self.orders.last().map_or(&[], |(_, order)| order)
+    }
+
+    /// The same as it was at a moment; `None` = nothing was selected yet.
+    pub(in super::super) fn order_at(&self, moment: u64) -> Option<&[InOrder]> {
+        self.orders.iter().rev().find(|(selected, _)| *selected <= moment).map(|(_, order)| &**order)
+    }
+}
+
+/// What is known of a process.
+#[derive(Debug, Default)]
+struct Process {
+    is_agent: bool,
+    /// For each type the revision up to which its watches have told it everything; 0 = what was there when the run began.
+    shown: ShownUpTo,
+    gets: FxHashMap<ObjectKey, Vec<Get>>,
+    asked: Vec<Asked>,
+    /// For each pod the least that an ADD for it can have been shown, of those that are open and the last that ended.
+    shown_to_adds: FxHashMap<Arc<str>, ShownUpTo>,
+    /// The requests that wait for pools, and since when.
+    waiting: BTreeMap<u64, SimTime>,
+}
+
+/// All processes that were heard of.
+#[derive(Debug, Default)]
+pub(in super::super) struct Agents(BTreeMap<ProcessId, Process>);
+
+impl Agents {
+    /// Whether a process ever said what an agent says.
+    pub(in super::super) fn is_agent(&self, process: ProcessId) -> bool {
+        self.0.get(&process).is_some_and(|process| process.is_agent)
+    }
+
+    /// The requests of a process that are open, for a pod.
+    pub(in super::super) fn asked<'a>(&'a self, process: ProcessId, uid: &'a str) -> impl Iterator<Item = &'a Asked> {
+        self.0.get(&process).into_iter().flat_map(|process| &process.asked).filter(move |asked| *asked.uid == *uid)
+    }
+
+    /// Whether any process is about to answer a request for a pod.
+    pub(in super::super) fn is_asked(&self, uid: &str) -> bool {
+        self.0.values().any(|process| process.asked.iter().any(|asked| *asked.uid == *uid))
+    }
+
+    /// The revision up to which a process was shown everything of a type.
+    pub(in super::super) fn shown(&self, process: ProcessId, what: Shown) -> u64 {
+        self.0.get(&process).map_or(0, |process| process.shown[what as usize])
+    }
+
+    /// The revision up to which a process had been shown everything of a type before it was asked for addresses of a pod.
+    pub(in super::super) fn shown_before_add(&self, process: ProcessId, uid: &str, what: Shown) -> u64 {
+        self.0.get(&process).and_then(|process| process.shown_to_adds.get(uid)).map_or(0, |shown| shown[what as usize])
+    }
+
+    /// The same for all types.
+    pub(super) fn all_shown_before_add(&self, process: ProcessId, uid: &str) -> ShownUpTo {
+        self.0.get(&process).and_then(|process| process.shown_to_adds.get(uid)).copied().unwrap_or_default()
+    }
+
+    /// The requests that wait for pools: who, and since when.
+    pub(in super::super) fn waiting(&self) -> impl Iterator<Item = (ProcessId, SimTime)> {
+        self.0.iter().flat_map(|(id, process)| process.waiting.values().map(|since| (*id, *since)))
+    }
+
+    /// The revision up to which the writer of a pool had been shown the reservations when it asked for the version of the pool
+    /// that it changed; `None` = nobody saw it ask.
+    pub(super) fn reservations_behind(&mut self, process: ProcessId, pool: &ObjectKey, version: u64) -> Option<u64> {
+        let gets = self.0.get_mut(&process)?.gets.get_mut(pool)?;
+        let of_this = gets.iter().filter(|get| get.answered == Some(version)).map(|get| get.reservations).min();
+        gets.retain(|get| get.answered.is_none_or(|answered| answered >= version));
+        of_this
+    }
+
+    fn of(&mut self, process: ProcessId) -> &mut Process {
+        self.0.entry(process).or_default()
+    }
+
+    pub(super) fn show(&mut self, process: ProcessId, what: Shown, revision: u64) {
+        let shown = &mut self.of(process).shown[what as usize];
+        *shown = revision.max(*shown);
+    }
+
+    /// A list may show an older state than a watch did before (K §3).
+    pub(super) fn listed(&mut self, process: ProcessId, what: Shown) {
+        self.of(process).shown[what as usize] = 0;
+    }
+
+    pub(super) fn gets(&mut self, process: ProcessId, pool: &ObjectKey) {
+        let process = self.of(process);
+        let get = Get { reservations: process.shown[Shown::Reservations as usize], answered: None };
+        process.gets.entry(pool.clone()).or_default().push(get);
+    }
+
+    pub(super) fn got(&mut self, process: ProcessId, pool: &ObjectKey, version: u64) {
+        let gets = self.of(process).gets.get_mut(pool);
+        // Which of several the answer is for does not matter: the least that was shown decides.
+        if let Some(get) = gets.and_then(|gets| gets.iter_mut().find(|get| get.answered.is_none())) {
+            get.answered = Some(version);
+        }
+    }
+
+    pub(super) fn speaks(&mut self, process: ProcessId) {
+        self.of(process).is_agent = true;
+    }
+
+    pub(super) fn add_begun(&mut self, container: &Arc<str>, nic: &Arc<str>, uid: &Arc<str>, began: Said) {
+        let process = self.of(began.by);
+        let shown = process.shown;
+        let least = process.shown_to_adds.entry(uid.clone()).or_insert(shown);
+        for (least, shown) in least.iter_mut().zip(shown) {
+            *least = shown.min(*least);
+        }
+        process.asked.push(Asked {
+            container: container.clone(),
+            nic: nic.clone(),
+            uid: uid.clone(),
+            began,
+            orders: Vec::new(),
+            agreed: false,
+            tried: Vec::new(),
+        });
+    }
+
+    pub(super) fn selected(&mut self, said: Said, uid: &str, nic: &str, agreed: bool, order: &Arc<[InOrder]>) {
+        for asked in self.of(said.by).asked.iter_mut().filter(|asked| *asked.uid == *uid && *asked.nic == *nic) {
+            asked.orders.push((said.moment, order.clone()));
+            asked.agreed = agreed;
+        }
+    }
+
+    pub(super) fn tried(&mut self, process: ProcessId, uid: &str, tried: &Tried) {
+        for asked in self.of(process).asked.iter_mut().filter(|asked| *asked.uid == *uid) {
+            asked.tried.push(tried.clone());
+        }
+    }
+
+    /// The request that is answered now.
+    pub(super) fn add_ended(&mut self, process: ProcessId, container: &str, nic: &str) -> Option<Asked> {
+        let process = self.of(process);
+        let index = process.asked.iter().position(|asked| *asked.container == *container && *asked.nic == *nic)?;
+        let asked = process.asked.swap_remove(index);
+        // Its last write may still be on the way, so the next request inherits what this one was shown, the one after it does not.
+        if asked.tried.is_empty() && process.asked.iter().all(|other| other.uid != asked.uid) {
+            process.shown_to_adds.remove(&asked.uid);
+        }
+        Some(asked)
+    }
+
+    pub(super) fn queued(&mut self, process: ProcessId, ticket: u64, at: SimTime) {
+        self.of(process).waiting.insert(ticket, at);
+    }
+
+    pub(super) fn unqueued(&mut self, process: ProcessId, ticket: u64) {
+        self.of(process).waiting.remove(&ticket);
+    }
+
+    /// A process lost its memory. What it has sent is on its way.
+    pub(super) fn lost(&mut self, process: ProcessId) {
+        if let Some(process) = self.0.get_mut(&process) {
+            process.shown = ShownUpTo::default();
+            process.asked.clear();
+            process.waiting.clear();
+            for gets in process.gets.values_mut() {
+                gets.retain(|get| get.answered.is_some());
+            }
+        }
+    }
+}

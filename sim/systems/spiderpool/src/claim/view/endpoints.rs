@@ -1,0 +1,85 @@
+//! The endpoints as commits leave them.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_spiderpool::{IPAllocationDetail, SpiderEndpoint};
+use kube_machinery::FxHashMap;
+
+use super::Said;
+
+/// One commit of an endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct EndpointChange {
+    /// Who wrote, and when.
+    pub(in super::super) said: Said,
+    /// Whether that is a person.
+    pub(in super::super) by_hand: bool,
+    /// Whether that is a replica of Spiderpool's controller.
+    pub(in super::super) by_replica: bool,
+    /// `NAMESPACE/NAME`.
+    pub(in super::super) key: Arc<str>,
+    /// The moment since which it had been that of the pod it was of before.
+    pub(in super::super) of_pod_since: u64,
+    /// What was there.
+    pub(in super::super) before: Option<Arc<SpiderEndpoint>>,
+    /// What is there now.
+    pub(in super::super) after: Option<Arc<SpiderEndpoint>>,
+}
+
+/// All endpoints, by `NAMESPACE/NAME`.
+#[derive(Debug, Default)]
+pub(in super::super) struct Endpoints {
+    by_key: FxHashMap<Arc<str>, Arc<SpiderEndpoint>>,
+    /// Since which moment each has been that of its pod.
+    since: FxHashMap<Arc<str>, u64>,
+}
+
+impl Endpoints {
+    /// One of them.
+    pub(in super::super) fn get(&self, key: &str) -> Option<&Arc<SpiderEndpoint>> {
+        self.by_key.get(key)
+    }
+
+    /// All of them, in no order.
+    pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<SpiderEndpoint>)> {
+        self.by_key.iter()
+    }
+
+    /// Takes in a version of an object, `None` if it is gone.
+    pub(super) fn see(&mut self, key: &str, said: Said, after: Option<Arc<SpiderEndpoint>>) -> EndpointChange {
+        let key: Arc<str> = self.by_key.get_key_value(key).map_or_else(|| key.into(), |(key, _)| key.clone());
+        let before = match &after {
+            Some(after) => self.by_key.insert(key.clone(), after.clone()),
+            None => self.by_key.remove(&key),
+        };
+        let of_pod_since = self.since.get(&key).copied().unwrap_or(0);
+        match &after {
+            None => drop(self.since.remove(&key)),
+            Some(after) if before.as_ref().is_none_or(|before| uid_of(before) != uid_of(after)) => {
+                self.since.insert(key.clone(), said.moment);
+            }
+            Some(_) => {}
+        }
+        EndpointChange { said, by_hand: false, by_replica: false, key, of_pod_since, before, after }
+    }
+}
+
+/// The UID of the pod that an endpoint is for; empty if it does not say.
+pub(in super::super) fn uid_of(endpoint: &SpiderEndpoint) -> &str {
+    endpoint.status.as_ref().map_or("", |status| &status.current.uid)
+}
+
+/// The addresses of an endpoint: entry, pool, address. What cannot be read is left out.
+pub(in super::super) fn addresses_of(endpoint: &SpiderEndpoint) -> impl Iterator<Item = (&IPAllocationDetail, &str, IpAddr)> {
+    let details = endpoint.status.iter().flat_map(|status| &status.current.ips);
+    details.flat_map(|detail| {
+        let of = |address: &Option<String>, pool: &Option<String>| -> Option<IpAddr> {
+            pool.as_ref()?;
+            address.as_ref()?.split('/').next()?.parse().ok()
+        };
+        let v4 = of(&detail.ipv4, &detail.ipv4_pool).map(|ip| (detail, detail.ipv4_pool.as_deref().unwrap_or_default(), ip));
+        let v6 = of(&detail.ipv6, &detail.ipv6_pool).map(|ip| (detail, detail.ipv6_pool.as_deref().unwrap_or_default(), ip));
+        v4.into_iter().chain(v6)
+    })
+}

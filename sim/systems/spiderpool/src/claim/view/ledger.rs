@@ -1,0 +1,157 @@
+//! The ledger: which addresses each pod was answered with and gave back, and what each place had before.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kube_machinery::FxHashMap;
+
+use super::Said;
+use super::agents::{ShownUpTo, Tried};
+use super::pods::Pod;
+use crate::workload::{Cause, Given, Refusal};
+
+/// An address that an ADD was answered with.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Answer {
+    /// What was given.
+    pub(in super::super) given: Given,
+    /// For which pod.
+    pub(in super::super) uid: Arc<str>,
+    /// By whom and when.
+    pub(in super::super) said: Said,
+    /// What it was decided on.
+    pub(in super::super) basis: Basis,
+}
+
+/// What an answer was decided on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct Basis {
+    /// The moment at which the request began.
+    pub(in super::super) began: u64,
+    /// What the agent had surely been shown then.
+    pub(in super::super) shown: ShownUpTo,
+}
+
+impl Answer {
+    /// Whether it is for the same NIC and family.
+    pub(in super::super) fn is_for_same(&self, other: &Given) -> bool {
+        self.given.nic == other.nic && self.given.address.is_ipv4() == other.address.is_ipv4()
+    }
+}
+
+/// A release that an agent announced.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Release {
+    /// Who and when.
+    pub(in super::super) said: Said,
+    /// Why.
+    pub(in super::super) cause: Cause,
+    /// Which addresses of which pools.
+    pub(in super::super) what: Arc<[(Arc<str>, IpAddr)]>,
+    /// When it was over, if it was.
+    pub(in super::super) ended: Option<u64>,
+}
+
+impl Release {
+    /// Whether it takes an address of a pool.
+    pub(in super::super) fn covers(&self, pool: &str, address: IpAddr) -> bool {
+        self.what.iter().any(|(other, taken)| **other == *pool && *taken == address)
+    }
+}
+
+/// How the last request for a pod ended.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Last {
+    /// Why there was no address, if there was none.
+    pub(in super::super) refusal: Option<Refusal>,
+    /// Whether the pools were selected as the rules say.
+    pub(in super::super) agreed: bool,
+    /// The pools that were tried.
+    pub(in super::super) tried: Vec<Tried>,
+    /// The NICs and pools of which it may not be known what became of a write, by this request and those before it, since the last answer.
+    pub(in super::super) doubts: Vec<(Arc<str>, Arc<str>)>,
+    /// When.
+    pub(in super::super) said: Said,
+}
+
+/// The whole ledger.
+#[derive(Debug, Default)]
+pub(in super::super) struct Ledger {
+    answers: FxHashMap<Arc<str>, Vec<Answer>>,
+    /// By static name: the last answer for each NIC and family, whichever pod it was for.
+    kept: FxHashMap<Arc<str>, Vec<Answer>>,
+    releases: FxHashMap<Arc<str>, Vec<Release>>,
+    last: FxHashMap<Arc<str>, Last>,
+}
+
+impl Ledger {
+    /// What a pod was answered with and has not given back.
+    pub(in super::super) fn answers(&self, uid: &str) -> &[Answer] {
+        self.answers.get(uid).map_or(&[], Vec::as_slice)
+    }
+
+    /// What the pods of a static name were answered with last.
+    pub(in super::super) fn kept(&self, name: &str) -> &[Answer] {
+        self.kept.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// What was announced to be taken from a pod.
+    pub(in super::super) fn releases(&self, uid: &str) -> &[Release] {
+        self.releases.get(uid).map_or(&[], Vec::as_slice)
+    }
+
+    /// Everybody from whom an address of a pool was announced to be taken. Linear: for whoever has found something wrong.
+    pub(in super::super) fn releases_of<'a>(&'a self, pool: &'a str, address: IpAddr) -> impl Iterator<Item = (&'a Arc<str>, &'a Release)> {
+        let of = move |(uid, releases): (&'a Arc<str>, &'a Vec<Release>)| {
+            releases.iter().filter(move |release| release.covers(pool, address)).map(move |release| (uid, release))
+        };
+        self.releases.iter().flat_map(of)
+    }
+
+    /// How the last request for a pod ended.
+    pub(in super::super) fn last(&self, uid: &str) -> Option<&Last> {
+        self.last.get(uid)
+    }
+
+    pub(super) fn answered(&mut self, uid: &Arc<str>, pod: Option<&Pod>, given: &[Given], said: Said, basis: Basis) {
+        let put = |answers: &mut Vec<Answer>, given: &Given| {
+            let answer = Answer { given: given.clone(), uid: uid.clone(), said, basis };
+            match answers.iter_mut().find(|answer| answer.is_for_same(given)) {
+                // Whoever asks again for what it has does not begin anew.
+                Some(known) if known.given == *given && known.uid == *uid => {}
+                Some(known) => *known = answer,
+                None => answers.push(answer),
+            }
+        };
+        let answers = self.answers.entry(uid.clone()).or_default();
+        given.iter().for_each(|given| put(answers, given));
+        if let Some(name) = pod.and_then(Pod::static_name) {
+            let kept = self.kept.entry(name.clone()).or_default();
+            given.iter().for_each(|given| put(kept, given));
+        }
+    }
+
+    pub(super) fn ended(&mut self, uid: &Arc<str>, mut last: Last) {
+        if last.refusal.is_some() {
+            let before = self.last.remove(uid).map(|before| before.doubts).unwrap_or_default();
+            let failed = last.tried.iter().filter(|tried| tried.outcome == Err(Refusal::Api));
+            last.doubts = before.into_iter().chain(failed.map(|tried| (tried.nic.clone(), tried.pool.clone()))).collect();
+        }
+        self.last.insert(uid.clone(), last);
+    }
+
+    pub(super) fn release_begun(&mut self, uid: &Arc<str>, release: Release) {
+        if let Some(answers) = self.answers.get_mut(uid) {
+            answers.retain(|answer| !release.covers(&answer.given.pool, answer.given.address));
+        }
+        self.releases.entry(uid.clone()).or_default().push(release);
+    }
+
+    pub(super) fn release_ended(&mut self, uid: &str, cause: Cause, said: Said) {
+        let releases = self.releases.get_mut(uid).into_iter().flatten();
+        let mut own = releases.filter(|release| release.said.by == said.by && release.cause == cause && release.ended.is_none());
+        if let Some(release) = own.next() {
+            release.ended = Some(said.moment);
+        }
+    }
+}

@@ -1,0 +1,591 @@
+//! What the claims about Spiderpool have in common. Each event is worked out once, and handed on to all of them.
+//!
+//! ```text
+//!  commits ──► pools, reservations, endpoints, pods, places, what people changed ┐
+//!  notes of kubelets ──► sandboxes: the truth                                    ├─► Seen ──► claims
+//!  notes of agents, requests, deliveries ──► agents, ledger                      │
+//!  notes of replicas, requests, the state of nodes, faults ──► replicas, health   ┘
+//! ```
+//!
+//! A commit is taken in before the claims see it: it carries what was there. A note is taken in after: the view is that of
+//! the moment before it. An *agent* is a process that ever said [`IpamNote`]; whoever else changes records or endpoints, and
+//! is no part of the cluster by its name, is a person, and what follows from it is not held against the agents. A *replica* is one of
+//! Spiderpool's controller: it said [`ReclaimNote`], or is called so.
+
+mod agents;
+mod applications;
+mod changes;
+mod endpoints;
+mod health;
+mod kubelets;
+mod ledger;
+mod nodes;
+mod overlaps;
+mod places;
+mod pods;
+mod pools;
+mod replicas;
+mod reservations;
+mod rights;
+mod sandboxes;
+mod seen;
+mod story;
+mod subnets;
+mod terms;
+
+use std::sync::Arc;
+
+use ipam_spiderpool::names::{LABEL_IPPOOL_RECLAIM, LABEL_OWNER_APPLICATION_UID};
+use ipam_spiderpool::reclaim::Target;
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod as PodObject};
+use kube_machinery::FxHashMap;
+use kube_machinery::ObjectKey;
+use kube_machinery::api::{Reason, Verb};
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kube_sim::kinds::{KindId, Registry};
+use kube_sim::object::{Obj, typed, typed_ref};
+use kube_sim::rt::{ProcessId, Rt};
+use kube_sim::trace::{Event, EventKind, Interest, Outcome, ProcessChange};
+use kubelets::Kubelets;
+use ledger::{Basis, Last, Release};
+use replicas::Whose;
+use sim_config::time::SimTime;
+use sim_harness::workload::OutOfReach;
+
+use crate::workload::{IpamNote, Opinion, ReclaimNote};
+
+pub(super) use agents::{Agents, Shown, Tried};
+pub(super) use applications::{Application, Applications, label};
+pub(super) use changes::Changes;
+pub(super) use endpoints::{EndpointChange, Endpoints, addresses_of, uid_of};
+pub(super) use health::{AFTERMATH, Health};
+pub(super) use ledger::{Answer, Ledger};
+pub(super) use nodes::Nodes;
+pub(super) use places::Places;
+pub(super) use pods::{Place, Pod, Pods};
+pub(super) use pools::{Pool, PoolChange, Pools, listed, records_of, total};
+pub(super) use replicas::{Announced, Replicas};
+pub(super) use reservations::Reservations;
+pub(crate) use rights::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
+pub(super) use rights::{Reclaimed, grace, has_ended, has_ips, of_containers, sim_time, wall};
+pub(super) use sandboxes::{Sandbox, Sandboxes};
+pub(crate) use seen::{Seen, Sights};
+pub(super) use subnets::{Subnet, SubnetChange, Subnets, entries_of};
+pub(super) use terms::Reach;
+pub(crate) use terms::Terms;
+
+/// Somebody, at some time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said {
+    /// Who.
+    pub(super) by: ProcessId,
+    /// When.
+    pub(super) at: SimTime,
+    /// An order for things that happen at one time: how many events were seen.
+    pub(super) moment: u64,
+}
+
+/// Whether an auto pool goes with another incarnation of the workload than the one that the pod is of, which may not use it (A §2.2, §8.5). It may
+/// be there for a while, unchanged: whoever is to delete it is down.
+fn is_of_another_incarnation(pool: &SpiderIPPool, pod: &Pod) -> bool {
+    let mut owners = pod.object.metadata.owner_references.iter().flatten();
+    let of = label(pool, LABEL_OWNER_APPLICATION_UID).filter(|_| label(pool, LABEL_IPPOOL_RECLAIM) == Some("true"));
+    // A StatefulSet makes its pods itself; those of others have no place whose addresses they might keep.
+    let of_set = matches!(pod.place, Some(Place::Ordinal(..)));
+    of_set && of.zip(owners.find(|owner| owner.controller == Some(true))).is_some_and(|(uid, owner)| owner.uid != uid)
+}
+
+/// The lease of Spiderpool's controller.
+const LEASE: &str = "kube-system/spiderpool-controller-leader";
+
+/// The numbers of the types that matter.
+#[derive(Clone, Copy, Debug)]
+struct Kinds {
+    pools: KindId,
+    subnets: KindId,
+    reserved_ips: KindId,
+    endpoints: KindId,
+    pods: KindId,
+    sets: KindId,
+    instances: KindId,
+    machines: KindId,
+    namespaces: KindId,
+    nodes: KindId,
+    leases: KindId,
+}
+
+impl Kinds {
+    /// Whether objects of a type keep the addresses of pods.
+    fn is_owner(&self, kind: KindId) -> bool {
+        [self.sets, self.instances, self.machines].contains(&kind)
+    }
+}
+
+/// All that claims may know.
+#[derive(Debug)]
+pub(crate) struct View {
+    rt: Rt,
+    kinds: Kinds,
+    /// How many events were seen.
+    moment: u64,
+    /// Now.
+    pub(super) at: SimTime,
+    /// The pools.
+    pub(super) pools: Pools,
+    /// The subnets.
+    pub(super) subnets: Subnets,
+    /// The workloads that pools are made for.
+    pub(super) applications: Applications,
+    /// The reserved addresses.
+    pub(super) reservations: Reservations,
+    /// The endpoints.
+    pub(super) endpoints: Endpoints,
+    /// The pods.
+    pub(super) pods: Pods,
+    /// The places of StatefulSets and VMs.
+    pub(super) places: Places,
+    /// The sandboxes.
+    pub(super) sandboxes: Sandboxes,
+    /// The agents.
+    pub(super) agents: Agents,
+    /// Who was given what.
+    pub(super) ledger: Ledger,
+    /// What people did.
+    pub(super) changes: Changes,
+    /// For each write of a pool by an agent: up to which revision it had been shown the reservations when it read the pool.
+    pub(super) reservations_shown: Option<u64>,
+    /// What is not waited for.
+    pub(super) out_of_reach: OutOfReach,
+    /// What the plan says of reclaim.
+    pub(super) terms: Terms,
+    /// The nodes.
+    pub(super) nodes: Nodes,
+    /// The kubelets.
+    pub(super) kubelets: Kubelets,
+    /// The replicas of the controller.
+    pub(super) replicas: Replicas,
+    /// By UID, what replicas took from the pod.
+    pub(super) reclaimed: FxHashMap<Arc<str>, Vec<Reclaimed>>,
+    /// The faults.
+    pub(super) health: Health,
+}
+
+impl View {
+    /// Which events it has to see.
+    pub(crate) const INTEREST: Interest = Interest::COMMIT
+        .and(Interest::NOTE)
+        .and(Interest::REQUEST)
+        .and(Interest::ANSWER)
+        .and(Interest::DELIVER)
+        .and(Interest::PROCESS)
+        .and(Interest::FAULT);
+
+    pub(crate) fn new(rt: &Rt, registry: &Registry, out_of_reach: OutOfReach, terms: Terms) -> Self {
+        let kinds = Kinds {
+            pools: registry.id::<SpiderIPPool>(),
+            subnets: registry.id::<SpiderSubnet>(),
+            reserved_ips: registry.id::<SpiderReservedIP>(),
+            endpoints: registry.id::<SpiderEndpoint>(),
+            pods: registry.id::<PodObject>(),
+            sets: registry.id::<StatefulSet>(),
+            instances: registry.id::<VirtualMachineInstance>(),
+            machines: registry.id::<VirtualMachine>(),
+            namespaces: registry.id::<Namespace>(),
+            nodes: registry.id::<Node>(),
+            leases: registry.id::<Lease>(),
+        };
+        Self {
+            rt: rt.clone(),
+            kinds,
+            moment: 0,
+            at: SimTime::ZERO,
+            pools: Pools::default(),
+            subnets: Subnets::default(),
+            applications: Applications::new(registry),
+            reservations: Reservations::default(),
+            endpoints: Endpoints::default(),
+            pods: Pods::default(),
+            places: Places::default(),
+            sandboxes: Sandboxes::default(),
+            agents: Agents::default(),
+            ledger: Ledger::default(),
+            changes: Changes::default(),
+            reservations_shown: None,
+            out_of_reach,
+            health: Health::new(terms.heal_at, terms.faults.clone()),
+            terms,
+            nodes: Nodes::default(),
+            kubelets: Kubelets::default(),
+            replicas: Replicas::default(),
+            reclaimed: FxHashMap::default(),
+        }
+    }
+
+    /// Takes in an object that is there when the run begins.
+    pub(crate) fn begin(&mut self, kind: KindId, key: &ObjectKey, object: &Obj) {
+        let name = key.as_str();
+        let said = Said { by: ProcessId(0), at: SimTime::ZERO, moment: 0 };
+        match kind {
+            kind if kind == self.kinds.pools => {
+                self.pools.begin(name, typed(object.clone()));
+                self.applications.see_pool(&name.into(), None, Some(typed_ref(&**object)));
+            }
+            kind if kind == self.kinds.subnets => self.subnets.begin(name, typed(object.clone())),
+            kind if kind == self.kinds.endpoints => drop(self.endpoints.see(name, said, Some(typed(object.clone())))),
+            kind => drop(self.take(kind, key, 0, None, Some(object))),
+        }
+    }
+
+    /// Takes an event in; `None` = claims have nothing to look at.
+    pub(crate) fn see<'a>(&mut self, event: &Event<'a>) -> Option<Seen<'a>> {
+        self.at = event.at;
+        self.moment += 1;
+        match event.kind {
+            EventKind::Commit { client, kind, key, revision, before, after, .. } => self.commit(client, kind, key, revision, before, after),
+            EventKind::Request { client, verb: Verb::Get, kind, key: Some(key), .. } if kind == self.kinds.pools => {
+                self.agents.gets(client, key);
+                None
+            }
+            EventKind::Request { client, verb: Verb::Get, kind, key: Some(key), .. } if self.kinds.is_owner(kind) => {
+                if self.is_replica(client) {
+                    self.replicas.asks(self.said(client), key.as_str());
+                }
+                None
+            }
+            EventKind::Request { client, verb: Verb::Get, kind, key: Some(key), .. } if kind == self.kinds.nodes => {
+                if self.is_replica(client) {
+                    let shown = self.agents.shown(client, Shown::Nodes);
+                    self.replicas.asks_for_node(self.said(client), key.as_str(), shown);
+                }
+                None
+            }
+            EventKind::Answer { client, verb, kind, key, outcome } => self.answer(client, verb, kind, key, outcome),
+            EventKind::Deliver { client, kind, revision, object, .. } => {
+                self.hear_of_ends(client, kind, object);
+                if let Some(what) = self.shown(kind) {
+                    self.agents.show(client, what, revision);
+                }
+                None
+            }
+            EventKind::Note { process, note } => {
+                if let Some(note) = note.downcast_ref() {
+                    self.agents.speaks(process);
+                    Some(Seen::Ipam(process, note))
+                } else if let Some(note) = note.downcast_ref() {
+                    self.kubelets.speaks(process);
+                    Some(Seen::Pod(process, note))
+                } else if let Some(note) = note.downcast_ref() {
+                    // Who leads counts from now on.
+                    if let ReclaimNote::Leads(leads) = note {
+                        self.replicas.leads_now(self.said(process), *leads);
+                    }
+                    Some(Seen::Reclaim(process, note))
+                } else {
+                    note.downcast_ref().map(|note| Seen::Hook(process, note))
+                }
+            }
+            EventKind::Process { process, change } => {
+                if matches!(change, ProcessChange::Crashed | ProcessChange::Panicked) {
+                    self.agents.lost(process);
+                }
+                self.kubelets.changes(process, change, event.at);
+                self.replicas.changes(process, change, event.at);
+                self.replicas.is_one(process).then_some(Seen::Process(process, change))
+            }
+            EventKind::Fault { index, change } => {
+                self.health.see(index, change, event.at);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes in what the claims have seen.
+    pub(crate) fn settle(&mut self, seen: &Seen<'_>) {
+        match seen {
+            Seen::Ipam(process, note) => self.ipam_note(self.said(*process), note),
+            Seen::Pod(process, note) => self.sandboxes.note(note, self.said(*process)),
+            Seen::Reclaim(process, note) => self.reclaim_note(self.said(*process), note),
+            Seen::Pool(_)
+            | Seen::Subnet(_)
+            | Seen::Endpoint(_)
+            | Seen::Wrote(_)
+            | Seen::PoolRefused
+            | Seen::Hook(..)
+            | Seen::Life(_)
+            | Seen::Places
+            | Seen::Node
+            | Seen::Lease(_)
+            | Seen::Process(..)
+            | Seen::Relisted(..) => {}
+        }
+    }
+
+    /// Time has passed without events.
+    pub(crate) fn tick(&mut self, now: SimTime) {
+        self.at = now;
+    }
+
+    pub(super) fn said(&self, by: ProcessId) -> Said {
+        Said { by, at: self.at, moment: self.moment }
+    }
+
+    /// Whether a process is a person or one of a fault, neither an agent nor a part of the cluster.
+    fn is_hand(&self, process: ProcessId) -> bool {
+        !self.agents.is_agent(process) && !changes::is_system(&self.rt.process_name(process))
+    }
+
+    fn shown(&self, kind: KindId) -> Option<Shown> {
+        match kind {
+            kind if kind == self.kinds.pods => Some(Shown::Pods),
+            kind if kind == self.kinds.pools => Some(Shown::Pools),
+            kind if kind == self.kinds.reserved_ips => Some(Shown::Reservations),
+            kind if kind == self.kinds.namespaces => Some(Shown::Namespaces),
+            kind if kind == self.kinds.nodes => Some(Shown::Nodes),
+            _ => None,
+        }
+    }
+
+    fn commit<'a>(
+        &mut self,
+        client: ProcessId,
+        kind: KindId,
+        key: &ObjectKey,
+        revision: u64,
+        before: Option<&Obj>,
+        after: Option<&Obj>,
+    ) -> Option<Seen<'a>> {
+        let said = self.said(client);
+        if kind == self.kinds.pools {
+            let version = self.pools.revision(key.as_str());
+            self.reservations_shown = self.agents.reservations_behind(client, key, version);
+            let mut change = self.pools.commit(key.as_str(), said, revision, after.map(|object| typed(object.clone())));
+            change.by_agent = self.agents.is_agent(client);
+            change.by_replica = !change.by_agent && self.is_replica(client);
+            change.by_hand = !change.by_agent && !change.by_replica && self.is_hand(client);
+            if change.by_replica {
+                self.note_reclaimed(&change);
+            }
+            self.changes.see_pool(&change);
+            self.applications.see_pool(&change.pool, change.before.as_deref(), change.after.as_deref());
+            return Some(Seen::Pool(Box::new(change)));
+        }
+        if kind == self.kinds.subnets {
+            let by_hand = !self.agents.is_agent(client) && !self.is_replica(client) && self.is_hand(client);
+            let change = self.subnets.commit(key.as_str(), said, revision, after.map(|object| typed(object.clone())), by_hand);
+            return Some(Seen::Subnet(Box::new(change)));
+        }
+        if kind == self.kinds.endpoints {
+            let mut change = self.endpoints.see(key.as_str(), said, after.map(|object| typed(object.clone())));
+            change.by_replica = self.is_replica(client);
+            change.by_hand = !change.by_replica && self.is_hand(client);
+            self.changes.see_endpoint(&change);
+            return Some(Seen::Endpoint(Box::new(change)));
+        }
+        if kind == self.kinds.leases {
+            let holder =
+                |object: Option<&Obj>| object.and_then(|object| typed_ref::<Lease>(&**object).spec.as_ref()?.holder_identity.clone());
+            let takes = key.as_str() == LEASE && holder(before) != holder(after) && holder(after).as_deref() == Some(&*self.name(client));
+            if takes {
+                self.replicas.speaks(client);
+            }
+            return takes.then_some(Seen::Lease(client));
+        }
+        self.take(kind, key, revision, before, after)
+    }
+
+    /// Takes in a version of an object that is neither pool nor endpoint.
+    fn take<'a>(&mut self, kind: KindId, key: &ObjectKey, revision: u64, before: Option<&Obj>, after: Option<&Obj>) -> Option<Seen<'a>> {
+        let (name, when) = (key.as_str(), (self.moment, self.at));
+        self.applications.see(kind, name, self.at, after);
+        macro_rules! as_type {
+            ($type:ty, $object:expr) => {
+                $object.map(|object| typed_ref::<$type>(&**object))
+            };
+        }
+        match kind {
+            kind if kind == self.kinds.pods => {
+                let after = after.map(|object| typed(object.clone()));
+                return self.pods.see(key, (revision, self.at), as_type!(PodObject, before), after).map(Seen::Life);
+            }
+            kind if kind == self.kinds.reserved_ips => {
+                self.reservations.see(name, revision, as_type!(SpiderReservedIP, after));
+            }
+            kind if kind == self.kinds.sets => {
+                return self.places.see_set(name, when, as_type!(StatefulSet, after)).then_some(Seen::Places);
+            }
+            kind if kind == self.kinds.instances => {
+                return self.places.see_instance(name, when, as_type!(VirtualMachineInstance, after)).then_some(Seen::Places);
+            }
+            kind if kind == self.kinds.machines => {
+                return self.places.see_machine(name, when, as_type!(VirtualMachine, after)).then_some(Seen::Places);
+            }
+            kind if kind == self.kinds.namespaces => {
+                self.changes.see_namespace(name, revision, as_type!(Namespace, before), as_type!(Namespace, after));
+            }
+            kind if kind == self.kinds.nodes => {
+                self.changes.see_node(name, revision, as_type!(Node, before), as_type!(Node, after));
+                return self.nodes.see(name, revision, self.at, as_type!(Node, after)).then_some(Seen::Node);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn answer(&mut self, client: ProcessId, verb: Verb, kind: KindId, key: Option<&ObjectKey>, outcome: Outcome) -> Option<Seen<'static>> {
+        if verb == Verb::List && outcome == Outcome::Ok {
+            let relisted = self.relisted(client, kind);
+            if let Some(what) = self.shown(kind) {
+                self.agents.listed(client, what);
+            }
+            return relisted;
+        }
+        if kind != self.kinds.pools {
+            return None;
+        }
+        if let (Verb::Get, Some(key)) = (verb, key) {
+            let version = self.pools.revision(key.as_str());
+            self.agents.got(client, key, version);
+            return None;
+        }
+        if matches!(verb, Verb::Create | Verb::Update | Verb::Patch)
+            && matches!(outcome, Outcome::Http(_, Reason::Invalid | Reason::Forbidden))
+        {
+            return Some(Seen::PoolRefused);
+        }
+        let writes = matches!(verb, Verb::Update | Verb::Patch) && self.agents.is_agent(client);
+        writes.then_some(Seen::Wrote(outcome))
+    }
+
+    /// What a replica missed that lists the pods again. One that was shown nothing yet misses nothing.
+    fn relisted(&mut self, client: ProcessId, kind: KindId) -> Option<Seen<'static>> {
+        let shown = self.agents.shown(client, Shown::Pods);
+        if kind != self.kinds.pods || shown == 0 || !self.is_replica(client) {
+            return None;
+        }
+        let missed: Vec<_> = self.pods.vanished_since(shown).cloned().collect();
+        (!missed.is_empty()).then_some(Seen::Relisted(client, missed))
+    }
+
+    fn ipam_note(&mut self, said: Said, note: &IpamNote) {
+        match note {
+            IpamNote::AddBegun { container, nic, uid, .. } => self.agents.add_begun(container, nic, uid, said),
+            IpamNote::Selected { uid, nic, opinion, order } => {
+                self.agents.selected(said, uid, nic, *opinion == Opinion::Agrees, order);
+            }
+            IpamNote::Tried { uid, nic, pool, outcome } => {
+                self.agents.tried(said.by, uid, &Tried { nic: nic.clone(), pool: pool.clone(), outcome: *outcome });
+            }
+            IpamNote::AddEnded { uid, container, nic, result, .. } => {
+                let shown = self.agents.all_shown_before_add(said.by, uid);
+                let asked = self.agents.add_ended(said.by, container, nic);
+                if let Ok(given) = result {
+                    let basis = Basis { began: asked.as_ref().map_or(said.moment, |asked| asked.began.moment), shown };
+                    self.ledger.answered(uid, self.pods.get(uid), given, said, basis);
+                }
+                let refusal = result.as_ref().err().copied();
+                let (agreed, tried) = asked.map_or((false, Vec::new()), |asked| (asked.agreed, asked.tried));
+                self.ledger.ended(uid, Last { refusal, agreed, tried, doubts: Vec::new(), said });
+            }
+            IpamNote::ReleaseBegun { uid, cause, what, .. } => {
+                self.ledger.release_begun(uid, Release { said, cause: *cause, what: what.clone(), ended: None });
+            }
+            IpamNote::ReleaseEnded { uid, cause, .. } => self.ledger.release_ended(uid, *cause, said),
+            IpamNote::Queued { ticket } => self.agents.queued(said.by, *ticket, said.at),
+            IpamNote::Unqueued { ticket } => self.agents.unqueued(said.by, *ticket),
+            IpamNote::Compared { .. } | IpamNote::DelBegun { .. } | IpamNote::DelEnded { .. } => {}
+        }
+    }
+
+    fn is_replica(&mut self, process: ProcessId) -> bool {
+        let rt = &self.rt;
+        self.replicas.knows(process, || rt.process_name(process))
+    }
+
+    /// A watch tells a kubelet that a pod is to end.
+    fn hear_of_ends(&mut self, client: ProcessId, kind: KindId, object: Option<&Obj>) {
+        let Some(object) = object.filter(|_| kind == self.kinds.pods && self.kubelets.is_one(client)) else { return };
+        let meta = &typed_ref::<PodObject>(&**object).metadata;
+        if let Some(uid) = meta.uid.as_deref().filter(|_| meta.deletion_timestamp.is_some()) {
+            self.kubelets.is_told(uid, self.at);
+        }
+    }
+
+    fn note_reclaimed(&mut self, change: &PoolChange) {
+        for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
+            let reclaimed = self.reclaimed(change.said, &change.pool, address, &before.pod_uid);
+            let uid = self.pods.id(&before.pod_uid).cloned().unwrap_or_else(|| before.pod_uid.as_str().into());
+            self.reclaimed.entry(uid).or_default().push(reclaimed);
+        }
+    }
+
+    fn reclaim_note(&mut self, said: Said, note: &ReclaimNote) {
+        let shown = |view: &Self| view.agents.shown(said.by, Shown::Nodes);
+        match note {
+            ReclaimNote::Fired { uid, .. } | ReclaimNote::Judged { uid, .. } => {
+                if let ReclaimNote::Fired { uid, .. } = note {
+                    self.replicas.takes_in_hand(said, uid);
+                }
+                let shown = shown(self);
+                self.replicas.judged(said.by, uid, shown);
+            }
+            ReclaimNote::ReleaseBegun { by, key, what, endpoint, row } => {
+                let whose = |target: &Target| {
+                    let pod = self.pods.get(&target.uid);
+                    let owner = pod.and_then(|pod| pod.place.as_ref()).map(|place| match place {
+                        Place::Ordinal(owner, _) | Place::Vm(owner) => owner.clone(),
+                    });
+                    Whose { owner, node: pod.and_then(Pod::node).map(Arc::from) }
+                };
+                let whose: Vec<_> = what.iter().map(whose).collect();
+                let (by, key, what, clock) = (*by, key.clone(), what.clone(), self.clock(said.by));
+                let announced = Announced { said, by, key, what, endpoint: *endpoint, row: *row, clock, nodes: 0, decided: 0 };
+                let shown = shown(self);
+                self.replicas.announces(announced, shown, &whose);
+            }
+            ReclaimNote::Full { uid, .. } => self.replicas.finds_no_room(uid, said.at),
+            ReclaimNote::Held { uid, .. } | ReclaimNote::Dropped { uid, .. } => self.replicas.is_done_with(uid, said.at),
+            ReclaimNote::ReleaseEnded { key, ok, .. } => {
+                self.replicas.comes_to_an_end(said.at);
+                if !ok {
+                    self.replicas.fails(key, said.at);
+                }
+            }
+            ReclaimNote::ScanEnded { took, .. } => self.replicas.longest_scan = self.replicas.longest_scan.max(*took),
+            ReclaimNote::Leads(_)
+            | ReclaimNote::EventLost { .. }
+            | ReclaimNote::Entered { .. }
+            | ReclaimNote::ScanBegun { .. }
+            | ReclaimNote::Marked { .. }
+            | ReclaimNote::Removed { .. }
+            | ReclaimNote::LetGo { .. } => self.replicas.speaks(said.by),
+        }
+    }
+
+    /// The endpoint of a pod, by whichever of its names there is one.
+    pub(super) fn endpoint_of(&self, pod: &Pod) -> Option<(&Arc<SpiderEndpoint>, bool)> {
+        let found = pod.names().find_map(|name| Some((name, self.endpoints.get(name)?)));
+        found.map(|(name, endpoint)| (endpoint, self.changes.touched_endpoint(name)))
+    }
+
+    /// Whether what the pods of a place may have can have changed since an answer to one of them was decided, as far as the agent
+    /// had surely been shown it: its pool, reservations, its namespace, its node, its wishes. Then another address for `pod` may
+    /// be right.
+    pub(super) fn may_have_changed(&self, answer: &Answer, pod: &Pod) -> bool {
+        let shown = |what: Shown| answer.basis.shown[what as usize];
+        let Some(pool) = self.pools.get(&answer.given.pool) else { return true };
+        let Some(predecessor) = self.pods.get(&answer.uid) else { return true };
+        let namespace = pod.key.split_once('/').map_or("", |(namespace, _)| namespace);
+        let other_node = pool.looks_at_nodes() && predecessor.node() != pod.node();
+        pool.changed > shown(Shown::Pools)
+            || self.reservations.changed > shown(Shown::Reservations)
+            || self.changes.of_namespace(namespace) > shown(Shown::Namespaces)
+            || pod.node().is_some_and(|node| self.changes.of_node(node) > shown(Shown::Nodes))
+            || other_node
+            || !pod.wants_the_same_as(predecessor)
+            || is_of_another_incarnation(&pool.object, pod)
+    }
+}

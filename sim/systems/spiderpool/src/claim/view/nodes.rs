@@ -1,0 +1,55 @@
+//! Whether nodes were ready, and when.
+
+use std::sync::Arc;
+
+use ipam_spiderpool::reclaim::NodeState;
+use k8s_openapi::api::core::v1::Node;
+use kube_machinery::FxHashMap;
+use sim_config::time::SimTime;
+
+/// A state that began with a revision.
+#[derive(Clone, Copy, Debug)]
+struct Era {
+    revision: u64,
+    at: SimTime,
+    state: NodeState,
+}
+
+/// All nodes there ever were.
+#[derive(Debug, Default)]
+pub(in super::super) struct Nodes(FxHashMap<Arc<str>, Vec<Era>>);
+
+impl Nodes {
+    /// How a node is now; one that nobody has seen is gone.
+    pub(in super::super) fn now(&self, name: &str) -> NodeState {
+        self.0.get(name).and_then(|eras| eras.last()).map_or(NodeState::Gone, |era| era.state)
+    }
+
+    /// The states of a node that somebody can have seen who had been shown everything up to revision `shown`, until now.
+    pub(in super::super) fn states_since(&self, name: &str, shown: u64) -> impl Iterator<Item = NodeState> {
+        let eras = self.0.get(name).map_or(&[][..], Vec::as_slice);
+        let first = eras.iter().rposition(|era| era.revision <= shown);
+        let before = first.is_none().then_some(NodeState::Gone);
+        before.into_iter().chain(eras[first.unwrap_or(0)..].iter().map(|era| era.state))
+    }
+
+    /// Since when a node has been, without a break, in states for which `holds` is true; `None` = it is not now.
+    pub(in super::super) fn since(&self, name: &str, holds: impl Fn(NodeState) -> bool) -> Option<SimTime> {
+        let eras = self.0.get(name)?;
+        eras.iter().rev().take_while(|era| holds(era.state)).last().map(|era| era.at)
+    }
+
+    /// Takes in a version of a node, `None` if it is gone; whether its state is another one now.
+    pub(super) fn see(&mut self, name: &str, revision: u64, at: SimTime, after: Option<&Node>) -> bool {
+        let state = after.map_or(NodeState::Gone, NodeState::of);
+        let eras = match self.0.get_mut(name) {
+            Some(eras) => eras,
+            None => self.0.entry(name.into()).or_default(),
+        };
+        let changes = eras.last().is_none_or(|era| era.state != state);
+        if changes {
+            eras.push(Era { revision, at, state });
+        }
+        changes
+    }
+}

@@ -1,0 +1,144 @@
+//! Which places of StatefulSets and VMs there were when (A §6.4, §6.5).
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube_machinery::FxHashMap;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use sim_config::time::SimTime;
+
+use super::pods::Place;
+
+/// The ordinals of a StatefulSet: the first and the number.
+type Ordinals = (u32, u32);
+
+/// A state that began at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Era<T> {
+    from: u64,
+    at: SimTime,
+    state: T,
+}
+
+/// A moment, and when that is.
+pub(super) type When = (u64, SimTime);
+
+/// A VM and its instance.
+#[derive(Debug, Default)]
+struct Vm {
+    /// Whether the instance is being deleted, and whether a VM controls it.
+    instance: Option<(bool, bool)>,
+    /// Whether the VM is being deleted.
+    machine: Option<bool>,
+    /// Whether it keeps its addresses, from a moment on.
+    eras: Vec<Era<bool>>,
+}
+
+impl Vm {
+    fn is_valid(&self) -> bool {
+        match self.instance {
+            Some((false, _)) => true,
+            Some((true, false)) => false,
+            Some((true, true)) | None => self.machine == Some(false),
+        }
+    }
+
+    fn turn(&mut self, when: When) -> bool {
+        let valid = self.is_valid();
+        turn(&mut self.eras, when, valid)
+    }
+}
+
+/// All places.
+#[derive(Debug, Default)]
+pub(in super::super) struct Places {
+    /// Each from a moment on.
+    sets: FxHashMap<Arc<str>, Vec<Era<Ordinals>>>,
+    vms: FxHashMap<Arc<str>, Vm>,
+}
+
+/// Whether a state that began with `eras` held all the time since `moment`.
+fn throughout<T>(eras: &[Era<T>], moment: u64, holds: impl Fn(&T) -> bool) -> bool {
+    let first = eras.iter().rposition(|era| era.from <= moment).unwrap_or(0);
+    !eras.is_empty() && eras[first..].iter().all(|era| holds(&era.state))
+}
+
+/// A state is so from now on; whether it was another one.
+fn turn<T: PartialEq>(eras: &mut Vec<Era<T>>, (from, at): When, state: T) -> bool {
+    let turns = eras.last().is_none_or(|era| era.state != state);
+    if turns {
+        eras.push(Era { from, at, state });
+    }
+    turns
+}
+
+/// Since when the state has been one that `holds`.
+fn since<T>(eras: &[Era<T>], holds: impl Fn(&T) -> bool) -> SimTime {
+    eras.iter().rev().take_while(|era| holds(&era.state)).last().map_or(SimTime::ZERO, |era| era.at)
+}
+
+fn has((start, count): &Ordinals, ordinal: u32) -> bool {
+    (*start..start.saturating_add(*count)).contains(&ordinal)
+}
+
+impl Places {
+    /// Whether a place is there now.
+    pub(in super::super) fn is_there(&self, place: &Place) -> bool {
+        self.were_there_since(place, u64::MAX)
+    }
+
+    /// Since when a place has not been there; `None` = it is there. One that was never seen counts as gone from the beginning.
+    pub(in super::super) fn gone_since(&self, place: &Place) -> Option<SimTime> {
+        (!self.is_there(place)).then(|| match place {
+            Place::Ordinal(set, ordinal) => {
+                self.sets.get(set).map_or(SimTime::ZERO, |eras| since(eras, |ordinals| !has(ordinals, *ordinal)))
+            }
+            Place::Vm(vmi) => self.vms.get(vmi).map_or(SimTime::ZERO, |vm| since(&vm.eras, |valid| !valid)),
+        })
+    }
+
+    /// Whether a place was there all the time since `moment`.
+    pub(in super::super) fn were_there_since(&self, place: &Place, moment: u64) -> bool {
+        match place {
+            Place::Ordinal(set, ordinal) => {
+                self.sets.get(set).is_some_and(|eras| throughout(eras, moment, |ordinals| has(ordinals, *ordinal)))
+            }
+            Place::Vm(vmi) => self.vms.get(vmi).is_some_and(|vm| throughout(&vm.eras, moment, |valid| *valid)),
+        }
+    }
+
+    /// Takes in a version; whether the places are others now.
+    pub(super) fn see_set(&mut self, key: &str, when: When, set: Option<&StatefulSet>) -> bool {
+        let spec = set.map(|set| &set.spec);
+        let start = spec.and_then(|spec| spec.ordinals.as_ref()?.start).unwrap_or(0);
+        let count = spec.map_or(0, |spec| spec.replicas.unwrap_or(1));
+        let ordinals = (u32::try_from(start).unwrap_or(0), u32::try_from(count).unwrap_or(0));
+        let eras = match self.sets.get_mut(key) {
+            Some(eras) => eras,
+            None => self.sets.entry(key.into()).or_default(),
+        };
+        turn(eras, when, ordinals)
+    }
+
+    fn vm(&mut self, key: &str) -> &mut Vm {
+        self.vms.entry(key.into()).or_default()
+    }
+
+    /// The same.
+    pub(super) fn see_instance(&mut self, key: &str, when: When, instance: Option<&VirtualMachineInstance>) -> bool {
+        let vm = self.vm(key);
+        vm.instance = instance.map(|instance| {
+            let owners = instance.metadata.owner_references.iter().flatten();
+            let controlled = owners.into_iter().any(|owner| owner.kind == "VirtualMachine" && owner.controller == Some(true));
+            (instance.metadata.deletion_timestamp.is_some(), controlled)
+        });
+        vm.turn(when)
+    }
+
+    /// The same.
+    pub(super) fn see_machine(&mut self, key: &str, when: When, machine: Option<&VirtualMachine>) -> bool {
+        let vm = self.vm(key);
+        vm.machine = machine.map(|machine| machine.metadata.deletion_timestamp.is_some());
+        vm.turn(when)
+    }
+}

@@ -1,0 +1,208 @@
+//! The pods, by UID: also those that are gone.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod as PodObject;
+use kube_machinery::kubevirt;
+use kube_machinery::{FxHashMap, ObjectKey};
+use sim_config::time::SimTime;
+
+use super::rights::has_ended;
+
+/// Whose addresses outlive the pod (A §6.1).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) enum Place {
+    /// A place in a StatefulSet: the set, as `NAMESPACE/NAME`, and the ordinal.
+    Ordinal(Arc<str>, u32),
+    /// A VM: the VMI, as `NAMESPACE/NAME`.
+    Vm(Arc<str>),
+}
+
+/// Since when a pod has been what ends its right to its addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Since {
+    /// Since when it has been terminating.
+    pub(in super::super) terminating: Option<SimTime>,
+    /// Since when its phase has been final.
+    pub(in super::super) ended: Option<SimTime>,
+    /// Since when its object has been gone.
+    pub(in super::super) gone: Option<SimTime>,
+}
+
+/// A pod.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Pod {
+    /// `NAMESPACE/NAME`.
+    pub(in super::super) key: Arc<str>,
+    /// The last version of its object.
+    pub(in super::super) object: Arc<PodObject>,
+    /// Whose addresses it has, if they outlive it.
+    pub(in super::super) place: Option<Place>,
+    /// The revision from which on it is not alive (A §7.2): terminating, over, or gone.
+    pub(in super::super) dead: Option<u64>,
+    /// Whether its object is gone.
+    pub(in super::super) gone: bool,
+    /// The revisions of its first and its last version; the latter 0 while it is there.
+    pub(in super::super) life: (u64, u64),
+    /// Since when it has been on its way.
+    pub(in super::super) since: Since,
+}
+
+impl Pod {
+    /// Whether it is alive as the API has it.
+    pub(in super::super) fn is_alive(&self) -> bool {
+        self.dead.is_none()
+    }
+
+    /// Its node, if it is bound.
+    pub(in super::super) fn node(&self) -> Option<&str> {
+        self.object.spec.as_ref()?.node_name.as_deref().filter(|node| !node.is_empty())
+    }
+
+    /// Whether it uses the network of its node.
+    pub(in super::super) fn is_on_host_network(&self) -> bool {
+        self.object.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or(false)
+    }
+
+    /// Whether it is being deleted.
+    pub(in super::super) fn is_terminating(&self) -> bool {
+        self.object.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Under which names its addresses may be recorded, the likelier one first: for a VM it depends on a setting.
+    pub(in super::super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        let vm = match &self.place {
+            Some(Place::Vm(vmi)) => Some(vmi),
+            _ => None,
+        };
+        vm.into_iter().chain([&self.key])
+    }
+
+    /// The name that its successors have, too, if its addresses outlive it.
+    pub(in super::super) fn static_name(&self) -> Option<&Arc<str>> {
+        match self.place.as_ref()? {
+            Place::Vm(vmi) => Some(vmi),
+            Place::Ordinal(..) => Some(&self.key),
+        }
+    }
+
+    /// Whether it asks for pools and networks in the same words as another pod.
+    pub(in super::super) fn wants_the_same_as(&self, other: &Pod) -> bool {
+        let [own, others] = [self, other].map(|pod| pod.object.metadata.annotations.iter().flatten());
+        own.eq(others) && self.object.metadata.labels == other.object.metadata.labels
+    }
+}
+
+/// All pods.
+#[derive(Debug, Default)]
+pub(in super::super) struct Pods {
+    by_uid: FxHashMap<Arc<str>, Pod>,
+    /// The UID of the pod that has the name.
+    by_key: FxHashMap<Arc<str>, Arc<str>>,
+    /// Those that are gone, and at which revision, in that order.
+    vanished: Vec<(u64, Arc<str>)>,
+}
+
+impl Pods {
+    /// One of them.
+    pub(in super::super) fn get(&self, uid: &str) -> Option<&Pod> {
+        self.by_uid.get(uid)
+    }
+
+    /// Whether a pod is alive as the API has it. One that nobody has ever seen is not.
+    pub(in super::super) fn is_alive(&self, uid: &str) -> bool {
+        self.get(uid).is_some_and(Pod::is_alive)
+    }
+
+    /// The pod that has a name now.
+    pub(in super::super) fn named(&self, key: &str) -> Option<(&Arc<str>, &Pod)> {
+        let uid = self.by_key.get(key)?;
+        Some((uid, self.by_uid.get(uid)?))
+    }
+
+    /// The pods that have a name now, in no order that means anything.
+    pub(in super::super) fn present(&self) -> impl Iterator<Item = (&Arc<str>, &Pod)> {
+        self.by_key.values().filter_map(|uid| Some((uid, self.by_uid.get(uid)?)))
+    }
+
+    /// The pods that whoever was shown everything up to a revision knows, and that vanished later.
+    pub(in super::super) fn vanished_since(&self, shown: u64) -> impl Iterator<Item = &Arc<str>> {
+        let later = self.vanished.iter().rev().take_while(move |(revision, _)| *revision > shown).map(|(_, uid)| uid);
+        later.filter(move |uid| self.get(uid).is_some_and(|pod| pod.life.0 <= shown))
+    }
+
+    /// The UID as it is kept here.
+    pub(super) fn id(&self, uid: &str) -> Option<&Arc<str>> {
+        self.by_uid.get_key_value(uid).map(|(uid, _)| uid)
+    }
+
+    /// Takes in a version of an object. Revision 0 = it was there when the run began. The UID is that of a pod that is nearer to its end
+    /// now, or whose grace is another one.
+    pub(super) fn see(
+        &mut self,
+        key: &ObjectKey,
+        (revision, at): (u64, SimTime),
+        before: Option<&PodObject>,
+        after: Option<Arc<PodObject>>,
+    ) -> Option<Arc<str>> {
+        let uid = |pod: &PodObject| pod.metadata.uid.clone().unwrap_or_default();
+        let Some(after) = after else {
+            self.by_key.remove(key.as_str());
+            let id = self.id(&before.map(uid).unwrap_or_default())?.clone();
+            let pod = self.by_uid.get_mut(&id)?;
+            pod.dead.get_or_insert(revision);
+            (pod.gone, pod.life.1, pod.since.gone) = (true, revision, Some(at));
+            self.vanished.push((revision, id.clone()));
+            return Some(id);
+        };
+        let dead = (!is_alive(&after)).then_some(revision);
+        let terminating = after.metadata.deletion_timestamp.is_some().then_some(at);
+        let ended = has_ended(&after).then_some(at);
+        let known = self.id(after.metadata.uid.as_deref().unwrap_or_default()).cloned();
+        if let Some((id, pod)) = known.and_then(|id| Some((id.clone(), self.by_uid.get_mut(&id)?))) {
+            let term = |pod: &PodObject| (pod.metadata.deletion_timestamp.clone(), pod.metadata.deletion_grace_period_seconds);
+            let since =
+                Since { terminating: pod.since.terminating.or(terminating), ended: ended.and(pod.since.ended.or(ended)), gone: None };
+            let nearer = since != pod.since || (terminating.is_some() && term(&pod.object) != term(&after));
+            (pod.dead, pod.since) = (pod.dead.or(dead), since);
+            pod.object = after;
+            return nearer.then_some(id);
+        }
+        let (id, name): (Arc<str>, Arc<str>) = (uid(&after).into(), key.as_str().into());
+        self.by_key.insert(name.clone(), id.clone());
+        let since = Since { terminating, ended, gone: None };
+        let nearer = since != Since::default();
+        let (place, life) = (place_of(key, &after), (revision, 0));
+        self.by_uid.insert(id.clone(), Pod { key: name, place, object: after, dead, gone: false, life, since });
+        nearer.then_some(id)
+    }
+}
+
+/// A §7.2, read once more.
+fn is_alive(pod: &PodObject) -> bool {
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    let evicted = status.and_then(|status| status.reason.as_deref()) == Some("Evicted");
+    let restarts = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref()).unwrap_or_default();
+    let over = match phase {
+        "Succeeded" => restarts != "Always",
+        "Failed" => restarts == "Never" || evicted,
+        _ => false,
+    };
+    pod.metadata.deletion_timestamp.is_none() && !over
+}
+
+/// A §6.1, as far as addresses outlive pods.
+fn place_of(key: &ObjectKey, pod: &PodObject) -> Option<Place> {
+    let owner = pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+    let namespace = key.namespace().unwrap_or_default();
+    let of_owner = || Arc::from(format!("{namespace}/{}", owner.name));
+    match (owner.api_version.as_str(), owner.kind.as_str()) {
+        ("apps/v1", "StatefulSet") => {
+            let ordinal = key.name().rsplit_once('-')?.1.parse().ok()?;
+            Some(Place::Ordinal(of_owner(), ordinal))
+        }
+        (kubevirt::API_VERSION, "VirtualMachineInstance") => Some(Place::Vm(of_owner())),
+        _ => None,
+    }
+}

@@ -1,0 +1,313 @@
+//! The pools as commits leave them, what each commit changed, and who holds which address.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_spiderpool::ranges::{CheckedRanges, IpRange, IpSet, PoolAddresses, parse_range};
+use ipam_spiderpool::{IPPoolSpec, Policy, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderIPPool};
+use kube_machinery::FxHashMap;
+
+use super::Said;
+use super::overlaps::Overlaps;
+
+/// A pool.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Pool {
+    /// Its object as of the last commit.
+    pub(in super::super) object: Arc<SpiderIPPool>,
+    /// `ips` without `excludeIPs`, read once for each spec; `None` = cannot be read.
+    pub(in super::super) addresses: Option<Arc<IpSet>>,
+    /// The revision at which anything but its records last changed; 0 = not in this run.
+    pub(in super::super) changed: u64,
+}
+
+impl Pool {
+    fn new(object: Arc<SpiderIPPool>) -> Self {
+        Self { addresses: addresses_of(&object.spec), object, changed: 0 }
+    }
+
+    /// See [`listed`].
+    pub(in super::super) fn listed(&self) -> Option<IpSet> {
+        listed(&self.object.spec)
+    }
+
+    /// Its records; none if they cannot be read.
+    pub(in super::super) fn records(&self) -> PoolIPAllocations {
+        records_of(&self.object).cloned().unwrap_or_default()
+    }
+
+    /// Whether its rules look at the node of a pod.
+    pub(in super::super) fn looks_at_nodes(&self) -> bool {
+        let spec = &self.object.spec;
+        spec.node_affinity.is_some() || spec.node_name.as_ref().is_some_and(|names| !names.is_empty())
+    }
+
+    /// Whether it is being deleted.
+    pub(in super::super) fn is_terminating(&self) -> bool {
+        self.object.metadata.deletion_timestamp.is_some()
+    }
+
+    /// How many addresses it has that nobody holds and that are not in `reserved`, counted up to `most`.
+    pub(in super::super) fn free(&self, reserved: &IpSet, most: usize) -> usize {
+        let Ok(addresses) = PoolAddresses::of(&self.object.spec, reserved, &Policy::hardened()) else { return 0 };
+        let mut taken = self.records();
+        let mut next = || {
+            let free = addresses.first_free(&taken).ok().flatten()?;
+            taken.insert(free, PoolIPAllocation::default());
+            Some(free)
+        };
+        (0..most).take_while(|_| next().is_some()).count()
+    }
+}
+
+/// The records of a pool, if it has any that can be read.
+pub(in super::super) fn records_of(pool: &SpiderIPPool) -> Option<&PoolIPAllocations> {
+    pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok())
+}
+
+/// The addresses in `ips`, also those that `excludeIPs` takes out; `None` = cannot be read.
+pub(in super::super) fn listed(spec: &IPPoolSpec) -> Option<IpSet> {
+    spec.ips.iter().flatten().map(|text| parse_range(text, spec.ip_version?, &Policy::hardened()).ok()).collect()
+}
+
+fn addresses_of(spec: &IPPoolSpec) -> Option<Arc<IpSet>> {
+    let addresses = PoolAddresses::of(spec, &IpSet::default(), &Policy::hardened()).ok()?;
+    Some(Arc::new(addresses.included().iter().copied().collect::<IpSet>()))
+}
+
+/// A record before and after a commit: at least one is there, and they differ.
+#[derive(Clone, Debug)]
+pub(in super::super) struct RecordEdit {
+    /// The key.
+    pub(in super::super) key: RecordKey,
+    /// Before.
+    pub(in super::super) before: Option<Arc<PoolIPAllocation>>,
+    /// After.
+    pub(in super::super) after: Option<Arc<PoolIPAllocation>>,
+    /// Who made what was there before, for its UID, and when; `None` = it was there before the run, or nothing was.
+    pub(in super::super) since: Option<Said>,
+}
+
+impl RecordEdit {
+    /// The address and its record, if it had none before.
+    pub(in super::super) fn added(&self) -> Option<(IpAddr, &Arc<PoolIPAllocation>)> {
+        if self.before.is_some() {
+            return None;
+        }
+        self.key.address().zip(self.after.as_ref())
+    }
+
+    /// The address and the record that it had for a UID which it has no record for any more.
+    pub(in super::super) fn taken(&self) -> Option<(IpAddr, &Arc<PoolIPAllocation>)> {
+        let before = self.before.as_ref()?;
+        let same = self.after.as_ref().is_some_and(|after| after.pod_uid == before.pod_uid);
+        self.key.address().filter(|_| !same).map(|address| (address, before))
+    }
+
+    /// The address and the record that is new for its UID: of an address that had none, or that of another UID.
+    pub(in super::super) fn given(&self) -> Option<(IpAddr, &Arc<PoolIPAllocation>)> {
+        let after = self.after.as_ref()?;
+        let same = self.before.as_ref().is_some_and(|before| after.pod_uid == before.pod_uid);
+        self.key.address().filter(|_| !same).map(|address| (address, after))
+    }
+}
+
+/// One commit of a pool.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolChange {
+    /// Who wrote, and when.
+    pub(in super::super) said: Said,
+    /// Whether that is an agent.
+    pub(in super::super) by_agent: bool,
+    /// Whether that is a person.
+    pub(in super::super) by_hand: bool,
+    /// Whether that is a replica of Spiderpool's controller.
+    pub(in super::super) by_replica: bool,
+    /// The revision it took.
+    pub(in super::super) revision: u64,
+    /// The pool.
+    pub(in super::super) pool: Arc<str>,
+    /// What was there.
+    pub(in super::super) before: Option<Arc<SpiderIPPool>>,
+    /// What is there now.
+    pub(in super::super) after: Option<Arc<SpiderIPPool>>,
+    /// The records that differ, by key.
+    pub(in super::super) edits: Vec<RecordEdit>,
+    /// Whether its addresses are others than before: it is new or gone, or its ranges changed.
+    pub(in super::super) moved: bool,
+}
+
+/// Who holds an address.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Holder {
+    /// In which pool.
+    pub(in super::super) pool: Arc<str>,
+    /// The record.
+    pub(in super::super) record: Arc<PoolIPAllocation>,
+    /// Who made it for this UID, and when; `None` = it was there before the run.
+    pub(in super::super) since: Option<Said>,
+}
+
+/// The holders of an address: one, if all is well.
+#[derive(Debug)]
+struct Holders {
+    first: Holder,
+    more: Vec<Holder>,
+}
+
+/// All pools.
+#[derive(Debug, Default)]
+pub(in super::super) struct Pools {
+    by_name: BTreeMap<Arc<str>, Pool>,
+    /// The revision of the last commit of each; 0 = none in this run.
+    revisions: FxHashMap<Arc<str>, u64>,
+    holders: FxHashMap<IpAddr, Holders>,
+    /// By the UID in the records: pool and address.
+    by_uid: FxHashMap<Box<str>, Vec<(Arc<str>, IpAddr)>>,
+    /// Which of them overlap.
+    pub(in super::super) overlaps: Overlaps,
+}
+
+impl Pools {
+    /// One pool.
+    pub(in super::super) fn get(&self, name: &str) -> Option<&Pool> {
+        self.by_name.get(name)
+    }
+
+    /// All, by name.
+    pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Pool)> {
+        self.by_name.iter()
+    }
+
+    /// The revision of the last commit of a pool; 0 = none in this run.
+    pub(in super::super) fn revision(&self, name: &str) -> u64 {
+        self.revisions.get(name).copied().unwrap_or(0)
+    }
+
+    /// Who holds an address, in all pools.
+    pub(in super::super) fn holders(&self, address: IpAddr) -> impl Iterator<Item = &Holder> {
+        self.holders.get(&address).into_iter().flat_map(|holders| [&holders.first].into_iter().chain(&holders.more))
+    }
+
+    /// The addresses that are recorded for a UID, with their pools.
+    pub(in super::super) fn of_uid(&self, uid: &str) -> &[(Arc<str>, IpAddr)] {
+        self.by_uid.get(uid).map_or(&[], Vec::as_slice)
+    }
+
+    /// The UIDs for which there are records, in no order that means anything.
+    pub(in super::super) fn uids(&self) -> impl Iterator<Item = &str> {
+        self.by_uid.keys().map(|uid| &**uid)
+    }
+
+    /// Who holds an address of a pool.
+    pub(in super::super) fn holder(&self, pool: &str, address: IpAddr) -> Option<&Holder> {
+        self.holders(address).find(|holder| *holder.pool == *pool)
+    }
+
+    /// Takes in a pool that is there when the run begins.
+    pub(super) fn begin(&mut self, name: &str, object: Arc<SpiderIPPool>) {
+        let name: Arc<str> = name.into();
+        for (key, record) in records_of(&object).into_iter().flat_map(PoolIPAllocations::iter) {
+            if let Some(address) = key.address() {
+                self.hold(address, Holder { pool: name.clone(), record: Arc::new(record.clone()), since: None });
+            }
+        }
+        let pool = Pool::new(object);
+        if let Some(addresses) = &pool.addresses {
+            self.overlaps.begin(&name, addresses);
+        }
+        self.by_name.insert(name, pool);
+    }
+
+    /// Takes in a commit; the cost is that of what changed.
+    pub(super) fn commit(&mut self, name: &str, said: Said, revision: u64, after: Option<Arc<SpiderIPPool>>) -> PoolChange {
+        let name: Arc<str> = self.by_name.get_key_value(name).map_or_else(|| name.into(), |(name, _)| name.clone());
+        let before = self.by_name.get(&name).map(|pool| pool.object.clone());
+        let none = PoolIPAllocations::default();
+        let [old, new] = [&before, &after].map(|object| object.as_deref().and_then(records_of).unwrap_or(&none));
+        let mut edits: Vec<RecordEdit> = old
+            .diff(new)
+            .map(|edit| RecordEdit { key: edit.key.clone(), before: edit.before.cloned(), after: edit.after.cloned(), since: None })
+            .collect();
+        for edit in &mut edits {
+            let Some(address) = edit.key.address() else { continue };
+            edit.since = self.holder(&name, address).and_then(|holder| holder.since);
+            let since = if edit.given().is_some() { Some(said) } else { edit.since };
+            self.release(address, &name);
+            if let Some(record) = &edit.after {
+                self.hold(address, Holder { pool: name.clone(), record: record.clone(), since });
+            }
+        }
+        self.revisions.insert(name.clone(), revision);
+        let moved = self.replace(&name, revision, after.clone());
+        PoolChange { said, by_agent: false, by_hand: false, by_replica: false, revision, pool: name, before, after, edits, moved }
+    }
+
+    /// Puts a version in the place of the last one; whether the addresses are others.
+    fn replace(&mut self, name: &Arc<str>, revision: u64, after: Option<Arc<SpiderIPPool>>) -> bool {
+        let none = || Arc::new(IpSet::default());
+        let Some(after) = after else {
+            let gone = self.by_name.remove(name).and_then(|pool| pool.addresses).unwrap_or_else(none);
+            self.overlaps.change(name, &gone, &IpSet::default());
+            return true;
+        };
+        let Some(pool) = self.by_name.get_mut(name) else {
+            let pool = Pool { changed: revision, ..Pool::new(after) };
+            self.overlaps.change(name, &IpSet::default(), pool.addresses.as_deref().unwrap_or(&none()));
+            self.by_name.insert(name.clone(), pool);
+            return true;
+        };
+        let (old, new) = (&pool.object.spec, &after.spec);
+        let same_ranges = old.ips == new.ips && old.exclude_ips == new.exclude_ips && old.ip_version == new.ip_version;
+        if !same_ranges {
+            let before = pool.addresses.take().unwrap_or_else(none);
+            pool.addresses = addresses_of(new);
+            self.overlaps.change(name, &before, pool.addresses.as_deref().unwrap_or(&none()));
+        }
+        if old != new || pool.is_terminating() != after.metadata.deletion_timestamp.is_some() {
+            pool.changed = revision;
+        }
+        pool.object = after;
+        !same_ranges
+    }
+
+    fn hold(&mut self, address: IpAddr, holder: Holder) {
+        let own = (holder.pool.clone(), address);
+        match self.by_uid.get_mut(&*holder.record.pod_uid) {
+            Some(addresses) => addresses.push(own),
+            None => drop(self.by_uid.insert(holder.record.pod_uid.as_str().into(), vec![own])),
+        }
+        match self.holders.get_mut(&address) {
+            Some(holders) => holders.more.push(holder),
+            None => drop(self.holders.insert(address, Holders { first: holder, more: Vec::new() })),
+        }
+    }
+
+    fn release(&mut self, address: IpAddr, pool: &str) {
+        let Some(holders) = self.holders.get_mut(&address) else { return };
+        for holder in [&holders.first].into_iter().chain(&holders.more).filter(|holder| *holder.pool == *pool) {
+            let Some(own) = self.by_uid.get_mut(&*holder.record.pod_uid) else { continue };
+            own.retain(|(other, taken)| **other != *pool || *taken != address);
+            if own.is_empty() {
+                self.by_uid.remove(&*holder.record.pod_uid);
+            }
+        }
+        holders.more.retain(|holder| *holder.pool != *pool);
+        if *holders.first.pool == *pool {
+            match holders.more.pop() {
+                Some(holder) => holders.first = holder,
+                None => drop(self.holders.remove(&address)),
+            }
+        }
+    }
+}
+
+/// How many addresses a pool has, as its status counts them (A §1.1). One whose ranges admission would refuse is not counted.
+pub(in super::super) fn total(pool: &Pool) -> Option<i64> {
+    let spec = &pool.object.spec;
+    let (ips, excluded) = (spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default());
+    CheckedRanges::parse(&spec.subnet, ips, excluded, &Policy::hardened()).ok()?;
+    let count: u128 = pool.addresses.as_ref()?.ranges().map(|range: IpRange| range.count()).fold(0, u128::saturating_add);
+    Some(count.min(i64::MAX as u128) as i64)
+}

@@ -1,0 +1,311 @@
+//! The replicas of Spiderpool's controller: who leads, what each announced to reclaim, and on what it can have decided.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_spiderpool::reclaim::{Releaser, Row, Target};
+use jiff::Timestamp;
+use kube_machinery::{FxHashMap, FxHashSet};
+use kube_sim::rt::ProcessId;
+use kube_sim::trace::ProcessChange;
+use sim_config::time::SimTime;
+
+use super::Said;
+
+/// How long before an announcement the reads lie at the most on which a replica decided, by its own time: some requests that are
+/// answered late.
+const DECIDES_WITHIN: Duration = Duration::from_secs(60);
+
+/// The same for the read of a node: a few requests.
+const JUDGES_WITHIN: Duration = Duration::from_secs(15);
+
+/// A release that a replica announced.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Announced {
+    /// Who and when.
+    pub(in super::super) said: Said,
+    /// On whose account.
+    pub(in super::super) by: Releaser,
+    /// Under which name.
+    pub(in super::super) key: Arc<str>,
+    /// Which records.
+    pub(in super::super) what: Arc<[Target]>,
+    /// Whether the endpoint goes, too.
+    pub(in super::super) endpoint: bool,
+    /// Why.
+    pub(in super::super) row: Row,
+    /// The wall clock of the replica then.
+    pub(in super::super) clock: Timestamp,
+    /// Up to which revision it had surely been shown the nodes when it judged, or asked for the node.
+    pub(in super::super) nodes: u64,
+    /// The first moment of which it can have known who keeps the addresses: when it asked for that.
+    pub(in super::super) decided: u64,
+}
+
+impl Announced {
+    /// Whether it is about a record.
+    pub(in super::super) fn covers(&self, pool: &str, address: std::net::IpAddr, uid: &str) -> bool {
+        self.what.iter().any(|target| *target.pool == *pool && target.ip == address && *target.uid == *uid)
+    }
+}
+
+/// The pod of a record that is to go.
+#[derive(Debug)]
+pub(super) struct Whose {
+    /// The StatefulSet or the VM that could keep it.
+    pub(super) owner: Option<Arc<str>>,
+    /// The node of the pod.
+    pub(super) node: Option<Arc<str>>,
+}
+
+/// A question about an owner.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    moment: u64,
+    /// The replica's own time, which stands still while it does.
+    at: Duration,
+}
+
+/// A replica.
+#[derive(Debug, Default)]
+struct Replica {
+    /// Since when it believes that it leads.
+    leads: Option<SimTime>,
+    /// Since when it stands still.
+    paused: Option<SimTime>,
+    /// How long it stood still, all in all.
+    stood: Duration,
+    /// Whether it runs, as far as that was seen.
+    is_down: bool,
+    /// By StatefulSet or VM, what it asked lately.
+    reads: FxHashMap<Arc<str>, Vec<Read>>,
+    /// By node, what it had been shown of all nodes when it asked for this one lately.
+    node_reads: FxHashMap<Arc<str>, Vec<(Read, u64)>>,
+    /// By UID, what it had been shown of the nodes when it last judged the pod.
+    judged: FxHashMap<Arc<str>, u64>,
+    /// By UID, when it last announced a release.
+    last: FxHashMap<Arc<str>, u64>,
+}
+
+impl Replica {
+    fn own_time(&self, at: SimTime) -> Duration {
+        let stands = self.paused.map_or(Duration::ZERO, |since| at.since(since));
+        at.since_start().saturating_sub(self.stood + stands)
+    }
+}
+
+/// All replicas.
+#[derive(Debug, Default)]
+pub(in super::super) struct Replicas {
+    by_process: FxHashMap<ProcessId, Replica>,
+    /// Processes that are none, so that their names are looked at once.
+    others: FxHashSet<ProcessId>,
+    by_key: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
+    by_uid: FxHashMap<Arc<str>, Vec<Arc<Announced>>>,
+    /// Who last noticed that it leads, and when.
+    pub(in super::super) taken_over: Option<Said>,
+    /// By name, when releases failed.
+    failed: FxHashMap<Arc<str>, Vec<SimTime>>,
+    /// By UID, when there was no room on the way to the executors, or in the database.
+    full: FxHashMap<Arc<str>, Vec<SimTime>>,
+    /// The pods that executors have in hand: who, and since when.
+    in_hand: FxHashMap<Arc<str>, (ProcessId, SimTime)>,
+    /// When a release, or a pod that was traced, last came to an end.
+    progress: SimTime,
+    /// The longest scan so far.
+    pub(in super::super) longest_scan: Duration,
+}
+
+fn count(times: Option<&Vec<SimTime>>, since: SimTime) -> u32 {
+    times.map_or(0, |times| times.iter().filter(|at| **at >= since).count() as u32)
+}
+
+/// The name of a replica begins with this.
+pub(super) const NAME: &str = "spiderpool-controller-";
+
+impl Replicas {
+    /// Whether a process is a replica: it said so, or is called so.
+    pub(in super::super) fn is_one(&self, process: ProcessId) -> bool {
+        self.by_process.contains_key(&process)
+    }
+
+    /// The same of a process whose name may not have been looked at yet.
+    pub(super) fn knows(&mut self, process: ProcessId, name: impl FnOnce() -> Arc<str>) -> bool {
+        if self.is_one(process) {
+            return true;
+        }
+        if self.others.contains(&process) {
+            return false;
+        }
+        let is_one = name().starts_with(NAME);
+        if is_one {
+            self.by_process.entry(process).or_default();
+        } else {
+            self.others.insert(process);
+        }
+        is_one
+    }
+
+    /// The releases that any replica announced for a name, in order.
+    pub(in super::super) fn for_key(&self, key: &str) -> &[Arc<Announced>] {
+        self.by_key.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The releases that any replica announced for records of a pod, in order.
+    pub(in super::super) fn for_uid(&self, uid: &str) -> &[Arc<Announced>] {
+        self.by_uid.get(uid).map_or(&[], Vec::as_slice)
+    }
+
+    /// The last announcement of a replica about a record.
+    pub(in super::super) fn announced(&self, by: ProcessId, pool: &str, address: std::net::IpAddr, uid: &str) -> Option<&Arc<Announced>> {
+        self.for_uid(uid).iter().rev().find(|announced| announced.said.by == by && announced.covers(pool, address, uid))
+    }
+
+    /// The last announcement of a replica about the endpoint of a name.
+    pub(in super::super) fn announced_endpoint(&self, by: ProcessId, key: &str) -> Option<&Arc<Announced>> {
+        self.for_key(key).iter().rev().find(|announced| announced.said.by == by && announced.endpoint)
+    }
+
+    /// Since when somebody has led who runs and believes it; `None` = nobody does.
+    pub(in super::super) fn led_since(&self) -> Option<SimTime> {
+        let running = self.by_process.values().filter(|replica| !replica.is_down && replica.paused.is_none());
+        running.filter_map(|replica| replica.leads).min()
+    }
+
+    /// Whether a replica stands still.
+    pub(in super::super) fn is_standing(&self, process: ProcessId) -> bool {
+        self.by_process.get(&process).is_some_and(|replica| replica.paused.is_some())
+    }
+
+    /// How often a release under a name has failed since a time.
+    pub(in super::super) fn failures(&self, key: &str, since: SimTime) -> u32 {
+        count(self.failed.get(key), since)
+    }
+
+    /// How often there was no room for a pod since a time.
+    pub(in super::super) fn fullness(&self, uid: &str, since: SimTime) -> u32 {
+        count(self.full.get(uid), since)
+    }
+
+    /// When anything came to an end, if a pod waits for an executor; `None` = it does not.
+    pub(in super::super) fn progress_before(&self, uid: &str) -> Option<SimTime> {
+        self.in_hand.contains_key(uid).then_some(self.progress)
+    }
+
+    /// Whether a replica believes that it leads.
+    pub(in super::super) fn leads(&self, process: ProcessId) -> bool {
+        self.by_process.get(&process).is_some_and(|replica| replica.leads.is_some())
+    }
+
+    /// Whether somebody asks about the owner of pods.
+    pub(super) fn asks(&mut self, said: Said, owner: &str) {
+        let Some(replica) = self.by_process.get_mut(&said.by) else { return };
+        let now = replica.own_time(said.at);
+        let read = Read { moment: said.moment, at: now };
+        match replica.reads.get_mut(owner) {
+            Some(reads) => {
+                reads.retain(|read| read.at + DECIDES_WITHIN >= now);
+                reads.push(read);
+            }
+            None => drop(replica.reads.insert(owner.into(), vec![read])),
+        }
+    }
+
+    /// A replica asks for a node, having been shown the nodes up to a revision.
+    pub(super) fn asks_for_node(&mut self, said: Said, node: &str, shown: u64) {
+        let Some(replica) = self.by_process.get_mut(&said.by) else { return };
+        let now = replica.own_time(said.at);
+        let read = (Read { moment: said.moment, at: now }, shown);
+        match replica.node_reads.get_mut(node) {
+            Some(reads) => {
+                reads.retain(|(read, _)| read.at + JUDGES_WITHIN >= now);
+                reads.push(read);
+            }
+            None => drop(replica.node_reads.insert(node.into(), vec![read])),
+        }
+    }
+
+    pub(super) fn fails(&mut self, key: &Arc<str>, at: SimTime) {
+        self.failed.entry(key.clone()).or_default().push(at);
+    }
+
+    pub(super) fn finds_no_room(&mut self, uid: &Arc<str>, at: SimTime) {
+        self.full.entry(uid.clone()).or_default().push(at);
+        self.in_hand.remove(uid);
+    }
+
+    pub(super) fn takes_in_hand(&mut self, said: Said, uid: &Arc<str>) {
+        self.in_hand.entry(uid.clone()).or_insert((said.by, said.at));
+    }
+
+    pub(super) fn is_done_with(&mut self, uid: &str, at: SimTime) {
+        self.progress = at;
+        self.in_hand.remove(uid);
+    }
+
+    pub(super) fn comes_to_an_end(&mut self, at: SimTime) {
+        self.progress = at;
+    }
+
+    pub(super) fn speaks(&mut self, process: ProcessId) {
+        self.by_process.entry(process).or_default();
+    }
+
+    pub(super) fn leads_now(&mut self, said: Said, leads: bool) {
+        self.others.remove(&said.by);
+        self.by_process.entry(said.by).or_default().leads = leads.then_some(said.at);
+        if leads {
+            self.taken_over = Some(said);
+        }
+    }
+
+    /// A replica judged a pod, having been shown the nodes up to a revision.
+    pub(super) fn judged(&mut self, by: ProcessId, uid: &Arc<str>, nodes: u64) {
+        self.by_process.entry(by).or_default().judged.insert(uid.clone(), nodes);
+    }
+
+    /// A replica announces a release, having been shown the nodes up to a revision. `whose`: of each record.
+    pub(super) fn announces(&mut self, mut announced: Announced, shown: u64, whose: &[Whose]) {
+        let Said { by, at, moment } = announced.said;
+        self.others.remove(&by);
+        let replica = self.by_process.entry(by).or_default();
+        let now = replica.own_time(at);
+        announced.nodes = shown;
+        announced.decided = moment;
+        for (target, Whose { owner, node }) in announced.what.iter().zip(whose) {
+            let node_reads = node.as_ref().and_then(|node| replica.node_reads.get(node)).into_iter().flatten();
+            let read = node_reads.filter(|(read, _)| read.at + JUDGES_WITHIN >= now).map(|(_, shown)| *shown).min();
+            announced.nodes = announced.nodes.min(read.unwrap_or(shown));
+            announced.nodes = announced.nodes.min(replica.judged.get(&target.uid).copied().unwrap_or(shown));
+            let before = replica.last.get(&target.uid).copied().unwrap_or(0);
+            let reads = owner.as_ref().and_then(|owner| replica.reads.get(owner)).into_iter().flatten();
+            let asked = reads.filter(|read| read.moment > before && read.at + DECIDES_WITHIN >= now).map(|read| read.moment).min();
+            announced.decided = announced.decided.min(asked.unwrap_or(moment));
+        }
+        for target in announced.what.iter() {
+            replica.last.insert(target.uid.clone(), moment);
+        }
+        let announced = Arc::new(announced);
+        self.by_key.entry(announced.key.clone()).or_default().push(announced.clone());
+        for (number, target) in announced.what.iter().enumerate() {
+            if announced.what[..number].iter().all(|other| other.uid != target.uid) {
+                self.by_uid.entry(target.uid.clone()).or_default().push(announced.clone());
+            }
+        }
+    }
+
+    pub(super) fn changes(&mut self, process: ProcessId, change: ProcessChange, at: SimTime) {
+        let Some(replica) = self.by_process.get_mut(&process) else { return };
+        match change {
+            ProcessChange::Started => replica.is_down = false,
+            ProcessChange::Crashed | ProcessChange::Panicked => {
+                *replica = Replica { is_down: true, stood: replica.stood, ..Replica::default() };
+                self.in_hand.retain(|_, (by, _)| *by != process);
+            }
+            ProcessChange::Paused => replica.paused = Some(at),
+            ProcessChange::Resumed => {
+                replica.stood += replica.paused.take().map_or(Duration::ZERO, |since| at.since(since));
+            }
+        }
+    }
+}

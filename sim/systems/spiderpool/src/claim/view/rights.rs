@@ -1,0 +1,176 @@
+//! What a pod's state says about its right to its addresses (G §3, §10.1), read once more and without any cache.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod as PodObject;
+use kube_sim::cluster::{EPOCH, later};
+use kube_sim::rt::ProcessId;
+use sim_config::time::SimTime;
+
+use super::pods::{Place, Pod};
+use super::replicas::Announced;
+use super::{Said, View};
+
+/// The excuse of an address that still answers after it was reclaimed of a pod whose grace is over, on a node that is not ready or
+/// could not have ended it in time, or whose agent has not answered a DEL of its sandbox (G EX1).
+pub(crate) const UNREACHABLE_NODE: &str = "unreachable-node-release";
+
+/// The excuse of an address that still answers after it was reclaimed of a pod whose object is gone, because it was deleted by force or
+/// its Node object is gone (G EX2).
+pub(crate) const FORCE_DELETE: &str = "force-delete-release";
+
+/// The excuse of an address that was reclaimed of a running pod whose status names none, as a setting wants it (G EX3).
+pub(crate) const EMPTY_POD_IPS: &str = "empty-pod-ips-release";
+
+/// Kubernetes' default of a grace, in seconds.
+const DEFAULT_GRACE: i64 = 30;
+
+/// An address that a replica reclaimed.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Reclaimed {
+    /// Of which pool.
+    pub(in super::super) pool: std::sync::Arc<str>,
+    /// Which.
+    pub(in super::super) address: std::net::IpAddr,
+    /// By whom and when.
+    pub(in super::super) said: Said,
+    /// The documented hazard that it is if the address still answers.
+    pub(in super::super) excuse: Option<&'static str>,
+    /// Whether the pod had no right to it any more.
+    pub(in super::super) entitled: bool,
+}
+
+/// Whether a pod's containers have ended for good, as its status says.
+pub(in super::super) fn has_ended(pod: &PodObject) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether its status names an address.
+pub(in super::super) fn has_ips(pod: &PodObject) -> bool {
+    pod.status.as_ref().and_then(|status| status.pod_ips.as_ref()).is_some_and(|ips| !ips.is_empty())
+}
+
+/// With which grace it ends.
+pub(in super::super) fn grace(pod: &PodObject) -> SignedDuration {
+    SignedDuration::from_secs(pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE))
+}
+
+/// What containers have of a grace: a kubelet leaves them 2 s in any case (K §5.2).
+pub(in super::super) fn of_containers(grace: SignedDuration) -> SignedDuration {
+    grace.max(SignedDuration::from_secs(2))
+}
+
+impl View {
+    /// The wall clock of a process.
+    pub(in super::super) fn clock(&self, process: ProcessId) -> Timestamp {
+        let ahead = self.rt.clock_of(process).wall_ahead(self.at);
+        later(EPOCH, SignedDuration::from_micros(ahead.saturating_add_unsigned(self.at.as_micros())))
+    }
+
+    /// The true time on the wall.
+    pub(in super::super) fn true_time(&self) -> Timestamp {
+        wall(self.at)
+    }
+
+    /// When the grace of a terminating pod is over: what its containers have, counted from the request, which is a grace before
+    /// deletionTimestamp, and as much once more (DT + DGPS + d, if they have no more than they are told).
+    pub(in super::super) fn stop_of(&self, pod: &PodObject) -> Option<Timestamp> {
+        let start = pod.metadata.deletion_timestamp.as_ref()?.0;
+        let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or(DEFAULT_GRACE));
+        Some(later(later(start, of_containers(grace) * 2 - grace), self.terms.settings.grace_delay))
+    }
+
+    /// Whether the grace of a pod is over by any clock that can have counted: the true one, or that of a replica, now or when it
+    /// announced what it does.
+    fn is_overdue(&self, pod: &Pod, by: ProcessId, announced: Option<&Announced>) -> bool {
+        let Some(stop) = self.stop_of(&pod.object) else { return false };
+        let clocks = [Some(self.true_time()), Some(self.clock(by)), announced.map(|announced| announced.clock)];
+        clocks.into_iter().flatten().any(|clock| clock > stop)
+    }
+
+    /// Whether a replica must leave a pod all it has (GS3): it exists, has not ended, and its grace is not over. A pod that nobody
+    /// has seen does not exist.
+    pub(in super::super) fn has_right(&self, uid: &str, by: ProcessId, announced: Option<&Announced>) -> bool {
+        let Some(pod) = self.pods.get(uid) else { return false };
+        !pod.gone && !has_ended(&pod.object) && !self.is_overdue(pod, by, announced)
+    }
+
+    /// Whether a setting lets a scan take the addresses of a pod that runs and has none in its status (G EX3).
+    pub(in super::super) fn runs_without_ips(&self, uid: &str) -> bool {
+        let Some(pod) = self.pods.get(uid).filter(|_| self.terms.settings.running_without_ips) else { return false };
+        let runs = pod.object.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
+        runs && !has_ips(&pod.object)
+    }
+
+    /// Under which documented hazard an address falls that a replica takes from a pod now.
+    fn hazard(&self, uid: &str, by: ProcessId, announced: Option<&Announced>) -> Option<&'static str> {
+        let pod = self.pods.get(uid)?;
+        if pod.gone {
+            return Some(FORCE_DELETE);
+        }
+        if self.is_overdue(pod, by, announced) && self.is_on_unreachable_node(uid, pod, announced) {
+            return Some(UNREACHABLE_NODE);
+        }
+        self.runs_without_ips(uid).then_some(EMPTY_POD_IPS)
+    }
+
+    /// Whether the node of a pod is not ready, or was not told in time that the pod is to end, or is down, or waits for its agent to answer a DEL:
+    /// an agent that cannot reach the API server keeps the other interfaces of the sandbox up.
+    fn is_on_unreachable_node(&self, uid: &str, pod: &Pod, announced: Option<&Announced>) -> bool {
+        let Some(node) = pod.node() else { return true };
+        let shown = announced.map_or(u64::MAX, |announced| announced.nodes);
+        if self.nodes.states_since(node, shown).any(|state| !state.is_ready()) {
+            return true;
+        }
+        // A kubelet that is told before deletionTimestamp, a grace after the request, and runs since then, has time enough.
+        let told = self.kubelets.told_of_end(uid);
+        let in_time = pod.object.metadata.deletion_timestamp.as_ref().map(|time| later(time.0, self.terms.settings.grace_delay));
+        let late = told.is_none_or(|at| in_time.is_none_or(|in_time| wall(at) > in_time));
+        let asked = pod.since.terminating;
+        let mut own = self.sandboxes.iter().map(|(_, sandbox)| sandbox).filter(|sandbox| *sandbox.uid == *uid);
+        let hinders = |kubelet| self.kubelets.is_down(kubelet) || self.kubelets.up_since(kubelet) > asked;
+        late || own.any(|sandbox| sandbox.is_being_taken_down || hinders(sandbox.said.by))
+    }
+
+    /// What becomes known of an address that a replica takes from a pod by the write that is seen now.
+    pub(super) fn reclaimed(&self, by: Said, pool: &std::sync::Arc<str>, address: std::net::IpAddr, uid: &str) -> Reclaimed {
+        let announced = self.replicas.announced(by.by, pool, address, uid).map(|announced| &**announced);
+        let excuse = self.hazard(uid, by.by, announced);
+        let entitled = !self.has_right(uid, by.by, announced);
+        Reclaimed { pool: pool.clone(), address, said: by, excuse, entitled }
+    }
+
+    /// The last time that a replica took an address from a pod.
+    pub(in super::super) fn reclaimed_of(&self, uid: &str, address: std::net::IpAddr) -> Option<&Reclaimed> {
+        self.reclaimed.get(uid)?.iter().rev().find(|reclaimed| reclaimed.address == address)
+    }
+
+    /// The documented hazard of which it follows that an address is a pod's no more; `None` = there is none.
+    pub(in super::super) fn excuse_of(&self, uid: &str, address: std::net::IpAddr) -> Option<&'static str> {
+        self.reclaimed_of(uid, address)?.excuse
+    }
+
+    /// Whether reclaim treats a place as one that keeps its addresses.
+    pub(in super::super) fn keeps_places(&self, place: &Place) -> bool {
+        match place {
+            Place::Ordinal(..) => self.terms.settings.enable_stateful_set,
+            Place::Vm(_) => self.terms.settings.enable_kubevirt_static_ip,
+        }
+    }
+
+    /// The place of a pod, if it keeps addresses by the settings.
+    pub(in super::super) fn keeping_place<'a>(&self, pod: &'a Pod) -> Option<&'a Place> {
+        pod.place.as_ref().filter(|place| self.keeps_places(place))
+    }
+}
+
+/// What a right clock shows at a point of the run.
+pub(in super::super) fn wall(at: SimTime) -> Timestamp {
+    later(EPOCH, SignedDuration::from_micros(i64::try_from(at.as_micros()).unwrap_or(i64::MAX)))
+}
+
+/// The point of the run at which a right clock shows this time; its beginning for all that is before.
+pub(in super::super) fn sim_time(time: Timestamp) -> SimTime {
+    let micros = time.duration_since(EPOCH).as_micros();
+    SimTime::from_micros(u64::try_from(micros).unwrap_or(0))
+}

@@ -1,0 +1,102 @@
+//! The sandboxes and who answers on which address: the truth, whatever the API says.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kube_machinery::{FxHashMap, ObjectKey};
+use kube_sim::node::PodNote;
+
+use super::Said;
+
+/// A sandbox.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Sandbox {
+    /// Its pod.
+    pub(in super::super) pod: ObjectKey,
+    /// The UID of its pod.
+    pub(in super::super) uid: Arc<str>,
+    /// Which kubelet said that it was made, and when.
+    pub(in super::super) said: Said,
+    /// The NICs on which it answers, since when, and on what.
+    pub(in super::super) nics: Vec<(Arc<str>, Said, Arc<[IpAddr]>)>,
+    /// Whether a DEL is under way. Interfaces are taken down one after the other, each when the DEL before it went well.
+    pub(in super::super) is_being_taken_down: bool,
+}
+
+/// All sandboxes by ID; those that are gone answer on nothing.
+#[derive(Debug, Default)]
+pub(in super::super) struct Sandboxes {
+    by_id: FxHashMap<Arc<str>, Sandbox>,
+    by_address: FxHashMap<IpAddr, Vec<Arc<str>>>,
+}
+
+impl Sandboxes {
+    /// One of them.
+    pub(in super::super) fn get(&self, id: &str) -> Option<&Sandbox> {
+        self.by_id.get(id)
+    }
+
+    /// All of them, in no order that means anything.
+    pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Sandbox)> {
+        self.by_id.iter()
+    }
+
+    /// Who answers on an address.
+    pub(in super::super) fn answering(&self, address: IpAddr) -> impl Iterator<Item = (&Arc<str>, &Sandbox)> {
+        let ids = self.by_address.get(&address).into_iter().flatten();
+        ids.filter_map(|id| Some((id, self.by_id.get(id)?)))
+    }
+
+    /// A sandbox does not answer on a NIC any more, or on none.
+    fn silence(&mut self, id: &str, nic: Option<&str>) {
+        let Some(sandbox) = self.by_id.get_mut(id) else { return };
+        let by_address = &mut self.by_address;
+        sandbox.nics.retain(|(name, _, addresses)| {
+            let goes = nic.is_none_or(|nic| **name == *nic);
+            for address in addresses.iter().filter(|_| goes) {
+                if let Some(ids) = by_address.get_mut(address) {
+                    ids.retain(|other| **other != *id);
+                    if ids.is_empty() {
+                        by_address.remove(address);
+                    }
+                }
+            }
+            !goes
+        });
+    }
+
+    fn take_down(&mut self, id: &str, begins: bool) {
+        if let Some(sandbox) = self.by_id.get_mut(id) {
+            sandbox.is_being_taken_down = begins;
+        }
+    }
+
+    pub(super) fn note(&mut self, note: &PodNote, said: Said) {
+        match note {
+            PodNote::SandboxStarted { sandbox, pod, uid } => {
+                let (pod, uid) = (pod.clone(), uid.clone());
+                self.by_id.insert(sandbox.clone(), Sandbox { pod, uid, said, nics: Vec::new(), is_being_taken_down: false });
+            }
+            PodNote::Attached { sandbox, nic, addresses } => {
+                self.silence(sandbox, Some(nic));
+                if let Some(known) = self.by_id.get_mut(sandbox) {
+                    known.nics.push((nic.clone(), said, addresses.clone()));
+                    for address in addresses.iter() {
+                        self.by_address.entry(*address).or_default().push(sandbox.clone());
+                    }
+                }
+            }
+            // The containers have stopped before: what is taken down now serves nobody.
+            PodNote::DelAsked { sandbox, nic, .. } => {
+                self.silence(sandbox, Some(nic));
+                self.take_down(sandbox, true);
+            }
+            PodNote::DelDone { sandbox, failed, .. } => self.take_down(sandbox, *failed),
+            PodNote::SandboxGone { sandbox } => {
+                self.silence(sandbox, None);
+                self.take_down(sandbox, false);
+            }
+            PodNote::AddAsked { .. } | PodNote::AddFailed { .. } | PodNote::PodRunning { .. } | PodNote::PodStopped { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What an event means for the claims, and which claims are asked about it.
+
+use std::sync::Arc;
+
+use kube_sim::node::PodNote;
+use kube_sim::rt::ProcessId;
+use kube_sim::trace::{Outcome, ProcessChange};
+
+use super::endpoints::EndpointChange;
+use super::pools::PoolChange;
+use super::subnets::SubnetChange;
+use crate::workload::{HookNote, IpamNote, ReclaimNote};
+
+/// What an event means for Spiderpool.
+#[derive(Debug)]
+pub(crate) enum Seen<'a> {
+    /// A write of a pool took effect.
+    Pool(Box<PoolChange>),
+    /// A write of a subnet took effect.
+    Subnet(Box<SubnetChange>),
+    /// A write of an endpoint took effect.
+    Endpoint(Box<EndpointChange>),
+    /// An agent learned how its write of a pool ended.
+    Wrote(Outcome),
+    /// Somebody learned that a pool may not be as it was to be: admission, or the API server's own rules, refused it.
+    PoolRefused,
+    /// An agent says something.
+    Ipam(ProcessId, &'a IpamNote),
+    /// A node says something.
+    Pod(ProcessId, &'a PodNote),
+    /// A replica of the controller says something.
+    Reclaim(ProcessId, &'a ReclaimNote),
+    /// A replica of the controller says what it makes of an update.
+    Hook(ProcessId, &'a HookNote),
+    /// A pod is nearer to its end: it is terminating, has ended or is gone. Its UID.
+    Life(Arc<str>),
+    /// Other places of a StatefulSet or a VM keep their addresses now.
+    Places,
+    /// Another state of a node is known.
+    Node,
+    /// The writer has made itself the holder of the lease of Spiderpool's controller.
+    Lease(ProcessId),
+    /// A replica began or ceased to run.
+    Process(ProcessId, ProcessChange),
+    /// A replica lists the pods again, and these vanished without its having been shown that.
+    Relisted(ProcessId, Vec<Arc<str>>),
+}
+
+impl Seen<'_> {
+    /// Of which kind it is: the number of its bit in [`Sights`].
+    pub(crate) fn kind(&self) -> usize {
+        match self {
+            Seen::Pool(_) => 0,
+            Seen::Subnet(_) => 1,
+            Seen::Endpoint(_) => 2,
+            Seen::Wrote(_) => 3,
+            Seen::PoolRefused => 4,
+            Seen::Ipam(_, note) => match note {
+                IpamNote::AddEnded { .. } => 5,
+                IpamNote::Selected { .. } | IpamNote::Compared { .. } | IpamNote::Tried { .. } => 6,
+                IpamNote::DelBegun { .. } | IpamNote::DelEnded { .. } | IpamNote::ReleaseBegun { .. } | IpamNote::ReleaseEnded { .. } => 7,
+                IpamNote::AddBegun { .. } | IpamNote::Queued { .. } | IpamNote::Unqueued { .. } => 8,
+            },
+            Seen::Pod(..) => 9,
+            Seen::Reclaim(..) => 10,
+            Seen::Hook(..) => 11,
+            Seen::Life(_) => 12,
+            Seen::Places => 13,
+            Seen::Node => 14,
+            Seen::Lease(_) => 15,
+            Seen::Process(..) => 16,
+            Seen::Relisted(..) => 17,
+        }
+    }
+}
+
+/// Which kinds of [`Seen`] a claim looks at, as a set of bits: most of what is seen means nothing to most claims.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sights(u32);
+
+impl Sights {
+    /// How many kinds there are.
+    pub(crate) const KINDS: usize = 18;
+
+    /// Nothing.
+    pub(in super::super) const NONE: Sights = Sights(0);
+    /// [`Seen::Pool`].
+    pub(in super::super) const POOL: Sights = Sights(1);
+    /// [`Seen::Subnet`].
+    pub(in super::super) const SUBNET: Sights = Sights(1 << 1);
+    /// [`Seen::Endpoint`].
+    pub(in super::super) const ENDPOINT: Sights = Sights(1 << 2);
+    /// [`Seen::Wrote`].
+    pub(in super::super) const WROTE: Sights = Sights(1 << 3);
+    /// [`Seen::PoolRefused`].
+    pub(in super::super) const POOL_REFUSED: Sights = Sights(1 << 4);
+    /// [`Seen::Ipam`]: a request for addresses is answered.
+    pub(in super::super) const ANSWER: Sights = Sights(1 << 5);
+    /// [`Seen::Ipam`]: what an agent chooses from, and tries.
+    pub(in super::super) const CHOICE: Sights = Sights(1 << 6);
+    /// [`Seen::Ipam`]: requests to release, and releases for whatever reason.
+    pub(in super::super) const RELEASE: Sights = Sights(1 << 7);
+    /// [`Seen::Pod`].
+    pub(in super::super) const POD: Sights = Sights(1 << 9);
+    /// [`Seen::Reclaim`].
+    pub(in super::super) const RECLAIM: Sights = Sights(1 << 10);
+    /// [`Seen::Hook`].
+    pub(in super::super) const HOOK: Sights = Sights(1 << 11);
+    /// [`Seen::Life`].
+    pub(in super::super) const LIFE: Sights = Sights(1 << 12);
+    /// [`Seen::Places`].
+    pub(in super::super) const PLACES: Sights = Sights(1 << 13);
+    /// [`Seen::Node`].
+    pub(in super::super) const NODE: Sights = Sights(1 << 14);
+    /// [`Seen::Lease`].
+    pub(in super::super) const LEASE: Sights = Sights(1 << 15);
+    /// [`Seen::Process`].
+    pub(in super::super) const PROCESS: Sights = Sights(1 << 16);
+    /// [`Seen::Relisted`].
+    pub(in super::super) const RELISTED: Sights = Sights(1 << 17);
+
+    /// Both sets together.
+    pub(in super::super) const fn and(self, other: Sights) -> Sights {
+        Sights(self.0 | other.0)
+    }
+
+    /// Whether the kind with this number is one of them.
+    pub(crate) fn has(self, kind: usize) -> bool {
+        self.0 >> kind & 1 == 1
+    }
+}

@@ -1,0 +1,222 @@
+//! The subnets as commits leave them: what each has, and what is set aside for which pool.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ipam_spiderpool::ranges::{IpSet, parse_range, total_ips};
+use ipam_spiderpool::{Policy, PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet, SubnetSpec};
+use kube_machinery::FxHashSet;
+use sim_config::time::SimTime;
+
+use super::Said;
+use crate::territory::Territory;
+
+/// What is set aside for a pool.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Share {
+    /// The addresses; `None` = cannot be read.
+    pub(in super::super) ips: Option<Arc<IpSet>>,
+    /// Whether it is for a pool that is made for a workload.
+    pub(in super::super) is_auto: bool,
+    /// Since when there has been something for that pool.
+    pub(in super::super) since: SimTime,
+}
+
+impl Share {
+    fn of(entry: &PoolIPPreAllocation, version: i64, since: SimTime) -> Self {
+        let read = |text: &String| parse_range(text, version, &Policy::hardened()).ok();
+        Self { ips: entry.ips.iter().map(read).collect::<Option<IpSet>>().map(Arc::new), is_auto: entry.application.is_some(), since }
+    }
+}
+
+/// A subnet.
+#[derive(Debug)]
+pub(in super::super) struct Subnet {
+    /// Its object as of the last commit.
+    pub(in super::super) object: Arc<SpiderSubnet>,
+    /// `ips` without `excludeIPs`; `None` = cannot be read.
+    pub(in super::super) total: Option<Arc<IpSet>>,
+    /// What is set aside, by pool.
+    pub(in super::super) shares: BTreeMap<Arc<str>, Share>,
+    /// The same by address.
+    pub(in super::super) territory: Territory,
+}
+
+impl Subnet {
+    fn new(object: Arc<SpiderSubnet>, at: SimTime) -> Self {
+        let total = total_of(&object.spec);
+        let mut subnet = Self { total, shares: BTreeMap::new(), territory: Territory::default(), object };
+        let entries = entries_of(&subnet.object).cloned().unwrap_or_default();
+        for (name, entry) in entries.iter() {
+            subnet.set(name.as_str().into(), Some(Share::of(entry, subnet.version(), at)));
+        }
+        subnet
+    }
+
+    /// Its family as a number; 0 if it has none.
+    pub(in super::super) fn version(&self) -> i64 {
+        self.object.spec.ip_version.unwrap_or_default()
+    }
+
+    /// Whether it is being deleted.
+    pub(in super::super) fn is_terminating(&self) -> bool {
+        self.object.metadata.deletion_timestamp.is_some()
+    }
+
+    /// What is set aside for a pool, if anything that can be read is.
+    pub(in super::super) fn share(&self, pool: &str) -> Option<&Arc<IpSet>> {
+        self.shares.get(pool)?.ips.as_ref()
+    }
+
+    fn set(&mut self, pool: Arc<str>, share: Option<Share>) -> Option<Share> {
+        let before = self.shares.remove(&pool);
+        if let Some(ips) = before.as_ref().and_then(|share| share.ips.as_ref()) {
+            self.territory.take(&pool, ips);
+        }
+        if let Some(share) = share {
+            if let Some(ips) = &share.ips {
+                self.territory.put(&pool, ips);
+            }
+            self.shares.insert(pool, share);
+        }
+        before
+    }
+}
+
+fn total_of(spec: &SubnetSpec) -> Option<Arc<IpSet>> {
+    let (ips, excluded) = (spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default());
+    let total = total_ips(ips, excluded, spec.ip_version?, &Policy::hardened()).ok()?;
+    Some(Arc::new(total.into_iter().collect()))
+}
+
+/// What the status sets aside, if it can be read.
+pub(in super::super) fn entries_of(subnet: &SpiderSubnet) -> Option<&PoolIPPreAllocations> {
+    subnet.status.as_ref().and_then(|status| status.controlled_ippools.parse().ok())
+}
+
+/// How a commit changed what is set aside for a pool.
+#[derive(Debug)]
+pub(in super::super) struct ShareEdit {
+    /// The pool.
+    pub(in super::super) pool: Arc<str>,
+    /// Before.
+    pub(in super::super) before: Option<Share>,
+    /// After.
+    pub(in super::super) after: Option<Share>,
+}
+
+impl ShareEdit {
+    /// Whether anything is not set aside any more.
+    pub(in super::super) fn loses(&self) -> bool {
+        let [before, after] = [&self.before, &self.after].map(|share| share.as_ref().and_then(|share| share.ips.as_ref()));
+        before.is_some_and(|before| after.is_none_or(|after| !after.contains_all(before)))
+    }
+
+    /// What is set aside now and was not.
+    pub(in super::super) fn added(&self) -> IpSet {
+        let [before, after] = [&self.before, &self.after].map(|share| share.as_ref().and_then(|share| share.ips.as_ref()));
+        match (before, after) {
+            (_, None) => IpSet::default(),
+            (None, Some(after)) => IpSet::clone(after),
+            (Some(before), Some(after)) => after.difference(before),
+        }
+    }
+}
+
+/// One commit of a subnet.
+#[derive(Debug)]
+pub(crate) struct SubnetChange {
+    /// Who wrote, and when.
+    pub(in super::super) said: Said,
+    /// Whether that is a person.
+    pub(in super::super) by_hand: bool,
+    /// The revision it took.
+    pub(in super::super) revision: u64,
+    /// The subnet.
+    pub(in super::super) subnet: Arc<str>,
+    /// What was there.
+    pub(in super::super) before: Option<Arc<SpiderSubnet>>,
+    /// What is there now.
+    pub(in super::super) after: Option<Arc<SpiderSubnet>>,
+    /// Whether its addresses are others than before.
+    pub(in super::super) total_changed: bool,
+    /// What is set aside otherwise than before.
+    pub(in super::super) edits: Vec<ShareEdit>,
+}
+
+/// All subnets.
+#[derive(Debug, Default)]
+pub(in super::super) struct Subnets {
+    by_name: BTreeMap<Arc<str>, Subnet>,
+    /// The pools whose pre-allocation a person has changed.
+    edited: FxHashSet<Arc<str>>,
+}
+
+impl Subnets {
+    /// One subnet.
+    pub(in super::super) fn get(&self, name: &str) -> Option<&Subnet> {
+        self.by_name.get(name)
+    }
+
+    /// All, by name.
+    pub(in super::super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Subnet)> {
+        self.by_name.iter()
+    }
+
+    /// Whether a person has ever changed what is set aside for a pool.
+    pub(in super::super) fn touched(&self, pool: &str) -> bool {
+        self.edited.contains(pool)
+    }
+
+    /// Takes in a subnet that is there when the run begins.
+    pub(super) fn begin(&mut self, name: &str, object: Arc<SpiderSubnet>) {
+        self.by_name.insert(name.into(), Subnet::new(object, SimTime::ZERO));
+    }
+
+    /// Takes in a commit; the cost is that of what changed.
+    pub(super) fn commit(
+        &mut self,
+        name: &str,
+        said: Said,
+        revision: u64,
+        after: Option<Arc<SpiderSubnet>>,
+        by_hand: bool,
+    ) -> SubnetChange {
+        let name: Arc<str> = self.by_name.get_key_value(name).map_or_else(|| name.into(), |(name, _)| name.clone());
+        let before = self.by_name.get(&name).map(|subnet| subnet.object.clone());
+        let mut change =
+            SubnetChange { said, by_hand, revision, subnet: name.clone(), before, after, total_changed: true, edits: Vec::new() };
+        let none = PoolIPPreAllocations::default();
+        let [old, new] = [&change.before, &change.after].map(|object| object.as_deref().and_then(entries_of).unwrap_or(&none));
+        let Some(after) = &change.after else {
+            let gone = self.by_name.remove(&name).map(|subnet| subnet.shares).unwrap_or_default();
+            change.edits = gone.into_iter().map(|(pool, share)| ShareEdit { pool, before: Some(share), after: None }).collect();
+            return change;
+        };
+        let Some(subnet) = self.by_name.get_mut(&name) else {
+            let subnet = Subnet::new(after.clone(), said.at);
+            let edit = |(pool, share): (&Arc<str>, &Share)| ShareEdit { pool: pool.clone(), before: None, after: Some(share.clone()) };
+            change.edits = subnet.shares.iter().map(edit).collect();
+            self.by_name.insert(name, subnet);
+            return change;
+        };
+        let (was, is) = (&subnet.object.spec, &after.spec);
+        change.total_changed = was.ips != is.ips || was.exclude_ips != is.exclude_ips || was.ip_version != is.ip_version;
+        if change.total_changed {
+            subnet.total = total_of(is);
+        }
+        subnet.object = after.clone();
+        for edit in old.diff(new) {
+            let known = subnet.shares.get_key_value(edit.key.as_str()).map(|(pool, _)| pool.clone());
+            let pool = known.unwrap_or_else(|| edit.key.as_str().into());
+            let since = subnet.shares.get(&pool).map_or(said.at, |share| share.since);
+            let share = edit.after.map(|entry| Share::of(entry, subnet.version(), since));
+            let before = subnet.set(pool.clone(), share.clone());
+            change.edits.push(ShareEdit { pool, before, after: share });
+        }
+        if by_hand {
+            self.edited.extend(change.edits.iter().map(|edit| edit.pool.clone()));
+        }
+        change
+    }
+}

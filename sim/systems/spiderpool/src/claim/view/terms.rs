@@ -1,0 +1,124 @@
+//! What a plan says that claims about reclaim have to know.
+
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::reclaim::ReclaimSettings;
+use ipam_spiderpool::select::Settings;
+use kube_sim::fault::{self, FaultKind};
+use sim_config::time::SimTime;
+use sim_harness::plan::Plan;
+
+use crate::Plans;
+
+/// Whom a fault can hinder to reclaim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum Reach {
+    /// Nobody: it is about nodes, their kubelets and sandboxes, or about agents.
+    Nodes,
+    /// These replicas, which are down or stand still.
+    Replicas(Vec<String>),
+    /// Whoever sends a request that it hits.
+    Requests,
+    /// Whoever would read an endpoint in his cache: the API server still tells.
+    EndpointCaches,
+    /// Everybody.
+    All,
+}
+
+impl Reach {
+    fn of(kind: &FaultKind, names: &[String], replicas: &[String]) -> Self {
+        match kind {
+            FaultKind::SandboxLost(_)
+            | FaultKind::CniDelLost(_)
+            | FaultKind::CniDelLate(_)
+            | FaultKind::CniDelRepeated(_)
+            | FaultKind::CniAddSlow(_)
+            | FaultKind::CniPluginKilled(_)
+            | FaultKind::ExternalHost(_)
+            | FaultKind::NodeDeleted(_)
+            | FaultKind::NodeOutOfService(_) => Self::Nodes,
+            FaultKind::Crash(_) | FaultKind::CrashAtWrite(_) | FaultKind::Pause(_) | FaultKind::HostDown(_) => {
+                let mut victims = fault::victims(kind, names).cloned().collect::<Vec<_>>();
+                if victims.iter().any(|name| name.starts_with("apiserver-")) {
+                    return Self::All;
+                }
+                victims.retain(|name| replicas.contains(name));
+                if victims.is_empty() { Self::Nodes } else { Self::Replicas(victims) }
+            }
+            // What is cut are the links of one side to the other.
+            FaultKind::Partition(partition) => {
+                let is_vital = |name: &String| name.starts_with("apiserver-") || replicas.contains(name);
+                if names.iter().any(|name| is_vital(name) && partition.from.matches(name)) { Self::All } else { Self::Nodes }
+            }
+            FaultKind::ServerError(_) | FaultKind::Unavailable(_) | FaultKind::LostReply(_) | FaultKind::TooManyRequests(_) => {
+                Self::Requests
+            }
+            FaultKind::DiscoveryFails(fault) if fault.resource == "spiderendpoints" => Self::EndpointCaches,
+            _ => Self::All,
+        }
+    }
+
+    /// Whether it can hinder a replica.
+    pub(in super::super) fn hinders(&self, replica: &str) -> bool {
+        match self {
+            Self::Nodes => false,
+            Self::Replicas(names) => names.iter().any(|name| name == replica),
+            Self::Requests | Self::EndpointCaches | Self::All => true,
+        }
+    }
+}
+
+/// The terms under which reclaim is judged.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    /// The settings of the replicas.
+    pub(in super::super) settings: ReclaimSettings,
+    /// What is on.
+    pub(in super::super) select: Settings,
+    /// Whether admission lets nobody delete a pool in use (`enableValidatingResourcesDeletedWebhook`).
+    pub(in super::super) guards_deletion: bool,
+    /// The replicas that reclaim, by name; none if nothing is reclaimed.
+    pub(in super::super) replicas: Vec<String>,
+    /// When all faults are over but those for good.
+    pub(in super::super) heal_at: SimTime,
+    /// Whom each fault of the plan can hinder, and whether it is over as soon as it began.
+    pub(in super::super) faults: Vec<(Reach, bool)>,
+}
+
+impl Terms {
+    /// Those of a plan.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let mut terms = Self { heal_at: plan.heal_at, ..Self::default() };
+        if let Some(spiderpool) = plan.workload.get().map(Plans::cluster) {
+            // A plan with settings that cannot be read is refused before.
+            terms.settings = spiderpool.reclaim_settings(&Policy::hardened()).unwrap_or(terms.settings);
+            terms.select = spiderpool.agent_settings(&Policy::hardened()).map_or(terms.select, |settings| settings.select);
+            terms.guards_deletion = spiderpool.guards_deletion();
+            if spiderpool.reclaim && terms.settings.enabled {
+                terms.replicas = spiderpool.controller_names().collect();
+            }
+        }
+        let names = plan.names();
+        terms.faults = plan
+            .fault
+            .iter()
+            .map(|fault| {
+                let lasts = !fault.kind.is_instant() || matches!(fault.kind, FaultKind::Crash(_) | FaultKind::CrashAtWrite(_));
+                (Reach::of(&fault.kind, &names, &terms.replicas), !lasts)
+            })
+            .collect();
+        terms
+    }
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            settings: ReclaimSettings::new(&Policy::hardened()),
+            select: Settings::default(),
+            guards_deletion: false,
+            replicas: Vec::new(),
+            heal_at: SimTime::ZERO,
+            faults: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What reclaim would do with each address of a cluster, and why: a dry run of one scan of the leader (G §3).
+//!
+//! Every decision is core's ([`reclaim::explain`](ipam_spiderpool::reclaim::explain)): here are the objects for it, and the words
+//! of its rows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ipam_reports::ExplainReclaimReport;
+use ipam_reports::explain_reclaim::{EndpointAnswer, RecordAnswer};
+use ipam_reports::schema::ExplainReclaimSchema;
+use ipam_spiderpool::reclaim::{Caches, Explanation, Owners, ReclaimPolicy, ReclaimSettings, Row, explain};
+use ipam_spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, names};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube_machinery::ObjectKey;
+use kube_machinery::api::ApiError;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use sim_harness::deviation::Profile;
+
+use super::{name_of, policy_of, profile_name};
+use crate::input::cluster::ClusterInput;
+
+/// Everything that the answer depends on.
+#[derive(Debug)]
+pub struct ReclaimQuestion {
+    /// The cluster.
+    pub cluster: ClusterInput,
+    /// The time of the scan.
+    pub now: Timestamp,
+    /// The settings of reclaim.
+    pub settings: ReclaimSettings,
+    /// The profile that was asked for.
+    pub profile: Profile,
+    /// The form of Spiderpool: that of the profile, or with deviations more or less.
+    pub policy: Policy,
+}
+
+/// The objects as the caches of a replica would show them.
+#[derive(Clone)]
+struct Dump {
+    cluster: Arc<ClusterInput>,
+    pods: Arc<BTreeMap<String, Arc<Pod>>>,
+}
+
+/// The namespace and the name of a key.
+fn parts(key: &str) -> (&str, &str) {
+    key.split_once('/').unwrap_or(("", key))
+}
+
+impl Caches for Dump {
+    fn pod(&self, key: &str) -> Result<Option<Arc<Pod>>, ApiError> {
+        Ok(self.pods.get(key).cloned())
+    }
+
+    fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {
+        Ok(self.cluster.objects.nodes.get("", name).cloned())
+    }
+
+    fn endpoint(&self, key: &str) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        let (namespace, name) = parts(key);
+        Ok(self.cluster.endpoints.get(namespace, name).cloned())
+    }
+
+    fn endpoints(&self) -> Result<Vec<Arc<SpiderEndpoint>>, ApiError> {
+        Ok(self.cluster.endpoints.iter().cloned().collect())
+    }
+
+    fn pools(&self) -> Result<Vec<Arc<SpiderIPPool>>, ApiError> {
+        Ok(self.cluster.objects.pools.iter().cloned().collect())
+    }
+
+    /// A dump does not tell what vanished before it was made.
+    fn runs_until(&self, _: &str) -> Option<Timestamp> {
+        None
+    }
+}
+
+impl Owners for Dump {
+    fn stateful_set(&self, key: &ObjectKey) -> Option<Arc<StatefulSet>> {
+        self.cluster.objects.stateful_sets.get(key.namespace()?, key.name()).cloned()
+    }
+
+    fn instance(&self, key: &ObjectKey) -> Option<Arc<VirtualMachineInstance>> {
+        self.cluster.instances.get(key.namespace()?, key.name()).cloned()
+    }
+
+    fn machine(&self, key: &ObjectKey) -> Option<Arc<VirtualMachine>> {
+        self.cluster.machines.get(key.namespace()?, key.name()).cloned()
+    }
+}
+
+/// Explains.
+pub fn explain_reclaim(question: ReclaimQuestion) -> ExplainReclaimReport {
+    let ReclaimQuestion { cluster, now, settings, profile, policy } = question;
+    let pods = cluster.pods.iter().map(|(pod, _)| (ObjectKey::of(pod).as_str().to_owned(), Arc::new(pod.clone())));
+    let pods = Arc::new(pods.collect());
+    let dump = Dump { cluster: Arc::new(cluster), pods };
+    let explained = explain(&dump, &dump, now, &settings, &policy);
+    let records = explained.iter().filter_map(record).collect();
+    let endpoints = dump.cluster.endpoints.iter().map(|endpoint| endpoint_answer(endpoint, &explained));
+    ExplainReclaimReport {
+        schema: ExplainReclaimSchema,
+        profile: profile_name(profile).to_owned(),
+        deviations: deviations(profile, policy),
+        now: now.to_string(),
+        records,
+        endpoints: endpoints.collect(),
+        remarks: remarks(&dump, &settings),
+        warnings: warnings(&dump),
+    }
+}
+
+fn reason(row: Row) -> String {
+    format!("{}: {}", row.code(), row.sentence())
+}
+
+fn record(explanation: &Explanation) -> Option<RecordAnswer> {
+    Some(RecordAnswer {
+        pool: explanation.pool.clone()?,
+        ip: explanation.ip.clone()?,
+        pod: explanation.key.clone(),
+        uid: explanation.uid.clone(),
+        action: explanation.action.as_str().to_owned(),
+        at: explanation.at.map(|at| at.to_string()),
+        row: explanation.row.code().to_owned(),
+        reason: reason(explanation.row),
+    })
+}
+
+/// What the explanations under the name of an endpoint come to for it.
+fn endpoint_answer(endpoint: &SpiderEndpoint, explained: &[Explanation]) -> EndpointAnswer {
+    let key = ObjectKey::of(endpoint);
+    let about = || explained.iter().filter(|explanation| explanation.key == key.as_str());
+    let uid = endpoint.status.as_ref().map(|status| status.current.uid.as_str());
+    let goes = about().find(|explanation| explanation.endpoint);
+    // What it is kept for is said best by a record of its own pod.
+    let row = goes.or_else(|| about().find(|explanation| Some(&*explanation.uid) == uid)).or_else(|| about().next());
+    let row = row.map(|explanation| explanation.endpoint_row.unwrap_or(explanation.row));
+    let held = endpoint.metadata.finalizers.iter().flatten().any(|name| name == names::FINALIZER);
+    let is_terminating = endpoint.metadata.deletion_timestamp.is_some();
+    let (action, more) = match goes {
+        None => ("keep", ""),
+        Some(_) if !is_terminating => ("delete", ""),
+        Some(_) if held => ("remove-finalizer", ""),
+        Some(_) => ("keep", "; it is terminating already, and only finalizers of others hold it"),
+    };
+    EndpointAnswer {
+        endpoint: key.as_str().to_owned(),
+        action: action.to_owned(),
+        row: row.map(Row::code).unwrap_or_default().to_owned(),
+        reason: row.map_or_else(|| "no record leads to it, and nobody looks for such endpoints".to_owned(), |row| reason(row) + more),
+    }
+}
+
+/// The deviations that are on, if they are not those of the profile.
+fn deviations(profile: Profile, mut policy: Policy) -> Option<Vec<String>> {
+    if policy == policy_of(profile) {
+        return None;
+    }
+    let names = Policy::DEVIATIONS.iter().map(|deviation| deviation.name).chain(ReclaimPolicy::DEVIATIONS.iter().map(|it| it.name));
+    Some(names.filter(|name| policy.switch(name).is_some_and(|on| *on)).map(str::to_owned).collect())
+}
+
+fn remarks(dump: &Dump, settings: &ReclaimSettings) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut missing = Vec::new();
+    let objects = &dump.cluster.objects;
+    let mut needs = |kind: &'static str, there: bool, wanted: bool| {
+        if wanted && !there {
+            missing.push(kind);
+        }
+    };
+    let on_nodes = dump.pods.values().any(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()));
+    needs("nodes", objects.nodes.iter().next().is_some(), on_nodes);
+    needs("pods", !dump.pods.is_empty(), objects.pools.iter().next().is_some());
+    let of_kind = |kind: &str| {
+        let is = |endpoint: &Arc<SpiderEndpoint>| endpoint.status.as_ref().is_some_and(|status| status.owner_controller_type == kind);
+        dump.cluster.endpoints.iter().any(is)
+    };
+    needs("statefulsets", objects.stateful_sets.iter().next().is_some(), of_kind("StatefulSet"));
+    needs("virtualmachineinstances", dump.cluster.instances.iter().next().is_some(), of_kind("VirtualMachineInstance"));
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        remarks.push(format!("the manifests hold no {missing}; what is not in them counts as gone"));
+    }
+    if !settings.enabled {
+        remarks.push("SPIDERPOOL_GC_IP_ENABLED is false: nothing would run, and this is what would happen if it did".to_owned());
+    }
+    remarks
+}
+
+fn warnings(dump: &Dump) -> Vec<String> {
+    let broken = dump.cluster.objects.pools.iter().filter_map(|pool| {
+        let error = pool.status.as_ref()?.allocated_ips.parse().err()?;
+        Some(format!("SpiderIPPool {}: status.allocatedIPs: {error}; its records are left alone", name_of(pool)))
+    });
+    broken.collect()
+}

@@ -1,0 +1,7 @@
+//! What people write about Spiderpool: its manifests, settings and CNI configurations.
+
+pub mod admission;
+pub mod cluster;
+pub mod cni;
+pub mod settings;
+pub mod stored;

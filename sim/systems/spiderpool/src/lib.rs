@@ -1,0 +1,228 @@
+//! Spiderpool: the allocator of its agents, its controller's garbage collector, subnets and admission.
+
+pub mod claim;
+pub mod explain;
+pub mod input;
+pub mod metrics;
+pub mod mutations;
+mod objects;
+mod territory;
+mod types;
+pub mod workload;
+
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::reclaim::ReclaimPolicy;
+use kube_sim::kinds::{Registry, TypeDef};
+use kube_sim::object::Obj;
+use kube_sim::trace::entity::Touch;
+use sim_config::kinds::OpenKinds;
+use sim_config::manifest::Manifest;
+use sim_config::{Problems, kinds};
+use sim_harness::claim::ClaimDef;
+use sim_harness::deviation::{Deviation, rows_of};
+use sim_harness::plan::{OpKind, Plan, Workload, WorkloadPlan};
+use sim_harness::scenario::{DraftKinds, WorkloadDraft};
+use sim_harness::system::{Metric, System};
+use sim_harness::workload::{AnyDraft, Work};
+use sim_harness::world::RunOptions;
+
+use crate::input::stored;
+use crate::metrics::{AddressMeter, AgentsMeter, ReclaimMeter};
+use crate::workload::{
+    AnnotateNamespace, ApplyApp, CreatePool, CreateSubnet, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, DeleteSubnet, EditPool,
+    EditRecord, EditSubnet, MigrateVm, Reserve, RollOutApp, ScaleApp, SetSettings, SpiderDraft, SpiderPlan, Unreserve,
+};
+
+/// Spiderpool in a cluster.
+pub struct Spiderpool;
+
+kinds! {
+    /// What the operator and the users of a cluster with Spiderpool do.
+    pub enum Operation {
+        /// Creates an application; if there is one of that name, once that is gone.
+        "apply-app" => ApplyApp(ApplyApp),
+        /// Changes how many pods an application has.
+        "scale-app" => ScaleApp(ScaleApp),
+        /// Has all pods of an application replaced.
+        "roll-out-app" => RollOutApp(RollOutApp),
+        /// Deletes an application.
+        "delete-app" => DeleteApp(DeleteApp),
+        /// Deletes a pod of an application.
+        "delete-pod-of" => DeletePodOf(DeletePodOf),
+        /// Moves a VM to another node while it runs.
+        "migrate-vm" => MigrateVm(MigrateVm),
+        /// Creates an IPPool; if there is one of that name, once that is gone.
+        "create-pool" => CreatePool(CreatePool),
+        /// Deletes an IPPool.
+        "delete-pool" => DeletePool(DeletePool),
+        /// Edits an IPPool.
+        "edit-pool" => EditPool(EditPool),
+        /// Creates a SpiderSubnet; if there is one of that name, once that is gone.
+        "create-subnet" => CreateSubnet(CreateSubnet),
+        /// Deletes a SpiderSubnet, and its pools with it.
+        "delete-subnet" => DeleteSubnet(DeleteSubnet),
+        /// Edits a SpiderSubnet.
+        "edit-subnet" => EditSubnet(EditSubnet),
+        /// Writes into an IPPool by hand who holds an address, or that nobody does.
+        "edit-record" => EditRecord(EditRecord),
+        /// Reserves addresses.
+        "reserve" => Reserve(Reserve),
+        /// Gives reserved addresses free.
+        "unreserve" => Unreserve(Unreserve),
+        /// Changes the annotations of a namespace.
+        "annotate-namespace" => AnnotateNamespace(AnnotateNamespace),
+        /// Changes settings of Spiderpool, and restarts its agents.
+        "set-settings" => SetSettings(SetSettings),
+        /// Deletes a namespace with all that is in it.
+        "delete-namespace" => DeleteNamespace(DeleteNamespace),
+    }
+}
+
+kinds! {
+    /// A cluster with Spiderpool in a plan.
+    pub enum Plans {
+        /// Pods of a cluster have addresses by Spiderpool.
+        "spiderpool" => Spiderpool(Box<SpiderPlan>),
+    }
+}
+
+kinds! {
+    /// The same in a scenario.
+    pub enum Drafts {
+        /// Pods of a cluster have addresses by Spiderpool.
+        "spiderpool" => Spiderpool(Box<SpiderDraft>),
+    }
+}
+
+impl Plans {
+    /// The cluster.
+    pub fn cluster(&self) -> &SpiderPlan {
+        let Plans::Spiderpool(plan) = self;
+        plan
+    }
+}
+
+impl Drafts {
+    /// The cluster.
+    pub fn cluster(&self) -> &SpiderDraft {
+        let Drafts::Spiderpool(draft) = self;
+        draft
+    }
+
+    /// The same to be changed.
+    pub fn cluster_mut(&mut self) -> &mut SpiderDraft {
+        let Drafts::Spiderpool(draft) = self;
+        draft
+    }
+}
+
+impl From<Operation> for OpKind {
+    fn from(operation: Operation) -> Self {
+        OpKind::new(operation)
+    }
+}
+
+impl From<Plans> for WorkloadPlan {
+    fn from(plan: Plans) -> Self {
+        WorkloadPlan::new(plan)
+    }
+}
+
+impl From<Drafts> for WorkloadDraft {
+    fn from(draft: Drafts) -> Self {
+        WorkloadDraft::new(draft)
+    }
+}
+
+impl Workload for Plans {
+    fn work(&self) -> &dyn Work {
+        self.cluster()
+    }
+}
+
+impl DraftKinds for Drafts {
+    fn draft(&self) -> &dyn AnyDraft {
+        self.cluster()
+    }
+
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
+        self.cluster_mut()
+    }
+}
+
+impl System for Spiderpool {
+    fn name(&self) -> &'static str {
+        "spiderpool"
+    }
+
+    fn about(&self) -> &'static str {
+        "Spiderpool's agents give pods addresses of IPPools, and its controller takes leaked ones back"
+    }
+
+    fn drafts(&self) -> OpenKinds<WorkloadDraft> {
+        OpenKinds::of::<Drafts>()
+    }
+
+    fn plans(&self) -> OpenKinds<WorkloadPlan> {
+        OpenKinds::of::<Plans>()
+    }
+
+    fn operations(&self) -> OpenKinds<OpKind> {
+        OpenKinds::of::<Operation>()
+    }
+
+    fn types(&self) -> Vec<TypeDef> {
+        types::all()
+    }
+
+    fn claims(&self) -> Vec<ClaimDef> {
+        claim::catalogue::all()
+    }
+
+    fn excuses(&self) -> &'static [&'static str] {
+        &claim::EXCUSES
+    }
+
+    fn mutations(&self) -> Vec<Deviation> {
+        let allocation = Policy::DEVIATIONS.iter().map(|switch| (switch.name, switch.upstream));
+        let reclaim = ReclaimPolicy::DEVIATIONS.iter().map(|switch| (switch.name, switch.upstream));
+        let mut rows = rows_of(allocation, mutations::allocation::ABOUT, mutations::allocation::FOUND_OTHERWISE);
+        rows.extend(rows_of(reclaim, mutations::reclaim::ABOUT, mutations::reclaim::FOUND_OTHERWISE));
+        rows
+    }
+
+    fn metrics(&self, plan: &Plan, registry: &Registry, options: RunOptions) -> Vec<Box<dyn Metric>> {
+        let mut metrics: Vec<Box<dyn Metric>> = Vec::new();
+        let Some(workload) = plan.workload.get::<Plans>() else { return metrics };
+        let cluster = workload.cluster();
+        if let Some(settings) = cluster.reclaims() {
+            metrics.push(Box::new(ReclaimMeter::new(settings, registry)));
+        }
+        if options.planner {
+            metrics.push(Box::new(AgentsMeter::new(registry)));
+            metrics.push(Box::new(AddressMeter::new(registry, cluster.addresses(), plan.end_at)));
+        }
+        metrics
+    }
+
+    fn check_manifest(&self, manifest: &Manifest) -> Result<Problems, Problems> {
+        stored::check(manifest)
+    }
+
+    fn touches(&self, before: Option<&Obj>, after: Option<&Obj>) -> Option<Vec<Touch>> {
+        objects::touches(before, after)
+    }
+
+    fn fields(&self, object: &Obj) -> Option<Vec<(String, String)>> {
+        let mut fields = Vec::new();
+        objects::fields(object, &mut fields).then_some(fields)
+    }
+}
+
+/// Registers the system before any test runs.
+#[cfg(test)]
+#[ctor::ctor(unsafe)]
+fn install() {
+    sim_harness::system::install(&[&Spiderpool], "test");
+    kube_sim::testbed::serve(|| Spiderpool.types());
+}

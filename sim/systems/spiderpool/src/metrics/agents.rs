@@ -1,0 +1,290 @@
+//! What agents that share pools do to each other: calls, conflicts, and records that were lost.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_reports::Seconds;
+use ipam_reports::pool::{PoolCounts, PoolRun};
+use ipam_spiderpool::{PoolIPAllocations, SpiderIPPool};
+use kube_machinery::FxHashMap;
+use kube_sim::kinds::{KindId, Registry};
+use kube_sim::object::{Obj, typed_ref};
+use kube_sim::trace::{Event, EventKind, Interest};
+use sim_config::time::{SimTime, micros};
+use sim_harness::system::{Figures, Metric, RunEnd};
+
+use crate::workload::{IpamNote, ReclaimNote, Refusal};
+
+/// An address that was told to somebody who counts on its record.
+struct Told {
+    uid: Arc<str>,
+    lost: bool,
+    shared: bool,
+}
+
+/// Counts what the agents of Spiderpool do at their pools, as [`PoolMeter`](sim_byom::metrics::PoolMeter) does for adaptors: a call is an ADD that an
+/// agent takes on, an attempt one at a pool. A kubelet asks again until its pod is served, so that there may be more calls than pods.
+pub struct AgentsMeter {
+    pools: KindId,
+    counts: PoolCounts,
+    took: Vec<Seconds>,
+    began: Option<SimTime>,
+    ended: SimTime,
+    /// By pool and address, who was told it and has not begun to give it back.
+    told: FxHashMap<(Arc<str>, IpAddr), Vec<Told>>,
+    shared_addresses: u64,
+    /// The pools as they were last committed, by name.
+    last: FxHashMap<Arc<str>, Obj>,
+}
+
+/// The records of a pool, if it has any that can be read.
+pub(super) fn records(pool: &Obj) -> Option<&PoolIPAllocations> {
+    typed_ref::<SpiderIPPool>(&**pool).status.as_ref()?.allocated_ips.parse().ok()
+}
+
+impl AgentsMeter {
+    /// Which events it wants to see.
+    pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT);
+
+    /// A meter of the pools that `registry` knows.
+    pub fn new(registry: &Registry) -> Self {
+        Self {
+            pools: registry.id::<SpiderIPPool>(),
+            counts: PoolCounts::default(),
+            took: Vec::new(),
+            began: None,
+            ended: SimTime::ZERO,
+            told: FxHashMap::default(),
+            shared_addresses: 0,
+            last: FxHashMap::default(),
+        }
+    }
+
+    /// Something happened.
+    pub fn observe(&mut self, event: &Event<'_>) {
+        match event.kind {
+            EventKind::Note { note, .. } => {
+                if let Some(note) = note.downcast_ref() {
+                    self.note(event.at, note);
+                } else if let Some(ReclaimNote::ReleaseBegun { what, .. }) = note.downcast_ref() {
+                    what.iter().for_each(|target| self.given_back(&target.pool, target.ip, &target.uid));
+                }
+            }
+            EventKind::Commit { kind, key, before, after, .. } if kind == self.pools => self.commit(key.name(), before, after),
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, at: SimTime, note: &IpamNote) {
+        match note {
+            IpamNote::AddBegun { .. } => {
+                self.counts.calls += 1;
+                self.began.get_or_insert(at);
+            }
+            IpamNote::AddEnded { uid, result, conflicts, attempts, took, .. } => {
+                self.counts.attempts += u64::from(*attempts);
+                self.counts.conflicts += u64::from(*conflicts);
+                self.ended = at;
+                match result {
+                    Ok(given) => {
+                        self.counts.allocated += 1;
+                        self.took.push(Seconds::from_micros(micros(*took)));
+                        given.iter().for_each(|given| self.tell(&given.pool, given.address, uid));
+                    }
+                    Err(refusal) => {
+                        self.counts.refused += 1;
+                        self.counts.exhausted += u64::from(*refusal == Refusal::RetriesExhausted);
+                    }
+                }
+            }
+            IpamNote::ReleaseBegun { uid, what, .. } => what.iter().for_each(|(pool, address)| self.given_back(pool, *address, uid)),
+            IpamNote::DelEnded { .. } => self.counts.releases += 1,
+            _ => {}
+        }
+    }
+
+    fn tell(&mut self, pool: &Arc<str>, address: IpAddr, uid: &Arc<str>) {
+        let all = self.told.entry((pool.clone(), address)).or_default();
+        // Who asks again is told the same.
+        if all.iter().any(|told| told.uid == *uid) {
+            return;
+        }
+        all.push(Told { uid: uid.clone(), lost: false, shared: false });
+        if all.len() > 1 {
+            self.shared_addresses += u64::from(all.len() == 2);
+            for told in all {
+                self.counts.sharing += u64::from(!std::mem::replace(&mut told.shared, true));
+            }
+        }
+    }
+
+    fn given_back(&mut self, pool: &Arc<str>, address: IpAddr, uid: &Arc<str>) {
+        if let Some(all) = self.told.get_mut(&(pool.clone(), address)) {
+            all.retain(|told| told.uid != *uid);
+        }
+    }
+
+    fn commit(&mut self, name: &str, before: Option<&Obj>, after: Option<&Obj>) {
+        if let Some((before, after)) = before.and_then(records).zip(after.and_then(records)) {
+            for edit in before.diff(after) {
+                let (Some(address), Some(record)) = (edit.key.address(), edit.before) else { continue };
+                let uid = &record.pod_uid;
+                if edit.after.is_some_and(|later| later.pod_uid == *uid) {
+                    continue;
+                }
+                let told = self.told.get_mut(&(Arc::from(name), address)).and_then(|all| all.iter_mut().find(|told| *told.uid == **uid));
+                if let Some(told) = told {
+                    self.counts.lost += u64::from(!std::mem::replace(&mut told.lost, true));
+                }
+            }
+        }
+        match (after, self.last.get_mut(name)) {
+            (Some(after), Some(last)) => last.clone_from(after),
+            (Some(after), None) => drop(self.last.insert(name.into(), after.clone())),
+            (None, _) => drop(self.last.remove(name)),
+        }
+    }
+
+    /// What the run did, at its end.
+    pub fn finish(&mut self) -> PoolRun {
+        let mut counts = self.counts;
+        counts.shared_addresses = self.shared_addresses;
+        for ((pool, address), all) in &self.told {
+            let records = self.last.get(pool).and_then(records);
+            let holder = records.and_then(|records| records.get(*address)).map(|record| &*record.pod_uid);
+            counts.lost_at_end += all.iter().filter(|told| holder != Some(&*told.uid)).count() as u64;
+        }
+        PoolRun {
+            counts,
+            took: std::mem::take(&mut self.took),
+            mutex_wait: Seconds::ZERO,
+            makespan: self.began.map_or(Seconds::ZERO, |began| self.ended.since(began).into()),
+            calls: Vec::new(),
+        }
+    }
+}
+
+impl Metric for AgentsMeter {
+    fn interest(&self) -> Interest {
+        Self::INTEREST
+    }
+
+    fn observe(&mut self, event: &Event<'_>) {
+        self.observe(event);
+    }
+
+    fn finish(&mut self, _: &RunEnd<'_>, figures: &mut Figures) {
+        figures.pool = Some(self.finish());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ipam_spiderpool::PoolIPAllocation;
+    use kube_machinery::ObjectKey;
+    use kube_machinery::api::Verb;
+    use serde_json::json;
+
+    use super::*;
+    use crate::workload::{Cause, Given, How};
+    use kube_sim::rt::ProcessId;
+
+    struct Stage {
+        registry: Registry,
+        meter: AgentsMeter,
+    }
+
+    fn ip() -> IpAddr {
+        "10.0.0.1".parse().unwrap()
+    }
+
+    fn pool(uid: Option<&str>) -> Obj {
+        let mut pool: SpiderIPPool = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"subnet": "10.0.0.0/24"}})).unwrap();
+        let records = pool.status.get_or_insert_default().allocated_ips.make_mut().unwrap();
+        if let Some(uid) = uid {
+            records.insert(ip(), PoolIPAllocation { interface: None, pod: "ns/a".to_owned(), pod_uid: uid.to_owned() });
+        }
+        Arc::new(pool)
+    }
+
+    impl Stage {
+        fn new() -> Self {
+            let registry = sim_harness::world::registry();
+            let meter = AgentsMeter::new(&registry);
+            Self { registry, meter }
+        }
+
+        fn note(&mut self, seconds: u64, note: IpamNote) {
+            let kind = EventKind::Note { process: ProcessId(1), note: &note };
+            self.meter.observe(&Event { at: SimTime::from_secs(seconds), kind });
+        }
+
+        fn asks(&mut self, uid: &str) {
+            self.note(1, IpamNote::AddBegun { pod: "ns/a".into(), uid: uid.into(), container: uid.into(), nic: "eth0".into() });
+        }
+
+        fn answers(&mut self, uid: &str, result: Result<(), Refusal>) {
+            let given = || Arc::from([Given { nic: "eth0".into(), pool: "p".into(), address: ip() }]);
+            let (pod, container, nic, took) = ("ns/a".into(), uid.into(), "eth0".into(), Duration::from_millis(20));
+            let result = result.map(|()| given());
+            let how = How::Fresh;
+            self.note(3, IpamNote::AddEnded { pod, uid: uid.into(), container, nic, result, how, conflicts: 2, attempts: 3, took });
+        }
+
+        fn stores(&mut self, before: Option<&str>, after: Option<&str>) {
+            let key = ObjectKey::cluster("p");
+            let kind = EventKind::Commit {
+                client: ProcessId(1),
+                server: ProcessId(0),
+                verb: Verb::Update,
+                kind: self.registry.id::<SpiderIPPool>(),
+                key: &key,
+                revision: 1,
+                before: Some(&pool(before)),
+                after: Some(&pool(after)),
+                content: 0,
+            };
+            self.meter.observe(&Event { at: SimTime::from_secs(2), kind });
+        }
+    }
+
+    #[test]
+    fn calls_conflicts_and_those_that_give_up_are_counted() {
+        let mut stage = Stage::new();
+        stage.asks("a");
+        stage.stores(None, Some("a"));
+        stage.answers("a", Ok(()));
+        stage.asks("b");
+        stage.answers("b", Err(Refusal::RetriesExhausted));
+        let run = stage.meter.finish();
+        let counts = run.counts;
+        assert_eq!((counts.calls, counts.allocated, counts.refused, counts.exhausted), (2, 1, 1, 1));
+        assert_eq!((counts.attempts, counts.conflicts, counts.lost_at_end), (6, 4, 0));
+        assert_eq!((run.took, run.makespan), (vec![Seconds::from_micros(20_000)], Seconds::from_micros(2_000_000)));
+    }
+
+    #[test]
+    fn a_record_that_goes_without_its_release_is_lost_and_one_address_for_two_is_shared() {
+        let mut stage = Stage::new();
+        stage.stores(None, Some("a"));
+        stage.answers("a", Ok(()));
+        stage.stores(Some("a"), Some("b"));
+        stage.answers("b", Ok(()));
+        let counts = stage.meter.finish().counts;
+        assert_eq!((counts.lost, counts.lost_at_end, counts.sharing, counts.shared_addresses), (1, 1, 2, 1));
+    }
+
+    #[test]
+    fn what_is_given_back_is_not_lost() {
+        let mut stage = Stage::new();
+        stage.stores(None, Some("a"));
+        stage.answers("a", Ok(()));
+        let what = Arc::from([("p".into(), ip())]);
+        stage.note(4, IpamNote::ReleaseBegun { pod: "ns/a".into(), uid: "a".into(), asked: "a".into(), cause: Cause::Del, what });
+        stage.stores(Some("a"), None);
+        let counts = stage.meter.finish().counts;
+        assert_eq!((counts.lost, counts.lost_at_end), (0, 0));
+    }
+}

@@ -1,0 +1,389 @@
+//! How reclaim's removals of records lie to the ends of sandboxes and to the ends of pods' rights (G §10).
+//!
+//! ```text
+//!  kubelets' notes ──► silence: who answers on what, and until when ─┐
+//!  commits of pods ──► rights: until when a pod had one ─────────────┼─► a removal: margin, delay
+//!  replicas' notes ──► announced: which record, on which way, why ───┘
+//!  commits of pools, by who announced ──► the removal itself
+//! ```
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_reports::Seconds;
+use ipam_reports::reclaim::{Effort, ReclaimPath, ReclaimRun, Reclaimed};
+use ipam_reports::spread::Margin;
+use ipam_spiderpool::reclaim::{ReclaimSettings, Releaser, Row};
+use ipam_spiderpool::{PoolIPAllocations, SpiderIPPool};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::api::Verb;
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kube_machinery::{FxHashMap, FxHashSet};
+use kube_sim::kinds::{KindId, Registry};
+use kube_sim::object::{Obj, typed_ref};
+use kube_sim::rt::ProcessId;
+use kube_sim::trace::{Event, EventKind, Interest};
+use sim_config::time::SimTime;
+use sim_harness::system::{Figures, Metric, RunEnd};
+
+use super::agents::records;
+use super::right::Right;
+use super::silence::{Silence, Sound};
+use crate::workload::ReclaimNote;
+
+/// A record that a replica announced to remove.
+struct Announced {
+    address: IpAddr,
+    uid: Arc<str>,
+    path: ReclaimPath,
+    key: Arc<str>,
+    row: Row,
+}
+
+/// A removal. Its margin may not be known before the run ends.
+struct Removal {
+    at: SimTime,
+    uid: Arc<str>,
+    /// Of the pod on the address, at the removal.
+    sound: Option<Sound>,
+    reclaimed: Reclaimed,
+}
+
+/// Measures what the replicas of Spiderpool's controller reclaim. Costs what pods' ends, sandboxes and releases there are; other writes
+/// of pools are not looked at.
+///
+/// A sandbox belongs to a record by the UID of its pod. One that begins to answer only after the removal has no part in the margin.
+pub struct ReclaimMeter {
+    pods: KindId,
+    pools: KindId,
+    settings: ReclaimSettings,
+    silence: Silence,
+    /// By UID, the pods that are on their way.
+    rights: FxHashMap<Arc<str>, Right>,
+    /// By replica, and by pool: what it announced and has not removed yet.
+    announced: FxHashMap<ProcessId, FxHashMap<Arc<str>, Vec<Announced>>>,
+    removals: Vec<Removal>,
+    /// The types whose objects keep addresses.
+    owners: [KindId; 3],
+    /// Who scans: the replicas of the controller.
+    replicas: FxHashSet<ProcessId>,
+    effort: Effort,
+}
+
+impl ReclaimMeter {
+    /// Which events it wants to see.
+    pub const INTEREST: Interest = Interest::NOTE.and(Interest::COMMIT).and(Interest::REQUEST);
+
+    /// A meter of replicas with these settings.
+    pub fn new(settings: ReclaimSettings, registry: &Registry) -> Self {
+        Self {
+            pods: registry.id::<Pod>(),
+            pools: registry.id::<SpiderIPPool>(),
+            settings,
+            silence: Silence::default(),
+            rights: FxHashMap::default(),
+            announced: FxHashMap::default(),
+            removals: Vec::new(),
+            owners: [registry.id::<StatefulSet>(), registry.id::<VirtualMachine>(), registry.id::<VirtualMachineInstance>()],
+            replicas: FxHashSet::default(),
+            effort: Effort::default(),
+        }
+    }
+
+    /// Something happened.
+    pub fn observe(&mut self, event: &Event<'_>) {
+        match event.kind {
+            EventKind::Note { process, note } => {
+                if let Some(note) = note.downcast_ref() {
+                    self.silence.note(note, event.at);
+                } else if let Some(note) = note.downcast_ref() {
+                    self.note(process, note);
+                }
+            }
+            EventKind::Request { client, verb: Verb::Get, kind, .. } if self.owners.contains(&kind) => {
+                self.effort.owner_reads += u64::from(self.replicas.contains(&client));
+            }
+            EventKind::Commit { kind, before, after, .. } if kind == self.pods => self.pod(event.at, before, after),
+            EventKind::Commit { client, kind, key, before, after, .. } if kind == self.pools => {
+                self.pool(event.at, client, key.name(), before, after);
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, process: ProcessId, note: &ReclaimNote) {
+        match note {
+            ReclaimNote::ReleaseBegun { by, key, what, row, .. } => {
+                let pools = self.announced.entry(process).or_default();
+                for target in what.iter() {
+                    let path = match by {
+                        Releaser::Scan => ReclaimPath::Scan,
+                        Releaser::Trace => ReclaimPath::Trace,
+                        Releaser::Sweep => ReclaimPath::Sweep,
+                    };
+                    let announced = pools.entry(target.pool.clone()).or_default();
+                    announced.retain(|old| old.address != target.ip || old.uid != target.uid);
+                    announced.push(Announced { address: target.ip, uid: target.uid.clone(), path, key: key.clone(), row: *row });
+                }
+            }
+            ReclaimNote::ScanBegun { leading, .. } => {
+                self.replicas.insert(process);
+                self.effort.scans += 1;
+                self.effort.standby_scans += u64::from(!leading);
+            }
+            // Writes of a release that failed may come true later.
+            ReclaimNote::ReleaseEnded { key, ok: true, .. } => {
+                let Some(pools) = self.announced.get_mut(&process) else { return };
+                pools.retain(|_, announced| {
+                    announced.retain(|announced| announced.key != *key);
+                    !announced.is_empty()
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn pod(&mut self, at: SimTime, before: Option<&Obj>, after: Option<&Obj>) {
+        let Some(pod) = after.or(before).map(|object| typed_ref::<Pod>(&**object)) else { return };
+        let gone = after.is_none();
+        if !Right::is_touched(pod, gone) {
+            return;
+        }
+        let Some(uid) = pod.metadata.uid.as_deref() else { return };
+        let right = match self.rights.get_mut(uid) {
+            Some(right) => right,
+            None => self.rights.entry(uid.into()).or_default(),
+        };
+        right.learn(pod, gone, at, self.settings.grace_delay);
+    }
+
+    fn pool(&mut self, at: SimTime, client: ProcessId, name: &str, before: Option<&Obj>, after: Option<&Obj>) {
+        let Some(announced) = self.announced.get_mut(&client).and_then(|pools| pools.get_mut(name)) else { return };
+        // A pool that is gone was not reclaimed from.
+        let (Some(before), Some(after)) = (before, after) else { return };
+        let [before, after] = [before, after].map(|object| records(object));
+        let holds = |records: Option<&PoolIPAllocations>, announced: &Announced| {
+            records.and_then(|records| records.get(announced.address)).is_some_and(|record| *record.pod_uid == *announced.uid)
+        };
+        let gone = |announced: &mut Announced| holds(before, announced) && !holds(after, announced);
+        for Announced { address, uid, path, key, row } in announced.extract_if(.., gone) {
+            let right = self.rights.get(&uid).and_then(|right| right.end(self.settings.grace_delay));
+            let sound = self.silence.of(&uid, address);
+            let reclaimed = Reclaimed {
+                at: Seconds::from_micros(at.as_micros()),
+                path,
+                row: row.code().into(),
+                pool: name.into(),
+                address,
+                pod: key,
+                margin: None,
+                answered: matches!(sound, Some(Sound::Answers(_))),
+                delay: right.map(|right| between(right.at, at)),
+                end: right.map(|right| right.by),
+                bound: right.map(|right| Seconds::from_micros(right.bound(path, &self.settings).as_micros().max(0) as u64)),
+            };
+            self.removals.push(Removal { at, uid, sound, reclaimed });
+        }
+    }
+
+    /// What the run reclaimed, at its end.
+    pub fn finish(&mut self, end: SimTime) -> ReclaimRun {
+        let mut records = Vec::with_capacity(self.removals.len());
+        for Removal { at, uid, sound, mut reclaimed } in std::mem::take(&mut self.removals) {
+            let silent = sound.map(|sound| match sound {
+                Sound::Silent(since) => since,
+                Sound::Answers(before) => self.silence.after(&uid, reclaimed.address, before).unwrap_or(end),
+            });
+            reclaimed.margin = silent.map(|silent| between(silent, at));
+            records.push(reclaimed);
+        }
+        ReclaimRun { records, effort: self.effort }
+    }
+}
+
+fn between(earlier: SimTime, later: SimTime) -> Margin {
+    Margin::between(earlier.as_micros(), later.as_micros())
+}
+
+impl Metric for ReclaimMeter {
+    fn interest(&self) -> Interest {
+        Self::INTEREST
+    }
+
+    fn observe(&mut self, event: &Event<'_>) {
+        self.observe(event);
+    }
+
+    fn finish(&mut self, end: &RunEnd<'_>, figures: &mut Figures) {
+        figures.reclaim = Some(self.finish(end.at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ipam_spiderpool::reclaim::Target;
+    use ipam_spiderpool::{Policy, PoolIPAllocation};
+    use jiff::SignedDuration;
+    use kube_machinery::{Object, ObjectKey};
+    use serde_json::json;
+
+    use super::*;
+    use kube_sim::cluster::{EPOCH, later};
+    use kube_sim::node::PodNote;
+    use kube_sim::trace::Note;
+
+    const ADDRESS: &str = "10.0.0.1";
+
+    /// One pod `a` with one address of one pool, and a replica that reclaims it.
+    struct Stage {
+        registry: Registry,
+        meter: ReclaimMeter,
+        now: SimTime,
+    }
+
+    const REPLICA: ProcessId = ProcessId(1);
+    const OTHER: ProcessId = ProcessId(2);
+
+    fn pool(uids: &[&str]) -> Obj {
+        let mut pool: SpiderIPPool = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"subnet": "10.0.0.0/24"}})).unwrap();
+        let records = pool.status.get_or_insert_default().allocated_ips.make_mut().unwrap();
+        for uid in uids {
+            records.insert(ip(), PoolIPAllocation { interface: None, pod: "ns/a".to_owned(), pod_uid: (*uid).to_owned() });
+        }
+        Arc::new(pool)
+    }
+
+    fn ip() -> IpAddr {
+        ADDRESS.parse().unwrap()
+    }
+
+    impl Stage {
+        fn new(grace_delay: i64) -> Self {
+            let registry = sim_harness::world::registry();
+            let mut settings = ReclaimSettings::new(&Policy::hardened());
+            settings.grace_delay = SignedDuration::from_secs(grace_delay);
+            let meter = ReclaimMeter::new(settings, &registry);
+            let mut stage = Self { registry, meter, now: SimTime::from_secs(1) };
+            stage.kubelet(PodNote::SandboxStarted { sandbox: "s".into(), pod: ObjectKey::namespaced("ns", "a"), uid: "a".into() });
+            stage.kubelet(PodNote::Attached { sandbox: "s".into(), nic: "eth0".into(), addresses: [ip()].into() });
+            stage
+        }
+
+        fn at(&mut self, seconds: u64) {
+            self.now = SimTime::from_secs(seconds);
+        }
+
+        fn note(&mut self, note: &dyn Note) {
+            self.meter.observe(&Event { at: self.now, kind: EventKind::Note { process: REPLICA, note } });
+        }
+
+        fn kubelet(&mut self, note: PodNote) {
+            self.note(&note);
+        }
+
+        fn commit<T: Object>(&mut self, client: ProcessId, key: &ObjectKey, before: Option<&Obj>, after: Option<&Obj>) {
+            let kind = self.registry.id::<T>();
+            let kind =
+                EventKind::Commit { client, server: ProcessId(0), verb: Verb::Update, kind, key, revision: 1, before, after, content: 0 };
+            self.meter.observe(&Event { at: self.now, kind });
+        }
+
+        /// The pod is deleted at `seconds` with a grace of 30 s.
+        fn terminate(&mut self, seconds: u64) {
+            self.at(seconds);
+            let ends = later(EPOCH, SignedDuration::from_secs(seconds as i64 + 30));
+            let pod = json!({"metadata": {
+                "name": "a", "namespace": "ns", "uid": "a", "deletionTimestamp": ends, "deletionGracePeriodSeconds": 30,
+            }});
+            let pod: Pod = serde_json::from_value(pod).unwrap();
+            self.commit::<Pod>(OTHER, &ObjectKey::namespaced("ns", "a"), None, Some(&(Arc::new(pod) as Obj)));
+        }
+
+        fn vanish(&mut self, seconds: u64) {
+            self.at(seconds);
+            let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "a", "namespace": "ns", "uid": "a"}})).unwrap();
+            self.commit::<Pod>(OTHER, &ObjectKey::namespaced("ns", "a"), Some(&(Arc::new(pod) as Obj)), None);
+        }
+
+        fn announce(&mut self, by: Releaser) {
+            let what = Arc::from([Target { pool: "p".into(), ip: ip(), uid: "a".into() }]);
+            self.note(&ReclaimNote::ReleaseBegun { by, key: "ns/a".into(), what, endpoint: false, row: Row::NoPod });
+        }
+
+        fn remove(&mut self, client: ProcessId, seconds: u64) {
+            self.at(seconds);
+            self.commit::<SpiderIPPool>(client, &ObjectKey::cluster("p"), Some(&pool(&["a"])), Some(&pool(&[])));
+        }
+
+        /// Path, margin, whether it was answered on, delay: all in seconds.
+        fn figures(mut self) -> Vec<(ReclaimPath, Option<i64>, bool, Option<i64>)> {
+            let run = self.meter.finish(SimTime::ZERO + Duration::from_secs(1_000));
+            let seconds = |margin: Margin| margin.as_micros() / 1_000_000;
+            run.records.iter().map(|record| (record.path, record.margin.map(seconds), record.answered, record.delay.map(seconds))).collect()
+        }
+    }
+
+    #[test]
+    fn a_removal_after_the_sandbox_has_a_positive_margin() {
+        let mut stage = Stage::new(0);
+        stage.vanish(10);
+        stage.at(12);
+        stage.kubelet(PodNote::DelAsked { sandbox: "s".into(), nic: "eth0".into(), netns: true });
+        stage.at(14);
+        stage.kubelet(PodNote::SandboxGone { sandbox: "s".into() });
+        stage.announce(Releaser::Scan);
+        stage.remove(REPLICA, 40);
+        assert_eq!(stage.figures(), [(ReclaimPath::Scan, Some(28), false, Some(30))]);
+    }
+
+    #[test]
+    fn a_removal_before_the_sandbox_is_silent_has_a_negative_margin_until_then_or_until_the_end() {
+        for (silent, margin) in [(Some(50), -10), (None, -960)] {
+            let mut stage = Stage::new(5);
+            stage.terminate(5);
+            stage.announce(Releaser::Trace);
+            stage.remove(REPLICA, 40);
+            if let Some(seconds) = silent {
+                stage.at(seconds);
+                stage.kubelet(PodNote::SandboxGone { sandbox: "s".into() });
+            }
+            // Its right ended at 5 s + 30 s + 30 s + 5 s.
+            assert_eq!(stage.figures(), [(ReclaimPath::Trace, Some(margin), true, Some(-30))]);
+        }
+    }
+
+    #[test]
+    fn what_never_answered_has_no_margin_and_what_lives_has_no_delay() {
+        let mut stage = Stage::new(0);
+        stage.meter.silence = Silence::default();
+        stage.announce(Releaser::Sweep);
+        stage.remove(REPLICA, 40);
+        assert_eq!(stage.figures(), [(ReclaimPath::Sweep, None, false, None)]);
+    }
+
+    #[test]
+    fn only_who_announced_reclaims_and_only_once() {
+        let mut stage = Stage::new(0);
+        stage.vanish(10);
+        stage.announce(Releaser::Scan);
+        stage.announce(Releaser::Trace);
+        stage.remove(OTHER, 20);
+        stage.remove(REPLICA, 30);
+        stage.remove(REPLICA, 31);
+        assert_eq!(stage.figures(), [(ReclaimPath::Trace, Some(-970), true, Some(20))]);
+    }
+
+    #[test]
+    fn a_release_that_failed_may_still_come_true_and_one_that_succeeded_is_over() {
+        for (ok, count) in [(false, 1), (true, 0)] {
+            let mut stage = Stage::new(0);
+            stage.announce(Releaser::Scan);
+            stage.note(&ReclaimNote::ReleaseEnded { by: Releaser::Scan, key: "ns/a".into(), ok });
+            stage.remove(REPLICA, 30);
+            assert_eq!(stage.figures().len(), count);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Until when a pod had a right to its addresses, and from when on reclaim may act on that.
+
+use ipam_reports::reclaim::{ReclaimPath, RightEnd};
+use ipam_spiderpool::reclaim::ReclaimSettings;
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Pod;
+use kube_sim::cluster::{EPOCH, later};
+use sim_config::time::SimTime;
+
+/// Kubernetes' default of a grace, in seconds.
+const DEFAULT_GRACE: i64 = 30;
+/// w of G §10.2: five tries with their back-off, the requests around them, and what watches are behind. As claims take it.
+const RELEASE: SignedDuration = SignedDuration::from_secs(10);
+/// s of G §10.2: the scan that is under way, and the next.
+const SCANS: SignedDuration = SignedDuration::from_secs(2);
+
+/// What ends a pod's right to its addresses.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Right {
+    /// Its object is gone.
+    gone: Option<SimTime>,
+    /// Its object says that it has ended.
+    ended: Option<SimTime>,
+    /// Its grace is over: deletionTimestamp, the grace in it, and the additional delay. Not if the deletion was forced.
+    stop: Option<SimTime>,
+    /// terminationGracePeriodSeconds.
+    grace: SignedDuration,
+    /// Whether all its containers have ended, as its status says.
+    silent: bool,
+}
+
+/// The end of a right, and by when reclaim is to have acted on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) by: RightEnd,
+    pub(super) at: SimTime,
+    /// From when on tracing may act: until then containers may still run.
+    due: SimTime,
+}
+
+fn after(at: SimTime, delay: SignedDuration) -> SimTime {
+    sim_time(later(later(EPOCH, SignedDuration::from_micros(i64::try_from(at.as_micros()).unwrap_or(i64::MAX))), delay))
+}
+
+fn sim_time(time: jiff::Timestamp) -> SimTime {
+    SimTime::from_micros(u64::try_from(time.duration_since(EPOCH).as_micros()).unwrap_or(0))
+}
+
+impl Right {
+    /// Whether a commit of this pod says anything about the end of its right.
+    pub(super) fn is_touched(pod: &Pod, gone: bool) -> bool {
+        gone || pod.metadata.deletion_timestamp.is_some() || has_ended(pod)
+    }
+
+    /// The pod was committed at `at`, or its object went.
+    pub(super) fn learn(&mut self, pod: &Pod, gone: bool, at: SimTime, delay: SignedDuration) {
+        let seconds = |seconds: Option<i64>| SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_GRACE));
+        self.grace = seconds(pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds));
+        if let Some(asked) = &pod.metadata.deletion_timestamp {
+            let grace = seconds(pod.metadata.deletion_grace_period_seconds);
+            self.stop = Some(sim_time(later(later(asked.0, grace), delay)));
+        }
+        if has_ended(pod) {
+            self.ended.get_or_insert(at);
+            self.silent |= all_terminated(pod);
+        }
+        if gone {
+            self.gone.get_or_insert(at);
+            // A grace of 0 is that of whoever forced the deletion, not that of the containers.
+            self.stop = self.stop.filter(|_| pod.metadata.deletion_grace_period_seconds != Some(0));
+        }
+    }
+
+    /// The end of the right; `None` = it lasts.
+    pub(super) fn end(&self, delay: SignedDuration) -> Option<Ended> {
+        let ends = [(RightEnd::Gone, self.gone), (RightEnd::Ended, self.ended), (RightEnd::GraceOver, self.stop)];
+        let (by, at) = ends.into_iter().filter_map(|(by, at)| Some((by, at?))).min_by_key(|(_, at)| *at)?;
+        let vanished = |gone| match self.stop {
+            _ if self.silent => after(gone, delay),
+            Some(stop) => after(gone, delay).max(stop),
+            // They have their grace twice, as if it began now.
+            None => after(gone, self.grace * 2 + delay),
+        };
+        let after_end = |ended| after(ended, self.grace + delay);
+        let dues = [self.gone.map(vanished), self.ended.map(after_end), self.stop.filter(|_| self.gone.is_none())];
+        Some(Ended { by, at, due: dues.into_iter().flatten().min().unwrap_or(at) })
+    }
+}
+
+impl Ended {
+    /// How long after the end of the right the bounds of G §10.2 let an address be recorded that goes on this way: until tracing may act, and
+    /// the pause of what finds it (GL1 to GL3), or until the next scan has (GL4 to GL7).
+    pub(super) fn bound(&self, path: ReclaimPath, settings: &ReclaimSettings) -> SignedDuration {
+        let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+        let finds = match path {
+            ReclaimPath::Trace => signed(settings.trace_gap),
+            ReclaimPath::Scan | ReclaimPath::Sweep => signed(settings.interval).saturating_add(SCANS),
+        };
+        let waits =
+            SignedDuration::from_micros(i64::try_from(self.due.as_micros().saturating_sub(self.at.as_micros())).unwrap_or(i64::MAX));
+        waits.saturating_add(finds).saturating_add(RELEASE)
+    }
+}
+
+fn has_ended(pod: &Pod) -> bool {
+    matches!(pod.status.as_ref().and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"))
+}
+
+/// Whether all containers of a pod have ended, as its status says.
+fn all_terminated(pod: &Pod) -> bool {
+    let mut statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    statuses.all(|status| status.state.as_ref().is_some_and(|state| state.terminated.is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_spiderpool::Policy;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(deleted_at: Option<i64>, grace: i64, phase: &str) -> Pod {
+        let asked = deleted_at.map(|seconds| later(EPOCH, SignedDuration::from_secs(seconds)));
+        let grace = deleted_at.map(|_| grace);
+        let pod = json!({
+            "metadata": {"name": "a", "deletionTimestamp": asked, "deletionGracePeriodSeconds": grace},
+            "spec": {"containers": [], "terminationGracePeriodSeconds": 20},
+            "status": {"phase": phase},
+        });
+        serde_json::from_value(pod).unwrap()
+    }
+
+    /// What ended the right, when, and the bounds of tracing and of scans after that, in seconds.
+    fn told(right: &Right) -> (RightEnd, u64, i64, i64) {
+        let settings = ReclaimSettings { interval: std::time::Duration::from_secs(100), ..ReclaimSettings::new(&Policy::hardened()) };
+        let end = right.end(SignedDuration::from_secs(3)).unwrap();
+        let bound = |path| end.bound(path, &settings).as_secs();
+        (end.by, end.at.as_micros() / 1_000_000, bound(ReclaimPath::Trace), bound(ReclaimPath::Scan))
+    }
+
+    fn learned(steps: &[(Pod, bool, u64)]) -> Right {
+        let mut right = Right::default();
+        for (pod, gone, at) in steps {
+            right.learn(pod, *gone, SimTime::from_secs(*at), SignedDuration::from_secs(3));
+        }
+        right
+    }
+
+    #[test]
+    fn a_bound_counts_from_when_containers_have_ended_for_sure() {
+        // Terminating and stuck: deletionTimestamp, its grace and the delay; then only the pause of tracing and the release.
+        assert_eq!(told(&learned(&[(pod(Some(40), 20, "Running"), false, 20)])), (RightEnd::GraceOver, 63, 15, 112));
+        // Gone before that: tracing waits for it.
+        let vanished = learned(&[(pod(Some(40), 20, "Running"), false, 20), (pod(Some(40), 20, "Running"), true, 50)]);
+        assert_eq!(told(&vanished), (RightEnd::Gone, 50, 13 + 15, 13 + 112));
+        // Forced: the grace twice, and the delay.
+        assert_eq!(told(&learned(&[(pod(Some(20), 0, "Running"), true, 20)])), (RightEnd::Gone, 20, 43 + 15, 43 + 112));
+        // Ended and kept: a grace and the delay.
+        assert_eq!(told(&learned(&[(pod(None, 0, "Succeeded"), false, 30)])), (RightEnd::Ended, 30, 23 + 15, 23 + 112));
+        assert_eq!(Right::default().end(SignedDuration::ZERO), None);
+    }
+}

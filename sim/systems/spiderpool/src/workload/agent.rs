@@ -1,0 +1,67 @@
+//! The process of an agent: it fills its caches, then serves the plugins of its node until it ends.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ipam_spiderpool::ipam::{Agent, AgentConfig, InformerCaches, IpamError, LateKind, Unanswered};
+use kube_machinery::Env;
+use kube_sim::cluster::Fabric;
+use kube_sim::env::SimEnv;
+use kube_sim::rt::ProcessId;
+use tokio::sync::mpsc;
+
+use super::eye::Eye;
+use super::ops::AppKind;
+use super::site::{AgentCall, ApiClient, Site};
+
+/// One life of the agent of node `number`.
+pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, process: ProcessId) {
+    let node = &site.nodes[number];
+    let env = site.env(&fabric, process);
+    let client = site.agent_client(&fabric, process, &env);
+    let caches: InformerCaches<ApiClient, SimEnv> = InformerCaches::start(client.clone(), env.clone(), Some(&node.name));
+    caches.warm(needed(&site.plan.kinds));
+    caches.synced().await;
+    let config = AgentConfig { node: node.name.clone(), settings: site.settings.lock().clone(), policy: site.policy };
+    let eye = Eye { fabric: site.fabric.clone(), process };
+    let agent = Agent::new(client, env.clone(), caches, eye, config);
+    let (socket, mut calls) = mpsc::unbounded_channel();
+    node.listen(socket);
+    while let Some(call) = calls.recv().await {
+        let agent = agent.clone();
+        // A caller that has gone does not hear the answer; the agent goes on.
+        // In boxes of their own: an ADD is several times as large as the others, and too large to be moved about.
+        drop(match call {
+            AgentCall::Add(request, reply) => env.spawn(Box::pin(async move {
+                drop(reply.send(agent.add(&request).await.map_err(|error| told(&error))));
+            })),
+            AgentCall::Del(request, reply) => env.spawn(Box::pin(async move {
+                drop(reply.send(agent.del(&request).await.map(drop).map_err(|error| told(&error))));
+            })),
+            AgentCall::Release(request, reply) => env.spawn(Box::pin(async move {
+                drop(reply.send(agent.release_ips(&request).await.map_err(|error| told(&error))));
+            })),
+        });
+    }
+}
+
+/// What agents look up to find the top controllers of pods of these kinds (A §6.1): a watch of anything else would only cost time. Should a
+/// pod need another kind all the same, its informer starts then.
+fn needed(kinds: &BTreeSet<AppKind>) -> BTreeSet<LateKind> {
+    let of = |kind: &AppKind| -> &[LateKind] {
+        match kind {
+            // Of a kind that is not known only the reference is looked at.
+            AppKind::Pod | AppKind::VirtualMachine | AppKind::CloneSet => &[],
+            AppKind::StatefulSet => &[LateKind::StatefulSets],
+            AppKind::Deployment => &[LateKind::ReplicaSets, LateKind::Deployments],
+            AppKind::ReplicaSet => &[LateKind::ReplicaSets],
+            AppKind::DaemonSet => &[LateKind::DaemonSets],
+            AppKind::Job | AppKind::CronJob => &[LateKind::Jobs, LateKind::CronJobs],
+        }
+    };
+    kinds.iter().flat_map(of).copied().chain([LateKind::Subnets]).collect()
+}
+
+fn told(error: &IpamError) -> Unanswered {
+    Unanswered(error.to_string().into())
+}

@@ -1,0 +1,154 @@
+//! Applications as objects of the API.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{
+    DaemonSet, DaemonSetSpec, Deployment, DeploymentSpec, ReplicaSet, ReplicaSetSpec, StatefulSet, StatefulSetSpec,
+};
+use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job, JobSpec, JobTemplateSpec};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use kube_machinery::kubevirt::{InstanceTemplate, VirtualMachine, VirtualMachineSpec};
+use kube_sim::kinds::kruise::{CloneSet, CloneSetSpec};
+use kube_sim::kinds::{KindId, Registry};
+
+use super::ops::{AppKind, ApplyApp};
+use super::plan::SpiderPlan;
+
+/// The label of an application's pods.
+pub(super) const APP: &str = "app";
+/// The label that tells the operation by which an object was made.
+pub(super) const MADE_BY: &str = "example.com/operation";
+/// The annotation of a pod whose containers end by themselves: after how many microseconds.
+pub(super) const COMPLETES: &str = "example.com/completes-after-us";
+/// The annotation of a pod whose containers end with an error.
+pub(super) const FAILS: &str = "example.com/fails";
+/// The label that no node has.
+const NOWHERE: &str = "example.com/nowhere";
+
+/// An object that makes pods, or a pod.
+pub(super) enum App {
+    Pod(Box<Pod>),
+    StatefulSet(Box<StatefulSet>),
+    Deployment(Box<Deployment>),
+    ReplicaSet(Box<ReplicaSet>),
+    DaemonSet(Box<DaemonSet>),
+    Job(Box<Job>),
+    VirtualMachine(Box<VirtualMachine>),
+    CronJob(Box<CronJob>),
+    CloneSet(Box<CloneSet>),
+}
+
+impl AppKind {
+    /// The type of its objects.
+    pub(super) fn id(self, registry: &Registry) -> KindId {
+        match self {
+            Self::Pod => registry.id::<Pod>(),
+            Self::StatefulSet => registry.id::<StatefulSet>(),
+            Self::Deployment => registry.id::<Deployment>(),
+            Self::ReplicaSet => registry.id::<ReplicaSet>(),
+            Self::DaemonSet => registry.id::<DaemonSet>(),
+            Self::Job => registry.id::<Job>(),
+            Self::VirtualMachine => registry.id::<VirtualMachine>(),
+            Self::CronJob => registry.id::<CronJob>(),
+            Self::CloneSet => registry.id::<CloneSet>(),
+        }
+    }
+}
+
+/// The object of an application that operation `number` creates.
+pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App {
+    let mut metadata = ObjectMeta { name: Some(apply.app.clone()), namespace: Some(apply.namespace.clone()), ..ObjectMeta::default() };
+    metadata.labels = Some([(APP.to_owned(), apply.app.clone()), (MADE_BY.to_owned(), number.to_string())].into());
+    let selector = LabelSelector { match_labels: Some([(APP.to_owned(), apply.app.clone())].into()), ..LabelSelector::default() };
+    let template = || template(plan, apply);
+    let replicas = Some(apply.replicas.min(i32::MAX as u32) as i32);
+    match apply.kind {
+        AppKind::Pod => {
+            let template = template();
+            let inherited = template.metadata.unwrap_or_default();
+            metadata.annotations = inherited.annotations;
+            metadata.labels.get_or_insert_default().extend(inherited.labels.unwrap_or_default());
+            App::Pod(Box::new(Pod { metadata, spec: template.spec, status: None }))
+        }
+        AppKind::StatefulSet => {
+            let pod_management_policy = apply.parallel.then(|| "Parallel".to_owned());
+            let spec = StatefulSetSpec {
+                replicas,
+                selector,
+                template: template(),
+                pod_management_policy,
+                service_name: Some(apply.app.clone()),
+                ..StatefulSetSpec::default()
+            };
+            App::StatefulSet(Box::new(StatefulSet { metadata, spec, status: None }))
+        }
+        AppKind::Deployment => {
+            let spec = DeploymentSpec { replicas, selector, template: template(), ..DeploymentSpec::default() };
+            App::Deployment(Box::new(Deployment { metadata, spec, status: None }))
+        }
+        AppKind::ReplicaSet => {
+            let spec = ReplicaSetSpec { replicas, selector, template: Some(template()), ..ReplicaSetSpec::default() };
+            App::ReplicaSet(Box::new(ReplicaSet { metadata, spec, status: None }))
+        }
+        AppKind::DaemonSet => {
+            let spec = DaemonSetSpec { selector, template: template(), ..DaemonSetSpec::default() };
+            App::DaemonSet(Box::new(DaemonSet { metadata, spec, status: None }))
+        }
+        AppKind::Job => App::Job(Box::new(Job { metadata, spec: Some(job_spec(replicas, template())), status: None })),
+        AppKind::CronJob => {
+            let every = apply.every.map_or(60, |every| every.0.as_secs().max(1));
+            let spec = CronJobSpec {
+                schedule: format!("@every {every}s"),
+                concurrency_policy: Some(if apply.parallel { "Allow" } else { "Forbid" }.to_owned()),
+                job_template: JobTemplateSpec { metadata: None, spec: Some(job_spec(replicas, template())) },
+                ..CronJobSpec::default()
+            };
+            App::CronJob(Box::new(CronJob { metadata, spec, status: None }))
+        }
+        AppKind::CloneSet => {
+            let spec = CloneSetSpec { replicas, selector, template: template() };
+            App::CloneSet(Box::new(CloneSet { metadata, spec, status: None }))
+        }
+        AppKind::VirtualMachine => {
+            let annotations = Some(apply.annotations.clone()).filter(|annotations| !annotations.is_empty());
+            let labels = Some([(APP.to_owned(), apply.app.clone())].into());
+            let template = InstanceTemplate {
+                metadata: Some(ObjectMeta { annotations, labels, ..ObjectMeta::default() }),
+                ..InstanceTemplate::default()
+            };
+            let spec = VirtualMachineSpec { running: Some(true), template: Some(template), ..VirtualMachineSpec::default() };
+            App::VirtualMachine(Box::new(VirtualMachine { metadata, spec, status: None }))
+        }
+    }
+}
+
+fn job_spec(completions: Option<i32>, template: PodTemplateSpec) -> JobSpec {
+    JobSpec { completions, parallelism: completions.map(|completions| completions.min(4)), template, ..JobSpec::default() }
+}
+
+fn template(plan: &SpiderPlan, apply: &ApplyApp) -> PodTemplateSpec {
+    let mut annotations = apply.annotations.clone();
+    if let Some(completes) = apply.completes {
+        annotations.insert(COMPLETES.to_owned(), sim_config::time::micros(completes.0).to_string());
+    }
+    if apply.fails {
+        annotations.insert(FAILS.to_owned(), "true".to_owned());
+    }
+    let mut labels: BTreeMap<String, String> = apply.labels.clone();
+    labels.insert(APP.to_owned(), apply.app.clone());
+    let main = Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() };
+    let ends = apply.completes.is_some();
+    let spec = PodSpec {
+        containers: vec![main],
+        host_network: apply.host_network.then_some(true),
+        node_name: apply.node.map(|node| plan.node_name(node)),
+        node_selector: apply.unschedulable.then(|| [(NOWHERE.to_owned(), "true".to_owned())].into()),
+        restart_policy: ends.then(|| "Never".to_owned()),
+        termination_grace_period_seconds: apply.grace.map(i64::from),
+        ..PodSpec::default()
+    };
+    let annotations = Some(annotations).filter(|annotations| !annotations.is_empty());
+    let metadata = ObjectMeta { annotations, labels: Some(labels), ..ObjectMeta::default() };
+    PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) }
+}

@@ -1,0 +1,92 @@
+//! The process of a replica of Spiderpool's controller.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_spiderpool::SpiderpoolController;
+use ipam_spiderpool::controller::{ControllerSettings, PoolController};
+use ipam_spiderpool::reclaim::ReclaimConfig;
+use ipam_spiderpool::subnet::{Live, SubnetController};
+use kube_machinery::leader::ElectionConfig;
+use kube_machinery::{Env, ObjectKey};
+use kube_sim::cluster::Fabric;
+use kube_sim::env::SimEnv;
+use kube_sim::kinds::kruise::CloneSet;
+use kube_sim::rt::ProcessId;
+
+use super::first_use::FirstUse;
+use super::hooks;
+use super::reclaim_eye::ReclaimEye;
+use super::site::{ApiClient, Site};
+
+/// How long a replica waits before it starts again: the first back-off of a kubelet.
+const BACK_OFF: Duration = Duration::from_secs(10);
+
+/// The lease of the leader.
+pub(super) fn lease() -> ObjectKey {
+    ObjectKey::namespaced("kube-system", "spiderpool-controller-leader")
+}
+
+/// One life of a replica.
+pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId) {
+    let name = fabric.rt.process_name(process);
+    let env = site.env(&fabric, process);
+    let client = site.controller_client(&fabric, process, &env);
+    if site.plan.reclaim {
+        return reclaiming(&site, &fabric, process, client, env).await;
+    }
+    // One that loses its leadership ends and is started anew.
+    loop {
+        let election = (site.plan.controllers > 1).then(|| ElectionConfig::new(lease(), &*name));
+        let settings = ControllerSettings { election, ..settings(&site) };
+        let controller = PoolController::new(client.clone(), env.clone(), settings);
+        // A configuration that cannot work would say so at each turn.
+        let work = async {
+            if site.plan.serves_subnets() {
+                let subnets = subnets(&site, client.clone(), env.clone());
+                controller.run_with(subnets.work()).await
+            } else {
+                controller.run().await
+            }
+        };
+        let _ = hooks::beside(&site, &fabric, process, client.clone(), env.clone(), work).await;
+        env.sleep(BACK_OFF).await;
+    }
+}
+
+/// What every replica is told, but for the election.
+fn settings(site: &Site) -> ControllerSettings {
+    site.plan.controller_settings(site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"))
+}
+
+/// The part of a replica that makes pools for applications and looks after subnets, while it leads (A §8).
+///
+/// Kinds that it does not know it looks up live: of those there is the CloneSet.
+fn subnets(site: &Site, client: ApiClient, env: SimEnv) -> SubnetController<ApiClient, SimEnv, (), Live<ApiClient, CloneSet>> {
+    let select = site.settings.lock().select.clone();
+    let third_party = Live::new(client.clone());
+    SubnetController::new(client, env, (), third_party, settings(site), select)
+}
+
+/// One life of a replica that reclaims. It runs for leader again and again without an end (G §8).
+async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, client: ApiClient, env: SimEnv) {
+    let settings = site.plan.reclaim_settings(&site.policy).unwrap_or_else(|_| unreachable!("the plan was checked"));
+    let reclaim = ReclaimConfig { settings, policy: site.policy };
+    let election = (site.plan.controllers > 1).then(|| reclaim.election(lease(), &*fabric.rt.process_name(process)));
+    let pools = ControllerSettings { election, ..self::settings(site) };
+    let raw = site.raw_client(fabric, process, &env);
+    let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
+    let controller = SpiderpoolController::new(client.clone(), raw, env.clone(), eye, pools, reclaim);
+    let controller = controller.reading_by(|caches| FirstUse::new(caches, fabric, process));
+    let work = async {
+        if site.plan.serves_subnets() {
+            controller.with_subnets(subnets(site, client.clone(), env.clone())).run().await
+        } else {
+            controller.run().await
+        }
+    };
+    if hooks::beside(site, fabric, process, client.clone(), env.clone(), work).await.is_err() {
+        // With an election that cannot work client-go ends the process, and so it goes again and again.
+        env.sleep(BACK_OFF).await;
+    }
+}

@@ -1,0 +1,382 @@
+//! A cluster with Spiderpool with values that may be open, and what people do with it.
+
+mod cluster;
+mod people;
+mod wishes;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_spiderpool::ranges::IpVersion;
+use kube_sim::actor::kubelet::KubeletDelays;
+use kube_sim::kinds::KindId;
+use kube_sim::object::Obj;
+use people::Drawn;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::{Concern, Draw};
+use sim_config::time::Span;
+use sim_config::{Choice, Probability, Problem, Problems, Source};
+use sim_harness::plan::{CLIENTS_MAX, OPS_MAX, Op};
+use sim_harness::workload::{Adoption, Draft, Misnamed, at_least_one, at_most};
+use wishes::nics_of;
+
+use super::adopt::Adopted;
+use super::lifecycle::NodeLifecycle;
+use super::ops::{AppKind, DeleteApp, NAMESPACE};
+use super::plan::{SpiderPlan, both, nobody_serves, problems_of_settings};
+use super::script;
+use super::subnets::drawn::{IpNumber, SubnetChange};
+use super::trace::{Taken, TraceRows};
+use crate::Operation;
+
+pub use cluster::Families;
+pub use people::PoolChange;
+pub use wishes::PoolWish;
+
+/// A cluster and what people do with it, of which values may be open. By default a few applications come and go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SpiderDraft {
+    /// See [`SpiderPlan::nodes`].
+    pub nodes: Choice<u32>,
+    /// See [`SpiderPlan::on_demand`].
+    pub on_demand: bool,
+    /// Whether nodes that fall silent are noticed and their pods evicted; kubelets then say that they are alive (K §6).
+    pub node_lifecycle: bool,
+    /// See [`NodeLifecycle::monitor_grace`].
+    pub monitor_grace: Choice<Span>,
+    /// See [`NodeLifecycle::toleration`].
+    pub toleration: Choice<Span>,
+    /// See [`SpiderPlan::controllers`].
+    pub controllers: Choice<u32>,
+    /// See [`SpiderPlan::reclaim`].
+    pub reclaim: bool,
+    /// See [`SpiderPlan::admission`].
+    pub admission: bool,
+    /// See [`SpiderPlan::throttled`].
+    pub throttled: Choice<bool>,
+    /// See [`SpiderPlan::settings`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// See [`SpiderPlan::kubelet`].
+    pub kubelet: KubeletDelays,
+    /// Which addresses pods have.
+    pub families: Choice<Families>,
+    /// How many pools there are of each family.
+    pub pools: Choice<u32>,
+    /// How many addresses each of them has.
+    pub addresses: Choice<u32>,
+    /// How many pools of each family serve pods that name none.
+    pub default_pools: Choice<u32>,
+    /// How many subnets there are of each family, from which pools are cut for applications (A §8).
+    pub subnets: Choice<u32>,
+    /// How many addresses each of them has.
+    pub subnet_addresses: Choice<u32>,
+    /// How many pools people have cut from each of them by hand. Pods may name these like any other.
+    pub subnet_pools: Choice<u32>,
+    /// How many addresses an application asks its subnet for.
+    pub ip_number: Choice<IpNumber>,
+    /// How many of them are more than its pods need, if it says a number.
+    pub spare: Choice<u32>,
+    /// How many applications want their pools to outlive them (`ippool-reclaim: "false"`).
+    pub keeps_pools: Probability,
+    /// How many applications there are.
+    pub apps: Choice<u32>,
+    /// Of which kind each is; if there are none, of which kinds those of scripted operations are.
+    pub kinds: Choice<AppKind>,
+    /// How many pods each has.
+    pub replicas: Choice<u32>,
+    /// How its pods come to their pools.
+    pub wishes: Choice<PoolWish>,
+    /// How many NICs its pods have.
+    pub nics: Choice<u32>,
+    /// How many applications start and stop all their pods at once, if they are StatefulSets.
+    pub parallel: Probability,
+    /// How long pods may take to stop, in seconds.
+    pub grace: Choice<u32>,
+    /// When each application is created.
+    pub arrival: Choice<Span>,
+    /// How long it lives before it is deleted.
+    pub life: Choice<Span>,
+    /// How often each CronJob starts a Job.
+    pub every: Choice<Span>,
+    /// How many applications are deleted again.
+    pub deleted: Probability,
+    /// How many of those are created again under the same name.
+    pub replaced: Probability,
+    /// How many deletions of pods are forced: the API forgets the pod before its kubelet has stopped it.
+    pub forced: Probability,
+    /// How many applications are scaled, once.
+    pub scaled: Probability,
+    /// To how many pods.
+    pub scaled_to: Choice<u32>,
+    /// How many of these are scaled back soon after.
+    pub scaled_back: Probability,
+    /// How many applications have all their pods replaced, once.
+    pub rolled_out: Probability,
+    /// How many roll-outs also change the pools that pods name.
+    pub rewished: Probability,
+    /// How often somebody deletes a pod of each application.
+    pub pods_deleted: Choice<u32>,
+    /// How many VMs are moved to another node.
+    pub migrated: Probability,
+    /// How many bare pods complete by themselves, at the time at which they would be deleted.
+    pub completes: Probability,
+    /// How often people change a pool for a while.
+    pub pool_changes: Choice<u32>,
+    /// What they do.
+    pub pool_change: Choice<PoolChange>,
+    /// How many people create pools at once that overlap each other, of IPv4, for pods that name none.
+    pub overlapping: Choice<u32>,
+    /// How often people change a subnet for a while.
+    pub subnet_changes: Choice<u32>,
+    /// What they do.
+    pub subnet_change: Choice<SubnetChange>,
+    /// For how long pools and subnets are changed.
+    pub changed_for: Choice<Span>,
+    /// When all this happens: scaling, roll-outs, deletions of pods, changes of pools and subnets.
+    pub events: Choice<Span>,
+    /// Pods come and go as in this file instead: CSV with a header; relative to the scenario, or to where the program runs. Of the time at
+    /// which a pod was scheduled it only matters whether there is one: such a pod is bound at once, each other one stays pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// By how much the time of the trace is compressed.
+    pub trace_compression: u32,
+    /// How many pods each pod of the trace stands for, at most 1000.
+    pub trace_replication: u32,
+    /// What the columns of the trace are called: `name`, `creation_time`, `deletion_time`, `scheduled_time`, if not so.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub trace_columns: BTreeMap<String, String>,
+    /// What the trace says, once it was read.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) rows: Arc<TraceRows>,
+    /// What the user's own cluster holds, if there is one: then nothing of this is generated besides events.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) adopted: Option<Arc<Adopted>>,
+}
+
+/// As many pods may each pod of a trace stand for. More is a slip of the pen.
+const TRACE_REPLICATION_MAX: u64 = 1_000;
+
+fn probability(value: f64) -> Probability {
+    Probability::new(value).unwrap_or_else(|| unreachable!("{value} is a probability"))
+}
+
+impl Default for SpiderDraft {
+    fn default() -> Self {
+        let secs = Span::secs;
+        Self {
+            nodes: Choice::Between(2, 3),
+            on_demand: false,
+            node_lifecycle: false,
+            monitor_grace: Choice::Is(secs(50)),
+            toleration: Choice::Is(secs(300)),
+            controllers: Choice::Is(1),
+            reclaim: false,
+            admission: false,
+            throttled: Choice::Is(true),
+            settings: BTreeMap::new(),
+            kubelet: KubeletDelays::default(),
+            families: Choice::OneOf(vec![Families::Ipv4, Families::Dual]),
+            pools: Choice::Between(1, 3),
+            addresses: Choice::Between(40, 80),
+            default_pools: Choice::Between(1, 2),
+            subnets: Choice::Is(0),
+            subnet_addresses: Choice::Between(40, 80),
+            subnet_pools: Choice::Is(0),
+            ip_number: Choice::OneOf(vec![IpNumber::AsPods, IpNumber::More, IpNumber::Fixed]),
+            spare: Choice::Between(0, 2),
+            keeps_pools: probability(0.2),
+            apps: Choice::Between(2, 5),
+            kinds: Choice::OneOf(vec![AppKind::StatefulSet, AppKind::Deployment, AppKind::Pod]),
+            replicas: Choice::Between(1, 4),
+            wishes: Choice::OneOf(vec![PoolWish::ClusterDefault, PoolWish::Ippool, PoolWish::Ippools]),
+            nics: Choice::Is(1),
+            parallel: probability(0.5),
+            grace: Choice::Between(2, 30),
+            arrival: Choice::Between(secs(0), secs(20)),
+            life: Choice::Between(secs(10), secs(60)),
+            every: Choice::Between(secs(15), secs(60)),
+            deleted: probability(0.5),
+            replaced: probability(0.5),
+            forced: probability(0.0),
+            scaled: probability(0.3),
+            scaled_to: Choice::Between(0, 5),
+            scaled_back: probability(0.5),
+            rolled_out: probability(0.2),
+            rewished: probability(0.0),
+            pods_deleted: Choice::Between(0, 2),
+            migrated: probability(0.5),
+            completes: probability(0.2),
+            pool_changes: Choice::Is(0),
+            pool_change: Choice::Is(PoolChange::Disable),
+            overlapping: Choice::Is(0),
+            subnet_changes: Choice::Is(0),
+            subnet_change: Choice::Is(SubnetChange::Exclude),
+            changed_for: Choice::Between(secs(5), secs(30)),
+            events: Choice::Between(secs(10), secs(60)),
+            trace: None,
+            trace_compression: 1,
+            trace_replication: 1,
+            trace_columns: BTreeMap::new(),
+            rows: Arc::default(),
+            adopted: None,
+        }
+    }
+}
+
+impl Draft for SpiderDraft {
+    type Plan = SpiderPlan;
+
+    fn bounds(&self) -> [SpiderPlan; 2] {
+        let mut draw = Draw::new(0, Concern::Workload, 0);
+        let (plan, _) = self.draw(&mut draw);
+        let (fewest, most) = match &self.adopted {
+            Some(_) => (plan.nodes, plan.nodes),
+            None => ((*self.nodes.bounds().0).max(1), *self.nodes.bounds().1),
+        };
+        let (fewest_controllers, most_controllers) = self.controllers.bounds();
+        [
+            SpiderPlan { nodes: fewest, controllers: *fewest_controllers, ..plan.clone() },
+            SpiderPlan { nodes: most, controllers: *most_controllers, ..plan },
+        ]
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        let most = |choice: &Choice<u32>| u64::from(*choice.bounds().1);
+        let mut problems = Problems::new();
+        let operations = most(&self.apps) * (8 + most(&self.pods_deleted))
+            + 2 * (most(&self.pool_changes) + most(&self.subnet_changes))
+            + most(&self.overlapping);
+        for (key, what, value, limit) in [
+            ("workload.nodes", "`workload.nodes`", most(&self.nodes), u64::from(CLIENTS_MAX)),
+            ("workload.controllers", "`workload.controllers`", most(&self.controllers), 10),
+            ("workload.pools", "`workload.pools`", most(&self.pools), 200),
+            ("workload.addresses", "`workload.addresses`", most(&self.addresses), 65_000),
+            ("workload.subnets", "`workload.subnets`", most(&self.subnets), 200),
+            ("workload.subnet_pools", "`workload.subnet_pools`", most(&self.subnet_pools), 10),
+            ("workload.subnet_addresses", "`workload.subnet_addresses`", most(&self.subnet_addresses), 65_000),
+            ("workload.overlapping", "`workload.overlapping`", most(&self.overlapping), 1_000),
+            ("workload.replicas", "`workload.replicas`", most(&self.replicas), 100_000),
+            ("workload.nics", "`workload.nics`", most(&self.nics), 16),
+            ("workload.trace_replication", "`workload.trace_replication`", u64::from(self.trace_replication), TRACE_REPLICATION_MAX),
+            ("workload.apps", "the number of operations", operations, OPS_MAX),
+        ] {
+            problems.append(at_most(source, key, what, value, limit));
+        }
+        problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", *self.nodes.bounds().0));
+        if self.wishes.written().contains(&&PoolWish::Subnet) && *self.subnets.bounds().0 == 0 {
+            let wrong = "`workload.wishes` has `subnet`, but there may be no subnet";
+            problems.push(source.problem("workload.subnets", wrong, "1 or more for `workload.subnets`"));
+        }
+        if self.on_demand && self.node_lifecycle {
+            problems.push(both(source));
+        }
+        if (self.admission || *self.subnets.bounds().1 > 0) && *self.controllers.bounds().0 == 0 {
+            problems.push(nobody_serves(source));
+        }
+        problems.append(problems_of_settings(&self.settings, source));
+        problems.append(at_least_one(source, "workload.trace_compression", "`workload.trace_compression`", self.trace_compression));
+        problems.append(at_least_one(source, "workload.trace_replication", "`workload.trace_replication`", self.trace_replication));
+        problems
+    }
+
+    fn draw(&self, draw: &mut Draw) -> (SpiderPlan, Vec<Op>) {
+        let mut plan = self.cluster(draw);
+        if let Some(adopted) = &self.adopted {
+            adopted.move_in(&mut plan, &self.settings);
+        }
+        let (pools, subnets) = match &self.adopted {
+            Some(adopted) => (adopted.pools.clone(), adopted.subnets.clone()),
+            None => (plan.pools.clone(), plan.subnets.clone()),
+        };
+        let used = |version: &IpVersion| {
+            let number = Some(version.number());
+            pools.iter().any(|pool| pool.spec.ip_version == number) || subnets.iter().any(|subnet| subnet.spec.ip_version == number)
+        };
+        let versions: Vec<IpVersion> = [IpVersion::V4, IpVersion::V6].into_iter().filter(used).collect();
+        let mut drawn = Drawn { draft: self, pools: &pools, subnets: &subnets, versions: &versions, nodes: plan.nodes, ops: Vec::new() };
+        if let Some(adopted) = &self.adopted {
+            for app in &adopted.apps {
+                drawn.events(draw, app, nics_of(app), Duration::ZERO..Duration::MAX);
+            }
+        } else if self.trace.is_some() {
+            let pods = self.rows.pods(self.trace_compression, self.trace_replication);
+            plan.kinds.insert(AppKind::Pod);
+            for pod in pods {
+                drawn.add(pod.created, Operation::ApplyApp(pod.apply()));
+                if let Some(deleted) = pod.deleted {
+                    let delete = DeleteApp { app: pod.name, namespace: NAMESPACE.to_owned(), force: false };
+                    drawn.add(deleted, Operation::DeleteApp(delete));
+                }
+            }
+        } else {
+            let apps = self.apps.draw(draw);
+            if apps == 0 {
+                // Operations that are scripted make applications of the kinds that are named.
+                plan.kinds.extend(self.kinds.written().into_iter().copied());
+            }
+            for number in 0..apps {
+                let kind = drawn.app(draw, number);
+                plan.kinds.insert(kind);
+            }
+        }
+        let names = |number| plan.node_name(number);
+        for number in 0..self.pool_changes.draw(draw) {
+            drawn.pool_change(draw, number, &names, plan.nodes);
+        }
+        if *self.overlapping.bounds().1 > 0 {
+            let count = self.overlapping.draw(draw);
+            drawn.overlapping_pools(draw, count);
+        }
+        if !subnets.is_empty() {
+            for _ in 0..self.subnet_changes.draw(draw) {
+                drawn.subnet_change(draw);
+            }
+        }
+        let mut ops = drawn.ops;
+        plan.node_lifecycle = self
+            .node_lifecycle
+            .then(|| NodeLifecycle { monitor_grace: self.monitor_grace.draw(draw), toleration: self.toleration.draw(draw) });
+        ops.sort_by_key(|op| op.common.at);
+        (plan, ops)
+    }
+
+    fn read_files(&mut self, folder: &Path) -> Result<(), Problems> {
+        let Some(trace) = &self.trace else { return Ok(()) };
+        // What stands in a scenario is beside it; what is given on the command line is where that is.
+        let beside = folder.join(trace);
+        let path = if beside.exists() { beside } else { PathBuf::from(trace) };
+        let rows = TraceRows::read(&path, &self.trace_columns)?;
+        if let Some(operations) = rows.too_many(self.trace_replication) {
+            let wrong = format!("{operations} operations with `workload.trace_replication` {}", self.trace_replication);
+            return Err(Problem::of_file(&path.display().to_string(), wrong, format!("at most {OPS_MAX}")).into());
+        }
+        self.rows = Arc::new(rows);
+        Ok(())
+    }
+
+    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
+        let Some(trace) = self.trace.as_ref().filter(|_| self.adopted.is_none()) else { return Ok(None) };
+        let Taken { pods, of } = self.rows.within(lasts, self.trace_compression)?;
+        Ok((pods < of).then(|| format!("{} of the {of} pods of {trace} are created after the run ends, and left out", of - pods)))
+    }
+
+    fn wants_addresses(&self) -> bool {
+        true
+    }
+
+    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
+        script::misnamed(self, ops, objects)
+    }
+
+    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
+        self.adopted = Adopted::of(objects).map(Arc::new);
+        if self.adopted.is_some() { Adoption::MovedIn } else { Adoption::NothingThere }
+    }
+}

@@ -1,0 +1,156 @@
+//! The cluster that is drawn: nodes, pools and settings, without applications.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ipam_spiderpool::IPPoolSpec;
+use ipam_spiderpool::names;
+use ipam_spiderpool::ranges::IpVersion;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sim_config::draw::Draw;
+use sim_config::{Choice, Open};
+
+use super::super::adopt::MULTUS;
+use super::super::network::Network;
+use super::super::ops::{NAMESPACE, PoolPlan};
+use super::super::plan::{SUBNETS, SpiderPlan};
+use super::super::subnets::drawn::{cut_pool_name, pools_of, subnet, subnet_name};
+use super::SpiderDraft;
+use super::wishes::PoolWish;
+
+/// Which addresses pods have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Families {
+    /// IPv4 only.
+    Ipv4,
+    /// IPv6 only.
+    Ipv6,
+    /// One of each.
+    Dual,
+}
+
+impl Open for Families {}
+
+impl Families {
+    fn versions(self) -> &'static [IpVersion] {
+        match self {
+            Families::Ipv4 => &[IpVersion::V4],
+            Families::Ipv6 => &[IpVersion::V6],
+            Families::Dual => &[IpVersion::V4, IpVersion::V6],
+        }
+    }
+}
+
+/// The Multus network of the first NIC in generated clusters.
+const CLUSTER_NETWORK: &str = "kube-system/macvlan";
+
+/// The name of a pool of a generated cluster.
+fn pool_name(version: IpVersion, number: u32) -> String {
+    format!("v{}-{number}", version.number())
+}
+
+/// A pool of a generated cluster.
+fn pool(version: IpVersion, number: u32, addresses: u32, default: bool) -> PoolPlan {
+    let name = pool_name(version, number);
+    let prefix = match version {
+        IpVersion::V4 => format!("10.{}", 10 + number),
+        IpVersion::V6 => format!("fd00:{:x}", 1 + number),
+    };
+    let Network { cidr, range, gateway } = Network::new(version, &prefix, addresses);
+    let spec = IPPoolSpec {
+        ip_version: Some(version.number()),
+        subnet: cidr,
+        ips: Some(vec![range]),
+        gateway: Some(gateway),
+        default,
+        ..IPPoolSpec::default()
+    };
+    PoolPlan { name, spec }
+}
+
+impl SpiderDraft {
+    /// The families of addresses that a generated cluster may have.
+    fn versions(&self) -> BTreeSet<IpVersion> {
+        self.families.written().into_iter().flat_map(|families| families.versions()).copied().collect()
+    }
+
+    /// The names of all pools that a generated cluster may have.
+    pub(in super::super) fn pool_names(&self) -> BTreeSet<String> {
+        let most = |choice: &Choice<u32>| *choice.bounds().1;
+        let pools = self.versions().into_iter().flat_map(|version| (0..most(&self.pools)).map(move |number| pool_name(version, number)));
+        let subnets = self.subnet_names();
+        let cut = subnets.iter().flat_map(|subnet| (0..most(&self.subnet_pools)).map(|place| cut_pool_name(subnet, place)));
+        pools.chain(cut).collect()
+    }
+
+    /// The names of all subnets that a generated cluster may have.
+    pub(in super::super) fn subnet_names(&self) -> BTreeSet<String> {
+        let most = *self.subnets.bounds().1;
+        self.versions().into_iter().flat_map(|version| (0..most).map(move |number| subnet_name(version, number))).collect()
+    }
+
+    /// The cluster that is generated, without applications.
+    pub(super) fn cluster(&self, draw: &mut Draw) -> SpiderPlan {
+        let nodes = self.nodes.draw(draw).max(1);
+        let families = self.families.draw(draw);
+        let (pools, addresses, defaults) = (self.pools.draw(draw), self.addresses.draw(draw), self.default_pools.draw(draw));
+        let mut settings = self.settings.clone();
+        let mut set = |name: &str, value: &str| {
+            settings.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        };
+        set("enableIPv4", if families == Families::Ipv6 { "false" } else { "true" });
+        set("enableIPv6", if families == Families::Ipv4 { "false" } else { "true" });
+        set(MULTUS, CLUSTER_NETWORK);
+        let all = families.versions().iter().flat_map(|version| (0..pools).map(move |number| (*version, number)));
+        let mut plan = SpiderPlan {
+            nodes,
+            node_names: Vec::new(),
+            on_demand: self.on_demand,
+            node_lifecycle: None,
+            reclaim: self.reclaim,
+            admission: self.admission,
+            controllers: self.controllers.draw(draw),
+            throttled: self.throttled.draw(draw),
+            settings,
+            cni_ipv4: Vec::new(),
+            cni_ipv6: Vec::new(),
+            kubelet: self.kubelet,
+            namespaces: BTreeMap::new(),
+            pools: all.map(|(version, number)| pool(version, number, addresses, number < defaults)).collect(),
+            subnets: Vec::new(),
+            reserved: Vec::new(),
+            kinds: BTreeSet::new(),
+            brought: Vec::new(),
+        };
+        // Drawn for those only who ask for it: what others draw stays as it was.
+        if *self.subnets.bounds().1 > 0 {
+            let (number, addresses) = (self.subnets.draw(draw), self.subnet_addresses.draw(draw));
+            let all = families.versions().iter().flat_map(|version| (0..number).map(move |number| (*version, number)));
+            plan.subnets = all.map(|(version, number)| subnet(version, number, addresses)).collect();
+            let by_hand = self.subnet_pools.draw(draw);
+            plan.pools.extend(plan.subnets.iter().flat_map(|subnet| pools_of(subnet, by_hand)));
+            plan.settings.entry(SUBNETS.to_owned()).or_insert_with(|| (number > 0).to_string());
+        }
+        // The upper tiers hide the lower ones, so a cluster names pools in its configuration only if that is wished for.
+        let wishes: Vec<PoolWish> = self.wishes.written().into_iter().copied().collect();
+        let of = |plan: &SpiderPlan, version: IpVersion| -> Vec<String> {
+            let mut names: Vec<String> =
+                plan.pools.iter().filter(|pool| pool.spec.ip_version == Some(version.number())).map(|pool| pool.name.clone()).collect();
+            names.reverse();
+            names
+        };
+        if wishes.contains(&PoolWish::CniConfig) {
+            plan.cni_ipv4 = of(&plan, IpVersion::V4);
+            plan.cni_ipv6 = of(&plan, IpVersion::V6);
+        }
+        if wishes.contains(&PoolWish::Namespace) {
+            let text = |names: Vec<String>| (!names.is_empty()).then(|| json!(names).to_string());
+            let v4 = text(of(&plan, IpVersion::V4)).map(|text| (names::ANNOTATION_DEFAULT_IPV4_IPPOOL.to_owned(), text));
+            let v6 = text(of(&plan, IpVersion::V6)).map(|text| (names::ANNOTATION_DEFAULT_IPV6_IPPOOL.to_owned(), text));
+            plan.namespaces.insert(NAMESPACE.to_owned(), v4.into_iter().chain(v6).collect());
+        }
+        plan
+    }
+}

@@ -1,0 +1,314 @@
+//! What people do with a cluster: applications come and go, pools change.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use ipam_spiderpool::ranges::IpVersion;
+use ipam_spiderpool::{IPPoolSpec, names};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::draw::Draw;
+use sim_config::time::{SimTime, Span};
+use sim_config::{Open, With};
+use sim_harness::plan::{Op, Turn};
+
+use super::super::ops::{
+    AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp,
+    ScaleApp, Unreserve,
+};
+use super::super::plan::PEOPLE;
+use super::super::subnets::drawn::{IpNumber, asks, change};
+use super::super::subnets::ops::SubnetPlan;
+use super::SpiderDraft;
+use super::wishes::{PoolWish, Wished, annotations};
+use crate::Operation;
+
+/// What people do to a pool for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolChange {
+    /// They disable it.
+    Disable,
+    /// They exclude its lower half.
+    Exclude,
+    /// They keep it for one node.
+    Retarget,
+    /// They delete it and create it again.
+    Recreate,
+    /// They reserve its lower half.
+    Reserve,
+}
+
+impl Open for PoolChange {}
+
+/// What is drawn for one application.
+pub(super) struct Drawn<'a> {
+    pub(super) draft: &'a SpiderDraft,
+    pub(super) pools: &'a [PoolPlan],
+    pub(super) subnets: &'a [SubnetPlan],
+    pub(super) versions: &'a [IpVersion],
+    pub(super) nodes: u32,
+    pub(super) ops: Vec<Op>,
+}
+
+impl Drawn<'_> {
+    pub(super) fn add(&mut self, at: Duration, kind: Operation) {
+        self.ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind: kind.into() });
+    }
+
+    /// The pools that an application wishes for: a few of each family, in any order.
+    fn wished(&self, draw: &mut Draw) -> Vec<Wished> {
+        let of = |version: &IpVersion| {
+            let of_family = |pool: &&PoolPlan| pool.spec.ip_version == Some(version.number());
+            let mut pools: Vec<String> = self.pools.iter().filter(of_family).map(|pool| pool.name.clone()).collect();
+            let turn = draw.below(pools.len().max(1) as u64) as usize;
+            pools.rotate_left(turn);
+            let kept = 1 + draw.below(pools.len().max(1) as u64) as usize;
+            pools.truncate(kept);
+            Wished { version: *version, pools }
+        };
+        self.versions.iter().map(of).collect()
+    }
+
+    /// The annotations by which the pods of an application wish for pools of this kind.
+    fn annotations(&self, draw: &mut Draw, wish: PoolWish, apply: &ApplyApp, nics: u32) -> BTreeMap<String, String> {
+        let wished = self.wished(draw);
+        if wish == PoolWish::Subnet { self.subnet_annotations(draw, apply, nics) } else { annotations(wish, nics, &wished) }
+    }
+
+    /// The same for pools of their own; none for whoever cannot ask for them.
+    fn subnet_annotations(&self, draw: &mut Draw, apply: &ApplyApp, nics: u32) -> BTreeMap<String, String> {
+        let draft = self.draft;
+        let turn = draw.u64();
+        // Nobody counts the pods of a kind that is not known: such an application says a number (A §8.3).
+        let number = draft.ip_number.draw(draw);
+        let number = if apply.kind == AppKind::CloneSet { IpNumber::Fixed } else { number };
+        let number = number.text(draft.spare.draw(draw), self.most_pods(apply));
+        let keeps = draw.chance(draft.keeps_pools.get());
+        let of = |version: &IpVersion| {
+            let of_family = |subnet: &&SubnetPlan| subnet.spec.ip_version == Some(version.number());
+            let mut subnets: Vec<String> = self.subnets.iter().filter(of_family).map(|subnet| subnet.name.clone()).collect();
+            let first = sim_config::draw::below(turn, subnets.len().max(1) as u64) as usize;
+            subnets.rotate_left(first);
+            if nics == 1 {
+                subnets.truncate(1);
+            }
+            Wished { version: *version, pools: subnets }
+        };
+        let wished: Vec<Wished> = self.versions.iter().map(of).collect();
+        let enough = wished.iter().all(|wished| wished.pools.len() >= nics as usize);
+        if !enough || !asks(apply.kind) {
+            return annotations(PoolWish::ClusterDefault, nics, &wished);
+        }
+        let mut annotations = annotations(PoolWish::Subnet, nics, &wished);
+        annotations.extend(number.map(|number| (names::ANNOTATION_IPPOOL_IP_NUMBER.to_owned(), number)));
+        if keeps {
+            annotations.insert(names::ANNOTATION_IPPOOL_RECLAIM.to_owned(), "false".to_owned());
+        }
+        annotations
+    }
+
+    /// How many pods an application has at most.
+    fn most_pods(&self, apply: &ApplyApp) -> u32 {
+        if apply.kind == AppKind::DaemonSet {
+            return self.nodes;
+        }
+        let scaled = if self.draft.scaled.get() > 0.0 { *self.draft.scaled_to.bounds().1 } else { 0 };
+        apply.replicas.max(scaled)
+    }
+
+    pub(super) fn app(&mut self, draw: &mut Draw, number: u32) -> AppKind {
+        let (draft, nodes) = (self.draft, self.nodes);
+        let kind = draft.kinds.draw(draw);
+        let wish = draft.wishes.draw(draw);
+        let nics = draft.nics.draw(draw).max(1);
+        let nics = if wish == PoolWish::Subnet && asks(kind) { nics.min(most_nics(self.subnets)) } else { nics };
+        let wished = self.wished(draw);
+        let (app, namespace) = (format!("app-{number}"), NAMESPACE.to_owned());
+        let arrival = draft.arrival.draw(draw).0;
+        let life = draft.life.draw(draw).0;
+        let replicas = draft.replicas.draw(draw);
+        let mut apply = ApplyApp {
+            app: app.clone(),
+            namespace: namespace.clone(),
+            kind,
+            replicas,
+            annotations: annotations(wish, nics, &wished),
+            parallel: draw.chance(draft.parallel.get()),
+            grace: Some(draft.grace.draw(draw)),
+            ..ApplyApp::default()
+        };
+        if wish == PoolWish::Subnet {
+            apply.annotations = self.subnet_annotations(draw, &apply, nics);
+        }
+        let node = draw.below(u64::from(nodes)) as u32;
+        let completes = draw.chance(draft.completes.get());
+        if kind == AppKind::Pod {
+            apply.node = Some(node);
+            apply.completes = completes.then_some(Span(life));
+        } else if kind == AppKind::Job {
+            apply.completes = Some(Span(life));
+        } else if kind == AppKind::CronJob {
+            let every = draft.every.draw(draw);
+            (apply.every, apply.completes) = (Some(every), Some(every.min(Span(life))));
+        }
+        self.add(arrival, Operation::ApplyApp(apply.clone()));
+        // One that went on making pods would never let the cluster come to rest: it starts a few Jobs, and is deleted for good.
+        let is_cron_job = kind == AppKind::CronJob;
+        let life = apply.every.map_or(life, |every| life.max(every.0 * 5 / 2));
+        let deleted = (draw.chance(draft.deleted.get()) || is_cron_job).then_some(arrival + life);
+        let forced = draw.chance(draft.forced.get());
+        let replaced = draw.chance(draft.replaced.get()) && !is_cron_job;
+        if let Some(at) = deleted {
+            let delete = DeleteApp { app: app.clone(), namespace: namespace.clone(), force: forced && kind == AppKind::Pod };
+            self.add(at, Operation::DeleteApp(delete));
+            if replaced {
+                apply.node = apply.node.map(|_| draw.below(u64::from(nodes)) as u32);
+                self.add(at + Duration::from_millis(1), Operation::ApplyApp(apply.clone()));
+            }
+        }
+        self.events(draw, &apply, nics, arrival..deleted.filter(|_| !replaced).unwrap_or(Duration::MAX));
+        kind
+    }
+
+    /// What happens to an application while it lives.
+    ///
+    /// Its pods keep the number of their NICs: whoever joins a network in addition names pools for it.
+    pub(super) fn events(&mut self, draw: &mut Draw, apply: &ApplyApp, nics: u32, life: Range<Duration>) {
+        let (draft, after) = (self.draft, life.start);
+        let mut events: Vec<(Duration, Operation)> = Vec::new();
+        let scales = matches!(apply.kind, AppKind::StatefulSet | AppKind::Deployment | AppKind::ReplicaSet | AppKind::CloneSet);
+        let (app, namespace) = (apply.app.clone(), apply.namespace.clone());
+        let when = |draw: &mut Draw| after + draft.events.draw(draw).0;
+        let (at, scaled) = (when(draw), draw.chance(draft.scaled.get()));
+        let (to, back) = (draft.scaled_to.draw(draw), draw.chance(draft.scaled_back.get()));
+        if scaled && scales {
+            let scale = |replicas| Operation::ScaleApp(ScaleApp { app: app.clone(), namespace: namespace.clone(), replicas });
+            events.push((at, scale(to)));
+            if back {
+                let soon = draw.between(Duration::from_millis(100), Duration::from_secs(20));
+                events.push((at + soon, scale(apply.replicas)));
+            }
+        }
+        let (at, rolled) = (when(draw), draw.chance(draft.rolled_out.get()));
+        if rolled && (scales || apply.kind == AppKind::DaemonSet) {
+            let rewished = draw.chance(draft.rewished.get());
+            let wish = draft.wishes.draw(draw);
+            let annotations = if rewished { self.annotations(draw, wish, apply, nics) } else { BTreeMap::new() };
+            events.push((
+                at,
+                Operation::RollOutApp(RollOutApp { app: app.clone(), namespace: namespace.clone(), annotations, host_network: false }),
+            ));
+        }
+        for _ in 0..draft.pods_deleted.draw(draw) {
+            let (at, number) = (when(draw), draw.below(u64::from(apply.replicas.max(1))) as u32);
+            let force = draw.chance(draft.forced.get());
+            if apply.kind != AppKind::Pod {
+                events.push((at, Operation::DeletePodOf(DeletePodOf { app: app.clone(), namespace: namespace.clone(), number, force })));
+            }
+        }
+        let (at, migrated) = (when(draw), draw.chance(draft.migrated.get()));
+        if migrated && apply.kind == AppKind::VirtualMachine {
+            events.push((at, Operation::MigrateVm(MigrateVm { app, namespace })));
+        }
+        for (at, kind) in events {
+            if life.contains(&at) {
+                self.add(at, kind);
+            }
+        }
+    }
+
+    /// People change a subnet, and change it back.
+    pub(super) fn subnet_change(&mut self, draw: &mut Draw) {
+        let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
+        let kind = self.draft.subnet_change.draw(draw);
+        let subnet = draw.pick(self.subnets).clone();
+        let half = lower_half(subnet.spec.ips.as_ref(), subnet.spec.ip_version);
+        let [there, back] = change(kind, subnet, half);
+        self.add(at, there);
+        self.add(at + lasts, back);
+    }
+
+    /// So many people create pools at once, each of which overlaps the next: all of one CIDR, which is no other pool's.
+    pub(super) fn overlapping_pools(&mut self, draw: &mut Draw, count: u32) {
+        let at = self.draft.events.draw(draw).0;
+        for number in 0..count {
+            let first = 1 + number * OVERLAPPING_EVERY;
+            let pool = overlapping_pool(number, first, first + OVERLAPPING_SIZE - 1);
+            self.add(at, Operation::CreatePool(CreatePool { pool: Box::new(pool) }));
+        }
+    }
+
+    /// People change a pool, and change it back.
+    pub(super) fn pool_change(&mut self, draw: &mut Draw, number: u32, node_names: &dyn Fn(u32) -> String, nodes: u32) {
+        let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
+        let change = self.draft.pool_change.draw(draw);
+        let (which, node) = (draw.u64(), draw.below(u64::from(nodes)) as u32);
+        let Some(pool) = self.pools.get(sim_config::draw::below(which, self.pools.len().max(1) as u64) as usize).cloned() else { return };
+        let half = || lower_half(pool.spec.ips.as_ref(), pool.spec.ip_version);
+        let edit = EditPool { pool: pool.name.clone(), ..EditPool::default() };
+        let (name, back) = (pool.name.clone(), at + lasts);
+        match change {
+            PoolChange::Disable => {
+                self.add(at, Operation::EditPool(EditPool { disable: Some(true), ..edit.clone() }));
+                self.add(back, Operation::EditPool(EditPool { disable: Some(false), ..edit }));
+            }
+            PoolChange::Exclude => {
+                self.add(at, Operation::EditPool(EditPool { exclude: Some(vec![half()]), ..edit.clone() }));
+                self.add(back, Operation::EditPool(EditPool { exclude: Some(Vec::new()), ..edit }));
+            }
+            PoolChange::Retarget => {
+                self.add(at, Operation::EditPool(EditPool { nodes: Some(vec![node_names(node)]), ..edit.clone() }));
+                self.add(back, Operation::EditPool(EditPool { nodes: Some(Vec::new()), ..edit }));
+            }
+            PoolChange::Recreate => {
+                self.add(at, Operation::DeletePool(DeletePool { pool: name, force: false }));
+                self.add(back, Operation::CreatePool(CreatePool { pool: Box::new(pool) }));
+            }
+            PoolChange::Reserve => {
+                let name = format!("reserved-{number}");
+                self.add(at, Operation::Reserve(Reserve { name: name.clone(), ips: vec![half()] }));
+                self.add(back, Operation::Unreserve(Unreserve { name }));
+            }
+        }
+    }
+}
+
+/// How many NICs of a pod can have subnets of their own.
+fn most_nics(subnets: &[SubnetPlan]) -> u32 {
+    let of = |version: IpVersion| subnets.iter().filter(|subnet| subnet.spec.ip_version == Some(version.number())).count();
+    of(IpVersion::V4).max(of(IpVersion::V6)).max(1) as u32
+}
+
+/// The lower half of the first of these ranges.
+fn lower_half(ips: Option<&Vec<String>>, version: Option<i64>) -> String {
+    let range = ips.into_iter().flatten().next();
+    let version = version.unwrap_or(4);
+    let parsed =
+        range.and_then(|range| ipam_spiderpool::ranges::parse_ranges(&[range], version, &ipam_spiderpool::Policy::hardened()).ok());
+    match parsed.and_then(|ranges| ranges.first().copied()) {
+        Some(range) => {
+            let (first, last) = range.numbers();
+            format!("{}-{}", range.first(), range.version().address(first + (last - first) / 2))
+        }
+        None => String::new(),
+    }
+}
+
+/// How many addresses each of the pools has that overlap, and from the first of one to that of the next.
+const OVERLAPPING_SIZE: u32 = 12;
+const OVERLAPPING_EVERY: u32 = 8;
+
+/// A pool for everybody, with these addresses of a CIDR that all of its kind share.
+fn overlapping_pool(number: u32, first: u32, last: u32) -> PoolPlan {
+    let ip = |offset: u32| format!("10.254.{}.{}", offset / 256, offset % 256);
+    let spec = IPPoolSpec {
+        ip_version: Some(4),
+        subnet: "10.254.0.0/16".to_owned(),
+        ips: Some(vec![format!("{}-{}", ip(first), ip(last))]),
+        default: true,
+        ..IPPoolSpec::default()
+    };
+    PoolPlan { name: format!("overlap-{number}"), spec }
+}

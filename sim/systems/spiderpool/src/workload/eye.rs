@@ -1,0 +1,177 @@
+//! Tells the trace what the agents do.
+
+use std::sync::{Arc, Weak};
+
+use ipam_spiderpool::ipam::{self, IpamError, Observer, PoolError, Step};
+use ipam_spiderpool::select::SelectError;
+use kube_sim::cluster::Fabric;
+use kube_sim::rt::ProcessId;
+
+use super::note::{Cause, Given, How, InOrder, IpamNote, Refusal};
+use crate::claim::oracle;
+
+/// The observer of one process.
+#[derive(Clone)]
+pub(super) struct Eye {
+    pub fabric: Weak<Fabric>,
+    pub process: ProcessId,
+}
+
+fn text(key: &kube_machinery::ObjectKey) -> Arc<str> {
+    key.as_str().into()
+}
+
+impl Observer for Eye {
+    fn observe(&self, step: Step<'_>) {
+        let Some(fabric) = self.fabric.upgrade() else { return };
+        let told = match step {
+            Step::AddBegun { request } => IpamNote::AddBegun {
+                pod: text(&request.pod),
+                uid: request.pod_uid.clone(),
+                container: request.container_id.clone(),
+                nic: request.nic.clone(),
+            },
+            Step::Selected { request, asked, cluster, controller, selection } => IpamNote::Selected {
+                uid: request.pod_uid.clone(),
+                nic: request.nic.clone(),
+                opinion: oracle::opinion(cluster, asked, controller, selection),
+                order: InOrder::of(selection),
+            },
+            Step::PoolTried { uid, nic, pool, result, .. } => IpamNote::Tried {
+                uid: uid.into(),
+                nic: nic.into(),
+                pool: pool.into(),
+                outcome: result.map(|address| address.addr()).map_err(refused_by_pool),
+            },
+            Step::AddEnded { request, result, effort, took, .. } => {
+                let how = result.map_or(How::Fresh, |answer| how(answer.how));
+                let given = |answer: &ipam::AddAnswer| -> Arc<[Given]> {
+                    let given =
+                        |ip: &ipam::NicAddress| Given { nic: ip.nic.as_str().into(), pool: ip.pool.clone(), address: ip.address.addr() };
+                    answer.ips.iter().map(given).collect()
+                };
+                IpamNote::AddEnded {
+                    pod: text(&request.pod),
+                    uid: request.pod_uid.clone(),
+                    container: request.container_id.clone(),
+                    nic: request.nic.clone(),
+                    result: result.map(given).map_err(refused),
+                    how,
+                    conflicts: effort.conflicts,
+                    attempts: effort.attempts,
+                    took,
+                }
+            }
+            Step::DelBegun { request } => IpamNote::DelBegun {
+                pod: text(&request.pod),
+                uid: request.pod_uid.clone(),
+                container: request.container_id.clone(),
+                nic: request.nic.clone(),
+            },
+            Step::DelEnded { request, result, .. } => IpamNote::DelEnded {
+                pod: text(&request.pod),
+                uid: request.pod_uid.clone(),
+                container: request.container_id.clone(),
+                nic: request.nic.clone(),
+                ok: result.is_ok(),
+            },
+            Step::ReleaseBegun { pod, uid, asked, cause: why, what } => IpamNote::ReleaseBegun {
+                pod: text(pod),
+                uid: uid.into(),
+                asked: asked.into(),
+                cause: cause(why),
+                what: what.iter().cloned().collect(),
+            },
+            Step::ReleaseEnded { pod, uid, cause: why, result } => {
+                IpamNote::ReleaseEnded { pod: text(pod), uid: uid.into(), cause: cause(why), ok: result.is_ok() }
+            }
+            Step::TicketsAsked { turn, .. } => IpamNote::Queued { ticket: turn },
+            Step::TicketsGranted { turn, .. } | Step::TicketsRefused { turn } => IpamNote::Unqueued { ticket: turn },
+            Step::PoolsCompared { request, asked, cluster, controller, endpoint, .. } => IpamNote::Compared {
+                uid: request.pod_uid.clone(),
+                nic: request.nic.clone(),
+                refused: oracle::refused(cluster, asked, controller, endpoint).into(),
+            },
+            Step::Reowned { .. } | Step::FailureCacheUsed { .. } | Step::BatchBegun { .. } | Step::BatchEnded { .. } => return,
+        };
+        fabric.note(self.process, &told);
+    }
+}
+
+fn how(how: ipam::How) -> How {
+    match how {
+        ipam::How::Fresh => How::Fresh,
+        ipam::How::Existing => How::Existing,
+        ipam::How::Reowned => How::Reowned,
+    }
+}
+
+fn cause(cause: ipam::Cause) -> Cause {
+    match cause {
+        ipam::Cause::Del => Cause::Del,
+        ipam::Cause::PoolChange => Cause::PoolChange,
+        ipam::Cause::Conflict => Cause::Conflict,
+        ipam::Cause::RollBack | ipam::Cause::Superseded => Cause::RollBack,
+        ipam::Cause::Marked => Cause::Predecessor,
+    }
+}
+
+fn refused(error: &IpamError) -> Refusal {
+    match error {
+        IpamError::MissingPod(_) | IpamError::Replaced { .. } | IpamError::Select(SelectError::DeadPod) => Refusal::DeadPod,
+        IpamError::Select(
+            SelectError::MalformedRoutes { .. }
+            | SelectError::InvalidRoute { .. }
+            | SelectError::MalformedAnnotation { .. }
+            | SelectError::EmptyIPPools
+            | SelectError::MixedInterfaces
+            | SelectError::DuplicateInterface { .. }
+            | SelectError::InterfaceNotListed { .. }
+            | SelectError::BadWildcard { .. }
+            | SelectError::DuplicatePool { .. }
+            | SelectError::SubnetInvalid { .. }
+            | SelectError::SubnetBadIpNumber { .. }
+            | SelectError::SubnetBadReclaim { .. },
+        ) => Refusal::WrongInput,
+        IpamError::Select(_) => Refusal::NoPool,
+        IpamError::NotAllocated(failures) => {
+            let all = || failures.0.iter().flat_map(|failure| &failure.pools).map(|(_, error)| refused_by_pool(error));
+            // What can be waited for counts more than what cannot be helped.
+            all().find(|refusal| *refusal != Refusal::UsedOut).unwrap_or(Refusal::UsedOut)
+        }
+        IpamError::Pool { error, .. } => refused_by_pool(error),
+        IpamError::Endpoint { .. } | IpamError::Reading { .. } => Refusal::Api,
+        IpamError::OutOfTime => Refusal::OutOfTime,
+        IpamError::TerminatingEndpoint(_) => Refusal::Predecessor,
+        IpamError::MissingEndpoint(_)
+        | IpamError::EndpointOfAnother { .. }
+        | IpamError::StaleEndpoint(_)
+        | IpamError::ForbiddenStateless
+        | IpamError::ForbiddenStateful
+        | IpamError::QueueFull => Refusal::Blocked,
+    }
+}
+
+fn refused_by_pool(error: &PoolError) -> Refusal {
+    match error {
+        PoolError::Unavailable(_) => Refusal::UsedOut,
+        PoolError::RetriesExhausted { .. } => Refusal::RetriesExhausted,
+        PoolError::OutOfTime => Refusal::OutOfTime,
+        PoolError::Replaced(_) => Refusal::DeadPod,
+        PoolError::EndpointUnknown | PoolError::NotFound | PoolError::BadRecords(_) | PoolError::DataBroken { .. } => Refusal::Blocked,
+        PoolError::NotCompared | PoolError::OwnRecordsMadeWay | PoolError::Overlaps { .. } => Refusal::Blocked,
+        PoolError::Api(_) | PoolError::Unsettled(_) => Refusal::Api,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_pod_asks_for_in_vain_is_told_from_what_the_rules_leave_it_without() {
+        assert_eq!(refused(&SelectError::EmptyIPPools.into()), Refusal::WrongInput);
+        assert_eq!(refused(&SelectError::NoPool.into()), Refusal::NoPool);
+        assert_eq!(refused(&SelectError::DeadPod.into()), Refusal::DeadPod);
+    }
+}

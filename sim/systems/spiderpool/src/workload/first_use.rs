@@ -1,0 +1,117 @@
+//! The caches of a replica that begin with a type at its first use, as those of controller-runtime do (G §7).
+//!
+//! Until then nobody has asked the API server what such a type is, and if it does not say the read fails. Of what has begun every read succeeds.
+//! The watches themselves begin with the process: how long the first list takes is the informers' business.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use ipam_spiderpool::reclaim::Caches;
+use ipam_spiderpool::{SpiderEndpoint, SpiderIPPool};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube_machinery::Object;
+use kube_machinery::api::{ApiError, Reason, Status};
+use kube_sim::cluster::Fabric;
+use kube_sim::kinds::KindId;
+use kube_sim::rt::ProcessId;
+
+/// The caches of one life of a replica. Clones are the same caches.
+#[derive(Clone)]
+pub(super) struct FirstUse<K> {
+    caches: K,
+    types: Arc<Types>,
+}
+
+struct Types {
+    fabric: Weak<Fabric>,
+    process: ProcessId,
+    pods: Type,
+    nodes: Type,
+    endpoints: Type,
+    pools: Type,
+}
+
+/// A type, and whether the process has found out about it.
+struct Type {
+    kind: KindId,
+    is_known: AtomicBool,
+}
+
+impl<K> FirstUse<K> {
+    /// Those of a process that has just started.
+    pub(super) fn new(caches: K, fabric: &Arc<Fabric>, process: ProcessId) -> Self {
+        fn of<S: Object>(fabric: &Fabric) -> Type {
+            Type { kind: fabric.registry.id::<S>(), is_known: AtomicBool::new(false) }
+        }
+        let types = Types {
+            fabric: Arc::downgrade(fabric),
+            process,
+            pods: of::<Pod>(fabric),
+            nodes: of::<Node>(fabric),
+            endpoints: of::<SpiderEndpoint>(fabric),
+            pools: of::<SpiderIPPool>(fabric),
+        };
+        Self { caches, types: Arc::new(types) }
+    }
+}
+
+impl Types {
+    /// Whether a type can be read.
+    fn serve(&self, of: &Type) -> bool {
+        // A process runs on one thread.
+        if of.is_known.load(Ordering::Relaxed) {
+            return true;
+        }
+        let is_known = self.fabric.upgrade().is_none_or(|fabric| fabric.discovers(self.process, of.kind));
+        of.is_known.store(is_known, Ordering::Relaxed);
+        is_known
+    }
+
+    fn check(&self, of: &Type) -> Result<(), ApiError> {
+        if self.serve(of) {
+            Ok(())
+        } else {
+            Err(Status::new(Reason::ServiceUnavailable, "the server is currently unable to handle the request").into())
+        }
+    }
+}
+
+impl<K: Caches> Caches for FirstUse<K> {
+    fn pod(&self, key: &str) -> Result<Option<Arc<Pod>>, ApiError> {
+        self.types.check(&self.types.pods)?;
+        self.caches.pod(key)
+    }
+
+    fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {
+        self.types.check(&self.types.nodes)?;
+        self.caches.node(name)
+    }
+
+    fn endpoint(&self, key: &str) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        self.types.check(&self.types.endpoints)?;
+        self.caches.endpoint(key)
+    }
+
+    fn endpoints(&self) -> Result<Vec<Arc<SpiderEndpoint>>, ApiError> {
+        self.types.check(&self.types.endpoints)?;
+        self.caches.endpoints()
+    }
+
+    fn pools(&self) -> Result<Vec<Arc<SpiderIPPool>>, ApiError> {
+        self.types.check(&self.types.pools)?;
+        self.caches.pools()
+    }
+
+    fn is_plain(&self, key: &str, uid: &str) -> bool {
+        self.types.serve(&self.types.pods) && self.types.serve(&self.types.endpoints) && self.caches.is_plain(key, uid)
+    }
+
+    fn endpoint_census(&self) -> Option<(usize, usize)> {
+        if self.types.serve(&self.types.endpoints) { self.caches.endpoint_census() } else { None }
+    }
+
+    fn runs_until(&self, uid: &str) -> Option<Timestamp> {
+        self.caches.runs_until(uid)
+    }
+}

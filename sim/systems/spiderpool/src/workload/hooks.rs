@@ -1,0 +1,141 @@
+//! The webhooks of Spiderpool's controller (A §9): every replica serves them, whoever leads.
+//!
+//! ```text
+//!   API server ──► Service spiderpool-controller ──► a replica ──► production code: defaults, rules ──► lists (API)
+//! ```
+//! They are called for the main resources only, so that allocation, which writes status and endpoints, goes on without them.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_spiderpool::admission::{AdmissionSettings, Admitted, Request, Webhook};
+use ipam_spiderpool::select::Settings;
+use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use kube_machinery::Object;
+use kube_machinery::api::Verb;
+use kube_machinery::race::{Either, race};
+use kube_sim::cluster::Fabric;
+use kube_sim::cluster::admission::{self, Denial, FailurePolicy, Handler, Review, Service, Verdict};
+use kube_sim::env::SimEnv;
+use kube_sim::kinds::KindId;
+use kube_sim::object::{Obj, typed};
+use kube_sim::rt::ProcessId;
+
+use super::hook_note::HookNote;
+use super::plan::SpiderPlan;
+use super::site::{ApiClient, Site};
+use super::subnets::admission::settings;
+
+/// The Service of the replicas.
+const SERVICE: &str = "spiderpool-controller";
+/// How long the API server waits for an answer: upstream's chart says nothing, and so it is Kubernetes' default.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+type Hooks = Webhook<ApiClient, SimEnv>;
+
+impl SpiderPlan {
+    /// What admission goes by.
+    fn admission_settings(&self, select: &Settings) -> AdmissionSettings {
+        AdmissionSettings { enable_delete_check: self.guards_deletion(), ..settings(select) }
+    }
+}
+
+/// Registers the webhooks with the API servers, as upstream's chart does. Nobody serves them yet.
+pub(super) fn register(fabric: &Fabric) -> Arc<Service> {
+    let service = Service::new(SERVICE);
+    let write = [Verb::Create, Verb::Update];
+    register_for::<SpiderIPPool>(fabric, &service, &write, true);
+    register_for::<SpiderSubnet>(fabric, &service, &write, true);
+    register_for::<SpiderReservedIP>(fabric, &service, &write, false);
+    service
+}
+
+/// `deletes`: whether the validating webhook is asked about deletions, too.
+fn register_for<K: Object>(fabric: &Fabric, service: &Arc<Service>, write: &[Verb], deletes: bool) {
+    let name: Arc<str> = format!("{}.spiderpool.spidernet.io", K::kind(&()).to_lowercase()).into();
+    for mutating in [true, false] {
+        let also = (deletes && !mutating).then_some(Verb::Delete);
+        fabric.add_webhook(admission::Webhook {
+            name: name.clone(),
+            mutating,
+            kinds: vec![fabric.registry.id::<K>()],
+            verbs: write.iter().copied().chain(also).collect(),
+            failure_policy: FailurePolicy::Fail,
+            timeout: TIMEOUT,
+            service: service.clone(),
+        });
+    }
+}
+
+/// Does `work`, the life of a replica, and serves the webhooks meanwhile, once its cache is filled.
+pub(super) async fn beside<T>(
+    site: &Site,
+    fabric: &Arc<Fabric>,
+    process: ProcessId,
+    client: ApiClient,
+    env: SimEnv,
+    work: impl Future<Output = T>,
+) -> T {
+    let Some(service) = &site.hooks else { return work.await };
+    let serve = async {
+        let hooks = Arc::new(Webhook::start(client, env, site.plan.admission_settings(&site.settings.lock().select), site.policy));
+        hooks.synced().await;
+        service.serve(process, handler(fabric, process, hooks), fabric.rt.now());
+        std::future::pending::<()>().await;
+    };
+    let done = match race(work, serve).await {
+        Either::Left(done) => done,
+        Either::Right(()) => unreachable!("it serves for ever"),
+    };
+    service.stop(process, fabric.rt.now());
+    done
+}
+
+/// What a replica does with a call.
+fn handler(fabric: &Arc<Fabric>, process: ProcessId, hooks: Arc<Hooks>) -> Handler {
+    let kinds: [KindId; 2] = [fabric.registry.id::<SpiderIPPool>(), fabric.registry.id::<SpiderSubnet>()];
+    let fabric = Arc::downgrade(fabric);
+    Arc::new(move |review| {
+        let (hooks, fabric) = (hooks.clone(), fabric.clone());
+        Box::pin(async move {
+            let update = match &review {
+                Review { mutating: false, kind, key: Some(key), object: Some(new), old: Some(old), .. } => {
+                    Some(HookNote { kind: *kind, key: key.clone(), old: old.clone(), new: new.clone(), denied: None })
+                }
+                _ => None,
+            };
+            let verdict = match kinds.iter().position(|kind| *kind == review.kind) {
+                Some(0) => answer::<SpiderIPPool>(&hooks, review).await,
+                Some(_) => answer::<SpiderSubnet>(&hooks, review).await,
+                None => answer::<SpiderReservedIP>(&hooks, review).await,
+            };
+            // Who cannot list what exists has judged nothing.
+            let is_judged = verdict.as_ref().err().is_none_or(|denial| denial.code < 500);
+            if let (Some(update), Some(fabric), true) = (update, fabric.upgrade(), is_judged) {
+                let denied = verdict.as_ref().err().map(|denial| denial.message.as_str().into());
+                fabric.note(process, &HookNote { denied, ..update });
+            }
+            verdict
+        })
+    })
+}
+
+async fn answer<K: Admitted>(hooks: &Hooks, review: Review) -> Verdict {
+    let Review { mutating, key, object, old, .. } = review;
+    let (object, old) = (object.map(typed::<K>), old.map(typed::<K>));
+    let request = match (&object, &old) {
+        (Some(new), Some(old)) => Request::Update { old, new },
+        (Some(new), None) => Request::Create(new),
+        (None, Some(old)) => Request::Delete(old),
+        (None, None) => return Ok(None),
+    };
+    if mutating {
+        let defaulted = hooks.mutate(&request).filter(|defaulted| object.as_ref() != Some(defaulted));
+        return Ok(defaulted.map(|defaulted| defaulted as Obj));
+    }
+    hooks.validate(&request).await.map(|()| None).map_err(|denial| {
+        let status = denial.to_status::<K>(key.as_ref().map_or("", |key| key.name()));
+        Denial { code: status.code, reason: Some(status.reason), message: status.message() }
+    })
+}

@@ -1,0 +1,314 @@
+//! Spiderpool at work: agents give addresses to the pods of their nodes and take them back.
+//!
+//! ```text
+//!   people ─► workloads, pods, pools (API)        controller-manager, scheduler: pods, bound to nodes
+//!                                                        │
+//!   node-N:  kubelet-N ── container runtime ── plugin ──► agent-N ──► pools, endpoints (API)
+//!                              └── sandboxes: data plane             spiderpool-controller-N ──► counts, finalizers
+//! ```
+//! The production logic is that of `ipam_spiderpool`; here is what it runs on and who makes it work.
+
+mod adopt;
+mod agent;
+mod apps;
+mod controller;
+mod draft;
+mod eye;
+mod first_use;
+mod hook_note;
+mod hooks;
+mod lifecycle;
+mod machines;
+mod network;
+mod note;
+mod ops;
+mod people;
+mod plan;
+mod preload;
+mod reach;
+mod reclaim_eye;
+mod reclaim_note;
+mod script;
+mod site;
+mod smaller;
+mod subnets;
+mod trace;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_spiderpool::ranges::CheckedRanges;
+use ipam_spiderpool::reclaim::ReclaimSettings;
+use ipam_spiderpool::select::IpamConfig;
+use ipam_spiderpool::{Policy, SpiderEndpoint, SpiderIPPool, SpiderSubnet};
+use k8s_openapi::api::core::v1::Pod;
+use kube_sim::actor::controller_manager::{self, Controller, Set};
+use kube_sim::actor::kubelet::{self, Behaviour, KubeletConfig};
+use kube_sim::actor::scheduler;
+use kube_sim::cluster::Fabric;
+use sim_config::{Problems, Source};
+use sim_harness::plan::{Op, OpKind, Plan};
+use sim_harness::workload::{Misfit, Smaller, Stake, Work, live};
+use site::{Node, Site};
+use subnets::ops::{check_edit, check_subnet};
+
+use crate::Operation;
+
+pub use adopt::Adopted;
+pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
+pub use hook_note::HookNote;
+pub use lifecycle::NodeLifecycle;
+pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
+pub use ops::{
+    AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, EditRecord, MigrateVm,
+    PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
+};
+pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
+pub use reclaim_note::ReclaimNote;
+pub use subnets::drawn::{IpNumber, SubnetChange};
+pub use subnets::ops::{CreateSubnet, DeleteSubnet, EditSubnet, StatusEdit, SubnetPlan};
+pub use trace::TraceRows;
+
+/// The policy that the deviations of a plan make of the hardened one. Deviations of other systems are none of its business.
+pub fn policy_of(plan: &Plan) -> Policy {
+    let mut policy = Policy::hardened();
+    for deviation in &plan.deviations {
+        if let Some(switch) = policy.switch(deviation.as_str()) {
+            *switch = true;
+        }
+    }
+    policy
+}
+
+impl SpiderPlan {
+    fn agents(&self) -> impl Iterator<Item = String> {
+        (0..self.nodes).map(plan::agent_name)
+    }
+
+    fn kubelets(&self) -> impl Iterator<Item = String> {
+        (0..self.nodes).map(plan::kubelet_name)
+    }
+
+    /// The controllers of Kubernetes that its applications need.
+    fn controllers_of_kubernetes(&self) -> Vec<Controller> {
+        let of = |kind: &AppKind| match kind {
+            AppKind::Pod => vec![],
+            AppKind::StatefulSet => vec![Controller::StatefulSet],
+            AppKind::Deployment => vec![Controller::ReplicaSet, Controller::Deployment],
+            AppKind::ReplicaSet => vec![Controller::ReplicaSet],
+            AppKind::DaemonSet => vec![Controller::DaemonSet],
+            AppKind::Job => vec![Controller::Job],
+            AppKind::VirtualMachine => vec![Controller::KubeVirt],
+            AppKind::CronJob => vec![Controller::Job, Controller::CronJob],
+            AppKind::CloneSet => vec![Controller::CloneSet],
+        };
+        self.kinds.iter().flat_map(of).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+impl SpiderPlan {
+    /// The settings with which Spiderpool's controller reclaims addresses, if it does.
+    pub fn reclaims(&self) -> Option<ReclaimSettings> {
+        // A plan with settings that cannot be read is refused before.
+        let settings = self.reclaim_settings(&Policy::hardened()).ok()?;
+        (self.reclaim && settings.enabled).then_some(settings)
+    }
+
+    /// How many addresses the pools have at the beginning.
+    pub fn addresses(&self) -> u64 {
+        let total = |pool: &PoolPlan| {
+            let (ips, exclude) = (pool.spec.ips.as_deref().unwrap_or_default(), pool.spec.exclude_ips.as_deref().unwrap_or_default());
+            // A plan with ranges that cannot be read is refused before.
+            CheckedRanges::parse(&pool.spec.subnet, ips, exclude, &Policy::hardened()).map_or(0, |ranges| ranges.total())
+        };
+        u64::try_from(self.pools.iter().map(total).sum::<u128>()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Work for SpiderPlan {
+    fn actor_names(&self) -> Vec<String> {
+        vec![PEOPLE.to_owned()]
+    }
+
+    fn process_names(&self) -> Vec<String> {
+        let shared = [PEOPLE, controller_manager::NAME, scheduler::NAME].map(str::to_owned);
+        let controllers = self.controller_names();
+        let machines = self.on_demand.then(|| machines::NAME.to_owned());
+        shared.into_iter().chain(machines).chain(self.agents()).chain(self.kubelets()).chain(controllers).collect()
+    }
+
+    fn host_names(&self) -> Vec<String> {
+        (0..self.nodes).map(|number| self.node_name(number)).collect()
+    }
+
+    fn takes(&self, op: &OpKind) -> Result<(), Misfit> {
+        let misfit = || {
+            Misfit::of(
+                op,
+                "one of `apply-app`, `scale-app`, `roll-out-app`, `delete-app`, `delete-pod-of`, `migrate-vm`, `create-pool`, \
+                 `edit-pool`, `delete-pool`, `create-subnet`, `edit-subnet`, `delete-subnet`, `edit-record`, `reserve`, `unreserve`, \
+                 `annotate-namespace`, `delete-namespace`, `set-settings`",
+            )
+        };
+        match op.get().ok_or_else(misfit)? {
+            Operation::ApplyApp(op) => {
+                plan::check_name(&op.app)?;
+                op.node.map_or(Ok(()), |node| plan::check_node(node, self.nodes))
+            }
+            Operation::CreatePool(op) => plan::check_pool(&op.pool),
+            Operation::EditPool(op) => op.exclude.iter().flatten().try_for_each(|range| plan::check_range(range)),
+            Operation::CreateSubnet(op) => check_subnet(&op.subnet),
+            Operation::EditSubnet(op) => check_edit(op),
+            Operation::Reserve(op) => op.ips.iter().try_for_each(|range| plan::check_range(range)),
+            Operation::EditRecord(op) => plan::check_record(op),
+            Operation::SetSettings(op) => plan::settings_of(&op.settings, &Policy::hardened()).map(drop),
+            Operation::ScaleApp(_)
+            | Operation::RollOutApp(_)
+            | Operation::DeleteApp(_)
+            | Operation::DeletePodOf(_)
+            | Operation::MigrateVm(_)
+            | Operation::DeletePool(_)
+            | Operation::DeleteSubnet(_)
+            | Operation::Unreserve(_)
+            | Operation::AnnotateNamespace(_)
+            | Operation::DeleteNamespace(_) => Ok(()),
+        }
+    }
+
+    fn problems(&self, source: Source<'_>) -> Problems {
+        self.value_problems(source)
+    }
+
+    fn stake(&self, _: &[Op]) -> Stake {
+        let controllers = self.controller_names();
+        let shared = [controller_manager::NAME, scheduler::NAME].map(str::to_owned);
+        let looked_after = self.node_lifecycle.is_some();
+        let resources =
+            ["pods", "spiderippools", "spiderendpoints", "spiderreservedips", "namespaces", "nodes", "statefulsets", "replicasets"];
+        let addresses = self.pools.iter().map(|pool| &pool.spec.ips).chain(self.subnets.iter().map(|subnet| &subnet.spec.ips));
+        let pools = self.pools.iter().map(|pool| format!("spiderippools/{}", pool.name));
+        let subnets = self.subnets.iter().map(|subnet| format!("spidersubnets/{}", subnet.name));
+        let with_subnets = self.serves_subnets().then_some(["spidersubnets", "deployments", "daemonsets", "jobs"]);
+        Stake {
+            processes: self.agents().chain(self.kubelets()).chain(controllers).chain(shared).collect(),
+            hosts: self.host_names(),
+            peers: Vec::new(),
+            resources: resources
+                .into_iter()
+                .chain(with_subnets.into_iter().flatten())
+                .chain(self.reclaim.then_some("leases"))
+                .map(str::to_owned)
+                .collect(),
+            objects: pools.chain(subnets).collect(),
+            kubelets: self.kubelets().collect(),
+            addresses: addresses.filter_map(|ips| first_address(ips.as_ref())).collect(),
+            nodes: if looked_after { self.host_names() } else { Vec::new() },
+            webhooks: if self.has_webhooks() { self.controller_names().collect() } else { Vec::new() },
+            leases: if self.controllers > 1 { vec![format!("leases/{}", controller::lease())] } else { Vec::new() },
+        }
+    }
+
+    fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
+        smaller::smaller(self, ops)
+    }
+
+    fn sensible(&self, ops: &[Op]) -> bool {
+        smaller::sensible(self, ops)
+    }
+
+    fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
+        reach::pods_on(self, ops, names)
+    }
+
+    fn lost_with(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
+        reach::lost_with(self, names)
+    }
+
+    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+        preload::preload(self, fabric);
+    }
+
+    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+        let rt = &fabric.rt;
+        let alone = |name: &str| rt.add_process(rt.add_host(name), name);
+        let policy = policy_of(plan);
+        let nodes = (0..self.nodes).map(|number| {
+            let name = self.node_name(number);
+            let host = rt.add_host(&name);
+            let agent = rt.add_process(host, &plan::agent_name(number));
+            let kubelet = rt.add_process(host, &plan::kubelet_name(number));
+            Node::new(name, kubelet, agent)
+        });
+        let names = |names: &[String]| names.to_vec();
+        let cni =
+            IpamConfig { default_ipv4_ippool: names(&self.cni_ipv4), default_ipv6_ippool: names(&self.cni_ipv6), ..IpamConfig::default() };
+        let site = Arc::new(Site {
+            fabric: Arc::downgrade(fabric),
+            seed: plan.seed,
+            plan: self.clone(),
+            policy,
+            hooks: self.has_webhooks().then(|| hooks::register(fabric)),
+            settings: self.agent_settings(&policy).unwrap_or_else(|_| unreachable!("the plan was checked")).into(),
+            cni: Arc::new(cni),
+            nodes: nodes.collect(),
+        });
+        let mut controllers = self.controllers_of_kubernetes();
+        if plan.op.iter().any(|op| matches!(op.kind.own(), Operation::DeleteNamespace(_))) {
+            controllers.push(Controller::Namespace);
+        }
+        let mut set = Set::of(controllers).collecting::<SpiderEndpoint>();
+        if self.serves_subnets() {
+            set = set.collecting::<SpiderIPPool>().collecting::<SpiderSubnet>();
+        }
+        let set = self.node_lifecycle.map_or(set.clone(), |lifecycle| lifecycle.look_after(set));
+        controller_manager::install(fabric, plan.seed, set);
+        scheduler::install(fabric, plan.seed);
+        for (number, node) in site.nodes.iter().enumerate() {
+            let process = node.agent;
+            live(&site, fabric, process, move |site, fabric| agent::run(site, fabric, number, process));
+            let cni = Arc::new(site.plugin(fabric, number));
+            kubelet::install(fabric, node.kubelet, cni, self.kubelet_config(&node.name, plan.seed));
+            if !self.on_demand {
+                fabric.start(process);
+                fabric.start(node.kubelet);
+            }
+        }
+        if self.on_demand {
+            let process = alone(machines::NAME);
+            live(&site, fabric, process, move |site, fabric| machines::run(site, fabric, process));
+            fabric.start(process);
+        }
+        for number in 0..self.controllers {
+            let process = alone(&plan::controller_name(number));
+            live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, process));
+            fabric.start(process);
+        }
+        let people = alone(PEOPLE);
+        let (ops, done) = (Arc::new(plan.op.clone()), Arc::default());
+        live(&site, fabric, people, move |site, fabric| people::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
+        fabric.start(people);
+    }
+}
+
+impl SpiderPlan {
+    fn kubelet_config(&self, node: &Arc<str>, seed: u64) -> KubeletConfig {
+        let behave = Arc::new(behaviour);
+        let heartbeats = self.node_lifecycle.is_some();
+        KubeletConfig { delays: self.kubelet, behave, max_pods: u32::MAX, heartbeats, ..KubeletConfig::new(node.clone(), seed) }
+    }
+}
+
+/// The first address of a pool or a subnet.
+fn first_address(ips: Option<&Vec<String>>) -> Option<String> {
+    let first = ips?.first()?;
+    Some(first.split_once('-').map_or(first.as_str(), |(first, _)| first).to_owned())
+}
+
+/// What the containers of a pod do: its annotations say whether they end by themselves, and how.
+fn behaviour(pod: &Pod) -> Behaviour {
+    let after = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(apps::COMPLETES));
+    let runs_for = after.and_then(|micros| micros.parse().ok()).map(Duration::from_micros);
+    let fails = pod.metadata.annotations.iter().flatten().any(|(key, _)| key == apps::FAILS);
+    Behaviour { runs_for, fails, ..Behaviour::default() }
+}

@@ -1,0 +1,420 @@
+//! What the Spiderpool agents say they did. Claims and figures are made of it.
+//!
+//! ```text
+//!  one ADD:  AddBegun ─► Compared ─► Selected ─► Tried (each pool) ─► AddEnded
+//!  one DEL:  DelBegun ─► ReleaseBegun ─► ReleaseEnded ─► DelEnded        an ADD releases, too: a changed pool, a roll-back
+//! ```
+//! What a sandbox does with an address is told by its kubelet.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_spiderpool::SpiderIPPool;
+use ipam_spiderpool::ranges::IpVersion;
+use ipam_spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
+use kube_sim::trace::Counted;
+use kube_sim::trace::Note;
+use kube_sim::trace::entity::{About, Entity};
+
+/// What happened in an agent. The process that says it is that of the event. `pod` is `NAMESPACE/NAME`, `uid` that of the pod in
+/// the request, `container` the ID of the sandbox.
+#[derive(Clone, Debug)]
+pub enum IpamNote {
+    /// A request for the addresses of a NIC is taken on (A §5.2).
+    AddBegun {
+        /// For which pod.
+        pod: Arc<str>,
+        /// Its UID.
+        uid: Arc<str>,
+        /// For which sandbox.
+        container: Arc<str>,
+        /// For which NIC.
+        nic: Arc<str>,
+    },
+    /// The pools were chosen, and compared with what an independent reading of the rules chooses from the same objects (A §2 to §4).
+    Selected {
+        /// For which pod.
+        uid: Arc<str>,
+        /// For which NIC.
+        nic: Arc<str>,
+        /// What the other reading says.
+        opinion: Opinion,
+        /// The pools that can serve each NIC and family, in the order in which they are to be tried; none if nothing was selected.
+        order: Arc<[InOrder]>,
+    },
+    /// The addresses of a predecessor were compared with the rules (A §6.3), also by an independent reading of them.
+    Compared {
+        /// For which pod.
+        uid: Arc<str>,
+        /// For which NIC.
+        nic: Arc<str>,
+        /// Which of them, with their pools, the other reading does not permit any more.
+        refused: Arc<[(Arc<str>, IpAddr)]>,
+    },
+    /// A pool was asked for an address (A §5.4).
+    Tried {
+        /// For which pod.
+        uid: Arc<str>,
+        /// For which NIC.
+        nic: Arc<str>,
+        /// Which pool.
+        pool: Arc<str>,
+        /// The address, or why there is none.
+        outcome: Result<IpAddr, Refusal>,
+    },
+    /// The request is answered.
+    AddEnded {
+        /// For which pod.
+        pod: Arc<str>,
+        /// Its UID.
+        uid: Arc<str>,
+        /// For which sandbox.
+        container: Arc<str>,
+        /// For which NIC.
+        nic: Arc<str>,
+        /// The addresses of all NICs in the answer, or why there is none.
+        result: Result<Arc<[Given]>, Refusal>,
+        /// Where they come from.
+        how: How,
+        /// How many writes of pools met a conflict.
+        conflicts: u32,
+        /// How many attempts there were at pools: each a read, a decision and at most one write.
+        attempts: u32,
+        /// How long it took, by the clock of the process.
+        took: Duration,
+    },
+    /// A request to release a sandbox's addresses is taken on (A §7.1).
+    DelBegun {
+        /// For which pod.
+        pod: Arc<str>,
+        /// Its UID; may be empty.
+        uid: Arc<str>,
+        /// For which sandbox.
+        container: Arc<str>,
+        /// For which NIC.
+        nic: Arc<str>,
+    },
+    /// That request is answered.
+    DelEnded {
+        /// For which pod.
+        pod: Arc<str>,
+        /// Its UID; may be empty.
+        uid: Arc<str>,
+        /// For which sandbox.
+        container: Arc<str>,
+        /// For which NIC.
+        nic: Arc<str>,
+        /// Whether it succeeded, also by having nothing to do.
+        ok: bool,
+    },
+    /// Records are about to be removed, or handed to the pod's next UID. Said before the first write.
+    ReleaseBegun {
+        /// Under which name.
+        pod: Arc<str>,
+        /// The UID whose records are removed.
+        uid: Arc<str>,
+        /// The UID in the request on whose behalf it is; empty = none was given.
+        asked: Arc<str>,
+        /// Why.
+        cause: Cause,
+        /// Which addresses of which pools.
+        what: Arc<[(Arc<str>, IpAddr)]>,
+    },
+    /// The removal is over.
+    ReleaseEnded {
+        /// Under which name.
+        pod: Arc<str>,
+        /// The UID whose records were removed.
+        uid: Arc<str>,
+        /// Why.
+        cause: Cause,
+        /// Whether it succeeded.
+        ok: bool,
+    },
+    /// A request waits for its turn at its pools (A §5.6). `ticket` is unique in the life of a process.
+    Queued {
+        /// Which.
+        ticket: u64,
+    },
+    /// It is its turn, or it was turned away.
+    Unqueued {
+        /// Which.
+        ticket: u64,
+    },
+}
+
+/// An address that was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The NIC, as the answer names it.
+    pub nic: Arc<str>,
+    /// The pool.
+    pub pool: Arc<str>,
+    /// The address.
+    pub address: IpAddr,
+}
+
+/// The pools that can serve one NIC and family.
+#[derive(Clone, Debug)]
+pub struct InOrder {
+    /// The NIC, as selection names it.
+    pub nic: Arc<str>,
+    /// The family.
+    pub family: IpVersion,
+    /// The pools, the one to be tried first in front (A §4; equal ones as the user lists them).
+    pub pools: Vec<Arc<SpiderIPPool>>,
+    /// How many others were named that have no address to give.
+    pub full: usize,
+}
+
+impl InOrder {
+    /// What of a selection says who is to be tried when.
+    pub fn of(selection: &Selection) -> Arc<[Self]> {
+        if selection.error.is_some() {
+            return Arc::new([]);
+        }
+        let full = |reason: Reason| matches!(reason, Reason::Excluded | Reason::Reserved | Reason::Exhausted);
+        let of_nic = |nic: &NicSelection| {
+            let name: Arc<str> = nic.nic.as_str().into();
+            let of = move |family: &FamilySelection| Self {
+                nic: name.clone(),
+                family: family.family,
+                pools: family.order.iter().flatten().cloned().collect(),
+                full: family.rejected().filter(|(_, reason)| full(*reason)).count(),
+            };
+            nic.families.iter().map(of).collect::<Vec<_>>()
+        };
+        selection.nics.iter().flat_map(of_nic).collect()
+    }
+}
+
+/// What an independent reading of the rules says of a choice of pools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opinion {
+    /// The same pools in the same order.
+    Agrees,
+    /// The same pools, but within a rank, or among ranks, another order.
+    OtherOrder(Arc<str>),
+    /// Other pools, other reasons, or another error.
+    Differs(Arc<str>),
+}
+
+/// Where the addresses of an answer come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum How {
+    /// From the pools (A §5.4).
+    Fresh,
+    /// They were the pod's already (A §5.3).
+    Existing,
+    /// They were those of the pod's predecessor of the same name (A §6.2).
+    Reowned,
+}
+
+/// Why records are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cause {
+    /// A DEL (A §7.1).
+    Del,
+    /// The pod's wishes changed, so that its static address is not permitted any more (A §6.3).
+    PoolChange,
+    /// Somebody outside uses the address (A §7.3).
+    Conflict,
+    /// An ADD that failed takes back what it recorded.
+    RollBack,
+    /// The pod's predecessor of the same name left them behind (A §5.3).
+    Predecessor,
+    /// The address goes on to the pod's next UID (A §6.2).
+    Reown,
+}
+
+/// Why there is no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// No pool serves.
+    NoPool,
+    /// All addresses are taken.
+    UsedOut,
+    /// All attempts to write met a conflict.
+    RetriesExhausted,
+    /// What the pod asks for cannot be read.
+    WrongInput,
+    /// The pod is gone, replaced or not alive.
+    DeadPod,
+    /// The time was up.
+    OutOfTime,
+    /// An object is broken or in the way.
+    Blocked,
+    /// A request to the API server failed.
+    Api,
+    /// Its predecessor's endpoint is being deleted while addresses are recorded for that one.
+    Predecessor,
+}
+
+impl Note for IpamNote {
+    fn about(&self) -> About {
+        match self {
+            IpamNote::AddBegun { pod, container, .. } | IpamNote::DelBegun { pod, container, .. } => {
+                About::beginning([Entity::pod(pod), Entity::allocation(container)])
+            }
+            IpamNote::AddEnded { pod, container, result, .. } => {
+                let entities = [Entity::pod(pod), Entity::allocation(container)];
+                let given = result.iter().flat_map(|given| given.iter()).map(|given| Entity::ip(given.address));
+                About::ending(entities.into_iter().chain(given).collect::<Vec<_>>())
+            }
+            IpamNote::DelEnded { pod, container, .. } => About::ending([Entity::pod(pod), Entity::allocation(container)]),
+            IpamNote::Tried { outcome, .. } => About::passing(outcome.iter().map(|&ip| Entity::ip(ip)).collect::<Vec<_>>()),
+            IpamNote::ReleaseBegun { pod, what, .. } => {
+                About::passing([Entity::pod(pod)].into_iter().chain(what.iter().map(|(_, ip)| Entity::ip(*ip))).collect::<Vec<_>>())
+            }
+            IpamNote::ReleaseEnded { pod, .. } => About::passing([Entity::pod(pod)]),
+            IpamNote::Selected { .. } | IpamNote::Compared { .. } | IpamNote::Queued { .. } | IpamNote::Unqueued { .. } => {
+                About::passing([])
+            }
+        }
+    }
+
+    fn word(&self) -> u64 {
+        self.own_word() << 2 | 1
+    }
+
+    fn counts_as(&self) -> Option<Counted> {
+        match self {
+            IpamNote::Tried { outcome: Err(Refusal::RetriesExhausted), .. } => Some(Counted::RetriesExhausted),
+            IpamNote::AddEnded { result: Ok(_), .. } => Some(Counted::Allocated),
+            IpamNote::AddEnded { result: Err(_), .. } => Some(Counted::NotAllocated),
+            _ => None,
+        }
+    }
+
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(self.clone())
+    }
+}
+
+impl IpamNote {
+    /// A word that tells notes of this vocabulary apart. [`Note::word`] tells them from others by the two lowest bits.
+    fn own_word(&self) -> u64 {
+        let text = |tag: u64, text: &str| {
+            tag << 56 ^ text.bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193))
+        };
+        let request = |tag, container: &str, nic: &str| text(tag, container) ^ text(0, nic).rotate_left(17);
+        match self {
+            IpamNote::AddBegun { container, nic, .. } => request(1, container, nic),
+            IpamNote::Selected { uid, opinion, .. } => text(2, uid) ^ u64::from(*opinion == Opinion::Agrees),
+            IpamNote::Tried { pool, outcome, .. } => text(3, pool) ^ outcome.map_or_else(|refusal| refusal as u64, ip_word),
+            IpamNote::AddEnded { container, nic, result, how, .. } => {
+                let given = match result {
+                    Ok(given) => given.iter().fold(*how as u64, |word, given| word.rotate_left(7) ^ ip_word(given.address)),
+                    Err(refusal) => 8 + *refusal as u64,
+                };
+                request(4, container, nic) ^ given.rotate_left(9)
+            }
+            IpamNote::DelBegun { container, nic, .. } => request(5, container, nic),
+            IpamNote::DelEnded { container, nic, ok, .. } => request(6, container, nic) ^ u64::from(*ok),
+            IpamNote::ReleaseBegun { uid, cause, what, .. } => {
+                what.iter().fold(text(7, uid) ^ *cause as u64, |word, (_, ip)| word ^ ip_word(*ip).rotate_left(9))
+            }
+            IpamNote::ReleaseEnded { uid, cause, ok, .. } => text(8, uid) ^ *cause as u64 ^ u64::from(*ok) << 8,
+            IpamNote::Compared { uid, refused, .. } => {
+                refused.iter().fold(text(11, uid), |word, (_, ip)| word ^ ip_word(*ip).rotate_left(9))
+            }
+            IpamNote::Queued { ticket } => 9 << 56 ^ ticket,
+            IpamNote::Unqueued { ticket } => 10 << 56 ^ ticket,
+        }
+    }
+}
+
+/// A word for an address.
+fn ip_word(ip: IpAddr) -> u64 {
+    match ip {
+        IpAddr::V4(ip) => u64::from(ip.to_bits()) << 4,
+        IpAddr::V6(ip) => (ip.to_bits() ^ ip.to_bits() >> 64) as u64 | 1,
+    }
+}
+
+impl fmt::Display for IpamNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IpamNote::AddBegun { pod, nic, container, .. } => write!(f, "is asked for addresses of {nic} of {pod} (sandbox {container})"),
+            IpamNote::Selected { nic, opinion, .. } => {
+                write!(f, "chooses pools for {nic}")?;
+                match opinion {
+                    Opinion::Agrees => Ok(()),
+                    Opinion::OtherOrder(why) => write!(f, " in an order against the rules: {why}"),
+                    Opinion::Differs(why) => write!(f, " against the rules: {why}"),
+                }
+            }
+            IpamNote::Compared { nic, refused, .. } => {
+                write!(f, "compares its predecessor's addresses for {nic} with the rules")?;
+                refused.iter().try_for_each(|(pool, ip)| write!(f, ", which do not permit {ip} ({pool})"))
+            }
+            IpamNote::Tried { pool, outcome: Ok(ip), nic, .. } => write!(f, "takes {ip} from pool {pool} for {nic}"),
+            IpamNote::Tried { pool, outcome: Err(refusal), nic, .. } => write!(f, "gets nothing from pool {pool} for {nic}: {refusal}"),
+            IpamNote::AddEnded { pod, nic, result: Ok(given), how, conflicts, took, .. } => {
+                write!(f, "gives {pod} for {nic}")?;
+                for given in given.iter() {
+                    write!(f, " {} {} ({})", given.nic, given.address, given.pool)?;
+                }
+                write!(f, ", {} in {took:?} ({conflicts} conflicts)", how.text())
+            }
+            IpamNote::AddEnded { pod, nic, result: Err(refusal), took, conflicts, .. } => {
+                write!(f, "gives {pod} nothing for {nic}: {refusal} after {took:?} ({conflicts} conflicts)")
+            }
+            IpamNote::DelBegun { pod, nic, container, .. } => write!(f, "is asked to release {nic} of {pod} (sandbox {container})"),
+            IpamNote::DelEnded { pod, nic, ok: true, .. } => write!(f, "is done with the release of {nic} of {pod}"),
+            IpamNote::DelEnded { pod, nic, ok: false, .. } => write!(f, "cannot release {nic} of {pod}"),
+            IpamNote::ReleaseBegun { pod, what, cause, .. } => {
+                write!(f, "releases of {pod} ({})", cause.text())?;
+                what.iter().try_for_each(|(pool, ip)| write!(f, " {ip} ({pool})"))
+            }
+            IpamNote::ReleaseEnded { pod, cause, ok: true, .. } => write!(f, "has released the addresses of {pod} ({})", cause.text()),
+            IpamNote::ReleaseEnded { pod, cause, ok: false, .. } => write!(f, "cannot release the addresses of {pod} ({})", cause.text()),
+            IpamNote::Queued { ticket } => write!(f, "request {ticket} waits for its pools"),
+            IpamNote::Unqueued { ticket } => write!(f, "request {ticket} has its pools"),
+        }
+    }
+}
+
+impl How {
+    fn text(self) -> &'static str {
+        match self {
+            How::Fresh => "from the pools",
+            How::Existing => "its own already",
+            How::Reowned => "its predecessor's",
+        }
+    }
+}
+
+impl Cause {
+    fn text(self) -> &'static str {
+        match self {
+            Cause::Del => "DEL",
+            Cause::PoolChange => "its pools changed",
+            Cause::Conflict => "somebody else answers on it",
+            Cause::RollBack => "the request failed",
+            Cause::Predecessor => "a predecessor left them",
+            Cause::Reown => "they go on to the next UID",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::NoPool => "no pool serves",
+            Refusal::UsedOut => "all addresses are taken",
+            Refusal::RetriesExhausted => "all attempts to write met a conflict",
+            Refusal::WrongInput => "what the pod asks for cannot be read",
+            Refusal::DeadPod => "the pod is gone, replaced or not alive",
+            Refusal::OutOfTime => "the time was up",
+            Refusal::Blocked => "an object is broken or in the way",
+            Refusal::Api => "a request to the API server failed",
+            Refusal::Predecessor => "what its predecessor has is not released",
+        })
+    }
+}

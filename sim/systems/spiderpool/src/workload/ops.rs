@@ -1,0 +1,304 @@
+//! What people do to a cluster with Spiderpool, as data.
+
+use std::collections::BTreeMap;
+
+use ipam_spiderpool::IPPoolSpec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::Open;
+use sim_config::time::Span;
+
+/// The namespace of whatever names none.
+pub(super) const NAMESPACE: &str = "default";
+
+fn default_namespace() -> String {
+    NAMESPACE.to_owned()
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A UID that no pod has.
+fn no_uid() -> String {
+    "00000000-0000-0000-0000-000000000000".to_owned()
+}
+
+fn is_no_uid(uid: &String) -> bool {
+    *uid == no_uid()
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// What kind of workload an application is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AppKind {
+    /// One bare pod under the name of the application.
+    #[default]
+    Pod,
+    /// A StatefulSet.
+    StatefulSet,
+    /// A Deployment.
+    Deployment,
+    /// A ReplicaSet without a Deployment.
+    ReplicaSet,
+    /// A DaemonSet.
+    DaemonSet,
+    /// A Job whose pods complete.
+    Job,
+    /// A KubeVirt VirtualMachine.
+    VirtualMachine,
+    /// A CronJob that starts Jobs whose pods complete.
+    CronJob,
+    /// An OpenKruise CloneSet: a kind that Spiderpool does not know.
+    CloneSet,
+}
+
+impl Open for AppKind {}
+
+/// Somebody creates an application; if there is one of that name, once that is gone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApplyApp {
+    /// Its name.
+    pub app: String,
+    /// Its namespace.
+    #[serde(default = "default_namespace")]
+    pub namespace: String,
+    /// Its kind.
+    #[serde(rename = "type")]
+    pub kind: AppKind,
+    /// How many pods; of a Job, how many completions. A DaemonSet has one a node, a bare pod and a VM are one.
+    #[serde(default = "one")]
+    pub replicas: u32,
+    /// The annotations of its pods: which pools they want, which networks they join.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// More labels of its pods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Whether its pods use the network of their node.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub host_network: bool,
+    /// Whether a StatefulSet starts and stops all its pods at once instead of one after the other, and whether a CronJob starts a Job while
+    /// another one runs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub parallel: bool,
+    /// The number of the node that a bare pod names itself; else the scheduler chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u32>,
+    /// Whether no node will do: the pod stays pending.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unschedulable: bool,
+    /// How often a CronJob starts a Job, in whole seconds; every minute if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Span>,
+    /// After this time the containers of its pods end by themselves; a Job's always do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completes: Option<Span>,
+    /// Whether they end with an error; that says something only together with `completes`, or of a Job. A Job tries again for a while.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fails: bool,
+    /// How long its pods may take to stop, in whole seconds; Kubernetes' 30 s if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace: Option<u32>,
+    /// How its UID ends, which the API server draws. The name of an auto pool has five digits of it (A §8.2), which are those of a namesake, too,
+    /// as likely as not among 1,200 workloads of one name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid_end: Option<String>,
+}
+
+/// Which application something is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScaleApp {
+    /// Its name.
+    pub app: String,
+    /// Its namespace.
+    #[serde(default = "default_namespace")]
+    pub namespace: String,
+    /// How many pods there shall be.
+    pub replicas: u32,
+}
+
+/// Somebody has all pods of an application replaced: its template changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RollOutApp {
+    /// Its name.
+    pub app: String,
+    /// Its namespace.
+    #[serde(default = "default_namespace")]
+    pub namespace: String,
+    /// Annotations of the pods from now on, besides those that they have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Whether the pods use the network of their node from now on, and so none of Spiderpool's addresses.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub host_network: bool,
+}
+
+/// Somebody deletes an application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteApp {
+    /// Its name.
+    pub app: String,
+    /// Its namespace.
+    #[serde(default = "default_namespace")]
+    pub namespace: String,
+    /// Whether the API forgets a bare pod at once, before its kubelet has stopped it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub force: bool,
+}
+
+/// Somebody deletes a pod of an application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeletePodOf {
+    /// The name of the application.
+    pub app: String,
+    /// Its namespace.
+    #[serde(default = "default_namespace")]
+    pub namespace: String,
+    /// Which of its pods by name, modulo how many there are.
+    pub number: u32,
+    /// Whether the API forgets it at once.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub force: bool,
+}
+
+/// A VM is moved to another node while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MigrateVm {
+    /// The name of the VirtualMachine.
+    pub app: String,
+    /// Its namespace.
+    #[serde(default = "default_namespace")]
+    pub namespace: String,
+}
+
+/// A pool of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolPlan {
+    /// Its name.
+    pub name: String,
+    /// What a SpiderIPPool says, with the names of its manifest.
+    pub spec: IPPoolSpec,
+}
+
+/// Somebody creates a pool; if there is one of that name, once that is gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreatePool {
+    /// The pool.
+    pub pool: Box<PoolPlan>,
+}
+
+/// Somebody deletes a pool. Its finalizer holds it while it has records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeletePool {
+    /// Its name.
+    pub pool: String,
+    /// Whether the finalizer is taken away by hand, so that the pool is gone at once with its records.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub force: bool,
+}
+
+/// Somebody changes settings of Spiderpool, and restarts its agents, which read them when they start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetSettings {
+    /// The settings that change, by their names in A §10.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Somebody edits a pool. Addresses that are in use stay in it, as admission asks for (A §9.1).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditPool {
+    /// Its name.
+    pub pool: String,
+    /// Whether it is disabled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disable: Option<bool>,
+    /// Whether it serves pods that name no pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<bool>,
+    /// The ranges that are excluded from now on, without the addresses in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclude: Option<Vec<String>>,
+    /// The nodes whose pods may use it; empty = all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Vec<String>>,
+    /// The namespaces whose pods may use it; empty = all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Vec<String>>,
+    /// Whether somebody else holds it with a finalizer of their own, as backups do. They let it go also while it is being deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<bool>,
+}
+
+/// Somebody writes into a pool by hand who holds an address, or that nobody does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditRecord {
+    /// The name of the pool.
+    pub pool: String,
+    /// Which address.
+    pub ip: String,
+    /// Whom the record names from now on, as `NAMESPACE/NAME`, whether there is such a pod or not. Without it there is no record any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// The UID in the record.
+    #[serde(default = "no_uid", skip_serializing_if = "is_no_uid")]
+    pub uid: String,
+    /// Whether the count beside the records stays as it is: whoever writes it does not know of it, or counts wrongly.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub miscounted: bool,
+    /// Whether there is a SpiderEndpoint of that name afterwards, too: if there was none, one that names this address and the UID.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub endpoint: bool,
+}
+
+/// Somebody reserves addresses, whether they are in use or not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reserve {
+    /// The name of the SpiderReservedIP.
+    pub name: String,
+    /// Which addresses.
+    pub ips: Vec<String>,
+}
+
+/// Somebody gives reserved addresses free.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unreserve {
+    /// The name of the SpiderReservedIP.
+    pub name: String,
+}
+
+/// Somebody deletes a namespace with all that is in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteNamespace {
+    /// Its name.
+    pub namespace: String,
+}
+
+/// Somebody changes the annotations of a namespace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnnotateNamespace {
+    /// Its name.
+    pub namespace: String,
+    /// The annotations; an empty text takes one away.
+    pub annotations: BTreeMap<String, String>,
+}

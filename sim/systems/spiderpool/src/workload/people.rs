@@ -1,0 +1,376 @@
+//! People: they run applications, scale and replace them, delete pods, and edit pools.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_spiderpool::names::FINALIZER;
+use ipam_spiderpool::ranges::{IpSet, IpVersion, parse_ranges, subtract};
+use ipam_spiderpool::{
+    EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, PoolIPAllocation, ReservedIPSpec, SpiderEndpoint, SpiderIPPool,
+    SpiderReservedIP,
+};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch};
+use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationSpec};
+use kube_machinery::{ApiError, ClientExt, Env, Object, ObjectKey};
+use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::env::SimEnv;
+use kube_sim::kinds::kruise::CloneSet;
+use kube_sim::rt::ProcessId;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use sim_harness::plan::{Op, OpKind};
+use sim_harness::workload::in_turn::{self, AGAIN};
+
+use super::apps::{APP, App, MADE_BY, object};
+use super::ops::{AppKind, ApplyApp, DeletePodOf, DeletePool, EditPool, EditRecord, NAMESPACE, Reserve, SetSettings};
+use super::preload::{pool_object, written_pool};
+use super::site::Site;
+use super::subnets::admission::subnet_object;
+use crate::Operation;
+
+/// How long people go on asking for what a webhook refuses: longer than any mistake of one lasts.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The finalizer of somebody else.
+const HOLDER: &str = "example.com/backup";
+
+#[derive(Clone)]
+pub(super) struct People {
+    pub(super) site: Arc<Site>,
+    pub(super) client: SimClient,
+    env: SimEnv,
+    /// The kind of each application, by namespace and name.
+    kinds: Arc<BTreeMap<ObjectKey, AppKind>>,
+}
+
+/// Carries the operations out, each at its time; those about one application or pool one after the other.
+pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
+    let env = site.env(&fabric, process);
+    let kind = |op: &Op| match op.kind.own() {
+        Operation::ApplyApp(apply) => Some((ObjectKey::namespaced(&apply.namespace, &apply.app), apply.kind)),
+        _ => None,
+    };
+    let brought = site.plan.brought.iter().map(|app| (ObjectKey::namespaced(&app.namespace, &app.app), app.kind));
+    let kinds = Arc::new(brought.chain(ops.iter().filter_map(kind)).collect());
+    let people = People { site, client: SimClient::new(&fabric, process), env: env.clone(), kinds };
+    let carry_out = move |number: usize, op: OpKind| {
+        let people = people.clone();
+        // In a box: it holds an object of whichever type is the largest, and is handed on several times.
+        Box::pin(async move {
+            let begun = people.env.monotonic();
+            while let Err(error) = people.ask(number, op.own()).await {
+                if is_denied(&error) && people.env.monotonic() - begun > PATIENCE {
+                    return;
+                }
+                people.env.sleep(AGAIN).await;
+            }
+        })
+    };
+    in_turn::run(&fabric, &env, &ops, &done, subject, carry_out).await;
+}
+
+/// Whether a webhook said no.
+fn is_denied(error: &ApiError) -> bool {
+    matches!(error, ApiError::Status(status) if status.text.starts_with("admission webhook"))
+}
+
+/// What an operation is about: those about the same follow each other.
+fn subject(op: &Operation) -> Option<String> {
+    let app = |namespace: &str, app: &str| Some(format!("app {namespace}/{app}"));
+    match op {
+        Operation::ApplyApp(op) => app(&op.namespace, &op.app),
+        Operation::ScaleApp(op) => app(&op.namespace, &op.app),
+        Operation::RollOutApp(op) => app(&op.namespace, &op.app),
+        Operation::DeleteApp(op) => app(&op.namespace, &op.app),
+        Operation::DeletePodOf(op) => app(&op.namespace, &op.app),
+        Operation::MigrateVm(op) => app(&op.namespace, &op.app),
+        Operation::CreatePool(op) => Some(format!("pool {}", op.pool.name)),
+        Operation::DeletePool(op) => Some(format!("pool {}", op.pool)),
+        Operation::EditPool(op) => Some(format!("pool {}", op.pool)),
+        Operation::CreateSubnet(op) => Some(format!("subnet {}", op.subnet.name)),
+        Operation::DeleteSubnet(op) => Some(format!("subnet {}", op.subnet)),
+        Operation::EditSubnet(op) => Some(format!("subnet {}", op.subnet)),
+        Operation::EditRecord(op) => Some(format!("pool {}", op.pool)),
+        Operation::Reserve(op) => Some(format!("reserved {}", op.name)),
+        Operation::Unreserve(op) => Some(format!("reserved {}", op.name)),
+        Operation::SetSettings(_) => Some("settings".to_owned()),
+        Operation::AnnotateNamespace(op) => Some(format!("namespace {}", op.namespace)),
+        Operation::DeleteNamespace(op) => Some(format!("namespace {}", op.namespace)),
+    }
+}
+
+/// What is gone cannot be changed and need not be deleted.
+pub(super) fn gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(()),
+        result => result.map(drop),
+    }
+}
+
+impl People {
+    /// One attempt at an operation.
+    async fn ask(&self, number: usize, op: &Operation) -> Result<(), ApiError> {
+        match op {
+            Operation::ApplyApp(apply) => match self.app_object(apply, number) {
+                App::Pod(object) => Box::pin(self.create(*object, number)).await,
+                App::StatefulSet(object) => Box::pin(self.create(*object, number)).await,
+                App::Deployment(object) => Box::pin(self.create(*object, number)).await,
+                App::ReplicaSet(object) => Box::pin(self.create(*object, number)).await,
+                App::DaemonSet(object) => Box::pin(self.create(*object, number)).await,
+                App::Job(object) => Box::pin(self.create(*object, number)).await,
+                App::VirtualMachine(object) => Box::pin(self.create(*object, number)).await,
+                App::CronJob(object) => Box::pin(self.create(*object, number)).await,
+                App::CloneSet(object) => Box::pin(self.create(*object, number)).await,
+            },
+            Operation::ScaleApp(op) => self.patch_app(&op.namespace, &op.app, json!({"spec": {"replicas": op.replicas}})).await,
+            Operation::RollOutApp(op) => {
+                let mut annotations: BTreeMap<String, String> = op.annotations.clone();
+                annotations.insert("kubectl.kubernetes.io/restartedAt".to_owned(), number.to_string());
+                let mut patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+                if op.host_network {
+                    patch["spec"]["template"]["spec"] = json!({"hostNetwork": true});
+                }
+                self.patch_app(&op.namespace, &op.app, patch).await
+            }
+            Operation::DeleteApp(op) => self.delete_app(&op.namespace, &op.app, op.force).await,
+            Operation::DeletePodOf(op) => self.delete_pod_of(op).await,
+            Operation::MigrateVm(op) => {
+                let spec = VirtualMachineInstanceMigrationSpec { vmi_name: op.app.clone(), ..Default::default() };
+                let mut migration = VirtualMachineInstanceMigration { spec, ..Default::default() };
+                migration.metadata.name = Some(format!("{}-{number}", op.app));
+                migration.metadata.namespace = Some(op.namespace.clone());
+                self.create(migration, number).await
+            }
+            Operation::CreatePool(op) if self.site.hooks.is_some() => self.create(written_pool(&op.pool), number).await,
+            Operation::CreateSubnet(op) => self.create(subnet_object(&op.subnet), number).await,
+            Operation::DeleteSubnet(op) => self.delete_subnet(op).await,
+            Operation::EditSubnet(op) => self.edit_subnet(op).await,
+            Operation::CreatePool(op) => self.create(pool_object(&op.pool), number).await,
+            Operation::DeletePool(op) => self.delete_pool(op).await,
+            Operation::SetSettings(op) => {
+                self.set_settings(op);
+                Ok(())
+            }
+            Operation::EditPool(op) => self.edit_pool(op).await,
+            Operation::EditRecord(op) => self.edit_record(op).await,
+            Operation::Reserve(op) => self.create(reserved_object(op), number).await,
+            Operation::Unreserve(op) => {
+                gone(self.client.delete::<SpiderReservedIP>(&ObjectKey::cluster(&op.name), DeleteOptions::default()).await)
+            }
+            Operation::DeleteNamespace(op) => {
+                gone(self.client.delete::<Namespace>(&ObjectKey::cluster(&op.namespace), DeleteOptions::default()).await)
+            }
+            Operation::AnnotateNamespace(op) => {
+                let value = |text: &String| if text.is_empty() { Value::Null } else { json!(text) };
+                let annotations: BTreeMap<&String, Value> = op.annotations.iter().map(|(key, text)| (key, value(text))).collect();
+                let patch = Patch::merge(json!({"metadata": {"annotations": annotations}}));
+                gone(self.client.patch::<Namespace>(&ObjectKey::cluster(&op.namespace), patch).await)
+            }
+        }
+    }
+
+    /// The workload as it is written, of whose UID the API server is told how it is to end.
+    fn app_object(&self, apply: &ApplyApp, number: usize) -> App {
+        if let (Some(end), Some(fabric)) = (&apply.uid_end, self.site.fabric.upgrade()) {
+            let key = ObjectKey::namespaced(&apply.namespace, &apply.app);
+            fabric.end_uid(apply.kind.id(&fabric.registry), key, end);
+        }
+        object(&self.site.plan, apply, number)
+    }
+
+    /// Creates an object. If one of its name is on its way out, this is the one that follows it.
+    pub(super) async fn create<K: Object>(&self, mut object: K, number: usize) -> Result<(), ApiError> {
+        object.meta_mut().labels.get_or_insert_default().insert(MADE_BY.to_owned(), number.to_string());
+        let key = ObjectKey::of(&object);
+        match self.client.create::<K>(object).await {
+            Err(error) if error.is_already_exists() => {
+                // An earlier attempt whose answer was lost may have made it.
+                let there = self.client.get::<K>(&key).await?;
+                let own = there.meta().labels.as_ref().and_then(|labels| labels.get(MADE_BY)) == Some(&number.to_string());
+                if own { Ok(()) } else { Err(error) }
+            }
+            created => created.map(drop),
+        }
+    }
+
+    async fn patch_app(&self, namespace: &str, app: &str, patch: Value) -> Result<(), ApiError> {
+        let key = ObjectKey::namespaced(namespace, app);
+        let (client, patch) = (&self.client, Patch::merge(patch));
+        gone(match self.kinds.get(&key) {
+            Some(AppKind::StatefulSet) => client.patch::<StatefulSet>(&key, patch).await.map(drop),
+            Some(AppKind::Deployment) => client.patch::<Deployment>(&key, patch).await.map(drop),
+            Some(AppKind::ReplicaSet) => client.patch::<ReplicaSet>(&key, patch).await.map(drop),
+            Some(AppKind::DaemonSet) => client.patch::<DaemonSet>(&key, patch).await.map(drop),
+            Some(AppKind::CloneSet) => client.patch::<CloneSet>(&key, patch).await.map(drop),
+            // Pods, Jobs, CronJobs and VMs are not scaled and not rolled out.
+            Some(AppKind::Pod | AppKind::Job | AppKind::CronJob | AppKind::VirtualMachine) | None => Ok(()),
+        })
+    }
+
+    async fn delete_app(&self, namespace: &str, app: &str, force: bool) -> Result<(), ApiError> {
+        let key = ObjectKey::namespaced(namespace, app);
+        let (client, options) = (&self.client, DeleteOptions::default());
+        gone(match self.kinds.get(&key) {
+            Some(AppKind::Pod) => {
+                client.delete::<Pod>(&key, DeleteOptions { grace_period_seconds: force.then_some(0), ..options }).await.map(drop)
+            }
+            Some(AppKind::StatefulSet) => client.delete::<StatefulSet>(&key, options).await.map(drop),
+            Some(AppKind::Deployment) => client.delete::<Deployment>(&key, options).await.map(drop),
+            Some(AppKind::ReplicaSet) => client.delete::<ReplicaSet>(&key, options).await.map(drop),
+            Some(AppKind::DaemonSet) => client.delete::<DaemonSet>(&key, options).await.map(drop),
+            Some(AppKind::Job) => client.delete::<Job>(&key, options).await.map(drop),
+            Some(AppKind::VirtualMachine) => client.delete::<VirtualMachine>(&key, options).await.map(drop),
+            Some(AppKind::CronJob) => client.delete::<CronJob>(&key, options).await.map(drop),
+            Some(AppKind::CloneSet) => client.delete::<CloneSet>(&key, options).await.map(drop),
+            None => Ok(()),
+        })
+    }
+
+    /// Deletes one of an application's pods, as they are listed.
+    async fn delete_pod_of(&self, op: &DeletePodOf) -> Result<(), ApiError> {
+        let options = ListOptions { label_selector: Some(format!("{APP}={}", op.app)), ..ListOptions::default() };
+        let pods = self.client.list::<Pod>(Some(&op.namespace), options).await?;
+        let Some(pod) = pods.items.get(op.number as usize % pods.items.len().max(1)) else { return Ok(()) };
+        let options = DeleteOptions { grace_period_seconds: op.force.then_some(0), ..DeleteOptions::default() };
+        gone(self.client.delete::<Pod>(&ObjectKey::of(&**pod), options).await)
+    }
+
+    async fn delete_pool(&self, op: &DeletePool) -> Result<(), ApiError> {
+        let key = ObjectKey::cluster(&op.pool);
+        gone(self.client.delete::<SpiderIPPool>(&key, DeleteOptions::default()).await)?;
+        if !op.force {
+            return Ok(());
+        }
+        let patch = Patch::merge(json!({"metadata": {"finalizers": null}}));
+        gone(self.client.patch::<SpiderIPPool>(&key, patch).await)
+    }
+
+    fn set_settings(&self, op: &SetSettings) {
+        let mut settings = self.site.settings.lock();
+        for (name, value) in &op.settings {
+            // The plan was checked.
+            let _ = settings.set(name, value);
+        }
+        drop(settings);
+        let Some(fabric) = self.site.fabric.upgrade() else { return };
+        for node in &self.site.nodes {
+            fabric.crash(node.agent);
+            fabric.start(node.agent);
+        }
+    }
+
+    /// Reads a pool and writes it back, so that what somebody recorded meanwhile makes it be read again: as admission would see
+    /// to it, no address in use leaves the pool.
+    async fn edit_pool(&self, op: &EditPool) -> Result<(), ApiError> {
+        let key = ObjectKey::cluster(&op.pool);
+        let pool = match self.client.get::<SpiderIPPool>(&key).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            pool => pool?,
+        };
+        // A terminating pool is not edited any more (A §9.1), only let go.
+        if pool.metadata.deletion_timestamp.is_some() && op.held != Some(false) {
+            return Ok(());
+        }
+        let mut pool = SpiderIPPool::clone(&pool);
+        if let Some(held) = op.held {
+            hold(&mut pool.metadata, held);
+        }
+        let some = |names: &Vec<String>| Some(names.clone()).filter(|names| !names.is_empty());
+        if let Some(disable) = op.disable {
+            pool.spec.disable = disable;
+        }
+        if let Some(default) = op.default {
+            pool.spec.default = default;
+        }
+        if let Some(nodes) = &op.nodes {
+            pool.spec.node_name = some(nodes);
+        }
+        if let Some(namespaces) = &op.namespaces {
+            pool.spec.namespace_name = some(namespaces);
+        }
+        if let Some(exclude) = &op.exclude {
+            pool.spec.exclude_ips = some(&without_records(&pool, exclude));
+        }
+        gone(self.client.update::<SpiderIPPool>(pool).await)
+    }
+
+    /// Writes who holds an address, with the count that goes with it, and then the endpoint: what `kubectl edit` would do.
+    async fn edit_record(&self, op: &EditRecord) -> Result<(), ApiError> {
+        let read = self.client.get::<SpiderIPPool>(&ObjectKey::cluster(&op.pool)).await;
+        // The plan was checked.
+        let (false, Ok(ip)) = (read.as_ref().is_err_and(ApiError::is_not_found), op.ip.parse::<IpAddr>()) else { return Ok(()) };
+        let mut pool = SpiderIPPool::clone(&*read?);
+        let status = pool.status.get_or_insert_default();
+        // Nobody reads a pool whose records are no JSON, and nobody mends it.
+        let Ok(records) = status.allocated_ips.parse() else { return Ok(()) };
+        let mut records = records.clone();
+        match &op.pod {
+            Some(pod) => records.insert(ip, PoolIPAllocation { interface: None, pod: pod.clone(), pod_uid: op.uid.clone() }),
+            None => records.remove(ip),
+        };
+        if !op.miscounted {
+            status.allocated_ip_count = i64::try_from(records.len()).ok();
+        }
+        status.allocated_ips = records.into();
+        let endpoint = op.pod.as_deref().filter(|_| op.endpoint).map(|pod| endpoint_object(&pool, op, pod, ip));
+        self.client.update_status::<SpiderIPPool>(pool).await?;
+        let Some(endpoint) = endpoint else { return Ok(()) };
+        match self.client.create::<SpiderEndpoint>(endpoint).await {
+            Err(error) if error.is_already_exists() => Ok(()),
+            created => created.map(drop),
+        }
+    }
+}
+
+/// Adds the finalizer of somebody else, or takes it away.
+fn hold(meta: &mut ObjectMeta, held: bool) {
+    let mut finalizers = meta.finalizers.take().unwrap_or_default();
+    finalizers.retain(|name| name != HOLDER);
+    if held {
+        finalizers.push(HOLDER.to_owned());
+    }
+    meta.finalizers = Some(finalizers).filter(|finalizers| !finalizers.is_empty());
+}
+
+/// An endpoint that names one address for a pod.
+fn endpoint_object(pool: &SpiderIPPool, op: &EditRecord, pod: &str, ip: IpAddr) -> SpiderEndpoint {
+    let (namespace, name) = pod.split_once('/').unwrap_or((NAMESPACE, pod));
+    let mask = pool.spec.subnet.rsplit_once('/').map_or("32", |(_, mask)| mask);
+    let mut entry = IPAllocationDetail { interface: "eth0".to_owned(), ..IPAllocationDetail::default() };
+    let (address, from) = if ip.is_ipv4() { (&mut entry.ipv4, &mut entry.ipv4_pool) } else { (&mut entry.ipv6, &mut entry.ipv6_pool) };
+    (*address, *from) = (Some(format!("{ip}/{mask}")), Some(op.pool.clone()));
+    let current = PodIPAllocation { uid: op.uid.clone(), node: String::new(), ips: vec![entry] };
+    SpiderEndpoint {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            finalizers: Some(vec![FINALIZER.to_owned()]),
+            ..ObjectMeta::default()
+        },
+        status: Some(EndpointStatus { current, owner_controller_type: "Pod".to_owned(), owner_controller_name: name.to_owned() }),
+    }
+}
+
+/// These ranges without the addresses in use.
+fn without_records(pool: &SpiderIPPool, ranges: &[String]) -> Vec<String> {
+    let version = pool.spec.ip_version.unwrap_or(4);
+    let Ok(parsed) = parse_ranges(ranges, version, &Policy::hardened()) else { return Vec::new() };
+    let recorded = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
+    let used = recorded.into_iter().flat_map(|records| records.iter()).filter_map(|(key, _)| key.address());
+    let used: IpSet = used.filter(|ip| IpVersion::of(*ip).number() == version).collect();
+    subtract(parsed, &used).into_iter().map(|range| range.to_string()).collect()
+}
+
+/// A SpiderReservedIP as people write it.
+pub(super) fn reserved_object(reserve: &Reserve) -> SpiderReservedIP {
+    let version = reserve.ips.first().map(|range| if range.contains(':') { 6 } else { 4 });
+    SpiderReservedIP {
+        metadata: ObjectMeta { name: Some(reserve.name.clone()), ..ObjectMeta::default() },
+        spec: ReservedIPSpec { ip_version: version, ips: Some(reserve.ips.clone()) },
+    }
+}

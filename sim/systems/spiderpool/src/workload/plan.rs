@@ -1,0 +1,344 @@
+//! Who is there, as data.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipam_spiderpool::controller::ControllerSettings;
+use ipam_spiderpool::ipam::AgentSettings;
+use ipam_spiderpool::ranges::{CheckedRanges, parse_ranges};
+use ipam_spiderpool::reclaim::ReclaimSettings;
+use ipam_spiderpool::{IPPoolSpec, Policy};
+use kube_sim::actor::kubelet::KubeletDelays;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::{Problem, Problems, Source, advice};
+use sim_harness::plan::{CLIENTS_MAX, WorkloadPlan};
+use sim_harness::workload::{Misfit, at_least_one, at_most};
+
+use super::lifecycle::NodeLifecycle;
+use super::ops::{AppKind, EditRecord, PoolPlan, Reserve};
+use super::subnets::ops::{SubnetPlan, check_subnet};
+use crate::Plans;
+
+/// The process of the people who run applications and edit pools.
+pub const PEOPLE: &str = "people";
+
+/// Nodes with agents and kubelets, the controllers of Kubernetes and of Spiderpool, pools.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpiderPlan {
+    /// How many nodes, each with one agent and one kubelet.
+    pub nodes: u32,
+    /// What they are called; those behind the end are called `node-N`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_names: Vec<String>,
+    /// Whether the agent and the kubelet of a node run only while it has pods: what a cluster of thousands of nodes needs.
+    /// Caches are then never older than the node's oldest pod.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_demand: bool,
+    /// What is done about nodes that fall silent; unset = nothing, and kubelets do not say that they are alive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_lifecycle: Option<NodeLifecycle>,
+    /// How many replicas of Spiderpool's controller; they elect a leader.
+    pub controllers: u32,
+    /// Whether the controller reclaims addresses whose pods are gone though no DEL came (G).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reclaim: bool,
+    /// Whether the replicas of the controller serve the webhooks of A §9, which every write of a pool, a subnet or a reservation then has
+    /// to pass; else objects come as their webhooks would have left them. With subnets they do in any case.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub admission: bool,
+    /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
+    pub throttled: bool,
+    /// Settings other than by default, by their names in A §10.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
+    /// `default_ipv4_ippool` of the CNI configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cni_ipv4: Vec<String>,
+    /// `default_ipv6_ippool` of the CNI configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cni_ipv6: Vec<String>,
+    /// How long things take on a node.
+    #[serde(default)]
+    pub kubelet: KubeletDelays,
+    /// The namespaces that exist at the beginning, and their annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    /// The pools that exist at the beginning.
+    #[serde(default, rename = "pool", skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolPlan>,
+    /// The subnets that exist at the beginning.
+    #[serde(default, rename = "subnet", skip_serializing_if = "Vec::is_empty")]
+    pub subnets: Vec<SubnetPlan>,
+    /// The addresses that are reserved at the beginning.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserved: Vec<Reserve>,
+    /// The kinds of applications that there may be: only their controllers run.
+    pub kinds: BTreeSet<AppKind>,
+    /// The applications that the user's own cluster holds, so that people know what they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub brought: Vec<BroughtApp>,
+}
+
+/// An application of the user's own cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BroughtApp {
+    /// Its name.
+    pub app: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its kind.
+    #[serde(rename = "type")]
+    pub kind: AppKind,
+}
+
+impl From<SpiderPlan> for WorkloadPlan {
+    fn from(plan: SpiderPlan) -> Self {
+        Self::new(Plans::Spiderpool(Box::new(plan)))
+    }
+}
+
+/// The name of the kubelet of a node.
+pub(super) fn kubelet_name(node: u32) -> String {
+    format!("kubelet-{node}")
+}
+
+/// The name of the agent of a node.
+pub(super) fn agent_name(node: u32) -> String {
+    format!("agent-{node}")
+}
+
+/// The name of a replica of Spiderpool's controller.
+pub(super) fn controller_name(number: u32) -> String {
+    format!("spiderpool-controller-{number}")
+}
+
+impl SpiderPlan {
+    /// The name of a node, which is that of its host.
+    pub(super) fn node_name(&self, number: u32) -> String {
+        self.node_names.get(number as usize).cloned().unwrap_or_else(|| format!("node-{number}"))
+    }
+
+    /// The settings of an agent.
+    ///
+    /// # Errors
+    /// The setting that is none.
+    pub(crate) fn agent_settings(&self, policy: &Policy) -> Result<AgentSettings, Misfit> {
+        settings_of(&self.settings, policy)
+    }
+
+    /// The settings of reclaim.
+    ///
+    /// # Errors
+    /// The setting that is none.
+    pub(crate) fn reclaim_settings(&self, policy: &Policy) -> Result<ReclaimSettings, Misfit> {
+        let mut settings = ReclaimSettings::new(policy);
+        for (name, value) in &self.settings {
+            settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
+        }
+        Ok(settings)
+    }
+
+    /// The settings of a replica of Spiderpool's controller, without an election.
+    ///
+    /// # Errors
+    /// A value that its setting cannot have.
+    pub(super) fn controller_settings(&self, policy: Policy) -> Result<ControllerSettings, Misfit> {
+        let mut settings = ControllerSettings::new(policy);
+        if let Some(value) = self.settings.get(QUEUE_LENGTH) {
+            settings.max_queue_length = queue_length(value)?;
+        }
+        Ok(settings)
+    }
+
+    /// Whether pools in use may not be deleted (`enableValidatingResourcesDeletedWebhook`).
+    pub(crate) fn guards_deletion(&self) -> bool {
+        self.has_webhooks() && self.settings.get(DELETE_CHECK).is_some_and(|value| value == "true")
+    }
+
+    /// The names of the replicas of Spiderpool's controller.
+    pub(crate) fn controller_names(&self) -> impl Iterator<Item = String> {
+        (0..self.controllers).map(controller_name)
+    }
+
+    /// Whether pools are made for applications, and subnets are looked after (`enableSpiderSubnet`).
+    ///
+    /// Only if the plan says so. Agents look at the annotation by default, as upstream's do, but a controller that watches six kinds of workloads for a
+    /// feature that nobody uses would cost every run time.
+    pub(crate) fn serves_subnets(&self) -> bool {
+        self.settings.get(SUBNETS).is_some_and(|value| value == "true")
+    }
+
+    /// Whether the webhooks of A §9 are registered: if the plan says so, and always with subnets, of whose pools some are only kept apart by
+    /// admission.
+    pub(super) fn has_webhooks(&self) -> bool {
+        self.admission || self.serves_subnets()
+    }
+
+    /// Whether the plugin asks whether somebody else answers on an address (`enableIPConflictDetection`).
+    pub(super) fn detects_conflicts(&self) -> bool {
+        self.settings.get(DETECTION).is_some_and(|value| value == "true")
+    }
+
+    /// What is wrong with the plan's own values.
+    pub(super) fn value_problems(&self, source: Source<'_>) -> Problems {
+        let mut problems = at_most(source, "workload.nodes", "`workload.nodes`", u64::from(self.nodes), u64::from(CLIENTS_MAX));
+        problems.append(at_most(source, "workload.controllers", "`workload.controllers`", u64::from(self.controllers), 10));
+        problems.append(at_least_one(source, "workload.nodes", "`workload.nodes`", self.nodes));
+        if self.on_demand && self.node_lifecycle.is_some() {
+            problems.push(both(source));
+        }
+        if self.has_webhooks() && self.controllers == 0 {
+            problems.push(nobody_serves(source));
+        }
+        problems.append(problems_of_settings(&self.settings, source));
+        for pool in &self.pools {
+            if let Err(misfit) = check_pool(pool) {
+                problems.push(source.problem_of_text(&misfit.found, misfit.wrong, misfit.right));
+            }
+        }
+        for subnet in &self.subnets {
+            if let Err(misfit) = check_subnet(subnet) {
+                problems.push(source.problem_of_text(&misfit.found, misfit.wrong, misfit.right));
+            }
+        }
+        if !self.subnets.is_empty() && !self.serves_subnets() {
+            let wrong = format!("there are subnets, but `{SUBNETS}` is not \"true\" in `workload.settings`");
+            problems.push(source.problem("workload.subnet", wrong, "true, or no subnet"));
+        }
+        for (number, name) in self.node_names.iter().enumerate() {
+            if self.node_names[..number].contains(name) {
+                problems.push(source.problem_of_text(name, format!("two nodes are called `{name}`"), "a name of its own"));
+            }
+        }
+        problems
+    }
+}
+
+/// Machines that are off because they have no pods would be taken for lost ones.
+pub(super) fn both(source: Source<'_>) -> Problem {
+    let wrong = "`workload.node_lifecycle` and `workload.on_demand` do not go together: a machine that is off counts as lost";
+    source.problem("workload.on_demand", wrong, "one of them")
+}
+
+/// Without a replica no pool could ever be written.
+pub(super) fn nobody_serves(source: Source<'_>) -> Problem {
+    source.problem(
+        "workload.controllers",
+        "webhooks, which `workload.admission` and subnets bring with them, need a replica of the controller that serves them",
+        "`controllers` from 1 on",
+    )
+}
+
+/// What an agent takes these settings for; those that are not named are as by default.
+///
+/// # Errors
+/// The setting that is none.
+pub(super) fn settings_of(stated: &BTreeMap<String, String>, policy: &Policy) -> Result<AgentSettings, Misfit> {
+    let mut settings = AgentSettings::new(policy);
+    for (name, value) in stated {
+        let known = settings.set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
+        if !known && !OTHERS.contains(&name.as_str()) && !ReclaimSettings::NAMES.contains(&name.as_str()) {
+            let names: BTreeSet<&str> = AgentSettings::NAMES.iter().chain(&OTHERS).chain(&ReclaimSettings::NAMES).copied().collect();
+            let names: Vec<&str> = names.into_iter().collect();
+            return Err(Misfit::value(name, format!("there is no setting `{name}`"), advice(name, &names, "setting")));
+        }
+    }
+    Ok(settings)
+}
+
+/// One setting as every reader of it takes it: agents, reclaim, the replicas of the controller.
+///
+/// # Errors
+/// There is no such setting, or it cannot have this value.
+fn check_setting(name: &str, value: &str, policy: &Policy) -> Result<(), Misfit> {
+    settings_of(&[(name.to_owned(), value.to_owned())].into(), policy)?;
+    ReclaimSettings::new(policy).set(name, value).map_err(|bad| wrong_value(name, value, bad.wanted))?;
+    if name == QUEUE_LENGTH { queue_length(value).map(drop) } else { Ok(()) }
+}
+
+/// What is wrong with the settings of a draft or a plan, each at its place.
+pub(super) fn problems_of_settings(settings: &BTreeMap<String, String>, source: Source<'_>) -> Problems {
+    let policy = Policy::hardened();
+    let mut problems = Problems::new();
+    for (name, value) in settings {
+        if let Err(Misfit { found, wrong, right }) = check_setting(name, value, &policy) {
+            let (path, wrong) = (["workload", "settings", name], format!("`workload.settings`: {wrong}"));
+            let unknown = found == *name;
+            problems.push(if unknown { source.problem_of_key(&path, wrong, right) } else { source.problem_of_value(&path, wrong, right) });
+        }
+    }
+    problems
+}
+
+fn queue_length(value: &str) -> Result<usize, Misfit> {
+    value.parse().map_err(|_| wrong_value(QUEUE_LENGTH, value, "a number from 0 on"))
+}
+
+fn wrong_value(name: &str, value: &str, wanted: impl Into<String>) -> Misfit {
+    Misfit::value(value, format!("`{value}` is no value of the setting `{name}`"), wanted)
+}
+
+/// The feature of subnets.
+pub(super) const SUBNETS: &str = "enableSpiderSubnet";
+
+/// The plugin's probe for conflicts.
+pub(super) const DETECTION: &str = "enableIPConflictDetection";
+
+/// The setting that guards pools and subnets in use from deletion.
+const DELETE_CHECK: &str = "enableValidatingResourcesDeletedWebhook";
+
+/// How many changes of workloads upstream's controller lets wait.
+const QUEUE_LENGTH: &str = "SPIDERPOOL_SUBNET_INFORMER_MAX_WORKQUEUE_LENGTH";
+
+/// Settings that are not for agents.
+const OTHERS: [&str; 1] = [DETECTION];
+
+/// A name of an object: a DNS subdomain, as far as plans need it.
+pub(super) fn check_name(name: &str) -> Result<(), Misfit> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    if name.len() <= 253 && name.chars().all(inner) && ends(name.chars().next()) && ends(name.chars().last()) {
+        return Ok(());
+    }
+    Err(Misfit::value(name, format!("no object can be called `{name}`"), "lower-case letters, digits, hyphens and dots"))
+}
+
+/// A pool can exist: its subnet and its ranges can be read.
+pub(super) fn check_pool(pool: &PoolPlan) -> Result<(), Misfit> {
+    check_name(&pool.name)?;
+    let IPPoolSpec { subnet, ips, exclude_ips, .. } = &pool.spec;
+    let (ips, exclude) = (ips.as_deref().unwrap_or_default(), exclude_ips.as_deref().unwrap_or_default());
+    CheckedRanges::parse(subnet, ips, exclude, &Policy::hardened()).map(drop).map_err(|error| {
+        Misfit::value(&pool.name, format!("pool {}: {error}", pool.name), "a CIDR, and ranges FIRST-LAST inside it that do not overlap")
+    })
+}
+
+/// An address, and the name of a pod with its namespace.
+pub(super) fn check_record(EditRecord { ip, pod, .. }: &EditRecord) -> Result<(), Misfit> {
+    if ip.parse::<IpAddr>().is_err() {
+        return Err(Misfit::value(ip, format!("`{ip}` is no address"), "one address"));
+    }
+    let Some(pod) = pod else { return Ok(()) };
+    match pod.split_once('/') {
+        Some((namespace, name)) => [namespace, name].into_iter().try_for_each(check_name),
+        None => Err(Misfit::value(pod, format!("`{pod}` names no namespace"), "NAMESPACE/NAME")),
+    }
+}
+
+/// A range is an address, or two with a hyphen between them.
+pub(super) fn check_range(range: &str) -> Result<(), Misfit> {
+    let version = if range.contains(':') { 6 } else { 4 };
+    let read = parse_ranges(&[range], version, &Policy::hardened());
+    read.map(drop).map_err(|error| Misfit::value(range, error.to_string(), "an address, or FIRST-LAST"))
+}
+
+/// A node is there.
+pub(super) fn check_node(node: u32, nodes: u32) -> Result<(), Misfit> {
+    if node < nodes {
+        return Ok(());
+    }
+    Err(Misfit::value(&node.to_string(), format!("there is no node {node}"), format!("0 to {}", nodes - 1)))
+}

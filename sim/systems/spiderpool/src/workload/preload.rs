@@ -1,0 +1,116 @@
+//! The objects of a generated cluster that exist at the beginning, as its control plane and webhooks would have left them.
+
+use std::sync::Arc;
+
+use ipam_spiderpool::names::{FINALIZER, LABEL_IPPOOL_CIDR};
+use ipam_spiderpool::ranges::cidr_label;
+use ipam_spiderpool::select::Settings;
+use ipam_spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
+use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, NodeStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_machinery::ObjectKey;
+use kube_sim::cluster::Fabric;
+
+use super::ops::{PoolPlan, Reserve};
+use super::people::reserved_object;
+use super::plan::SpiderPlan;
+use super::subnets::admission::{defaulted, subnet_object};
+
+/// A pool as the defaulting webhook leaves it (A §9.1).
+pub(super) fn pool_object(pool: &PoolPlan) -> SpiderIPPool {
+    let version = pool.spec.ip_version.unwrap_or(4);
+    let label = cidr_label(&pool.spec.subnet, version, &Policy::hardened()).ok();
+    let metadata = ObjectMeta {
+        name: Some(pool.name.clone()),
+        finalizers: Some(vec![FINALIZER.to_owned()]),
+        labels: label.map(|label| [(LABEL_IPPOOL_CIDR.to_owned(), label)].into()),
+        ..ObjectMeta::default()
+    };
+    SpiderIPPool { metadata, spec: pool.spec.clone(), status: None }
+}
+
+/// A pool as people write it, who leave to the webhooks what these fill in.
+pub(super) fn written_pool(pool: &PoolPlan) -> SpiderIPPool {
+    let mut object = SpiderIPPool { spec: pool.spec.clone(), ..SpiderIPPool::default() };
+    object.metadata.name = Some(pool.name.clone());
+    object.spec.ip_version = None;
+    object
+}
+
+/// A Node that is ready.
+fn node_object(name: &str) -> Node {
+    let ready = NodeCondition { type_: "Ready".to_owned(), status: "True".to_owned(), ..NodeCondition::default() };
+    Node {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some([("kubernetes.io/hostname".to_owned(), name.to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        status: Some(NodeStatus { conditions: Some(vec![ready]), ..NodeStatus::default() }),
+        ..Node::default()
+    }
+}
+
+/// Puts into the store what the plan names and the user's manifests do not hold.
+pub(super) fn preload(plan: &SpiderPlan, fabric: &Arc<Fabric>) {
+    for number in 0..plan.nodes {
+        let name = plan.node_name(number);
+        if !fabric.holds::<Node>(&ObjectKey::cluster(&name)) {
+            fabric.preload_typed(node_object(&name));
+        }
+    }
+    if let Some(lifecycle) = plan.node_lifecycle {
+        lifecycle.preload(fabric);
+    }
+    for (name, annotations) in &plan.namespaces {
+        // One that every cluster has is replaced.
+        if annotations.is_empty() && fabric.holds::<Namespace>(&ObjectKey::cluster(name)) {
+            continue;
+        }
+        let annotations = Some(annotations.clone()).filter(|annotations| !annotations.is_empty());
+        let metadata = ObjectMeta { name: Some(name.clone()), annotations, ..ObjectMeta::default() };
+        fabric.preload_typed(Namespace { metadata, ..Namespace::default() });
+    }
+    let select = plan.agent_settings(&Policy::hardened()).map(|settings| settings.select).unwrap_or_default();
+    for subnet in &plan.subnets {
+        if !fabric.holds::<SpiderSubnet>(&ObjectKey::cluster(&subnet.name)) {
+            fabric.preload_typed(defaulted(subnet_object(subnet), fabric, &select));
+        }
+    }
+    for pool in &plan.pools {
+        if !fabric.holds::<SpiderIPPool>(&ObjectKey::cluster(&pool.name)) {
+            let pool = pool_object(pool);
+            fabric.preload_typed(if plan.serves_subnets() { defaulted(pool, fabric, &select) } else { pool });
+        }
+    }
+    for reserve in &plan.reserved {
+        fabric.preload_typed(reserved_object(reserve));
+    }
+    if plan.pools.is_empty() {
+        default_brought(fabric);
+    }
+}
+
+/// What the user wrote by hand and no webhook has seen becomes what one would have made of it (A §9.1). What a cluster printed has a
+/// version and stays as it is.
+fn default_brought(fabric: &Arc<Fabric>) {
+    for (_, object) in fabric.dump() {
+        let any = object.as_any();
+        if let Some(pool) = any.downcast_ref::<SpiderIPPool>().filter(|pool| pool.spec.ip_version.is_none()) {
+            let version = if pool.spec.subnet.contains(':') { 6 } else { 4 };
+            let spec = IPPoolSpec { ip_version: Some(version), ..pool.spec.clone() };
+            let plan = PoolPlan { name: pool.metadata.name.clone().unwrap_or_default(), spec };
+            let SpiderIPPool { metadata, spec, .. } = pool_object(&plan);
+            let mut defaulted = SpiderIPPool { spec, ..pool.clone() };
+            defaulted.metadata.finalizers = metadata.finalizers;
+            defaulted.metadata.labels.get_or_insert_default().extend(metadata.labels.into_iter().flatten());
+            fabric.preload_typed(defaulted);
+        } else if let Some(subnet) = any.downcast_ref::<SpiderSubnet>().filter(|subnet| subnet.spec.ip_version.is_none()) {
+            fabric.preload_typed(defaulted(subnet.clone(), fabric, &Settings::default()));
+        } else if let Some(reserved) = any.downcast_ref::<SpiderReservedIP>().filter(|reserved| reserved.spec.ip_version.is_none()) {
+            let ips = reserved.spec.ips.clone().unwrap_or_default();
+            let reserve = Reserve { name: String::new(), ips };
+            fabric.preload_typed(SpiderReservedIP { spec: reserved_object(&reserve).spec, ..reserved.clone() });
+        }
+    }
+}

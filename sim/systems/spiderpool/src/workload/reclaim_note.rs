@@ -1,0 +1,275 @@
+//! What the replicas of Spiderpool's controller say they reclaim. Claims and figures are made of it.
+//!
+//! ```text
+//!  tracing:  Entered ─► Fired ─► (Released ...) ─► Dropped       Full, Held, Lost: what delays it
+//!  a scan:   ScanBegun ─► Judged (each record that does not just stay) ─► (Released ...) ─► ScanEnded
+//!  release:  ReleaseBegun ─► Marked ─► Removed (each pool) ─► LetGo ─► ReleaseEnded
+//! ```
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipam_spiderpool::reclaim::{Dropped, Releaser, Row, ScanCause, ScanCounts, Target, Tracing};
+use jiff::Timestamp;
+use kube_sim::trace::Note;
+use kube_sim::trace::entity::{About, Entity};
+
+/// What happened in a replica. The process that says it is that of the event. `pod` and `key` are `NAMESPACE/NAME`: of the pod, and
+/// that under which its endpoint and its records are (of a VM's pod it is that of the VM).
+#[derive(Clone, Debug)]
+pub enum ReclaimNote {
+    /// It noticed that it leads, or that it does not any more (G §8).
+    Leads(bool),
+    /// An event of a pod could not be judged (G §3.1, `event lost`).
+    EventLost {
+        /// Which pod.
+        pod: Arc<str>,
+        /// Its UID.
+        uid: Arc<str>,
+        /// Why.
+        row: Row,
+    },
+    /// A pod is traced from now on (G §1.3).
+    Entered {
+        /// Which pod.
+        pod: Arc<str>,
+        /// Its UID.
+        uid: Arc<str>,
+        /// Why.
+        tracing: Tracing,
+        /// Until when.
+        stop: Timestamp,
+    },
+    /// There is no room: in the database, or on the way to the executors (G §1.2, §1.3).
+    Full {
+        /// Which pod.
+        pod: Arc<str>,
+        /// Its UID.
+        uid: Arc<str>,
+        /// Whether it is the database.
+        database: bool,
+    },
+    /// The deadline of a pod has passed, and it goes to the executors (G §3.2).
+    Fired {
+        /// Which pod.
+        pod: Arc<str>,
+        /// Its UID.
+        uid: Arc<str>,
+    },
+    /// The deadline of a pod has passed, and it is held back.
+    Held {
+        /// Which pod.
+        pod: Arc<str>,
+        /// Its UID.
+        uid: Arc<str>,
+        /// Why.
+        row: Row,
+    },
+    /// A pod is traced no more.
+    Dropped {
+        /// Which pod.
+        pod: Arc<str>,
+        /// Its UID.
+        uid: Arc<str>,
+        /// Why.
+        why: Dropped,
+    },
+    /// A scan begins (G §1.5).
+    ScanBegun {
+        /// Why.
+        cause: ScanCause,
+        /// Whether this replica leads.
+        leading: bool,
+    },
+    /// A scan has judged a record, or an endpoint to which none leads, and it does not just stay (G §3.3).
+    Judged {
+        /// The pool; none if it is about the endpoint alone.
+        pool: Option<Arc<str>>,
+        /// The address; none if it is about the endpoint alone, or cannot be read.
+        address: Option<IpAddr>,
+        /// Under which name.
+        key: Arc<str>,
+        /// The UID in the record.
+        uid: Arc<str>,
+        /// Whether the record goes; else its pod is traced, or its endpoint goes alone.
+        release: bool,
+        /// By which row.
+        row: Row,
+    },
+    /// A scan is over.
+    ScanEnded {
+        /// What it came to.
+        counts: ScanCounts,
+        /// How long it took, by the clock of the process.
+        took: Duration,
+    },
+    /// Records are about to be removed. Said before the first write.
+    ReleaseBegun {
+        /// On whose account.
+        by: Releaser,
+        /// Under which name.
+        key: Arc<str>,
+        /// Which records.
+        what: Arc<[Target]>,
+        /// Whether the endpoint goes, too.
+        endpoint: bool,
+        /// Why.
+        row: Row,
+    },
+    /// The endpoint is terminating now, or gone.
+    Marked {
+        /// Which.
+        key: Arc<str>,
+    },
+    /// Records of a pool are removed, or were gone already.
+    Removed {
+        /// The pool.
+        pool: Arc<str>,
+        /// The UID in the records.
+        uid: Arc<str>,
+        /// The addresses that were to go.
+        ips: Arc<[IpAddr]>,
+        /// How many of them had such a record.
+        removed: usize,
+    },
+    /// The endpoint has lost its finalizer.
+    LetGo {
+        /// Which.
+        key: Arc<str>,
+    },
+    /// A release is over.
+    ReleaseEnded {
+        /// As at its begin.
+        by: Releaser,
+        /// Under which name.
+        key: Arc<str>,
+        /// Whether it succeeded, also by having nothing to do.
+        ok: bool,
+    },
+}
+
+impl Note for ReclaimNote {
+    fn about(&self) -> About {
+        match self {
+            Self::Leads(_) | Self::ScanBegun { .. } | Self::ScanEnded { .. } => About::passing([]),
+            Self::EventLost { pod, .. }
+            | Self::Entered { pod, .. }
+            | Self::Full { pod, .. }
+            | Self::Fired { pod, .. }
+            | Self::Held { pod, .. }
+            | Self::Dropped { pod, .. } => About::passing([Entity::pod(pod)]),
+            Self::Judged { key, address, .. } => {
+                About::passing([Entity::pod(key)].into_iter().chain(address.map(Entity::ip)).collect::<Vec<_>>())
+            }
+            Self::ReleaseBegun { key, what, .. } => {
+                About::passing([Entity::pod(key)].into_iter().chain(what.iter().map(|target| Entity::ip(target.ip))).collect::<Vec<_>>())
+            }
+            Self::Removed { ips, .. } => About::passing(ips.iter().map(|&ip| Entity::ip(ip)).collect::<Vec<_>>()),
+            Self::Marked { key } | Self::LetGo { key } | Self::ReleaseEnded { key, .. } => About::passing([Entity::pod(key)]),
+        }
+    }
+
+    fn word(&self) -> u64 {
+        self.own_word() << 2 | 1
+    }
+
+    fn to_shared(&self) -> Arc<dyn Note> {
+        Arc::new(self.clone())
+    }
+}
+
+impl ReclaimNote {
+    /// A word that tells notes of this vocabulary apart. [`Note::word`] tells them from others by the two lowest bits.
+    fn own_word(&self) -> u64 {
+        let text = |tag: u64, text: &str| {
+            tag << 56 ^ text.bytes().fold(0xcbf2_9ce4, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0193))
+        };
+        match self {
+            Self::Leads(leads) => 33 << 56 ^ u64::from(*leads),
+            Self::EventLost { uid, row, .. } => text(34, uid) ^ *row as u64,
+            Self::Entered { uid, tracing, stop, .. } => text(35, uid) ^ *tracing as u64 ^ (stop.as_second() as u64).rotate_left(9),
+            Self::Full { uid, database, .. } => text(36, uid) ^ u64::from(*database),
+            Self::Fired { uid, .. } => text(37, uid),
+            Self::Held { uid, row, .. } => text(38, uid) ^ *row as u64,
+            Self::Dropped { uid, why, .. } => text(39, uid) ^ *why as u64,
+            Self::ScanBegun { cause, leading } => 40 << 56 ^ *cause as u64 ^ u64::from(*leading) << 8,
+            Self::Judged { uid, row, release, .. } => text(41, uid) ^ *row as u64 ^ u64::from(*release) << 16,
+            Self::ScanEnded { counts, .. } => 42 << 56 ^ counts.records ^ counts.released << 16 ^ counts.failed << 32,
+            Self::ReleaseBegun { key, what, row, .. } => text(43, key) ^ *row as u64 ^ (what.len() as u64) << 16,
+            Self::Marked { key } => text(44, key),
+            Self::Removed { uid, removed, .. } => text(45, uid) ^ *removed as u64,
+            Self::LetGo { key } => text(46, key),
+            Self::ReleaseEnded { key, ok, .. } => text(47, key) ^ u64::from(*ok),
+        }
+    }
+}
+
+impl fmt::Display for ReclaimNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Leads(true) => f.write_str("leads reclaim from now on"),
+            Self::Leads(false) => f.write_str("leads reclaim no more"),
+            Self::EventLost { pod, row, .. } => write!(f, "cannot judge what happened to {pod}: {} ({})", row.sentence(), row.code()),
+            Self::Entered { pod, tracing, stop, .. } => write!(f, "traces {pod} ({}) until {stop}", tracing.as_str()),
+            Self::Full { pod, database: true, .. } => write!(f, "has no room to trace {pod}"),
+            Self::Full { pod, database: false, .. } => write!(f, "has no executor for {pod} in time"),
+            Self::Fired { pod, .. } => write!(f, "gives {pod} to its executors: its deadline has passed"),
+            Self::Held { pod, row, .. } => write!(f, "holds {pod} back: {} ({})", row.sentence(), row.code()),
+            Self::Dropped { pod, why, .. } => {
+                let why = match why {
+                    Dropped::Done => "it is done",
+                    Dropped::Moot => "there is nothing to do",
+                    Dropped::GivenUp => "it failed too often",
+                    Dropped::NotLeading => "leadership was lost",
+                };
+                write!(f, "traces {pod} no more: {why}")
+            }
+            Self::ScanBegun { cause, leading } => {
+                let why = match cause {
+                    ScanCause::Asked => "it was asked to",
+                    ScanCause::Takeover => "it leads now",
+                    ScanCause::Missed => "something was missed",
+                    ScanCause::Interval => "the interval is over",
+                };
+                write!(f, "scans all records as {}: {why}", if *leading { "leader" } else { "standby" })
+            }
+            Self::Judged { pool, address, key, release, row, .. } => {
+                let what = if *release { "is to go" } else { "stays for now" };
+                match (pool, address) {
+                    (Some(pool), Some(address)) => write!(f, "finds that {address} of {pool} for {key} {what}")?,
+                    (Some(pool), None) => write!(f, "finds that a record of {pool} for {key} {what}")?,
+                    (None, _) => write!(f, "finds that the endpoint {key} {what}")?,
+                }
+                write!(f, ": {} ({})", row.sentence(), row.code())
+            }
+            Self::ScanEnded { counts, took } => write!(
+                f,
+                "has scanned {} records of {} pools in {took:?}: {} kept, {} to go, {} traced, {} endpoints swept, {} failed{}",
+                counts.records,
+                counts.pools,
+                counts.kept,
+                counts.released,
+                counts.tracked,
+                counts.swept,
+                counts.failed,
+                if counts.incomplete { ", incomplete" } else { "" }
+            ),
+            Self::ReleaseBegun { key, what, endpoint, row, .. } => {
+                write!(f, "reclaims of {key}")?;
+                what.iter().try_for_each(|target| write!(f, " {} ({})", target.ip, target.pool))?;
+                let and = if *endpoint { " with its endpoint" } else { "" };
+                write!(f, "{and}: {} ({})", row.sentence(), row.code())
+            }
+            Self::Marked { key } => write!(f, "has marked the endpoint {key}"),
+            Self::Removed { pool, ips, removed, .. } => {
+                write!(f, "has removed {removed} of {} records of {pool}:", ips.len())?;
+                ips.iter().try_for_each(|ip| write!(f, " {ip}"))
+            }
+            Self::LetGo { key } => write!(f, "has let go of the endpoint {key}"),
+            Self::ReleaseEnded { key, ok: true, .. } => write!(f, "has reclaimed what {key} had"),
+            Self::ReleaseEnded { key, ok: false, .. } => write!(f, "cannot reclaim what {key} has"),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What the actors of a run share, and the way from a node's plugin to its agent.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use ipam_spiderpool::Policy;
+use ipam_spiderpool::ipam::{AddAnswer, AddRequest, AgentSettings, BatchRequest, Call, Connection, DelRequest, Plugin, Probe, Unanswered};
+use ipam_spiderpool::select::IpamConfig;
+use k8s_openapi::api::core::v1::Pod;
+use kube_machinery::Env;
+use kube_machinery::race::{Either, race};
+use kube_machinery::rate_limit::{RateLimit, RateLimited};
+use kube_machinery::transparent::{self, Transparent};
+use kube_sim::cluster::admission::Service;
+use kube_sim::cluster::{Fabric, SimClient};
+use kube_sim::env::SimEnv;
+use kube_sim::node::{Attachment, Cni, CniError};
+use kube_sim::rt::ProcessId;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use super::plan::SpiderPlan;
+
+/// What an agent may send (A §10).
+const AGENT_LIMIT: RateLimit = RateLimit { qps: 50.0, burst: 100 };
+/// What Spiderpool's controller may send (A §10).
+const CONTROLLER_LIMIT: RateLimit = RateLimit { qps: 100.0, burst: 200 };
+
+/// What its client for the lease and for the pods whose events are traced may send (G §2.3).
+const RAW_LIMIT: RateLimit = RateLimit { qps: 20.0, burst: 30 };
+
+/// What a process of Spiderpool sends its requests with.
+pub(super) type ApiClient = Transparent<RateLimited<SimClient, SimEnv>, SimEnv>;
+
+/// A request of a plugin to the agent on its node.
+pub(super) enum AgentCall {
+    /// ADD.
+    Add(AddRequest, oneshot::Sender<Result<AddAnswer, Unanswered>>),
+    /// DEL.
+    Del(DelRequest, oneshot::Sender<Result<(), Unanswered>>),
+    /// Batch release.
+    Release(BatchRequest, oneshot::Sender<Result<(), Unanswered>>),
+}
+
+/// The UNIX socket of an agent; it ends with the agent's process.
+pub(super) type Socket = mpsc::UnboundedSender<AgentCall>;
+
+/// A node.
+pub(super) struct Node {
+    pub name: Arc<str>,
+    pub kubelet: ProcessId,
+    pub agent: ProcessId,
+    socket: Mutex<Option<Socket>>,
+}
+
+impl Node {
+    pub(super) fn new(name: String, kubelet: ProcessId, agent: ProcessId) -> Self {
+        Self { name: name.into(), kubelet, agent, socket: Mutex::default() }
+    }
+
+    /// The agent takes calls from now on.
+    pub(super) fn listen(&self, socket: Socket) {
+        *self.socket.lock() = Some(socket);
+    }
+
+    /// A connection to the agent, if it listens.
+    fn connect(&self) -> Result<Socket, Unanswered> {
+        let open = self.socket.lock().as_ref().filter(|socket| !socket.is_closed()).cloned();
+        open.ok_or(Unanswered(Cow::Borrowed("connection refused")))
+    }
+}
+
+/// What the actors share.
+pub(super) struct Site {
+    pub fabric: Weak<Fabric>,
+    pub seed: u64,
+    pub plan: SpiderPlan,
+    pub policy: Policy,
+    /// Where the replicas of the controller serve their webhooks, if there are any.
+    pub hooks: Option<Arc<Service>>,
+    /// The settings as they stand in Spiderpool's ConfigMap by now.
+    pub settings: Mutex<AgentSettings>,
+    pub cni: Arc<IpamConfig>,
+    pub nodes: Vec<Node>,
+}
+
+impl Site {
+    /// The environment of a process in its present life.
+    pub(super) fn env(&self, fabric: &Fabric, process: ProcessId) -> SimEnv {
+        SimEnv::new(&fabric.rt, self.seed, process)
+    }
+
+    /// The client of an agent in its present life.
+    pub(super) fn agent_client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
+        self.client(fabric, process, env, AGENT_LIMIT)
+    }
+
+    /// The client of a controller in its present life.
+    pub(super) fn controller_client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
+        self.client(fabric, process, env, CONTROLLER_LIMIT)
+    }
+
+    /// The other client of a controller, for its lease and for events of pods.
+    pub(super) fn raw_client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv) -> ApiClient {
+        self.client(fabric, process, env, RAW_LIMIT)
+    }
+
+    fn client(&self, fabric: &Arc<Fabric>, process: ProcessId, env: &SimEnv, limit: RateLimit) -> ApiClient {
+        let client = SimClient::new(fabric, process);
+        let limited =
+            if self.plan.throttled { RateLimited::new(client, env.clone(), limit) } else { RateLimited::unlimited(client, env.clone()) };
+        Transparent::new(limited, env.clone(), transparent::Policy::ClientGo)
+    }
+
+    /// The plugin of a node.
+    pub(super) fn plugin(self: &Arc<Self>, fabric: &Arc<Fabric>, number: usize) -> NodePlugin {
+        let env = self.env(fabric, self.nodes[number].kubelet);
+        let ways = Ways { site: self.clone(), number, env: env.clone() };
+        let plugin = Plugin {
+            agent: ways.clone(),
+            probe: ways,
+            cni: self.cni.clone(),
+            detects_conflicts: self.plan.detects_conflicts(),
+            policy: self.policy,
+        };
+        NodePlugin { plugin, env }
+    }
+}
+
+/// The ways of a plugin: a socket to the agent, and the network.
+#[derive(Clone)]
+pub(super) struct Ways {
+    site: Arc<Site>,
+    number: usize,
+    env: SimEnv,
+}
+
+impl Ways {
+    /// Sends a call, and waits for its answer until `deadline`.
+    async fn call<T>(
+        &self,
+        deadline: Option<Duration>,
+        call: impl FnOnce(oneshot::Sender<Result<T, Unanswered>>) -> AgentCall,
+    ) -> Result<T, Unanswered> {
+        let broken = || Unanswered(Cow::Borrowed("the connection to the agent broke"));
+        let socket = self.site.nodes[self.number].connect()?;
+        let (reply, answer) = oneshot::channel();
+        socket.send(call(reply)).map_err(|_| broken())?;
+        let answer = async move { answer.await.unwrap_or_else(|_| Err(broken())) };
+        let Some(deadline) = deadline else { return answer.await };
+        let left = deadline.saturating_sub(self.env.monotonic());
+        match race(answer, self.env.sleep(left)).await {
+            Either::Left(answer) => answer,
+            Either::Right(()) => Err(Unanswered(Cow::Borrowed("the agent did not answer in time"))),
+        }
+    }
+}
+
+impl Connection for Ways {
+    fn health(&self) -> impl Future<Output = Result<(), Unanswered>> + Send {
+        std::future::ready(self.site.nodes[self.number].connect().map(drop))
+    }
+
+    async fn add(&self, request: AddRequest) -> Result<AddAnswer, Unanswered> {
+        self.call(request.deadline, |reply| AgentCall::Add(request, reply)).await
+    }
+
+    async fn del(&self, request: DelRequest) -> Result<(), Unanswered> {
+        self.call(request.deadline, |reply| AgentCall::Del(request, reply)).await
+    }
+
+    async fn release_ips(&self, request: BatchRequest) -> Result<(), Unanswered> {
+        self.call(request.deadline, |reply| AgentCall::Release(request, reply)).await
+    }
+}
+
+impl Probe for Ways {
+    fn answers(&self, address: IpAddr, container: &str) -> impl Future<Output = bool> + Send {
+        let heard = self.site.fabric.upgrade().is_some_and(|fabric| fabric.nodes.data_plane.answers(address, Some(container)));
+        std::future::ready(heard)
+    }
+}
+
+/// The plugin of a node, as its container runtime calls it.
+pub(super) struct NodePlugin {
+    plugin: Plugin<Ways, Ways>,
+    env: SimEnv,
+}
+
+fn call(attachment: Attachment) -> Call {
+    let Attachment { container, nic, pod, pod_uid, netns: _ } = attachment;
+    Call { container_id: container, nic, pod, pod_uid }
+}
+
+impl Cni for NodePlugin {
+    async fn add(&self, attachment: Attachment) -> Result<Vec<IpAddr>, CniError> {
+        let added = self.plugin.add(call(attachment), self.env.monotonic()).await;
+        added.map_err(|error| CniError::Refused(error.to_string().into()))
+    }
+
+    fn nics(&self, pod: &Pod) -> Option<Vec<String>> {
+        ipam_spiderpool::select::nics(pod)
+    }
+
+    async fn del(&self, attachment: Attachment) -> Result<(), CniError> {
+        let deleted = self.plugin.del(call(attachment), self.env.monotonic()).await;
+        deleted.map_err(|error| CniError::Refused(error.to_string().into()))
+    }
+}

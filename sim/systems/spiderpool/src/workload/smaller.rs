@@ -1,0 +1,316 @@
+//! Simpler variants of a cluster with Spiderpool, for shrinking what fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sim_config::time::SimTime;
+use sim_harness::plan::Op;
+use sim_harness::workload::Smaller;
+
+use super::ops::{AppKind, ApplyApp, EditPool};
+use super::plan::{SpiderPlan, agent_name, kubelet_name};
+use super::subnets::ops::{EditSubnet, SubnetPlan};
+use crate::Operation;
+
+/// See [`Work::smaller`](sim_harness::workload::Work::smaller): fewer nodes, replicas and pools, and people who do simpler things.
+pub(super) fn smaller(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
+    let mut all = Vec::new();
+    // The user's own nodes stay.
+    if plan.node_names.is_empty() {
+        all.extend((1..plan.nodes).map(|nodes| on_fewer_nodes(plan, ops, nodes)));
+    }
+    let mut same_ops = |smaller: SpiderPlan| {
+        if smaller != *plan {
+            all.push(Smaller::same_ops(smaller, ops));
+        }
+    };
+    // Somebody has to serve the webhooks.
+    for controllers in u32::from(plan.has_webhooks())..plan.controllers.min(2) {
+        same_ops(SpiderPlan { controllers, ..plan.clone() });
+    }
+    for number in 0..plan.pools.len() {
+        if !is_named(plan, ops, &plan.pools[number].name) && !plan.pools[number].spec.default {
+            let mut smaller = plan.clone();
+            smaller.pools.remove(number);
+            same_ops(smaller);
+        }
+    }
+    for number in 0..plan.subnets.len() {
+        if !is_named(plan, ops, &plan.subnets[number].name) {
+            let mut smaller = plan.clone();
+            smaller.subnets.remove(number);
+            same_ops(smaller);
+        }
+    }
+    let kinds = ops.iter().filter_map(|op| if let Operation::ApplyApp(apply) = op.kind.own() { Some(apply.kind) } else { None });
+    let kinds: BTreeSet<AppKind> = kinds.chain(plan.brought.iter().map(|app| app.kind)).collect();
+    if plan.brought.is_empty() {
+        same_ops(SpiderPlan { kinds, ..plan.clone() });
+    }
+    same_ops(SpiderPlan { throttled: false, ..plan.clone() });
+    same_ops(SpiderPlan { admission: false, ..plan.clone() });
+    all.extend(simpler_ops(plan, ops));
+    all
+}
+
+/// The pods of the last nodes move to the first one.
+fn on_fewer_nodes(plan: &SpiderPlan, ops: &[Op], nodes: u32) -> Smaller {
+    let moved = ops.iter().cloned().map(|mut op| {
+        op.kind = op.kind.changed(|op| match op {
+            Operation::ApplyApp(ApplyApp { node: Some(node), .. }) if *node >= nodes => *node = 0,
+            Operation::EditPool(EditPool { nodes: Some(names), .. }) => {
+                for name in names.iter_mut().filter(|name| (nodes..plan.nodes).any(|gone| plan.node_name(gone) == **name)) {
+                    *name = plan.node_name(0);
+                }
+            }
+            _ => {}
+        });
+        op
+    });
+    let names = |node| [agent_name(node), kubelet_name(node), plan.node_name(node)];
+    let renamed: BTreeMap<String, String> = (nodes..plan.nodes).flat_map(|node| names(node).into_iter().zip(names(0))).collect();
+    Smaller { workload: SpiderPlan { nodes, ..plan.clone() }.into(), ops: moved.collect(), renamed }
+}
+
+/// Whether anything but the cluster's defaults names a pool, or a subnet.
+fn is_named(plan: &SpiderPlan, ops: &[Op], pool: &str) -> bool {
+    let in_texts = |texts: &BTreeMap<String, String>| texts.values().any(|text| text.contains(pool) || text.contains('*'));
+    let configured = plan.cni_ipv4.iter().chain(&plan.cni_ipv6).any(|name| name == pool) || plan.namespaces.values().any(in_texts);
+    configured
+        || ops.iter().any(|op| match op.kind.own() {
+            Operation::ApplyApp(op) => in_texts(&op.annotations),
+            Operation::RollOutApp(op) => in_texts(&op.annotations),
+            Operation::EditPool(op) => op.pool == pool,
+            Operation::EditRecord(op) => op.pool == pool,
+            Operation::DeletePool(op) => op.pool == pool,
+            Operation::CreatePool(op) => op.pool.name == pool,
+            Operation::EditSubnet(op) => op.subnet == pool,
+            Operation::DeleteSubnet(op) => op.subnet == pool,
+            Operation::CreateSubnet(op) => op.subnet.name == pool,
+            _ => false,
+        })
+}
+
+/// One operation in a simpler form.
+fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
+    let mut all = Vec::new();
+    let mut with = |index: usize, kind: Operation| {
+        if kind != *ops[index].kind.own() {
+            let mut ops = ops.to_vec();
+            ops[index].kind = kind.into();
+            all.push(Smaller { workload: plan.clone().into(), ops, renamed: BTreeMap::new() });
+        }
+    };
+    for (index, op) in ops.iter().enumerate() {
+        match op.kind.own() {
+            Operation::ApplyApp(apply) => {
+                for replicas in [1, apply.replicas / 2].into_iter().filter(|&replicas| replicas > 0 && replicas < apply.replicas) {
+                    with(index, Operation::ApplyApp(ApplyApp { replicas, ..apply.clone() }));
+                }
+                if apply.annotations.is_empty() {
+                    continue;
+                }
+                for key in apply.annotations.keys() {
+                    let mut simpler = apply.clone();
+                    simpler.annotations.remove(key);
+                    with(index, Operation::ApplyApp(simpler));
+                }
+            }
+            Operation::DeletePodOf(delete) if delete.force => {
+                with(index, Operation::DeletePodOf(super::ops::DeletePodOf { force: false, ..delete.clone() }));
+            }
+            Operation::DeleteApp(delete) if delete.force => {
+                with(index, Operation::DeleteApp(super::ops::DeleteApp { force: false, ..delete.clone() }));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The subnets that are there at the beginning, and those that people create.
+fn subnets_of<'a>(plan: &'a SpiderPlan, ops: &'a [Op]) -> impl Iterator<Item = &'a SubnetPlan> {
+    let created = ops.iter().filter_map(|op| if let Operation::CreateSubnet(op) = op.kind.own() { Some(&*op.subnet) } else { None });
+    plan.subnets.iter().chain(created)
+}
+
+/// How long an application lives at least: a delete that overtakes its create finds nothing.
+const LIFE_MIN: Duration = Duration::from_secs(1);
+
+/// An application is created once until somebody deletes it, not at once, and nobody does anything to one that was never there.
+/// What is created last is not waited for by a pool that never comes back.
+pub(super) fn sensible(plan: &SpiderPlan, ops: &[Op]) -> bool {
+    let mut in_order: Vec<&Op> = ops.iter().collect();
+    in_order.sort_by_key(|op| op.common.at);
+    let brought = plan.brought.iter().map(|app| ((app.namespace.as_str(), app.app.as_str()), SimTime::ZERO));
+    let mut there: BTreeMap<(&str, &str), SimTime> = brought.collect();
+    let mut pools: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut subnets: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut reserved: BTreeSet<&str> = BTreeSet::new();
+    let apps = in_order.iter().all(|op| match op.kind.own() {
+        Operation::ApplyApp(apply) => there.insert((&apply.namespace, &apply.app), op.common.at).is_none(),
+        Operation::DeleteApp(delete) => {
+            there.remove(&(delete.namespace.as_str(), delete.app.as_str())).is_some_and(|since| op.common.at >= since + LIFE_MIN)
+        }
+        Operation::ScaleApp(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
+        Operation::RollOutApp(op) => there.contains_key(&(op.namespace.as_str(), op.app.as_str())),
+        Operation::DeletePool(op) => {
+            pools.insert(&op.pool, false);
+            true
+        }
+        Operation::CreatePool(op) => {
+            pools.insert(&op.pool.name, true);
+            true
+        }
+        Operation::EditPool(EditPool { pool, disable: Some(disable), .. }) => {
+            pools.insert(pool, !disable);
+            true
+        }
+        Operation::EditPool(EditPool { pool, exclude: Some(exclude), .. }) => {
+            pools.insert(pool, exclude.is_empty());
+            true
+        }
+        Operation::EditPool(EditPool { pool, nodes: Some(nodes), .. }) => {
+            pools.insert(pool, nodes.is_empty());
+            true
+        }
+        Operation::DeleteSubnet(op) => {
+            subnets.insert(&op.subnet, false);
+            true
+        }
+        Operation::CreateSubnet(op) => {
+            subnets.insert(&op.subnet.name, true);
+            true
+        }
+        Operation::EditSubnet(EditSubnet { subnet, ips, exclude, .. }) => {
+            let whole =
+                |written: &&SubnetPlan| written.name == *subnet && ips.as_ref().is_none_or(|ips| Some(ips) == written.spec.ips.as_ref());
+            let serves = exclude.iter().all(Vec::is_empty) && (ips.is_none() || subnets_of(plan, ops).any(|written| whole(&written)));
+            subnets.insert(subnet, serves);
+            true
+        }
+        Operation::Reserve(op) => reserved.insert(&op.name),
+        Operation::Unreserve(op) => reserved.remove(op.name.as_str()),
+        _ => true,
+    });
+    apps && cron_jobs_end(ops) && pools.values().chain(subnets.values()).all(|serves| *serves) && reserved.is_empty()
+}
+
+/// Whether every CronJob is deleted in the end, so that no pod is left to wait for at any time.
+fn cron_jobs_end(ops: &[Op]) -> bool {
+    let ends = |apply: &ApplyApp, at: SimTime| {
+        let is_it = |op: &Op| matches!(op.kind.own(), Operation::DeleteApp(delete) if op.common.at > at && (&delete.namespace, &delete.app) == (&apply.namespace, &apply.app));
+        ops.iter().any(is_it)
+    };
+    ops.iter().all(|op| match op.kind.own() {
+        Operation::ApplyApp(apply) if apply.kind == AppKind::CronJob => ends(apply, op.common.at),
+        _ => true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::draft::SpiderDraft;
+    use super::super::ops::{DeleteApp, DeletePool};
+    use super::super::plan::PEOPLE;
+    use super::*;
+    use crate::Plans;
+    use sim_config::With;
+    use sim_config::draw::{Concern, Draw};
+    use sim_harness::plan::Turn;
+    use sim_harness::workload::{Draft, Work};
+
+    fn op(at: u64, kind: Operation) -> Op {
+        With { common: Turn { at: SimTime::from_secs(at), actor: PEOPLE.to_owned() }, kind: kind.into() }
+    }
+
+    fn apply(at: u64, app: &str) -> Op {
+        op(at, Operation::ApplyApp(ApplyApp { app: app.to_owned(), namespace: "default".to_owned(), replicas: 4, ..ApplyApp::default() }))
+    }
+
+    fn delete(at: u64, app: &str) -> Op {
+        op(at, Operation::DeleteApp(DeleteApp { app: app.to_owned(), namespace: "default".to_owned(), force: true }))
+    }
+
+    fn drawn(seed: u64) -> (SpiderPlan, Vec<Op>) {
+        SpiderDraft::default().draw(&mut Draw::new(seed, Concern::Workload, 0))
+    }
+
+    fn drawn_with_subnets(seed: u64) -> (SpiderPlan, Vec<Op>) {
+        use super::super::{PoolWish, SubnetChange};
+        use sim_config::Choice;
+        let draft = SpiderDraft {
+            subnets: Choice::Between(1, 2),
+            wishes: Choice::OneOf(vec![PoolWish::Subnet, PoolWish::ClusterDefault]),
+            subnet_pools: Choice::Between(0, 2),
+            nics: Choice::Between(1, 2),
+            subnet_changes: Choice::Between(1, 3),
+            subnet_change: Choice::OneOf(vec![SubnetChange::Exclude, SubnetChange::Shrink, SubnetChange::Recreate]),
+            ..SpiderDraft::default()
+        };
+        draft.draw(&mut Draw::new(seed, Concern::Workload, 0))
+    }
+
+    #[test]
+    fn every_variant_is_valid_and_none_leads_back() {
+        for (mut plan, mut ops) in (0..3).map(drawn).chain((0..3).map(drawn_with_subnets)) {
+            let mut steps = 0;
+            while let Some(next) = plan.smaller(&ops).pop() {
+                let Some(Plans::Spiderpool(pods)) = next.workload.get().cloned() else { panic!("another workload") };
+                assert!((&*pods, &next.ops) != (&plan, &ops));
+                (plan, ops) = (*pods, next.ops);
+                assert!(plan.value_problems(sim_config::Source::new("", "")).is_empty());
+                assert!(ops.iter().all(|op| plan.takes(&op.kind).is_ok()));
+                steps += 1;
+                assert!(steps < 200, "no end: {plan:?}");
+            }
+            assert_eq!((plan.nodes, plan.throttled), (1, false));
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_makes_sense() {
+        for seed in 0..50 {
+            for (plan, ops) in [drawn(seed), drawn_with_subnets(seed)] {
+                assert!(sensible(&plan, &ops), "{seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_subnet_is_whole_again_in_the_end() {
+        let (plan, ops) = (0..).map(drawn_with_subnets).find(|(_, ops)| changes(ops).count() == 2).unwrap();
+        let all: Vec<Op> = ops.iter().filter(|op| !changes(std::slice::from_ref(op)).any(|_| true)).cloned().collect();
+        let changes: Vec<Op> = changes(&ops).cloned().collect();
+        assert!(sensible(&plan, &all));
+        assert!(!sensible(&plan, &[&all[..], &changes[..1]].concat()));
+        assert!(sensible(&plan, &[&all[..], &changes[..]].concat()));
+    }
+
+    fn changes(ops: &[Op]) -> impl Iterator<Item = &Op> {
+        ops.iter().filter(|op| matches!(op.kind.own(), Operation::CreateSubnet(_) | Operation::EditSubnet(_) | Operation::DeleteSubnet(_)))
+    }
+
+    #[test]
+    fn a_cron_job_ends() {
+        let (plan, _) = drawn(0);
+        let mut cron_job = apply(1, "a");
+        cron_job.kind = cron_job.kind.changed(|op| {
+            if let Operation::ApplyApp(apply) = op {
+                apply.kind = AppKind::CronJob;
+            }
+        });
+        assert!(sensible(&plan, &[cron_job.clone(), delete(9, "a")]));
+        assert!(!sensible(&plan, &[cron_job]));
+    }
+
+    #[test]
+    fn nothing_is_done_to_what_is_not_there_and_a_pool_comes_back() {
+        let (plan, _) = drawn(0);
+        let gone = op(5, Operation::DeletePool(DeletePool { pool: "v4-0".to_owned(), force: false }));
+        assert!(sensible(&plan, &[apply(1, "a"), delete(9, "a"), apply(10, "a")]));
+        assert!(!sensible(&plan, &[apply(1, "a"), apply(10, "a")]));
+        assert!(!sensible(&plan, &[delete(9, "a")]));
+        assert!(!sensible(&plan, &[apply(1, "a"), gone]));
+    }
+}

@@ -1,0 +1,314 @@
+//! Pods from a production trace: when each was created and deleted.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use sim_config::time::Span;
+use sim_config::{Position, Problem, Problems, toml as input_text};
+use sim_harness::plan::OPS_MAX;
+
+use super::ops::{AppKind, ApplyApp, NAMESPACE};
+use super::plan::check_name;
+
+/// The columns that are read; others are ignored.
+const COLUMNS: [&str; 4] = ["name", "creation_time", "deletion_time", "scheduled_time"];
+
+/// The pods of a trace, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceRows {
+    rows: Vec<Row>,
+    file: String,
+}
+
+/// How many pods of a trace come before a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// As many.
+    pub pods: usize,
+    /// Of so many.
+    pub of: usize,
+}
+
+/// One pod. Times are seconds from the start of the trace.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    name: String,
+    created: f64,
+    deleted: Option<f64>,
+    /// Whether it was bound to a node in the trace, whenever: the scheduler of the simulated cluster binds it at once. The others stay pending.
+    scheduled: bool,
+}
+
+/// A pod of a run.
+pub(super) struct TracePod {
+    pub(super) name: String,
+    pub(super) created: Duration,
+    pub(super) deleted: Option<Duration>,
+    scheduled: bool,
+}
+
+impl TracePod {
+    /// Its creation.
+    pub(super) fn apply(&self) -> ApplyApp {
+        ApplyApp {
+            app: self.name.clone(),
+            namespace: NAMESPACE.to_owned(),
+            kind: AppKind::Pod,
+            replicas: 1,
+            unschedulable: !self.scheduled,
+            ..ApplyApp::default()
+        }
+    }
+}
+
+impl TraceRows {
+    /// Reads a CSV file with a header. `names`: what the columns are called, if not as in [`COLUMNS`].
+    ///
+    /// # Errors
+    /// A column is missing, a row cannot be understood, or there is none; with file, line and column.
+    pub(super) fn read(path: &Path, names: &BTreeMap<String, String>) -> Result<Self, Problems> {
+        let (file, text) = input_text::text(path)?;
+        let table = Table { file: &file, text: &text };
+        let unreadable = |error: &csv::Error| {
+            Problems::from(table.problem(error.position(), 0, format!("the trace cannot be read: {error}"), "CSV with a header"))
+        };
+        if let Some(unknown) = names.keys().find(|name| !COLUMNS.contains(&name.as_str())) {
+            let right = format!("one of {}", COLUMNS.join(", "));
+            return Err(Problem::of_file(&file, format!("`workload.trace_columns` maps `{unknown}`, which is not read"), right).into());
+        }
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let header = reader.headers().map_err(|error| unreadable(&error))?.clone();
+        if header.is_empty() {
+            return Err(Problem::of_file(&file, "the trace is empty", format!("CSV with a header: {}", COLUMNS.join(","))).into());
+        }
+        let column = |name: &str| {
+            let called = names.get(name).map_or(name, String::as_str);
+            header.iter().position(|other| other == called).ok_or_else(|| {
+                let there = header.iter().collect::<Vec<_>>().join(", ");
+                Problems::from(Problem::at(
+                    &file,
+                    Position::START,
+                    format!("the trace has no column `{called}`"),
+                    format!("one of {there}"),
+                ))
+            })
+        };
+        let [name, created, deleted, scheduled] = COLUMNS.map(column);
+        let (name, created, deleted, scheduled) = (name?, created?, deleted?, scheduled?);
+        let mut rows = Vec::new();
+        let mut lives = Lives::default();
+        for record in reader.records() {
+            let record = record.map_err(|error| unreadable(&error))?;
+            let wrong = |column: usize, what: String, right: &str| Problems::from(table.problem(record.position(), column, what, right));
+            let text = |column: usize| record.get(column).unwrap_or_default().trim();
+            let time = |column: usize| match text(column) {
+                "" => Ok(None),
+                text => match text.parse::<f64>() {
+                    Ok(time) if time.is_finite() && time >= 0.0 => Ok(Some(time)),
+                    _ => Err(wrong(column, format!("`{text}` is no time"), "seconds from the start of the trace, or nothing")),
+                },
+            };
+            check_name(text(name)).map_err(|misfit| wrong(name, misfit.wrong, &misfit.right))?;
+            let born = time(created)?.ok_or_else(|| wrong(created, "a pod has no creation time".to_owned(), "seconds from the start"))?;
+            let died = time(deleted)?;
+            if died.is_some_and(|died| died < born) {
+                return Err(wrong(deleted, "a pod is deleted before it is created".to_owned(), "a later deletion, or none"));
+            }
+            let placed = time(scheduled)?;
+            if placed.is_some_and(|placed| placed < born || died.is_some_and(|died| placed > died)) {
+                let what = "a pod is scheduled before it is created, or after it is deleted".to_owned();
+                return Err(wrong(scheduled, what, "a time between them, or nothing for a pod that never was"));
+            }
+            if let Some(line) = lives.overlaps(text(name), born, died, record.position().map_or(0, csv::Position::line)) {
+                let what = format!("the pod `{}` lives at the same time as the one of its name in line {line}", text(name));
+                return Err(wrong(name, what, "another name, or a creation after the deletion of the other one"));
+            }
+            rows.push(Row { name: text(name).to_owned(), created: born, deleted: died, scheduled: placed.is_some() });
+        }
+        if rows.is_empty() {
+            return Err(Problem::of_file(&file, "the trace has no pod", "a row for each pod below the header").into());
+        }
+        Ok(Self { rows, file })
+    }
+
+    /// Whether the rows make more operations than a run may have if each stands for `replication` pods.
+    pub(super) fn too_many(&self, replication: u32) -> Option<u64> {
+        let of_one = self.rows.len() + self.rows.iter().filter(|row| row.deleted.is_some()).count();
+        let operations = (of_one as u64).saturating_mul(replication.into());
+        (operations > OPS_MAX).then_some(operations)
+    }
+
+    /// How many of its pods a run takes that ends after `lasts`.
+    ///
+    /// # Errors
+    /// It takes none.
+    pub(super) fn within(&self, lasts: Duration, compression: u32) -> Result<Taken, Problem> {
+        let begins = |row: &Row| at(row.created, compression);
+        let taken = Taken { pods: self.rows.iter().filter(|row| begins(row) < lasts).count(), of: self.rows.len() };
+        if taken.pods > 0 || self.rows.is_empty() {
+            return Ok(taken);
+        }
+        let times = || self.rows.iter().map(|row| row.created);
+        let (first, last) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+        let wrong = format!(
+            "no pod of the trace comes before the run ends: the first is created at {first} s and the last at {last} s, which with \
+             `workload.trace_compression` {compression} is after {} and {}; the run lasts {}",
+            Span(at(first, compression)),
+            Span(at(last, compression)),
+            Span(lasts)
+        );
+        let right = format!(
+            "times that count from the start of the trace (these less {first}?), a longer `phases.safety`, or a larger \
+             `workload.trace_compression`"
+        );
+        Err(Problem::of_file(&self.file, wrong, right))
+    }
+
+    /// The pods of a run in which time passes `compression` times as fast and each pod stands for `replication` pods.
+    pub(super) fn pods(&self, compression: u32, replication: u32) -> impl Iterator<Item = TracePod> {
+        let at = move |seconds: f64| at(seconds, compression);
+        self.rows.iter().flat_map(move |row| {
+            (0..replication).map(move |copy| TracePod {
+                name: if replication == 1 { row.name.clone() } else { format!("{}-{copy}", row.name) },
+                created: at(row.created),
+                deleted: row.deleted.map(at),
+                scheduled: row.scheduled,
+            })
+        })
+    }
+}
+
+/// When in a run what happens in which the trace has this time.
+fn at(seconds: f64, compression: u32) -> Duration {
+    Duration::from_micros((seconds * 1e6 / f64::from(compression)) as u64)
+}
+
+/// When the pods of each name live, and in which lines they are: from when on, until when.
+#[derive(Default)]
+struct Lives(BTreeMap<String, Vec<(f64, f64, u64)>>);
+
+impl Lives {
+    /// Adds a pod. Returns the line of another one of its name that lives at the same time: people would wait for ever for that one to go,
+    /// because what is done to a name is done in turn.
+    fn overlaps(&mut self, name: &str, born: f64, died: Option<f64>, line: u64) -> Option<u64> {
+        let died = died.unwrap_or(f64::INFINITY);
+        let lives = self.0.entry(name.to_owned()).or_default();
+        let other = lives.iter().find(|(from, until, _)| born < *until && *from < died).map(|(.., line)| *line);
+        lives.push((born, died, line));
+        other
+    }
+}
+
+/// A CSV file, for the places of what is wrong in it.
+struct Table<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Table<'_> {
+    /// What is wrong with a field of the record that begins at `place`, if that is known.
+    fn problem(&self, place: Option<&csv::Position>, field: usize, wrong: String, right: &str) -> Problem {
+        match place {
+            Some(place) => Problem::at(self.file, self.position(place, field), wrong, right),
+            None => Problem::of_file(self.file, wrong, right),
+        }
+    }
+
+    /// Where a field of a record begins. Fields may be quoted, and then hold commas and ends of lines.
+    fn position(&self, record: &csv::Position, field: usize) -> Position {
+        // The reader's records begin behind the end of the line before, or with empty lines.
+        let begin = usize::try_from(record.byte()).ok().and_then(|byte| self.text.get(byte..)).unwrap_or_default();
+        let blank = begin.len() - begin.trim_start_matches(['\r', '\n']).len();
+        let skipped = begin[..blank].matches('\n').count() as u32;
+        let mut at = Position { line: record.line() as u32 + skipped, column: 1 };
+        let (mut left, mut quoted) = (field, false);
+        for character in begin[blank..].chars() {
+            if left == 0 {
+                break;
+            }
+            match character {
+                '"' => quoted = !quoted,
+                ',' if !quoted => left -= 1,
+                '\n' if !quoted => break,
+                _ => {}
+            }
+            at = if character == '\n' { Position { line: at.line + 1, column: 1 } } else { Position { column: at.column + 1, ..at } };
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, names: &[(&str, &str)]) -> Result<TraceRows, String> {
+        let path = std::env::temp_dir().join(format!("ipam-sim-trace-{}-{:x}.csv", std::process::id(), hash(text)));
+        std::fs::write(&path, text).unwrap();
+        let names = names.iter().map(|(one, other)| ((*one).to_owned(), (*other).to_owned())).collect();
+        let rows = TraceRows::read(&path, &names);
+        std::fs::remove_file(&path).unwrap();
+        rows.map_err(|problems| problems.to_string())
+    }
+
+    fn hash(text: &str) -> u64 {
+        text.bytes().fold(7, |hash: u64, byte| hash.wrapping_mul(31) ^ u64::from(byte))
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_others_are_ignored() {
+        let text = "cpu,scheduled_time,name,deletion_time,creation_time\n1,5,web-0,100,5\n1,,web-1,,6.5\n";
+        let rows = read(text, &[]).unwrap();
+        let pods: Vec<TracePod> = rows.pods(10, 1).collect();
+        assert_eq!(pods.iter().map(|pod| pod.name.as_str()).collect::<Vec<_>>(), ["web-0", "web-1"]);
+        assert_eq!((pods[0].created, pods[0].deleted), (Duration::from_millis(500), Some(Duration::from_secs(10))));
+        assert_eq!((pods[1].created, pods[1].deleted), (Duration::from_millis(650), None));
+        assert!(!pods[0].apply().unschedulable && pods[1].apply().unschedulable);
+    }
+
+    #[test]
+    fn a_name_can_come_again_when_the_first_of_it_is_gone() {
+        assert!(read("name,creation_time,deletion_time,scheduled_time\na,20,30,20\na,10,20,20\n", &[]).is_ok());
+    }
+
+    #[test]
+    fn a_trace_of_which_no_run_sees_a_pod_is_refused_and_of_one_that_sees_some_it_is_said_how_many() {
+        let rows = read("name,creation_time,deletion_time,scheduled_time\na,1767225600,,1767225600\nb,1767225700,,\n", &[]).unwrap();
+        let problem = rows.within(Duration::from_secs(1200), 10).unwrap_err();
+        insta::assert_snapshot!(problem.wrong, @"no pod of the trace comes before the run ends: the first is created at 1767225600 s and the last at 1767225700 s, which with `workload.trace_compression` 10 is after 176722560s and 176722570s; the run lasts 1200s");
+        insta::assert_snapshot!(problem.right, @"times that count from the start of the trace (these less 1767225600?), a longer `phases.safety`, or a larger `workload.trace_compression`");
+        assert_eq!(rows.within(Duration::from_secs(1_767_225_650), 1), Ok(Taken { pods: 1, of: 2 }));
+        assert_eq!(rows.too_many(500_000), None);
+        assert_eq!(rows.too_many(500_001), Some(1_000_002));
+    }
+
+    #[test]
+    fn columns_can_be_mapped_and_pods_replicated() {
+        let text = "pod,creation_time,deletion_time,scheduled_time\na,0,1,0\n";
+        let names: Vec<String> = read(text, &[("name", "pod")]).unwrap().pods(1, 2).map(|pod| pod.name).collect();
+        assert_eq!(names, ["a-0", "a-1"]);
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_told_with_its_line() {
+        let header = "name,creation_time,deletion_time,scheduled_time\n";
+        for (text, line, what) in [
+            ("name,creation_time\n".to_owned(), ":1:", "no column `deletion_time`"),
+            (format!("{header}a,0,,\nb,soon,,\n"), ":3:3:", "`soon` is no time"),
+            (format!("{header}\"a\",0,,\r\n\r\n\"b\",-5,,\r\n"), ":4:5:", "`-5` is no time"),
+            (format!("{header}A_B,0,,\n"), ":2:1:", "no object can be called `A_B`"),
+            (format!("{header}a,5,4,\n"), ":2:5:", "deleted before it is created"),
+            (format!("{header}a,,4,\n"), ":2:3:", "no creation time"),
+            (format!("{header}a,60,100,10\n"), ":2:10:", "scheduled before it is created"),
+            (format!("{header}a,60,100,200\n"), ":2:10:", "scheduled before it is created, or after it is deleted"),
+            (format!("{header}a,10,20,\nb,1,,\na,15,30,\n"), ":4:1:", "in line 2"),
+            (format!("{header}a,10,,\na,15,30,\n"), ":3:1:", "lives at the same time"),
+            (header.to_owned(), ".csv: ", "the trace has no pod"),
+        ] {
+            let problem = read(&text, &[]).unwrap_err();
+            assert!(problem.contains(line) && problem.contains(what), "{problem}");
+        }
+        assert!(read(header, &[("pod", "x")]).unwrap_err().contains("`pod`, which is not read"));
+    }
+}

@@ -5,7 +5,7 @@
 //!                                                                       └─ shrink ──► a smaller plan, and what it needs
 //! ```
 //! Each module takes plain options ([`LoadOptions`], [`SweepOptions`], [`ShrinkOptions`], [`ReplayOptions`]), tells a [`Progress`] how far it
-//! is, gives records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints, knows a flag or ends the process.
+//! is, gives records of `ipam_reports`, and fails with an [`Error`]. Nothing here prints or ends the process.
 
 pub mod crash_points;
 mod error;

@@ -50,7 +50,7 @@ pub struct Form {
 
 impl Form {
     /// What is loaded of the scenarios of a file.
-    pub(crate) fn of(&self, scenario: &Path) -> LoadOptions {
+    pub(crate) fn load_options(&self, scenario: &Path) -> LoadOptions {
         LoadOptions { scenarios: vec![scenario.to_owned()], variant: self.variant.clone(), set: self.set.clone(), ..LoadOptions::default() }
     }
 

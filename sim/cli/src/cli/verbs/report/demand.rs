@@ -184,7 +184,7 @@ fn needs(args: &CapacityArgs) -> Result<Vec<Need>, CliError> {
 
 /// The one scenario that is asked for. Its claims are the business of `run`.
 fn scenario(args: &CapacityArgs, file: &Path) -> Result<Ready, CliError> {
-    let mut all = load::scenarios(&args.form.of(file))?;
+    let mut all = load::scenarios(&args.form.load_options(file))?;
     if all.len() > 1 {
         let names: Vec<&str> = all.iter().map(|ready| &*ready.scenario.name).collect();
         return Err(

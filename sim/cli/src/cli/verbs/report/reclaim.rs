@@ -105,7 +105,7 @@ fn run(ready: &Ready, seed: u64) -> Result<Rows, String> {
 /// The scenarios that are asked for. Their claims are the business of `run`.
 fn scenarios(args: &ReclaimArgs) -> Result<Vec<Ready>, CliError> {
     let mut all = match &args.scenario {
-        Some(file) => load::scenarios(&args.form.of(file))?,
+        Some(file) => load::scenarios(&args.form.load_options(file))?,
         None => {
             let scenario = Scenario::parse(Path::new(DEFAULT_FILE), Source::new(DEFAULT_FILE, DEFAULT))?;
             scenario.each().into_iter().map(|one| Ready::new(DEFAULT_FILE, one)).collect::<Result<Vec<_>, _>>()?

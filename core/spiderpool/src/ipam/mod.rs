@@ -13,7 +13,6 @@
 mod add;
 mod agent;
 mod answer;
-mod auto_pools;
 mod batch;
 mod caches;
 mod del;
@@ -21,10 +20,7 @@ mod drawn;
 mod endpoints;
 mod error;
 mod failure_cache;
-mod fresh;
-mod give_up;
 mod informer_caches;
-mod inherit;
 mod neighbours;
 mod observer;
 mod op;
@@ -32,10 +28,8 @@ mod plugin;
 mod pool_addresses;
 mod pool_decide;
 mod pools;
-mod release;
 mod request;
 mod settings;
-mod standing;
 
 pub use agent::Agent;
 pub use answer::{AddAnswer, DelOutcome, How, NicAddress, NicRoute};
@@ -50,7 +44,6 @@ pub use request::{AddRequest, BatchRequest, DelRequest};
 pub use settings::{AgentConfig, AgentSettings};
 
 // What reclaim does with endpoints and records, too.
-pub(super) use del::entries_of;
-pub(super) use endpoints::{goes_with_pod, has_finalizer, is_terminating, uid_of};
+pub(super) use endpoints::{entries_of, goes_with_pod, has_finalizer, is_terminating, uid_of};
+pub(super) use op::recorded;
 pub(super) use pool_decide::release as release_records;
-pub(super) use release::recorded;

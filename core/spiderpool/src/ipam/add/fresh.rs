@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
-
-use super::add::{Add, Ledger, Setback};
-use super::answer::{AddAnswer, How};
-use super::caches::Caches;
-use super::drawn::{Drawn, add_routes, complete, details, first_is_eth0, stored, told_of_drawn};
-use super::endpoints::{avoided, entries, uid_of};
-use super::error::{Failure, Failures, IpamError, PoolError};
-use super::inherit::{Inheritance, claim, permits};
-use super::observer::{Observer, Step};
-use super::pool_decide::Ask;
+use super::attempt::{Add, Ledger, Setback};
+use super::static_reuse::{Inheritance, claim, permits};
+use crate::ipam::answer::{AddAnswer, How};
+use crate::ipam::caches::Caches;
+use crate::ipam::drawn::{Drawn, add_routes, complete, details, first_is_eth0, stored, told_of_drawn};
+use crate::ipam::endpoints::{avoided, entries, uid_of};
+use crate::ipam::error::{Failure, Failures, IpamError, PoolError};
+use crate::ipam::observer::{Observer, Step};
+use crate::ipam::pool_decide::Ask;
 use crate::join::join_all;
 use crate::ranges::IpVersion;
 use crate::select::{self, FamilySelection, NicSelection, SelectError, Selection, is_alive, permitted_pools, select_for, tries};
@@ -75,41 +73,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
             self.wait_for_pools().await?;
         }
-    }
-
-    /// The pod is alive, at this time of asking.
-    pub(super) async fn confirm(&mut self) -> Result<(), IpamError> {
-        if self.pod_is_live || self.policy().liveness_from_cache || self.policy().uid_from_cached_pod {
-            return Ok(());
-        }
-        self.check_alive().await?;
-        self.pod_is_live = true;
-        Ok(())
-    }
-
-    /// Waits a little for pools that are not there yet.
-    ///
-    /// # Errors
-    /// The pod ends meanwhile, as far as the cache knows. It needs no address any more, and the DEL that releases what it has waits for this
-    /// request, while its grace runs out. Upstream lets both go on at once, and waits.
-    pub(super) async fn wait_for_pools(&self) -> Result<(), IpamError> {
-        let agent = self.op.agent;
-        agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
-        let ends = |pod: &Pod| pod.metadata.uid.as_deref() == Some(&*self.uid) && !is_alive(pod);
-        if !self.policy().pod_operations_overlap && agent.caches.pod(&self.request.pod).is_some_and(|pod| ends(&pod)) {
-            return Err(SelectError::DeadPod.into());
-        }
-        Ok(())
-    }
-
-    /// Reads the pod: it is alive, and this one.
-    pub(super) async fn check_alive(&self) -> Result<(), IpamError> {
-        let live = self.op.live_pod(&self.request.pod).await?.ok_or_else(|| IpamError::MissingPod(self.request.pod.clone()))?;
-        if live.metadata.uid.as_deref() != Some(&*self.uid) {
-            let found = live.metadata.uid.clone().unwrap_or_default();
-            return Err(IpamError::Replaced { pod: self.request.pod.clone(), wanted: self.uid.clone(), found });
-        }
-        if is_alive(&live) { Ok(()) } else { Err(SelectError::DeadPod.into()) }
     }
 
     /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes

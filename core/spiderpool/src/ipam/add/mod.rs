@@ -8,74 +8,54 @@
 //! Each round looks at one state of the endpoint. When its write shows that the state is another by now, the next round looks at the
 //! API server's; what was drawn meanwhile is found again by its records.
 
+mod attempt;
+mod auto_pools;
+mod fresh;
+mod reuse;
+mod static_reuse;
+
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::answer::{AddAnswer, How};
-use super::caches::Caches;
-use super::del::distinct;
-use super::drawn::{Drawn, stored, told_of_details};
-use super::endpoints::{
-    Holder, avoided, entries, goes_with_pod, has_finalizer, hold, is_terminating, is_unfinished, may_pass, name_unfinished, uid_of,
-};
-use super::error::IpamError;
-use super::inherit::Inheritance;
-use super::observer::{Cause, Observer};
-use super::op::Op;
-use super::request::AddRequest;
-use super::standing::{Standing, standing};
-use crate::select::{self, SelectError, TopController, is_alive, is_nameless};
+use attempt::{Add, Ledger, Setback};
+use static_reuse::Inheritance;
+
+use crate::SpiderEndpoint;
+use crate::ipam::agent::Agent;
+use crate::ipam::answer::{AddAnswer, How};
+use crate::ipam::caches::Caches;
+use crate::ipam::drawn::stored;
+use crate::ipam::endpoints::{Standing, avoided, entries, goes_with_pod, has_finalizer, is_terminating, uid_of};
+use crate::ipam::error::IpamError;
+use crate::ipam::observer::{Cause, Observer, Step};
+use crate::ipam::op::{Op, distinct};
+use crate::ipam::request::AddRequest;
+use crate::select::{SelectError, TopController, is_alive, is_nameless};
 use crate::validity::Keeper;
-use crate::{IPAllocationDetail, Policy, SpiderEndpoint};
-use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// One ADD, once it is known for whom.
-pub(super) struct Add<'a, C, V, K, O> {
-    pub(super) op: &'a Op<'a, C, V, K, O>,
-    pub(super) request: &'a AddRequest,
-    pub(super) pod: Arc<Pod>,
-    /// Whether the pod is known from the API server itself.
-    pub(super) pod_is_live: bool,
-    /// Whether the endpoint of this round is.
-    pub(super) endpoint_is_live: bool,
-    pub(super) uid: Arc<str>,
-    pub(super) controller: TopController,
-    pub(super) keeper: Keeper,
-    /// The name of the endpoint, and what records say.
-    pub(super) key: ObjectKey,
-    pub(super) nameless: bool,
-}
-
-/// Why a round did not end the ADD well.
-pub(super) enum Setback {
-    /// The endpoint is not as it was taken to be: look again.
-    Again(IpamError),
-    /// It is not known whether the endpoint was written: what was drawn must stay.
-    Unknown(IpamError),
-    /// The ADD fails.
-    Failed(IpamError),
-}
-
-impl<E: Into<IpamError>> From<E> for Setback {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
+impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
+    /// Gives a NIC of a pod its addresses (A §5.2).
+    ///
+    /// # Errors
+    /// The NIC has none now. The runtime is to come again.
+    pub async fn add(&self, request: &AddRequest) -> Result<AddAnswer, IpamError> {
+        let began = self.env.monotonic();
+        self.observer.observe(Step::AddBegun { request });
+        let deadline = self.end(request.deadline).filter(|_| !self.config.policy.limiter_ignores_deadline);
+        let op = Op::new(self, &request.pod_uid, deadline);
+        let mut uid: Arc<str> = "".into();
+        let result = match op.turn(&request.pod).await {
+            Ok(_turn) => op.add(request, &mut uid).await,
+            Err(error) => Err(error),
+        };
+        let took = self.env.monotonic().saturating_sub(began);
+        self.observer.observe(Step::AddEnded { request, uid: &uid, result: result.as_ref(), effort: &op.effort(), took });
+        result
     }
-}
-
-/// What an ADD has changed so far.
-#[derive(Default)]
-pub(super) struct Ledger {
-    /// Addresses that this ADD recorded.
-    pub(super) recorded: Vec<Drawn>,
-    /// Pools of which it is not known whether they hold a record.
-    pub(super) unsettled: Vec<Arc<str>>,
-    /// Addresses that do not work for the pod.
-    avoided: Vec<IpAddr>,
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
@@ -100,10 +80,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if is_alive(&pod) { Ok((pod, live)) } else { Err(SelectError::DeadPod.into()) }
     }
 
-    pub(super) async fn live_pod(&self, key: &ObjectKey) -> Result<Option<Arc<Pod>>, IpamError> {
-        self.get::<Pod>(key).await.map_err(|error| IpamError::Reading { what: "pod", error })
-    }
-
     /// Runs an ADD.
     pub(super) async fn add(&self, request: &AddRequest, uid: &mut Arc<str>) -> Result<AddAnswer, IpamError> {
         let (pod, pod_is_live) = self.pod_of(request).await?;
@@ -121,56 +97,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
-    pub(super) fn policy(&self) -> &Policy {
-        self.op.policy()
-    }
-
-    /// The node of the pod: that of the agent, unless the pod says otherwise.
-    pub(super) fn node(&self) -> &str {
-        let of_pod = self.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).filter(|node| !node.is_empty());
-        of_pod.unwrap_or(&self.op.agent.config.node)
-    }
-
-    /// What selection is asked.
-    pub(super) fn asked(&self) -> select::Request<'_> {
-        let config = &self.op.agent.config;
-        select::Request {
-            pod: &self.pod,
-            node: self.node(),
-            nic: &self.request.nic,
-            cni: &self.request.cni,
-            master: &self.request.master,
-            settings: &config.settings.select,
-            policy: &config.policy,
-            made: false,
-        }
-    }
-
-    pub(super) fn holder(&self) -> Holder<'_> {
-        Holder {
-            key: &self.key,
-            uid: &self.uid,
-            node: self.node(),
-            owner_kind: &self.controller.kind,
-            owner_name: &self.controller.name,
-            pod: (self.keeper == Keeper::Nobody).then_some(&*self.uid),
-            sandbox: (!self.policy().sandbox_not_asked).then_some(&*self.request.container_id),
-        }
-    }
-
-    /// Whether an endpoint has lost its finalizer, with which its records went, and is to have it back. Upstream writes none.
-    pub(super) fn is_let_go(&self, endpoint: &SpiderEndpoint) -> bool {
-        !has_finalizer(endpoint) && !is_terminating(endpoint) && !self.policy().reown_foreign_endpoint
-    }
-
-    pub(super) fn standing(&self, endpoint: &SpiderEndpoint) -> Standing {
-        standing(endpoint, &self.uid, self.keeper, &self.controller, self.policy())
-    }
-
-    pub(super) fn of_endpoint(&self, error: ApiError) -> IpamError {
-        IpamError::Endpoint { endpoint: self.key.clone(), error }
-    }
-
     async fn run(&mut self) -> Result<AddAnswer, IpamError> {
         let mut endpoint = self.op.agent.caches.endpoint(&self.key);
         let mut ledger = Ledger::default();
@@ -206,12 +132,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 Err(_) => return self.fail(error, ledger).await,
             };
         }
-    }
-
-    /// Remembers addresses for the next ADD of the pod.
-    pub(super) fn remember(&self, drawn: Vec<Drawn>) {
-        let failures = &self.op.agent.failures;
-        failures.set(&self.uid, if self.nameless && self.policy().partial_failure_keeps_records { Vec::new() } else { drawn });
     }
 
     /// Ends an ADD that failed: what it recorded goes back, with time of its own.
@@ -379,56 +299,5 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             self.op.let_go(endpoint).await.map_err(|error| self.of_endpoint(error))?;
         }
         Ok(())
-    }
-
-    /// Writes the endpoint, of whose entries those of these NICs are `unfinished`, and says what became of it. Upstream (`strict`) writes also
-    /// what has not changed, and once.
-    pub(super) async fn write(
-        &self,
-        base: Option<&SpiderEndpoint>,
-        ips: Vec<IPAllocationDetail>,
-        unfinished: &[String],
-        strict: bool,
-    ) -> Result<Arc<SpiderEndpoint>, Setback> {
-        let written = match base {
-            None => {
-                let mut body = self.holder().endpoint(ips);
-                name_unfinished(&mut body, unfinished);
-                self.op.create(body).await
-            }
-            Some(base) => {
-                let mut body = match self.standing(base) {
-                    Standing::Foreign => self.holder().taken_over(base, ips),
-                    Standing::Own | Standing::Inherited => self.holder().kept_up(base, ips),
-                };
-                name_unfinished(&mut body, unfinished);
-                if self.is_let_go(base) {
-                    hold(&mut body);
-                }
-                if !strict && body == *base {
-                    return Ok(Arc::new(body));
-                }
-                self.op.update(body).await
-            }
-        };
-        let error = match written {
-            Ok(endpoint) => return Ok(endpoint),
-            Err(error) => error,
-        };
-        let again = error.is_conflict() || error.is_already_exists() || error.is_not_found();
-        let (ambiguous, passes) = (error.is_ambiguous(), may_pass(&error));
-        let error = self.of_endpoint(error);
-        Err(match () {
-            () if strict => Setback::Failed(error),
-            () if ambiguous => Setback::Unknown(error),
-            () if again || passes => Setback::Again(error),
-            () => Setback::Failed(error),
-        })
-    }
-
-    /// The answer that an endpoint gives.
-    pub(super) fn answer_of(&self, endpoint: &SpiderEndpoint, how: How) -> AddAnswer {
-        let (ips, routes) = told_of_details(entries(endpoint).iter().filter(|entry| !is_unfinished(endpoint, &entry.interface)));
-        AddAnswer { ips, routes, how }
     }
 }

@@ -7,8 +7,8 @@ use super::entry::{DEFAULT_GRACE, Term, in_truth};
 use super::event::{Circumstances, ended};
 use super::node::NodeState;
 use super::question::{Answer, Answers, Question, key_of};
-use super::record::{RecordView, key_of_record};
 use super::row::Row;
+use super::view::{RecordView, key_of_record};
 use crate::Keeper;
 
 /// Why a decision is not made now.

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::caches::Caches;
+use super::caches::{Caches, cached_node};
 use super::error::ReclaimError;
 use super::event::{Circumstances, ended};
-use super::explain::{cached_node, seen};
 use super::node::NodeState;
 use super::observer::{Observer, Releaser, Sight, Step, Target};
 use super::process::Reclaim;
-use super::record::{Judgement, RecordView, Seen, Verdict, judge_record};
+use super::record::{Judgement, Verdict, judge_record};
 use super::release::{Order, Permission};
+use super::view::{RecordView, Seen, seen};
 use crate::ipam::{entries_of, recorded, uid_of};
 use crate::{SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, ObjectKey};

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::mpsc;
 
-use super::caches::Caches;
+use super::caches::{Caches, cached_node};
 use super::database::Applied;
-use super::entry::{PodEntry, Term};
+use super::entry::{Fired, PodEntry, Term};
 use super::error::ReclaimError;
 use super::event::ended;
-use super::explain::cached_node;
 use super::leadership::Leadership;
 use super::observer::{Dropped, Observer, Releaser, Step, Target};
 use super::process::Reclaim;
@@ -22,14 +21,6 @@ use crate::ipam::{entries_of, uid_of};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};
-
-/// An entry on its way to an executor.
-#[derive(Clone, Debug)]
-pub(super) struct Fired {
-    entry: PodEntry,
-    /// The term in which the deadline passed.
-    term: u64,
-}
 
 /// What the trace worker does with an entry whose deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

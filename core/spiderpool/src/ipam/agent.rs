@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::allocated_ip::AllocatedIp;
 use super::caches::Caches;
-use super::drawn::Drawn;
 use super::failure_cache::FailureCache;
 use super::neighbours::Neighbours;
 use super::observer::Observer;
@@ -80,7 +80,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     }
 
     /// What it remembers of ADDs that failed, by the UID of the pod.
-    pub fn remembered(&self) -> BTreeMap<Arc<str>, Vec<Drawn>> {
+    pub fn remembered(&self) -> BTreeMap<Arc<str>, Vec<AllocatedIp>> {
         self.failures.all()
     }
 

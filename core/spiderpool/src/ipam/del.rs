@@ -17,9 +17,9 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::agent::Agent;
+use super::allocated_ip::stored;
 use super::answer::DelOutcome;
 use super::caches::Caches;
-use super::drawn::stored;
 use super::endpoints::{entries, entries_of, goes_with_pod, is_terminating, sandbox_of, uid_of, without_sandbox};
 use super::error::{IpamError, may_pass};
 use super::observer::{Cause, Observer, Step};
@@ -225,8 +225,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 what.push((Arc::from(pool.metadata.name.as_deref().unwrap_or_default()), ip));
             }
         });
-        let drawn = self.agent.failures.of(uid).into_iter().filter(|drawn| of(Some(&drawn.nic)));
-        what.extend(drawn.map(|drawn| (drawn.pool.clone(), drawn.address.addr())));
+        let allocated = self.agent.failures.of(uid).into_iter().filter(|allocated| of(Some(&allocated.nic)));
+        what.extend(allocated.map(|allocated| (allocated.pool.clone(), allocated.address.addr())));
         for pool in self.agent.failures.suspects(uid) {
             let Some(found) = self.pool(&pool).await? else { continue };
             let found = recorded(&found, Some(key), uid).filter(|(_, record)| of(record.interface.as_deref()));

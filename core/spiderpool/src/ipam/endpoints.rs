@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::drawn::stored;
+use super::allocated_ip::stored;
 use crate::select::TopController;
 use crate::validity::Keeper;
 use crate::{EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, SpiderEndpoint, names};
@@ -16,7 +16,7 @@ use kube_machinery::api::ObjectKey;
 const AVOIDED: &str = "ipam.spidernet.io/conflicting-ips";
 
 /// On an endpoint: the NICs, separated by spaces, of which none is in a NIC's name, whose entries lack an address that their own ADDs are still
-/// to draw. What such an entry has is recorded for the pod and goes to its successor, should the pod end before; it is nobody's answer yet.
+/// to allocate. What such an entry has is recorded for the pod and goes to its successor, should the pod end before; it is nobody's answer yet.
 /// Upstream knows no such key.
 const UNFINISHED: &str = "ipam.spidernet.io/unfinished-nics";
 
@@ -68,7 +68,7 @@ pub(super) fn avoided(endpoint: &SpiderEndpoint) -> Vec<IpAddr> {
     text.map(|text| text.split(',').filter_map(|ip| ip.parse().ok()).collect()).unwrap_or_default()
 }
 
-/// Whether the entry of a NIC lacks an address that its own ADD is still to draw.
+/// Whether the entry of a NIC lacks an address that its own ADD is still to allocate.
 pub(super) fn is_unfinished(endpoint: &SpiderEndpoint, nic: &str) -> bool {
     let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(UNFINISHED));
     text.is_some_and(|text| text.split(' ').any(|unfinished| unfinished == nic))
@@ -177,7 +177,7 @@ pub(crate) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
 
 /// Whose an endpoint is, seen from a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum EndpointOwnership {
     /// This very pod's.
     Own,
     /// That of the pod's predecessor, whose addresses it inherits.
@@ -187,16 +187,22 @@ pub(super) enum Standing {
 }
 
 /// Whose an endpoint is.
-pub(super) fn standing(endpoint: &SpiderEndpoint, uid: &str, keeper: Keeper, controller: &TopController, policy: &Policy) -> Standing {
+pub(super) fn ownership(
+    endpoint: &SpiderEndpoint,
+    uid: &str,
+    keeper: Keeper,
+    controller: &TopController,
+    policy: &Policy,
+) -> EndpointOwnership {
     if uid_of(endpoint) == uid {
-        return Standing::Own;
+        return EndpointOwnership::Own;
     }
     if keeper == Keeper::Nobody {
-        return if policy.adopt_stale_endpoint { Standing::Inherited } else { Standing::Foreign };
+        return if policy.adopt_stale_endpoint { EndpointOwnership::Inherited } else { EndpointOwnership::Foreign };
     }
     let ends = is_terminating(endpoint) && !(policy.terminating_endpoint_reused || policy.adopt_stale_endpoint);
     let owner = endpoint.status.as_ref().map(|status| (status.owner_controller_type.as_str(), status.owner_controller_name.as_str()));
     let of_another =
         owner != Some((controller.kind.as_str(), controller.name.as_str())) || goes_with_pod(endpoint) || !has_finalizer(endpoint);
-    if ends || (of_another && !policy.reown_foreign_endpoint) { Standing::Foreign } else { Standing::Inherited }
+    if ends || (of_another && !policy.reown_foreign_endpoint) { EndpointOwnership::Foreign } else { EndpointOwnership::Inherited }
 }

@@ -12,11 +12,11 @@
 
 mod add;
 mod agent;
+mod allocated_ip;
 mod answer;
 mod batch;
 mod caches;
 mod del;
-mod drawn;
 mod endpoints;
 mod error;
 mod failure_cache;
@@ -32,9 +32,9 @@ mod request;
 mod settings;
 
 pub use agent::Agent;
+pub use allocated_ip::AllocatedIp;
 pub use answer::{AddAnswer, DelOutcome, How, NicAddress, NicRoute};
 pub use caches::Caches;
-pub use drawn::Drawn;
 pub use error::{Failure, Failures, IpamError, PoolError};
 pub use informer_caches::{InformerCaches, LateKind};
 pub use neighbours::withheld;

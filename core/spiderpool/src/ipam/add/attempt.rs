@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use crate::ipam::allocated_ip::{AllocatedIp, told_of_details};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
-use crate::ipam::drawn::{Drawn, told_of_details};
-use crate::ipam::endpoints::{Holder, Standing, entries, has_finalizer, hold, is_terminating, is_unfinished, name_unfinished, standing};
+use crate::ipam::endpoints::{
+    EndpointOwnership, Holder, entries, has_finalizer, hold, is_terminating, is_unfinished, name_unfinished, ownership,
+};
 use crate::ipam::error::{IpamError, may_pass};
 use crate::ipam::observer::Observer;
 use crate::ipam::op::Op;
@@ -41,7 +43,7 @@ pub(super) struct Add<'a, C, V, K, O> {
 pub(super) enum Setback {
     /// The endpoint is not as it was taken to be: look again.
     Again(IpamError),
-    /// It is not known whether the endpoint was written: what was drawn must stay.
+    /// It is not known whether the endpoint was written: what was allocated must stay.
     Unknown(IpamError),
     /// The ADD fails.
     Failed(IpamError),
@@ -57,7 +59,7 @@ impl<E: Into<IpamError>> From<E> for Setback {
 #[derive(Default)]
 pub(super) struct Ledger {
     /// Addresses that this ADD recorded.
-    pub(super) recorded: Vec<Drawn>,
+    pub(super) recorded: Vec<AllocatedIp>,
     /// Pools of which it is not known whether they hold a record.
     pub(super) unsettled: Vec<Arc<str>>,
     /// Addresses that do not work for the pod.
@@ -107,8 +109,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         !has_finalizer(endpoint) && !is_terminating(endpoint) && !self.policy().reown_foreign_endpoint
     }
 
-    pub(super) fn standing(&self, endpoint: &SpiderEndpoint) -> Standing {
-        standing(endpoint, &self.uid, self.keeper, &self.controller, self.policy())
+    pub(super) fn ownership(&self, endpoint: &SpiderEndpoint) -> EndpointOwnership {
+        ownership(endpoint, &self.uid, self.keeper, &self.controller, self.policy())
     }
 
     pub(super) fn of_endpoint(&self, error: ApiError) -> IpamError {
@@ -116,9 +118,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Remembers addresses for the next ADD of the pod.
-    pub(super) fn remember(&self, drawn: Vec<Drawn>) {
+    pub(super) fn remember(&self, allocated: Vec<AllocatedIp>) {
         let failures = &self.op.agent.failures;
-        failures.set(&self.uid, if self.nameless && self.policy().partial_failure_keeps_records { Vec::new() } else { drawn });
+        failures.set(&self.uid, if self.nameless && self.policy().partial_failure_keeps_records { Vec::new() } else { allocated });
     }
 
     /// Writes the endpoint, of whose entries those of these NICs are `unfinished`, and says what became of it. Upstream (`strict`) writes also
@@ -137,9 +139,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 self.op.create(body).await
             }
             Some(base) => {
-                let mut body = match self.standing(base) {
-                    Standing::Foreign => self.holder().taken_over(base, ips),
-                    Standing::Own | Standing::Inherited => self.holder().kept_up(base, ips),
+                let mut body = match self.ownership(base) {
+                    EndpointOwnership::Foreign => self.holder().taken_over(base, ips),
+                    EndpointOwnership::Own | EndpointOwnership::Inherited => self.holder().kept_up(base, ips),
                 };
                 name_unfinished(&mut body, unfinished);
                 if self.is_let_go(base) {

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   pod, owner ── endpoint ──► its addresses may be used again? ──► records verified ──► endpoint ──► answer
-//!                     └──────► pools selected ──► addresses drawn ──────────────────────────┘
+//!                     └──────► pools selected ──► addresses allocated ──────────────────────────┘
 //! ```
 //!
 //! Each round looks at one state of the endpoint. When its write shows that the state is another by now, the next round looks at the
-//! API server's; what was drawn meanwhile is found again by its records.
+//! API server's; what was allocated meanwhile is found again by its records.
 
 mod attempt;
 mod auto_pools;
@@ -20,14 +20,14 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use attempt::{Add, Ledger, Setback};
-use static_reuse::Inheritance;
+use static_reuse::StaticReuse;
 
 use crate::SpiderEndpoint;
 use crate::ipam::agent::Agent;
+use crate::ipam::allocated_ip::stored;
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
-use crate::ipam::drawn::stored;
-use crate::ipam::endpoints::{Standing, avoided, entries, goes_with_pod, has_finalizer, is_terminating, uid_of};
+use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, goes_with_pod, has_finalizer, is_terminating, uid_of};
 use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::{Op, distinct};
@@ -143,7 +143,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         for pool in ledger.unsettled {
             failures.suspect(&self.uid, pool);
         }
-        let what: Vec<_> = ledger.recorded.iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
+        let what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         let own_time = self.op.with_time();
         let back = own_time.take_back(&self.key, &self.uid, Cause::RollBack, &what).await;
         self.op.add_effort(&own_time);
@@ -155,11 +155,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Takes back what is recorded for the pod and not answered: this ADD recorded it and saw then that another one was faster, or
-    /// an earlier one did whose agent crashed, and the pool is none of those that the pod draws from by now (W1).
+    /// an earlier one did whose agent crashed, and the pool is none of those that the pod takes addresses from by now (W1).
     async fn tidy(&self, answer: &AddAnswer, ledger: &Ledger) {
         let policy = self.policy();
         let forgets = answer.how == How::Fresh || !policy.failure_cache_kept_by_reuse;
-        let mut what: Vec<_> = ledger.recorded.iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
+        let mut what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         let mut complete = true;
         if !policy.partial_failure_keeps_records && !policy.lost_reply_takes_next_pool {
             let nics: BTreeSet<&str> = answer.ips.iter().map(|answered| &*answered.nic).collect();
@@ -187,51 +187,51 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     async fn round(&mut self, mut endpoint: Option<Arc<SpiderEndpoint>>, ledger: &mut Ledger) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
         ledger.avoided = endpoint.as_deref().map(avoided).unwrap_or_default();
-        let mut inheritance = Inheritance::default();
+        let mut static_reuse = StaticReuse::default();
         let mut forgets = policy.late_endpoint_create_fails;
         // A4.
         let mut reuses = true;
         if let Some(known) = endpoint.clone()
             && self.compares(&known)
         {
-            inheritance = self.compare_when_settled(&known).await?;
-            if !inheritance.given_up.is_empty() && self.serves_a_running_vm(&known).await? {
-                inheritance = Inheritance::default();
+            static_reuse = self.compare_when_settled(&known).await?;
+            if !static_reuse.given_up.is_empty() && self.serves_a_running_vm(&known).await? {
+                static_reuse = StaticReuse::default();
             }
-            if !inheritance.given_up.is_empty() && policy.partial_pool_change_recreates {
-                let left = self.release_outdated(known, &inheritance.given_up).await?;
-                inheritance = Inheritance::default();
-                inheritance.kept = entries(&left).iter().cloned().enumerate().collect();
+            if !static_reuse.given_up.is_empty() && policy.partial_pool_change_recreates {
+                let left = self.release_outdated(known, &static_reuse.given_up).await?;
+                static_reuse = StaticReuse::default();
+                static_reuse.kept = entries(&left).iter().cloned().enumerate().collect();
                 endpoint = Some(left);
                 (reuses, forgets) = (false, true);
             }
         }
         // A5, of a namesake's endpoint.
         if let Some(known) = endpoint.as_deref().filter(|_| self.keeper == Keeper::Nobody && policy.endpoint_delete_by_name)
-            && self.standing(known) == Standing::Foreign
+            && self.ownership(known) == EndpointOwnership::Foreign
         {
             self.remove_by_name(known).await?;
             endpoint = None;
         }
         // A5 and A6.
         if let Some(known) = endpoint.as_deref().filter(|_| reuses)
-            && self.standing(known) != Standing::Foreign
+            && self.ownership(known) != EndpointOwnership::Foreign
         {
             self.make_way(known, ledger).await?;
-            if let Some(answer) = self.reuse(known, &mut inheritance).await? {
+            if let Some(answer) = self.reuse(known, &mut static_reuse).await? {
                 return Ok(answer);
             }
         }
         let for_good = |known: Arc<SpiderEndpoint>| {
-            let what = self.given_up_for_good(&known, &inheritance);
+            let what = self.given_up_for_good(&known, &static_reuse);
             (!what.is_empty()).then_some((known, what))
         };
         let for_good = endpoint.clone().and_then(for_good);
         // A7.
         let base = match endpoint {
-            Some(known) if self.standing(&known) == Standing::Own => Some(known),
+            Some(known) if self.ownership(&known) == EndpointOwnership::Own => Some(known),
             Some(_) if forgets => {
-                inheritance.kept.clear();
+                static_reuse.kept.clear();
                 None
             }
             other => other,
@@ -239,7 +239,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let base = match base {
             Some(known) if is_terminating(&known) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint => {
                 // Kubernetes' garbage collector marks it, too, once the pod is gone: then its records go first, with its DEL.
-                if self.standing(&known) == Standing::Own {
+                if self.ownership(&known) == EndpointOwnership::Own {
                     self.confirm().await?;
                 }
                 self.end(&known).await?;
@@ -247,7 +247,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
             base => base,
         };
-        let result = self.fresh(base.as_deref(), inheritance, forgets, ledger).await;
+        let result = self.fresh(base.as_deref(), static_reuse, forgets, ledger).await;
         if let (Err(Setback::Failed(_)), Some((known, what))) = (&result, for_good) {
             // What stays now goes with the next ADD that fails.
             let _ = self.leave_pools(uid_of(&known), &what).await;
@@ -255,14 +255,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         result
     }
 
-    /// Takes back what this ADD drew before it knew of the predecessor's endpoint: with the addresses that it takes over, a NIC would have two
+    /// Takes back what this ADD allocated before it knew of the predecessor's endpoint: with the addresses that it takes over, a NIC would have two
     /// records of a family (A X1).
     async fn make_way(&self, predecessors: &SpiderEndpoint, ledger: &mut Ledger) -> Result<(), Setback> {
-        if ledger.recorded.is_empty() || self.policy().partial_failure_keeps_records || self.standing(predecessors) != Standing::Inherited {
+        if ledger.recorded.is_empty()
+            || self.policy().partial_failure_keeps_records
+            || self.ownership(predecessors) != EndpointOwnership::Inherited
+        {
             return Ok(());
         }
-        let drawn: Vec<_> = ledger.recorded.iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
-        self.op.take_back(&self.key, &self.uid, Cause::Superseded, &drawn).await?;
+        let allocated: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
+        self.op.take_back(&self.key, &self.uid, Cause::Superseded, &allocated).await?;
         ledger.recorded.clear();
         Ok(())
     }
@@ -274,7 +277,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// marked by Kubernetes' garbage collector while the pod's sandbox still runs, so that its records are left to reclaim,
     /// which knows for how long.
     async fn end(&self, endpoint: &SpiderEndpoint) -> Result<(), Setback> {
-        if self.standing(endpoint) != Standing::Own {
+        if self.ownership(endpoint) != EndpointOwnership::Own {
             let what: Vec<_> = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();
             if !goes_with_pod(endpoint) {
                 self.op.take_back(&self.key, uid_of(endpoint), Cause::Marked, &what).await?;

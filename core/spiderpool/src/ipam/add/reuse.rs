@@ -10,15 +10,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::attempt::{Add, Setback};
-use super::static_reuse::{Inheritance, claim, permits};
+use super::static_reuse::{StaticReuse, name_entry, permits};
+use crate::ipam::allocated_ip::{Stored, stored};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
-use crate::ipam::drawn::{Stored, stored};
-use crate::ipam::endpoints::{Standing, entries, has_finalizer, is_terminating, is_unfinished, uid_of};
+use crate::ipam::endpoints::{EndpointOwnership, entries, has_finalizer, is_terminating, is_unfinished, uid_of};
 use crate::ipam::error::{IpamError, PoolError, of_pool};
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::by_pool;
-use crate::ipam::pool_decide::{Fate, Heir, Heirloom};
+use crate::ipam::pool_decide::{Fate, NewOwner, ReusedIp};
 use crate::join::join_all;
 use crate::ranges::IpVersion;
 use crate::select::{self, PermittedPools, SelectError, named_pools, permitted_pools};
@@ -29,12 +29,12 @@ use kube_machinery::env::Env;
 use kube_machinery::kubevirt::VirtualMachineInstance;
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
-    /// The name under which the NIC of an entry draws: in nameless mode its place.
+    /// The name under which the NIC of an entry allocates: in nameless mode its place.
     pub(super) fn nic_of(&self, place: usize, entry: &IPAllocationDetail) -> String {
         if self.nameless { place.to_string() } else { entry.interface.clone() }
     }
 
-    /// Whether it is to be checked that the pools of an endpoint are still those that the pod is to draw from. An answer that
+    /// Whether it is to be checked that the pools of an endpoint are still those that the pod is to take addresses from. An answer that
     /// the pod had once stays (S16), so the hardened form looks at a predecessor's only; upstream leaves out VMs.
     pub(super) fn compares(&self, endpoint: &SpiderEndpoint) -> bool {
         let policy = self.policy();
@@ -43,20 +43,20 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             Keeper::StatefulSet => true,
             Keeper::Vm => !policy.static_reuse_skips_filter,
         };
-        kept && match self.standing(endpoint) {
-            Standing::Own => policy.partial_pool_change_recreates,
-            Standing::Inherited => true,
-            Standing::Foreign => false,
+        kept && match self.ownership(endpoint) {
+            EndpointOwnership::Own => policy.partial_pool_change_recreates,
+            EndpointOwnership::Inherited => true,
+            EndpointOwnership::Foreign => false,
         }
     }
 
     /// What the pod is to give up of an endpoint; auto pools that are not there yet are waited for (A §6.3).
-    pub(super) async fn compare_when_settled(&self, endpoint: &SpiderEndpoint) -> Result<Inheritance, IpamError> {
+    pub(super) async fn compare_when_settled(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
         let agent = self.op.agent;
         let mut left = agent.config.settings.subnet_pool_retries;
         loop {
             let error = match self.compare(endpoint) {
-                Ok(inheritance) => return Ok(inheritance),
+                Ok(static_reuse) => return Ok(static_reuse),
                 Err(error) => error,
             };
             let waits =
@@ -91,7 +91,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// What the pod is to give up of an endpoint (A4).
-    fn compare(&self, endpoint: &SpiderEndpoint) -> Result<Inheritance, IpamError> {
+    fn compare(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
         let (policy, caches, asked) = (self.policy(), &self.op.agent.caches, self.asked());
         let gate = !policy.static_reuse_before_gating;
         let permitted = if policy.static_reuse_skips_filter {
@@ -110,7 +110,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             permitted
         };
         let entries = entries(endpoint);
-        let mut inheritance = Inheritance::default();
+        let mut static_reuse = StaticReuse::default();
         for (place, entry) in entries.iter().enumerate() {
             let nic = self.nic_of(place, entry);
             let asked_for = *entry.interface == *self.request.nic;
@@ -125,24 +125,24 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                     (asked_for || self.nameless) && unnamed(&nic)
                 } else {
                     if (covered && outside) || !self.is_usable(&at) {
-                        inheritance.given_up.insert((place, at.family));
+                        static_reuse.given_up.insert((place, at.family));
                         let wanted = permitted.pools.iter().any(|(of, family, _)| *of == nic && *family == at.family);
                         if !covered || wanted {
-                            inheritance.incomplete.insert(place);
+                            static_reuse.incomplete.insert(place);
                         }
                     }
                     continue;
                 };
                 if changed {
-                    IpVersion::ALL.into_iter().for_each(|family| inheritance.replace(place, family));
+                    IpVersion::ALL.into_iter().for_each(|family| static_reuse.replace(place, family));
                 }
             }
         }
-        let mut places: Vec<usize> = inheritance.given_up.iter().map(|(place, _)| *place).collect();
+        let mut places: Vec<usize> = static_reuse.given_up.iter().map(|(place, _)| *place).collect();
         places.dedup();
         let (request, controller) = (self.request, &self.controller);
         self.op.observe(Step::PoolsCompared { request, asked: &asked, cluster: caches, controller, endpoint, given_up: &places });
-        Ok(inheritance)
+        Ok(static_reuse)
     }
 
     /// Whether a pool, as the cache shows it, may still give this address away.
@@ -196,14 +196,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Uses the addresses of an endpoint again: the answer, if they serve the NIC; what is kept in any case.
-    pub(super) async fn reuse(&mut self, endpoint: &SpiderEndpoint, inheritance: &mut Inheritance) -> Result<Option<AddAnswer>, Setback> {
+    pub(super) async fn reuse(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<Option<AddAnswer>, Setback> {
         let policy = *self.policy();
-        let own = self.standing(endpoint) == Standing::Own;
+        let own = self.ownership(endpoint) == EndpointOwnership::Own;
         let serves = |entry: &IPAllocationDetail| *entry.interface == *self.request.nic || entry.interface.is_empty();
         let known = entries(endpoint);
         let unfinished = known.iter().enumerate().filter(|(_, entry)| is_unfinished(endpoint, &entry.interface));
-        inheritance.incomplete.extend(unfinished.map(|(place, _)| place));
-        inheritance.keep(known);
+        static_reuse.incomplete.extend(unfinished.map(|(place, _)| place));
+        static_reuse.keep(known);
         if !known.iter().any(serves) && (own || policy.late_endpoint_create_fails) {
             return Ok(None);
         }
@@ -213,24 +213,24 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         let avoided = crate::ipam::endpoints::avoided(endpoint);
         if !policy.conflict_returns_same_address && !avoided.is_empty() {
-            for (place, entry) in std::mem::take(&mut inheritance.kept) {
+            for (place, entry) in std::mem::take(&mut static_reuse.kept) {
                 for at in stored(&entry).filter(|at| avoided.contains(&at.address.addr())) {
-                    inheritance.replace(place, at.family);
+                    static_reuse.replace(place, at.family);
                 }
             }
-            inheritance.keep(known);
+            static_reuse.keep(known);
         }
         // An entry that needs another address serves nobody yet. It gets one now if this ADD is for all NICs (A §2.4).
         let annotations = self.pod.metadata.annotations.as_ref();
         let for_all = annotations.is_some_and(|annotations| annotations.contains_key(names::ANNOTATION_IPPOOLS));
         let reborn = own && is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint;
-        let answers = |inheritance: &Inheritance| {
-            let whole = !for_all || inheritance.incomplete.is_empty();
-            let serving = |(place, entry): &(usize, IPAllocationDetail)| serves(entry) && !inheritance.incomplete.contains(place);
-            whole && !reborn && inheritance.kept.iter().any(serving)
+        let answers = |static_reuse: &StaticReuse| {
+            let whole = !for_all || static_reuse.incomplete.is_empty();
+            let serving = |(place, entry): &(usize, IPAllocationDetail)| serves(entry) && !static_reuse.incomplete.contains(place);
+            whole && !reborn && static_reuse.kept.iter().any(serving)
         };
-        if !own && !answers(inheritance) {
-            inheritance.untaken = true;
+        if !own && !answers(static_reuse) {
+            static_reuse.untaken = true;
             return Ok(None);
         }
         if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
@@ -238,17 +238,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             if !own || self.is_let_go(endpoint) {
                 self.confirm().await?;
             }
-            let lost = self.reown_all(&inheritance.kept, uid_of(endpoint)).await?;
-            inheritance.lose(lost, known);
+            let lost = self.reown_all(&static_reuse.kept, uid_of(endpoint)).await?;
+            static_reuse.lose(lost, known);
         }
-        if !answers(inheritance) {
+        if !answers(static_reuse) {
             return Ok(None);
         }
-        self.leave_nics(inheritance, known);
-        let (kept, unfinished) = inheritance.entries(self.nameless, |_, _| false);
+        self.leave_nics(static_reuse, known);
+        let (kept, unfinished) = static_reuse.entries(self.nameless, |_, _| false);
         let mut ips: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
         if self.nameless {
-            claim(&mut ips, &self.request.nic);
+            name_entry(&mut ips, &self.request.nic);
         }
         let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
         let elsewhere = endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
@@ -258,7 +258,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         } else {
             Arc::new(endpoint.clone())
         };
-        self.release_given_up(endpoint, inheritance, entries(&written)).await;
+        self.release_given_up(endpoint, static_reuse, entries(&written)).await;
         Ok(Some(self.answer_of(&written, how)))
     }
 
@@ -277,8 +277,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let policy = self.policy();
         let of_entry = |(place, entry): &(usize, IPAllocationDetail)| {
             let (place, nic) = (*place, self.nic_of(*place, entry));
-            let heirloom = |at: Stored<'_>| (Arc::from(at.pool), (place, Heirloom { ip: at.address.addr(), nic: nic.clone() }));
-            stored(entry).map(heirloom).collect::<Vec<_>>()
+            let reused_ip = |at: Stored<'_>| (Arc::from(at.pool), (place, ReusedIp { ip: at.address.addr(), nic: nic.clone() }));
+            stored(entry).map(reused_ip).collect::<Vec<_>>()
         };
         let pools = by_pool(kept.iter().flat_map(of_entry));
         if pools.is_empty() {
@@ -291,12 +291,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
         let gone = (!policy.uid_from_cached_pod).then_some(gone);
-        let heir = Heir { key: self.key.as_str(), uid: &self.uid, gone, max_records, policy };
-        let results = join_all(pools.iter().map(|(pool, heirlooms)| self.reown_of(pool, heir, heirlooms)).collect()).await;
+        let new_owner = NewOwner { key: self.key.as_str(), uid: &self.uid, gone, max_records, policy };
+        let results = join_all(pools.iter().map(|(pool, reused)| self.reown_of(pool, new_owner, reused)).collect()).await;
         let mut lost = Vec::new();
         let mut failed = None;
-        for ((pool, heirlooms), result) in pools.iter().zip(results) {
-            let places = heirlooms.iter().map(|(place, heirloom)| (*place, IpVersion::of(heirloom.ip)));
+        for ((pool, reused), result) in pools.iter().zip(results) {
+            let places = reused.iter().map(|(place, reused_ip)| (*place, IpVersion::of(reused_ip.ip)));
             match result {
                 Ok(fates) => lost.extend(places.zip(fates).filter(|(_, fate)| *fate != Fate::Kept).map(|(place, _)| place)),
                 Err(PoolError::NotFound) if !policy.foreign_record_blocks => lost.extend(places),
@@ -306,16 +306,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         failed.map_or(Ok(lost), Err)
     }
 
-    async fn reown_of(&self, pool: &Arc<str>, heir: Heir<'_>, heirlooms: &[(usize, Heirloom)]) -> Result<Vec<Fate>, PoolError> {
-        let heirlooms: Vec<Heirloom> = heirlooms.iter().map(|(_, heirloom)| heirloom.clone()).collect();
-        let addresses: Vec<IpAddr> = heirlooms.iter().map(|heirloom| heirloom.ip).collect();
-        let mut result = self.op.reown(pool, heir, &heirlooms).await;
+    async fn reown_of(&self, pool: &Arc<str>, new_owner: NewOwner<'_>, reused: &[(usize, ReusedIp)]) -> Result<Vec<Fate>, PoolError> {
+        let reused: Vec<ReusedIp> = reused.iter().map(|(_, reused_ip)| reused_ip.clone()).collect();
+        let addresses: Vec<IpAddr> = reused.iter().map(|reused_ip| reused_ip.ip).collect();
+        let mut result = self.op.reown(pool, new_owner, &reused).await;
         // A third pod of the name: whichever it was, this one is alive after its record was read, so that one is gone.
         while let Ok(fates) = &result
             && let Some(third) = fates.iter().find_map(|fate| if let Fate::Of(uid) = fate { Some(uid.clone()) } else { None })
         {
             self.check_alive().await.map_err(|error| PoolError::Replaced(error.to_string()))?;
-            result = self.op.reown(pool, Heir { gone: Some(&third), ..heir }, &heirlooms).await;
+            result = self.op.reown(pool, NewOwner { gone: Some(&third), ..new_owner }, &reused).await;
         }
         let step = result.as_ref().map(drop);
         self.op.observe(Step::Reowned { pod: &self.key, uid: &self.uid, pool, addresses: &addresses, result: step });
@@ -323,9 +323,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Takes back what the pod gave up, once its endpoint names what it has instead.
-    pub(super) async fn release_given_up(&self, before: &SpiderEndpoint, inheritance: &Inheritance, now: &[IPAllocationDetail]) {
+    pub(super) async fn release_given_up(&self, before: &SpiderEndpoint, static_reuse: &StaticReuse, now: &[IPAllocationDetail]) {
         let is_in_use = |ip: IpAddr| now.iter().flat_map(stored).any(|at| at.address.addr() == ip);
-        let mut what = given_up(before, inheritance);
+        let mut what = given_up(before, static_reuse);
         what.retain(|(_, ip)| !is_in_use(*ip));
         if what.is_empty() {
             return;
@@ -339,29 +339,29 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// Gives up what is left of entries that need another address and whose NIC the pod does not have, unlike its predecessor: no ADD will
     /// ask for the rest, and no endpoint names it.
-    pub(super) fn leave_nics(&self, inheritance: &mut Inheritance, known: &[IPAllocationDetail]) {
-        if self.nameless || self.policy().static_reuse_skips_filter || inheritance.incomplete.is_empty() {
+    pub(super) fn leave_nics(&self, static_reuse: &mut StaticReuse, known: &[IPAllocationDetail]) {
+        if self.nameless || self.policy().static_reuse_skips_filter || static_reuse.incomplete.is_empty() {
             return;
         }
         // If the networks cannot be read nobody knows which NICs there will be.
         let Some(nics) = select::nics(&self.pod) else { return };
         let is_left = |nic: &str| !nic.is_empty() && *nic != *self.request.nic && !nics.iter().any(|has| has == nic);
-        let left = inheritance.incomplete.iter().filter_map(|place| Some((*place, known.get(*place)?)));
+        let left = static_reuse.incomplete.iter().filter_map(|place| Some((*place, known.get(*place)?)));
         let left = left.filter(|(_, entry)| is_left(&entry.interface));
         let left: Vec<_> = left.flat_map(|(place, entry)| stored(entry).map(move |at| (place, at.family))).collect();
         if !left.is_empty() {
-            inheritance.given_up.extend(left);
-            inheritance.keep(known);
+            static_reuse.given_up.extend(left);
+            static_reuse.keep(known);
         }
     }
 
     /// What the pod gave up in pools that are being deleted, as the cache shows them.
-    pub(super) fn given_up_for_good(&self, endpoint: &SpiderEndpoint, inheritance: &Inheritance) -> Vec<(Arc<str>, IpAddr)> {
+    pub(super) fn given_up_for_good(&self, endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> Vec<(Arc<str>, IpAddr)> {
         // Upstream keeps it, whatever becomes of the pool.
         if self.policy().static_reuse_skips_filter {
             return Vec::new();
         }
-        let mut what = given_up(endpoint, inheritance);
+        let mut what = given_up(endpoint, static_reuse);
         what.retain(|(pool, _)| self.is_going(pool));
         what
     }
@@ -420,8 +420,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 }
 
 /// The addresses of an endpoint that are given up.
-fn given_up(endpoint: &SpiderEndpoint, inheritance: &Inheritance) -> Vec<(Arc<str>, IpAddr)> {
+fn given_up(endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> Vec<(Arc<str>, IpAddr)> {
     let all = entries(endpoint);
     let of = |&(place, family): &(usize, _)| all.get(place).into_iter().flat_map(stored).filter(move |at| at.family == family);
-    inheritance.given_up.iter().flat_map(of).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
+    static_reuse.given_up.iter().flat_map(of).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
 }

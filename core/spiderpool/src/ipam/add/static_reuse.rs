@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::IPAllocationDetail;
-use crate::ipam::drawn::{stored, without};
+use crate::ipam::allocated_ip::{stored, without};
 use crate::ranges::IpVersion;
 use crate::select::PermittedPools;
 
@@ -12,7 +12,7 @@ pub(super) type Entries = Vec<(usize, IPAllocationDetail)>;
 
 /// What becomes of the entries of an endpoint, by their places.
 #[derive(Debug, Default)]
-pub(super) struct Inheritance {
+pub(super) struct StaticReuse {
     /// Addresses that the pod cannot have any more, by place and family.
     pub(super) given_up: BTreeSet<(usize, IpVersion)>,
     /// Places that need another address instead.
@@ -23,14 +23,14 @@ pub(super) struct Inheritance {
     pub(super) untaken: bool,
 }
 
-impl Inheritance {
+impl StaticReuse {
     /// Gives up an address for another.
     pub(super) fn replace(&mut self, place: usize, family: IpVersion) {
         self.given_up.insert((place, family));
         self.incomplete.insert(place);
     }
 
-    /// Whether a NIC need not draw an address of a family: its entry has one, or lacks none.
+    /// Whether a NIC need not allocate an address of a family: its entry has one, or lacks none.
     pub(super) fn has(&self, nameless: bool, place: usize, nic: &str, family: IpVersion) -> bool {
         let mut kept = self.kept.iter().filter(|(at, entry)| if nameless { *at == place } else { entry.interface == nic });
         let given = |(at, entry): &(usize, IPAllocationDetail)| {
@@ -47,13 +47,13 @@ impl Inheritance {
         self.keep(entries);
     }
 
-    /// What is kept in the endpoint, and the NICs of which another ADD has to draw what they lack; this one draws for those that `draws` is true of.
+    /// What is kept in the endpoint, and the NICs of which another ADD has to allocate what they lack; this one allocates for those that `allocates` is true of.
     ///
-    /// NICs without a name have one ADD for all of them. What it does not draw for, the pod does not have.
-    pub(super) fn entries(&self, nameless: bool, draws: impl Fn(usize, &IPAllocationDetail) -> bool) -> (Entries, Vec<String>) {
+    /// NICs without a name have one ADD for all of them. What it does not allocate for, the pod does not have.
+    pub(super) fn entries(&self, nameless: bool, allocates: impl Fn(usize, &IPAllocationDetail) -> bool) -> (Entries, Vec<String>) {
         let (mut kept, mut unfinished) = (Vec::with_capacity(self.kept.len()), Vec::new());
         for (place, entry) in &self.kept {
-            if self.incomplete.contains(place) && !draws(*place, entry) {
+            if self.incomplete.contains(place) && !allocates(*place, entry) {
                 if nameless || entry.interface.is_empty() {
                     continue;
                 }
@@ -85,7 +85,7 @@ pub(super) fn permits(permitted: &PermittedPools, nic: &str, family: IpVersion, 
 }
 
 /// Gives the NIC of a request its entry (A §2.4): the one with its name, else the first without a name, which gets the name.
-pub(super) fn claim<'e>(entries: impl IntoIterator<Item = &'e mut IPAllocationDetail>, nic: &str) {
+pub(super) fn name_entry<'e>(entries: impl IntoIterator<Item = &'e mut IPAllocationDetail>, nic: &str) {
     let mut free = None;
     for entry in entries {
         if entry.interface == nic {

@@ -21,12 +21,12 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 /// One NIC and family that is to get an address.
-struct Allocation<'a> {
-    nic: &'a str,
-    clean_gateway: bool,
+pub(super) struct Allocation<'a> {
+    pub(super) nic: &'a str,
+    pub(super) clean_gateway: bool,
     family: IpVersion,
     /// In the order in which they are tried.
-    pools: Vec<(Arc<str>, Arc<SpiderIPPool>)>,
+    pub(super) pools: Vec<(Arc<str>, Arc<SpiderIPPool>)>,
 }
 
 /// How an allocation ended.
@@ -138,16 +138,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     ) -> AllocationResult {
         let policy = self.policy();
         let nic = allocation.nic;
-        if policy.failure_cache_unchecked {
-            let known = self.op.agent.failures.of(&self.uid);
-            let candidate =
-                |allocated: &AllocatedIp| allocation.pools.iter().find(|(pool, _)| allocated.nic == nic && *pool == allocated.pool);
-            if let Some((known, (_, pool))) = known.iter().find_map(|allocated| Some((allocated, candidate(allocated)?))) {
-                let allocated = known.allocated_again(pool, allocation.clean_gateway);
-                let (pool, address) = (&*allocated.pool, allocated.address);
-                self.op.observe(Step::FailureCacheUsed { uid: &self.uid, nic, pool, address });
-                return AllocationResult::Address { allocated, recorded: true };
-            }
+        if policy.failure_cache_unchecked
+            && let Some(allocated) = self.remembered(allocation)
+        {
+            return AllocationResult::Address { allocated, recorded: true };
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
         let mut failure = Failure { nic: nic.to_owned(), family: allocation.family, pools: Vec::new() };

@@ -13,6 +13,7 @@ mod auto_pools;
 mod fresh;
 mod reuse;
 mod static_reuse;
+mod upstream;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::ipam::agent::Agent;
 use crate::ipam::allocated_ip::stored;
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
-use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, goes_with_pod, has_finalizer, is_terminating, uid_of};
+use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, goes_with_pod, is_terminating, uid_of};
 use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::{Op, distinct};
@@ -291,16 +292,5 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             Ok(Some(_)) => Err(Setback::Failed(IpamError::TerminatingEndpoint(self.key.clone()))),
             Err(error) => Err(Setback::Again(self.of_endpoint(error))),
         }
-    }
-
-    /// Upstream's way with a namesake's endpoint (A §5.3): by name, whatever is there by now.
-    async fn remove_by_name(&self, endpoint: &SpiderEndpoint) -> Result<(), IpamError> {
-        if !is_terminating(endpoint) {
-            self.op.mark(endpoint).await.map_err(|error| self.of_endpoint(error))?;
-        }
-        if has_finalizer(endpoint) {
-            self.op.let_go(endpoint).await.map_err(|error| self.of_endpoint(error))?;
-        }
-        Ok(())
     }
 }

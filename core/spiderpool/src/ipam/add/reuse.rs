@@ -5,7 +5,6 @@
 //! deleted never is. It waits for its last record (A §8.6), so a pod that waited for its address there would wait for ever, with
 //! everybody who wants the pool back.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use super::static_reuse::{StaticReuse, name_entry, permits};
 use crate::ipam::allocated_ip::{Stored, stored};
 use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
-use crate::ipam::endpoints::{EndpointOwnership, entries, has_finalizer, is_terminating, is_unfinished, uid_of};
+use crate::ipam::endpoints::{EndpointOwnership, entries, is_terminating, is_unfinished, uid_of};
 use crate::ipam::error::{IpamError, PoolError, of_pool};
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::by_pool;
@@ -94,55 +93,55 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     fn compare(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
         let (policy, caches, asked) = (self.policy(), &self.op.agent.caches, self.asked());
         let gate = !policy.static_reuse_before_gating;
+        let entry_wise = policy.static_reuse_skips_filter || (policy.nameless_nic_always_changed && self.nameless);
         let permitted = if policy.static_reuse_skips_filter {
             PermittedPools { all_nics: false, pools: named_pools(caches, &asked, &self.controller, gate)? }
         } else {
-            let mut permitted = permitted_pools(caches, &asked, &self.controller, gate)?;
-            let mut more = Vec::new();
-            // Most tiers are asked for one NIC at a time. Once this ADD has made the endpoint the pod's own nobody compares the others.
-            let others = entries(endpoint).iter().map(|entry| entry.interface.as_str());
-            for nic in others.filter(|nic| !permitted.all_nics && !nic.is_empty() && *nic != &*self.request.nic) {
-                if let Ok(of_nic) = permitted_pools(caches, &select::Request { nic, ..asked }, &self.controller, gate) {
-                    more.extend(of_nic.pools);
-                }
-            }
-            permitted.pools.extend(more);
-            permitted
+            self.permitted(endpoint, gate)?
         };
-        let entries = entries(endpoint);
-        let mut static_reuse = StaticReuse::default();
-        for (place, entry) in entries.iter().enumerate() {
-            let nic = self.nic_of(place, entry);
-            let asked_for = *entry.interface == *self.request.nic;
-            let covered = permitted.all_nics || permitted.pools.iter().any(|(of, ..)| *of == nic);
-            for at in stored(entry) {
-                let outside = !permits(&permitted, &nic, at.family, at.pool);
-                // Upstream gives up an entry, not an address, and has one set of pools for both families of a NIC (A §6.3).
-                let unnamed = |nic: &str| !IpVersion::ALL.iter().any(|family| permits(&permitted, nic, *family, at.pool));
-                let changed = if policy.nameless_nic_always_changed && self.nameless {
-                    unnamed(&nic) || (asked_for && unnamed(&entry.interface))
-                } else if policy.static_reuse_skips_filter {
-                    (asked_for || self.nameless) && unnamed(&nic)
-                } else {
-                    if (covered && outside) || !self.is_usable(&at) {
-                        static_reuse.given_up.insert((place, at.family));
-                        let wanted = permitted.pools.iter().any(|(of, family, _)| *of == nic && *family == at.family);
-                        if !covered || wanted {
-                            static_reuse.incomplete.insert(place);
-                        }
-                    }
-                    continue;
-                };
-                if changed {
-                    IpVersion::ALL.into_iter().for_each(|family| static_reuse.replace(place, family));
-                }
-            }
-        }
+        let known = entries(endpoint);
+        let static_reuse = if entry_wise { self.compare_entries(known, &permitted) } else { self.compare_addresses(known, &permitted) };
         let mut places: Vec<usize> = static_reuse.given_up.iter().map(|(place, _)| *place).collect();
         places.dedup();
         let (request, controller) = (self.request, &self.controller);
         self.op.observe(Step::PoolsCompared { request, asked: &asked, cluster: caches, controller, endpoint, given_up: &places });
         Ok(static_reuse)
+    }
+
+    /// The pools that the pod may take addresses from on each NIC that the endpoint names.
+    fn permitted(&self, endpoint: &SpiderEndpoint, gate: bool) -> Result<PermittedPools, SelectError> {
+        let (caches, asked) = (&self.op.agent.caches, self.asked());
+        let mut permitted = permitted_pools(caches, &asked, &self.controller, gate)?;
+        let mut more = Vec::new();
+        // Most tiers are asked for one NIC at a time. Once this ADD has made the endpoint the pod's own nobody compares the others.
+        let others = entries(endpoint).iter().map(|entry| entry.interface.as_str());
+        for nic in others.filter(|nic| !permitted.all_nics && !nic.is_empty() && *nic != &*self.request.nic) {
+            if let Ok(of_nic) = permitted_pools(caches, &select::Request { nic, ..asked }, &self.controller, gate) {
+                more.extend(of_nic.pools);
+            }
+        }
+        permitted.pools.extend(more);
+        Ok(permitted)
+    }
+
+    /// Gives up each address that is of none of the permitted pools, or that its pool may not give away any more.
+    fn compare_addresses(&self, known: &[IPAllocationDetail], permitted: &PermittedPools) -> StaticReuse {
+        let mut static_reuse = StaticReuse::default();
+        for (place, entry) in known.iter().enumerate() {
+            let nic = self.nic_of(place, entry);
+            let covered = permitted.all_nics || permitted.pools.iter().any(|(of, ..)| *of == nic);
+            for at in stored(entry) {
+                let outside = !permits(permitted, &nic, at.family, at.pool);
+                if (covered && outside) || !self.is_usable(&at) {
+                    static_reuse.given_up.insert((place, at.family));
+                    let wanted = permitted.pools.iter().any(|(of, family, _)| *of == nic && *family == at.family);
+                    if !covered || wanted {
+                        static_reuse.incomplete.insert(place);
+                    }
+                }
+            }
+        }
+        static_reuse
     }
 
     /// Whether a pool, as the cache shows it, may still give this address away.
@@ -154,45 +153,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         let addresses = agent.addresses.addresses(&pool, &self.op.reservations(at.family), self.policy());
         addresses.is_ok_and(|addresses| addresses.is_usable(at.address.addr()))
-    }
-
-    /// Upstream's way after a change of pools (A §6.3): the endpoint first, then the records. What is left of the endpoint.
-    pub(super) async fn release_outdated(
-        &self,
-        endpoint: Arc<SpiderEndpoint>,
-        given_up: &BTreeSet<(usize, IpVersion)>,
-    ) -> Result<Arc<SpiderEndpoint>, Setback> {
-        let all = entries(&endpoint);
-        let given_up: BTreeSet<usize> = given_up.iter().map(|(place, _)| *place).collect();
-        let of_places = |places: &mut dyn Iterator<Item = &IPAllocationDetail>| {
-            let mut what: Vec<(Arc<str>, IpAddr)> = Vec::new();
-            for entry in places {
-                what.extend(stored(entry).map(|at| (Arc::from(at.pool), at.address.addr())));
-            }
-            what
-        };
-        let (what, left) = if self.nameless || given_up.len() == all.len() {
-            let mut left = endpoint.clone();
-            if !is_terminating(&left) {
-                let marked = self.op.mark(&left).await.map_err(|error| self.of_endpoint(error))?;
-                left = marked.unwrap_or(left);
-            }
-            if has_finalizer(&left) {
-                let gone = self.op.let_go(&left).await.map_err(|error| self.of_endpoint(error))?;
-                left = gone.unwrap_or(left);
-            }
-            (of_places(&mut all.iter()), left)
-        } else {
-            let mut trimmed = SpiderEndpoint::clone(&endpoint);
-            if let Some(status) = &mut trimmed.status {
-                let mut place = 0..;
-                status.current.ips.retain(|_| place.next().is_some_and(|place| !given_up.contains(&place)));
-            }
-            let left = self.op.update(trimmed).await.map_err(|error| self.of_endpoint(error))?;
-            (of_places(&mut given_up.iter().filter_map(|place| all.get(*place))), left)
-        };
-        self.op.take_back(&self.key, uid_of(&endpoint), Cause::PoolChange, &what).await?;
-        Ok(left)
     }
 
     /// Uses the addresses of an endpoint again: the answer, if they serve the NIC; what is kept in any case.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::address::{Address, AddressKey};
 use super::allocation::IpAllocation;
 use super::decide::{Answer, Command, Found, PodName, Refusal};
-use super::driver::{Budget, Context, Effort, Outcome, VmPool};
-use super::error::{PoolError, ReadError};
+use super::driver::{Budget, VmPool};
+use super::error::{NotOwned, PoolError, ReadError};
 use super::observer::Releaser;
-use super::owners::{NotOwned, Owners};
+use super::outcome::{Context, Effort, Outcome};
+use super::owners::Owners;
 use super::vm::{VmAccess, VmError};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -18,11 +19,6 @@ use kube_machinery::retry::DEFAULT_BACKOFF;
 
 /// How long one try to reach a VM may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The allocation ID of a sandbox (B A1). A retry of the kubelet is a new sandbox, hence a new ID.
-pub fn allocation_id(pod_name: &str, sandbox_id: &str) -> Arc<str> {
-    format!("{pod_name}-{sandbox_id}").into()
-}
 
 impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
     /// An address for a pod under `id`; the same one each time until the ID is released. Safe to repeat.

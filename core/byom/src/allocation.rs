@@ -75,3 +75,8 @@ impl IpAllocation {
         out.write_str("\n    }")
     }
 }
+
+/// The allocation ID of a sandbox (B A1). A retry of the kubelet is a new sandbox, hence a new ID.
+pub fn allocation_id(pod_name: &str, sandbox_id: &str) -> Arc<str> {
+    format!("{pod_name}-{sandbox_id}").into()
+}

@@ -13,6 +13,7 @@ use super::config_map::PoolConfigMap;
 use super::decide::{Command, Decision, Found, Setting, decide};
 use super::document::PoolDocument;
 use super::error::PoolError;
+use super::outcome::{Context, Effort};
 use super::owners::Owners;
 use super::policy::Policy;
 use super::seconds::Seconds;
@@ -65,72 +66,6 @@ impl PoolSettings {
             reboot_poll: Duration::from_secs(1),
             leak_grace: Duration::from_secs(20 * 60),
         }
-    }
-}
-
-/// What a caller grants an operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Context {
-    /// When the caller gives up, by the monotonic clock of the process; `None` = never.
-    pub deadline: Option<Duration>,
-}
-
-impl Context {
-    /// The context of somebody who waits for as long as it takes.
-    pub const BACKGROUND: Self = Self { deadline: None };
-}
-
-/// What an operation took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effort {
-    /// Gets of the ConfigMap.
-    pub reads: u32,
-    /// Puts and creates of the ConfigMap.
-    pub writes: u32,
-    /// Writes that met a conflict.
-    pub conflicts: u32,
-    /// Creates that came second.
-    pub create_races: u32,
-    /// Whether a write was given up after all attempts that the retry policy grants.
-    pub exhausted: bool,
-    /// VMs that were probed.
-    pub probes: u32,
-    /// How long it waited for the mutex of the process.
-    pub mutex_wait: Duration,
-}
-
-impl Effort {
-    /// What it took since `before`, which was the same operation's effort.
-    pub(super) fn since(&self, before: &Self) -> Self {
-        Self {
-            reads: self.reads - before.reads,
-            writes: self.writes - before.writes,
-            conflicts: self.conflicts - before.conflicts,
-            create_races: self.create_races - before.create_races,
-            exhausted: self.exhausted && !before.exhausted,
-            probes: self.probes - before.probes,
-            mutex_wait: self.mutex_wait - before.mutex_wait,
-        }
-    }
-}
-
-/// How an operation ended, and what it took.
-#[derive(Clone, Debug)]
-pub struct Outcome<T> {
-    /// How it ended.
-    pub result: Result<T, PoolError>,
-    /// What it took.
-    pub effort: Effort,
-}
-
-impl<T> Outcome<T> {
-    /// The result, for a process that survives it: where upstream's stores into a nil map, Go ends the process (B W18).
-    #[track_caller]
-    pub(super) fn or_crash(self, env: &impl Env) -> Result<T, PoolError> {
-        if let Err(PoolError::Panic) = self.result {
-            env.crash("assignment to entry in nil map");
-        }
-        self.result
     }
 }
 

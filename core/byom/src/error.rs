@@ -6,7 +6,6 @@ use thiserror::Error;
 
 use super::address::Address;
 use super::decide::Refusal;
-use super::owners::{NotOwned, OwnersUnknown};
 use super::vm::VmError;
 use kube_machinery::api::ApiError;
 use kube_machinery::json_text::InvalidText;
@@ -118,4 +117,20 @@ impl From<Refusal> for PoolError {
             Refusal::NoNodeName => Self::NoNodeName,
         }
     }
+}
+
+/// The owners cannot be told now.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the live owners of addresses are unknown: {0}")]
+pub struct OwnersUnknown(pub String);
+
+/// An allocation did not get its owner.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotOwned {
+    /// The owner was not written, or it is not known whether it was.
+    #[error("cannot record the owner: {0}")]
+    Api(ApiError),
+    /// Nobody wants it any more.
+    #[error("the sandbox was stopped")]
+    Unwanted,
 }

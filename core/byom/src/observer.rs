@@ -6,9 +6,8 @@ use std::time::Duration;
 use super::address::Address;
 use super::cloud::StartError;
 use super::decide::{PodName, Recovered};
-use super::driver::Effort;
 use super::error::PoolError;
-use super::release::Released;
+use super::outcome::{Effort, Released};
 use kube_machinery::api::{ApiError, ObjectKey};
 
 /// Looks on and changes nothing. Called between two steps of an operation: it must neither wait nor call back.

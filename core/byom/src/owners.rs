@@ -3,12 +3,10 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use thiserror::Error;
-
 use super::allocation::IpAllocation;
-use super::driver::Context;
+use super::error::{NotOwned, OwnersUnknown};
 use super::observer::Step;
-use kube_machinery::api::ApiError;
+use super::outcome::Context;
 
 /// The live owners of addresses: in reality the PeerPod objects.
 ///
@@ -52,22 +50,6 @@ pub trait Owners: Clone + Send + Sync + 'static {
     fn observe(&self, step: Step<'_>) {
         let _ = step;
     }
-}
-
-/// The owners cannot be told now.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the live owners of addresses are unknown: {0}")]
-pub struct OwnersUnknown(pub String);
-
-/// An allocation did not get its owner.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NotOwned {
-    /// The owner was not written, or it is not known whether it was.
-    #[error("cannot record the owner: {0}")]
-    Api(ApiError),
-    /// Nobody wants it any more.
-    #[error("the sandbox was stopped")]
-    Unwanted,
 }
 
 /// Nobody knows, ever: a lost document stays lost until somebody restores it.

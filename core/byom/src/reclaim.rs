@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::allocations::Allocations;
-use super::driver::{Context, Effort, Outcome, VmPool};
+use super::driver::VmPool;
 use super::error::{PoolError, ReadError};
 use super::observer::Releaser;
+use super::outcome::{Context, Effort, Outcome};
 use super::owners::Owners;
 use super::vm::VmAccess;
 use kube_machinery::client::Client;

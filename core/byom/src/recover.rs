@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::decide::{Answer, Command, Recovered, Refusal};
-use super::driver::{Budget, Context, Effort, Outcome, VmPool};
+use super::driver::{Budget, VmPool};
 use super::error::{PoolError, ReadError};
 use super::observer::Step;
+use super::outcome::{Context, Effort, Outcome};
 use super::owners::Owners;
 use super::vm::VmAccess;
 use kube_machinery::client::Client;

@@ -6,25 +6,14 @@ use std::time::Duration;
 use super::address::Address;
 use super::decide::{Answer, Command, Found, Refusal};
 use super::document::PoolDocument;
-use super::driver::{Budget, Context, Effort, Outcome, VmPool};
+use super::driver::{Budget, VmPool};
 use super::error::{PoolError, ReadError};
 use super::observer::{Releaser, Step};
+use super::outcome::{Context, Effort, Outcome, Released};
 use super::owners::Owners;
 use super::vm::{Reboot, VmAccess};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-
-/// What a release found and did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Released {
-    /// The record is gone, and unless the configuration has changed the address is available.
-    Freed(Address),
-    /// There was no record: it was released before.
-    NotHeld,
-    /// There was no instance to delete. Nothing was released; with `byom-empty-id-counts-as-deleted` the caller goes on as
-    /// if something had been.
-    NoInstance,
-}
 
 /// When a release began, and what the operation that it is part of had taken until then.
 #[derive(Clone, Copy, Debug)]

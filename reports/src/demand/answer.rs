@@ -70,8 +70,11 @@ fn of_size(form: &Form, needs: &[Need], wanted: &str, trials: &[Trial]) -> Strin
     let proof = enough.map_or_else(String::new, |trial| {
         let runs = human::plural(trial.seeds, "run", "runs");
         let missed = trial.missed_at_most();
-        let more = if missed > FEW { format!(" ({} runs would make that {:.0} %)", runs_for(FEW), 100.0 * FEW) } else { String::new() };
-        format!(" in all of {runs} ({}), with 95 % confidence in all but {:.1} % of such runs{more}", figures(trial, needs), 100.0 * missed)
+        let more = if missed > FEW { format!(" ({} runs would make that {:.0} %)", runs_for(FEW), 100.0 * (1.0 - FEW)) } else { String::new() };
+        // Rounded down: it is a lower bound.
+        let met = (1000.0 * (1.0 - missed)).floor() / 10.0;
+        let figures = figures(trial, needs);
+        format!(" in all of {runs} ({figures}), with 95 % confidence that at least {met:.1} % of such runs meet the objective{more}")
     });
     let less = of_form().filter(|trial| trial.addresses < smallest).max_by_key(|trial| trial.addresses);
     let less =

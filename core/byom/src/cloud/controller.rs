@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::owners::PeerPodOwners;
 use super::peer_pod::PeerPod;
-use crate::driver::{Context, PoolSettings, VmPool};
+use crate::driver::{PoolSettings, VmPool};
 use crate::observer::Observer;
+use crate::outcome::Context;
 use crate::reclaim::Suspects;
 use crate::vm::VmAccess;
 use kube_machinery::api::ObjectKey;

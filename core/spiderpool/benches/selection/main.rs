@@ -69,8 +69,8 @@ fn choices(effort: Effort) -> Vec<[String; 4]> {
     for fill in Fill::ALL {
         let cost = |size: u32| {
             let pool: SpiderIPPool = fill.pool(size);
-            assert!(asker.draw(&pool, &reserved).is_ok());
-            time(effort, &mut || usize::from(std::hint::black_box(asker.draw(&pool, &reserved)).is_ok()))
+            assert!(asker.next_free_ip(&pool, &reserved).is_ok());
+            time(effort, &mut || usize::from(std::hint::black_box(asker.next_free_ip(&pool, &reserved)).is_ok()))
         };
         let cost_of_agent = |size: u32| {
             let pool: SpiderIPPool = fill.pool(size);

@@ -1,56 +1,45 @@
 //! What an update may not take away.
 
+use std::net::IpAddr;
+
 use super::addresses::Addresses;
 use super::overlap::AddressSet;
 use super::{Denial, Rules, Violation};
 use crate::ranges::{IpSet, IpVersion, RangeError, parse_range, total_ips};
 use crate::select::is_auto_pool;
-use crate::{IPPoolSpec, SpiderIPPool, SpiderSubnet, SubnetSpec};
+use crate::{PoolIPAllocation, RecordKey, SpiderIPPool, SpiderSubnet, SubnetSpec, SubnetStatus};
 
 /// The records of a pool keep their addresses.
 ///
 /// # Errors
 /// The first record that would lose its address.
 pub(super) fn check_records(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Violation> {
-    const FIELD: &str = "spec.ips";
     let policy = rules.policy;
-    let lost = if policy.update_judged_whole {
-        None
-    } else {
-        let lost = AddressSet::of_pool(&old.spec, policy).0.difference(&AddressSet::of_pool(&new.spec, policy).0);
-        if lost.is_empty() {
-            return Ok(());
-        }
-        Some(lost)
-    };
-    let kept = match &lost {
-        // Upstream reads the ranges whether or not there is a record (A §1.6, hazard a).
-        None => total(&new.spec, rules).map_err(|error| Violation::internal(FIELD, error))?,
-        Some(_) => IpSet::default(),
-    };
-    // What is stored counts, whatever the request says of it.
-    let status = if policy.update_judged_whole { &new.status } else { &old.status };
-    let Some(status) = status else { return Ok(()) };
-    let records = status.allocated_ips.parse().map_err(|error| Violation::internal(FIELD, error))?;
-    for (key, record) in records.iter() {
-        let ip = key.address().or_else(|| key.to_string().parse().ok());
-        let taken = match (&lost, ip) {
-            (Some(lost), ip) => ip.is_some_and(|ip| lost.contains(ip)),
-            (None, ip) => ip.is_none_or(|ip| !kept.contains(ip)),
-        };
-        if taken {
-            return Err(Violation::forbidden(FIELD, format_args!("{key} would go, and Pod {} has it", record.pod)));
-        }
+    let lost = AddressSet::of_pool(&old.spec, policy).0.difference(&AddressSet::of_pool(&new.spec, policy).0);
+    if lost.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    // What is stored counts, whatever the request says of it.
+    let Some(status) = &old.status else { return Ok(()) };
+    let records = status.allocated_ips.parse().map_err(|error| Violation::internal("spec.ips", error))?;
+    match records.iter().find(|(key, _)| address_of(key).is_some_and(|ip| lost.contains(ip))) {
+        Some((key, record)) => Err(record_in_use(key, record)),
+        None => Ok(()),
+    }
 }
 
-/// The addresses of a pool, by the strict parser.
-fn total(spec: &IPPoolSpec, rules: &Rules<'_>) -> Result<IpSet, RangeError> {
-    strict_total(&Addresses::from(spec), rules)
+/// The address of a record, if its key spells one.
+pub(super) fn address_of(key: &RecordKey) -> Option<IpAddr> {
+    key.address().or_else(|| key.to_string().parse().ok())
 }
 
-fn strict_total(addresses: &Addresses<'_>, rules: &Rules<'_>) -> Result<IpSet, RangeError> {
+/// A record would lose its address.
+pub(super) fn record_in_use(key: &RecordKey, record: &PoolIPAllocation) -> Violation {
+    Violation::forbidden("spec.ips", format_args!("{key} would go, and Pod {} has it", record.pod))
+}
+
+/// The addresses of a pool or a subnet, by the strict parser.
+pub(super) fn strict_total(addresses: &Addresses<'_>, rules: &Rules<'_>) -> Result<IpSet, RangeError> {
     Ok(total_ips(addresses.ips, addresses.exclude, addresses.version.unwrap_or_default(), rules.policy)?.into_iter().collect())
 }
 
@@ -70,22 +59,28 @@ pub(super) fn total_of(addresses: Addresses<'_>, rules: &Rules<'_>) -> Result<Ip
 /// # Errors
 /// The first pool whose addresses would go.
 pub(super) fn check_pre_allocations(old: &SpiderSubnet, new: &SpiderSubnet, rules: &Rules<'_>) -> Result<(), Violation> {
-    let policy = rules.policy;
-    let set = |spec: &SubnetSpec| AddressSet::of_subnet(spec, policy).0;
+    let set = |spec: &SubnetSpec| AddressSet::of_subnet(spec, rules.policy).0;
     let lost = set(&old.spec).difference(&set(&new.spec));
-    if !policy.update_judged_whole && lost.is_empty() {
+    if lost.is_empty() {
         return Ok(());
     }
-    let status = if policy.update_judged_whole { &new.status } else { &old.status };
+    check_each_pre_allocation(&old.status, new, rules, |ips| ips.intersection(&lost))
+}
+
+/// Every pre-allocation in `status` keeps its addresses, of which those that `gone` tells would go.
+pub(super) fn check_each_pre_allocation(
+    status: &Option<SubnetStatus>,
+    new: &SpiderSubnet,
+    rules: &Rules<'_>,
+    gone: impl Fn(&IpSet) -> IpSet,
+) -> Result<(), Violation> {
     let Some(status) = status else { return Ok(()) };
     let internal = |error: &dyn std::fmt::Display| Violation::internal("status.controlledIPPools", error);
     let pools = status.controlled_ippools.parse().map_err(|error| internal(&error))?;
     let version = new.spec.ip_version.unwrap_or_default();
-    let total = set(&new.spec);
     for (name, pool) in pools.iter() {
         let ips = pre_allocated(&pool.ips, version, rules).map_err(|error| internal(&error))?;
-        let gone = if policy.update_judged_whole { ips.difference(&total) } else { ips.intersection(&lost) };
-        if let Some(range) = gone.ranges().next() {
+        if let Some(range) = gone(&ips).ranges().next() {
             return Err(Violation::forbidden("spec.ips", format_args!("{range} would go, and pool {name} has it")));
         }
     }

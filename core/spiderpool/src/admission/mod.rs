@@ -25,6 +25,7 @@ mod settings;
 mod subnet;
 #[cfg(test)]
 mod tests;
+mod upstream;
 mod webhook;
 
 use std::sync::Arc;

@@ -10,9 +10,9 @@ use super::denial::unless_empty;
 use super::findings::Findings;
 use super::in_use::{check_records, check_set_aside, check_within_subnet};
 use super::overlap::{AddressSet, shares_addresses};
-use super::{Admitted, Denial, Request, Rules, Violation, empty};
+use super::{Admitted, Denial, Request, Rules, Violation, empty, upstream};
 use crate::names::{FINALIZER, GROUP, LABEL_IPPOOL_CIDR, LABEL_OWNER_SUBNET, LABEL_SUBNET_CIDR};
-use crate::ranges::{CheckedRanges, Cidr, RangeError, cidr_label};
+use crate::ranges::{Cidr, RangeError};
 use crate::select::is_auto_pool;
 use crate::subnet::owner;
 use crate::{SpiderIPPool, SpiderSubnet};
@@ -148,24 +148,41 @@ fn check_update(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>) -> Re
     }
     let (before, after) = (Addresses::from(&old.spec), Addresses::from(&new.spec));
     check_unchanged(&before, &after)?;
-    let whole = rules.policy.update_judged_whole;
+    if rules.policy.update_judged_whole {
+        return check_update_whole(old, new, after, rules);
+    }
     let mut violations = Vec::new();
-    if whole || before != after {
+    if before != after {
         let mut findings = Findings::first();
         let checked = Checked::new(after, rules, &mut findings)?;
-        let old = Some(old).filter(|_| !whole);
-        violations.extend(check_spec(&checked, old, new, rules, &mut findings).err());
+        violations.extend(check_spec(&checked, Some(old), new, rules, &mut findings).err());
     }
-    // Upstream tells of each group of rules only if those before it are kept.
-    if (whole && violations.is_empty())
-        || (!whole && (old.spec.pod_affinity != new.spec.pod_affinity || is_auto_pool(old) != is_auto_pool(new)))
-    {
+    if old.spec.pod_affinity != new.spec.pod_affinity || is_auto_pool(old) != is_auto_pool(new) {
         check_affinity(new, &mut violations);
     }
-    if whole && !violations.is_empty() {
+    check_use(old, new, rules, violations)
+}
+
+/// Upstream's form of [`check_update`] (`update-judged-whole`): everything is judged, whatever changes, and of each group of rules is told only
+/// if those before it are kept.
+fn check_update_whole(old: &SpiderIPPool, new: &SpiderIPPool, after: Addresses<'_>, rules: &Rules<'_>) -> Result<(), Denial> {
+    let mut findings = Findings::first();
+    let checked = Checked::new(after, rules, &mut findings)?;
+    let mut violations: Vec<Violation> = check_spec(&checked, None, new, rules, &mut findings).err().into_iter().collect();
+    if violations.is_empty() {
+        check_affinity(new, &mut violations);
+    }
+    if !violations.is_empty() {
         return Err(Denial::Invalid(violations));
     }
-    violations.extend(check_records(old, new, rules).err());
+    check_use(old, new, rules, violations)
+}
+
+/// The rules for addresses that are in use, after those that were broken already.
+fn check_use(old: &SpiderIPPool, new: &SpiderIPPool, rules: &Rules<'_>, mut violations: Vec<Violation>) -> Result<(), Denial> {
+    let whole = rules.policy.update_judged_whole;
+    let kept = if whole { upstream::check_records(new, rules) } else { check_records(old, new, rules) };
+    violations.extend(kept.err());
     unless_empty(violations)?;
     if rules.settings.enable_spider_subnet { check_within_subnet(Some(old), new, rules) } else { Ok(()) }
 }
@@ -206,7 +223,7 @@ fn check_spec(
     findings: &mut Findings,
 ) -> Result<(), Violation> {
     if rules.policy.upstream_ranges {
-        findings.note(check_overlap_upstream(checked, new, rules))?;
+        findings.note(upstream::check_overlap(checked, new, rules))?;
     } else {
         checked.check_ranges(findings)?;
         findings.note(check_overlap(old, new, rules))?;
@@ -234,23 +251,4 @@ fn check_overlap(old: Option<&SpiderIPPool>, new: &SpiderIPPool, rules: &Rules<'
         }
     }
     check_set_aside(&added, new, rules)
-}
-
-/// The same as upstream does it: only pools with the label of the CIDR count, and errors of ranges are those of the CIDR (A §14.17).
-fn check_overlap_upstream(checked: &Checked<'_>, new: &SpiderIPPool, rules: &Rules<'_>) -> Result<(), Violation> {
-    let read = |addresses: &Addresses<'_>| CheckedRanges::parse(addresses.subnet, addresses.ips, addresses.exclude, rules.policy);
-    let mine = read(&checked.addresses).map_err(|error| Violation::invalid("spec.subnet", error))?;
-    let label = cidr_label(&new.spec.subnet, checked.version, rules.policy).map_err(|error| Violation::internal("spec.ips", error))?;
-    for other in rules.live.pools() {
-        let its_label = other.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_IPPOOL_CIDR));
-        if other.metadata.name == new.metadata.name || its_label != Some(&label) {
-            continue;
-        }
-        let its = read(&Addresses::from(&other.spec)).map_err(|error| Violation::invalid("spec.subnet", error))?;
-        if let Some(range) = mine.overlaps(&its).next() {
-            let name = other.metadata.name.as_deref().unwrap_or_default();
-            return Err(Violation::forbidden("spec.ips", format_args!("{range} of pool {name} shares addresses")));
-        }
-    }
-    Ok(())
 }

@@ -4,7 +4,7 @@ use super::addresses::{Addresses, Checked, check_unchanged, default_family, merg
 use super::findings::Findings;
 use super::in_use::{check_pre_allocations, total_of};
 use super::pool::{add_finalizer, check_terminating, set_label};
-use super::{Admitted, Denial, Request, Rules, Violation, empty};
+use super::{Admitted, Denial, Request, Rules, Violation, empty, upstream};
 use crate::SpiderSubnet;
 use crate::names::LABEL_SUBNET_CIDR;
 use crate::ranges::{Cidr, RangeError};
@@ -76,7 +76,9 @@ fn check_update(old: &SpiderSubnet, new: &SpiderSubnet, rules: &Rules<'_>) -> Re
         let mut findings = Findings::first();
         check_spec(&Checked::new(after, rules, &mut findings)?, &mut findings)?;
     }
-    Ok(check_pre_allocations(old, new, rules)?)
+    let whole = rules.policy.update_judged_whole;
+    let kept = if whole { upstream::check_pre_allocations(new, rules) } else { check_pre_allocations(old, new, rules) };
+    Ok(kept?)
 }
 
 fn check_spec(checked: &Checked<'_>, findings: &mut Findings) -> Result<(), Violation> {

@@ -5,16 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answer::{AddAnswer, DelOutcome};
+use super::allocated_ip::AllocatedIp;
 use super::caches::Caches;
-use super::drawn::Drawn;
-use super::error::IpamError;
 use super::failure_cache::FailureCache;
 use super::neighbours::Neighbours;
-use super::observer::{Observer, Step};
-use super::op::Op;
+use super::observer::Observer;
 use super::pool_addresses::AddressBook;
-use super::request::{AddRequest, BatchRequest, DelRequest};
 use super::settings::AgentConfig;
 use crate::limiter::Limiter;
 use kube_machinery::client::Client;
@@ -84,65 +80,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
     }
 
     /// What it remembers of ADDs that failed, by the UID of the pod.
-    pub fn remembered(&self) -> BTreeMap<Arc<str>, Vec<Drawn>> {
+    pub fn remembered(&self) -> BTreeMap<Arc<str>, Vec<AllocatedIp>> {
         self.failures.all()
     }
 
     /// What it was told.
     pub fn config(&self) -> &AgentConfig {
         &self.config
-    }
-
-    /// Gives a NIC of a pod its addresses (A §5.2).
-    ///
-    /// # Errors
-    /// The NIC has none now. The runtime is to come again.
-    pub async fn add(&self, request: &AddRequest) -> Result<AddAnswer, IpamError> {
-        let began = self.env.monotonic();
-        self.observer.observe(Step::AddBegun { request });
-        let deadline = self.end(request.deadline).filter(|_| !self.config.policy.limiter_ignores_deadline);
-        let op = Op::new(self, &request.pod_uid, deadline);
-        let mut uid: Arc<str> = "".into();
-        let result = match op.turn(&request.pod).await {
-            Ok(_turn) => op.add(request, &mut uid).await,
-            Err(error) => Err(error),
-        };
-        let took = self.env.monotonic().saturating_sub(began);
-        self.observer.observe(Step::AddEnded { request, uid: &uid, result: result.as_ref(), effort: &op.effort(), took });
-        result
-    }
-
-    /// Takes back the addresses of a pod, unless they are kept for a purpose (A §7.1).
-    ///
-    /// # Errors
-    /// Something may be left, for a further DEL or for reclaim. Upstream's plugin tells the runtime that all is well.
-    pub async fn del(&self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
-        let began = self.env.monotonic();
-        self.observer.observe(Step::DelBegun { request });
-        let mut op = Op::new(self, &request.pod_uid, self.end(request.deadline));
-        let result = match op.turn(&request.pod).await {
-            Ok(_turn) => op.del(request).await,
-            Err(error) => Err(error),
-        };
-        let took = self.env.monotonic().saturating_sub(began);
-        self.observer.observe(Step::DelEnded { request, result: result.as_ref().copied(), effort: &op.effort(), took });
-        result
-    }
-
-    /// Takes back all addresses of a pod that runs, because one of them does not work (A §7.3). Its next ADD gets others.
-    ///
-    /// # Errors
-    /// Something may be left.
-    pub async fn release_ips(&self, request: &BatchRequest) -> Result<(), IpamError> {
-        let began = self.env.monotonic();
-        self.observer.observe(Step::BatchBegun { request });
-        let op = Op::new(self, &request.pod_uid, self.end(request.deadline));
-        let result = match op.turn(&request.pod).await {
-            Ok(_turn) => op.release_ips(request).await,
-            Err(error) => Err(error),
-        };
-        let took = self.env.monotonic().saturating_sub(began);
-        self.observer.observe(Step::BatchEnded { request, result: result.as_ref().copied(), effort: &op.effort(), took });
-        result
     }
 }

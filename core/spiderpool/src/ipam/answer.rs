@@ -52,7 +52,7 @@ pub struct NicRoute {
 /// How an ADD came by its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum How {
-    /// They were drawn from pools now, or for an earlier try of the same pod (A §5.4).
+    /// They were allocated from pools now, or for an earlier try of the same pod (A §5.4).
     Fresh,
     /// The pod's endpoint names them already (A §5.3).
     Existing,

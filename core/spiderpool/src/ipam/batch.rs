@@ -1,10 +1,10 @@
 //! Batch release (A §7.3).
 
+use super::agent::Agent;
 use super::caches::Caches;
-use super::del::entries_of;
-use super::endpoints::{avoid, entries, uid_of};
+use super::endpoints::{avoid, entries, entries_of, uid_of};
 use super::error::IpamError;
-use super::observer::{Cause, Observer};
+use super::observer::{Cause, Observer, Step};
 use super::op::Op;
 use super::request::BatchRequest;
 use crate::SpiderEndpoint;
@@ -12,6 +12,25 @@ use crate::select::TopController;
 use crate::validity::Keeper;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
+    /// Takes back all addresses of a pod that runs, because one of them does not work (A §7.3). Its next ADD gets others.
+    ///
+    /// # Errors
+    /// Something may be left.
+    pub async fn release_ips(&self, request: &BatchRequest) -> Result<(), IpamError> {
+        let began = self.env.monotonic();
+        self.observer.observe(Step::BatchBegun { request });
+        let op = Op::new(self, &request.pod_uid, self.end(request.deadline));
+        let result = match op.turn(&request.pod).await {
+            Ok(_turn) => op.release_ips(request).await,
+            Err(error) => Err(error),
+        };
+        let took = self.env.monotonic().saturating_sub(began);
+        self.observer.observe(Step::BatchEnded { request, result: result.as_ref().copied(), effort: &op.effort(), took });
+        result
+    }
+}
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Runs a batch release.

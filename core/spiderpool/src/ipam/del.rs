@@ -9,7 +9,6 @@
 //! W3), and those of pools whose write had an unknown outcome. It costs no request to look into the cache; what it does not
 //! show is left to reclaim. The UID fences every removal, so none of this can touch another pod's record.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +16,14 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 
+use super::agent::Agent;
+use super::allocated_ip::stored;
 use super::answer::DelOutcome;
 use super::caches::Caches;
-use super::drawn::stored;
-use super::endpoints::{entries, goes_with_pod, is_terminating, may_pass, sandbox_of, uid_of, without_sandbox};
-use super::error::IpamError;
-use super::observer::{Cause, Observer};
-use super::op::Op;
-use super::release::recorded;
+use super::endpoints::{entries, entries_of, goes_with_pod, is_terminating, sandbox_of, uid_of, without_sandbox};
+use super::error::{IpamError, may_pass};
+use super::observer::{Cause, Observer, Step};
+use super::op::{Op, distinct, recorded};
 use super::request::DelRequest;
 use crate::SpiderEndpoint;
 use crate::select::{FIRST_NIC, TopController, is_alive};
@@ -33,6 +32,25 @@ use kube_machinery::api::{ApiError, Object, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
+    /// Takes back the addresses of a pod, unless they are kept for a purpose (A §7.1).
+    ///
+    /// # Errors
+    /// Something may be left, for a further DEL or for reclaim. Upstream's plugin tells the runtime that all is well.
+    pub async fn del(&self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
+        let began = self.env.monotonic();
+        self.observer.observe(Step::DelBegun { request });
+        let mut op = Op::new(self, &request.pod_uid, self.end(request.deadline));
+        let result = match op.turn(&request.pod).await {
+            Ok(_turn) => op.del(request).await,
+            Err(error) => Err(error),
+        };
+        let took = self.env.monotonic().saturating_sub(began);
+        self.observer.observe(Step::DelEnded { request, result: result.as_ref().copied(), effort: &op.effort(), took });
+        result
+    }
+}
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Runs a DEL.
@@ -207,8 +225,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 what.push((Arc::from(pool.metadata.name.as_deref().unwrap_or_default()), ip));
             }
         });
-        let drawn = self.agent.failures.of(uid).into_iter().filter(|drawn| of(Some(&drawn.nic)));
-        what.extend(drawn.map(|drawn| (drawn.pool.clone(), drawn.address.addr())));
+        let allocated = self.agent.failures.of(uid).into_iter().filter(|allocated| of(Some(&allocated.nic)));
+        what.extend(allocated.map(|allocated| (allocated.pool.clone(), allocated.address.addr())));
         for pool in self.agent.failures.suspects(uid) {
             let Some(found) = self.pool(&pool).await? else { continue };
             let found = recorded(&found, Some(key), uid).filter(|(_, record)| of(record.interface.as_deref()));
@@ -263,11 +281,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 }
 
-/// The addresses that an endpoint names, by pool.
-pub(crate) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
-    entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
-}
-
 /// What the DEL of a further NIC releases: its own addresses, if its ADD got as far as that, for the others still answer. NICs go in reverse
 /// order, so the first one's DEL is the last, and releases what is left; `None` = that is to be done now.
 fn of_this_nic(endpoint: &SpiderEndpoint, nic: &str) -> Option<Vec<(Arc<str>, IpAddr)>> {
@@ -277,10 +290,4 @@ fn of_this_nic(endpoint: &SpiderEndpoint, nic: &str) -> Option<Vec<(Arc<str>, Ip
     }
     let own = of(nic).into_iter().flat_map(stored);
     Some(own.map(|at| (Arc::from(at.pool), at.address.addr())).collect())
-}
-
-/// Each once, in the order in which they first occur.
-pub(super) fn distinct(what: Vec<(Arc<str>, IpAddr)>) -> Vec<(Arc<str>, IpAddr)> {
-    let mut seen = BTreeSet::new();
-    what.into_iter().filter(|one| seen.insert(one.clone())).collect()
 }

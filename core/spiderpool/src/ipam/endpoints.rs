@@ -1,25 +1,22 @@
-//! Writing endpoints (A §1.4, §5.7, §7.1).
+//! What an endpoint says, whose it is, and how it is written: pure functions (A §1.4, §5.3, §5.7, §6.2).
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use serde_json::json;
 
-use super::caches::Caches;
-use super::observer::Observer;
-use super::op::Op;
-use crate::{EndpointStatus, IPAllocationDetail, PodIPAllocation, SpiderEndpoint, names};
-use kube_machinery::api::{ApiError, DeleteOptions, ObjectKey, Patch, Preconditions};
-use kube_machinery::client::Client;
-use kube_machinery::env::Env;
+use super::allocated_ip::stored;
+use crate::select::TopController;
+use crate::validity::Keeper;
+use crate::{EndpointStatus, IPAllocationDetail, PodIPAllocation, Policy, SpiderEndpoint, names};
+use kube_machinery::api::ObjectKey;
 
 /// On an endpoint: the addresses, separated by commas, on which somebody else answered. The pod gets none of them again. Kept
 /// here and not in an agent's memory, it outlives the agent and goes with the pod to another node. Upstream knows no such key.
 const AVOIDED: &str = "ipam.spidernet.io/conflicting-ips";
 
 /// On an endpoint: the NICs, separated by spaces, of which none is in a NIC's name, whose entries lack an address that their own ADDs are still
-/// to draw. What such an entry has is recorded for the pod and goes to its successor, should the pod end before; it is nobody's answer yet.
+/// to allocate. What such an entry has is recorded for the pod and goes to its successor, should the pod end before; it is nobody's answer yet.
 /// Upstream knows no such key.
 const UNFINISHED: &str = "ipam.spidernet.io/unfinished-nics";
 
@@ -71,7 +68,7 @@ pub(super) fn avoided(endpoint: &SpiderEndpoint) -> Vec<IpAddr> {
     text.map(|text| text.split(',').filter_map(|ip| ip.parse().ok()).collect()).unwrap_or_default()
 }
 
-/// Whether the entry of a NIC lacks an address that its own ADD is still to draw.
+/// Whether the entry of a NIC lacks an address that its own ADD is still to allocate.
 pub(super) fn is_unfinished(endpoint: &SpiderEndpoint, nic: &str) -> bool {
     let text = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(UNFINISHED));
     text.is_some_and(|text| text.split(' ').any(|unfinished| unfinished == nic))
@@ -173,59 +170,39 @@ impl Holder<'_> {
     }
 }
 
-impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
-    /// Deletes an endpoint, in the very state that was looked at. `None` = it is gone.
-    pub(super) async fn mark(&self, endpoint: &SpiderEndpoint) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
-        let meta = &endpoint.metadata;
-        let preconditions = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
-        let preconditions = if self.policy().endpoint_delete_by_name { Preconditions::default() } else { preconditions };
-        match self.delete(&ObjectKey::of(endpoint), DeleteOptions { preconditions, ..DeleteOptions::default() }).await {
-            Err(error) if error.is_not_found() => Ok(None),
-            result => result,
-        }
-    }
-
-    /// Patches the finalizer away, in the very state that was looked at. `None` = the endpoint was gone.
-    pub(super) async fn let_go(&self, endpoint: &SpiderEndpoint) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
-        let finalizers: Vec<&String> = endpoint.metadata.finalizers.iter().flatten().filter(|name| *name != names::FINALIZER).collect();
-        let finalizers = if finalizers.is_empty() { json!(null) } else { json!(finalizers) };
-        let body = if self.policy().endpoint_delete_by_name {
-            json!({"metadata": {"finalizers": finalizers}})
-        } else {
-            json!({"metadata": {"finalizers": finalizers, "resourceVersion": endpoint.metadata.resource_version}})
-        };
-        match self.patch(&ObjectKey::of(endpoint), Patch::merge(body)).await {
-            Ok(left) => Ok(Some(left)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Removes the finalizer of an endpoint whose records are gone, in whatever state it is by now, as long as it is the endpoint
-    /// of that pod. Upstream tries once (`finalizer-left-behind`).
-    pub(super) async fn finish(&self, endpoint: Arc<SpiderEndpoint>) -> Result<(), ApiError> {
-        let (mut current, mut tries) = (endpoint, 0);
-        while has_finalizer(&current) {
-            let error = match self.let_go(&current).await {
-                Ok(_) => return Ok(()),
-                Err(error) => error,
-            };
-            if self.policy().finalizer_left_behind || self.is_late() || !(error.is_conflict() || may_pass(&error)) || tries > 20 {
-                return Err(error);
-            }
-            tries += 1;
-            self.pause(tries).await;
-            match self.get::<SpiderEndpoint>(&ObjectKey::of(&*current)).await {
-                Ok(Some(found)) if found.metadata.uid == current.metadata.uid && uid_of(&found) == uid_of(&current) => current = found,
-                Ok(_) => return Ok(()),
-                Err(_) => {}
-            }
-        }
-        Ok(())
-    }
+/// The addresses that an endpoint names, by pool.
+pub(crate) fn entries_of(endpoint: &SpiderEndpoint) -> Vec<(Arc<str>, IpAddr)> {
+    entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
 }
 
-/// Whether the same request may succeed some time later.
-pub(super) fn may_pass(error: &ApiError) -> bool {
-    error.is_ambiguous() || error.reason().is_none_or(|reason| reason == kube_machinery::api::Reason::TooManyRequests)
+/// Whose an endpoint is, seen from a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndpointOwnership {
+    /// This very pod's.
+    Own,
+    /// That of the pod's predecessor, whose addresses it inherits.
+    Inherited,
+    /// Somebody else's who had the name.
+    Foreign,
+}
+
+/// Whose an endpoint is.
+pub(super) fn ownership(
+    endpoint: &SpiderEndpoint,
+    uid: &str,
+    keeper: Keeper,
+    controller: &TopController,
+    policy: &Policy,
+) -> EndpointOwnership {
+    if uid_of(endpoint) == uid {
+        return EndpointOwnership::Own;
+    }
+    if keeper == Keeper::Nobody {
+        return if policy.adopt_stale_endpoint { EndpointOwnership::Inherited } else { EndpointOwnership::Foreign };
+    }
+    let ends = is_terminating(endpoint) && !(policy.terminating_endpoint_reused || policy.adopt_stale_endpoint);
+    let owner = endpoint.status.as_ref().map(|status| (status.owner_controller_type.as_str(), status.owner_controller_name.as_str()));
+    let of_another =
+        owner != Some((controller.kind.as_str(), controller.name.as_str())) || goes_with_pod(endpoint) || !has_finalizer(endpoint);
+    if ends || (of_another && !policy.reown_foreign_endpoint) { EndpointOwnership::Foreign } else { EndpointOwnership::Inherited }
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::ranges::IpVersion;
 use crate::select::{SelectError, Unavailable};
-use kube_machinery::api::{ApiError, ObjectKey};
+use kube_machinery::api::{ApiError, ObjectKey, Reason};
 
 /// Why a pool was not changed, or it is not known whether it was.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -208,4 +208,14 @@ impl IpamError {
             Self::OutOfTime => "out-of-time",
         }
     }
+}
+
+/// A pool's error, with its name.
+pub(super) fn of_pool(pool: &str) -> impl FnOnce(PoolError) -> IpamError {
+    move |error| IpamError::Pool { pool: pool.to_owned(), error }
+}
+
+/// Whether the same request may succeed some time later.
+pub(super) fn may_pass(error: &ApiError) -> bool {
+    error.is_ambiguous() || error.reason().is_none_or(|reason| reason == Reason::TooManyRequests)
 }

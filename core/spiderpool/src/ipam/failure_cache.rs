@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use super::drawn::Drawn;
+use super::allocated_ip::AllocatedIp;
 
 /// Addresses that pods got in an ADD that failed afterwards, by the UID of the pod. Lost with the process.
 ///
@@ -14,7 +14,7 @@ pub(super) struct FailureCache(Arc<Mutex<Memory>>);
 
 #[derive(Debug, Default)]
 struct Memory {
-    drawn: BTreeMap<Arc<str>, Vec<Drawn>>,
+    allocated: BTreeMap<Arc<str>, Vec<AllocatedIp>>,
     /// Pools that may hold a record of the pod although nobody said so.
     suspects: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Pools that this process has changed.
@@ -23,30 +23,30 @@ struct Memory {
 
 impl FailureCache {
     /// What is remembered of a pod.
-    pub(super) fn of(&self, uid: &str) -> Vec<Drawn> {
-        self.0.lock().unwrap().drawn.get(uid).cloned().unwrap_or_default()
+    pub(super) fn of(&self, uid: &str) -> Vec<AllocatedIp> {
+        self.0.lock().unwrap().allocated.get(uid).cloned().unwrap_or_default()
     }
 
     /// Remembers this instead of what was known; nothing if it is empty.
-    pub(super) fn set(&self, uid: &Arc<str>, drawn: Vec<Drawn>) {
-        let entries = &mut self.0.lock().unwrap().drawn;
-        if drawn.is_empty() {
+    pub(super) fn set(&self, uid: &Arc<str>, allocated: Vec<AllocatedIp>) {
+        let entries = &mut self.0.lock().unwrap().allocated;
+        if allocated.is_empty() {
             entries.remove(uid);
         } else {
-            entries.insert(uid.clone(), drawn);
+            entries.insert(uid.clone(), allocated);
         }
     }
 
     /// Forgets what failed for a pod.
     pub(super) fn forget(&self, uid: &str) {
         let mut memory = self.0.lock().unwrap();
-        memory.drawn.remove(uid);
+        memory.allocated.remove(uid);
         memory.suspects.remove(uid);
     }
 
     /// Everything, by UID.
-    pub(super) fn all(&self) -> BTreeMap<Arc<str>, Vec<Drawn>> {
-        self.0.lock().unwrap().drawn.clone()
+    pub(super) fn all(&self) -> BTreeMap<Arc<str>, Vec<AllocatedIp>> {
+        self.0.lock().unwrap().allocated.clone()
     }
 
     /// Remembers a pool that may hold a record of the pod.

@@ -12,19 +12,15 @@
 
 mod add;
 mod agent;
+mod allocated_ip;
 mod answer;
-mod auto_pools;
 mod batch;
 mod caches;
 mod del;
-mod drawn;
 mod endpoints;
 mod error;
 mod failure_cache;
-mod fresh;
-mod give_up;
 mod informer_caches;
-mod inherit;
 mod neighbours;
 mod observer;
 mod op;
@@ -32,15 +28,13 @@ mod plugin;
 mod pool_addresses;
 mod pool_decide;
 mod pools;
-mod release;
 mod request;
 mod settings;
-mod standing;
 
 pub use agent::Agent;
+pub use allocated_ip::AllocatedIp;
 pub use answer::{AddAnswer, DelOutcome, How, NicAddress, NicRoute};
 pub use caches::Caches;
-pub use drawn::Drawn;
 pub use error::{Failure, Failures, IpamError, PoolError};
 pub use informer_caches::{InformerCaches, LateKind};
 pub use neighbours::withheld;
@@ -50,7 +44,6 @@ pub use request::{AddRequest, BatchRequest, DelRequest};
 pub use settings::{AgentConfig, AgentSettings};
 
 // What reclaim does with endpoints and records, too.
-pub(super) use del::entries_of;
-pub(super) use endpoints::{goes_with_pod, has_finalizer, is_terminating, uid_of};
+pub(super) use endpoints::{entries_of, goes_with_pod, has_finalizer, is_terminating, uid_of};
+pub(super) use op::recorded;
 pub(super) use pool_decide::release as release_records;
-pub(super) use release::recorded;

@@ -30,7 +30,7 @@ impl Observer for () {
 pub enum Cause {
     /// DEL (A §7.1).
     Del,
-    /// The pools that the pod is to draw from have changed (A §6.3).
+    /// The pools that the pod is to take addresses from have changed (A §6.3).
     PoolChange,
     /// A batch release: somebody else answers on an address (A §7.3).
     Conflict,
@@ -83,7 +83,7 @@ pub enum Step<'a> {
         /// What was selected, or why nothing.
         selection: &'a Selection,
     },
-    /// It was checked whether the pools that a static pod drew from are still those it is to draw from (A §6.3).
+    /// It was checked whether the pools that a static pod took addresses from are still those it is to take addresses from (A §6.3).
     PoolsCompared {
         /// The ADD.
         request: &'a AddRequest,

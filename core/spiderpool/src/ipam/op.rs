@@ -1,17 +1,24 @@
-//! One operation of an agent: its end, its effort, and how it talks to the API server.
+//! One operation of an agent: its end, its effort, its requests, and what all operations do to endpoints and records.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+
 use super::agent::Agent;
 use super::caches::Caches;
-use super::endpoints::may_pass;
-use super::error::{IpamError, PoolError};
+use super::endpoints::{has_finalizer, uid_of};
+use super::error::{IpamError, PoolError, may_pass, of_pool};
 use super::observer::{Cause, Effort, Observer, Step};
-use crate::Policy;
+use crate::join::join_all;
 use crate::limiter::{Refused, Tickets};
-use kube_machinery::api::{ApiError, Call, DeleteOptions, ListOptions, Object, ObjectKey, Patch, Reply, Request, TransportError};
+use crate::{Policy, PoolIPAllocation, SpiderEndpoint, SpiderIPPool, names};
+use kube_machinery::api::{
+    ApiError, Call, DeleteOptions, ListOptions, Object, ObjectKey, Patch, Preconditions, Reply, Request, TransportError,
+};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
@@ -179,9 +186,127 @@ impl<'a, C: Client, V: Env, K: Caches, O: Observer> Op<'a, C, V, K, O> {
         let bound = Duration::from_millis(20u64.saturating_mul(1 << tries.min(6))).min(Duration::from_secs(1));
         self.agent.env.sleep(bound.mul_f64(0.5 + self.agent.env.random_unit() / 2.0)).await;
     }
+
+    pub(super) async fn live_pod(&self, key: &ObjectKey) -> Result<Option<Arc<Pod>>, IpamError> {
+        self.get::<Pod>(key).await.map_err(|error| IpamError::Reading { what: "pod", error })
+    }
+
+    /// Deletes an endpoint, in the very state that was looked at. `None` = it is gone.
+    pub(super) async fn mark(&self, endpoint: &SpiderEndpoint) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        let meta = &endpoint.metadata;
+        let preconditions = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
+        let preconditions = if self.policy().endpoint_delete_by_name { Preconditions::default() } else { preconditions };
+        match self.delete(&ObjectKey::of(endpoint), DeleteOptions { preconditions, ..DeleteOptions::default() }).await {
+            Err(error) if error.is_not_found() => Ok(None),
+            result => result,
+        }
+    }
+
+    /// Patches the finalizer away, in the very state that was looked at. `None` = the endpoint was gone.
+    pub(super) async fn let_go(&self, endpoint: &SpiderEndpoint) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+        let finalizers: Vec<&String> = endpoint.metadata.finalizers.iter().flatten().filter(|name| *name != names::FINALIZER).collect();
+        let finalizers = if finalizers.is_empty() { json!(null) } else { json!(finalizers) };
+        let body = if self.policy().endpoint_delete_by_name {
+            json!({"metadata": {"finalizers": finalizers}})
+        } else {
+            json!({"metadata": {"finalizers": finalizers, "resourceVersion": endpoint.metadata.resource_version}})
+        };
+        match self.patch(&ObjectKey::of(endpoint), Patch::merge(body)).await {
+            Ok(left) => Ok(Some(left)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes the finalizer of an endpoint whose records are gone, in whatever state it is by now, as long as it is the endpoint
+    /// of that pod. Upstream tries once (`finalizer-left-behind`).
+    pub(super) async fn finish(&self, endpoint: Arc<SpiderEndpoint>) -> Result<(), ApiError> {
+        let (mut current, mut tries) = (endpoint, 0);
+        while has_finalizer(&current) {
+            let error = match self.let_go(&current).await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            if self.policy().finalizer_left_behind || self.is_late() || !(error.is_conflict() || may_pass(&error)) || tries > 20 {
+                return Err(error);
+            }
+            tries += 1;
+            self.pause(tries).await;
+            match self.get::<SpiderEndpoint>(&ObjectKey::of(&*current)).await {
+                Ok(Some(found)) if found.metadata.uid == current.metadata.uid && uid_of(&found) == uid_of(&current) => current = found,
+                Ok(_) => return Ok(()),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away the records of `uid` on these addresses. An error of one pool does not keep the others from being changed.
+    ///
+    /// # Errors
+    /// That of the first pool that has one.
+    pub(super) async fn take_back(&self, key: &ObjectKey, uid: &str, cause: Cause, what: &[(Arc<str>, IpAddr)]) -> Result<(), IpamError> {
+        if what.is_empty() {
+            return Ok(());
+        }
+        self.announce(key, uid, cause, what);
+        let pools = by_pool(what.iter().cloned());
+        let result = self.release_all(uid, &pools).await;
+        self.observe(Step::ReleaseEnded { pod: key, uid, cause, result: result.as_ref().copied() });
+        result
+    }
+
+    async fn release_all(&self, uid: &str, pools: &[(Arc<str>, Vec<IpAddr>)]) -> Result<(), IpamError> {
+        let names: Vec<Arc<str>> = pools.iter().map(|(pool, _)| pool.clone()).collect();
+        let _tickets = self.tickets(uid, &names).await?;
+        let releases = pools.iter().map(|(pool, ips)| async move { self.release(pool, uid, ips).await.map_err(of_pool(pool)) });
+        join_all(releases.collect()).await.into_iter().collect()
+    }
+
+    /// Whether one of these addresses is recorded for `uid`.
+    pub(super) async fn is_any_recorded(&self, uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<bool, IpamError> {
+        for (pool, ips) in by_pool(what.iter().cloned()) {
+            let Some(found) = self.pool(&pool).await? else { continue };
+            if recorded(&found, None, uid).any(|(ip, _)| ips.contains(&ip)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A pool as the API server has it.
+    pub(super) async fn pool(&self, name: &str) -> Result<Option<Arc<SpiderIPPool>>, IpamError> {
+        let read = self.get::<SpiderIPPool>(&ObjectKey::cluster(name)).await;
+        read.map_err(|error| of_pool(name)(PoolError::Api(error)))
+    }
 }
 
-/// A pool's error, with its name.
-pub(super) fn of_pool(pool: &str) -> impl FnOnce(PoolError) -> IpamError {
-    move |error| IpamError::Pool { pool: pool.to_owned(), error }
+/// Things of pools, by pool in the order in which they first occur.
+pub(super) fn by_pool<T>(things: impl IntoIterator<Item = (Arc<str>, T)>) -> Vec<(Arc<str>, Vec<T>)> {
+    let mut pools: Vec<(Arc<str>, Vec<T>)> = Vec::new();
+    for (pool, thing) in things {
+        match pools.iter_mut().find(|(known, _)| *known == pool) {
+            Some((_, known)) => known.push(thing),
+            None => pools.push((pool, vec![thing])),
+        }
+    }
+    pools
+}
+
+/// What a pool has recorded for `uid`, and under `key` if there is one; nothing if its records cannot be read.
+pub(crate) fn recorded<'p>(
+    pool: &'p SpiderIPPool,
+    key: Option<&'p ObjectKey>,
+    uid: &'p str,
+) -> impl Iterator<Item = (IpAddr, &'p PoolIPAllocation)> {
+    let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
+    let is_under = move |record: &PoolIPAllocation| key.is_none_or(|key| key.as_str() == record.pod);
+    let of_uid = records.into_iter().flat_map(move |records| records.of_pod_uid(uid));
+    of_uid.filter(move |(_, record)| is_under(record)).filter_map(|(ip, record)| Some((ip.address()?, record)))
+}
+
+/// Each once, in the order in which they first occur.
+pub(super) fn distinct(what: Vec<(Arc<str>, IpAddr)>) -> Vec<(Arc<str>, IpAddr)> {
+    let mut seen = BTreeSet::new();
+    what.into_iter().filter(|one| seen.insert(one.clone())).collect()
 }

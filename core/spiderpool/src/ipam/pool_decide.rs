@@ -166,7 +166,7 @@ pub(crate) fn release(pool: &SpiderIPPool, uid: &str, ips: &[IpAddr]) -> Result<
 
 /// Who takes over addresses that a pod of the same name had.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heir<'a> {
+pub(super) struct NewOwner<'a> {
     /// `namespace/name` in the records.
     pub(super) key: &'a str,
     /// The UID of the new pod.
@@ -179,7 +179,7 @@ pub(super) struct Heir<'a> {
 
 /// One address that is taken over, and its NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Heirloom {
+pub(super) struct ReusedIp {
     pub(super) ip: IpAddr,
     pub(super) nic: String,
 }
@@ -187,7 +187,7 @@ pub(super) struct Heirloom {
 /// What becomes of an address that is taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It is the heir's.
+    /// The new pod has it.
     Kept,
     /// It is not.
     Lost,
@@ -203,34 +203,34 @@ pub(super) enum Fate {
 /// With `foreign-record-blocks`, an address is somebody else's.
 pub(super) fn reown(
     pool: &SpiderIPPool,
-    heir: &Heir<'_>,
-    heirlooms: &[Heirloom],
+    new_owner: &NewOwner<'_>,
+    reused: &[ReusedIp],
     addresses: impl FnOnce() -> Result<std::sync::Arc<PoolAddresses>, RangeError>,
 ) -> Result<Decision<Vec<Fate>>, PoolError> {
     let mut records = records(pool)?;
-    let policy = heir.policy;
+    let policy = new_owner.policy;
     let mut addresses = Some(addresses);
     let mut usable = None;
-    let (mut kept, mut changed, mut added) = (Vec::with_capacity(heirlooms.len()), false, false);
-    for Heirloom { ip, nic } in heirlooms {
+    let (mut kept, mut changed, mut added) = (Vec::with_capacity(reused.len()), false, false);
+    for ReusedIp { ip, nic } in reused {
         let interface = (!policy.one_record_per_pod).then(|| nic.clone());
-        let new = PoolIPAllocation { interface, pod: heir.key.to_owned(), pod_uid: heir.uid.to_owned() };
+        let new = PoolIPAllocation { interface, pod: new_owner.key.to_owned(), pod_uid: new_owner.uid.to_owned() };
         match records.get(*ip) {
-            Some(known) if known.pod != heir.key && !policy.reown_ignores_owner => {
+            Some(known) if known.pod != new_owner.key && !policy.reown_ignores_owner => {
                 if policy.foreign_record_blocks {
                     return Err(PoolError::DataBroken { ip: *ip, holder: known.pod.clone() });
                 }
                 kept.push(Fate::Lost);
             }
             // Another NIC of this very pod has it.
-            Some(known) if !policy.one_record_per_pod && known.pod_uid == heir.uid && is_of_another_nic(known, nic) => {
+            Some(known) if !policy.one_record_per_pod && known.pod_uid == new_owner.uid && is_of_another_nic(known, nic) => {
                 kept.push(Fate::Lost)
             }
-            Some(known) if heir.gone.is_some_and(|gone| known.pod_uid != gone && known.pod_uid != heir.uid) => {
+            Some(known) if new_owner.gone.is_some_and(|gone| known.pod_uid != gone && known.pod_uid != new_owner.uid) => {
                 kept.push(Fate::Of(known.pod_uid.clone()));
             }
             Some(known) => {
-                if known.pod_uid != heir.uid || (!policy.one_record_per_pod && *known != new) {
+                if known.pod_uid != new_owner.uid || (!policy.one_record_per_pod && *known != new) {
                     records.insert(*ip, new);
                     changed = true;
                 }
@@ -243,7 +243,7 @@ pub(super) fn reown(
                 {
                     usable = addresses().ok();
                 }
-                let free = usable.as_ref().is_some_and(|usable| usable.is_usable(*ip)) && (records.len() as u64) < heir.max_records;
+                let free = usable.as_ref().is_some_and(|usable| usable.is_usable(*ip)) && (records.len() as u64) < new_owner.max_records;
                 if free {
                     records.insert(*ip, new);
                     (changed, added) = (true, true);

@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::allocated_ip::AllocatedIp;
 use super::caches::Caches;
-use super::drawn::Drawn;
 use super::error::PoolError;
 use super::observer::{Cause, Observer};
 use super::op::Op;
 use super::pool_addresses::{Reservations, without};
-use super::pool_decide::{Ask, Decision, Fate, Given, Heir, Heirloom, allocate, release, reown};
+use super::pool_decide::{Ask, Decision, Fate, Given, NewOwner, ReusedIp, allocate, release, reown};
 use crate::SpiderIPPool;
 use crate::ranges::{IpVersion, RangeError};
 use kube_machinery::api::{ApiError, ObjectKey};
@@ -154,9 +154,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 
     /// Takes an address from a pool; whether it was recorded before this.
-    pub(super) async fn allocate(&self, pool: &Arc<str>, family: IpVersion, ask: Ask<'_>, clean_gateway: bool) -> Changed<(Drawn, bool)> {
+    pub(super) async fn allocate(
+        &self,
+        pool: &Arc<str>,
+        family: IpVersion,
+        ask: Ask<'_>,
+        clean_gateway: bool,
+    ) -> Changed<(AllocatedIp, bool)> {
         let policy = self.policy();
-        let decide = |known: &SpiderIPPool| -> Result<Decision<Option<(Drawn, bool)>>, PoolError> {
+        let decide = |known: &SpiderIPPool| -> Result<Decision<Option<(AllocatedIp, bool)>>, PoolError> {
             let reservations = self.reservations(family);
             // Upstream reads reservations before anything else (A §14.15).
             if policy.upstream_ranges
@@ -180,8 +186,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             let decision = if unknown.get() { return Err(PoolError::NotCompared) } else { decision? };
             let Given { address, recorded, dropped } = decision.outcome;
             self.announce_dropped(pool, &ask, &dropped);
-            let drawn = address.map(|address| (Drawn::new(known, pool, ask.nic, clean_gateway, address), recorded));
-            Ok(Decision { outcome: drawn, write: decision.write })
+            let allocated = address.map(|address| (AllocatedIp::new(known, pool, ask.nic, clean_gateway, address), recorded));
+            Ok(Decision { outcome: allocated, write: decision.write })
         };
         // The cache almost always shows the ranges that the pool has, so that they are compared before it is read.
         if self.agent.caches.pool(pool).is_some_and(|cached| self.is_to_be_compared(&cached))
@@ -245,12 +251,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 
     /// Makes records over to a new pod of the same name; for each address what becomes of it.
-    pub(super) async fn reown(&self, pool: &str, heir: Heir<'_>, heirlooms: &[Heirloom]) -> Result<Vec<Fate>, PoolError> {
+    pub(super) async fn reown(&self, pool: &str, new_owner: NewOwner<'_>, reused: &[ReusedIp]) -> Result<Vec<Fate>, PoolError> {
         let policy = self.policy();
-        let family = heirlooms.first().map_or(IpVersion::V4, |heirloom| IpVersion::of(heirloom.ip));
+        let family = reused.first().map_or(IpVersion::V4, |reused_ip| IpVersion::of(reused_ip.ip));
         let decide = |known: &SpiderIPPool, is_withheld: bool| {
             let unknown = Cell::new(false);
-            let decision = reown(known, &heir, heirlooms, || {
+            let decision = reown(known, &new_owner, reused, || {
                 // Only a record that is to be made anew asks for this; without an answer the address is lost to the pod.
                 unknown.set(!is_withheld && self.is_to_be_compared(known));
                 if is_withheld || unknown.get() {

@@ -10,6 +10,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::entry::end_of_grace;
 use super::event::ended;
+use super::node::NodeState;
 use super::settings::ReclaimSettings;
 use crate::ipam::{is_terminating, uid_of};
 use crate::{Policy, SpiderEndpoint, SpiderIPPool};
@@ -57,6 +58,15 @@ pub trait Caches: Clone + Send + Sync + 'static {
     }
     /// Until when the containers of a pod with this UID may run that was seen to vanish before its grace was over (R9).
     fn runs_until(&self, uid: &str) -> Option<Timestamp>;
+}
+
+/// The state of a node in a cache.
+pub(super) fn cached_node(caches: &impl Caches, name: &str) -> NodeState {
+    match caches.node(name) {
+        Ok(Some(node)) => NodeState::of(&node),
+        Ok(None) => NodeState::Gone,
+        Err(_) => NodeState::Unreadable,
+    }
 }
 
 /// One informer for each kind, as a process has them. Clones are the same process.

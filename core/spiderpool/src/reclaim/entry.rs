@@ -6,8 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::settings::ReclaimSettings;
-use crate::Keeper;
-use crate::Policy;
+use crate::{Keeper, Policy};
 use kube_machinery::api::ObjectKey;
 
 /// Why a pod is traced.
@@ -149,4 +148,12 @@ pub struct PodEntry {
     pub entered: Timestamp,
     /// How often its release was tried and failed.
     pub requeues: u32,
+}
+
+/// An entry on its way to an executor.
+#[derive(Clone, Debug)]
+pub(super) struct Fired {
+    pub(super) entry: PodEntry,
+    /// The term in which the deadline passed.
+    pub(super) term: u64,
 }

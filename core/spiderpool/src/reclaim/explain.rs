@@ -2,17 +2,17 @@
 
 use jiff::Timestamp;
 
-use super::caches::Caches;
+use super::caches::{Caches, cached_node};
 use super::event::Circumstances;
-use super::node::NodeState;
 use super::outdated::{is_outdated, pools_of};
 use super::question::Owners;
-use super::record::{Judgement, RecordView, Seen, judge_record, key_of_record};
+use super::record::{Judgement, judge_record};
 use super::row::Row;
 use super::settings::ReclaimSettings;
+use super::view::{RecordView, key_of_record, seen};
 use crate::Policy;
 use crate::ipam::uid_of;
-use kube_machinery::api::{ApiError, ObjectKey};
+use kube_machinery::api::ObjectKey;
 
 /// What a scan would do with a record, or with an endpoint that no record leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,23 +60,6 @@ pub struct Explanation {
     pub row: Row,
     /// Why the endpoint would go or stay, if that was asked.
     pub endpoint_row: Option<Row>,
-}
-
-pub(super) fn seen<T>(read: &Result<Option<T>, ApiError>) -> Seen<&T> {
-    match read {
-        Ok(Some(object)) => Seen::There(object),
-        Ok(None) => Seen::Nothing,
-        Err(_) => Seen::Unreadable,
-    }
-}
-
-/// The state of a node in a cache.
-pub(super) fn cached_node(caches: &impl Caches, name: &str) -> NodeState {
-    match caches.node(name) {
-        Ok(Some(node)) => NodeState::of(&node),
-        Ok(None) => NodeState::Gone,
-        Err(_) => NodeState::Unreadable,
-    }
 }
 
 /// What a scan of the leader would do with each record on what `caches` show, by pool and address; then with each endpoint that no

@@ -33,10 +33,13 @@ mod question;
 mod record;
 mod release;
 mod row;
+mod run;
 mod scan;
 mod settings;
 mod settle;
 mod trace;
+mod upstream;
+mod view;
 
 pub use caches::{Caches, InformerCaches};
 pub use entry::{PodEntry, Term, Tracing};
@@ -49,9 +52,10 @@ pub use observer::{Dropped, Observer, Releaser, ScanCause, ScanCounts, Sight, St
 pub use policy::ReclaimPolicy;
 pub use process::{Reclaim, ReclaimConfig};
 pub use question::{Answer, Owners, Question};
-pub use record::{Judgement, RecordView, Seen, Verdict, judge_record};
+pub use record::{Judgement, Verdict, judge_record};
 pub use row::Row;
 pub use settings::ReclaimSettings;
+pub use view::{RecordView, Seen};
 
 #[cfg(test)]
 mod tests;

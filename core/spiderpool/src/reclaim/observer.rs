@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::entry::PodEntry;
 use super::error::ReclaimError;
 use super::event::{Event, Meaning};
-use super::record::{RecordView, Verdict};
+use super::record::Verdict;
 use super::row::Row;
+use super::view::RecordView;
 use kube_machinery::api::ObjectKey;
 
 /// Looks on and changes nothing. Called between two steps: it must neither wait nor call back.

@@ -7,8 +7,8 @@ use super::entry::{DEFAULT_GRACE, Term, in_truth};
 use super::event::{Circumstances, ended};
 use super::node::NodeState;
 use super::question::{Answer, Answers, Question, key_of};
-use super::record::{RecordView, key_of_record};
 use super::row::Row;
+use super::view::{RecordView, key_of_record};
 use crate::Keeper;
 
 /// Why a decision is not made now.
@@ -88,13 +88,10 @@ pub(super) fn state(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Res
                 Answer::Failed => Err(Row::EndedUnreadable),
             });
         }
-        if policy.terminal_pods_not_scanned && !is_terminating {
-            return Ok(Ok(State::lives(Row::EndedLeft)));
+        if policy.terminal_pods_not_scanned {
+            return ended_not_scanned(owner, answers);
         }
-        if !policy.terminal_pods_not_scanned {
-            return Ok(Ok(after_the_end(owner)));
-        }
-        return rule_g(owner, answers);
+        return Ok(Ok(after_the_end(owner)));
     }
     if phase == "Pending" && (!is_terminating || policy.pending_pods_not_scanned) {
         return Ok(Ok(State::lives(Row::Pending)));
@@ -105,17 +102,34 @@ pub(super) fn state(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Res
     if has_ips(pod) {
         return Ok(Ok(State::lives(Row::Lives)));
     }
-    Ok(Ok(match (is_static, phase) {
-        (true, _) if policy.empty_pod_ips_means_gone => match owner.ask(answers)? {
-            Answer::Invalid => State::ended(Row::NoIpsNotKept),
-            Answer::Valid => State::lives(Row::NoIpsKept),
-            Answer::Failed => return Ok(Err(Row::NoIpsUnreadable)),
-        },
-        (false, "Running") if it.settings.running_without_ips => State::ended(Row::RunningNoIpsOn),
-        (false, "Running") => State::lives(Row::RunningNoIpsOff),
-        (false, _) if policy.empty_pod_ips_means_gone => State::ended(Row::NoIps),
-        _ => State::lives(Row::NoIpsLives),
-    }))
+    if !is_static && phase == "Running" {
+        let ends = it.settings.running_without_ips;
+        return Ok(Ok(if ends { State::ended(Row::RunningNoIpsOn) } else { State::lives(Row::RunningNoIpsOff) }));
+    }
+    if policy.empty_pod_ips_means_gone {
+        return gone_without_ips(owner, answers);
+    }
+    Ok(Ok(State::lives(Row::NoIpsLives)))
+}
+
+/// Upstream's form for a pod that has no address (`empty-pod-ips-means-gone`): it is gone, unless its place is kept.
+fn gone_without_ips(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
+    if owner.keeper == Keeper::Nobody {
+        return Ok(Ok(State::ended(Row::NoIps)));
+    }
+    Ok(match owner.ask(answers)? {
+        Answer::Invalid => Ok(State::ended(Row::NoIpsNotKept)),
+        Answer::Valid => Ok(State::lives(Row::NoIpsKept)),
+        Answer::Failed => Err(Row::NoIpsUnreadable),
+    })
+}
+
+/// Upstream's form for a pod that has ended (`terminal-pods-not-scanned`): scans leave it alone until it is deleted.
+fn ended_not_scanned(owner: &mut Owner<'_, '_>, answers: &mut Answers<'_>) -> Result<Result<State, Row>, Stop> {
+    if owner.pod.metadata.deletion_timestamp.is_none() {
+        return Ok(Ok(State::lives(Row::EndedLeft)));
+    }
+    rule_g(owner, answers)
 }
 
 /// The end of a pod without an owner that keeps its addresses (D §0: both paths).

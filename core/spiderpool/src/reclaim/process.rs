@@ -1,26 +1,19 @@
 //! Reclaim as a part of a process.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use super::caches::Caches;
 use super::database::Database;
 use super::entry::PodEntry;
-use super::leadership::Leadership;
-use super::observer::{Observer, ScanCause, ScanCounts};
+use super::observer::Observer;
 use super::settings::ReclaimSettings;
-use super::trace::Fired;
 use crate::Policy;
-use crate::join::join_all;
 use crate::limiter::Limiter;
 use kube_machinery::api::ObjectKey;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::leader::ElectionConfig;
-use kube_machinery::race::{Either, race};
-use tokio::sync::mpsc;
 
 /// What reclaim is told.
 #[derive(Clone, Debug)]
@@ -92,80 +85,5 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     /// The pods that are traced.
     pub fn traced(&self) -> Vec<PodEntry> {
         self.database.lock().unwrap().all()
-    }
-
-    /// Runs, and never ends by itself. Dropping it ends everything; what it has sent may still take effect.
-    ///
-    /// # Panics
-    /// Where upstream's process crashes ([`Env::crash`]), with the deviation that says so.
-    pub async fn run(&self, leadership: Leadership) {
-        if !self.config.settings.enabled {
-            return std::future::pending().await;
-        }
-        let (signal, mut signals) = mpsc::channel(1);
-        let (fired, channel) = mpsc::channel(self.config.settings.channel.max(1));
-        let channel = tokio::sync::Mutex::new(channel);
-        let leadership = &leadership;
-        let mut parts: Vec<Pin<Box<dyn Future<Output = ()> + Send + '_>>> = vec![
-            Box::pin(async {
-                let _ = signal.send(ScanCause::Asked).await;
-            }),
-            Box::pin(self.pod_events(leadership, &signal)),
-            Box::pin(self.scan_loop(leadership, &mut signals)),
-            Box::pin(self.trace_loop(leadership, &fired, &signal)),
-        ];
-        for _ in 0..self.config.settings.workers {
-            parts.push(Box::pin(self.executor(leadership, &channel)));
-        }
-        join_all(parts).await;
-    }
-
-    /// The trace worker (G §1.4); never ends.
-    async fn trace_loop(&self, leadership: &Leadership, fired: &mpsc::Sender<Fired>, signal: &mpsc::Sender<ScanCause>) {
-        loop {
-            if self.trace(leadership, fired).await {
-                // One that is queued already does as well.
-                let _ = signal.try_send(ScanCause::Missed);
-            }
-            self.env.sleep(self.config.settings.trace_gap).await;
-        }
-    }
-
-    /// Scans at signals and at the interval, which begins anew after each scan (G §1.5); never ends.
-    async fn scan_loop(&self, leadership: &Leadership, signals: &mut mpsc::Receiver<ScanCause>) {
-        let ReclaimSettings { interval, signal_gap, .. } = self.config.settings;
-        let mut next = self.env.monotonic() + interval;
-        loop {
-            let pause = self.env.sleep(next.saturating_sub(self.env.monotonic()));
-            let counts = match race(pause, signals.recv()).await {
-                Either::Left(()) => {
-                    // A signal that waits has its scan with this turn.
-                    if let Ok(cause) = signals.try_recv() {
-                        self.scan(leadership, cause).await
-                    } else if leadership.is_leading() || !self.config.policy.reclaim.standbys_scan_once {
-                        self.scan(leadership, ScanCause::Interval).await
-                    } else {
-                        ScanCounts::default()
-                    }
-                }
-                Either::Right(cause) => {
-                    let counts = self.scan(leadership, cause.unwrap_or(ScanCause::Asked)).await;
-                    self.env.sleep(signal_gap).await;
-                    counts
-                }
-            };
-            next = self.env.monotonic() + self.until_the_next(&counts);
-        }
-    }
-
-    /// How long to wait after a scan. One that failed in a part is not left alone for a whole interval: it may have been the one that was to
-    /// make up for what tracing gave up.
-    fn until_the_next(&self, counts: &ScanCounts) -> Duration {
-        let ReclaimSettings { interval, trace_gap, max_retries, .. } = self.config.settings;
-        let failed = counts.failed > 0 || counts.incomplete;
-        if failed && !self.config.policy.reclaim.event_lost_on_error {
-            return interval.min(trace_gap.saturating_mul(max_retries.saturating_add(1)));
-        }
-        interval
     }
 }

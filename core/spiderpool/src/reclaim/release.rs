@@ -21,17 +21,13 @@ use super::row::Row;
 use crate::ipam::{PoolError, has_finalizer, is_terminating, release_records, uid_of};
 use crate::join::join_all;
 use crate::limiter::Refused;
-use crate::validity::Kept;
-use crate::{Keeper, SpiderEndpoint, SpiderIPPool, names};
+use crate::{SpiderEndpoint, SpiderIPPool, names};
 use kube_machinery::api::{ApiError, DeleteOptions, ObjectKey, Patch, Preconditions};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 /// How often the finalizer of a marked endpoint is tried, in whatever state the endpoint is by then.
 const LETTING_GO: u32 = 5;
-
-/// Whatever the settings say.
-const ANY: Kept = Kept { stateful_sets: true, vms: true };
 
 /// Whether the next write may be made: those who act as leader stop when they are not any more.
 pub(super) trait Permission: Sync {
@@ -42,6 +38,12 @@ impl<F: Fn() -> bool + Sync> Permission for F {
     fn may_write(&self) -> bool {
         self()
     }
+}
+
+/// # Errors
+/// The next write may not be made.
+pub(super) fn permitted(allowed: &dyn Permission) -> Result<(), ReclaimError> {
+    if allowed.may_write() { Ok(()) } else { Err(ReclaimError::NotLeading) }
 }
 
 /// A release as it was decided.
@@ -106,17 +108,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 if !self.config.policy.reclaim.ticket_released_ungranted {
                     return Err(ReclaimError::QueueFull);
                 }
-                // Upstream only logs that, works without, and gives them back all the same.
-                let limiter = &self.limiter;
-                let result = self.remove_grouped(&grouped, allowed).await;
-                limiter.give_back_ungranted(&pools);
-                return result;
+                return self.remove_without_tickets(&pools, &grouped, allowed).await;
             }
         };
         self.remove_grouped(&grouped, allowed).await
     }
 
-    async fn remove_grouped(
+    pub(super) async fn remove_grouped(
         &self,
         grouped: &BTreeMap<(Arc<str>, Arc<str>), Vec<IpAddr>>,
         allowed: &dyn Permission,
@@ -137,15 +135,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
 
     /// Marks an endpoint: deletes it in the very state that was judged. `None` = it is gone (X7).
     pub(super) async fn mark(&self, endpoint: &Arc<SpiderEndpoint>) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
-        let policy = &self.config.policy.reclaim;
         let meta = &endpoint.metadata;
-        let preconditions = if policy.finalizer_patch_by_name {
-            Preconditions::default()
-        } else if policy.endpoint_uid_precondition_only {
-            Preconditions { uid: meta.uid.clone(), resource_version: None }
-        } else {
-            Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() }
-        };
+        let exact = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
+        let preconditions = self.loosened(exact);
         let key = ObjectKey::of(&**endpoint);
         let marked = match self.delete(&key, DeleteOptions { preconditions, ..DeleteOptions::default() }).await {
             Err(error) if error.is_not_found() => None,
@@ -173,7 +165,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Ok(())
     }
 
-    /// Carries out a release, of a scan or of an executor, in the hardened form or with single deviations.
+    /// Carries out a release, of a scan or of an executor.
     pub(super) async fn carry_out(&self, order: &Order, allowed: &dyn Permission) -> Result<(), ReclaimError> {
         let Order { by, key, what, endpoint, row } = order;
         self.observer.observe(Step::ReleaseBegun { by: *by, key, what, endpoint: endpoint.is_some(), row: *row });
@@ -182,24 +174,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         result
     }
 
-    async fn write_all(&self, Order { by, key, what, endpoint, .. }: &Order, allowed: &dyn Permission) -> Result<(), ReclaimError> {
+    async fn write_all(&self, order: &Order, allowed: &dyn Permission) -> Result<(), ReclaimError> {
         let policy = &self.config.policy.reclaim;
+        if policy.records_before_endpoint {
+            return self.write_records_first(order, allowed).await;
+        }
+        let Order { by, key, what, endpoint, .. } = order;
         let failed = |error| ReclaimError::Endpoint { endpoint: key.clone(), error };
-        let permitted = || if allowed.may_write() { Ok(()) } else { Err(ReclaimError::NotLeading) };
         let mut marked = None;
-        if let Some(endpoint) = endpoint.as_ref().filter(|_| !policy.records_before_endpoint) {
-            permitted()?;
+        if let Some(endpoint) = endpoint {
+            permitted(allowed)?;
             marked = self.marked(endpoint).await.map_err(failed)?;
         }
         let removed = self.remove_all(*by, what, allowed).await;
         if !policy.endpoint_removed_after_failed_release {
             removed.clone()?;
-        }
-        if let Some(endpoint) = endpoint.as_ref().filter(|_| policy.records_before_endpoint) {
-            permitted()?;
-            // Upstream's executors leave it to Kubernetes to delete the endpoint of a pod that nothing keeps a place for.
-            let deletes = *by != Releaser::Trace || Keeper::of_endpoint(endpoint, ANY) != Keeper::Nobody;
-            marked = if deletes { self.marked(endpoint).await.map_err(failed)? } else { Some(endpoint.clone()) };
         }
         if let Some(marked) = marked {
             self.finish(marked, allowed).await.map_err(failed)?;
@@ -207,12 +196,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         removed
     }
 
-    async fn marked(&self, endpoint: &Arc<SpiderEndpoint>) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+    pub(super) async fn marked(&self, endpoint: &Arc<SpiderEndpoint>) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
         if is_terminating(endpoint) { Ok(Some(endpoint.clone())) } else { self.mark(endpoint).await }
     }
 
     /// Removes the finalizer of a marked endpoint in whatever state it is by now, as long as it is the same one, of the same pod.
-    async fn finish(&self, marked: Arc<SpiderEndpoint>, allowed: &dyn Permission) -> Result<(), ApiError> {
+    pub(super) async fn finish(&self, marked: Arc<SpiderEndpoint>, allowed: &dyn Permission) -> Result<(), ApiError> {
         let (mut current, mut tries) = (marked, 0);
         while has_finalizer(&current) && allowed.may_write() {
             let error = match self.let_go(&current).await {

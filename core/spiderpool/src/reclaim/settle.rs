@@ -6,15 +6,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::caches::Caches;
+use super::caches::{Caches, cached_node};
 use super::error::ReclaimError;
 use super::event::{Circumstances, ended};
-use super::explain::{cached_node, seen};
 use super::node::NodeState;
 use super::observer::{Observer, Releaser, Sight, Step, Target};
 use super::process::Reclaim;
-use super::record::{Judgement, RecordView, Seen, Verdict, judge_record};
+use super::record::{Judgement, Verdict, judge_record};
 use super::release::{Order, Permission};
+use super::view::{RecordView, Seen, seen};
 use crate::ipam::{entries_of, recorded, uid_of};
 use crate::{SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, ObjectKey};
@@ -196,9 +196,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             known.sort();
             known.dedup();
         }
-        let records = if trusts { known } else { self.confirmed_records(key, uid, &known).await? };
-        let facts = if trusts { self.cached_facts(without_bare_slash(key)) } else { self.confirmed_facts(key).await? };
-        let sight = if trusts { Sight::Cached } else { Sight::Confirmed };
+        let (records, facts, sight) = if trusts {
+            (known, self.cached_facts(without_bare_slash(key)), Sight::Cached)
+        } else {
+            (self.confirmed_records(key, uid, &known).await?, self.confirmed_facts(key).await?, Sight::Confirmed)
+        };
         let about_endpoint = records.is_empty().then_some((None, None));
         let cases = records.iter().map(|(pool, ip)| (Some(pool), Some(*ip))).chain(about_endpoint);
         let (mut what, mut decisive, mut endpoint_goes) = (Vec::new(), None::<Verdict>, false);
@@ -217,12 +219,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         let verdict = decisive.expect("there is at least one case");
         let endpoint = if !endpoint_goes {
             None
-        } else if policy.finalizer_patch_by_name {
-            facts.endpoint.clone().there()
-        } else if policy.scan_trusts_cached_endpoint {
-            // What is under the name by now, whosever it is.
-            let read = self.get::<SpiderEndpoint>(key).await;
-            read.map_err(|error| ReclaimError::Endpoint { endpoint: key.clone(), error })?
+        } else if policy.scan_trusts_cached_endpoint && !policy.finalizer_patch_by_name {
+            self.endpoint_by_name(key).await?
         } else {
             facts.endpoint.clone().there()
         };

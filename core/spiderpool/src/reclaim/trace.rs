@@ -1,35 +1,22 @@
 //! The trace worker and the executors: from a deadline to a release (G §1.4, §3.2, §4.1).
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::mpsc;
 
-use super::caches::Caches;
+use super::caches::{Caches, cached_node};
 use super::database::Applied;
-use super::entry::{PodEntry, Term};
+use super::entry::{Fired, PodEntry, Term};
 use super::error::ReclaimError;
 use super::event::ended;
-use super::explain::cached_node;
 use super::leadership::Leadership;
-use super::observer::{Dropped, Observer, Releaser, Step, Target};
+use super::observer::{Dropped, Observer, Releaser, Step};
 use super::process::Reclaim;
-use super::release::Order;
 use super::row::Row;
 use super::settle::Suspect;
-use crate::SpiderEndpoint;
-use crate::ipam::{entries_of, uid_of};
+use crate::ipam::uid_of;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};
-
-/// An entry on its way to an executor.
-#[derive(Clone, Debug)]
-pub(super) struct Fired {
-    entry: PodEntry,
-    /// The term in which the deadline passed.
-    term: u64,
-}
 
 /// What the trace worker does with an entry whose deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,15 +189,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         let policy = &self.config.policy.reclaim;
         let mut endpoint = None;
         if policy.trace_needs_endpoint {
-            let failed = |error| ReclaimError::Endpoint { endpoint: entry.pod.clone(), error };
-            match self.caches.endpoint(entry.pod.as_str()).map_err(failed)? {
-                None => return Ok(Executed::Moot(Row::NoEndpoint)),
-                Some(found) if uid_of(&found) != &*entry.uid => return Ok(Executed::Moot(Row::EndpointOfAnother)),
-                Some(found) => endpoint = Some(found),
+            match self.endpoint_of(entry)? {
+                Ok(found) => endpoint = Some(found),
+                Err(row) => return Ok(Executed::Moot(row)),
             }
         }
         if policy.deadline_not_confirmed {
-            return self.release_unconfirmed(entry, endpoint, allowed).await;
+            return self.release_unconfirmed(entry, endpoint, allowed).await.map(Executed::Done);
         }
         let (key, uid) = (entry.key.clone(), entry.uid.clone());
         // A DEL that did its work leaves nothing to ask the API server about. What a cache does not show yet is left to a scan.
@@ -249,33 +234,5 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             return Ok(Some(Executed::Held(Row::TraceNodeOff)));
         }
         Ok(None)
-    }
-
-    /// XD-4: takes what the endpoint names, without a further look at anything.
-    async fn release_unconfirmed(
-        &self,
-        entry: &PodEntry,
-        cached: Option<Arc<SpiderEndpoint>>,
-        allowed: &(impl Fn() -> bool + Sync),
-    ) -> Result<Executed, ReclaimError> {
-        let endpoint = match cached {
-            Some(endpoint) => Some(endpoint),
-            None => {
-                let read = self.get::<SpiderEndpoint>(&entry.key).await;
-                read.map_err(|error| ReclaimError::Endpoint { endpoint: entry.key.clone(), error })?
-            }
-        };
-        let endpoint = endpoint.filter(|endpoint| uid_of(endpoint) == &*entry.uid);
-        let mut what = endpoint.as_deref().map(entries_of).unwrap_or_default();
-        if !self.config.policy.reclaim.trace_needs_endpoint {
-            what.extend(self.strays(&entry.key, &entry.uid));
-        }
-        let mut what: Vec<Target> = what.into_iter().map(|(pool, ip)| Target { pool, ip, uid: entry.uid.clone() }).collect();
-        what.sort();
-        what.dedup();
-        let row = Row::EndpointMatches;
-        let order = Order { by: Releaser::Trace, key: entry.key.clone(), what, endpoint, row };
-        self.carry_out(&order, allowed).await?;
-        Ok(Executed::Done(row))
     }
 }

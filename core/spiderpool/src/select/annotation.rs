@@ -261,16 +261,16 @@ mod tests {
     /// A §2.2 step 1, §14.8.
     #[test]
     fn the_number_and_the_fate_of_a_pool_are_read_before_the_subnets_are_judged() {
-        let wish = |subnets: &str, number: &str, reclaim: &str| {
+        let asked = |subnets: &str, number: &str, reclaim: &str| {
             let annotations = serde_json::json!({
                 names::ANNOTATION_SUBNETS: subnets, names::ANNOTATION_IPPOOL_IP_NUMBER: number, names::ANNOTATION_IPPOOL_RECLAIM: reclaim,
             });
             subnet(&serde_json::from_value(serde_json::json!({"metadata": {"annotations": annotations}})).unwrap()).unwrap_err().class()
         };
-        assert_eq!(wish("[", "x", "maybe"), "malformed-annotation");
-        assert_eq!(wish("[]", "x", "maybe"), "subnet-bad-ip-number");
-        assert_eq!(wish("[]", "2", "maybe"), "subnet-bad-reclaim");
-        assert_eq!(wish("[]", "2", "false"), "subnet-invalid");
+        assert_eq!(asked("[", "x", "maybe"), "malformed-annotation");
+        assert_eq!(asked("[]", "x", "maybe"), "subnet-bad-ip-number");
+        assert_eq!(asked("[]", "2", "maybe"), "subnet-bad-reclaim");
+        assert_eq!(asked("[]", "2", "false"), "subnet-invalid");
     }
 
     #[test]

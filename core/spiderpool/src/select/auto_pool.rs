@@ -43,23 +43,23 @@ impl SubnetRequest {
     /// # Errors
     /// Those of [`annotation::subnet`], [`SelectError::SubnetOrphanPod`], [`SelectError::SubnetNeedsFixedNumber`].
     pub fn of(pod: &Pod, nic: &str, controller: &TopController) -> Result<Self, SelectError> {
-        let wish = annotation::subnet(pod)?;
+        let asked = annotation::subnet(pod)?;
         if controller.is_orphan() {
             return Err(SelectError::SubnetOrphanPod);
         }
         let mut request = Self { ipv4: None, ipv6: None, size: 0, given: None, reclaim: true };
-        let Some(wish) = wish else { return Ok(request) };
-        request.given = wish.size;
-        let given = wish.size.map(|size| (size.flexible, size.number.unsigned_abs()));
+        let Some(asked) = asked else { return Ok(request) };
+        request.given = asked.size;
+        let given = asked.size.map(|size| (size.flexible, size.number.unsigned_abs()));
         request.size = match (given, controller.workload.pods()) {
             (Some((false, size)), _) => size,
             (Some((true, more)), pods) => pods.unwrap_or(0).saturating_add(more),
             (None, Some(pods)) => pods,
             (None, None) => return Err(SelectError::SubnetNeedsFixedNumber { kind: controller.kind.clone() }),
         };
-        request.reclaim = wish.reclaim;
+        request.reclaim = asked.reclaim;
         // The item of `subnet` is for whatever NIC asks.
-        if let Some(item) = wish.items.into_iter().find(|item| !wish.by_interface || item.interface == nic) {
+        if let Some(item) = asked.items.into_iter().find(|item| !asked.by_interface || item.interface == nic) {
             (request.ipv4, request.ipv6) = (item.ipv4, item.ipv6);
         }
         Ok(request)

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
-use super::sketch::Sketch;
-use super::supply::Asker;
+use super::next_free_ip::Asker;
+use super::pod_filter::PodFilter;
 use crate::ranges::{IpSet, IpVersion, RangeError, Shortage};
 use crate::{Policy, SpiderIPPool};
 use kube_machinery::FxHashMap;
@@ -51,10 +51,10 @@ struct Entry {
     circumstances: u64,
     shortage: Option<Shortage>,
     /// Whose records the pool holds, if it has a shortage: then it only serves who has one. `None` = its records have to be asked.
-    owners: Option<Sketch>,
+    owners: Option<PodFilter>,
 }
 
-/// Records that are sketched; of more the sketch costs too much for one look at each version of a pool.
+/// Records that are sketched; of more the filter costs too much for one look at each version of a pool.
 const SKETCHED_MAX: usize = 1 << 12;
 
 /// The memo, in the hands of one decision: it asks about many pools, and nobody else decides meanwhile.
@@ -104,7 +104,7 @@ impl Open<'_> {
         }
         let shortage = find();
         let records = || pool.status.as_ref()?.allocated_ips.parse().ok().filter(|records| records.len() <= SKETCHED_MAX);
-        let owners = shortage.and_then(|_| records()).map(Sketch::of);
+        let owners = shortage.and_then(|_| records()).map(PodFilter::of);
         let entry = Entry { pool: Arc::clone(pool), circumstances, shortage, owners };
         let answer = entry.answer(owner);
         if known.pools.len() >= POOLS_MAX {

@@ -12,6 +12,7 @@
 
 pub mod annotation;
 mod auto_pool;
+mod candidates;
 mod cluster;
 mod cni_config;
 mod error;
@@ -19,16 +20,15 @@ mod filter;
 mod go_object;
 mod memo;
 mod network;
+mod next_free_ip;
+mod pod_filter;
 mod rank;
 mod reason;
 mod selection;
 mod setting_names;
 mod settings;
-mod sketch;
-mod supply;
 mod tier;
 mod top_controller;
-mod wish;
 
 use std::net::IpAddr;
 
@@ -44,6 +44,7 @@ pub use cni_config::{IpamConfig, NetworkConfig};
 pub use error::{Rejections, SelectError};
 pub use memo::CapacityMemo;
 pub use network::{FIRST_NIC, network_of_nic, nics};
+pub use next_free_ip::{Asker, NextFreeIp, Unavailable, reserved};
 pub use rank::{RULES, Rank, by_rank, tries};
 pub use reason::Reason;
 pub use selection::{
@@ -51,7 +52,6 @@ pub use selection::{
 };
 pub use setting_names::{ELSEWHERE, SettingType, type_elsewhere};
 pub use settings::{BadSetting, Settings};
-pub use supply::{Asker, Supply, Unavailable, reserved};
 pub use tier::Tier;
 pub use top_controller::{TopController, Workload, is_alive};
 

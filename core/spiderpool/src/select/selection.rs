@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::annotation;
+use super::candidates::{Candidates, FamilyCandidates, Named, Tiers};
 use super::cluster::Cluster;
 use super::error::{Rejections, SelectError};
 use super::filter::{Filter, Nic};
@@ -14,7 +15,6 @@ use super::rank::by_rank;
 use super::reason::Reason;
 use super::tier::Tier;
 use super::top_controller::{TopController, is_alive};
-use super::wish::{FamilyWish, Named, Tiers, Wish};
 use super::{Request, is_nameless};
 use crate::ranges::IpVersion;
 use crate::{Route, SpiderIPPool};
@@ -124,11 +124,11 @@ pub fn named_pools<C: Cluster + ?Sized>(
     controller: &TopController,
     gate: bool,
 ) -> Result<Vec<(String, IpVersion, BTreeSet<String>)>, SelectError> {
-    let (wish, result) = Tiers::ask(cluster, request, controller);
+    let (candidates, result) = Tiers::ask(cluster, request, controller);
     result?;
     let mut named = Vec::new();
-    for nic in wish.nics {
-        for FamilyWish { family, pools, .. } in nic.families {
+    for nic in candidates.nics {
+        for FamilyCandidates { family, pools, .. } in nic.families {
             if !gate || request.settings.enables(family) {
                 named.push((nic.nic.clone(), family, pools.iter().map(|pool| pool.name().to_owned()).collect()));
             }
@@ -157,14 +157,14 @@ pub fn permitted_pools<C: Cluster + ?Sized>(
     controller: &TopController,
     gate: bool,
 ) -> Result<PermittedPools, SelectError> {
-    let (wish, result) = Tiers::ask(cluster, request, controller);
+    let (candidates, result) = Tiers::ask(cluster, request, controller);
     result?;
     let nameless = is_nameless(request.pod);
     let filter = Filter::new(cluster, request, controller);
-    let mut permitted = PermittedPools { all_nics: wish.tier == Tier::PodIPPools, pools: Vec::new() };
-    for wish in wish.nics {
-        let nic = Nic::new(&wish.nic, nameless);
-        for FamilyWish { family, pools, .. } in wish.families {
+    let mut permitted = PermittedPools { all_nics: candidates.tier == Tier::PodIPPools, pools: Vec::new() };
+    for candidates in candidates.nics {
+        let nic = Nic::new(&candidates.nic, nameless);
+        for FamilyCandidates { family, pools, .. } in candidates.families {
             if gate && !request.settings.enables(family) {
                 continue;
             }
@@ -178,7 +178,7 @@ pub fn permitted_pools<C: Cluster + ?Sized>(
                     names.extend(pool.metadata.name.clone());
                 }
             }
-            permitted.pools.push((wish.nic.clone(), family, names));
+            permitted.pools.push((candidates.nic.clone(), family, names));
         }
     }
     Ok(permitted)
@@ -191,8 +191,8 @@ pub fn select_for<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>, contr
         Ok(routes) => routes,
         Err(error) => return Selection { nameless, ..Selection::failed(error) },
     };
-    let (wish, result) = Tiers::ask(cluster, request, controller);
-    let Wish { tier, nics: wishes, outdated, unsettled } = wish;
+    let (candidates, result) = Tiers::ask(cluster, request, controller);
+    let Candidates { tier, nics: by_nic, outdated, unsettled } = candidates;
     let mut selection = Selection { tier, nameless, routes, nics: Vec::new(), outdated, unsettled, error: result.err() };
     if selection.error.is_some() {
         return selection;
@@ -200,27 +200,27 @@ pub fn select_for<C: Cluster + ?Sized>(cluster: &C, request: &Request<'_>, contr
 
     let mut missed = None;
     let mut may_repeat = Vec::new();
-    for wish in wishes {
-        let mut families = wish.families;
-        families.retain(|wish| request.settings.enables(wish.family));
+    for candidates in by_nic {
+        let mut families = candidates.families;
+        families.retain(|candidates| request.settings.enables(candidates.family));
         if missed.is_none() && !request.policy.wildcard_duplicates_fail {
-            let empty = families.iter().find(|wish| wish.pools.is_empty());
-            let what = match empty.map(|wish| wish.family) {
+            let empty = families.iter().find(|candidates| candidates.pools.is_empty());
+            let what = match empty.map(|candidates| candidates.family) {
                 Some(IpVersion::V4) => Some("IPv4"),
                 Some(IpVersion::V6) => Some("IPv6"),
                 None => families.is_empty().then_some("no family"),
             };
-            missed = what.map(|what| SelectError::NoCandidate { nic: wish.nic.clone(), what });
+            missed = what.map(|what| SelectError::NoCandidate { nic: candidates.nic.clone(), what });
         }
-        families.retain(|wish| !wish.pools.is_empty());
-        may_repeat.extend(families.iter().map(|wish| wish.may_repeat));
-        let of = |wish: FamilyWish| FamilySelection {
-            family: wish.family,
-            candidates: wish.pools.into_iter().map(|named| Candidate { named, rejected: None }).collect(),
+        families.retain(|candidates| !candidates.pools.is_empty());
+        may_repeat.extend(families.iter().map(|candidates| candidates.may_repeat));
+        let of = |candidates: FamilyCandidates| FamilySelection {
+            family: candidates.family,
+            candidates: candidates.pools.into_iter().map(|named| Candidate { named, rejected: None }).collect(),
             order: Vec::new(),
         };
         let families = families.into_iter().map(of).collect();
-        selection.nics.push(NicSelection { nic: wish.nic, clean_gateway: wish.clean_gateway, families });
+        selection.nics.push(NicSelection { nic: candidates.nic, clean_gateway: candidates.clean_gateway, families });
     }
     let checked = look_up(cluster, &mut selection.nics, &may_repeat);
     selection.error = missed.or(checked.err());

@@ -102,7 +102,7 @@ fn a_record_of_another_nic_is_no_address_for_this_one_but_upstream_takes_it() {
         let Parts { objects, pod, settings, cni, policy } = Parts::of(world);
         let request = Request { pod, node: "node", nic, cni, master: &[], settings, policy, made: false };
         let reserved = reserved(objects, crate::ranges::IpVersion::V4, policy);
-        request.asker(nic).draw(&objects.pool("full").unwrap(), &reserved).map(|supply| (supply.to_string(), supply.recorded))
+        request.asker(nic).next_free_ip(&objects.pool("full").unwrap(), &reserved).map(|next| (next.to_string(), next.recorded))
     };
     assert_eq!(draw(&world, "eth0"), Ok(("10.0.1.1/24".to_owned(), true)));
     assert_eq!(draw(&world, "net1").unwrap_err().code(), "used-out");

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 
 use super::application::Application;
 use crate::ranges::IpVersion;
-use crate::select::annotation::subnet as subnet_wish;
+use crate::select::annotation::subnet as subnet_asked;
 use crate::select::{SelectError, Settings, SubnetRequest};
 
 /// A pool that a workload asks for.
@@ -54,9 +54,9 @@ pub fn demands(
         return Ok(Vec::new());
     }
     let pod = Pod { metadata: template.metadata.clone().unwrap_or_default(), ..Pod::default() };
-    let Some(wish) = subnet_wish(&pod)? else { return Ok(Vec::new()) };
-    let fixed = wish.size.filter(|size| !size.flexible).map(|size| size.number.unsigned_abs());
-    let more = wish.size.filter(|size| size.flexible).map(|size| size.number.unsigned_abs());
+    let Some(asked) = subnet_asked(&pod)? else { return Ok(Vec::new()) };
+    let fixed = asked.size.filter(|size| !size.flexible).map(|size| size.number.unsigned_abs());
+    let more = asked.size.filter(|size| size.flexible).map(|size| size.number.unsigned_abs());
     let (size, number) = match (fixed, more, pods) {
         (Some(size), ..) => (size, size.to_string()),
         (None, Some(more), pods) => (pods.unwrap_or(0).saturating_add(more), format!("+{more}")),
@@ -64,13 +64,13 @@ pub fn demands(
         (None, None, None) => return Err(SelectError::SubnetNeedsFixedNumber { kind: application.name.kind.clone() }),
     };
     let mut demands = Vec::new();
-    for item in &wish.items {
+    for item in &asked.items {
         // Only the annotation for a single NIC has a default.
-        let nic = if item.interface.is_empty() && !wish.by_interface { "eth0" } else { &item.interface };
+        let nic = if item.interface.is_empty() && !asked.by_interface { "eth0" } else { &item.interface };
         for family in IpVersion::ALL.into_iter().filter(|family| settings.enables(*family)) {
             if let Some(subnet) = item.of(family) {
                 let (subnet, nic, number) = (subnet.to_owned(), nic.to_owned(), number.clone());
-                demands.push(Demand { subnet, nic, family, size, number, reclaim: wish.reclaim });
+                demands.push(Demand { subnet, nic, family, size, number, reclaim: asked.reclaim });
             }
         }
     }

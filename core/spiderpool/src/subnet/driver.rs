@@ -5,9 +5,10 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::observer::{Observer, Step};
-use super::plan::{Known, Plan, Refusal, Want, Write, give_back, plan};
+use super::plan::{give_back, plan};
 use super::pool::{identity, is_for, is_usable};
 use super::resource::SpiderSubnet;
+use super::want::{Known, Plan, Refusal, Want, Write};
 use crate::ranges::{IpSet, cidr_label};
 use crate::{Policy, SpiderIPPool, names};
 use kube_machinery::api::{ApiError, ListOptions, ObjectKey, Reason};

@@ -1,7 +1,7 @@
 //! Observer callbacks for each step of an operation.
 
-use super::plan::{Plan, Refusal, Want, Write};
 use super::upkeep::Upkeep;
+use super::want::{Plan, Refusal, Want, Write};
 use crate::SpiderIPPool;
 use kube_machinery::api::ApiError;
 

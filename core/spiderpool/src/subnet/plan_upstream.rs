@@ -1,9 +1,9 @@
 //! The same decision as upstream takes it (A §8.4, U2 to U4): the subnet is always written before the pool.
 
 use super::pick::lowest;
-use super::plan::{Known, Plan, Refusal, Want, Write};
 use super::pool;
 use super::shares::{Shares, listed, recorded};
+use super::want::{Known, Plan, Refusal, Want, Write};
 use crate::Policy;
 use crate::ranges::IpSet;
 

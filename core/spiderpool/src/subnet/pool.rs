@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::Resource;
 
-use super::plan::Want;
 use super::resource::SpiderSubnet;
+use super::want::Want;
 use crate::auto_pool::application_label_gv;
 use crate::ranges::{IpSet, cidr_label};
 use crate::{IPPoolSpec, Policy, SpiderIPPool, names};

@@ -1,8 +1,8 @@
 //! Who has which part of a subnet, as one pool sees it.
 
 use super::application::Application;
-use super::plan::Refusal;
 use super::resource::{PoolIPPreAllocation, SpiderSubnet};
+use super::want::Refusal;
 use crate::ranges::{IpRange, IpSet, parse_range, total_ips};
 use crate::{Policy, SpiderIPPool};
 

@@ -93,7 +93,7 @@ impl Case {
             let mut of_rank = BTreeSet::new();
             for pool in rank {
                 let name = pool.metadata.name.clone().unwrap();
-                let supply = request.asker(nic).draw(pool, &reserved);
+                let supply = request.asker(nic).next_free_ip(pool, &reserved);
                 if let Ok(supply) = &supply {
                     of_rank.insert(supply.to_string());
                 }

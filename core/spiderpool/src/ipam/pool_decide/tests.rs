@@ -142,9 +142,9 @@ proptest! {
     fn an_heir_gets_what_is_free_or_of_its_name(records in records(), what in prop::collection::btree_set(1..=SIZE, 1..4)) {
         let pool = pool(&records);
         let policy = Policy::hardened();
-        let heir = Heir { key: KEY, uid: "u3", gone: Some("u1"), max_records: 100, policy: &policy };
-        let heirlooms: Vec<Heirloom> = what.iter().map(|last| Heirloom { ip: ip(*last), nic: "eth0".to_owned() }).collect();
-        let decision = reown(&pool, &heir, &heirlooms, || addresses(&pool, &[])).unwrap();
+        let new_owner = NewOwner { key: KEY, uid: "u3", gone: Some("u1"), max_records: 100, policy: &policy };
+        let reused: Vec<ReusedIp> = what.iter().map(|last| ReusedIp { ip: ip(*last), nic: "eth0".to_owned() }).collect();
+        let decision = reown(&pool, &new_owner, &reused, || addresses(&pool, &[])).unwrap();
         let now = after(&pool, decision.write.as_ref());
         for (last, fate) in what.iter().zip(&decision.outcome) {
             let expected = match records.get(last) {
@@ -186,11 +186,11 @@ fn an_heir_leaves_what_another_nic_of_his_has_and_what_the_pool_may_not_give() {
     let policy = Policy::hardened();
     let mut pool = pool_of(&[(1, KEY, "u3", Some("net1")), (2, KEY, "u1", Some("eth0"))]);
     pool.spec.exclude_ips = Some(vec!["10.0.0.4".to_owned()]);
-    let heirloom = |last| Heirloom { ip: ip(last), nic: "eth0".to_owned() };
+    let reused_ip = |last| ReusedIp { ip: ip(last), nic: "eth0".to_owned() };
     let fates = |max_records, what: &[u8]| {
-        let heir = Heir { key: KEY, uid: "u3", gone: Some("u1"), max_records, policy: &policy };
-        let what: Vec<Heirloom> = what.iter().copied().map(heirloom).collect();
-        let decision = reown(&pool, &heir, &what, || addresses(&pool, &[])).unwrap();
+        let new_owner = NewOwner { key: KEY, uid: "u3", gone: Some("u1"), max_records, policy: &policy };
+        let what: Vec<ReusedIp> = what.iter().copied().map(reused_ip).collect();
+        let decision = reown(&pool, &new_owner, &what, || addresses(&pool, &[])).unwrap();
         (decision.outcome, after(&pool, decision.write.as_ref()).len())
     };
     assert_eq!(fates(9, &[1, 2, 3, 4]), (vec![Fate::Lost, Fate::Kept, Fate::Kept, Fate::Lost], 3));

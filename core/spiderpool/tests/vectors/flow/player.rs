@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ipam_spiderpool::ipam::{AddAnswer, AddRequest, Agent, AgentConfig, BatchRequest, DelRequest, Drawn, IpamError};
+use ipam_spiderpool::ipam::{AddAnswer, AddRequest, Agent, AgentConfig, AllocatedIp, BatchRequest, DelRequest, IpamError};
 use ipam_spiderpool::select::IpamConfig;
 use ipam_spiderpool::{Policy, SpiderEndpoint, SpiderIPPool};
 use k8s_openapi::api::core::v1::Pod;
@@ -180,14 +180,16 @@ impl Flow {
         for endpoint in self.world.all::<SpiderEndpoint>() {
             endpoints.insert(ObjectKey::of(&endpoint).to_string(), shown(&endpoint));
         }
-        let failures: Map<_, _> = self.agent.remembered().into_iter().map(|(uid, drawn)| (uid.to_string(), remembered(drawn))).collect();
+        let failures: Map<_, _> =
+            self.agent.remembered().into_iter().map(|(uid, allocated)| (uid.to_string(), remembered(allocated))).collect();
         json!({"pools": pools, "endpoints": endpoints, "failure_cache": failures})
     }
 }
 
-fn remembered(drawn: Vec<Drawn>) -> Value {
-    let text = |drawn: &Drawn| format!("{}|{}|{}|{}", drawn.nic, drawn.family().number(), drawn.address, drawn.pool);
-    let mut texts: Vec<String> = drawn.iter().map(text).collect();
+fn remembered(allocated: Vec<AllocatedIp>) -> Value {
+    let text =
+        |allocated: &AllocatedIp| format!("{}|{}|{}|{}", allocated.nic, allocated.family().number(), allocated.address, allocated.pool);
+    let mut texts: Vec<String> = allocated.iter().map(text).collect();
     texts.sort();
     json!(texts)
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ipam_reports::explain::{FamilyAnswer, NicAnswer, PoolSupply, Rejected, RouteAnswer, RouteSource};
 use ipam_spiderpool::ipam::{self, PoolError};
 use ipam_spiderpool::ranges::{Cidr, IpSet, IpVersion, RangeError};
-use ipam_spiderpool::select::{FamilySelection, Rank, Selection, Supply, Unavailable, reserved, tries};
+use ipam_spiderpool::select::{FamilySelection, NextFreeIp, Rank, Selection, Unavailable, reserved, tries};
 use ipam_spiderpool::{PoolIPAllocation, Route, SpiderIPPool};
 
 use super::detail::counts;
@@ -31,12 +31,12 @@ pub(super) fn family_answer(
             let detail = PoolError::Overlaps { other: other.clone() }.to_string();
             return PoolSupply { pool: name, rank, rules, address: None, recorded: false, unavailable: Some("overlap".to_owned()), detail };
         }
-        let drawn = question.request().asker(nic).draw(pool, &reserved);
+        let drawn = question.request().asker(nic).next_free_ip(pool, &reserved);
         PoolSupply {
             pool: name,
             rank,
             rules,
-            address: drawn.as_ref().ok().map(Supply::to_string),
+            address: drawn.as_ref().ok().map(NextFreeIp::to_string),
             recorded: drawn.as_ref().is_ok_and(|supply| supply.recorded),
             unavailable: drawn.as_ref().err().map(|error| error.code().to_owned()),
             detail: match drawn {
@@ -134,7 +134,7 @@ struct Add<'a> {
 
 impl Add<'_> {
     /// The first pool that has an address, and its address.
-    fn draw(&mut self, nic: &str, family: &FamilySelection, answer: &mut FamilyAnswer) -> Option<(Arc<SpiderIPPool>, Supply)> {
+    fn draw(&mut self, nic: &str, family: &FamilySelection, answer: &mut FamilyAnswer) -> Option<(Arc<SpiderIPPool>, NextFreeIp)> {
         let Question { objects, policy, .. } = self.question;
         let reserved: Result<IpSet, RangeError> = reserved(objects, family.family, policy);
         let asker = self.question.request().asker(nic);
@@ -144,7 +144,7 @@ impl Add<'_> {
         let is_open = |pool: &&Arc<SpiderIPPool>| !self.withheld.contains_key(name_of(pool));
         let (pool, supply) = in_turn.iter().filter(is_open).find_map(|pool| {
             let pool = of(pool);
-            let supply = asker.draw(&pool, &reserved).ok()?;
+            let supply = asker.next_free_ip(&pool, &reserved).ok()?;
             Some((pool, supply))
         })?;
         let mut possible = BTreeSet::from([supply.ip]);
@@ -152,7 +152,7 @@ impl Add<'_> {
         if policy.ties_in_any_order {
             let rank = family.order.iter().find(|rank| rank.iter().any(|other| name_of(other) == name_of(&pool)));
             for other in rank.into_iter().flatten() {
-                if let Ok(other) = asker.draw(&of(other), &reserved)
+                if let Ok(other) = asker.next_free_ip(&of(other), &reserved)
                     && possible.insert(other.ip)
                 {
                     texts.push(other.to_string());
@@ -174,7 +174,7 @@ impl Add<'_> {
     }
 
     /// Remembers that the pod holds the address now.
-    fn record(&mut self, pool: &Arc<SpiderIPPool>, nic: &str, supply: &Supply) {
+    fn record(&mut self, pool: &Arc<SpiderIPPool>, nic: &str, supply: &NextFreeIp) {
         let mut changed = SpiderIPPool::clone(pool);
         let record = PoolIPAllocation {
             interface: (!self.question.policy.one_record_per_pod).then(|| nic.to_owned()),

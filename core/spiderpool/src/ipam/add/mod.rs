@@ -2,80 +2,61 @@
 //!
 //! ```text
 //!   pod, owner ── endpoint ──► its addresses may be used again? ──► records verified ──► endpoint ──► answer
-//!                     └──────► pools selected ──► addresses drawn ──────────────────────────┘
+//!                     └──────► pools selected ──► addresses allocated ──────────────────────────┘
 //! ```
 //!
 //! Each round looks at one state of the endpoint. When its write shows that the state is another by now, the next round looks at the
-//! API server's; what was drawn meanwhile is found again by its records.
+//! API server's; what was allocated meanwhile is found again by its records.
+
+mod attempt;
+mod auto_pools;
+mod fresh;
+mod reuse;
+mod static_reuse;
+mod upstream;
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::answer::{AddAnswer, How};
-use super::caches::Caches;
-use super::del::distinct;
-use super::drawn::{Drawn, stored, told_of_details};
-use super::endpoints::{
-    Holder, avoided, entries, goes_with_pod, has_finalizer, hold, is_terminating, is_unfinished, may_pass, name_unfinished, uid_of,
-};
-use super::error::IpamError;
-use super::inherit::Inheritance;
-use super::observer::{Cause, Observer};
-use super::op::Op;
-use super::request::AddRequest;
-use super::standing::{Standing, standing};
-use crate::select::{self, SelectError, TopController, is_alive, is_nameless};
+use attempt::{Add, Ledger, Setback};
+use static_reuse::StaticReuse;
+
+use crate::SpiderEndpoint;
+use crate::ipam::agent::Agent;
+use crate::ipam::allocated_ip::stored;
+use crate::ipam::answer::{AddAnswer, How};
+use crate::ipam::caches::Caches;
+use crate::ipam::endpoints::{EndpointOwnership, avoided, entries, goes_with_pod, is_terminating, uid_of};
+use crate::ipam::error::IpamError;
+use crate::ipam::observer::{Cause, Observer, Step};
+use crate::ipam::op::{Op, distinct};
+use crate::ipam::request::AddRequest;
+use crate::select::{SelectError, TopController, is_alive, is_nameless};
 use crate::validity::Keeper;
-use crate::{IPAllocationDetail, Policy, SpiderEndpoint};
-use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
-/// One ADD, once it is known for whom.
-pub(super) struct Add<'a, C, V, K, O> {
-    pub(super) op: &'a Op<'a, C, V, K, O>,
-    pub(super) request: &'a AddRequest,
-    pub(super) pod: Arc<Pod>,
-    /// Whether the pod is known from the API server itself.
-    pub(super) pod_is_live: bool,
-    /// Whether the endpoint of this round is.
-    pub(super) endpoint_is_live: bool,
-    pub(super) uid: Arc<str>,
-    pub(super) controller: TopController,
-    pub(super) keeper: Keeper,
-    /// The name of the endpoint, and what records say.
-    pub(super) key: ObjectKey,
-    pub(super) nameless: bool,
-}
-
-/// Why a round did not end the ADD well.
-pub(super) enum Setback {
-    /// The endpoint is not as it was taken to be: look again.
-    Again(IpamError),
-    /// It is not known whether the endpoint was written: what was drawn must stay.
-    Unknown(IpamError),
-    /// The ADD fails.
-    Failed(IpamError),
-}
-
-impl<E: Into<IpamError>> From<E> for Setback {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
+impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
+    /// Gives a NIC of a pod its addresses (A §5.2).
+    ///
+    /// # Errors
+    /// The NIC has none now. The runtime is to come again.
+    pub async fn add(&self, request: &AddRequest) -> Result<AddAnswer, IpamError> {
+        let began = self.env.monotonic();
+        self.observer.observe(Step::AddBegun { request });
+        let deadline = self.end(request.deadline).filter(|_| !self.config.policy.limiter_ignores_deadline);
+        let op = Op::new(self, &request.pod_uid, deadline);
+        let mut uid: Arc<str> = "".into();
+        let result = match op.turn(&request.pod).await {
+            Ok(_turn) => op.add(request, &mut uid).await,
+            Err(error) => Err(error),
+        };
+        let took = self.env.monotonic().saturating_sub(began);
+        self.observer.observe(Step::AddEnded { request, uid: &uid, result: result.as_ref(), effort: &op.effort(), took });
+        result
     }
-}
-
-/// What an ADD has changed so far.
-#[derive(Default)]
-pub(super) struct Ledger {
-    /// Addresses that this ADD recorded.
-    pub(super) recorded: Vec<Drawn>,
-    /// Pools of which it is not known whether they hold a record.
-    pub(super) unsettled: Vec<Arc<str>>,
-    /// Addresses that do not work for the pod.
-    avoided: Vec<IpAddr>,
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
@@ -100,10 +81,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if is_alive(&pod) { Ok((pod, live)) } else { Err(SelectError::DeadPod.into()) }
     }
 
-    pub(super) async fn live_pod(&self, key: &ObjectKey) -> Result<Option<Arc<Pod>>, IpamError> {
-        self.get::<Pod>(key).await.map_err(|error| IpamError::Reading { what: "pod", error })
-    }
-
     /// Runs an ADD.
     pub(super) async fn add(&self, request: &AddRequest, uid: &mut Arc<str>) -> Result<AddAnswer, IpamError> {
         let (pod, pod_is_live) = self.pod_of(request).await?;
@@ -121,56 +98,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
-    pub(super) fn policy(&self) -> &Policy {
-        self.op.policy()
-    }
-
-    /// The node of the pod: that of the agent, unless the pod says otherwise.
-    pub(super) fn node(&self) -> &str {
-        let of_pod = self.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).filter(|node| !node.is_empty());
-        of_pod.unwrap_or(&self.op.agent.config.node)
-    }
-
-    /// What selection is asked.
-    pub(super) fn asked(&self) -> select::Request<'_> {
-        let config = &self.op.agent.config;
-        select::Request {
-            pod: &self.pod,
-            node: self.node(),
-            nic: &self.request.nic,
-            cni: &self.request.cni,
-            master: &self.request.master,
-            settings: &config.settings.select,
-            policy: &config.policy,
-            made: false,
-        }
-    }
-
-    pub(super) fn holder(&self) -> Holder<'_> {
-        Holder {
-            key: &self.key,
-            uid: &self.uid,
-            node: self.node(),
-            owner_kind: &self.controller.kind,
-            owner_name: &self.controller.name,
-            pod: (self.keeper == Keeper::Nobody).then_some(&*self.uid),
-            sandbox: (!self.policy().sandbox_not_asked).then_some(&*self.request.container_id),
-        }
-    }
-
-    /// Whether an endpoint has lost its finalizer, with which its records went, and is to have it back. Upstream writes none.
-    pub(super) fn is_let_go(&self, endpoint: &SpiderEndpoint) -> bool {
-        !has_finalizer(endpoint) && !is_terminating(endpoint) && !self.policy().reown_foreign_endpoint
-    }
-
-    pub(super) fn standing(&self, endpoint: &SpiderEndpoint) -> Standing {
-        standing(endpoint, &self.uid, self.keeper, &self.controller, self.policy())
-    }
-
-    pub(super) fn of_endpoint(&self, error: ApiError) -> IpamError {
-        IpamError::Endpoint { endpoint: self.key.clone(), error }
-    }
-
     async fn run(&mut self) -> Result<AddAnswer, IpamError> {
         let mut endpoint = self.op.agent.caches.endpoint(&self.key);
         let mut ledger = Ledger::default();
@@ -208,12 +135,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// Remembers addresses for the next ADD of the pod.
-    pub(super) fn remember(&self, drawn: Vec<Drawn>) {
-        let failures = &self.op.agent.failures;
-        failures.set(&self.uid, if self.nameless && self.policy().partial_failure_keeps_records { Vec::new() } else { drawn });
-    }
-
     /// Ends an ADD that failed: what it recorded goes back, with time of its own.
     async fn fail(&self, error: IpamError, ledger: Ledger) -> Result<AddAnswer, IpamError> {
         let failures = &self.op.agent.failures;
@@ -223,7 +144,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         for pool in ledger.unsettled {
             failures.suspect(&self.uid, pool);
         }
-        let what: Vec<_> = ledger.recorded.iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
+        let what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         let own_time = self.op.with_time();
         let back = own_time.take_back(&self.key, &self.uid, Cause::RollBack, &what).await;
         self.op.add_effort(&own_time);
@@ -235,11 +156,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Takes back what is recorded for the pod and not answered: this ADD recorded it and saw then that another one was faster, or
-    /// an earlier one did whose agent crashed, and the pool is none of those that the pod draws from by now (W1).
+    /// an earlier one did whose agent crashed, and the pool is none of those that the pod takes addresses from by now (W1).
     async fn tidy(&self, answer: &AddAnswer, ledger: &Ledger) {
         let policy = self.policy();
         let forgets = answer.how == How::Fresh || !policy.failure_cache_kept_by_reuse;
-        let mut what: Vec<_> = ledger.recorded.iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
+        let mut what: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
         let mut complete = true;
         if !policy.partial_failure_keeps_records && !policy.lost_reply_takes_next_pool {
             let nics: BTreeSet<&str> = answer.ips.iter().map(|answered| &*answered.nic).collect();
@@ -267,51 +188,51 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     async fn round(&mut self, mut endpoint: Option<Arc<SpiderEndpoint>>, ledger: &mut Ledger) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
         ledger.avoided = endpoint.as_deref().map(avoided).unwrap_or_default();
-        let mut inheritance = Inheritance::default();
+        let mut static_reuse = StaticReuse::default();
         let mut forgets = policy.late_endpoint_create_fails;
         // A4.
         let mut reuses = true;
         if let Some(known) = endpoint.clone()
             && self.compares(&known)
         {
-            inheritance = self.compare_when_settled(&known).await?;
-            if !inheritance.given_up.is_empty() && self.serves_a_running_vm(&known).await? {
-                inheritance = Inheritance::default();
+            static_reuse = self.compare_when_settled(&known).await?;
+            if !static_reuse.given_up.is_empty() && self.serves_a_running_vm(&known).await? {
+                static_reuse = StaticReuse::default();
             }
-            if !inheritance.given_up.is_empty() && policy.partial_pool_change_recreates {
-                let left = self.release_outdated(known, &inheritance.given_up).await?;
-                inheritance = Inheritance::default();
-                inheritance.kept = entries(&left).iter().cloned().enumerate().collect();
+            if !static_reuse.given_up.is_empty() && policy.partial_pool_change_recreates {
+                let left = self.release_outdated(known, &static_reuse.given_up).await?;
+                static_reuse = StaticReuse::default();
+                static_reuse.kept = entries(&left).iter().cloned().enumerate().collect();
                 endpoint = Some(left);
                 (reuses, forgets) = (false, true);
             }
         }
         // A5, of a namesake's endpoint.
         if let Some(known) = endpoint.as_deref().filter(|_| self.keeper == Keeper::Nobody && policy.endpoint_delete_by_name)
-            && self.standing(known) == Standing::Foreign
+            && self.ownership(known) == EndpointOwnership::Foreign
         {
             self.remove_by_name(known).await?;
             endpoint = None;
         }
         // A5 and A6.
         if let Some(known) = endpoint.as_deref().filter(|_| reuses)
-            && self.standing(known) != Standing::Foreign
+            && self.ownership(known) != EndpointOwnership::Foreign
         {
             self.make_way(known, ledger).await?;
-            if let Some(answer) = self.reuse(known, &mut inheritance).await? {
+            if let Some(answer) = self.reuse(known, &mut static_reuse).await? {
                 return Ok(answer);
             }
         }
         let for_good = |known: Arc<SpiderEndpoint>| {
-            let what = self.given_up_for_good(&known, &inheritance);
+            let what = self.given_up_for_good(&known, &static_reuse);
             (!what.is_empty()).then_some((known, what))
         };
         let for_good = endpoint.clone().and_then(for_good);
         // A7.
         let base = match endpoint {
-            Some(known) if self.standing(&known) == Standing::Own => Some(known),
+            Some(known) if self.ownership(&known) == EndpointOwnership::Own => Some(known),
             Some(_) if forgets => {
-                inheritance.kept.clear();
+                static_reuse.kept.clear();
                 None
             }
             other => other,
@@ -319,7 +240,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let base = match base {
             Some(known) if is_terminating(&known) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint => {
                 // Kubernetes' garbage collector marks it, too, once the pod is gone: then its records go first, with its DEL.
-                if self.standing(&known) == Standing::Own {
+                if self.ownership(&known) == EndpointOwnership::Own {
                     self.confirm().await?;
                 }
                 self.end(&known).await?;
@@ -327,7 +248,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             }
             base => base,
         };
-        let result = self.fresh(base.as_deref(), inheritance, forgets, ledger).await;
+        let result = self.fresh(base.as_deref(), static_reuse, forgets, ledger).await;
         if let (Err(Setback::Failed(_)), Some((known, what))) = (&result, for_good) {
             // What stays now goes with the next ADD that fails.
             let _ = self.leave_pools(uid_of(&known), &what).await;
@@ -335,14 +256,17 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         result
     }
 
-    /// Takes back what this ADD drew before it knew of the predecessor's endpoint: with the addresses that it takes over, a NIC would have two
+    /// Takes back what this ADD allocated before it knew of the predecessor's endpoint: with the addresses that it takes over, a NIC would have two
     /// records of a family (A X1).
     async fn make_way(&self, predecessors: &SpiderEndpoint, ledger: &mut Ledger) -> Result<(), Setback> {
-        if ledger.recorded.is_empty() || self.policy().partial_failure_keeps_records || self.standing(predecessors) != Standing::Inherited {
+        if ledger.recorded.is_empty()
+            || self.policy().partial_failure_keeps_records
+            || self.ownership(predecessors) != EndpointOwnership::Inherited
+        {
             return Ok(());
         }
-        let drawn: Vec<_> = ledger.recorded.iter().map(|drawn| (drawn.pool.clone(), drawn.address.addr())).collect();
-        self.op.take_back(&self.key, &self.uid, Cause::Superseded, &drawn).await?;
+        let allocated: Vec<_> = ledger.recorded.iter().map(|allocated| (allocated.pool.clone(), allocated.address.addr())).collect();
+        self.op.take_back(&self.key, &self.uid, Cause::Superseded, &allocated).await?;
         ledger.recorded.clear();
         Ok(())
     }
@@ -354,7 +278,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     /// marked by Kubernetes' garbage collector while the pod's sandbox still runs, so that its records are left to reclaim,
     /// which knows for how long.
     async fn end(&self, endpoint: &SpiderEndpoint) -> Result<(), Setback> {
-        if self.standing(endpoint) != Standing::Own {
+        if self.ownership(endpoint) != EndpointOwnership::Own {
             let what: Vec<_> = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect();
             if !goes_with_pod(endpoint) {
                 self.op.take_back(&self.key, uid_of(endpoint), Cause::Marked, &what).await?;
@@ -368,67 +292,5 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             Ok(Some(_)) => Err(Setback::Failed(IpamError::TerminatingEndpoint(self.key.clone()))),
             Err(error) => Err(Setback::Again(self.of_endpoint(error))),
         }
-    }
-
-    /// Upstream's way with a namesake's endpoint (A §5.3): by name, whatever is there by now.
-    async fn remove_by_name(&self, endpoint: &SpiderEndpoint) -> Result<(), IpamError> {
-        if !is_terminating(endpoint) {
-            self.op.mark(endpoint).await.map_err(|error| self.of_endpoint(error))?;
-        }
-        if has_finalizer(endpoint) {
-            self.op.let_go(endpoint).await.map_err(|error| self.of_endpoint(error))?;
-        }
-        Ok(())
-    }
-
-    /// Writes the endpoint, of whose entries those of these NICs are `unfinished`, and says what became of it. Upstream (`strict`) writes also
-    /// what has not changed, and once.
-    pub(super) async fn write(
-        &self,
-        base: Option<&SpiderEndpoint>,
-        ips: Vec<IPAllocationDetail>,
-        unfinished: &[String],
-        strict: bool,
-    ) -> Result<Arc<SpiderEndpoint>, Setback> {
-        let written = match base {
-            None => {
-                let mut body = self.holder().endpoint(ips);
-                name_unfinished(&mut body, unfinished);
-                self.op.create(body).await
-            }
-            Some(base) => {
-                let mut body = match self.standing(base) {
-                    Standing::Foreign => self.holder().taken_over(base, ips),
-                    Standing::Own | Standing::Inherited => self.holder().kept_up(base, ips),
-                };
-                name_unfinished(&mut body, unfinished);
-                if self.is_let_go(base) {
-                    hold(&mut body);
-                }
-                if !strict && body == *base {
-                    return Ok(Arc::new(body));
-                }
-                self.op.update(body).await
-            }
-        };
-        let error = match written {
-            Ok(endpoint) => return Ok(endpoint),
-            Err(error) => error,
-        };
-        let again = error.is_conflict() || error.is_already_exists() || error.is_not_found();
-        let (ambiguous, passes) = (error.is_ambiguous(), may_pass(&error));
-        let error = self.of_endpoint(error);
-        Err(match () {
-            () if strict => Setback::Failed(error),
-            () if ambiguous => Setback::Unknown(error),
-            () if again || passes => Setback::Again(error),
-            () => Setback::Failed(error),
-        })
-    }
-
-    /// The answer that an endpoint gives.
-    pub(super) fn answer_of(&self, endpoint: &SpiderEndpoint, how: How) -> AddAnswer {
-        let (ips, routes) = told_of_details(entries(endpoint).iter().filter(|entry| !is_unfinished(endpoint, &entry.interface)));
-        AddAnswer { ips, routes, how }
     }
 }

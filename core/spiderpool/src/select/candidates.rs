@@ -33,15 +33,15 @@ impl Named {
 
 /// The pools that were named for one NIC.
 #[derive(Clone, Debug)]
-pub(super) struct NicWish {
+pub(super) struct NicCandidates {
     pub(super) nic: String,
     pub(super) clean_gateway: bool,
-    pub(super) families: Vec<FamilyWish>,
+    pub(super) families: Vec<FamilyCandidates>,
 }
 
 /// The pools that were named for one NIC and family: something was named, but maybe only patterns without a match.
 #[derive(Clone, Debug)]
-pub(super) struct FamilyWish {
+pub(super) struct FamilyCandidates {
     pub(super) family: IpVersion,
     pub(super) pools: Vec<Named>,
     /// Whether a pool may be there twice.
@@ -50,10 +50,10 @@ pub(super) struct FamilyWish {
 
 /// What the tiers say.
 #[derive(Clone, Debug)]
-pub(super) struct Wish {
+pub(super) struct Candidates {
     /// The tier that fired, also if it failed.
     pub(super) tier: Tier,
-    pub(super) nics: Vec<NicWish>,
+    pub(super) nics: Vec<NicCandidates>,
     /// Outdated keys that were read.
     pub(super) outdated: Vec<&'static str>,
     /// Whether an auto pool has not its size.
@@ -67,36 +67,36 @@ pub(super) struct Tiers<'a, C: ?Sized> {
     controller: &'a TopController,
     /// The pools of a family by name, made when the first pattern needs them.
     by_family: [Option<Vec<Arc<SpiderIPPool>>>; 2],
-    wish: Wish,
+    candidates: Candidates,
 }
 
 impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
-    pub(super) fn ask(cluster: &'a C, request: &'a Request<'a>, controller: &'a TopController) -> (Wish, Result<(), SelectError>) {
-        let wish = Wish { tier: Tier::None, nics: Vec::new(), outdated: Vec::new(), unsettled: false };
-        let mut tiers = Tiers { cluster, request, controller, by_family: [None, None], wish };
+    pub(super) fn ask(cluster: &'a C, request: &'a Request<'a>, controller: &'a TopController) -> (Candidates, Result<(), SelectError>) {
+        let candidates = Candidates { tier: Tier::None, nics: Vec::new(), outdated: Vec::new(), unsettled: false };
+        let mut tiers = Tiers { cluster, request, controller, by_family: [None, None], candidates };
         let result = tiers.run();
-        (tiers.wish, result)
+        (tiers.candidates, result)
     }
 
     fn run(&mut self) -> Result<(), SelectError> {
         let Request { pod, settings, cni, .. } = *self.request;
         if settings.enable_spider_subnet && annotation::has_subnet(pod) {
-            self.wish.tier = Tier::Subnet;
+            self.candidates.tier = Tier::Subnet;
             return self.subnet();
         }
         if let Some(text) = annotation::of_pod(pod, names::ANNOTATION_IPPOOLS) {
-            self.wish.tier = Tier::PodIPPools;
+            self.candidates.tier = Tier::PodIPPools;
             return self.ippools(annotation::ippools(text)?);
         }
         if let Some(text) = annotation::of_pod(pod, names::ANNOTATION_IPPOOL) {
-            self.wish.tier = Tier::PodIPPool;
+            self.candidates.tier = Tier::PodIPPool;
             let item = annotation::ippool(text)?;
             return self.this_nic(item.ipv4, item.ipv6);
         }
-        self.wish.tier = Tier::Namespace;
+        self.candidates.tier = Tier::Namespace;
         let [ipv4, ipv6] = match self.of_namespace() {
             Err(error @ SelectError::MissingNamespace { .. }) => {
-                self.wish.tier = Tier::None;
+                self.candidates.tier = Tier::None;
                 return Err(error);
             }
             lists => lists?,
@@ -105,10 +105,10 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
             return self.this_nic(ipv4, ipv6);
         }
         if !(cni.default_ipv4_ippool.is_empty() && cni.default_ipv6_ippool.is_empty()) {
-            self.wish.tier = Tier::CniConfig;
+            self.candidates.tier = Tier::CniConfig;
             return self.this_nic(cni.default_ipv4_ippool.clone(), cni.default_ipv6_ippool.clone());
         }
-        self.wish.tier = Tier::None;
+        self.candidates.tier = Tier::None;
         self.cluster_default()
     }
 
@@ -121,20 +121,20 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         let mut families = Vec::new();
         for family in IpVersion::ALL.into_iter().filter(|family| settings.enables(*family)) {
             if let Some(found) = request.find(self.cluster, self.controller, nic, family, policy, made)? {
-                self.wish.unsettled |= !found.settled;
-                families.push(FamilyWish { family, pools: vec![Named::Pool(found.pool)], may_repeat: false });
+                self.candidates.unsettled |= !found.settled;
+                families.push(FamilyCandidates { family, pools: vec![Named::Pool(found.pool)], may_repeat: false });
             }
         }
-        self.wish.nics.push(NicWish { nic: nic.to_owned(), clean_gateway: cni.clean_gateway, families });
+        self.candidates.nics.push(NicCandidates { nic: nic.to_owned(), clean_gateway: cni.clean_gateway, families });
         Ok(())
     }
 
     fn ippools(&mut self, mut items: Vec<PoolItem>) -> Result<(), SelectError> {
         // Patterns come first: a bad one is reported rather than what is wrong with interfaces.
-        let mut wishes = Vec::new();
+        let mut nics = Vec::new();
         for item in &mut items {
             let families = self.families(std::mem::take(&mut item.ipv4), std::mem::take(&mut item.ipv6))?;
-            wishes.push(NicWish { nic: item.interface.clone(), clean_gateway: item.clean_gateway, families });
+            nics.push(NicCandidates { nic: item.interface.clone(), clean_gateway: item.clean_gateway, families });
         }
         let nameless = items.first().ok_or(SelectError::EmptyIPPools)?.interface.is_empty();
         for (at, item) in items.iter().enumerate() {
@@ -146,13 +146,13 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
             }
         }
         if nameless {
-            for (index, wish) in wishes.iter_mut().enumerate() {
-                wish.nic = index.to_string();
+            for (index, candidates) in nics.iter_mut().enumerate() {
+                candidates.nic = index.to_string();
             }
-        } else if wishes.iter().all(|wish| wish.nic != self.request.nic) {
+        } else if nics.iter().all(|candidates| candidates.nic != self.request.nic) {
             return Err(SelectError::InterfaceNotListed { interface: self.request.nic.to_owned() });
         }
-        self.wish.nics = wishes;
+        self.candidates.nics = nics;
         Ok(())
     }
 
@@ -160,9 +160,9 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         let name = self.request.pod.metadata.namespace.as_deref().unwrap_or_default();
         let namespace = self.cluster.namespace(name).ok_or_else(|| SelectError::MissingNamespace { name: name.to_owned() })?;
         let mut read = |family| {
-            let wish = annotation::of_namespace(&namespace, family, !self.request.policy.outdated_keys_ignored)?;
-            self.wish.outdated.extend(wish.outdated);
-            Ok(wish.pools)
+            let candidates = annotation::of_namespace(&namespace, family, !self.request.policy.outdated_keys_ignored)?;
+            self.candidates.outdated.extend(candidates.outdated);
+            Ok(candidates.pools)
         };
         Ok([read(IpVersion::V4)?, read(IpVersion::V6)?])
     }
@@ -178,12 +178,12 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         if none {
             return Err(SelectError::NoPool);
         }
-        self.wish.tier = Tier::ClusterDefault;
+        self.candidates.tier = Tier::ClusterDefault;
         let mut families = Vec::new();
         for (family, mut pools) in IpVersion::ALL.into_iter().zip(pools) {
             pools.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
             if !pools.is_empty() {
-                families.push(FamilyWish { family, pools: pools.into_iter().map(Named::Pool).collect(), may_repeat: false });
+                families.push(FamilyCandidates { family, pools: pools.into_iter().map(Named::Pool).collect(), may_repeat: false });
             }
         }
         self.push_this_nic(families);
@@ -196,17 +196,17 @@ impl<'a, C: Cluster + ?Sized> Tiers<'a, C> {
         Ok(())
     }
 
-    fn push_this_nic(&mut self, families: Vec<FamilyWish>) {
+    fn push_this_nic(&mut self, families: Vec<FamilyCandidates>) {
         let Request { nic, cni, .. } = *self.request;
-        self.wish.nics.push(NicWish { nic: nic.to_owned(), clean_gateway: cni.clean_gateway, families });
+        self.candidates.nics.push(NicCandidates { nic: nic.to_owned(), clean_gateway: cni.clean_gateway, families });
     }
 
-    fn families(&mut self, ipv4: Vec<String>, ipv6: Vec<String>) -> Result<Vec<FamilyWish>, SelectError> {
+    fn families(&mut self, ipv4: Vec<String>, ipv6: Vec<String>) -> Result<Vec<FamilyCandidates>, SelectError> {
         let mut families = Vec::new();
         for (family, elements) in [(IpVersion::V4, ipv4), (IpVersion::V6, ipv6)] {
             if !elements.is_empty() {
                 let may_repeat = elements.len() > 1;
-                families.push(FamilyWish { family, pools: self.expand(family, elements)?, may_repeat });
+                families.push(FamilyCandidates { family, pools: self.expand(family, elements)?, may_repeat });
             }
         }
         Ok(families)

@@ -7,7 +7,7 @@ use crate::PoolIPAllocations;
 /// A Bloom filter that keeps all bits of an owner in one word: the words of a thousand pools are a fraction of their records, and stay in the
 /// processor's caches between two decisions.
 #[derive(Clone, Debug)]
-pub(super) struct Sketch {
+pub(super) struct PodFilter {
     /// As many as a power of two.
     words: Box<[u64]>,
 }
@@ -15,16 +15,16 @@ pub(super) struct Sketch {
 /// About so many owners share a word: of a hundred pods without a record one or two look as if they had one.
 const OWNERS_A_WORD: usize = 4;
 
-impl Sketch {
-    /// The sketch of these records.
+impl PodFilter {
+    /// The filter of these records.
     pub(super) fn of(records: &PoolIPAllocations) -> Self {
         let words = (records.len() / OWNERS_A_WORD).max(1).next_power_of_two();
-        let mut sketch = Self { words: vec![0; words].into() };
+        let mut filter = Self { words: vec![0; words].into() };
         for hash in records.owner_hashes() {
-            let (at, bits) = sketch.place(hash);
-            sketch.words[at] |= bits;
+            let (at, bits) = filter.place(hash);
+            filter.words[at] |= bits;
         }
-        sketch
+        filter
     }
 
     /// Whether there may be a record of the pod with this hash.
@@ -54,8 +54,8 @@ mod tests {
         for size in [0, 1, 5, 254, 4000] {
             let record = |low: u32| PoolIPAllocation { pod_uid: format!("uid-{low}"), ..PoolIPAllocation::default() };
             let records: PoolIPAllocations = (0..size).map(|low| (IpAddr::from(Ipv4Addr::from_bits(low)), record(low))).collect();
-            let sketch = Sketch::of(&records);
-            let holds = |uid: &str| sketch.may_hold(PoolIPAllocations::owner_hash(uid));
+            let filter = PodFilter::of(&records);
+            let holds = |uid: &str| filter.may_hold(PoolIPAllocations::owner_hash(uid));
             assert!((0..size).all(|low| holds(&format!("uid-{low}"))));
             let others = (0..1000).filter(|number| holds(&format!("other-{number}"))).count();
             assert!(others <= 60, "{others} of 1000 for {size} records");

@@ -1,9 +1,9 @@
 //! Making the auto pools of third-party controllers, whom the controller does not watch (A §2.2, §8.4).
 
-use super::add::Add;
-use super::caches::Caches;
-use super::error::IpamError;
-use super::observer::Observer;
+use super::attempt::Add;
+use crate::ipam::caches::Caches;
+use crate::ipam::error::IpamError;
+use crate::ipam::observer::Observer;
 use crate::ranges::{IpSet, IpVersion};
 use crate::select::{SelectError, SubnetRequest, Workload};
 use crate::subnet::{Application, AutoPools, Demand, ReconcileError, Want};

@@ -1,20 +1,18 @@
-//! Drawing addresses from pools: select, take turns, draw for each NIC and family, write the endpoint (A §5.2, A8 to A16).
+//! Allocating addresses from pools: select, take turns, allocate for each NIC and family, write the endpoint (A §5.2, A8 to A16).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
-
-use super::add::{Add, Ledger, Setback};
-use super::answer::{AddAnswer, How};
-use super::caches::Caches;
-use super::drawn::{Drawn, add_routes, complete, details, first_is_eth0, stored, told_of_drawn};
-use super::endpoints::{avoided, entries, uid_of};
-use super::error::{Failure, Failures, IpamError, PoolError};
-use super::inherit::{Inheritance, claim, permits};
-use super::observer::{Observer, Step};
-use super::pool_decide::Ask;
+use super::attempt::{Add, Ledger, Setback};
+use super::static_reuse::{StaticReuse, name_entry, permits};
+use crate::ipam::allocated_ip::{AllocatedIp, add_routes, complete, details, first_is_eth0, stored, told_of_allocated};
+use crate::ipam::answer::{AddAnswer, How};
+use crate::ipam::caches::Caches;
+use crate::ipam::endpoints::{avoided, entries, uid_of};
+use crate::ipam::error::{Failure, Failures, IpamError, PoolError};
+use crate::ipam::observer::{Observer, Step};
+use crate::ipam::pool_decide::Ask;
 use crate::join::join_all;
 use crate::ranges::IpVersion;
 use crate::select::{self, FamilySelection, NicSelection, SelectError, Selection, is_alive, permitted_pools, select_for, tries};
@@ -23,17 +21,17 @@ use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 
 /// One NIC and family that is to get an address.
-struct Draw<'a> {
-    nic: &'a str,
-    clean_gateway: bool,
+pub(super) struct Allocation<'a> {
+    pub(super) nic: &'a str,
+    pub(super) clean_gateway: bool,
     family: IpVersion,
     /// In the order in which they are tried.
-    pools: Vec<(Arc<str>, Arc<SpiderIPPool>)>,
+    pub(super) pools: Vec<(Arc<str>, Arc<SpiderIPPool>)>,
 }
 
-/// How a draw ended.
-enum Drew {
-    Address { drawn: Drawn, recorded: bool },
+/// How an allocation ended.
+enum AllocationResult {
+    Address { allocated: AllocatedIp, recorded: bool },
     Nothing { failure: Failure, unsettled: Option<Arc<str>> },
 }
 
@@ -77,52 +75,23 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
     }
 
-    /// The pod is alive, at this time of asking.
-    pub(super) async fn confirm(&mut self) -> Result<(), IpamError> {
-        if self.pod_is_live || self.policy().liveness_from_cache || self.policy().uid_from_cached_pod {
-            return Ok(());
-        }
-        self.check_alive().await?;
-        self.pod_is_live = true;
-        Ok(())
-    }
-
-    /// Waits a little for pools that are not there yet.
-    ///
-    /// # Errors
-    /// The pod ends meanwhile, as far as the cache knows. It needs no address any more, and the DEL that releases what it has waits for this
-    /// request, while its grace runs out. Upstream lets both go on at once, and waits.
-    pub(super) async fn wait_for_pools(&self) -> Result<(), IpamError> {
-        let agent = self.op.agent;
-        agent.env.sleep(agent.config.settings.subnet_pool_wait).await;
-        let ends = |pod: &Pod| pod.metadata.uid.as_deref() == Some(&*self.uid) && !is_alive(pod);
-        if !self.policy().pod_operations_overlap && agent.caches.pod(&self.request.pod).is_some_and(|pod| ends(&pod)) {
-            return Err(SelectError::DeadPod.into());
-        }
-        Ok(())
-    }
-
-    /// Reads the pod: it is alive, and this one.
-    pub(super) async fn check_alive(&self) -> Result<(), IpamError> {
-        let live = self.op.live_pod(&self.request.pod).await?.ok_or_else(|| IpamError::MissingPod(self.request.pod.clone()))?;
-        if live.metadata.uid.as_deref() != Some(&*self.uid) {
-            let found = live.metadata.uid.clone().unwrap_or_default();
-            return Err(IpamError::Replaced { pod: self.request.pod.clone(), wanted: self.uid.clone(), found });
-        }
-        if is_alive(&live) { Ok(()) } else { Err(SelectError::DeadPod.into()) }
-    }
-
     /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes
     /// first: whatever became of an earlier try, there is no second record.
-    fn order(&self, nic: &str, family: &FamilySelection, recorded: &[Drawn], suspects: &[Arc<str>]) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
+    fn order(
+        &self,
+        nic: &str,
+        family: &FamilySelection,
+        recorded: &[AllocatedIp],
+        suspects: &[Arc<str>],
+    ) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
         let (policy, agent) = (self.policy(), self.op.agent);
         let below = |bound: usize| (agent.env.random() % bound as u64) as usize;
         let mut order: Vec<_> = tries(&family.order, policy, below).into_iter().map(|pool| (name_of(&pool), pool)).collect();
         if policy.one_record_per_pod {
             return order;
         }
-        let is_meant = |drawn: &&Drawn| drawn.nic == nic && IpVersion::of(drawn.address.addr()) == family.family;
-        let mut mine: Vec<Arc<str>> = recorded.iter().filter(is_meant).map(|drawn| drawn.pool.clone()).collect();
+        let is_meant = |allocated: &&AllocatedIp| allocated.nic == nic && IpVersion::of(allocated.address.addr()) == family.family;
+        let mut mine: Vec<Arc<str>> = recorded.iter().filter(is_meant).map(|allocated| allocated.pool.clone()).collect();
         if !mine.is_empty() {
             mine.sort_unstable();
             mine.dedup();
@@ -156,106 +125,107 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     fn may_be_withdrawn(&self, pool: &Arc<str>) -> bool {
         let agent = self.op.agent;
         let young = agent.env.monotonic().saturating_sub(agent.began) < agent.config.settings.late_commit;
-        (young && !agent.failures.is_fenced(pool)) || agent.failures.of(&self.uid).iter().any(|drawn| drawn.pool == *pool)
+        (young && !agent.failures.is_fenced(pool)) || agent.failures.of(&self.uid).iter().any(|allocated| allocated.pool == *pool)
     }
 
     /// One task of A10.
-    async fn draw(&self, draw: &Draw<'_>, avoided: &[IpAddr], mine: &[IpAddr], named: Option<&[IpAddr]>) -> Drew {
+    async fn allocate_one(
+        &self,
+        allocation: &Allocation<'_>,
+        avoided: &[IpAddr],
+        mine: &[IpAddr],
+        named: Option<&[IpAddr]>,
+    ) -> AllocationResult {
         let policy = self.policy();
-        let nic = draw.nic;
-        if policy.failure_cache_unchecked {
-            let known = self.op.agent.failures.of(&self.uid);
-            let candidate = |drawn: &Drawn| draw.pools.iter().find(|(pool, _)| drawn.nic == nic && *pool == drawn.pool);
-            if let Some((known, (_, pool))) = known.iter().find_map(|drawn| Some((drawn, candidate(drawn)?))) {
-                let drawn = known.drawn_again(pool, draw.clean_gateway);
-                let (pool, address) = (&*drawn.pool, drawn.address);
-                self.op.observe(Step::FailureCacheUsed { uid: &self.uid, nic, pool, address });
-                return Drew::Address { drawn, recorded: true };
-            }
+        let nic = allocation.nic;
+        if policy.failure_cache_unchecked
+            && let Some(allocated) = self.remembered(allocation)
+        {
+            return AllocationResult::Address { allocated, recorded: true };
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
-        let mut failure = Failure { nic: nic.to_owned(), family: draw.family, pools: Vec::new() };
-        for (pool, _) in &draw.pools {
+        let mut failure = Failure { nic: nic.to_owned(), family: allocation.family, pools: Vec::new() };
+        for (pool, _) in &allocation.pools {
             let is_sure = policy.unfenced_own_record || policy.one_record_per_pod || !self.may_be_withdrawn(pool);
             let sure = (!is_sure).then_some(mine);
             let ask = Ask { key: &self.key, uid: &self.uid, nic, max_records, avoided, sure, named, policy };
-            let changed = self.op.allocate(pool, draw.family, ask, draw.clean_gateway).await;
-            let (uid, family, attempts) = (&*self.uid, draw.family, changed.attempts);
-            let result = changed.result.as_ref().map(|(drawn, _)| drawn.address);
+            let changed = self.op.allocate(pool, allocation.family, ask, allocation.clean_gateway).await;
+            let (uid, family, attempts) = (&*self.uid, allocation.family, changed.attempts);
+            let result = changed.result.as_ref().map(|(allocated, _)| allocated.address);
             self.op.observe(Step::PoolTried { uid, nic, family, pool, result, attempts });
             match changed.result {
-                Ok((drawn, recorded)) => return Drew::Address { drawn, recorded },
+                Ok((allocated, recorded)) => return AllocationResult::Address { allocated, recorded },
                 Err(error) => {
                     let unsettled = matches!(error, PoolError::Unsettled(_)).then(|| pool.clone());
                     let ends = unsettled.is_some() || matches!(error, PoolError::OutOfTime | PoolError::EndpointUnknown);
                     failure.pools.push((pool.to_string(), error));
                     if ends {
-                        return Drew::Nothing { failure, unsettled };
+                        return AllocationResult::Nothing { failure, unsettled };
                     }
                 }
             }
         }
-        Drew::Nothing { failure, unsettled: None }
+        AllocationResult::Nothing { failure, unsettled: None }
     }
 
     /// Whether a NIC has its address of a family from the endpoint.
-    fn has(&self, inheritance: &Inheritance, place: usize, nic: &str, family: IpVersion) -> bool {
-        !self.policy().answer_not_as_stored && inheritance.has(self.nameless, place, nic, family)
+    fn has(&self, static_reuse: &StaticReuse, place: usize, nic: &str, family: IpVersion) -> bool {
+        !self.policy().answer_not_as_stored && static_reuse.has(self.nameless, place, nic, family)
     }
 
     /// The NICs and families that need an address.
-    fn draws<'s>(&self, selection: &'s Selection, inheritance: &Inheritance, recorded: &[Drawn]) -> Vec<Draw<'s>> {
-        let mut draws = Vec::new();
+    fn allocations<'s>(&self, selection: &'s Selection, static_reuse: &StaticReuse, recorded: &[AllocatedIp]) -> Vec<Allocation<'s>> {
+        let mut allocations = Vec::new();
         let suspects = self.op.agent.failures.suspects(&self.uid);
         for (place, nic) in selection.nics.iter().enumerate() {
-            for family in nic.families.iter().filter(|family| !self.has(inheritance, place, &nic.nic, family.family)) {
+            for family in nic.families.iter().filter(|family| !self.has(static_reuse, place, &nic.nic, family.family)) {
                 let pools = self.order(&nic.nic, family, recorded, &suspects);
-                draws.push(Draw { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
+                allocations.push(Allocation { nic: &nic.nic, clean_gateway: nic.clean_gateway, family: family.family, pools });
             }
         }
-        draws
+        allocations
     }
 
     /// Standard mode. What is kept of a predecessor is taken over last: a pod that cannot have the rest takes nothing.
     pub(super) async fn fresh(
         &mut self,
         base: Option<&SpiderEndpoint>,
-        mut inheritance: Inheritance,
+        mut static_reuse: StaticReuse,
         strict: bool,
         ledger: &mut Ledger,
     ) -> Result<AddAnswer, Setback> {
         let policy = *self.policy();
-        let has = |place: usize, nic: &str, family: IpVersion| self.has(&inheritance, place, nic, family);
+        let has = |place: usize, nic: &str, family: IpVersion| self.has(&static_reuse, place, nic, family);
         let selection = self.selection(&has).await?;
         self.confirm().await?;
         let avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
-        let mut drawn = loop {
-            let draws = self.draws(&selection, &inheritance, &ledger.recorded);
-            let named = inheritance.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
+        let mut allocated = loop {
+            let allocations = self.allocations(&selection, &static_reuse, &ledger.recorded);
+            let named = static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
-            let drawn = self.draw_all(&draws, &avoided, named.as_deref(), ledger).await?;
-            let Some(base) = base.filter(|_| inheritance.untaken) else { break drawn };
-            inheritance.untaken = false;
-            let lost = self.reown_all(&inheritance.kept, uid_of(base)).await?;
+            let allocated = self.allocate_all(&allocations, &avoided, named.as_deref(), ledger).await?;
+            let Some(base) = base.filter(|_| static_reuse.untaken) else { break allocated };
+            static_reuse.untaken = false;
+            let lost = self.reown_all(&static_reuse.kept, uid_of(base)).await?;
             if lost.is_empty() {
-                break drawn;
+                break allocated;
             }
-            // What was drawn is found again by its record.
-            inheritance.lose(lost, entries(base));
+            // What was allocated is found again by its record.
+            static_reuse.lose(lost, entries(base));
         };
-        add_routes(&mut drawn, &selection.routes);
+        add_routes(&mut allocated, &selection.routes);
 
         let agent = self.op.agent;
         let clean = |_: &str| !policy.random_clean_gateway || agent.env.random().is_multiple_of(2);
         if let Some(base) = base {
-            self.leave_nics(&mut inheritance, entries(base));
+            self.leave_nics(&mut static_reuse, entries(base));
         }
-        let draws_for = |place: usize, entry: &IPAllocationDetail| {
+        let allocates_for = |place: usize, entry: &IPAllocationDetail| {
             let nic = self.nic_of(place, entry);
             selection.nics.iter().any(|selected| selected.nic == nic)
         };
-        let (kept, unfinished) = inheritance.entries(self.nameless, draws_for);
-        let mut new = details(&drawn, self.nameless, clean);
+        let (kept, unfinished) = static_reuse.entries(self.nameless, allocates_for);
+        let mut new = details(&allocated, self.nameless, clean);
         if self.nameless && policy.nameless_entry_lost {
             first_is_eth0(&mut new);
         }
@@ -265,40 +235,41 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             _ => by_name(kept, new, !policy.answer_not_as_stored),
         };
         if self.nameless && !policy.answer_not_as_stored {
-            claim(&mut ips, &self.request.nic);
+            name_entry(&mut ips, &self.request.nic);
         }
         let written = match self.write(base, ips, &unfinished, strict).await {
             Ok(written) => written,
             Err(setback) => {
-                // Nothing drawn is nothing new to remember; nameless, everything is forgotten (A §5.5).
-                if policy.partial_failure_keeps_records && (self.nameless || !drawn.is_empty()) {
-                    self.remember(drawn);
+                // Nothing allocated is nothing new to remember; nameless, everything is forgotten (A §5.5).
+                if policy.partial_failure_keeps_records && (self.nameless || !allocated.is_empty()) {
+                    self.remember(allocated);
                 }
                 return Err(setback);
             }
         };
         if let Some(base) = base {
-            self.release_given_up(base, &inheritance, entries(&written)).await;
+            self.release_given_up(base, &static_reuse, entries(&written)).await;
         }
         if policy.answer_not_as_stored {
-            let (ips, routes) = told_of_drawn(&drawn, self.nameless);
+            let (ips, routes) = told_of_allocated(&allocated, self.nameless);
             return Ok(AddAnswer { ips, routes, how: How::Fresh });
         }
         Ok(self.answer_of(&written, How::Fresh))
     }
 
     /// A9 to A12.
-    async fn draw_all(
+    async fn allocate_all(
         &self,
-        draws: &[Draw<'_>],
+        allocations: &[Allocation<'_>],
         avoided: &[IpAddr],
         named: Option<&[IpAddr]>,
         ledger: &mut Ledger,
-    ) -> Result<Vec<Drawn>, Setback> {
-        if draws.is_empty() && !self.policy().answer_not_as_stored {
+    ) -> Result<Vec<AllocatedIp>, Setback> {
+        if allocations.is_empty() && !self.policy().answer_not_as_stored {
             return Ok(Vec::new());
         }
-        let names: Vec<Arc<str>> = draws.iter().flat_map(|draw| draw.pools.iter().map(|(pool, _)| pool.clone())).collect();
+        let names: Vec<Arc<str>> =
+            allocations.iter().flat_map(|allocation| allocation.pools.iter().map(|(pool, _)| pool.clone())).collect();
         let tickets = self.op.tickets(&self.uid, &names).await?;
         if self.op.is_late() {
             return Err(IpamError::OutOfTime.into());
@@ -309,27 +280,27 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         {
             return Err(SelectError::DeadPod.into());
         }
-        let mine: Vec<IpAddr> = ledger.recorded.iter().map(|drawn| drawn.address.addr()).collect();
-        let results = join_all(draws.iter().map(|draw| self.draw(draw, avoided, &mine, named)).collect()).await;
+        let mine: Vec<IpAddr> = ledger.recorded.iter().map(|allocated| allocated.address.addr()).collect();
+        let results = join_all(allocations.iter().map(|allocation| self.allocate_one(allocation, avoided, &mine, named)).collect()).await;
         drop(tickets);
-        let (mut drawn, mut failures) = (Vec::new(), Vec::new());
+        let (mut allocated, mut failures) = (Vec::new(), Vec::new());
         for result in results {
             match result {
-                Drew::Address { drawn: one, recorded } => {
+                AllocationResult::Address { allocated: one, recorded } => {
                     let known = ledger.recorded.iter().any(|other| (&other.pool, other.address) == (&one.pool, one.address));
                     if !recorded && !known {
                         ledger.recorded.push(one.clone());
                     }
-                    drawn.push(one);
+                    allocated.push(one);
                 }
-                Drew::Nothing { failure, unsettled } => {
+                AllocationResult::Nothing { failure, unsettled } => {
                     ledger.unsettled.extend(unsettled);
                     failures.push(failure);
                 }
             }
         }
         if failures.is_empty() {
-            return Ok(drawn);
+            return Ok(allocated);
         }
         let is_unknown = |failure: &Failure| failure.pools.iter().any(|(_, error)| *error == PoolError::EndpointUnknown);
         if failures.iter().any(is_unknown) {
@@ -338,8 +309,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if self.policy().partial_failure_keeps_records {
             if self.nameless {
                 self.op.agent.failures.forget(&self.uid);
-            } else if !drawn.is_empty() {
-                self.remember(drawn);
+            } else if !allocated.is_empty() {
+                self.remember(allocated);
             }
         }
         Err(IpamError::NotAllocated(Failures(failures)).into())

@@ -22,7 +22,7 @@ pub struct Asker<'a> {
 
 /// The address that a pool gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Supply {
+pub struct NextFreeIp {
     /// The address.
     pub ip: IpAddr,
     /// The length of the prefix of the pool's subnet.
@@ -31,7 +31,7 @@ pub struct Supply {
     pub recorded: bool,
 }
 
-impl fmt::Display for Supply {
+impl fmt::Display for NextFreeIp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.ip, self.prefix)
     }
@@ -85,7 +85,7 @@ impl Asker<'_> {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn draw(&self, pool: &SpiderIPPool, reserved: &Result<IpSet, RangeError>) -> Result<Supply, Unavailable> {
+    pub fn next_free_ip(&self, pool: &SpiderIPPool, reserved: &Result<IpSet, RangeError>) -> Result<NextFreeIp, Unavailable> {
         // Upstream reads reservations before anything else (A §14.15).
         let reserved = reserved.as_ref().map_err(Clone::clone)?;
         let none = PoolIPAllocations::default();
@@ -95,9 +95,9 @@ impl Asker<'_> {
         };
         let prefix = Cidr::parse(&pool.spec.subnet, self.policy)?.net().prefix_len();
         if let Some(ip) = self.own(records) {
-            return Ok(Supply { ip, prefix, recorded: true });
+            return Ok(NextFreeIp { ip, prefix, recorded: true });
         }
-        Ok(Supply { ip: self.free(pool, records, reserved)?, prefix, recorded: false })
+        Ok(NextFreeIp { ip: self.free(pool, records, reserved)?, prefix, recorded: false })
     }
 
     /// The first free address.

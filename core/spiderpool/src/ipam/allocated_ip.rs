@@ -12,7 +12,7 @@ use crate::{IPAllocationDetail, Route, SpiderIPPool};
 
 /// An address that a pool gave to a NIC.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Drawn {
+pub struct AllocatedIp {
     /// The NIC; in nameless mode its index.
     pub nic: String,
     /// The address, with the prefix of the pool's subnet.
@@ -27,7 +27,7 @@ pub struct Drawn {
     pub routes: Vec<Route>,
 }
 
-impl Drawn {
+impl AllocatedIp {
     /// An address of this pool.
     pub(super) fn new(pool: &SpiderIPPool, name: &Arc<str>, nic: &str, clean_gateway: bool, address: IpNet) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Drawn {
 
     /// The address of a failed try as a further one tells it: routes and the wish for no gateway are those of now, and the routes of the
     /// pod are not yet among them.
-    pub(super) fn drawn_again(&self, pool: &SpiderIPPool, clean_gateway: bool) -> Self {
+    pub(super) fn allocated_again(&self, pool: &SpiderIPPool, clean_gateway: bool) -> Self {
         Self { clean_gateway, routes: pool.spec.routes.clone().unwrap_or_default(), ..self.clone() }
     }
 
@@ -53,20 +53,24 @@ impl Drawn {
 }
 
 /// Gives each route of the pod to the first address whose subnet holds the gateway; the others have no effect (A14).
-pub(super) fn add_routes(drawn: &mut [Drawn], routes: &[Route]) {
+pub(super) fn add_routes(allocated: &mut [AllocatedIp], routes: &[Route]) {
     for route in routes {
         let Ok(gateway) = route.gw.parse::<IpAddr>() else { continue };
-        if let Some(drawn) = drawn.iter_mut().find(|drawn| drawn.address.contains(&gateway.to_canonical())) {
-            drawn.routes.push(route.clone());
+        if let Some(allocated) = allocated.iter_mut().find(|allocated| allocated.address.contains(&gateway.to_canonical())) {
+            allocated.routes.push(route.clone());
         }
     }
 }
 
-/// The NICs that drew these addresses and their entries of an endpoint: one for each, in the order in which NICs first occur. NICs known by index
+/// The NICs that allocated these addresses and their entries of an endpoint: one for each, in the order in which NICs first occur. NICs known by index
 /// have no name, but for the first (A §2.4).
-pub(super) fn details(drawn: &[Drawn], nameless: bool, mut keeps_clean: impl FnMut(&str) -> bool) -> Vec<(String, IPAllocationDetail)> {
+pub(super) fn details(
+    allocated: &[AllocatedIp],
+    nameless: bool,
+    mut keeps_clean: impl FnMut(&str) -> bool,
+) -> Vec<(String, IPAllocationDetail)> {
     let mut nics: Vec<&str> = Vec::new();
-    for one in drawn {
+    for one in allocated {
         if !nics.contains(&one.nic.as_str()) {
             nics.push(&one.nic);
         }
@@ -74,10 +78,10 @@ pub(super) fn details(drawn: &[Drawn], nameless: bool, mut keeps_clean: impl FnM
     if nameless {
         nics.sort_by_key(|nic| nic.parse::<usize>().unwrap_or(usize::MAX));
     }
-    nics.into_iter().map(|nic| (nic.to_owned(), detail(drawn, nic, nameless, &mut keeps_clean))).collect()
+    nics.into_iter().map(|nic| (nic.to_owned(), detail(allocated, nic, nameless, &mut keeps_clean))).collect()
 }
 
-/// Upstream's names of NICs that are known by index: the first that drew anything is `eth0`, whichever index it has (A §2.4). It is not the
+/// Upstream's names of NICs that are known by index: the first that allocated anything is `eth0`, whichever index it has (A §2.4). It is not the
 /// one with index 0 if that one's families are off.
 pub(super) fn first_is_eth0(details: &mut [(String, IPAllocationDetail)]) {
     for (at, (_, entry)) in details.iter_mut().enumerate() {
@@ -85,7 +89,7 @@ pub(super) fn first_is_eth0(details: &mut [(String, IPAllocationDetail)]) {
     }
 }
 
-fn detail(drawn: &[Drawn], nic: &str, nameless: bool, keeps_clean: &mut impl FnMut(&str) -> bool) -> IPAllocationDetail {
+fn detail(allocated: &[AllocatedIp], nic: &str, nameless: bool, keeps_clean: &mut impl FnMut(&str) -> bool) -> IPAllocationDetail {
     let interface = match nic {
         "0" if nameless => FIRST_NIC,
         _ if nameless => "",
@@ -94,7 +98,7 @@ fn detail(drawn: &[Drawn], nic: &str, nameless: bool, keeps_clean: &mut impl FnM
     let mut detail = IPAllocationDetail { interface: interface.to_owned(), ..IPAllocationDetail::default() };
     let mut gateways = 0;
     let mut addresses = 0;
-    for one in drawn.iter().filter(|one| one.nic == nic) {
+    for one in allocated.iter().filter(|one| one.nic == nic) {
         addresses += 1;
         let (address, pool, gateway) = match one.family() {
             IpVersion::V4 => (&mut detail.ipv4, &mut detail.ipv4_pool, &mut detail.ipv4_gateway),
@@ -196,10 +200,10 @@ pub(super) fn told_of_details<'d>(details: impl Iterator<Item = &'d IPAllocation
     (ips, routes)
 }
 
-/// What upstream's answer says of addresses that were just drawn (A §14.20): NICs keep their index, but for the first.
-pub(super) fn told_of_drawn(drawn: &[Drawn], nameless: bool) -> (Vec<NicAddress>, Vec<NicRoute>) {
+/// What upstream's answer says of addresses that were just allocated (A §14.20): NICs keep their index, but for the first.
+pub(super) fn told_of_allocated(allocated: &[AllocatedIp], nameless: bool) -> (Vec<NicAddress>, Vec<NicRoute>) {
     let (mut ips, mut routes) = (Vec::new(), Vec::new());
-    for one in drawn {
+    for one in allocated {
         let nic = if nameless && one.nic == "0" { FIRST_NIC } else { &one.nic };
         let mut push = |route| routes.push(NicRoute { nic: nic.to_owned(), route });
         if let Some(gateway) = one.gateway.as_deref().filter(|_| !one.clean_gateway) {
@@ -230,10 +234,10 @@ mod tests {
     fn an_address_of_a_failed_try_has_the_routes_of_now_and_those_of_the_pod_once() {
         let (of_pool, of_pod) = (route("172.16.0.0/24", "10.0.0.2"), route("192.168.0.0/16", "10.0.0.3"));
         let address = "10.0.0.9/24".parse().unwrap();
-        let mut drawn = [Drawn::new(&pool("10.0.0.1", &[of_pool]), &"p".into(), "eth0", false, address)];
-        add_routes(&mut drawn, std::slice::from_ref(&of_pod));
+        let mut allocated = [AllocatedIp::new(&pool("10.0.0.1", &[of_pool]), &"p".into(), "eth0", false, address)];
+        add_routes(&mut allocated, std::slice::from_ref(&of_pod));
         let changed = route("172.17.0.0/24", "10.0.0.2");
-        let mut again = [drawn[0].drawn_again(&pool("10.0.0.7", std::slice::from_ref(&changed)), true)];
+        let mut again = [allocated[0].allocated_again(&pool("10.0.0.7", std::slice::from_ref(&changed)), true)];
         add_routes(&mut again, std::slice::from_ref(&of_pod));
         assert_eq!(again[0].routes, [changed, of_pod]);
         // The gateway came with the address.
@@ -242,9 +246,9 @@ mod tests {
 
     #[test]
     fn the_first_entry_without_a_name_is_eth0_upstream_whatever_its_index() {
-        let draw = |nic: &str| Drawn::new(&pool("", &[]), &"p".into(), nic, false, "10.0.0.9/24".parse().unwrap());
+        let allocated = |nic: &str| AllocatedIp::new(&pool("", &[]), &"p".into(), nic, false, "10.0.0.9/24".parse().unwrap());
         let names = |details: &[(String, IPAllocationDetail)]| details.iter().map(|(_, entry)| entry.interface.clone()).collect::<Vec<_>>();
-        let mut without_first = details(&[draw("2"), draw("1")], true, |_| true);
+        let mut without_first = details(&[allocated("2"), allocated("1")], true, |_| true);
         assert_eq!(names(&without_first), ["", ""]);
         first_is_eth0(&mut without_first);
         assert_eq!((names(&without_first), &*without_first[0].0), (vec!["eth0".to_owned(), String::new()], "1"));
@@ -252,13 +256,13 @@ mod tests {
 
     #[test]
     fn no_gateway_may_be_written_as_an_empty_one() {
-        assert_eq!(Drawn::new(&pool("", &[]), &"p".into(), "eth0", false, "10.0.0.9/24".parse().unwrap()).gateway, None);
+        assert_eq!(AllocatedIp::new(&pool("", &[]), &"p".into(), "eth0", false, "10.0.0.9/24".parse().unwrap()).gateway, None);
     }
 
     #[test]
     fn a_mapped_gateway_is_in_the_subnet_of_its_ipv4_address() {
-        let mut drawn = [Drawn::new(&pool("10.0.0.1", &[]), &"p".into(), "eth0", false, "10.0.0.9/24".parse().unwrap())];
-        add_routes(&mut drawn, &[route("192.168.0.0/16", "::ffff:10.0.0.3"), route("192.168.0.0/16", "10.0.1.3")]);
-        assert_eq!(drawn[0].routes, [route("192.168.0.0/16", "::ffff:10.0.0.3")]);
+        let mut allocated = [AllocatedIp::new(&pool("10.0.0.1", &[]), &"p".into(), "eth0", false, "10.0.0.9/24".parse().unwrap())];
+        add_routes(&mut allocated, &[route("192.168.0.0/16", "::ffff:10.0.0.3"), route("192.168.0.0/16", "10.0.1.3")]);
+        assert_eq!(allocated[0].routes, [route("192.168.0.0/16", "::ffff:10.0.0.3")]);
     }
 }

@@ -1,0 +1,387 @@
+//! Using again the addresses that an endpoint names: those of this very pod, and those of its predecessor (A §5.3, §6.2, §6.3).
+//!
+//! What the pod cannot have any more of them is taken back. As long as it has nothing else its endpoint and the records stay: what is
+//! disabled, excluded or reserved today may be permitted again tomorrow, and then the pod has its address as before. A pool that is being
+//! deleted never is. It waits for its last record (A §8.6), so a pod that waited for its address there would wait for ever, with
+//! everybody who wants the pool back.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::attempt::{Add, Setback};
+use super::static_reuse::{StaticReuse, name_entry, permits};
+use crate::ipam::allocated_ip::{Stored, stored};
+use crate::ipam::answer::{AddAnswer, How};
+use crate::ipam::caches::Caches;
+use crate::ipam::endpoints::{EndpointOwnership, entries, is_terminating, is_unfinished, uid_of};
+use crate::ipam::error::{IpamError, PoolError, of_pool};
+use crate::ipam::observer::{Cause, Observer, Step};
+use crate::ipam::op::by_pool;
+use crate::ipam::pool_decide::{Fate, NewOwner, ReusedIp};
+use crate::join::join_all;
+use crate::ranges::IpVersion;
+use crate::select::{self, PermittedPools, SelectError, named_pools, permitted_pools};
+use crate::validity::Keeper;
+use crate::{IPAllocationDetail, SpiderEndpoint, names};
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+use kube_machinery::kubevirt::VirtualMachineInstance;
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
+    /// The name under which the NIC of an entry allocates: in nameless mode its place.
+    pub(super) fn nic_of(&self, place: usize, entry: &IPAllocationDetail) -> String {
+        if self.nameless { place.to_string() } else { entry.interface.clone() }
+    }
+
+    /// Whether it is to be checked that the pools of an endpoint are still those that the pod is to take addresses from. An answer that
+    /// the pod had once stays (S16), so the hardened form looks at a predecessor's only; upstream leaves out VMs.
+    pub(super) fn compares(&self, endpoint: &SpiderEndpoint) -> bool {
+        let policy = self.policy();
+        let kept = match self.keeper {
+            Keeper::Nobody => false,
+            Keeper::StatefulSet => true,
+            Keeper::Vm => !policy.static_reuse_skips_filter,
+        };
+        kept && match self.ownership(endpoint) {
+            EndpointOwnership::Own => policy.partial_pool_change_recreates,
+            EndpointOwnership::Inherited => true,
+            EndpointOwnership::Foreign => false,
+        }
+    }
+
+    /// What the pod is to give up of an endpoint; auto pools that are not there yet are waited for (A §6.3).
+    pub(super) async fn compare_when_settled(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
+        let agent = self.op.agent;
+        let mut left = agent.config.settings.subnet_pool_retries;
+        loop {
+            let error = match self.compare(endpoint) {
+                Ok(static_reuse) => return Ok(static_reuse),
+                Err(error) => error,
+            };
+            let waits =
+                matches!(error, IpamError::Select(SelectError::SubnetNoAutoPool { .. } | SelectError::SubnetReconcileFailed { .. }));
+            if !waits {
+                return Err(error);
+            }
+            if left <= 1 || self.op.is_late() {
+                // What is refused for want of a pool is a selection for whoever looks on.
+                let asked = self.asked();
+                let selection = select::select_for(&agent.caches, &asked, &self.controller);
+                let (request, controller) = (self.request, &self.controller);
+                self.op.observe(Step::Selected { request, asked: &asked, cluster: &agent.caches, controller, selection: &selection });
+                self.leave_behind(endpoint).await;
+                return Err(error);
+            }
+            left -= 1;
+            self.wait_for_pools().await?;
+        }
+    }
+
+    /// Whether the pod that an endpoint is for runs the same VM as this one: then they are the two of a live migration, and what
+    /// one of them gave up would be taken from under the other (S10, W28).
+    pub(super) async fn serves_a_running_vm(&self, endpoint: &SpiderEndpoint) -> Result<bool, IpamError> {
+        if self.keeper != Keeper::Vm || self.policy().static_reuse_skips_filter || uid_of(endpoint) == &*self.uid {
+            return Ok(false);
+        }
+        let instance = self.op.get::<VirtualMachineInstance>(&self.key).await;
+        let instance = instance.map_err(|error| IpamError::Reading { what: "VirtualMachineInstance", error })?;
+        let active = instance.as_ref().and_then(|instance| instance.status.as_ref()).map(|status| &status.active_pods);
+        Ok(active.is_some_and(|active| active.contains_key(uid_of(endpoint))))
+    }
+
+    /// What the pod is to give up of an endpoint (A4).
+    fn compare(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
+        let (policy, caches, asked) = (self.policy(), &self.op.agent.caches, self.asked());
+        let gate = !policy.static_reuse_before_gating;
+        let entry_wise = policy.static_reuse_skips_filter || (policy.nameless_nic_always_changed && self.nameless);
+        let permitted = if policy.static_reuse_skips_filter {
+            PermittedPools { all_nics: false, pools: named_pools(caches, &asked, &self.controller, gate)? }
+        } else {
+            self.permitted(endpoint, gate)?
+        };
+        let known = entries(endpoint);
+        let static_reuse = if entry_wise { self.compare_entries(known, &permitted) } else { self.compare_addresses(known, &permitted) };
+        let mut places: Vec<usize> = static_reuse.given_up.iter().map(|(place, _)| *place).collect();
+        places.dedup();
+        let (request, controller) = (self.request, &self.controller);
+        self.op.observe(Step::PoolsCompared { request, asked: &asked, cluster: caches, controller, endpoint, given_up: &places });
+        Ok(static_reuse)
+    }
+
+    /// The pools that the pod may take addresses from on each NIC that the endpoint names.
+    fn permitted(&self, endpoint: &SpiderEndpoint, gate: bool) -> Result<PermittedPools, SelectError> {
+        let (caches, asked) = (&self.op.agent.caches, self.asked());
+        let mut permitted = permitted_pools(caches, &asked, &self.controller, gate)?;
+        let mut more = Vec::new();
+        // Most tiers are asked for one NIC at a time. Once this ADD has made the endpoint the pod's own nobody compares the others.
+        let others = entries(endpoint).iter().map(|entry| entry.interface.as_str());
+        for nic in others.filter(|nic| !permitted.all_nics && !nic.is_empty() && *nic != &*self.request.nic) {
+            if let Ok(of_nic) = permitted_pools(caches, &select::Request { nic, ..asked }, &self.controller, gate) {
+                more.extend(of_nic.pools);
+            }
+        }
+        permitted.pools.extend(more);
+        Ok(permitted)
+    }
+
+    /// Gives up each address that is of none of the permitted pools, or that its pool may not give away any more.
+    fn compare_addresses(&self, known: &[IPAllocationDetail], permitted: &PermittedPools) -> StaticReuse {
+        let mut static_reuse = StaticReuse::default();
+        for (place, entry) in known.iter().enumerate() {
+            let nic = self.nic_of(place, entry);
+            let covered = permitted.all_nics || permitted.pools.iter().any(|(of, ..)| *of == nic);
+            for at in stored(entry) {
+                let outside = !permits(permitted, &nic, at.family, at.pool);
+                if (covered && outside) || !self.is_usable(&at) {
+                    static_reuse.given_up.insert((place, at.family));
+                    let wanted = permitted.pools.iter().any(|(of, family, _)| *of == nic && *family == at.family);
+                    if !covered || wanted {
+                        static_reuse.incomplete.insert(place);
+                    }
+                }
+            }
+        }
+        static_reuse
+    }
+
+    /// Whether a pool, as the cache shows it, may still give this address away.
+    fn is_usable(&self, at: &Stored<'_>) -> bool {
+        let agent = self.op.agent;
+        let Some(pool) = agent.caches.pool(at.pool) else { return false };
+        if pool.metadata.deletion_timestamp.is_some() || pool.spec.disable {
+            return false;
+        }
+        let addresses = agent.addresses.addresses(&pool, &self.op.reservations(at.family), self.policy());
+        addresses.is_ok_and(|addresses| addresses.is_usable(at.address.addr()))
+    }
+
+    /// Uses the addresses of an endpoint again: the answer, if they serve the NIC; what is kept in any case.
+    pub(super) async fn reuse(&mut self, endpoint: &SpiderEndpoint, static_reuse: &mut StaticReuse) -> Result<Option<AddAnswer>, Setback> {
+        let policy = *self.policy();
+        let own = self.ownership(endpoint) == EndpointOwnership::Own;
+        let serves = |entry: &IPAllocationDetail| *entry.interface == *self.request.nic || entry.interface.is_empty();
+        let known = entries(endpoint);
+        let unfinished = known.iter().enumerate().filter(|(_, entry)| is_unfinished(endpoint, &entry.interface));
+        static_reuse.incomplete.extend(unfinished.map(|(place, _)| place));
+        static_reuse.keep(known);
+        if !known.iter().any(serves) && (own || policy.late_endpoint_create_fails) {
+            return Ok(None);
+        }
+        if !self.endpoint_is_live && !policy.unrecorded_answer {
+            self.check_endpoint(endpoint).await?;
+            self.endpoint_is_live = true;
+        }
+        let avoided = crate::ipam::endpoints::avoided(endpoint);
+        if !policy.conflict_returns_same_address && !avoided.is_empty() {
+            for (place, entry) in std::mem::take(&mut static_reuse.kept) {
+                for at in stored(&entry).filter(|at| avoided.contains(&at.address.addr())) {
+                    static_reuse.replace(place, at.family);
+                }
+            }
+            static_reuse.keep(known);
+        }
+        // An entry that needs another address serves nobody yet. It gets one now if this ADD is for all NICs (A §2.4).
+        let annotations = self.pod.metadata.annotations.as_ref();
+        let for_all = annotations.is_some_and(|annotations| annotations.contains_key(names::ANNOTATION_IPPOOLS));
+        let reborn = own && is_terminating(endpoint) && !policy.terminating_endpoint_reused && !policy.adopt_stale_endpoint;
+        let answers = |static_reuse: &StaticReuse| {
+            let whole = !for_all || static_reuse.incomplete.is_empty();
+            let serving = |(place, entry): &(usize, IPAllocationDetail)| serves(entry) && !static_reuse.incomplete.contains(place);
+            whole && !reborn && static_reuse.kept.iter().any(serving)
+        };
+        if !own && !answers(static_reuse) {
+            static_reuse.untaken = true;
+            return Ok(None);
+        }
+        if self.keeper != Keeper::Nobody || !own || !policy.unrecorded_answer {
+            // Its own endpoint without the finalizer is what a DEL of this very pod has left.
+            if !own || self.is_let_go(endpoint) {
+                self.confirm().await?;
+            }
+            let lost = self.reown_all(&static_reuse.kept, uid_of(endpoint)).await?;
+            static_reuse.lose(lost, known);
+        }
+        if !answers(static_reuse) {
+            return Ok(None);
+        }
+        self.leave_nics(static_reuse, known);
+        let (kept, unfinished) = static_reuse.entries(self.nameless, |_, _| false);
+        let mut ips: Vec<IPAllocationDetail> = kept.into_iter().map(|(_, entry)| entry).collect();
+        if self.nameless {
+            name_entry(&mut ips, &self.request.nic);
+        }
+        let how = if own && self.keeper == Keeper::Nobody { How::Existing } else { How::Reowned };
+        let elsewhere = endpoint.status.as_ref().is_some_and(|status| status.current.node != self.node());
+        let changed = ips != known || !own || elsewhere || self.is_let_go(endpoint) || self.holder().is_in_another_sandbox(endpoint);
+        let written = if changed {
+            self.write(Some(endpoint), ips, &unfinished, policy.late_endpoint_create_fails).await?
+        } else {
+            Arc::new(endpoint.clone())
+        };
+        self.release_given_up(endpoint, static_reuse, entries(&written)).await;
+        Ok(Some(self.answer_of(&written, how)))
+    }
+
+    /// What the cache shows of the endpoint is so still: its addresses may have been taken back meanwhile.
+    async fn check_endpoint(&self, known: &SpiderEndpoint) -> Result<(), Setback> {
+        let live = self.op.get::<SpiderEndpoint>(&self.key).await.map_err(|error| self.of_endpoint(error))?;
+        let version = live.as_ref().and_then(|live| live.metadata.resource_version.as_deref());
+        if version == known.metadata.resource_version.as_deref() {
+            return Ok(());
+        }
+        Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())))
+    }
+
+    /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (RO1).
+    pub(super) async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)], gone: &str) -> Result<Vec<(usize, IpVersion)>, IpamError> {
+        let policy = self.policy();
+        let of_entry = |(place, entry): &(usize, IPAllocationDetail)| {
+            let (place, nic) = (*place, self.nic_of(*place, entry));
+            let reused_ip = |at: Stored<'_>| (Arc::from(at.pool), (place, ReusedIp { ip: at.address.addr(), nic: nic.clone() }));
+            stored(entry).map(reused_ip).collect::<Vec<_>>()
+        };
+        let pools = by_pool(kept.iter().flat_map(of_entry));
+        if pools.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<Arc<str>> = pools.iter().map(|(pool, _)| pool.clone()).collect();
+        let _tickets = self.op.tickets(&self.uid, &names).await?;
+        if self.op.is_late() {
+            return Err(IpamError::OutOfTime);
+        }
+        let max_records = self.op.agent.config.settings.select.max_allocated_ips;
+        let gone = (!policy.uid_from_cached_pod).then_some(gone);
+        let new_owner = NewOwner { key: self.key.as_str(), uid: &self.uid, gone, max_records, policy };
+        let results = join_all(pools.iter().map(|(pool, reused)| self.reown_of(pool, new_owner, reused)).collect()).await;
+        let mut lost = Vec::new();
+        let mut failed = None;
+        for ((pool, reused), result) in pools.iter().zip(results) {
+            let places = reused.iter().map(|(place, reused_ip)| (*place, IpVersion::of(reused_ip.ip)));
+            match result {
+                Ok(fates) => lost.extend(places.zip(fates).filter(|(_, fate)| *fate != Fate::Kept).map(|(place, _)| place)),
+                Err(PoolError::NotFound) if !policy.foreign_record_blocks => lost.extend(places),
+                Err(error) => failed = failed.or(Some(of_pool(pool)(error))),
+            }
+        }
+        failed.map_or(Ok(lost), Err)
+    }
+
+    async fn reown_of(&self, pool: &Arc<str>, new_owner: NewOwner<'_>, reused: &[(usize, ReusedIp)]) -> Result<Vec<Fate>, PoolError> {
+        let reused: Vec<ReusedIp> = reused.iter().map(|(_, reused_ip)| reused_ip.clone()).collect();
+        let addresses: Vec<IpAddr> = reused.iter().map(|reused_ip| reused_ip.ip).collect();
+        let mut result = self.op.reown(pool, new_owner, &reused).await;
+        // A third pod of the name: whichever it was, this one is alive after its record was read, so that one is gone.
+        while let Ok(fates) = &result
+            && let Some(third) = fates.iter().find_map(|fate| if let Fate::Of(uid) = fate { Some(uid.clone()) } else { None })
+        {
+            self.check_alive().await.map_err(|error| PoolError::Replaced(error.to_string()))?;
+            result = self.op.reown(pool, NewOwner { gone: Some(&third), ..new_owner }, &reused).await;
+        }
+        let step = result.as_ref().map(drop);
+        self.op.observe(Step::Reowned { pod: &self.key, uid: &self.uid, pool, addresses: &addresses, result: step });
+        result
+    }
+
+    /// Takes back what the pod gave up, once its endpoint names what it has instead.
+    pub(super) async fn release_given_up(&self, before: &SpiderEndpoint, static_reuse: &StaticReuse, now: &[IPAllocationDetail]) {
+        let is_in_use = |ip: IpAddr| now.iter().flat_map(stored).any(|at| at.address.addr() == ip);
+        let mut what = given_up(before, static_reuse);
+        what.retain(|(_, ip)| !is_in_use(*ip));
+        if what.is_empty() {
+            return;
+        }
+        // What is not taken back now is left to reclaim, which finds it in no endpoint.
+        let _ = self.op.take_back(&self.key, uid_of(before), Cause::PoolChange, &what).await;
+        if uid_of(before) != &*self.uid {
+            let _ = self.op.take_back(&self.key, &self.uid, Cause::PoolChange, &what).await;
+        }
+    }
+
+    /// Gives up what is left of entries that need another address and whose NIC the pod does not have, unlike its predecessor: no ADD will
+    /// ask for the rest, and no endpoint names it.
+    pub(super) fn leave_nics(&self, static_reuse: &mut StaticReuse, known: &[IPAllocationDetail]) {
+        if self.nameless || self.policy().static_reuse_skips_filter || static_reuse.incomplete.is_empty() {
+            return;
+        }
+        // If the networks cannot be read nobody knows which NICs there will be.
+        let Some(nics) = select::nics(&self.pod) else { return };
+        let is_left = |nic: &str| !nic.is_empty() && *nic != *self.request.nic && !nics.iter().any(|has| has == nic);
+        let left = static_reuse.incomplete.iter().filter_map(|place| Some((*place, known.get(*place)?)));
+        let left = left.filter(|(_, entry)| is_left(&entry.interface));
+        let left: Vec<_> = left.flat_map(|(place, entry)| stored(entry).map(move |at| (place, at.family))).collect();
+        if !left.is_empty() {
+            static_reuse.given_up.extend(left);
+            static_reuse.keep(known);
+        }
+    }
+
+    /// What the pod gave up in pools that are being deleted, as the cache shows them.
+    pub(super) fn given_up_for_good(&self, endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> Vec<(Arc<str>, IpAddr)> {
+        // Upstream keeps it, whatever becomes of the pool.
+        if self.policy().static_reuse_skips_filter {
+            return Vec::new();
+        }
+        let mut what = given_up(endpoint, static_reuse);
+        what.retain(|(pool, _)| self.is_going(pool));
+        what
+    }
+
+    /// Whether a pool is being deleted, as the cache shows it.
+    fn is_going(&self, pool: &str) -> bool {
+        self.op.agent.caches.pool(pool).is_some_and(|pool| pool.metadata.deletion_timestamp.is_some())
+    }
+
+    /// Takes back what the predecessor has in pools that are being deleted, for a pod whose own auto pool is not there.
+    ///
+    /// A StatefulSet that is created again under its name has new pools, and they may have to wait for what the old ones hold in the subnet; or for
+    /// the subnet itself, which is being deleted and goes after its last pool. The VM's pods of a live migration may both be alive.
+    pub(super) async fn leave_behind(&self, endpoint: &SpiderEndpoint) {
+        if self.policy().static_reuse_skips_filter || self.keeper != Keeper::StatefulSet {
+            return;
+        }
+        let all = entries(endpoint).iter().flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr()));
+        let what: Vec<(Arc<str>, IpAddr)> = all.filter(|(pool, _): &(Arc<str>, _)| self.is_going(pool)).collect();
+        if !what.is_empty() {
+            // What stays now goes with the next ADD that finds no pool.
+            let _ = self.leave_pools(uid_of(endpoint), &what).await;
+        }
+    }
+
+    /// Takes back the records of addresses in pools that are being deleted, though the pod has nothing instead yet.
+    ///
+    /// The endpoint names them until the pod is served: should a pool of that name be there by then, with the address free, the pod has
+    /// its address again. The records may be those of any pod of the name whose ADD came that far.
+    pub(super) async fn leave_pools(&self, endpoint_uid: &str, what: &[(Arc<str>, IpAddr)]) -> Result<(), IpamError> {
+        // By the UID in the record.
+        let mut found = Vec::new();
+        for (name, ips) in by_pool(what.iter().cloned()) {
+            let Some(pool) = self.op.pool(&name).await?.filter(|pool| pool.metadata.deletion_timestamp.is_some()) else { continue };
+            let records = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok());
+            let of_name = |ip: &IpAddr| records.and_then(|records| records.get(*ip)).filter(|record| record.pod == self.key.as_str());
+            for ip in ips {
+                let Some(record) = of_name(&ip) else { continue };
+                // The pods of a VM's live migration have one name, and both are alive.
+                let known = [endpoint_uid, &*self.uid].contains(&record.pod_uid.as_str());
+                if known || self.keeper != Keeper::Vm {
+                    found.push((Arc::from(record.pod_uid.as_str()), (name.clone(), ip)));
+                }
+            }
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        // Whichever pods these are: this one is alive after their records were read, so they are gone.
+        self.check_alive().await?;
+        for (uid, what) in by_pool(found) {
+            self.op.take_back(&self.key, &uid, Cause::PoolChange, &what).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The addresses of an endpoint that are given up.
+fn given_up(endpoint: &SpiderEndpoint, static_reuse: &StaticReuse) -> Vec<(Arc<str>, IpAddr)> {
+    let all = entries(endpoint);
+    let of = |&(place, family): &(usize, _)| all.get(place).into_iter().flat_map(stored).filter(move |at| at.family == family);
+    static_reuse.given_up.iter().flat_map(of).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
+}

@@ -1,0 +1,101 @@
+//! What becomes of the addresses that an endpoint names: a decision by NIC and family (A §6.2, §6.3).
+
+use std::collections::BTreeSet;
+
+use crate::IPAllocationDetail;
+use crate::ipam::allocated_ip::{stored, without};
+use crate::ranges::IpVersion;
+use crate::select::PermittedPools;
+
+/// Entries of an endpoint, with their places.
+pub(super) type Entries = Vec<(usize, IPAllocationDetail)>;
+
+/// What becomes of the entries of an endpoint, by their places.
+#[derive(Debug, Default)]
+pub(super) struct StaticReuse {
+    /// Addresses that the pod cannot have any more, by place and family.
+    pub(super) given_up: BTreeSet<(usize, IpVersion)>,
+    /// Places that need another address instead.
+    pub(super) incomplete: BTreeSet<usize>,
+    /// The entries, without the addresses that are given up.
+    pub(super) kept: Entries,
+    /// Whether the records of these are the predecessor's still, because it is not sure yet that the pod can have the rest.
+    pub(super) untaken: bool,
+}
+
+impl StaticReuse {
+    /// Gives up an address for another.
+    pub(super) fn replace(&mut self, place: usize, family: IpVersion) {
+        self.given_up.insert((place, family));
+        self.incomplete.insert(place);
+    }
+
+    /// Whether a NIC need not allocate an address of a family: its entry has one, or lacks none.
+    pub(super) fn has(&self, nameless: bool, place: usize, nic: &str, family: IpVersion) -> bool {
+        let mut kept = self.kept.iter().filter(|(at, entry)| if nameless { *at == place } else { entry.interface == nic });
+        let given = |(at, entry): &(usize, IPAllocationDetail)| {
+            !self.incomplete.contains(at) || stored(entry).any(|stored| stored.family == family)
+        };
+        kept.any(given)
+    }
+
+    /// Gives up addresses for others.
+    pub(super) fn lose(&mut self, lost: Vec<(usize, IpVersion)>, entries: &[IPAllocationDetail]) {
+        for (place, family) in lost {
+            self.replace(place, family);
+        }
+        self.keep(entries);
+    }
+
+    /// What is kept in the endpoint, and the NICs of which another ADD has to allocate what they lack; this one allocates for those that `allocates` is true of.
+    ///
+    /// NICs without a name have one ADD for all of them. What it does not allocate for, the pod does not have.
+    pub(super) fn entries(&self, nameless: bool, allocates: impl Fn(usize, &IPAllocationDetail) -> bool) -> (Entries, Vec<String>) {
+        let (mut kept, mut unfinished) = (Vec::with_capacity(self.kept.len()), Vec::new());
+        for (place, entry) in &self.kept {
+            if self.incomplete.contains(place) && !allocates(*place, entry) {
+                if nameless || entry.interface.is_empty() {
+                    continue;
+                }
+                unfinished.push(entry.interface.clone());
+            }
+            kept.push((*place, entry.clone()));
+        }
+        (kept, unfinished)
+    }
+
+    /// Takes over the entries of an endpoint, without what is given up.
+    pub(super) fn keep(&mut self, entries: &[IPAllocationDetail]) {
+        let mut kept = Vec::with_capacity(entries.len());
+        for (place, entry) in entries.iter().enumerate() {
+            let lost = |family: &IpVersion| self.given_up.contains(&(place, *family));
+            let rest = IpVersion::ALL.into_iter().filter(lost).fold(entry.clone(), |rest, family| without(&rest, family));
+            let untouched = !IpVersion::ALL.iter().any(lost);
+            if untouched || stored(&rest).next().is_some() {
+                kept.push((place, rest));
+            }
+        }
+        self.kept = kept;
+    }
+}
+
+/// Whether an address of an entry may be used again, as far as pools are concerned.
+pub(super) fn permits(permitted: &PermittedPools, nic: &str, family: IpVersion, pool: &str) -> bool {
+    permitted.pools.iter().any(|(of, version, names)| of == nic && *version == family && names.contains(pool))
+}
+
+/// Gives the NIC of a request its entry (A §2.4): the one with its name, else the first without a name, which gets the name.
+pub(super) fn name_entry<'e>(entries: impl IntoIterator<Item = &'e mut IPAllocationDetail>, nic: &str) {
+    let mut free = None;
+    for entry in entries {
+        if entry.interface == nic {
+            return;
+        }
+        if free.is_none() && entry.interface.is_empty() {
+            free = Some(entry);
+        }
+    }
+    if let Some(entry) = free {
+        nic.clone_into(&mut entry.interface);
+    }
+}

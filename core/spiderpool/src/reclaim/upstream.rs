@@ -1,0 +1,144 @@
+//! Upstream's way to act: on what was read before, by name, records first, and its sweep of outdated endpoints (G §3.5, §4.2).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::caches::Caches;
+use super::entry::PodEntry;
+use super::error::ReclaimError;
+use super::observer::{Observer, Releaser, ScanCounts, Target};
+use super::outdated::{is_outdated, pools_of};
+use super::process::Reclaim;
+use super::record::Verdict;
+use super::release::{Order, Permission, permitted};
+use super::row::Row;
+use super::settle::Suspect;
+use crate::ipam::{entries_of, uid_of};
+use crate::validity::Kept;
+use crate::{Keeper, SpiderEndpoint, SpiderIPPool};
+use kube_machinery::api::{ObjectKey, Preconditions};
+use kube_machinery::client::Client;
+use kube_machinery::env::Env;
+
+/// Whatever the settings say.
+const ANY: Kept = Kept { stateful_sets: true, vms: true };
+
+impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
+    /// Stage 5 of a record: acts on what was judged, whatever has changed since.
+    pub(super) async fn act(&self, suspect: &Suspect, verdict: &Verdict) -> Result<(), ReclaimError> {
+        let failed = |error| ReclaimError::Endpoint { endpoint: suspect.key.clone(), error };
+        let target = |(pool, ip): &(Arc<str>, _)| Target { pool: pool.clone(), ip: *ip, uid: suspect.uid.clone() };
+        let what = if verdict.release { suspect.records.iter().map(target).collect() } else { vec![] };
+        let endpoint = if verdict.endpoint { self.caches.endpoint(suspect.key.as_str()).map_err(failed)? } else { None };
+        let order = Order { by: suspect.by, key: suspect.key.clone(), what, endpoint, row: verdict.row };
+        self.carry_out(&order, &|| true).await
+    }
+
+    /// C8: of the endpoints that no record led to, those go of which one pool has no record.
+    pub(super) async fn sweep_outdated(&self, endpoints: impl Iterator<Item = &Arc<SpiderEndpoint>> + Send, counts: &mut ScanCounts) {
+        for endpoint in endpoints {
+            let key = ObjectKey::of(&**endpoint);
+            for pool in pools_of(endpoint) {
+                let Ok(Some(pool)) = self.get::<SpiderIPPool>(&ObjectKey::cluster(pool)).await else { continue };
+                if !is_outdated(&key, &pool) {
+                    continue;
+                }
+                let Ok(Some(endpoint)) = self.get::<SpiderEndpoint>(&key).await else { continue };
+                let (what, endpoint) = (vec![], Some(endpoint));
+                let order = Order { by: Releaser::Sweep, key: key.clone(), what, endpoint, row: Row::SweepOrphan };
+                match self.carry_out(&order, &|| true).await {
+                    Ok(()) => counts.swept += 1,
+                    Err(_) => counts.failed += 1,
+                }
+            }
+        }
+    }
+
+    /// A release with its records first (`records-before-endpoint`).
+    pub(super) async fn write_records_first(&self, order: &Order, allowed: &dyn Permission) -> Result<(), ReclaimError> {
+        let Order { by, key, what, endpoint, .. } = order;
+        let failed = |error| ReclaimError::Endpoint { endpoint: key.clone(), error };
+        let removed = self.remove_all(*by, what, allowed).await;
+        if !self.config.policy.reclaim.endpoint_removed_after_failed_release {
+            removed.clone()?;
+        }
+        let Some(endpoint) = endpoint else { return removed };
+        permitted(allowed)?;
+        // Executors leave it to Kubernetes to delete the endpoint of a pod that nothing keeps a place for.
+        let deletes = *by != Releaser::Trace || Keeper::of_endpoint(endpoint, ANY) != Keeper::Nobody;
+        let marked = if deletes { self.marked(endpoint).await.map_err(failed)? } else { Some(endpoint.clone()) };
+        if let Some(marked) = marked {
+            self.finish(marked, allowed).await.map_err(failed)?;
+        }
+        removed
+    }
+
+    /// Works without tickets that were not granted, and gives them back all the same (`ticket-released-ungranted`).
+    pub(super) async fn remove_without_tickets(
+        &self,
+        pools: &[Arc<str>],
+        grouped: &BTreeMap<(Arc<str>, Arc<str>), Vec<IpAddr>>,
+        allowed: &dyn Permission,
+    ) -> Result<(), ReclaimError> {
+        let result = self.remove_grouped(grouped, allowed).await;
+        self.limiter.give_back_ungranted(pools);
+        result
+    }
+
+    /// What is left of the preconditions of a mark: nothing with `finalizer-patch-by-name`, the UID with `endpoint-uid-precondition-only`.
+    pub(super) fn loosened(&self, exact: Preconditions) -> Preconditions {
+        let policy = &self.config.policy.reclaim;
+        if policy.finalizer_patch_by_name {
+            Preconditions::default()
+        } else if policy.endpoint_uid_precondition_only {
+            Preconditions { resource_version: None, ..exact }
+        } else {
+            exact
+        }
+    }
+
+    /// What is under the name of a judged endpoint by now, whosever it is (`scan-trusts-cached-endpoint`).
+    pub(super) async fn endpoint_by_name(&self, key: &ObjectKey) -> Result<Option<Arc<SpiderEndpoint>>, ReclaimError> {
+        let read = self.get::<SpiderEndpoint>(key).await;
+        read.map_err(|error| ReclaimError::Endpoint { endpoint: key.clone(), error })
+    }
+
+    /// The endpoint of a traced pod, as the cache shows it, without which nothing is released (`trace-needs-endpoint`); the row that says so.
+    pub(super) fn endpoint_of(&self, entry: &PodEntry) -> Result<Result<Arc<SpiderEndpoint>, Row>, ReclaimError> {
+        let failed = |error| ReclaimError::Endpoint { endpoint: entry.pod.clone(), error };
+        Ok(match self.caches.endpoint(entry.pod.as_str()).map_err(failed)? {
+            None => Err(Row::NoEndpoint),
+            Some(found) if uid_of(&found) != &*entry.uid => Err(Row::EndpointOfAnother),
+            Some(found) => Ok(found),
+        })
+    }
+
+    /// XD-4: takes what the endpoint names, without a further look at anything.
+    pub(super) async fn release_unconfirmed(
+        &self,
+        entry: &PodEntry,
+        cached: Option<Arc<SpiderEndpoint>>,
+        allowed: &(impl Fn() -> bool + Sync),
+    ) -> Result<Row, ReclaimError> {
+        let endpoint = match cached {
+            Some(endpoint) => Some(endpoint),
+            None => {
+                let read = self.get::<SpiderEndpoint>(&entry.key).await;
+                read.map_err(|error| ReclaimError::Endpoint { endpoint: entry.key.clone(), error })?
+            }
+        };
+        let endpoint = endpoint.filter(|endpoint| uid_of(endpoint) == &*entry.uid);
+        let mut what = endpoint.as_deref().map(entries_of).unwrap_or_default();
+        if !self.config.policy.reclaim.trace_needs_endpoint {
+            what.extend(self.strays(&entry.key, &entry.uid));
+        }
+        let mut what: Vec<Target> = what.into_iter().map(|(pool, ip)| Target { pool, ip, uid: entry.uid.clone() }).collect();
+        what.sort();
+        what.dedup();
+        let row = Row::EndpointMatches;
+        let order = Order { by: Releaser::Trace, key: entry.key.clone(), what, endpoint, row };
+        self.carry_out(&order, allowed).await?;
+        Ok(row)
+    }
+}

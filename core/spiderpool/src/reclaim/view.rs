@@ -1,0 +1,74 @@
+//! What a decision about a record looks at: the record, and its pod and endpoint as they are seen.
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::SpiderEndpoint;
+use kube_machinery::api::{ApiError, ObjectKey};
+
+/// An object as a decision sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Seen<T> {
+    /// It is there.
+    There(T),
+    /// There is none.
+    Nothing,
+    /// It could not be read.
+    Unreadable,
+}
+
+impl<T> Seen<T> {
+    /// The same with another form of the object.
+    pub fn map<U>(self, map: impl FnOnce(T) -> U) -> Seen<U> {
+        match self {
+            Self::There(object) => Seen::There(map(object)),
+            Self::Nothing => Seen::Nothing,
+            Self::Unreadable => Seen::Unreadable,
+        }
+    }
+
+    /// The object, if it is there.
+    pub fn there(self) -> Option<T> {
+        match self {
+            Self::There(object) => Some(object),
+            Self::Nothing | Self::Unreadable => None,
+        }
+    }
+}
+
+/// An object as a read shows it.
+pub(super) fn seen<T>(read: &Result<Option<T>, ApiError>) -> Seen<&T> {
+    match read {
+        Ok(Some(object)) => Seen::There(object),
+        Ok(None) => Seen::Nothing,
+        Err(_) => Seen::Unreadable,
+    }
+}
+
+/// One record, and what is seen of its pod.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordView<'a> {
+    /// Under which name it is: `namespace/name` of the pod, or of its VM.
+    pub key: &'a str,
+    /// The UID of the pod.
+    pub uid: &'a str,
+    /// The address; absent if this is about the endpoint alone.
+    pub ip: Option<IpAddr>,
+    /// The pod of that name.
+    pub pod: Seen<&'a Pod>,
+    /// The endpoint of that name.
+    pub endpoint: Seen<&'a SpiderEndpoint>,
+    /// A deadline that is known from tracing, for a pod that does not say itself when it has ended.
+    pub due: Option<Timestamp>,
+}
+
+/// The key of a record as that of an object; one without a namespace is in none. `None` = it is no key.
+pub(super) fn key_of_record(text: &str) -> Option<ObjectKey> {
+    match text.split_once('/') {
+        Some((_, name)) if name.contains('/') => None,
+        Some((namespace, name)) => Some(ObjectKey::namespaced(namespace, name)),
+        None => Some(ObjectKey::namespaced("", text)),
+    }
+}

@@ -52,7 +52,7 @@ impl Drawn {
     }
 }
 
-/// Gives each route of the pod to the first address whose subnet holds the gateway; the others have no effect (A14).
+/// Gives each route of the pod to the first address whose subnet holds the gateway; the others have no effect (A A14).
 pub(super) fn add_routes(drawn: &mut [Drawn], routes: &[Route]) {
     for route in routes {
         let Ok(gateway) = route.gw.parse::<IpAddr>() else { continue };
@@ -225,7 +225,7 @@ mod tests {
         SpiderIPPool::new("p", spec)
     }
 
-    /// A §5.4 step 1: upstream sets the routes of a remembered address anew, and A14 then adds those of the pod once more.
+    /// A §5.4 step 1: upstream sets the routes of a remembered address anew, and A A14 then adds those of the pod once more.
     #[test]
     fn an_address_of_a_failed_try_has_the_routes_of_now_and_those_of_the_pod_once() {
         let (of_pool, of_pod) = (route("172.16.0.0/24", "10.0.0.2"), route("192.168.0.0/16", "10.0.0.3"));

@@ -44,7 +44,7 @@ fn name_of(pool: &SpiderIPPool) -> Arc<str> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
-    /// A8: the pools. Auto pools that are not there yet, or have not their size, are waited for (A §2.2).
+    /// A A8: the pools. Auto pools that are not there yet, or have not their size, are waited for (A §2.2).
     ///
     /// That the pools of a NIC are full does not matter if it `has` its addresses.
     async fn selection(&self, has: &(impl Fn(usize, &str, IpVersion) -> bool + Sync)) -> Result<Selection, IpamError> {
@@ -161,7 +161,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         (young && !agent.failures.is_fenced(pool)) || agent.failures.of(&self.uid).iter().any(|drawn| drawn.pool == *pool)
     }
 
-    /// One task of A10.
+    /// One task of A A10.
     async fn draw(&self, draw: &Draw<'_>, avoided: &[IpAddr], mine: &[IpAddr], named: Option<&[IpAddr]>) -> Drew {
         let policy = self.policy();
         let nic = draw.nic;
@@ -289,7 +289,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(self.answer_of(&written, How::Fresh))
     }
 
-    /// A9 to A12.
+    /// A A9 to A12.
     async fn draw_all(
         &self,
         draws: &[Draw<'_>],

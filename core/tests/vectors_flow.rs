@@ -162,7 +162,7 @@ impl Judge {
         let own: Vec<&Value> = ips.iter().filter(|ip| ip["nic"] == json!(nic)).collect();
         let known = self.answered.insert((uid.to_owned(), nic.to_owned()), json!(own));
         if known.is_some_and(|known| known != json!(own)) {
-            self.problems.push(format!("{at} {op}: S16: another answer than before"));
+            self.problems.push(format!("{at} {op}: A S16: another answer than before"));
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | check | what it wants | its table |
 //! |---|---|---|
 //! | [`citations`] | every citation of the behavioural reference has its place in `docs/reference` | |
+//! | [`deviations`] | every deviation has its row and anchor there | |
 //! | [`links`] | relative links of Markdown files lead to files and anchors that exist | |
 //! | [`width`] | no line of Rust is wider than rustfmt's limit | |
 //! | [`words`] | words that were replaced do not come back | `words.toml` |
@@ -15,6 +16,7 @@
 //! | [`selects`] | every `select!` is `biased`, so that it draws no random numbers | |
 
 pub mod citations;
+pub mod deviations;
 pub mod leftovers;
 pub mod length;
 pub mod links;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use tidy::{Finding, Repository, citations, leftovers, length, links, selects, short_docs, words};
+use tidy::{Finding, Repository, citations, deviations, leftovers, length, links, selects, short_docs, words};
 
 static REPOSITORY: LazyLock<Repository> = LazyLock::new(|| Repository::read(&Repository::root()));
 
@@ -21,6 +21,11 @@ fn none(mut findings: Vec<Finding>) {
 #[test]
 fn every_citation_has_its_place_in_the_reference() {
     none(citations::check(&REPOSITORY));
+}
+
+#[test]
+fn every_deviation_is_described() {
+    none(deviations::check(&REPOSITORY));
 }
 
 #[test]

@@ -27,7 +27,7 @@
 //! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
 //! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
 //! | [`leaks`] | `report reclaim`: times and margins of each way, their tables, sentences, figures |
-//! | [`reference`] | citations of the behavioural reference, and where they can be read |
+//! | [`mod@reference`] | citations of the behavioural reference, and where they can be read |
 //! | [`rows`] | tables in CSV: one row a run, a call, a reclaimed address |
 //! | [`demand`] | `report capacity` of pods that come and go: the smallest pool, head-room over time |
 //! | [`distribution`] | durations as histograms that can be joined |

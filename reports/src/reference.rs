@@ -1,8 +1,9 @@
 //! Citations of the behavioural reference, and where they can be read.
 //!
 //! Messages, lists and reports cite the reference by a letter and a place: `A §5.4`, `K070`, `G GL10`, `B C1 to C3`. [`places`] finds the
-//! citations in a text, [`linked`] names their addresses behind it, [`url`] is where one can be read. What the letters and numbers mean is
-//! told in `docs/reference/README.md`; that every citation of the repository has its place there is a test of the repository.
+//! citations in a text, [`url`] is where one can be read, [`legend`] tells it for a whole text and [`html`] makes links of them. What the
+//! letters and numbers mean is told in `docs/reference/README.md`; that every citation of the repository has its place there is a test of the
+//! repository.
 //!
 //! ```
 //! use ipam_reports::reference;
@@ -12,11 +13,15 @@
 //! assert_eq!(anchors, ["docs/reference/allocation.md#a-5-7", "docs/reference/allocation.md#a-w1", "docs/reference/kubernetes.md#k070"]);
 //! ```
 
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
 use std::ops::Range;
 
 /// Where the files of the repository can be read.
 const REPOSITORY: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
+
+/// As many places are told one by one.
+const FEW: usize = 3;
 
 /// A document of the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,9 +108,38 @@ pub fn deviation(name: &str) -> Place {
     Place { span: 0..0, document: Document::Deviations, anchor: name.to_owned() }
 }
 
-/// Where the reference as a whole can be read: what the letters and numbers mean.
-pub fn index_url() -> String {
-    format!("{REPOSITORY}docs/reference/README.md")
+/// "see" and where a citation can be read, as the end of a sentence; only the address where it is none.
+pub fn see(citation: &str) -> String {
+    format!("see {}", url(citation).unwrap_or_else(|| format!("{REPOSITORY}docs/reference/README.md")))
+}
+
+/// Where to read what texts cite, a line each: every place if they are few, else the documents.
+pub fn legend<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut cited: BTreeMap<(Document, String), String> = BTreeMap::new();
+    for text in texts {
+        for place in places(text) {
+            let name = &text[place.span.clone()];
+            let lettered = name.starts_with(place.document.letter());
+            let name = if lettered { name.to_owned() } else { format!("{} {name}", place.document.letter()) };
+            cited.entry((place.document, place.url())).or_insert(name);
+        }
+    }
+    if cited.len() <= FEW {
+        return cited.into_iter().map(|((_, url), name)| format!("{name}: {url}")).collect();
+    }
+    let documents: BTreeSet<Document> = cited.into_keys().map(|(document, _)| document).collect();
+    documents.into_iter().map(|document| format!("{}: {REPOSITORY}{}", document.letter(), document.file())).collect()
+}
+
+/// Markup in which each citation is a link to where it can be read.
+pub fn html(markup: &str) -> String {
+    let mut out = String::with_capacity(markup.len());
+    let mut at = 0;
+    for place in places(markup) {
+        let _ = write!(out, "{}<a href=\"{}\">{}</a>", &markup[at..place.span.start], place.url(), &markup[place.span.clone()]);
+        at = place.span.end;
+    }
+    out + &markup[at..]
 }
 
 /// The places that a text cites, in its order.
@@ -468,6 +502,27 @@ mod tests {
         assert_eq!(url("(G §10.2)").unwrap(), "https://github.com/ipam-sim/ipam-sim/blob/main/docs/reference/reclaim.md#g-10-2");
         assert_eq!(url("nothing"), None);
         assert_eq!(deviation("ties-in-any-order").path(), "docs/reference/deviations.md#ties-in-any-order");
+    }
+
+    #[test]
+    fn a_legend_tells_places_or_documents() {
+        let base = "https://github.com/ipam-sim/ipam-sim/blob/main/docs/reference";
+        assert_eq!(
+            legend(["so (G §10.2)", "and (G §10.2)", "so (GL4)"]),
+            [format!("G §10.2: {base}/reclaim.md#g-10-2"), format!("GL4: {base}/reclaim.md#g-gl4"),]
+        );
+        let many = ["A S1", "A S2", "B I1", "K070"];
+        assert_eq!(legend(many), [format!("A: {base}/allocation.md"), format!("B: {base}/byom.md"), format!("K: {base}/kubernetes.md"),]);
+        assert!(legend(["nothing"]).is_empty());
+    }
+
+    #[test]
+    fn citations_become_links() {
+        let link = |anchor: &str, name: &str| {
+            format!("<a href=\"https://github.com/ipam-sim/ipam-sim/blob/main/docs/reference/byom.md#{anchor}\">{name}</a>")
+        };
+        assert_eq!(html("so (B §8.2, W1) &amp; so"), format!("so ({}, {}) &amp; so", link("b-8-2", "B §8.2"), link("b-w1", "W1")));
+        assert_eq!(html("nothing"), "nothing");
     }
 
     #[test]

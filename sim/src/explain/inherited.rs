@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use ipam_core::spiderpool::ranges::{IpVersion, PoolAddresses};
 use ipam_core::spiderpool::select::{Cluster, Selection, TopController, is_nameless, reserved};
 use ipam_core::spiderpool::{Keeper, SpiderEndpoint};
+use ipam_reports::reference;
 
 use super::Question;
 use super::agent::{Ended, addresses, endpoint_key, entries};
@@ -107,7 +108,7 @@ fn why_not(
         }
     }
     if policy.nameless_nic_always_changed && is_nameless(&question.pod) {
-        return "addresses of NICs without names are always given up (A §6.3)".to_owned();
+        return format!("addresses of NICs without names are always given up; {}", reference::see("A §6.3"));
     }
     let ip: Option<IpAddr> = address.split('/').next().and_then(|ip| ip.parse().ok());
     let Some(ip) = ip else { return "it is no address".to_owned() };

@@ -7,6 +7,7 @@ use ipam_core::spiderpool::ipam::{Failure, Failures, IpamError, PoolError};
 use ipam_core::spiderpool::select::{Cluster, Selection, is_nameless};
 use ipam_core::spiderpool::{IPAllocationDetail, PoolIPAllocation};
 use ipam_reports::explain::{FamilyAnswer, NicAnswer, Refusal, Reuse, RouteAnswer, RouteSource};
+use ipam_reports::reference;
 
 use super::agent::{Ended, Given};
 use super::{Question, add, refused};
@@ -48,7 +49,8 @@ pub(super) fn settle(
             outcome.error.clone_from(&outcome.allocate_error);
         }
         Ok(_) if given.is_empty() => {
-            let message = "the agent answers without any address, so that the plugin fails and the pod does not start (A §2.5)".to_owned();
+            let see = reference::see("A §2.5");
+            let message = format!("the agent answers without any address, so the plugin fails and the pod does not start; {see}");
             outcome.error = Some(Refusal { class: "no-address".to_owned(), message, place: None });
         }
         Ok(_) => {

@@ -4,6 +4,7 @@ use ipam_core::spiderpool::names;
 use ipam_core::spiderpool::ranges::IpVersion;
 use ipam_core::spiderpool::select::{SelectError, Selection, Tier};
 use ipam_reports::explain::Refusal;
+use ipam_reports::reference;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::Question;
@@ -13,7 +14,7 @@ pub(super) fn refusal(question: &Question, selection: &Selection, error: &Select
     let keys = error.annotation().map_or_else(|| of_tier(question, selection.tier, error), |key| vec![key]);
     let place = keys.into_iter().find_map(|key| question.places.get(key)).cloned();
     let message = match error {
-        SelectError::DeadPod => format!("{error}: {} (A §7.2)", death(&question.pod)),
+        SelectError::DeadPod => format!("{error}: {}; {}", death(&question.pod), reference::see("A §7.2")),
         error => error.to_string(),
     };
     Refusal { class: error.class().to_owned(), message, place }

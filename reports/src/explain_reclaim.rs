@@ -5,7 +5,7 @@
 //! * `action` of a record: `keep`, `release`, `track` (the pod is traced until `at`), and `crash` where upstream's process would end.
 //! * `action` of an endpoint: `keep`, `delete`, `remove-finalizer` (it is terminating already, and only held).
 //! * `row` is the row of the decision table (S-1 … for a record without pod, P- and G- for the state of a pod, U- for another UID in the
-//!   record, E- for the endpoint, C8 for an endpoint to which no record leads); `reason` is the row and a sentence.
+//!   record, E- for the endpoint, `C8` for an endpoint to which no record leads); `reason` is the row and a sentence.
 
 use serde::{Deserialize, Serialize};
 

@@ -27,6 +27,7 @@
 //! | [`capacity`] | `report capacity`: objectives, the search for the largest number that meets them |
 //! | [`conflicts`] | `report conflicts`: points, tables, sentences, figures |
 //! | [`leaks`] | `report reclaim`: times and margins of each way, their tables, sentences, figures |
+//! | [`mod@reference`] | citations of the behavioural reference, and where they can be read |
 //! | [`rows`] | tables in CSV: one row a run, a call, a reclaimed address |
 //! | [`demand`] | `report capacity` of pods that come and go: the smallest pool, head-room over time |
 //! | [`distribution`] | durations as histograms that can be joined |
@@ -64,6 +65,7 @@ pub mod merge;
 pub mod page;
 pub mod pool;
 pub mod reclaim;
+pub mod reference;
 pub mod replay;
 pub mod rows;
 pub mod run;

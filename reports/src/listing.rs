@@ -51,6 +51,9 @@ pub struct ClaimEntry {
     pub about: String,
     /// The property of the reference that it stands for.
     pub reference: Option<String>,
+    /// Where that can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_url: Option<String>,
 }
 
 /// One fault.
@@ -65,6 +68,9 @@ pub struct FaultEntry {
     pub parameters: Vec<Parameter>,
     /// The real event that it stands for.
     pub event: String,
+    /// Where the reference tells of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_url: Option<String>,
 }
 
 /// One parameter of a fault.
@@ -86,6 +92,9 @@ pub struct DeviationEntry {
     /// How it is found: `claim`, `crash`, `figure`, `control` or `test`.
     #[serde(default)]
     pub how: String,
+    /// Where it is described.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_url: Option<String>,
 }
 
 /// What `check` found, file by file.

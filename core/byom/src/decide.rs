@@ -53,7 +53,7 @@ pub enum Command<'a> {
         /// VMs that were found not ready; they are not taken.
         skip: &'a BTreeSet<AddressKey>,
     },
-    /// An address back. In the hardened form only given once the VM has booted since (`deviations.md` §1.1).
+    /// An address back. In the hardened form only given once the VM has booted since (D §1.1).
     Release {
         /// The allocation ID.
         id: &'a str,

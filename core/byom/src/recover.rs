@@ -105,7 +105,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
         if self.settings.node.is_none() {
             return Err(PoolError::NoNodeName);
         }
-        // R2
+        // B R2
         let first = match self.read(&budget, effort).await {
             Ok(snapshot) => self.readable(snapshot.found()).map(drop),
             Err(error) => Err(PoolError::Reading(ReadError::Api(error))),
@@ -126,7 +126,7 @@ impl<C: Client, V: Env, M: VmAccess, O: Owners> VmPool<C, V, M, O> {
             let budget = self.budget(Context::BACKGROUND);
             return self.within(budget.deadline, self.recover_within(budget, effort)).await;
         }
-        // R4
+        // B R4
         let snapshot = self.read(&budget, effort).await.map_err(|error| PoolError::Reading(ReadError::Api(error)))?;
         let decision = self.decide(&snapshot, Command::Recover { owners: None });
         let answer = recovered(decision.answer)?;

@@ -18,7 +18,7 @@ use kube_machinery::json_text::{InvalidText, TextForm};
 #[serde(default, rename_all = "camelCase")]
 pub struct PoolIPAllocation {
     /// The NIC. Upstream has dropped this field and ignores it; the hardened form writes it, so that two NICs of a pod
-    /// that draw from one pool get two addresses (W14).
+    /// that draw from one pool get two addresses (A W14).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
     /// `namespace/name` of the pod; the name of the VMI for a KubeVirt VM with static addresses.

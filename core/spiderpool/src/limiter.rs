@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A request waits until nobody has any of its tickets, then takes all of them at once. In the hardened form nobody overtakes
-//! a request that waits for one of the same tickets, so that everybody's turn comes (L7); upstream lets pass whoever finds
+//! a request that waits for one of the same tickets, so that everybody's turn comes (A L7); upstream lets pass whoever finds
 //! all tickets free.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@ use kube_machinery::deviation::{self, Deviation, deviations};
 /// upstream does today. (A value of this type is handed to the decision that it changes; nothing else looks at it.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// `upstream-ranges`: texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to 7, 15, 17, 18).
+    /// `upstream-ranges`: texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to §14.7, §14.15, §14.17, §14.18).
     pub upstream_ranges: bool,
     /// `ties-in-any-order`: pools of equal rank are tried in random order, not in the order in which the user lists them (A §4).
     pub ties_in_any_order: bool,
@@ -123,7 +123,7 @@ pub struct Policy {
     /// `update-judged-whole`: an update is refused for what was wrong before it, too, so that pools that overlap block each other's repair
     /// (A W18).
     pub update_judged_whole: bool,
-    /// `terminating-update-refused`: an object that is being deleted cannot lose the finalizer of anybody else before Spiderpool's (A §9.1 to 3).
+    /// `terminating-update-refused`: an object that is being deleted cannot lose the finalizer of anybody else before Spiderpool's (A §9.1 to §9.3).
     pub terminating_update_refused: bool,
     /// `delete-trusts-count`: whether a pool is in use is asked of its count, not of its records (A §9.1).
     pub delete_trusts_count: bool,

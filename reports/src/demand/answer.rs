@@ -70,7 +70,8 @@ fn of_size(form: &Form, needs: &[Need], wanted: &str, trials: &[Trial]) -> Strin
     let proof = enough.map_or_else(String::new, |trial| {
         let runs = human::plural(trial.seeds, "run", "runs");
         let missed = trial.missed_at_most();
-        let more = if missed > FEW { format!(" ({} runs would make that {:.0} %)", runs_for(FEW), 100.0 * (1.0 - FEW)) } else { String::new() };
+        let more =
+            if missed > FEW { format!(" ({} runs would make that {:.0} %)", runs_for(FEW), 100.0 * (1.0 - FEW)) } else { String::new() };
         // Rounded down: it is a lower bound.
         let met = (1000.0 * (1.0 - missed)).floor() / 10.0;
         let figures = figures(trial, needs);

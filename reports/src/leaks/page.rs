@@ -56,7 +56,7 @@ pub fn page(report: &LeaksReport, plates: &[Plate]) -> Result<String, DrawError>
         ),
         (
             "bound",
-            "G \u{a7}10.2: until containers have ended for sure and the additional delay is over, then the pause of tracing (GL1 to GL3) or the \
+            "G §10.2: until containers have ended for sure and the additional delay is over, then the pause of tracing (GL1 to GL3) or the \
              interval of scans and two scans of a second (GL4 to GL7), and 10 s for a release with its retries; of a cluster in which nothing fails"
                 .to_owned(),
         ),

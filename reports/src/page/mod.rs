@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use crate::Made;
 use crate::figure::{DrawError, Figure};
+use crate::reference;
 use crate::statistics::Estimate;
 
 /// The style of all pages, light and dark.
@@ -33,14 +34,14 @@ impl Page {
 
     /// How much the answer rests on, in small letters.
     pub fn meta(&mut self, text: &str) {
-        let _ = writeln!(self.0, "<p class=\"meta\">{}</p>", escape(text));
+        let _ = writeln!(self.0, "<p class=\"meta\">{}</p>", reference::html(&escape(text)));
     }
 
     /// The answer, a sentence each.
     pub fn answer(&mut self, sentences: &[String]) {
         self.0.push_str("<div class=\"answer\">\n<p>Answer</p>\n<ul>\n");
         for sentence in sentences {
-            let _ = writeln!(self.0, "<li>{}</li>", escape(sentence));
+            let _ = writeln!(self.0, "<li>{}</li>", reference::html(&escape(sentence)));
         }
         self.0.push_str("</ul>\n</div>\n");
     }
@@ -65,7 +66,7 @@ impl Page {
             self.0,
             "<figure>\n{}\n<figcaption>{} <a href=\"{id}.svg\">SVG</a> <a href=\"{id}.png\">PNG</a></figcaption>\n</figure>",
             drawn.trim(),
-            escape(caption)
+            reference::html(&escape(caption))
         );
         Ok(())
     }
@@ -100,7 +101,7 @@ impl Page {
         row("version", &format!("<code>{}</code>", escape(&made.build)));
         row("scenarios", &format!("<code>{}</code>, a hash of everything but the seeds", escape(&made.config)));
         for (name, text) in more {
-            row(name, text);
+            row(name, &reference::html(text));
         }
         self.0.push_str("</dl>\n");
     }

@@ -145,7 +145,7 @@ fn each_lost_update_schedule_of_the_reference_happens_upstream_without_a_fault()
     assert!(happens(&|run| lost(run, "is lost") && run.counts.conflicts == 0), "L1: without any conflict");
     assert!(happens(&|run| lost(run, "is lost") && run.counts.conflicts > 0), "L2: over a conflict");
     assert!(happens(&|run| run.violations.iter().any(|violation| violation.claim == "no-address-has-two-holders")), "L3: the same choice");
-    assert!(happens(&|run| lost(run, "is back")), "L4, L6: a release undone");
+    assert!(happens(&|run| lost(run, "is back")), "L4, B L6: a release undone");
     let recovering = upstream(row("negative/byom.toml", "byom-recover-decide-once"));
     assert!(violations(&recovering, 100).iter().any(|(_, violation)| violation.claim == "recovery-keeps-records"), "L5: recovery");
 }

@@ -92,7 +92,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         Ok(())
     }
 
-    /// P1, for one.
+    /// B P1, for one.
     async fn delete(&self, older: &Arc<PeerPod>) -> Result<(), NotYet> {
         let guarded = !self.policy().controller_trusts_cache;
         match self.owners.peer_pods.delete_once(older, guarded, self.deadline()).await {
@@ -107,7 +107,7 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
         }
     }
 
-    /// P2. A finalizer that could not be removed brings the PeerPod back: then the fence finds nothing to release, while
+    /// B P2. A finalizer that could not be removed brings the PeerPod back: then the fence finds nothing to release, while
     /// upstream releases whatever holds the address by then.
     async fn release(&self, peer_pod: &Arc<PeerPod>, key: &ObjectKey) -> Result<(), NotYet> {
         let id = peer_pod.allocation_id().map(shared);

@@ -75,7 +75,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         }
     }
 
-    /// S1 as upstream does it.
+    /// B S1 as upstream does it.
     async fn own_late(&self, sandbox: &Sandbox, instance: &Instance, context: Context) {
         let record = IpAllocation {
             allocation_id: instance.allocation_id.clone(),
@@ -88,7 +88,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         self.owners().own_late(sandbox, &record, context).await;
     }
 
-    /// S3 and S4, until the agent's time is over, the caller's, or the sandbox's.
+    /// B S3 and S4, until the agent's time is over, the caller's, or the sandbox's.
     async fn connect(
         &self,
         sandbox: &Sandbox,
@@ -118,7 +118,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         }
     }
 
-    /// S5.
+    /// B S5.
     async fn clean_up(&self, sandbox: &Sandbox, instance: &Instance) {
         self.proxy.shut_down(sandbox).await;
         let released = self.pool.delete_instance(Some(instance), Releaser::CleanUp, Context::BACKGROUND).await;

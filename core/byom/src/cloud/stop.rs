@@ -62,7 +62,7 @@ impl<C: Client, V: Env, M: VmAccess, A: AgentProxy, B: Observer> Adaptor<C, V, M
         Ok(())
     }
 
-    /// X2 to X5.
+    /// B X2 to X5.
     async fn stop(&self, sandbox: &Sandbox, held: Held, context: Context) {
         self.proxy.shut_down(sandbox).await;
         let released = match held {

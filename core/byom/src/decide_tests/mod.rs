@@ -168,7 +168,7 @@ proptest! {
         prop_assert_eq!(after.allocated, records);
     }
 
-    /// I2 and I3: from a sound document, hardened decisions make sound documents.
+    /// B I2 and I3: from a sound document, hardened decisions make sound documents.
     #[test]
     fn an_address_stands_once_whatever_is_done(config in config(), wishes in prop::collection::vec(wish(), 1..20), policy in policy()) {
         let pool = PoolConfig::new(config.iter().map(|text| Address::new(text.as_str())));
@@ -253,7 +253,7 @@ fn the_sequence_of_the_reference_is_allocated_in_both_profiles() {
             let Ok(Answer::Allocated(address)) = decision.answer else { panic!("{:?}", decision.answer) };
             got.push(address.to_string());
             document = decision.write.unwrap();
-            // Asking again changes nothing (I7).
+            // Asking again changes nothing (B I7).
             let again = decide(Found::Document(&document), command, setting);
             assert!(again.write.is_none() && matches!(again.answer, Ok(Answer::Allocated(same)) if same.text() == got.last().unwrap()));
         }

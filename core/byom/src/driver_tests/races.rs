@@ -60,7 +60,7 @@ fn a_hardened_burst_grants_every_address_once_and_keeps_every_record() {
         assert_eq!((granted.len(), different.len()), (n, n));
         assert_eq!(granted.into_iter().collect::<BTreeSet<_>>(), bed.holders().into_iter().collect());
         assert!(efforts.iter().map(|effort| effort.conflicts).sum::<u32>() > 0, "the writers met");
-        // I5: versions count up by one.
+        // B I5: versions count up by one.
         let versions = bed.store(|store| store.versions.clone());
         assert!(versions.iter().copied().eq(2..2 + n as i64 + 1), "{versions:?}");
     }
@@ -166,7 +166,7 @@ fn the_mutex_costs_upstream_its_time_and_hardened_only_its_turn() {
         let done = done.lock().unwrap();
         let last = &done[4];
         if policy == Policy::upstream() {
-            // Four probes of 8.3 s under the mutex; the fifth caller has no time left (W22).
+            // Four probes of 8.3 s under the mutex; the fifth caller has no time left (B W22).
             assert!(matches!(done[0].0, PoolError::NotReady { .. }));
             assert_eq!(last.0, PoolError::Reading(ReadError::Api(TransportError::Deadline.into())));
             assert!(last.1 > Duration::from_secs(33), "{:?}", last.1);

@@ -47,7 +47,7 @@ fn a_second_release_harms_the_next_holder_only_upstream() {
         let second = started(&bed, &pool, "b");
         assert_eq!(second.address, first.address);
 
-        // StopVM after a failed StartVM, or the PeerPod controller once more (W9).
+        // StopVM after a failed StartVM, or the PeerPod controller once more (B W9).
         let again = delete(&bed, &pool, Some(&first));
         let (boots, holder) = bed.vms.with("10.0.0.1", |vm| (vm.boots, vm.holder.clone()));
         if policy == Policy::hardened() {

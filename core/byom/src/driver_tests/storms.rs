@@ -11,7 +11,7 @@ struct Ledger(Arc<Mutex<BTreeMap<String, Arc<str>>>>);
 impl Ledger {
     fn grant(&self, instance: &Instance) {
         let before = self.0.lock().unwrap().insert(instance.address.to_string(), instance.allocation_id.clone());
-        assert_eq!(before, None, "{} is granted twice (I1)", instance.address);
+        assert_eq!(before, None, "{} is granted twice (B I1)", instance.address);
     }
 
     fn give_up(&self, instance: &Instance) {
@@ -19,15 +19,18 @@ impl Ledger {
         assert_eq!(before.as_ref(), Some(&instance.allocation_id));
     }
 
-    /// I6: every grant is in the document.
+    /// B I6: every grant is in the document.
     fn check(&self, document: &PoolDocument) {
         for (address, id) in &*self.0.lock().unwrap() {
-            let record = document.allocated.get(id).unwrap_or_else(|| panic!("the record of {id} is lost (I6)"));
+            let record = document.allocated.get(id).unwrap_or_else(|| panic!("the record of {id} is lost (B I6)"));
             assert_eq!(record.ip.text(), address);
         }
         let mut seen = BTreeSet::new();
         let recorded = document.allocated.iter().map(|(_, record)| record.ip.text());
-        assert!(document.available.iter().map(Address::text).chain(recorded).all(|text| seen.insert(text)), "an address stands twice (I2)");
+        assert!(
+            document.available.iter().map(Address::text).chain(recorded).all(|text| seen.insert(text)),
+            "an address stands twice (B I2)"
+        );
     }
 }
 
@@ -86,7 +89,7 @@ fn no_fault_grants_an_address_twice_or_loses_a_record() {
             });
         }
         bed.env.advance(Duration::from_secs(3600));
-        assert_eq!(bed.env.tasks_alive(), 0, "seed {seed}: every process comes to its end (I14)");
-        assert_eq!((bed.holders().len(), bed.document().available.len()), (0, 4), "seed {seed}: nothing leaks (I9)");
+        assert_eq!(bed.env.tasks_alive(), 0, "seed {seed}: every process comes to its end (B I14)");
+        assert_eq!((bed.holders().len(), bed.document().available.len()), (0, 4), "seed {seed}: nothing leaks (B I9)");
     }
 }

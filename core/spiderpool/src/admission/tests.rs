@@ -189,7 +189,7 @@ fn told_upstream(old: &SpiderIPPool, new: &SpiderIPPool) -> Vec<(String, Fault)>
     violations.map(|violation| (violation.field.to_string(), violation.fault)).collect()
 }
 
-/// A §1.6 hazard (a), §9.1: the strict parser reads the ranges of every update.
+/// A §1.6 hazard (a), A §9.1: the strict parser reads the ranges of every update.
 #[test]
 fn upstream_refuses_every_update_of_a_pool_with_a_reversed_range() {
     let reversed = pool("one", &["10.0.0.9-10.0.0.5"], &[]);

@@ -229,7 +229,7 @@ mod tests {
         SpiderIPPool::new("p", spec)
     }
 
-    /// A §5.4 step 1: upstream sets the routes of a remembered address anew, and A14 then adds those of the pod once more.
+    /// A §5.4 step 1: upstream sets the routes of a remembered address anew, and A A14 then adds those of the pod once more.
     #[test]
     fn an_address_of_a_failed_try_has_the_routes_of_now_and_those_of_the_pod_once() {
         let (of_pool, of_pod) = (route("172.16.0.0/24", "10.0.0.2"), route("192.168.0.0/16", "10.0.0.3"));

@@ -63,16 +63,16 @@ pub enum How {
 /// What a DEL did (A §7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DelOutcome {
-    /// The pod is alive: everything is kept for its next sandbox (D2).
+    /// The pod is alive: everything is kept for its next sandbox (A D2).
     Alive,
-    /// The request has no UID and there is no pod: left to reclaim (D3).
+    /// The request has no UID and there is no pod: left to reclaim (A D3).
     NoUid,
-    /// There is no endpoint (D4). The hardened form then has given back what it knows to be recorded for the pod.
+    /// There is no endpoint (A D4). The hardened form then has given back what it knows to be recorded for the pod.
     NoEndpoint,
-    /// The pod's place is still there: its addresses are kept for the next pod of that name (D5).
+    /// The pod's place is still there: its addresses are kept for the next pod of that name (A D5).
     StillValid,
-    /// The endpoint is not this pod's, or has no such NIC: nothing was done (D7).
+    /// The endpoint is not this pod's, or has no such NIC: nothing was done (A D7).
     NotOurs,
-    /// The addresses of all NICs are given back (D10).
+    /// The addresses of all NICs are given back (A D10).
     Released,
 }

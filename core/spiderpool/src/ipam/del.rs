@@ -4,9 +4,9 @@
 //!   pod alive? ── UID ── endpoint ── still valid? ── mark (static) ── records ── finalizer
 //! ```
 //!
-//! In the hardened form the UID comes before anything that depends on the endpoint (§14.27). The records of the pod's UID go
-//! wherever they are known to be: those that the endpoint names, those that the cache shows and no endpoint may name (W1 to
-//! W3), and those of pools whose write had an unknown outcome. It costs no request to look into the cache; what it does not
+//! In the hardened form the UID comes before anything that depends on the endpoint (A §14.27). The records of the pod's UID go
+//! wherever they are known to be: those that the endpoint names, those that the cache shows and no endpoint may name (A W1 to
+//! A W3), and those of pools whose write had an unknown outcome. It costs no request to look into the cache; what it does not
 //! show is left to reclaim. The UID fences every removal, so none of this can touch another pod's record.
 
 use std::net::IpAddr;
@@ -56,18 +56,18 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     /// Runs a DEL.
     pub(super) async fn del(&mut self, request: &DelRequest) -> Result<DelOutcome, IpamError> {
         let policy = *self.policy();
-        // D1.
+        // A D1.
         let pod = self.live_pod(&request.pod).await?;
         let pod_uid = pod.as_ref().and_then(|pod| pod.metadata.uid.as_deref()).unwrap_or_default();
         let is_of_pod = request.pod_uid.is_empty() || *request.pod_uid == *pod_uid;
-        // D2.
+        // A D2.
         if let Some(pod) = pod.as_ref().filter(|pod| is_alive(pod) && (is_of_pod || policy.del_adopts_current_uid)) {
             if !policy.sandbox_not_asked && *request.nic == *FIRST_NIC {
                 self.leave_sandbox(request, pod).await;
             }
             return Ok(DelOutcome::Alive);
         }
-        // D3.
+        // A D3.
         let uid: Arc<str> = match &pod {
             Some(_) if policy.del_adopts_current_uid || request.pod_uid.is_empty() => pod_uid.into(),
             _ => request.pod_uid.clone(),
@@ -112,7 +112,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     async fn release_pod(&self, request: &DelRequest, uid: &Arc<str>, pod: Option<&Pod>) -> Result<DelOutcome, IpamError> {
         let policy = *self.policy();
         let settings = &self.agent.config.settings;
-        // D4.
+        // A D4.
         let (key, by_pod) = self.endpoint_key(request, pod);
         let failed = |error| IpamError::Endpoint { endpoint: key.clone(), error };
         let endpoint = self.get::<SpiderEndpoint>(&key).await.map_err(failed)?;
@@ -127,7 +127,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         };
         let is_ours = uid_of(&endpoint) == &**uid;
         let has_nic = entries(&endpoint).iter().any(|entry| *entry.interface == *request.nic || entry.interface.is_empty());
-        // D7 before D5: whatever the endpoint of another pod says, this DEL is not about it.
+        // A D7 before A D5: whatever the endpoint of another pod says, this DEL is not about it.
         if !policy.mark_before_uid_check && !is_ours {
             self.release_leftovers(&key, uid, keeper).await?;
             return Ok(DelOutcome::NotOurs);
@@ -136,7 +136,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if !policy.sandbox_not_asked && is_ours && sandbox_of(&endpoint).is_some_and(|sandbox| *sandbox != *request.container_id) {
             return Ok(DelOutcome::NotOurs);
         }
-        // D5 and D6.
+        // A D5 and D6.
         if keeper != Keeper::Nobody {
             let decided = is_terminating(&endpoint) && !policy.mark_before_uid_check;
             if !decided && self.keeps(keeper, &key).await? {
@@ -158,11 +158,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 }
             }
         }
-        // D7. In the hardened form a UID that is the pod's is enough: the addresses of all NICs go in any case.
+        // A D7. In the hardened form a UID that is the pod's is enough: the addresses of all NICs go in any case.
         if !is_ours || (policy.mark_before_uid_check && !has_nic) {
             return Ok(DelOutcome::NotOurs);
         }
-        // D9 and D10.
+        // A D9 and D10.
         if !policy.first_del_releases_all
             && let Some(what) = of_this_nic(&endpoint, &request.nic)
         {
@@ -248,7 +248,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         self.take_back(key, uid, Cause::Del, &what).await
     }
 
-    /// Whether the addresses of an endpoint are to be kept for the next pod of its name, by the API server's state (D5).
+    /// Whether the addresses of an endpoint are to be kept for the next pod of its name, by the API server's state (A D5).
     pub(super) async fn keeps(&self, keeper: Keeper, key: &ObjectKey) -> Result<bool, IpamError> {
         match keeper {
             Keeper::Nobody => Ok(false),

@@ -69,8 +69,8 @@ pub enum Step<'a> {
         /// What is asked for.
         request: &'a AddRequest,
     },
-    /// Pools were selected, on the state that `cluster` shows at this very moment (A8). Also said when the hardened form asks
-    /// whether a recorded address is still permitted (A4, A6).
+    /// Pools were selected, on the state that `cluster` shows at this very moment (A A8). Also said when the hardened form asks
+    /// whether a recorded address is still permitted (A A4, A6).
     Selected {
         /// The ADD.
         request: &'a AddRequest,
@@ -162,7 +162,7 @@ pub enum Step<'a> {
     AddEnded {
         /// What was asked for.
         request: &'a AddRequest,
-        /// The UID under which addresses are recorded; upstream takes it from its cache (W6). Empty if the pod was not found.
+        /// The UID under which addresses are recorded; upstream takes it from its cache (A W6). Empty if the pod was not found.
         uid: &'a str,
         /// How.
         result: Result<&'a AddAnswer, &'a IpamError>,

@@ -19,13 +19,13 @@ pub const PATIENCE: Duration = Duration::from_secs(100);
 
 /// The way to the agent of the node. Every method must end, at the latest when the request's deadline passes.
 pub trait Connection: Send + Sync {
-    /// Whether the agent answers (P3).
+    /// Whether the agent answers (A P3).
     ///
     /// # Errors
     /// It does not.
     fn health(&self) -> impl Future<Output = Result<(), Unanswered>> + Send;
 
-    /// ADD (P4).
+    /// ADD (A P4).
     ///
     /// # Errors
     /// The agent says no, or says nothing.
@@ -37,7 +37,7 @@ pub trait Connection: Send + Sync {
     /// The agent says no, or says nothing.
     fn del(&self, request: DelRequest) -> impl Future<Output = Result<(), Unanswered>> + Send;
 
-    /// Batch release (P7).
+    /// Batch release (A P7).
     ///
     /// # Errors
     /// The agent says no, or says nothing.
@@ -46,7 +46,7 @@ pub trait Connection: Send + Sync {
 
 /// What the plugin hears from the network.
 pub trait Probe: Send + Sync {
-    /// Whether somebody other than this sandbox answers on an address (P6).
+    /// Whether somebody other than this sandbox answers on an address (A P6).
     fn answers(&self, address: IpAddr, container: &str) -> impl Future<Output = bool> + Send;
 }
 
@@ -58,7 +58,7 @@ pub struct Unanswered(pub Cow<'static, str>);
 /// Why the plugin fails.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PluginError {
-    /// The agent does not answer at all (P3).
+    /// The agent does not answer at all (A P3).
     #[error("the agent does not answer: {0}")]
     Unhealthy(Unanswered),
     /// The agent says no.
@@ -67,7 +67,7 @@ pub enum PluginError {
     /// The answer has no address for the interface (A §2.4, §2.5).
     #[error("no allocation for interface {0}")]
     NoAddress(Arc<str>),
-    /// Somebody else answers on an address (P6).
+    /// Somebody else answers on an address (A P6).
     #[error("somebody else answers on {0}")]
     Conflict(IpAddr),
 }

@@ -67,7 +67,7 @@ fn count_of(records: &PoolIPAllocations) -> Option<i64> {
     Some(i64::try_from(records.len()).unwrap_or(i64::MAX))
 }
 
-/// The record of an address that a pod is to have. Only the hardened form names the NIC (W14).
+/// The record of an address that a pod is to have. Only the hardened form names the NIC (A W14).
 fn record(ask: &Ask<'_>) -> PoolIPAllocation {
     let interface = (!ask.policy.one_record_per_pod).then(|| ask.nic.to_owned());
     PoolIPAllocation { interface, pod: ask.key.as_str().to_owned(), pod_uid: ask.uid.to_owned() }

@@ -16,7 +16,7 @@ pub struct AddRequest {
     pub nic: Arc<str>,
     /// The pod.
     pub pod: ObjectKey,
-    /// The UID of the pod; may be empty, then it is that of the pod which has the name. Upstream only logs it (W6).
+    /// The UID of the pod; may be empty, then it is that of the pod which has the name. Upstream only logs it (A W6).
     pub pod_uid: Arc<str>,
     /// The part of the network configuration that is for address management.
     pub cni: Arc<IpamConfig>,

@@ -56,7 +56,7 @@ pub trait Caches: Clone + Send + Sync + 'static {
     fn endpoint_census(&self) -> Option<(usize, usize)> {
         None
     }
-    /// Until when the containers of a pod with this UID may run that was seen to vanish before its grace was over (R9).
+    /// Until when the containers of a pod with this UID may run that was seen to vanish before its grace was over (G R9).
     fn runs_until(&self, uid: &str) -> Option<Timestamp>;
 }
 

@@ -98,7 +98,7 @@ impl Database {
         }
     }
 
-    /// Forgets an entry; by name also one of another pod (R11). What was forgotten.
+    /// Forgets an entry; by name also one of another pod (G R11). What was forgotten.
     pub(super) fn remove(&mut self, entry: &PodEntry) -> Option<PodEntry> {
         self.entries.remove(&self.key(entry)).map(|slot| slot.entry)
     }

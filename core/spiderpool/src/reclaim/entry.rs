@@ -106,7 +106,7 @@ fn termination_grace(pod: &Pod, policy: &Policy) -> Option<SignedDuration> {
 /// Until when the containers of a pod may run whose object was gone at `now`; `None` = they have ended, or never began.
 ///
 /// Since Kubernetes 1.27 the kubelet reports the end of all containers before it lets the object go. If that was not seen, somebody
-/// else took the object away, by force or because its node was gone, and the containers may have their whole grace (R9).
+/// else took the object away, by force or because its node was gone, and the containers may have their whole grace (G R9).
 pub(super) fn end_of_grace(pod: &Pod, now: Timestamp, settings: &ReclaimSettings, policy: &Policy) -> Option<Term> {
     let status = pod.status.as_ref();
     let is_final = matches!(status.and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"));

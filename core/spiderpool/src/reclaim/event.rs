@@ -26,7 +26,7 @@ pub struct Circumstances<'a> {
     pub policy: &'a Policy,
     /// The nodes, as the decision may see them; asked only where a node matters.
     pub node: &'a dyn Fn(&str) -> NodeState,
-    /// Until when the containers of a pod with this UID may run whose object is gone already, as far as that was seen (R9).
+    /// Until when the containers of a pod with this UID may run whose object is gone already, as far as that was seen (G R9).
     pub runs_until: &'a dyn Fn(&str) -> Option<Timestamp>,
 }
 

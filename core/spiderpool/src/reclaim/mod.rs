@@ -12,7 +12,7 @@
 //! very version that was judged, then removes the records, then the finalizer; whoever finds a marked endpoint goes on from there. A
 //! replica that dies or pauses at any point leaves nothing that the next scan of any replica does not finish.
 //!
-//! The provider of addresses outside the cluster (IaaS, X6 and C6) is off by default upstream and has no place here.
+//! The provider of addresses outside the cluster (IaaS, G X6 and C6) is off by default upstream and has no place here.
 
 mod api;
 mod caches;

@@ -7,30 +7,30 @@ use kube_machinery::deviation::{Deviation, deviations};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReclaimPolicy {
     /// `records-before-endpoint`: records go before the endpoint is marked, so that a crash in between leaves an endpoint that speaks of
-    /// addresses nobody holds (R1, R2).
+    /// addresses nobody holds (G R1, R2).
     pub records_before_endpoint: bool,
-    /// `finalizer-patch-by-name`: an endpoint is deleted, and loses its finalizer, by name, whatever became of it meanwhile (R6, R8).
+    /// `finalizer-patch-by-name`: an endpoint is deleted, and loses its finalizer, by name, whatever became of it meanwhile (G R6, R8).
     pub finalizer_patch_by_name: bool,
     /// `endpoint-uid-precondition-only`: deletes of endpoints are guarded by `metadata.uid` only, which a static pod's endpoint never
     /// changes. No behaviour of upstream.
     pub endpoint_uid_precondition_only: bool,
-    /// `scan-trusts-cached-pod`: a scan releases what its caches say, without a look at the record and the pod (R3).
+    /// `scan-trusts-cached-pod`: a scan releases what its caches say, without a look at the record and the pod (G R3).
     pub scan_trusts_cached_pod: bool,
-    /// `scan-trusts-cached-endpoint`: an endpoint of another pod in the cache ends the right of the pod that lives, too (R4, E-4).
+    /// `scan-trusts-cached-endpoint`: an endpoint of another pod in the cache ends the right of the pod that lives, too (G R4, E-4).
     pub scan_trusts_cached_endpoint: bool,
-    /// `vm-record-without-owner-check`: a record without pod and endpoint goes without asking a StatefulSet or a VM of its name (R5, S-3).
+    /// `vm-record-without-owner-check`: a record without pod and endpoint goes without asking a StatefulSet or a VM of its name (G R5, S-3).
     pub vm_record_without_owner_check: bool,
     /// `empty-pod-ips-means-gone`: a pod whose status names no address has lost its right to those it had, also within its grace and before
-    /// it ends (R7, P-7, P-9, TD-4).
+    /// it ends (G R7, P-7, P-9, TD-4).
     pub empty_pod_ips_means_gone: bool,
     /// `force-delete-frees-at-once`: addresses of a pod that vanished before its grace was over are free at once, though its containers may
-    /// still run (R9).
+    /// still run (G R9).
     pub force_delete_frees_at_once: bool,
-    /// `node-judged-once`: whether a node is ready counts when the pod begins to terminate, not when its deadline passes (R10).
+    /// `node-judged-once`: whether a node is ready counts when the pod begins to terminate, not when its deadline passes (G R10).
     pub node_judged_once: bool,
-    /// `tombstone-crashes`: a deletion that was missed crashes the leader when it learns of it (R13).
+    /// `tombstone-crashes`: a deletion that was missed crashes the leader when it learns of it (G R13).
     pub tombstone_crashes: bool,
-    /// `event-lost-on-error`: an event that could not be judged, and a release that failed too often, are forgotten (R12).
+    /// `event-lost-on-error`: an event that could not be judged, and a release that failed too often, are forgotten (G R12).
     pub event_lost_on_error: bool,
     /// `orphan-endpoint-kept`: endpoints that no record leads to any more stay, also marked ones (G §4.4).
     pub orphan_endpoint_kept: bool,
@@ -38,14 +38,14 @@ pub struct ReclaimPolicy {
     pub one_list_error_ends_scan: bool,
     /// `full-database-drops-newest`: what does not fit into the database is forgotten (G §1.3).
     pub full_database_drops_newest: bool,
-    /// `database-keyed-by-name`: a name has one entry, whatever pod it is of, and the end of one ends the other (R11).
+    /// `database-keyed-by-name`: a name has one entry, whatever pod it is of, and the end of one ends the other (G R11).
     pub database_keyed_by_name: bool,
-    /// `endpoint-removed-after-failed-release`: the endpoint goes although its records could not be removed (R16).
+    /// `endpoint-removed-after-failed-release`: the endpoint goes although its records could not be removed (G R16).
     pub endpoint_removed_after_failed_release: bool,
-    /// `ticket-released-ungranted`: a release that is refused its pools gives back tickets it never had (R17).
+    /// `ticket-released-ungranted`: a release that is refused its pools gives back tickets it never had (G R17).
     pub ticket_released_ungranted: bool,
     /// `families-race-on-endpoint`: a scan walks both families side by side and address by address, and a pod may lose one family only
-    /// (R19).
+    /// (G R19).
     pub families_race_on_endpoint: bool,
     /// `nil-fields-crash`: a grace period that is absent where it is needed crashes the process, or loses the event (G §13.4).
     pub nil_fields_crash: bool,

@@ -67,7 +67,7 @@ fn by_pool_and_uid(what: &[Target]) -> BTreeMap<(Arc<str>, Arc<str>), Vec<IpAddr
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
-    /// Takes away the records of `uid` on these addresses of a pool; how many there were (X5).
+    /// Takes away the records of `uid` on these addresses of a pool; how many there were (G X5).
     pub(super) async fn remove_records(&self, name: &str, uid: &str, ips: &[IpAddr], allowed: &dyn Permission) -> Result<usize, PoolError> {
         let key = ObjectKey::cluster(name);
         let mut sleeps = self.config.settings.retry.sleeps(|| self.env.random_unit());
@@ -133,7 +133,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         join_all(removals.collect()).await.into_iter().collect()
     }
 
-    /// Marks an endpoint: deletes it in the very state that was judged. `None` = it is gone (X7).
+    /// Marks an endpoint: deletes it in the very state that was judged. `None` = it is gone (G X7).
     pub(super) async fn mark(&self, endpoint: &Arc<SpiderEndpoint>) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
         let meta = &endpoint.metadata;
         let exact = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
@@ -147,7 +147,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Ok(marked)
     }
 
-    /// Patches the finalizer away (X8).
+    /// Patches the finalizer away (G X8).
     ///
     /// # Errors
     /// Also NotFound: upstream takes that for a failure.

@@ -51,7 +51,7 @@ pub struct ReclaimSettings {
     pub enable_stateful_set: bool,
     /// `enableKubevirtStaticIP`: VMs keep their addresses. Default yes.
     pub enable_kubevirt_static_ip: bool,
-    /// `enableCleanOutdatedEndpoint`: endpoints that no record leads to are swept away as upstream does it (C8). The hardened form
+    /// `enableCleanOutdatedEndpoint`: endpoints that no record leads to are swept away as upstream does it (G C8). The hardened form
     /// always does, in a way that is safe. Default no.
     pub clean_outdated_endpoints: bool,
     /// `SPIDERPOOL_LEADER_DURATION`. Default 15 s.

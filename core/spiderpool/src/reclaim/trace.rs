@@ -111,7 +111,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         Firing::Enqueue(Row::TraceDue)
     }
 
-    /// One pass of the trace worker over the database (T1 to T5); whether a scan is due for what it could not hold.
+    /// One pass of the trace worker over the database (G T1 to T5); whether a scan is due for what it could not hold.
     pub(super) async fn trace(&self, leadership: &Leadership, channel: &mpsc::Sender<Fired>) -> bool {
         let policy = &self.config.policy.reclaim;
         let due = self.database.lock().unwrap().due(self.env.wall());

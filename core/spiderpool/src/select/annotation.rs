@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(ippool(r#"{"interface":"eth7","cleangateway":true,"ipv4":["a"]}"#), Ok(expected));
     }
 
-    /// A §2.2 step 1, §14.8.
+    /// A §2.2 step 1, A §14.8.
     #[test]
     fn the_number_and_the_fate_of_a_pool_are_read_before_the_subnets_are_judged() {
         let asked = |subnets: &str, number: &str, reclaim: &str| {

@@ -33,7 +33,7 @@ pub(super) fn plan(want: &Want<'_>, known: &Known<'_>, name: &str, policy: &Poli
     Ok(Plan { writes, again: false, surplus: 0 })
 }
 
-/// U3: what is to be set aside, and whether the subnet has to be written for that.
+/// A U3: what is to be set aside, and whether the subnet has to be written for that.
 fn set_aside(
     shares: &Shares,
     has: &IpSet,

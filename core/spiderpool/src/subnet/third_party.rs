@@ -1,4 +1,4 @@
-//! Looking for workloads of a kind that Spiderpool does not know (A §8.6: "dynamic live for third-party", §8.7: "a dynamic watch").
+//! Looking for workloads of a kind that Spiderpool does not know (A §8.6: "dynamic live for third-party", A §8.7: "a dynamic watch").
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -94,7 +94,7 @@ fn upstream_agrees_with_every_recorded_case() {
 #[rustfmt::skip]
 const OTHERWISE: &[(&[&str], &[&str])] = &[
     // Reversed ranges are refused, errors are told for the entry that has them, a default route is one however it is written, pools count
-    // without their label, and a name is taken whatever the family (A §14.3, 17, 18).
+    // without their label, and a name is taken whatever the family (A §14.3, §14.17, §14.18).
     (&["upstream-ranges"], &[
         "pool-create-ranges-00", "pool-create-ranges-02", "pool-create-ranges-03", "pool-create-ranges-04", "pool-create-ranges-07",
         "pool-create-ranges-08", "pool-create-ranges-16", "pool-create-ranges-18", "pool-create-ranges-26", "pool-create-ranges-29",

@@ -161,7 +161,7 @@ impl Judge {
         let own: Vec<&Value> = ips.iter().filter(|ip| ip["nic"] == json!(nic)).collect();
         let known = self.answered.insert((uid.to_owned(), nic.to_owned()), json!(own));
         if known.is_some_and(|known| known != json!(own)) {
-            self.problems.push(format!("{at} {op}: S16: another answer than before"));
+            self.problems.push(format!("{at} {op}: A S16: another answer than before"));
         }
     }
 }
@@ -208,33 +208,33 @@ fn vectors_flow_hardened_keeps_its_promises_and_upstream_breaks_each() {
 /// shows, and what happens instead. Deviations that are not here need faults, lag or load, of which the sequences have none.
 const SHOWN: [(&str, usize, &str); 28] = [
     ("upstream-ranges", 25, "addresses are tried from the lowest up, whatever the order of the ranges (A §14.6)"),
-    ("one-record-per-pod", 8, "a record names its NIC, and two NICs get two addresses (W14)"),
+    ("one-record-per-pod", 8, "a record names its NIC, and two NICs get two addresses (A W14)"),
     ("wildcard-duplicates-fail", 5, "a NIC without any candidate is an error, not an answer without an address"),
     ("capacity-not-filtered", 17, "a full pool is filtered out, so the error is `all-filtered` and not `exhausted`"),
     ("multus-always-resolved", 14, "a pool that names no network needs none"),
-    ("nameless-nic-always-changed", 8, "NICs without a name are compared by index, so nothing has changed (W13)"),
-    ("partial-pool-change-recreates", 15, "the endpoint stays and gets the pod's UID; records go after it is written (W12)"),
-    ("reown-missing-record", 4, "a missing record is made anew, or the address is given up (W8)"),
-    ("foreign-record-blocks", 7, "an address that is somebody else's is given up for another (W9)"),
-    ("del-adopts-current-uid", 1, "a late DEL is about its own UID (W7)"),
+    ("nameless-nic-always-changed", 8, "NICs without a name are compared by index, so nothing has changed (A W13)"),
+    ("partial-pool-change-recreates", 15, "the endpoint stays and gets the pod's UID; records go after it is written (A W12)"),
+    ("reown-missing-record", 4, "a missing record is made anew, or the address is given up (A W8)"),
+    ("foreign-record-blocks", 7, "an address that is somebody else's is given up for another (A W9)"),
+    ("del-adopts-current-uid", 1, "a late DEL is about its own UID (A W7)"),
     ("endpoint-delete-by-name", 16, "a namesake's endpoint is taken over in place, or waited for"),
-    ("conflict-returns-same-address", 11, "the pod gets another address than the one that did not work (W17)"),
+    ("conflict-returns-same-address", 11, "the pod gets another address than the one that did not work (A W17)"),
     ("static-reuse-skips-filter", 7, "addresses of pools that are no longer permitted are given up"),
-    ("failure-cache-unchecked", 1, "the pool is asked whether it still has the record (W24)"),
-    ("partial-failure-keeps-records", 23, "an ADD that fails takes back what it recorded (W3)"),
-    ("mark-before-uid-check", 16, "the UID comes before the mark, and suffices (W10, §14.27)"),
-    ("nameless-entry-lost", 2, "all NICs without a name are stored (§14.24)"),
-    ("reown-foreign-endpoint", 4, "the endpoint of another owner is not inherited (§14.25)"),
-    ("answer-not-as-stored", 24, "the answer is what is stored, and only what is missing is drawn (§14.21)"),
-    ("static-reuse-before-gating", 2, "the pools of a family that is off do not count (§14.29)"),
+    ("failure-cache-unchecked", 1, "the pool is asked whether it still has the record (A W24)"),
+    ("partial-failure-keeps-records", 23, "an ADD that fails takes back what it recorded (A W3)"),
+    ("mark-before-uid-check", 16, "the UID comes before the mark, and suffices (A W10, §14.27)"),
+    ("nameless-entry-lost", 2, "all NICs without a name are stored (A §14.24)"),
+    ("reown-foreign-endpoint", 4, "the endpoint of another owner is not inherited (A §14.25)"),
+    ("answer-not-as-stored", 24, "the answer is what is stored, and only what is missing is drawn (A §14.21)"),
+    ("static-reuse-before-gating", 2, "the pools of a family that is off do not count (A §14.29)"),
     ("terminating-endpoint-reused", 17, "a terminating endpoint is ended, not used again"),
-    ("failure-cache-kept-by-reuse", 1, "the failure cache is dropped by any answer (§14.23)"),
-    ("late-endpoint-create-fails", 2, "an endpoint that is there is looked at again (W4)"),
+    ("failure-cache-kept-by-reuse", 1, "the failure cache is dropped by any answer (A §14.23)"),
+    ("late-endpoint-create-fails", 2, "an endpoint that is there is looked at again (A W4)"),
     ("unrecorded-answer", 3, "the records are looked at before an endpoint answers"),
     ("stateful-conflict-released", 12, "a batch release asks the settings (521, 522)"),
-    ("static-by-kind-only", 6, "an endpoint that goes with its pod is not static, whatever its owner's kind is called (W31)"),
+    ("static-by-kind-only", 6, "an endpoint that goes with its pod is not static, whatever its owner's kind is called (A W31)"),
     ("first-del-releases-all", 4, "the DEL of a further NIC releases what that NIC has"),
-    ("missing-pool-keeps-endpoint", 3, "what a missing pool held is released (W16)"),
+    ("missing-pool-keeps-endpoint", 3, "what a missing pool held is released (A W16)"),
 ];
 
 #[test]

@@ -2,10 +2,12 @@
 
 mod deviation;
 mod excuse;
+mod load;
 mod pattern;
 mod shrink;
 mod story;
 mod swarm;
+mod sweep;
 
 #[path = "../support/install.rs"]
 mod install;

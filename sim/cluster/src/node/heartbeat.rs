@@ -5,7 +5,7 @@
 //!                         ▲                                                                                   │
 //!                         └── a fault touches the way, or the Node is not what its kubelet says ──────────────┘
 //! ```
-//! While a kubelet rests, its lease counts as renewed at each beat of its [`Rhythm`], a pure function of time. It rests only while nothing
+//! While a kubelet rests, its lease counts as renewed at each beat of its `Rhythm`, a pure function of time. It rests only while nothing
 //! is in the way between it and the API servers, and between these and every observer of nodes (`cluster::clear`). A fault that begins
 //! wakes it, so that what happens to its requests happens to real ones.
 //!

@@ -251,35 +251,3 @@ pub fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, ex
     }
     result.problems.extend(problems);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::LoadOptions;
-    use crate::engine::load::scenarios;
-    use crate::engine::progress::Unobserved;
-
-    #[test]
-    fn seeds_sum_up_to_the_same_whatever_the_number_of_workers() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/smoke/counter-calm.toml");
-        let ready = scenarios(&LoadOptions { scenarios: vec![file], ..LoadOptions::default() }).unwrap();
-        let swept = |jobs, shard: Option<&str>| {
-            let options = SweepOptions {
-                seeds: Seeds { first: 5, count: Some(20), shard: shard.map(|shard| shard.parse().unwrap()) },
-                jobs,
-                budget: None,
-                every_crash_point: false,
-                out: std::env::temp_dir(),
-                tables: None,
-                plans: true,
-                shrink: true,
-            };
-            let report = run(&ready, &options, &Unobserved).unwrap();
-            (report.scenarios[0].digest, report.scenarios[0].seeds)
-        };
-        let (digest, seeds) = swept(1, None);
-        assert_eq!(((digest, seeds), seeds), (swept(2, None), 20));
-        assert_ne!(swept(1, Some("1/2")).0, digest);
-        assert_eq!(swept(1, Some("2/2")).1, 10);
-    }
-}

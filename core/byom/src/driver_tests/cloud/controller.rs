@@ -27,7 +27,7 @@ fn the_vm_of_a_pod_that_is_gone_is_released() {
 
 #[test]
 fn a_finalizer_that_comes_back_harms_nobody() {
-    // P2 again after a conflict (W9)
+    // B P2 again after a conflict (B W9)
     for (policy, hardened) in both("byom-release-by-address") {
         let cloud = Cloud::recovered(policy, &ONE);
         orphan(&cloud, "web", "1");
@@ -117,7 +117,7 @@ fn a_cache_that_is_behind_makes_only_upstream_act_again() {
 
 #[test]
 fn a_vm_that_hangs_holds_the_others_up_only_upstream() {
-    // W25
+    // B W25
     for (policy, hardened) in [(Policy::hardened(), true), (Policy::upstream(), false)] {
         let cloud = Cloud::recovered(policy, &TWO);
         put_pod(&cloud, "web", "uid of web");
@@ -168,7 +168,7 @@ fn a_record_without_a_peer_pod_is_reclaimed() {
 
 #[test]
 fn the_controller_follows_the_configuration() {
-    // W20
+    // B W20
     for (policy, hardened) in both("byom-controller-configuration-frozen") {
         let cloud = Cloud::recovered(policy, &ONE);
         let current = Arc::new(Mutex::new(cloud.settings.clone()));

@@ -44,7 +44,7 @@ fn upstream_makes_the_requests_of_the_reference() {
 
 #[test]
 fn without_an_owner_nothing_starts() {
-    // W5, W6
+    // B W5, W6
     for (policy, hardened) in both("byom-owner-recorded-late") {
         let cloud = Cloud::recovered(policy, &ONE);
         let adaptor = cloud.adaptor();
@@ -87,7 +87,7 @@ fn a_peer_pod_of_which_no_answer_came_goes_with_the_roll_back() {
 
 #[test]
 fn a_start_that_fails_on_its_callers_deadline_is_rolled_back() {
-    // W7
+    // B W7
     for (policy, hardened) in both("byom-rollback-on-callers-deadline") {
         let cloud = Cloud::recovered(policy, &ONE);
         let adaptor = cloud.adaptor();
@@ -104,7 +104,7 @@ fn a_start_that_fails_on_its_callers_deadline_is_rolled_back() {
 
 #[test]
 fn after_a_clean_up_a_stop_harms_nobody() {
-    // S5, then X3 (W9)
+    // B S5, then B X3 (B W9)
     for (policy, hardened) in both("byom-release-by-address") {
         let cloud = Cloud::recovered(policy, &ONE);
         let adaptor = cloud.adaptor();

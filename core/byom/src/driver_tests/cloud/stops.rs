@@ -32,7 +32,7 @@ fn a_sandbox_of_an_earlier_process_is_unknown() {
 
 #[test]
 fn one_second_is_enough_for_a_stop() {
-    // W26
+    // B W26
     for (policy, hardened) in both("byom-stop-on-callers-deadline") {
         let cloud = Cloud::recovered(policy, &ONE);
         let adaptor = cloud.adaptor();
@@ -51,7 +51,7 @@ fn one_second_is_enough_for_a_stop() {
 
 #[test]
 fn a_stop_of_a_pod_that_was_replaced_spares_its_successor() {
-    // W11
+    // B W11
     for (policy, hardened) in both("byom-finalizer-by-pod-name") {
         let cloud = Cloud::recovered(policy, &TWO);
         let adaptor = cloud.adaptor();
@@ -68,7 +68,7 @@ fn a_stop_of_a_pod_that_was_replaced_spares_its_successor() {
 
 #[test]
 fn a_sandbox_without_a_vm_does_not_let_its_predecessor_go() {
-    // W12
+    // B W12
     for (policy, hardened) in both("byom-empty-id-counts-as-deleted") {
         let cloud = Cloud::recovered(policy, &ONE);
         let adaptor = cloud.adaptor();

@@ -12,10 +12,10 @@ impl Observer for Ledger {
         match step {
             Step::Ready { id, address } => {
                 let before = running.insert(address.to_string(), id.clone());
-                assert!(before.is_none(), "{address} is told to {id} while {before:?} runs (I1)");
+                assert!(before.is_none(), "{address} is told to {id} while {before:?} runs (B I1)");
             }
             Step::ReleaseBegun { id: Some(id), by, .. } if running.values().any(|running| running == id) => {
-                assert!(matches!(by, Releaser::CleanUp | Releaser::RollBack), "{by:?} releases {id}, which runs (I8)");
+                assert!(matches!(by, Releaser::CleanUp | Releaser::RollBack), "{by:?} releases {id}, which runs (B I8)");
                 running.retain(|_, running| running != id);
             }
             _ => {}

@@ -40,7 +40,7 @@ fn name_of(pool: &SpiderIPPool) -> Arc<str> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
-    /// A8: the pools. Auto pools that are not there yet, or have not their size, are waited for (A §2.2).
+    /// A A8: the pools. Auto pools that are not there yet, or have not their size, are waited for (A §2.2).
     ///
     /// That the pools of a NIC are full does not matter if it `has` its addresses.
     async fn selection(&self, has: &(impl Fn(usize, &str, IpVersion) -> bool + Sync)) -> Result<Selection, IpamError> {

@@ -60,7 +60,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Agent<C, V, K, O> {
 }
 
 impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
-    /// The pod that an ADD is for (A1), and whether it was read from the API server.
+    /// The pod that an ADD is for (A A1), and whether it was read from the API server.
     pub(super) async fn pod_of(&self, request: &AddRequest) -> Result<(Arc<Pod>, bool), IpamError> {
         let cached = self.agent.caches.pod(&request.pod);
         let wanted = &*request.pod_uid;
@@ -190,7 +190,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         ledger.avoided = endpoint.as_deref().map(avoided).unwrap_or_default();
         let mut static_reuse = StaticReuse::default();
         let mut forgets = policy.late_endpoint_create_fails;
-        // A4.
+        // A A4.
         let mut reuses = true;
         if let Some(known) = endpoint.clone()
             && self.compares(&known)
@@ -207,14 +207,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 (reuses, forgets) = (false, true);
             }
         }
-        // A5, of a namesake's endpoint.
+        // A A5, of a namesake's endpoint.
         if let Some(known) = endpoint.as_deref().filter(|_| self.keeper == Keeper::Nobody && policy.endpoint_delete_by_name)
             && self.ownership(known) == EndpointOwnership::Foreign
         {
             self.remove_by_name(known).await?;
             endpoint = None;
         }
-        // A5 and A6.
+        // A A5 and A6.
         if let Some(known) = endpoint.as_deref().filter(|_| reuses)
             && self.ownership(known) != EndpointOwnership::Foreign
         {
@@ -228,7 +228,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             (!what.is_empty()).then_some((known, what))
         };
         let for_good = endpoint.clone().and_then(for_good);
-        // A7.
+        // A A7.
         let base = match endpoint {
             Some(known) if self.ownership(&known) == EndpointOwnership::Own => Some(known),
             Some(_) if forgets => {

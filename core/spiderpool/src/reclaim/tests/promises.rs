@@ -29,7 +29,7 @@ fn scaled_down(scene: &Scene) {
 promises! {
     every: every_deviation_of_reclaim_has_a_promise_here_or_elsewhere, of: ReclaimPolicy::DEVIATIONS, elsewhere: super::replica::SHOWN_HERE;
 
-    /// R2: a scale-up beside the release leaves the new pod with record and endpoint.
+    /// G R2: a scale-up beside the release leaves the new pod with record and endpoint.
     a_pod_that_inherits_during_a_release_keeps_its_record, "records-before-endpoint", |scene| {
         scaled_down(scene);
         scene.before_first("delete SpiderEndpoint", |world| {
@@ -43,7 +43,7 @@ promises! {
         scene.scan();
         scene.records() == ["u2"] && scene.is_served("db-0", "u2")
     };
-    /// R6, R8: an endpoint that became another pod's between decision and write is left alone.
+    /// G R6, R8: an endpoint that became another pod's between decision and write is left alone.
     an_endpoint_that_changed_hands_is_left_alone, "finalizer-patch-by-name", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.gone("a");
@@ -58,7 +58,7 @@ promises! {
         scene.scan();
         scene.records().is_empty() && scene.is_served("a", "u2")
     };
-    /// R6: the endpoint of a static pod is updated in place, so that its own UID protects nothing.
+    /// G R6: the endpoint of a static pod is updated in place, so that its own UID protects nothing.
     the_endpoint_of_the_next_pod_of_a_stateful_set_is_not_marked, "endpoint-uid-precondition-only", |scene| {
         scaled_down(scene);
         scene.before_first("delete SpiderEndpoint", |world| {
@@ -68,7 +68,7 @@ promises! {
         scene.scan();
         scene.is_served("db-0", "u2")
     };
-    /// R3: the pod's cache lags, that of pools does not.
+    /// G R3: the pod's cache lags, that of pools does not.
     a_record_of_a_pod_that_the_cache_does_not_know_yet_stays, "scan-trusts-cached-pod", |scene| {
         scene.pod("a", "u1", Owner::Nobody);
         scene.views.pods = scene.world.frozen();
@@ -77,7 +77,7 @@ promises! {
         scene.scan();
         scene.records() == ["u2"] && scene.is_served("a", "u2")
     };
-    /// R4: the cache of endpoints lags.
+    /// G R4: the cache of endpoints lags.
     a_record_of_a_live_pod_stays_whatever_its_endpoint_says, "scan-trusts-cached-endpoint", |scene| {
         scene.endpoint("a", "u1", Owner::Nobody, &[]);
         scene.views.endpoints = scene.world.frozen();
@@ -87,7 +87,7 @@ promises! {
         scene.scan();
         scene.records() == ["u2"] && scene.is_served("a", "u2")
     };
-    /// R5: a VM boots, and its endpoint is not written yet.
+    /// G R5: a VM boots, and its endpoint is not written yet.
     the_record_of_a_vm_that_boots_stays, "vm-record-without-owner-check", |scene| {
         scene.vm("vm");
         scene.pod("virt-launcher-vm-x", "u1", Owner::Vm("vm"));
@@ -95,7 +95,7 @@ promises! {
         scene.scan();
         scene.records() == ["u1"]
     };
-    /// R7: after a reboot of its node a static pod within its grace has no podIPs.
+    /// G R7: after a reboot of its node a static pod within its grace has no podIPs.
     a_static_pod_without_ips_keeps_its_address_within_its_grace, "empty-pod-ips-means-gone", |scene| {
         scene.stateful_set(1);
         scene.whole_pod("db-0", "u1", Owner::StatefulSet, "10.0.0.1");
@@ -104,7 +104,7 @@ promises! {
         scene.scan();
         scene.records() == ["u1"] && scene.is_served("db-0", "u1")
     };
-    /// R9: the object is gone, the containers may have their grace.
+    /// G R9: the object is gone, the containers may have their grace.
     a_forced_deletion_leaves_the_containers_their_grace, "force-delete-frees-at-once", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.deleted("a").unwrap();
@@ -113,7 +113,7 @@ promises! {
         scene.fire_after(6);
         within == ["u1"] && scene.records().is_empty()
     };
-    /// R9: as an API server shows it last.
+    /// G R9: as an API server shows it last.
     a_grace_of_nothing_is_not_that_of_the_containers, "force-delete-frees-at-once", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.terminate("a", 0, 0);
@@ -123,7 +123,7 @@ promises! {
         scene.fire_after(6);
         within == ["u1"] && scene.records().is_empty()
     };
-    /// R10: the node fails after the pod began to terminate.
+    /// G R10: the node fails after the pod began to terminate.
     a_node_that_fails_within_the_grace_counts, "node-judged-once", |scene| {
         scene.config.settings.on_not_ready_node = false;
         scene.restart();
@@ -158,7 +158,7 @@ promises! {
         scene.fire_after(3);
         held && scene.records().is_empty()
     };
-    /// R13.
+    /// G R13.
     a_missed_deletion_is_a_deletion, "tombstone-crashes", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.change("Pod", "a", |pod| pod["status"]["phase"] = json!("Succeeded"));
@@ -198,7 +198,7 @@ promises! {
         scene.env.advance(Duration::from_secs(61));
         !early && due(scene) && !due(scene)
     };
-    /// R11: a namesake is deleted while the first entry is worked on.
+    /// G R11: a namesake is deleted while the first entry is worked on.
     the_entry_of_a_namesake_outlives_that_of_its_predecessor, "database-keyed-by-name", |scene| {
         scene.whole_pod("a", "u1", Owner::Nobody, "10.0.0.1");
         scene.terminate("a", 100, 30);
@@ -214,7 +214,7 @@ promises! {
         scene.env.block_on(async move { reclaim.see_to(&leadership, &fired).await });
         scene.traced().iter().any(|entry| &*entry.uid == "u2")
     };
-    /// R16.
+    /// G R16.
     an_endpoint_outlives_its_records, "endpoint-removed-after-failed-release", |scene| {
         scaled_down(scene);
         scene.refuse("update SpiderIPPool/status", usize::MAX);
@@ -224,7 +224,7 @@ promises! {
         scene.scan();
         held && scene.records().is_empty() && scene.endpoint_of("db-0").is_none()
     };
-    /// R17.
+    /// G R17.
     a_refused_release_blocks_no_pool, "ticket-released-ungranted", |scene| {
         scene.config.settings.queue_length = 0;
         scene.restart();
@@ -239,7 +239,7 @@ promises! {
             matches!(race(limiter.take(&env, &pools, None), env.sleep(Duration::from_secs(60))).await, Either::Left(Ok(_)))
         })
     };
-    /// R19: the StatefulSet wants its pod again between the two families.
+    /// G R19: the StatefulSet wants its pod again between the two families.
     a_pod_loses_both_families_or_none, "families-race-on-endpoint", |scene| {
         scene.stateful_set(0);
         scene.endpoint("db-0", "u1", Owner::StatefulSet, &[("p4", "10.0.0.1"), ("p6", "fd00::1")]);

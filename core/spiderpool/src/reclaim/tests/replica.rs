@@ -182,7 +182,7 @@ fn a_new_leader_scans_at_once() {
     assert_eq!((scans(Policy::hardened()), scans(with("no-scan-on-takeover"))), (1, 0));
 }
 
-/// R12.
+/// G R12.
 #[test]
 fn an_event_that_could_not_be_judged_comes_back() {
     let traced = |policy| {
@@ -199,7 +199,7 @@ fn an_event_that_could_not_be_judged_comes_back() {
     assert_eq!((traced(Policy::hardened()), traced(with("event-lost-on-error"))), (1, 0));
 }
 
-/// R12, the other half: a release that failed too often is left to a scan, not forgotten.
+/// G R12, the other half: a release that failed too often is left to a scan, not forgotten.
 #[test]
 fn a_release_that_failed_too_often_is_left_to_a_scan() {
     let scans = |policy| {

@@ -319,7 +319,7 @@ pub(super) fn record(world: &World, pool: &str, ip: &str, pod: &str, uid: &str) 
     assert!(changed, "{pool}");
 }
 
-/// What the agent does for the next pod of a StatefulSet: re-owns the record if there is one, and the endpoint (A7, A8).
+/// What the agent does for the next pod of a StatefulSet: re-owns the record if there is one, and the endpoint (G A7, A8).
 pub(super) fn inherit(world: &World, name: &str, uid: &str) {
     world.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
         let text = pool["status"]["allocatedIPs"].as_str().unwrap_or("{}").to_owned();

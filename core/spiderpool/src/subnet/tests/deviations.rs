@@ -41,7 +41,7 @@ fn twice(model: &Model) -> bool {
     !model.set_aside().values().flatten().all(|ip| seen.insert(*ip))
 }
 
-/// W19: a pool shrinks, an agent allocates before the second write, and another workload comes.
+/// A W19: a pool shrinks, an agent allocates before the second write, and another workload comes.
 fn interrupted_shrink(policy: Policy) -> (Model, Plan) {
     let mut model = Model::new(10, policy).with_app("a", 4).with_app("b", 3);
     reconcile(&mut model, 0).unwrap();

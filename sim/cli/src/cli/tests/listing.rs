@@ -19,6 +19,7 @@ fn lists_are_tables() {
         kind,
         about: about.into(),
         reference: reference.map(str::to_owned),
+        reference_url: None,
     };
     let delay = Parameter { name: "delay".into(), default: "2s..8s".into() };
     let report = ListReport {
@@ -35,11 +36,13 @@ fn lists_are_tables() {
             about: "Changes reach caches late.".into(),
             parameters: vec![delay],
             event: "an API server falls behind".into(),
+            reference_url: None,
         }]),
         deviations: Some(vec![DeviationEntry {
             name: "no-reread".into(),
             about: "writes again what it read first".into(),
             how: "claim".into(),
+            reference_url: None,
         }]),
         ..ListReport::default()
     };

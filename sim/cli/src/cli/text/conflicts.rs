@@ -4,6 +4,7 @@ use ipam_reports::ConflictsReport;
 use ipam_reports::conflicts::figures::Along;
 use ipam_reports::conflicts::{Metric, Point, answer, series};
 use ipam_reports::human;
+use ipam_reports::reference;
 use ipam_reports::statistics::Estimate;
 
 use super::Paint;
@@ -46,6 +47,7 @@ pub fn conflicts(report: &ConflictsReport, paint: Paint) -> String {
     }
     lines.push(String::new());
     lines.extend(report.answers.iter().cloned());
+    lines.extend(reference::legend(report.answers.iter().map(String::as_str)).iter().map(|line| paint.dim(line)));
     if report.interrupted {
         lines.push(format!("{} the same command goes on where this one stopped", paint.warn("interrupted:")));
     }

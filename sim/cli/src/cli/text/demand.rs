@@ -3,6 +3,7 @@
 use ipam_reports::DemandReport;
 use ipam_reports::demand::Trial;
 use ipam_reports::human;
+use ipam_reports::reference;
 
 use super::Paint;
 use super::table::{Align, Table};
@@ -24,6 +25,7 @@ pub fn demand(report: &DemandReport, paint: Paint) -> String {
     let mut lines = table.lines();
     lines.push(String::new());
     lines.extend(report.answers.iter().cloned());
+    lines.extend(reference::legend(report.answers.iter().map(String::as_str)).iter().map(|line| paint.dim(line)));
     if report.interrupted {
         lines.push(format!("{} the same command goes on where this one stopped", paint.warn("interrupted:")));
     }

@@ -1,6 +1,6 @@
 //! What reclaim would do, from the records to the endpoints.
 
-use ipam_reports::ExplainReclaimReport;
+use ipam_reports::{ExplainReclaimReport, reference};
 
 use super::Paint;
 use super::table::{Align, Table};
@@ -14,6 +14,10 @@ pub fn explain_reclaim(report: &ExplainReclaimReport, paint: Paint) -> String {
     }
     text += &format!("\n{}\n{}", paint.bold("records"), records(report, paint));
     text += &format!("\n{}\n{}", paint.bold("endpoints"), endpoints(report, paint));
+    if !report.records.is_empty() || !report.endpoints.is_empty() {
+        let rows = reference::see("G §14");
+        text += &format!("\n{}\n", paint.dim(&format!("what S-3, P-6 and the other rows mean: {rows}")));
+    }
     for remark in &report.remarks {
         text += &format!("\nnote: {remark}");
     }

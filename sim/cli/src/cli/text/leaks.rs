@@ -3,6 +3,7 @@
 use ipam_reports::LeaksReport;
 use ipam_reports::human;
 use ipam_reports::leaks::Group;
+use ipam_reports::reference;
 use ipam_reports::spread::Margin;
 use ipam_reports::statistics::Estimate;
 
@@ -24,6 +25,7 @@ pub fn leaks(report: &LeaksReport, paint: Paint) -> String {
     let mut lines = if report.groups.is_empty() { Vec::new() } else { table.lines() };
     lines.push(String::new());
     lines.extend(report.answers.iter().cloned());
+    lines.extend(reference::legend(report.answers.iter().map(String::as_str)).iter().map(|line| paint.dim(line)));
     if report.interrupted {
         lines.push(format!("{} the same command goes on where this one stopped", paint.warn("interrupted:")));
     }

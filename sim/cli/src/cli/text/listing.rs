@@ -1,7 +1,7 @@
 //! Tables of what there is, and findings in files.
 
 use ipam_reports::listing::Severity;
-use ipam_reports::{CheckReport, ListReport, human};
+use ipam_reports::{CheckReport, ListReport, human, reference};
 
 use super::Paint;
 use super::table::{Align, Table};
@@ -25,7 +25,8 @@ pub fn list(report: &ListReport, paint: Paint) -> String {
             let reference = entry.reference.as_ref().map(|reference| format!(" ({reference})")).unwrap_or_default();
             table.row([format!("  {}", entry.name), entry.kind.to_string(), format!("{}{reference}", entry.about)]);
         }
-        sections.push(section("Claims", table.lines(), paint));
+        let cited = claims.iter().filter_map(|entry| entry.reference.as_deref());
+        sections.push(section("Claims", with_legend(table.lines(), cited, paint), paint));
     }
     if let Some(faults) = &report.faults {
         // Two lines and a third for the parameters: side by side they are wider than any screen.
@@ -39,14 +40,25 @@ pub fn list(report: &ListReport, paint: Paint) -> String {
                 lines.push(format!("      {}", parameters.join(", ")));
             }
         }
-        sections.push(section("Faults", lines, paint));
+        sections.push(section("Faults", with_legend(lines, faults.iter().map(|entry| entry.event.as_str()), paint), paint));
     }
     if let Some(deviations) = &report.deviations {
         let mut table = Table::new([Left, Left, Left]);
         deviations.iter().for_each(|entry| table.row([format!("  {}", entry.name), entry.how.clone(), entry.about.clone()]));
-        sections.push(section("Deviations", table.lines(), paint));
+        let cited = deviations.iter().map(|entry| entry.about.as_str());
+        sections.push(section("Deviations", with_legend(table.lines(), cited, paint), paint));
     }
     sections.join("\n")
+}
+
+/// Lines, and below them where to read what they cite.
+fn with_legend<'a>(mut lines: Vec<String>, cited: impl IntoIterator<Item = &'a str>, paint: Paint) -> Vec<String> {
+    let legend = reference::legend(cited);
+    if !legend.is_empty() {
+        lines.push(String::new());
+        lines.extend(legend.iter().map(|line| paint.dim(&format!("  {line}"))));
+    }
+    lines
 }
 
 fn section(title: &str, rows: Vec<String>, paint: Paint) -> String {

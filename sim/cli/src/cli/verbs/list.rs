@@ -1,7 +1,7 @@
 //! `list`: what there is.
 
-use ipam_reports::ListReport;
 use ipam_reports::listing::{ClaimEntry, DeviationEntry, FaultEntry, Parameter, ScenarioEntry};
+use ipam_reports::{ListReport, reference};
 use kube_sim::fault;
 use sim_config::Problems;
 use sim_harness::claim::{self, ClaimName};
@@ -25,6 +25,7 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
             kind: def.kind,
             about: def.about.to_owned(),
             reference: def.reference.map(str::to_owned),
+            reference_url: def.reference.and_then(reference::url),
         };
         report.claims = Some(systems().claims().iter().map(entry).collect());
     }
@@ -34,12 +35,12 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
             about: info.about,
             parameters: info.parameters.into_iter().map(|(name, default)| Parameter { name: name.to_owned(), default }).collect(),
             event: info.event.to_owned(),
+            reference_url: reference::url(info.event),
         };
-        let pattern = |pattern: &Pattern| FaultEntry {
-            name: pattern.name().to_owned(),
-            about: pattern.about().to_owned(),
-            parameters: Vec::new(),
-            event: format!("only in a swarm, as {} (K §9.1)", pattern.faults()),
+        let pattern = |pattern: &Pattern| {
+            let event = format!("only in a swarm, as {} (K §9.1)", pattern.faults());
+            let reference_url = reference::url(&event);
+            FaultEntry { name: pattern.name().to_owned(), about: pattern.about().to_owned(), parameters: Vec::new(), event, reference_url }
         };
         report.faults = Some(fault::vocabulary().into_iter().map(entry).chain(PATTERNS.iter().map(pattern)).collect());
     }
@@ -48,6 +49,7 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
             name: deviation.name.to_owned(),
             about: deviation.about.to_owned(),
             how: deviation.how.to_string(),
+            reference_url: Some(reference::deviation(deviation.name).url()),
         };
         report.deviations = Some(systems().mutations().iter().map(entry).collect());
     }

@@ -16,7 +16,7 @@ use crate::workload::IpamNote;
 /// of a StatefulSet or a VM. One that is being deleted waits for nobody. One whose addresses are recorded still is found by reclaim,
 /// others are not (A W26). Only the DEL of the sandbox that an endpoint names ends it: others release nothing (K §5.4), however often they
 /// are repeated. The DEL of any sandbox ends one that names none. An endpoint that comes to be while no agent is at an ADD of its pod is
-/// a write that was carried out once more or late (K §2.13): no DEL knew of it, so it is left as after W26.
+/// a write that was carried out once more or late (K §2.13): no DEL knew of it, so it is left as after A W26.
 ///
 /// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such DEL
 /// came through: they are the business of reclaim.

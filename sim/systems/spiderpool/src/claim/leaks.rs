@@ -7,7 +7,7 @@ use crate::workload::Refusal;
 
 /// In the end every record of a pod that exists is in its endpoint, and every address in the endpoint of a pod that is alive is
 /// recorded for it. Pods that are terminating, or for which a request is open, are on their way. So are those whose last request the rules left
-/// without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a pod (W1) is
+/// without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a pod (A W1) is
 /// found by the request that serves it at last, or by its DEL.
 ///
 /// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,

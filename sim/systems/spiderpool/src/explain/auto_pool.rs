@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use ipam_reports::explain::AutoPoolAnswer;
+use ipam_reports::reference;
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::select::{Cluster, Selection, SubnetRequest, Tier, TopController, Workload, pools_of, reserved};
 use ipam_spiderpool::subnet::{AppKind, Application, Demand, Known, Refusal, SpiderSubnet, Want, Write, plan};
@@ -34,8 +35,10 @@ pub(super) fn auto_pools(question: &Question, selection: &Selection) -> Vec<Auto
 pub(super) fn remark(question: &Question, auto_pools: &[AutoPoolAnswer]) -> Option<String> {
     let controller = TopController::of(&question.objects, &question.pod).ok().filter(|_| !auto_pools.is_empty())?;
     let TopController { api_version, kind, name, .. } = &controller;
-    (api_version == "v1")
-        .then(|| format!("no pod of {kind} {name} ever matches its auto pool: those of the core group match nobody (A §14.12)"))
+    (api_version == "v1").then(|| {
+        let see = reference::see("A §14.12");
+        format!("no pod of {kind} {name} ever matches its auto pool: auto pools match no controller of the core group; {see}")
+    })
 }
 
 /// Plans the pool of one family.

@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 
+use ipam_reports::reference;
 use ipam_spiderpool::ranges::{IpVersion, PoolAddresses};
 use ipam_spiderpool::select::{Cluster, Selection, TopController, is_nameless, reserved};
 use ipam_spiderpool::{Keeper, SpiderEndpoint};
@@ -107,7 +108,7 @@ fn why_not(
         }
     }
     if policy.nameless_nic_always_changed && is_nameless(&question.pod) {
-        return "addresses of NICs without names are always given up (A §6.3)".to_owned();
+        return format!("addresses of NICs without names are always given up; {}", reference::see("A §6.3"));
     }
     let ip: Option<IpAddr> = address.split('/').next().and_then(|ip| ip.parse().ok());
     let Some(ip) = ip else { return "it is no address".to_owned() };

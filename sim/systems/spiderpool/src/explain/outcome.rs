@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipam_reports::explain::{FamilyAnswer, NicAnswer, Refusal, Reuse, RouteAnswer, RouteSource};
+use ipam_reports::reference;
 use ipam_spiderpool::ipam::{Failure, Failures, IpamError, PoolError};
 use ipam_spiderpool::select::{Cluster, Selection, is_nameless};
 use ipam_spiderpool::{IPAllocationDetail, PoolIPAllocation};
@@ -48,7 +49,8 @@ pub(super) fn settle(
             outcome.error.clone_from(&outcome.allocate_error);
         }
         Ok(_) if given.is_empty() => {
-            let message = "the agent answers without any address, so that the plugin fails and the pod does not start (A §2.5)".to_owned();
+            let see = reference::see("A §2.5");
+            let message = format!("the agent answers without any address, so the plugin fails and the pod does not start; {see}");
             outcome.error = Some(Refusal { class: "no-address".to_owned(), message, place: None });
         }
         Ok(_) => {

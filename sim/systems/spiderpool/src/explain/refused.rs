@@ -1,6 +1,7 @@
 //! Why no pool is asked, in words, and where the annotation stands that is to blame.
 
 use ipam_reports::explain::Refusal;
+use ipam_reports::reference;
 use ipam_spiderpool::names;
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::select::{SelectError, Selection, Tier};
@@ -13,7 +14,7 @@ pub(super) fn refusal(question: &Question, selection: &Selection, error: &Select
     let keys = error.annotation().map_or_else(|| of_tier(question, selection.tier, error), |key| vec![key]);
     let place = keys.into_iter().find_map(|key| question.places.get(key)).cloned();
     let message = match error {
-        SelectError::DeadPod => format!("{error}: {} (A §7.2)", death(&question.pod)),
+        SelectError::DeadPod => format!("{error}: {}; {}", death(&question.pod), reference::see("A §7.2")),
         error => error.to_string(),
     };
     Refusal { class: error.class().to_owned(), message, place }

@@ -5,7 +5,7 @@ use sim_harness::deviation::How;
 /// What each switch of [`ipam_spiderpool::Policy`] does. Which switches there are is told there, and a switch that has no row here does
 /// not compile.
 pub const ABOUT: &[(&str, &str)] = &[
-    ("upstream-ranges", "texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to 7)"),
+    ("upstream-ranges", "texts of ranges, CIDRs and numbers are read with upstream's quirks (A §1.6, §14.2 to §14.7)"),
     ("ties-in-any-order", "pools of equal rank are tried in random order, not in the order in which the user lists them (A §4)"),
     ("one-record-per-pod", "a record with the pod's UID is the pod's address for any NIC (A W14)"),
     (
@@ -63,7 +63,7 @@ pub const ABOUT: &[(&str, &str)] = &[
         "update-judged-whole",
         "an update is refused for what was wrong before it, so that overlapping pools block each other's repair (A W18)",
     ),
-    ("terminating-update-refused", "an object that is being deleted cannot lose another's finalizer before Spiderpool's (A §9.1 to 3)"),
+    ("terminating-update-refused", "an object that is being deleted cannot lose another's finalizer before Spiderpool's (A §9.1 to §9.3)"),
     ("delete-trusts-count", "whether a pool is in use is asked of its count, not of its records (A §9.1)"),
     ("refused-pool-keeps-addresses", "addresses stay set aside for a pool that admission refuses for good (A W20)"),
     ("interrupted-shrink-takes-back", "an interrupted shrink is mended with addresses that another pool may have by now (A W19)"),

@@ -1,4 +1,4 @@
-//! X2: a workload has one pool for a NIC and a family.
+//! A X2: a workload has one pool for a NIC and a family.
 
 use std::sync::Arc;
 

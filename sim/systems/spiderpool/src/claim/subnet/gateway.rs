@@ -1,4 +1,4 @@
-//! X3: the gateway is nobody's.
+//! A X3: the gateway is nobody's.
 
 use std::net::IpAddr;
 

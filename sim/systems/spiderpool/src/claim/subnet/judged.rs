@@ -1,4 +1,4 @@
-//! A §9.1 to 9.3, W18: an update is judged by what it changes.
+//! A §9.1 to §9.3, W18: an update is judged by what it changes.
 
 use ipam_spiderpool::select::is_auto_pool;
 use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};

@@ -1,4 +1,4 @@
-//! X1: a NIC has one record for each family.
+//! A X1: a NIC has one record for each family.
 
 use super::super::view::{Seen, Sights, View};
 use super::super::{Findings, IpamClaim, violated};

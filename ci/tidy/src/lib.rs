@@ -1,0 +1,30 @@
+//! Taste as a test: what a reviewer should not have to say twice.
+//!
+//! Each check looks at the text of the repository's files and gives findings with file, line and column: what is wrong, and what would be
+//! right. Files are found by walking the repository, so that nothing has to be told here when they move.
+//!
+//! | check | what it wants | its table |
+//! |---|---|---|
+//! | [`citations`] | every citation of the behavioural reference has its place in `docs/reference` | |
+//! | [`deviations`] | every deviation has its row and anchor there | |
+//! | [`links`] | relative links of Markdown files lead to files and anchors that exist | |
+//! | [`width`] | no line of Rust is wider than rustfmt's limit | |
+//! | [`words`] | words that were replaced do not come back | `words.toml` |
+//! | [`length`] | a long file has a reason | `long-files.toml` |
+//! | [`short_docs`] | documentation comments of three words or fewer become fewer | `short-docs.toml` |
+//! | [`leftovers`] | no path of one machine, no note to oneself, no test that is switched off | |
+//! | [`selects`] | every `select!` is `biased`, so that it draws no random numbers | |
+
+pub mod citations;
+pub mod deviations;
+pub mod leftovers;
+pub mod length;
+pub mod links;
+pub mod repository;
+pub mod selects;
+pub mod short_docs;
+pub mod source;
+pub mod width;
+pub mod words;
+
+pub use repository::{File, Finding, Repository};

@@ -1,5 +1,5 @@
-//! The documents as their readers meet them: console blocks print what they say, generated tables are up to date, and the examples of `--help`
-//! are commands that work.
+//! The documents as their readers meet them: console blocks print what they say, generated tables are up to date, and the examples of
+//! `--help` are commands that work.
 //!
 //! What the program prints today is written into the documents by
 //!
@@ -63,8 +63,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Whether a command ended as none in a document should: with bad input, a bug, or as a shell ends that cannot run it. What bad input looks like
-/// is shown with `check`.
+/// Whether a command ended as none in a document should: with bad input, a bug, or as a shell ends that cannot run it. What bad input
+/// looks like is shown with `check`.
 fn is_refused(command: &str, code: Option<i32>) -> bool {
     match code {
         Some(2) => !command.contains(" check "),

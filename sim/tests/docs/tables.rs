@@ -12,7 +12,13 @@ use crate::{compare, is_set, root};
 /// How a page says where it comes from.
 const MADE: &str = "<!-- Made by `UPDATE_DOCS=1 cargo test -p ipam-sim --test docs`; edits by hand do not last. -->";
 
-const REFERENCES: &str = "Letters and numbers in brackets (`K §9.2`, `A §5.1`, `B W13`, `G GL1`) are places in the [behavioural reference](../reference/README.md).";
+const REFERENCES: &str = "Letters and numbers in brackets (`K §9.2`, `A §5.1`, `B W13`, `G GL1`) are places in the \
+                          [behavioural reference](../reference/README.md).";
+
+/// The head of a page: its title, and one paragraph of these sentences.
+fn head(title: &str, sentences: &[&str]) -> String {
+    format!("{MADE}\n\n# {title}\n\n{}\n", sentences.join(" "))
+}
 
 fn list(sandbox: &Sandbox, what: &str) -> Vec<Value> {
     let printed = sandbox.shell(&format!("ipam-sim list {what} --format json"));
@@ -43,11 +49,15 @@ fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
 }
 
 fn faults(sandbox: &Sandbox) -> String {
-    let mut page = format!(
-        "{MADE}\n\n# Faults\n\nWhat a `[[fault]]` of a scenario can be, and what a swarm draws from. Parameters are shown with the range that they are drawn from \
-         unless the scenario says otherwise; every fault also takes `likelihood`, `count`, `at` and `for` ([scenario reference](../scenarios.md#faults)). The \
-         command line has the same list: `ipam-sim list faults`. {REFERENCES}\n\n| fault | what it does | parameters | the real event |\n|---|---|---|---|\n"
-    );
+    let sentences = [
+        "What a `[[fault]]` of a scenario can be, and what a swarm draws from.",
+        "Parameters are shown with the range that they are drawn from unless the scenario says otherwise;",
+        "every fault also takes `likelihood`, `count`, `at` and `for` ([scenario reference](../scenarios.md#faults)).",
+        "The command line has the same list: `ipam-sim list faults`.",
+        REFERENCES,
+    ];
+    let mut page = head("Faults", &sentences);
+    page += "\n| fault | what it does | parameters | the real event |\n|---|---|---|---|\n";
     for fault in list(sandbox, "faults") {
         let parameters: Vec<String> = fault["parameters"]
             .as_array()
@@ -74,10 +84,12 @@ fn claims(sandbox: &Sandbox) -> String {
         ("sometimes", "Coverage of situations: held in no run of the sweep = the sweep is vacuous."),
         ("reachable", "Coverage of code: the point was passed in no run of the sweep = the sweep is vacuous."),
     ];
-    let mut page = format!(
-        "{MADE}\n\n# Claims\n\nWhat a scenario can list under `[check]`. The command line has the same list: `ipam-sim list claims`. The last column is the \
-         property of the [behavioural reference](../reference/README.md) that a claim stands for.\n"
-    );
+    let sentences = [
+        "What a scenario can list under `[check]`.",
+        "The command line has the same list: `ipam-sim list claims`.",
+        "The last column is the property of the [behavioural reference](../reference/README.md) that a claim stands for.",
+    ];
+    let mut page = head("Claims", &sentences);
     let claims = list(sandbox, "claims");
     for (kind, about) in kinds {
         let _ = write!(page, "\n## {kind}\n\n{about}\n\n| claim | says | reference |\n|---|---|---|\n");
@@ -99,11 +111,15 @@ fn mutations(sandbox: &Sandbox) -> String {
         ("test", "Found by a test", "A test of the code shows it; no run does."),
         ("control", "The control group", "No bug: claims must *not* report these."),
     ];
-    let mut page = format!(
-        "{MADE}\n\n# Mutations\n\nNamed ways in which the system under test can be made to behave differently from its hardened form: each known upstream bug, and \
-         some bugs that nobody has made yet. `--deviation NAME` switches one on, `--without NAME` switches one off, and `--profile upstream` switches on those \
-         that upstream has ([concepts](../concepts.md#mutation-and-profile)). The command line has the same list: `ipam-sim list deviations`. {REFERENCES}\n"
-    );
+    let sentences = [
+        "Named ways in which the system under test can be made to behave differently from its hardened form:",
+        "each known upstream bug, and some bugs that nobody has made yet.",
+        "`--deviation NAME` switches one on, `--without NAME` switches one off, and `--profile upstream` switches on those",
+        "that upstream has ([concepts](../concepts.md#mutation-and-profile)).",
+        "The command line has the same list: `ipam-sim list deviations`.",
+        REFERENCES,
+    ];
+    let mut page = head("Mutations", &sentences);
     let mutations = list(sandbox, "deviations");
     for (how, title, about) in hows {
         let _ = write!(page, "\n## {title}\n\n{about}\n\n| mutation | what it does |\n|---|---|\n");
@@ -134,10 +150,12 @@ fn scenario_keys() -> String {
     let schema = std::fs::read_to_string(root().join("scenarios/scenario.schema.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let defs = &schema["$defs"];
-    let mut page = format!(
-        "{MADE}\n\n# Keys of a scenario\n\nEvery key with its default, from `scenarios/scenario.schema.json`, which editors use for completion. How the pieces fit \
-         together is in the [scenario reference](../scenarios.md). {REFERENCES}\n"
-    );
+    let sentences = [
+        "Every key with its default, from `scenarios/scenario.schema.json`, which editors use for completion.",
+        "How the pieces fit together is in the [scenario reference](../scenarios.md).",
+        REFERENCES,
+    ];
+    let mut page = head("Keys of a scenario", &sentences);
     keys(&mut page, "Scenario", &schema);
     for (title, name) in
         [("`[phases]`", "Phases"), ("`[cluster]`", "ClusterDraft"), ("`[cluster.knobs]`", "KnobsDraft"), ("`[check]`", "Checks")]

@@ -84,40 +84,40 @@ pub struct Variant {
     pub name: String,
     /// Why it exists.
     pub why: String,
-    /// See [`Scenario::seeds`].
+    /// In place of `seeds` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeds: Option<u64>,
-    /// See [`Scenario::expect`].
+    /// In place of `expect` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<ClaimName>,
-    /// See [`Scenario::profile`].
+    /// In place of `profile` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// See [`Scenario::deviations`].
+    /// In place of `deviations` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<DeviationName>>,
-    /// See [`Scenario::excuses`].
+    /// In place of `excuses` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excuses: Option<Vec<String>>,
-    /// See [`Scenario::phases`].
+    /// In place of `phases` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
-    /// See [`Scenario::cluster`].
+    /// In place of `cluster` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterDraft>,
-    /// See [`Scenario::workload`].
+    /// In place of `workload` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<WorkloadDraft>,
-    /// See [`Scenario::op`].
+    /// In place of `op` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<Vec<Op>>,
-    /// See [`Scenario::fault`].
+    /// In place of `fault` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Vec<DraftFault>>,
-    /// See [`Scenario::swarm`].
+    /// In place of `swarm` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swarm: Option<Swarm>,
-    /// See [`Scenario::check`].
+    /// In place of `check` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Checks>,
 }
@@ -191,19 +191,19 @@ impl Default for ClusterDraft {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KnobsDraft {
-    /// See [`Knobs::missing_put_with_uid_conflicts`].
+    /// A PUT of a missing object whose body has a UID: true = 409 (before 1.34), false = 404.
     pub missing_put_with_uid_conflicts: Choice<bool>,
-    /// See [`Knobs::consistent_list_from_cache`].
+    /// A consistent LIST waits for the watch cache (since 1.31) instead of reading etcd.
     pub consistent_list_from_cache: Choice<bool>,
-    /// See [`Knobs::generate_name_retries`].
+    /// The server tries up to 8 generated names (since 1.32).
     pub generate_name_retries: Choice<bool>,
-    /// See [`Knobs::watch_list`].
+    /// The server offers watch-list streams (`sendInitialEvents`).
     pub watch_list: Choice<bool>,
-    /// See [`Knobs::history_events`].
+    /// How many events of a type a server keeps at least, however old.
     pub history_events: Choice<u32>,
-    /// See [`Knobs::watch_buffer`].
+    /// How many undelivered events a watcher may have before it is cut off (10 to 1000).
     pub watch_buffer: Choice<u32>,
-    /// See [`Knobs::burned_revisions`].
+    /// Revisions taken by things outside the model (leases, events) before a write, at most; drawn per write.
     pub burned_revisions: Choice<u32>,
 }
 

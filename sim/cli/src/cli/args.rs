@@ -38,7 +38,8 @@ const STYLES: Styles = Styles::styled()
 const TOP_EXAMPLES: &str = "\
 Examples:
   ipam-sim run scenarios/smoke
-  ipam-sim replay target/ipam-sim/lost-update-7.toml --trace
+  ipam-sim run scenarios/negative/counter-decides-once.toml
+  ipam-sim replay target/ipam-sim/counter-decides-once-0.toml --trace
   ipam-sim list claims
 
 Exit codes: 0 all held, 1 violated, 2 bad input, 3 not eventually, 4 vacuous,
@@ -192,9 +193,9 @@ pub struct ReplayArgs {
 
 const REPLAY_EXAMPLES: &str = "\
 Examples:
-  ipam-sim replay target/ipam-sim/lost-update-7.toml --trace
+  ipam-sim replay target/ipam-sim/counter-decides-once-0.toml --trace
   ipam-sim replay target/ipam-sim/byom-two-1.toml --follow 10.9.0.1 --html story.html
-  ipam-sim replay scenarios/smoke/counter.toml --seed 7 --until 12s --dump cluster.yaml
+  ipam-sim replay scenarios/smoke/counter-calm.toml --seed 7 --until 12s --dump cluster.yaml
   ipam-sim replay broken.toml --against works.toml";
 
 /// Arguments of `shrink`.
@@ -223,7 +224,7 @@ pub struct ShrinkArgs {
 
 const SHRINK_EXAMPLES: &str = "\
 Examples:
-  ipam-sim shrink target/ipam-sim/lost-update-7.toml
+  ipam-sim shrink target/ipam-sim/counter-decides-once-0.toml
   ipam-sim shrink old.toml --claim no-increment-is-lost --out small.toml --budget 5m
 
 The same plan gives the same smaller plan, unless time cuts it off.";

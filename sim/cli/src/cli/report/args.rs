@@ -32,7 +32,7 @@ pub enum What {
 const REPORT_EXAMPLES: &str = "\
 Examples:
   ipam-sim report conflicts
-  ipam-sim report capacity --objective exhausted<1% --vary instances=2..256
+  ipam-sim report capacity --objective 'exhausted<1%' --vary instances=2..256
   ipam-sim report reclaim
   ipam-sim report conflicts --help";
 

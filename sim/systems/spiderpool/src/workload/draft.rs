@@ -40,28 +40,30 @@ pub use wishes::PoolWish;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpiderDraft {
-    /// See [`SpiderPlan::nodes`].
+    /// How many nodes, each with one agent and one kubelet.
     pub nodes: Choice<u32>,
-    /// See [`SpiderPlan::on_demand`].
+    /// Whether the agent and the kubelet of a node run only while it has pods: what a cluster of thousands of nodes needs.
+    /// Caches are then never older than the node's oldest pod.
     pub on_demand: bool,
     /// Whether nodes that fall silent are noticed and their pods evicted; kubelets then say that they are alive (K §6).
     pub node_lifecycle: bool,
-    /// See [`NodeLifecycle::monitor_grace`].
+    /// How long a node may be silent before its condition Ready becomes Unknown.
     pub monitor_grace: Choice<Span>,
-    /// See [`NodeLifecycle::toleration`].
+    /// How long pods bear a lost node, in whole seconds, if they do not say it themselves.
     pub toleration: Choice<Span>,
-    /// See [`SpiderPlan::controllers`].
+    /// How many replicas of Spiderpool's controller; they elect a leader.
     pub controllers: Choice<u32>,
-    /// See [`SpiderPlan::reclaim`].
+    /// Whether the controller reclaims addresses whose pods are gone though no DEL came (G).
     pub reclaim: bool,
-    /// See [`SpiderPlan::admission`].
+    /// Whether the replicas of the controller serve the webhooks of A §9, which every write of a pool, a subnet or a reservation then has
+    /// to pass; else objects come as their webhooks would have left them. With subnets they do in any case.
     pub admission: bool,
-    /// See [`SpiderPlan::throttled`].
+    /// Whether agents have upstream's token bucket: 50 requests a second, burst 100 (A §10).
     pub throttled: Choice<bool>,
-    /// See [`SpiderPlan::settings`].
+    /// Settings other than by default, by their names in A §10.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// See [`SpiderPlan::kubelet`].
+    /// How long things take on a node.
     pub kubelet: KubeletDelays,
     /// Which addresses pods have.
     pub families: Choice<Families>,

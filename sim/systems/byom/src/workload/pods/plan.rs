@@ -60,29 +60,29 @@ pub struct PodsPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PodsDraft {
-    /// See [`PodsPlan::nodes`].
+    /// How many nodes, each with one adaptor (two while it is replaced) and one kubelet.
     pub nodes: Choice<u32>,
-    /// See [`PodsPlan::controllers`].
+    /// How many replicas of the PeerPod controller; more than one elect a leader.
     pub controllers: Choice<u32>,
     /// How many VMs the pool has.
     pub addresses: Choice<u32>,
     /// Whether `VM_POOL_IPS` names all but the first as a range, or all one by one.
     pub range: Choice<bool>,
-    /// See [`PodsPlan::throttled`].
+    /// Whether each process has client-go's token bucket: 5 requests a second, burst 10 (B §1.6).
     pub throttled: Choice<bool>,
-    /// See [`PodsPlan::probes`].
+    /// Whether VMs are probed before they are handed out.
     pub probes: Choice<bool>,
-    /// See [`PodsPlan::start_deadline`].
+    /// The shim's deadline of StartVM: at least 60 s, 600 s as shipped (B §2.1).
     pub start_deadline: Choice<Span>,
-    /// See [`PodsPlan::stop_deadline`].
+    /// The shim's deadline of StopVM: 1 s with the Rust runtime (B W26).
     pub stop_deadline: Choice<Span>,
-    /// See [`PodsPlan::agent_timeout`].
+    /// How long an adaptor waits for the agent in a VM.
     pub agent_timeout: Choice<Span>,
-    /// See [`PodsPlan::leak_grace`].
+    /// For how long a record must be without an owner before it is released.
     pub leak_grace: Choice<Span>,
-    /// See [`PodsPlan::reclaim_every`].
+    /// How often the PeerPod controller compares records with owners.
     pub reclaim_every: Choice<Span>,
-    /// See [`PodsPlan::vm`].
+    /// How long the steps of a VM take.
     pub vm: VmDelays,
     /// How many pods are run, spread over the nodes.
     pub pods: Choice<u32>,

@@ -129,7 +129,7 @@ fn what_an_adaptor_left_behind_when_it_crashed_is_a_leak() {
     let text = "[[fault]]\nkind = 'crash-at-write'\nprocess = 'adaptor-0'\nnth = 1\nafter_commit = true\nat = '0s'\n";
     #[derive(serde::Deserialize)]
     struct Faults {
-        fault: Vec<kube_sim::fault::DraftFault>,
+        fault: Vec<sim_harness::occurrence::DraftFault>,
     }
     scenario.fault = input::toml::from_str::<Faults>("faults.toml", text).unwrap_or_else(|problems| panic!("{problems}")).fault;
     let run = outcome(&scenario, 1, &Stage::new(Vec::new())).figures.pool.unwrap();

@@ -9,6 +9,7 @@
 pub mod claim;
 pub mod deviation;
 pub mod engine;
+pub mod occurrence;
 pub mod plan;
 pub mod scenario;
 pub mod story;

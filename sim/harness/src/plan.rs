@@ -12,7 +12,8 @@ use ipam_reports::finding::Kind;
 use ipam_reports::{Digest, Seconds};
 use kube_sim::cluster::Knobs;
 use kube_sim::cluster::server::ServerDelays;
-use kube_sim::fault::{self, Fault};
+use kube_sim::fault::{self, Fault, Inventory};
+use kube_sim::kinds::Registry;
 use kube_sim::net::LinkDelays;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -22,6 +23,7 @@ use sim_config::{Problems, Source, With, toml as input_toml};
 
 use crate::claim::{ClaimName, problems_of_excuses};
 use crate::deviation::DeviationName;
+use crate::system::systems;
 use crate::workload::{Misfit, Work};
 
 /// The format of a plan file.
@@ -409,9 +411,10 @@ impl Plan {
             return problems;
         }
         problems.append(problems_of_ops(source, &self.op, work));
-        let names = self.names();
+        let (names, types) = (self.names(), Registry::new(systems().types()));
+        let inventory = Inventory { names: &names, types: &types };
         for fault in &self.fault {
-            problems.append(fault.kind.problems(source, &names));
+            problems.append(fault.kind.problems(source, &inventory));
         }
         problems
     }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use kube_sim::cluster::Knobs;
 use kube_sim::cluster::server::ServerDelays;
-use kube_sim::fault::{ApiServerCrash, DraftFault, Fault, FaultKind, HostDown, Partition, Target, Window};
-use kube_sim::kinds::KindId;
+use kube_sim::fault::{ApiServerCrash, Fault, FaultKind, HostDown, Inventory, Partition, Target, Window};
+use kube_sim::kinds::{KindId, Registry};
 use kube_sim::net::LinkDelays;
 use kube_sim::object::Obj;
 use schemars::JsonSchema;
@@ -20,10 +20,12 @@ use sim_config::{Choice, Open, Problem, Problems, Source, With, toml as input_to
 
 use crate::claim::{ClaimName, problems_of_excuses};
 use crate::deviation::{self, DeviationName, Profile};
+use crate::occurrence::DraftFault;
 use crate::plan::{
     API_SERVERS_MAX, Checks, ClusterPlan, Eventually, FAULTS_MAX, Op, Plan, SCHEMA, host_name, problems_of_ops, server_name,
 };
 use crate::swarm::{Setting, Swarm, stream_of};
+use crate::system::systems;
 use crate::workload::{AnyDraft, Misnamed};
 
 /// A scenario file.
@@ -445,11 +447,13 @@ impl Scenario {
             let of_servers = (0..servers).flat_map(|number| [server_name(number), host_name(number)]);
             let most = most.work();
             let names: Vec<String> = most.process_names().into_iter().chain(most.host_names()).chain(of_servers).collect();
+            let types = Registry::new(systems().types());
+            let inventory = Inventory { names: &names, types: &types };
             for fault in &self.fault {
-                problems.append(fault.kind.problems(source, &names));
+                problems.append(fault.kind.problems(source, &inventory));
             }
             if let Some(swarm) = &self.swarm {
-                problems.append(swarm.problems(source, &names));
+                problems.append(swarm.problems(source, &inventory));
             }
         }
         problems.append(problems_of_excuses(source, &self.excuses));
@@ -557,13 +561,13 @@ impl Scenario {
             }
         }
         if let Some(swarm) = &self.swarm {
-            let stake = plan.workload.work().stake(&plan.op);
-            faults.extend(swarm.draw(&Setting { seed, safety, stake: &stake, ops: &plan.op, names: &names }));
+            let targets = plan.workload.work().fault_targets(&plan.op);
+            faults.extend(swarm.draw(&Setting { seed, safety, targets: &targets, ops: &plan.op, names: &names }));
         }
         let mut draw = Draw::new(seed, Concern::Faults, stream_of("heal", 0));
         if self.phases.heal.draw(&mut draw) == Heal::Core {
             let servers: Vec<String> = (0..plan.cluster.api_servers).map(server_name).collect();
-            let hosts = plan.workload.work().stake(&plan.op).hosts;
+            let hosts = plan.workload.work().fault_targets(&plan.op).hosts;
             faults.extend(break_for_good(&servers, true, safety, &mut draw));
             faults.extend(break_for_good(&hosts, false, safety, &mut draw));
         }

@@ -8,7 +8,7 @@ use ipam_reports::finding::Violation;
 use ipam_reports::{Digest, Seconds};
 use k8s_openapi::api::core::v1::Namespace;
 use kube_sim::cluster::{ClusterConfig, Fabric};
-use kube_sim::fault::apply::Faults;
+use kube_sim::fault::Faults;
 use kube_sim::kinds::{KindId, Registry};
 use kube_sim::object::Obj;
 use kube_sim::rt::{self, Rt};

@@ -4,6 +4,7 @@ mod deviation;
 mod excuse;
 mod load;
 mod pattern;
+mod phase_time;
 mod shrink;
 mod story;
 mod swarm;

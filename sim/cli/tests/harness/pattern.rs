@@ -1,5 +1,6 @@
 //! Schedules of several faults.
 
+use kube_sim::fault::FaultTargets;
 use kube_sim::fault::{Fault, FaultKind};
 use sim_config::draw::Concern;
 use sim_config::draw::Draw;
@@ -10,13 +11,12 @@ use sim_counter::Operation;
 use sim_harness::plan::Turn;
 use sim_harness::swarm::Setting;
 use sim_harness::swarm::pattern::*;
-use sim_harness::workload::Stake;
 
 fn drawn(pattern: Pattern, seed: u64, names: &[&str]) -> Vec<Fault> {
-    let stake = Stake { processes: vec!["client-0".into()], resources: vec!["configmaps".into()], ..Stake::default() };
+    let targets = FaultTargets { processes: vec!["client-0".into()], resources: vec!["configmaps".into()], ..FaultTargets::default() };
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let ops = [With { common: Turn { at: SimTime::from_secs(20), actor: "client-0".into() }, kind: Operation::Increment.into() }];
-    let setting = Setting { seed, safety: Span::secs(100), stake: &stake, ops: &ops, names: &names };
+    let setting = Setting { seed, safety: Span::secs(100), targets: &targets, ops: &ops, names: &names };
     pattern.draw(&setting, Span::secs(1), Span::secs(10), &mut Draw::new(seed, Concern::Faults, 0))
 }
 

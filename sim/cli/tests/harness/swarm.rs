@@ -1,14 +1,14 @@
 //! What a swarm of faults draws.
 
-use kube_sim::fault::FaultKind;
+use kube_sim::fault::{FaultDraft, FaultKind, FaultTargets, Inventory, Targeting};
 use sim_config::Source;
 use sim_config::draw::{Concern, Draw};
 use sim_config::kinds::Kinds;
 use sim_config::time::Span;
-use sim_harness::workload::Stake;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use kube_sim::kinds::Registry;
 use sim_harness::plan::Plan;
 use sim_harness::scenario::Scenario;
 use sim_harness::swarm::*;
@@ -36,14 +36,18 @@ fn every_kind_is_drawn_and_every_drawn_plan_is_sound() {
         seen.extend(kinds(&plan));
     }
     // The workload names neither kubelets with plugins nor addresses, nodes, leases or webhooks.
-    let stake = |stake: Stake| {
-        let fits = |kind: &&str| fit::fitted(kind, &stake, &mut Draw::new(1, Concern::Faults, 0)).is_some();
+    let fitting = |targets: FaultTargets| {
+        let fits = |kind: &&str| {
+            let mut draw = Draw::new(1, Concern::Faults, 0);
+            FaultDraft::targeting(kind, &Targeting::draw(&targets, &mut draw)).is_some()
+        };
         FaultKind::KINDS.iter().copied().filter(fits).collect::<BTreeSet<&str>>()
     };
     let some = |name: &str| vec![name.to_owned()];
-    let without = Stake { processes: some("p"), hosts: some("h"), resources: some("pods"), objects: some("o"), ..Stake::default() };
-    assert_eq!(seen, stake(without.clone()));
-    let with = Stake {
+    let without =
+        FaultTargets { processes: some("p"), hosts: some("h"), resources: some("pods"), objects: some("o"), ..FaultTargets::default() };
+    assert_eq!(seen, fitting(without.clone()));
+    let with = FaultTargets {
         kubelets: some("kubelet-0"),
         addresses: some("10.0.0.1"),
         nodes: some("node-0"),
@@ -53,7 +57,7 @@ fn every_kind_is_drawn_and_every_drawn_plan_is_sound() {
     };
     // Only who starts while it lasts meets it.
     let drawn = FaultKind::KINDS.iter().copied().filter(|kind| *kind != "discovery-fails").collect();
-    assert_eq!(stake(with), drawn, "those that name them get faults about them");
+    assert_eq!(fitting(with), drawn, "those that name them get faults about them");
     assert_eq!(FaultKind::KINDS.len() - seen.len(), 15);
 }
 
@@ -108,7 +112,8 @@ fn only_what_is_named_is_drawn_and_a_swarm_of_nothing_is_a_problem() {
     let swarm = Swarm { only: only(&["crash", "hold"]), weather: Weather { calm: 0, mixed: 0, hostile: 1 }, ..Swarm::default() };
     let seen: BTreeSet<_> = plans(&swarm, 40).iter().flat_map(kinds).collect();
     assert_eq!(seen, ["crash", "hold"].into());
-    let problems = |swarm: &Swarm| swarm.problems(Source::new("", ""), &[]).to_string();
+    let types = Registry::new(kube_sim::kinds::builtin());
+    let problems = |swarm: &Swarm| swarm.problems(Source::new("", ""), &Inventory { names: &[], types: &types }).to_string();
     assert_eq!(problems(&swarm), "");
     assert!(problems(&Swarm { without: only(&["crash", "hold"]), ..swarm.clone() }).contains("no kind of fault left"));
     assert!(problems(&Swarm { shortest: Span::secs(90), ..swarm.clone() }).contains("is longer than"));

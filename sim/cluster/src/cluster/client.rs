@@ -240,6 +240,12 @@ impl SimClient {
         }
     }
 
+    /// A request about objects of a type that is known only by its registration; the caller waits as long as it takes.
+    pub(crate) async fn call(&self, kind: KindId, op: Op) -> Result<ApiReply, ApiError> {
+        let request = ApiRequest { client: self.process, kind, op, call: self.fabric.next_call() };
+        Box::pin(self.exchange(request, None)).await
+    }
+
     /// One request, one answer.
     async fn exchange(&self, request: ApiRequest, timeout: Option<Duration>) -> Result<ApiReply, ApiError> {
         let fabric = &self.fabric;

@@ -51,6 +51,7 @@ impl Etcd {
     }
 }
 
+#[cfg(test)]
 impl CacheLag {
     /// Whether it delays what `client` is told of one of `kinds`.
     pub(super) fn concerns(&self, client: ProcessId, kinds: &[KindId]) -> bool {

@@ -48,6 +48,7 @@ use crate::rt::{ProcessId, Rt};
 use crate::trace::recorder::Recorder;
 use crate::trace::{EventKind, Note};
 
+pub use clear::{Obstruction, ObstructionId};
 pub use client::{Reconnect, SimClient, SimWatch};
 pub use control::EtcdTrouble;
 pub use request::{ApiReply, ApiRequest, Op};
@@ -171,6 +172,7 @@ pub struct State {
     pub uid_ends: BTreeMap<(KindId, ObjectKey), String>,
     pub(crate) write_points: Vec<WritePoint>,
     pub(crate) cache_lags: Vec<control::CacheLag>,
+    pub(crate) obstructions: clear::Obstructions,
     pub(crate) writes: FxHashMap<ProcessId, u32>,
     pub(crate) namespaces: Option<KindId>,
     pub(crate) node_kind: Option<KindId>,
@@ -209,6 +211,7 @@ impl Fabric {
             uid_ends: BTreeMap::new(),
             write_points: Vec::new(),
             cache_lags: Vec::new(),
+            obstructions: clear::Obstructions::default(),
             writes: FxHashMap::default(),
             namespaces: registry.find("v1", "Namespace"),
             node_kind: registry.find("v1", "Node"),

@@ -16,7 +16,6 @@ mod runtime;
 pub mod taints;
 mod trouble;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -40,8 +39,6 @@ pub struct Nodes {
     /// What kubelets tell of themselves.
     pub heartbeats: Heartbeats,
     runtimes: Mutex<Vec<Arc<ContainerRuntime>>>,
-    /// The processes that say at present of machines that they are off.
-    fences: Mutex<BTreeSet<ProcessId>>,
 }
 
 impl Nodes {
@@ -58,21 +55,6 @@ impl Nodes {
     /// The runtime whose kubelet is `process`.
     pub fn runtime_of(&self, process: ProcessId) -> Option<Arc<ContainerRuntime>> {
         self.runtimes.lock().iter().find(|runtime| runtime.kubelet == process).cloned()
-    }
-
-    /// `process` says of machines that they are off, or takes it back.
-    pub fn set_fence(&self, process: ProcessId, is: bool) {
-        let mut fences = self.fences.lock();
-        if is {
-            fences.insert(process)
-        } else {
-            fences.remove(&process)
-        };
-    }
-
-    /// Whether `process` says so.
-    pub fn is_fence(&self, process: ProcessId) -> bool {
-        self.fences.lock().contains(&process)
     }
 
     /// `host` loses its power: the network namespaces on it are gone, what is on its disk stays (K §5.5).

@@ -73,8 +73,8 @@ pub(super) fn sweep(
     for seed in range.first..=range.last {
         let plan = ready.scenario.draw(seed);
         let Ok(dry) = run_plan(&plan, &ready.stage, RunOptions::default()) else { continue };
-        let stake = plan.workload.work().stake(&plan.op);
-        for process in stake.processes {
+        let targets = plan.workload.work().fault_targets(&plan.op);
+        for process in targets.processes {
             let writes = dry.writes.iter().find(|(name, _)| **name == *process).map_or(0, |(_, writes)| *writes);
             match processes.iter_mut().find(|known| known.process == process) {
                 Some(known) => known.writes += u64::from(writes),

@@ -10,11 +10,10 @@
 //!
 //! Each kind draws from a stream of its own, so that leaving one out changes nothing about the others.
 
-pub mod fit;
 pub mod name;
 pub mod pattern;
 
-use kube_sim::fault::{Fault, FaultDraft, FaultKind, Window};
+use kube_sim::fault::{Fault, FaultDraft, FaultKind, FaultTargets, Inventory, Targeting, Window};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
@@ -23,7 +22,6 @@ use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Problems, Source, With};
 
 use crate::plan::Op;
-use crate::workload::Stake;
 
 pub use name::SwarmName;
 pub use pattern::{PATTERNS, Pattern};
@@ -123,7 +121,7 @@ pub struct Setting<'a> {
     /// How long faults are on.
     pub safety: Span,
     /// What faults can be about.
-    pub stake: &'a Stake,
+    pub targets: &'a FaultTargets,
     /// What the actors do.
     pub ops: &'a [Op],
     /// The processes and hosts there are.
@@ -131,8 +129,8 @@ pub struct Setting<'a> {
 }
 
 impl Swarm {
-    /// What is wrong with it. `names`: the processes and hosts there may be.
-    pub fn problems(&self, source: Source<'_>, names: &[String]) -> Problems {
+    /// What is wrong with it. `inventory`: what the cluster may have.
+    pub fn problems(&self, source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
         let mut problems = Problems::new();
         let Weather { calm, mixed, hostile } = self.weather;
         if calm == 0 && mixed == 0 && hostile == 0 {
@@ -146,7 +144,7 @@ impl Swarm {
             problems.push(source.problem("swarm.only", "the swarm has no kind of fault left", "fewer names in `swarm.without`"));
         }
         for draft in &self.tune {
-            problems.append(draft.problems(source, names));
+            problems.append(draft.problems(source, inventory));
         }
         problems
     }
@@ -189,13 +187,14 @@ impl Swarm {
             let tuned = self.tune.iter().find(|draft| draft.kind() == kind);
             let draft = match tuned {
                 Some(draft) => Some(draft.clone()),
-                None => fit::fitted(kind, setting.stake, draw),
+                None => FaultDraft::targeting(kind, &Targeting::draw(setting.targets, draw)),
             };
             let Some(draft) = draft.filter(|_| at < setting.safety.0) else { return };
             let kind = draft.draw(draw, setting.names);
             let busy = match &kind {
-                FaultKind::Crash(crash) => crash.down,
-                kind if kind.is_instant() => Span::secs(0),
+                // When it comes to its write nobody knows.
+                FaultKind::CrashAtWrite(_) => Span::secs(0),
+                kind if kind.is_instant() => kind.recovers_after().unwrap_or(Span::secs(0)),
                 _ => lasts,
             };
             let lasts = (!kind.is_instant()).then_some(lasts);

@@ -60,13 +60,13 @@ impl Pattern {
 
     /// Its faults in a run; none where the workload has nothing for it.
     pub fn draw(self, setting: &Setting<'_>, shortest: Span, longest: Span, draw: &mut Draw) -> Vec<Fault> {
-        let Setting { safety, stake, ops, names, .. } = setting;
+        let Setting { safety, targets, ops, names, .. } = setting;
         // The same numbers whatever the run has.
         let (which, server, other, moment, object) = (draw.u64(), draw.u64(), draw.u64(), draw.u64(), draw.u64());
         let (lead, act, half) = (draw.unit(), draw.unit(), draw.u64() >> 63 == 0);
         let (lasts, down) = (Choice::Between(shortest, longest).draw(draw), Choice::Between(Span::millis(100), Span::secs(5)).draw(draw));
         let pick = |names: &[String], word: u64| names.get(below(word, (names.len() as u64).max(1)) as usize).cloned();
-        let Some(process) = pick(&stake.processes, which).map(|name| Target::from_text(&name)) else { return Vec::new() };
+        let Some(process) = pick(&targets.processes, which).map(|name| Target::from_text(&name)) else { return Vec::new() };
         // Around something that somebody does: perturbing quiet is a waste (K §9.1, pruning rules).
         let in_time: Vec<Duration> = ops.iter().map(|op| op.common.at.since(SimTime::ZERO)).filter(|at| *at < safety.0).collect();
         let happens = match in_time.get(below(moment, (in_time.len() as u64).max(1)) as usize) {
@@ -74,7 +74,7 @@ impl Pattern {
             None => safety.0.mul_f64(sim_config::draw::unit(moment)),
         };
         let begin = happens.saturating_sub(lasts.0.mul_f64(lead));
-        let resource = stake.resources.get(below(object, stake.resources.len() as u64 + 1) as usize).cloned();
+        let resource = targets.resources.get(below(object, targets.resources.len() as u64 + 1) as usize).cloned();
         let resource = resource.unwrap_or_else(|| "*".to_owned());
         let row = |at: Duration, lasts: Option<Span>, kind: FaultKind| With { common: Window { at: SimTime::ZERO + at, lasts }, kind };
         let freeze =

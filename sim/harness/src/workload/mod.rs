@@ -14,6 +14,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Namespace;
 use kube_machinery::ObjectKey;
 use kube_sim::cluster::Fabric;
+pub use kube_sim::fault::FaultTargets;
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
 use kube_sim::rt::ProcessId;
@@ -63,9 +64,9 @@ pub trait Work {
     }
 
     /// What faults can be about, as far as it takes part when its actors do `ops`.
-    fn stake(&self, ops: &[Op]) -> Stake {
+    fn fault_targets(&self, ops: &[Op]) -> FaultTargets {
         let _ = ops;
-        Stake { processes: self.actor_names(), hosts: self.actor_names(), ..Stake::default() }
+        FaultTargets { processes: self.actor_names(), hosts: self.actor_names(), ..FaultTargets::default() }
     }
 
     /// The pods, as `NAMESPACE/NAME`, that cannot run when these processes and hosts are gone and the actors have done `ops`.
@@ -108,31 +109,6 @@ impl OutOfReach {
         names.extend(work.lost_with(&names));
         Self { pods: work.pods_on(ops, &names), names }
     }
-}
-
-/// What of a workload a swarm of faults can be about.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stake {
-    /// Processes that do something: the system under test and those it cannot do without.
-    pub processes: Vec<String>,
-    /// Their hosts.
-    pub hosts: Vec<String>,
-    /// What else they talk to, besides API servers.
-    pub peers: Vec<String>,
-    /// The plurals of the types that they read and write.
-    pub resources: Vec<String>,
-    /// Objects that others may write, too, as `PLURAL/NAMESPACE/NAME`.
-    pub objects: Vec<String>,
-    /// Those of the processes that are kubelets with a container runtime and plugins (`actor::kubelet`).
-    pub kubelets: Vec<String>,
-    /// Addresses that machines outside the cluster may use.
-    pub addresses: Vec<String>,
-    /// Those of the hosts whose Nodes may be lost, where somebody looks after such Nodes.
-    pub nodes: Vec<String>,
-    /// Those of the processes that serve webhooks.
-    pub webhooks: Vec<String>,
-    /// The leases of leaders, as `leases/NAMESPACE/NAME`.
-    pub leases: Vec<String>,
 }
 
 /// A simpler variant of a workload.

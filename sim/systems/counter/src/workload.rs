@@ -20,6 +20,7 @@ use kube_machinery::transparent::{Policy, Transparent};
 use kube_machinery::{ApiError, Client, Env, ObjectKey};
 use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
+use kube_sim::fault::FaultTargets;
 use kube_sim::rt::ProcessId;
 use kube_sim::trace::{Counted, Note};
 use parking_lot::Mutex;
@@ -29,7 +30,7 @@ use sim_config::draw::Draw;
 use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Problems, Source, With};
 use sim_harness::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Plan, Turn, WorkloadPlan};
-use sim_harness::workload::{Draft, Misfit, Smaller, Stake, Work, at_most, without_idle};
+use sim_harness::workload::{Draft, Misfit, Smaller, Work, at_most, without_idle};
 
 use crate::DECIDES_ONCE;
 use crate::Operation;
@@ -147,13 +148,13 @@ impl Work for CounterPlan {
         at_most(source, "workload.clients", "`workload.clients`", u64::from(self.clients), u64::from(CLIENTS_MAX))
     }
 
-    fn stake(&self, _: &[Op]) -> Stake {
-        Stake {
+    fn fault_targets(&self, _: &[Op]) -> FaultTargets {
+        FaultTargets {
             processes: self.actor_names(),
             hosts: self.actor_names(),
             resources: vec!["configmaps".to_owned()],
             objects: vec!["configmaps/default/counter".to_owned()],
-            ..Stake::default()
+            ..FaultTargets::default()
         }
     }
 

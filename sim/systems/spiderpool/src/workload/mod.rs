@@ -47,9 +47,10 @@ use kube_sim::actor::controller_manager::{self, Controller, Set};
 use kube_sim::actor::kubelet::{self, Behaviour, KubeletConfig};
 use kube_sim::actor::scheduler;
 use kube_sim::cluster::Fabric;
+use kube_sim::fault::FaultTargets;
 use sim_config::{Problems, Source};
 use sim_harness::plan::{Op, OpKind, Plan};
-use sim_harness::workload::{Misfit, Smaller, Stake, Work, live};
+use sim_harness::workload::{Misfit, Smaller, Work, live};
 use site::{Node, Site};
 use subnets::ops::{check_edit, check_subnet};
 
@@ -180,7 +181,7 @@ impl Work for SpiderPlan {
         self.value_problems(source)
     }
 
-    fn stake(&self, _: &[Op]) -> Stake {
+    fn fault_targets(&self, _: &[Op]) -> FaultTargets {
         let controllers = self.controller_names();
         let shared = [controller_manager::NAME, scheduler::NAME].map(str::to_owned);
         let looked_after = self.node_lifecycle.is_some();
@@ -190,7 +191,7 @@ impl Work for SpiderPlan {
         let pools = self.pools.iter().map(|pool| format!("spiderippools/{}", pool.name));
         let subnets = self.subnets.iter().map(|subnet| format!("spidersubnets/{}", subnet.name));
         let with_subnets = self.serves_subnets().then_some(["spidersubnets", "deployments", "daemonsets", "jobs"]);
-        Stake {
+        FaultTargets {
             processes: self.agents().chain(self.kubelets()).chain(controllers).chain(shared).collect(),
             hosts: self.host_names(),
             peers: Vec::new(),

@@ -21,13 +21,14 @@ use ipam_byom::{Policy, PoolConfigMap, Retry};
 use kube_machinery::rate_limit::{CLIENT_GO, RateLimit};
 use kube_machinery::retry::{Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY};
 use kube_sim::cluster::Fabric;
+use kube_sim::fault::FaultTargets;
 use kube_sim::net::Delay;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::time::Span;
 use sim_config::{Open, Problems, Source};
 use sim_harness::plan::{CLIENTS_MAX, Op, OpKind, Plan, WorkloadPlan};
-use sim_harness::workload::{Misfit, Smaller, Stake, Work, at_least_one, at_most, without_idle};
+use sim_harness::workload::{Misfit, Smaller, Work, at_least_one, at_most, without_idle};
 
 use super::pool_key;
 use crate::Operation;
@@ -176,13 +177,13 @@ impl Work for BurstPlan {
         problems
     }
 
-    fn stake(&self, _: &[Op]) -> Stake {
-        Stake {
+    fn fault_targets(&self, _: &[Op]) -> FaultTargets {
+        FaultTargets {
             processes: self.actor_names(),
             hosts: self.actor_names(),
             resources: vec!["configmaps".to_owned()],
             objects: vec![format!("configmaps/{}", pool_key())],
-            ..Stake::default()
+            ..FaultTargets::default()
         }
     }
 

@@ -26,12 +26,13 @@ use ipam_byom::PeerPod;
 use k8s_openapi::api::core::v1::Pod;
 use kube_sim::actor::garbage_collector::{self, Collected};
 use kube_sim::cluster::Fabric;
+use kube_sim::fault::FaultTargets;
 use kube_sim::rt::ProcessId;
 use machines::{Machines, VMS};
 use parking_lot::Mutex;
 use sim_config::{Problems, Source};
 use sim_harness::plan::{Op, OpKind, Plan};
-use sim_harness::workload::{Misfit, Smaller, Stake, Work, live, preload_namespace};
+use sim_harness::workload::{Misfit, Smaller, Work, live, preload_namespace};
 use site::{Node, Site};
 
 use super::{policy_of, pool_key};
@@ -72,7 +73,7 @@ impl Work for PodsPlan {
         self.value_problems(source)
     }
 
-    fn stake(&self, ops: &[Op]) -> Stake {
+    fn fault_targets(&self, ops: &[Op]) -> FaultTargets {
         // The second adaptor of a node exists only once the first one was replaced.
         let replaced = ops.iter().any(|op| matches!(op.kind.own(), Operation::RollOut(_)));
         let adaptors = (0..self.nodes).flat_map(|node| {
@@ -82,13 +83,13 @@ impl Work for PodsPlan {
         let kubelets = (0..self.nodes).map(plan::kubelet_name);
         let controllers = (0..self.controllers).map(plan::controller_name);
         let [_, vms, garbage_collector] = plan::shared_processes();
-        Stake {
+        FaultTargets {
             processes: adaptors.chain(kubelets).chain(controllers).chain([garbage_collector]).collect(),
             hosts: self.host_names(),
             peers: vec![vms],
             resources: ["configmaps", "peerpods", "pods", "leases"].map(str::to_owned).to_vec(),
             objects: vec![format!("configmaps/{}", pool_key())],
-            ..Stake::default()
+            ..FaultTargets::default()
         }
     }
 

@@ -3,7 +3,7 @@
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::reclaim::ReclaimSettings;
 use ipam_spiderpool::select::Settings;
-use kube_sim::fault::{self, FaultKind};
+use kube_sim::fault::{Blocks, FaultKind};
 use sim_config::time::SimTime;
 use sim_harness::plan::Plan;
 
@@ -26,34 +26,37 @@ pub(in super::super) enum Reach {
 
 impl Reach {
     fn of(kind: &FaultKind, names: &[String], replicas: &[String]) -> Self {
-        match kind {
-            FaultKind::SandboxLost(_)
-            | FaultKind::CniDelLost(_)
-            | FaultKind::CniDelLate(_)
-            | FaultKind::CniDelRepeated(_)
-            | FaultKind::CniAddSlow(_)
-            | FaultKind::CniPluginKilled(_)
-            | FaultKind::ExternalHost(_)
-            | FaultKind::NodeDeleted(_)
-            | FaultKind::NodeOutOfService(_) => Self::Nodes,
-            FaultKind::Crash(_) | FaultKind::CrashAtWrite(_) | FaultKind::Pause(_) | FaultKind::HostDown(_) => {
-                let mut victims = fault::victims(kind, names).cloned().collect::<Vec<_>>();
-                if victims.iter().any(|name| name.starts_with("apiserver-")) {
+        let is_server = |name: &String| name.starts_with("apiserver-") || name.starts_with("control-plane-");
+        match kind.blocks() {
+            Blocks::Nothing => Self::Nodes,
+            Blocks::Processes(processes) => {
+                let mut victims: Vec<String> = names.iter().filter(|name| processes.matches(name)).cloned().collect();
+                if victims.iter().any(is_server) {
                     return Self::All;
                 }
                 victims.retain(|name| replicas.contains(name));
                 if victims.is_empty() { Self::Nodes } else { Self::Replicas(victims) }
             }
             // What is cut are the links of one side to the other.
-            FaultKind::Partition(partition) => {
-                let is_vital = |name: &String| name.starts_with("apiserver-") || replicas.contains(name);
-                if names.iter().any(|name| is_vital(name) && partition.from.matches(name)) { Self::All } else { Self::Nodes }
+            Blocks::Links { from, both_ways: true, .. } => {
+                let is_vital = |name: &String| is_server(name) || replicas.contains(name);
+                if names.iter().any(|name| is_vital(name) && from.matches(name)) { Self::All } else { Self::Nodes }
             }
-            FaultKind::ServerError(_) | FaultKind::Unavailable(_) | FaultKind::LostReply(_) | FaultKind::TooManyRequests(_) => {
-                Self::Requests
-            }
-            FaultKind::DiscoveryFails(fault) if fault.resource == "spiderendpoints" => Self::EndpointCaches,
-            _ => Self::All,
+            Blocks::Requests { all: false, .. } => Self::Requests,
+            Blocks::Discovery { resource } if resource == "spiderendpoints" => Self::EndpointCaches,
+            Blocks::Links { .. }
+            | Blocks::Leader
+            | Blocks::Requests { .. }
+            | Blocks::LateWrites { .. }
+            | Blocks::ServerCaches { .. }
+            | Blocks::ClientCaches { .. }
+            | Blocks::Servers(_)
+            | Blocks::Etcd
+            | Blocks::Discovery { .. }
+            | Blocks::History
+            | Blocks::Admission
+            | Blocks::Clocks
+            | Blocks::Object => Self::All,
         }
     }
 
@@ -102,7 +105,7 @@ impl Terms {
             .fault
             .iter()
             .map(|fault| {
-                let lasts = !fault.kind.is_instant() || matches!(fault.kind, FaultKind::Crash(_) | FaultKind::CrashAtWrite(_));
+                let lasts = !fault.kind.is_instant() || fault.kind.recovers_after().is_some();
                 (Reach::of(&fault.kind, &names, &terms.replicas), !lasts)
             })
             .collect();

@@ -1,0 +1,210 @@
+//! What a fault keeps from arriving: one description, from which suppressed heartbeats of nodes ([`crate::cluster::clear`]), lasting losses and
+//! the bounds of claims follow.
+
+use std::sync::Arc;
+
+use super::Target;
+use crate::cluster::{Fabric, Obstruction};
+use crate::kinds::KindId;
+use crate::net::Side;
+
+/// What a fault blocks, delays, refuses or hides while it lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocks {
+    /// Nothing on the way between API servers and their clients: it is about sandboxes, plugins, addresses or Node objects.
+    Nothing,
+    /// All that these processes, or those on these hosts, do: they are down or stand still.
+    Processes(Target),
+    /// Messages between the two sides.
+    Links {
+        /// The first side; the senders, unless messages go `both_ways`.
+        from: Target,
+        /// The other side.
+        to: Target,
+        /// Whether everything in both directions is cut, so that the first side is alone. Else some messages of one direction suffer.
+        both_ways: bool,
+    },
+    /// All that the holder of a lease, whoever it is, sends and receives for a while, again and again.
+    Leader,
+    /// Requests, which end with an error.
+    Requests {
+        /// Whose.
+        clients: Target,
+        /// The plural of the type that they are about, or `*`.
+        resource: String,
+        /// Whether none gets through; else the next try of the same request may.
+        all: bool,
+    },
+    /// Writes, which are executed again or later than their callers know.
+    LateWrites {
+        /// Whose.
+        clients: Target,
+    },
+    /// Changes on their way into the watch caches of API servers.
+    ServerCaches {
+        /// Of which servers.
+        servers: Target,
+        /// The plural of the type, or `*`.
+        resource: String,
+    },
+    /// Changes on their way to the watches of clients.
+    ClientCaches {
+        /// Whose.
+        clients: Target,
+        /// The plural of the type, or `*`.
+        resource: String,
+    },
+    /// Every request to these API servers: each of their steps takes longer, or waits for etcd.
+    Servers(Target),
+    /// Every request that needs etcd.
+    Etcd,
+    /// The first question that a cache asks about a type; what has begun does not ask again.
+    Discovery {
+        /// The plural of the type, or `*`.
+        resource: String,
+    },
+    /// Nothing that lasts: watches end or the past cannot be read any more, and clients resume or list.
+    History,
+    /// Calls of admission webhooks.
+    Admission,
+    /// The passing of time on some hosts: wall clocks jump, or clocks run at another rate.
+    Clocks,
+    /// Guarded writes of one object, which somebody else writes.
+    Object,
+}
+
+impl Blocks {
+    /// Whom it takes out altogether: they are down, stand still or are alone.
+    pub fn victims(&self) -> Option<&Target> {
+        match self {
+            Blocks::Processes(target) | Blocks::Links { from: target, both_ways: true, .. } => Some(target),
+            _ => None,
+        }
+    }
+
+    /// What of it `cluster` cannot see by itself. A cluster sees which processes run, at which rate their clocks do, which rules its network has,
+    /// and which webhooks want to be asked.
+    pub(super) fn obstruction(&self, cluster: &Arc<Fabric>) -> Option<Obstruction> {
+        let of = |clients: Side, kinds: Option<KindId>| Obstruction { clients, kinds: kinds.into_iter().collect() };
+        match self {
+            Blocks::Requests { clients, resource, .. } => Some(of(clients.side(&cluster.rt), resource_kind(cluster, resource)?)),
+            Blocks::LateWrites { clients } => Some(of(clients.side(&cluster.rt), None)),
+            Blocks::ClientCaches { clients, resource } => {
+                Some(of(Side::Only(clients.processes(&cluster.rt)), resource_kind(cluster, resource)?))
+            }
+            // Any client may be led to these servers.
+            Blocks::ServerCaches { servers, resource } => {
+                let kinds = resource_kind(cluster, resource)?;
+                (!servers.servers(cluster).is_empty()).then(|| of(Side::Any, kinds))
+            }
+            Blocks::Servers(servers) => (!servers.servers(cluster).is_empty()).then(|| of(Side::Any, None)),
+            Blocks::Etcd => Some(of(Side::Any, None)),
+            Blocks::Nothing
+            | Blocks::Processes(_)
+            | Blocks::Links { .. }
+            | Blocks::Leader
+            | Blocks::Discovery { .. }
+            | Blocks::History
+            | Blocks::Admission
+            | Blocks::Clocks
+            | Blocks::Object => None,
+        }
+    }
+}
+
+/// The type with this plural: `Some(None)` = every type (`*`); `None` = a type that this cluster does not serve.
+pub(super) fn resource_kind(cluster: &Fabric, plural: &str) -> Option<Option<KindId>> {
+    if plural == "*" {
+        return Some(None);
+    }
+    cluster.registry.iter().find(|(_, def)| def.plural == plural).map(|(kind, _)| Some(kind))
+}
+
+/// The watch caches of a resource on some servers.
+pub(super) fn server_caches(cluster: &Fabric, servers: &Target, plural: &str) -> Vec<(usize, KindId)> {
+    let Some(wanted) = resource_kind(cluster, plural) else { return Vec::new() };
+    let kinds = || cluster.registry.iter().map(|(kind, _)| kind).filter(move |kind| wanted.is_none_or(|wanted| wanted == *kind));
+    servers.servers(cluster).into_iter().flat_map(|server| kinds().map(move |kind| (server, kind))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use k8s_openapi::api::coordination::v1::Lease;
+    use k8s_openapi::api::core::v1::{ConfigMap, Node};
+
+    use super::*;
+    use crate::fault::{CacheLag, Fault, FaultDraft, FaultKind, Faults, Forbidden, WatchLag, Window, vocabulary};
+    use crate::testbed::Testbed;
+    use sim_config::draw::{Concern, Draw};
+    use sim_config::time::Span;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Begins a fault that lasts for so long.
+    fn strike(bed: &Testbed, kind: FaultKind, lasts: Duration) {
+        let at = bed.rt.now() + Duration::from_millis(1);
+        let fault = Fault { common: Window { at, lasts: Some(Span(lasts)) }, kind };
+        Faults::schedule(&bed.fabric, &[fault], at + 1_000 * SECOND);
+    }
+
+    /// Each kind, about everybody where it may be, or else about whoever it draws.
+    fn kinds(bed: &Testbed, seed: u64) -> Vec<FaultKind> {
+        let processes = bed.rt.processes().into_iter();
+        let names: Vec<String> = processes.map(|process| bed.rt.process_name(process).to_string()).collect();
+        let mut draw = Draw::new(seed, Concern::Faults, 0);
+        vocabulary().iter().map(|info| FaultDraft::of(info.name).unwrap().draw(&mut draw, &names)).collect()
+    }
+
+    #[test]
+    fn what_faults_declare_is_what_the_cluster_shows_at_every_moment() {
+        let mut blocked = 0;
+        for seed in 0..4 {
+            blocked += Testbed::run(seed, async move |bed| {
+                let clients = ["kubelet", "other"].map(|name| bed.client(name).process());
+                let kinds_of_heartbeats = [bed.kind::<Node>(), bed.kind::<Lease>()];
+                let mut blocked = 0;
+                for kind in kinds(&bed, seed) {
+                    strike(&bed, kind.clone(), 2 * SECOND);
+                    for moment in 0..40 {
+                        bed.wait(SECOND / 10).await;
+                        for client in clients {
+                            let clear = bed.fabric.is_clear(client, &kinds_of_heartbeats);
+                            assert_eq!(clear, bed.fabric.looks_clear(client, &kinds_of_heartbeats), "{kind:?} after {moment}00 ms");
+                            blocked += u32::from(!clear);
+                        }
+                    }
+                    // What takes long to recover from is not the next fault's.
+                    bed.wait(200 * SECOND).await;
+                }
+                blocked
+            });
+        }
+        assert!(blocked > 1_000, "{blocked}");
+    }
+
+    #[test]
+    fn what_is_about_others_is_none_of_its_business() {
+        Testbed::run(1, async |bed| {
+            let (me, other) = (bed.client("kubelet").process(), bed.client("other").process());
+            let (kinds, maps) = ([bed.kind::<Node>(), bed.kind::<Lease>()], [bed.kind::<ConfigMap>()]);
+            let (others, everybody) = (Target::from_text("other"), Target::from_text("apiserver-*"));
+            let (all, config_maps) = ("*".to_owned(), "configmaps".to_owned());
+            let forbidden = FaultKind::Forbidden(Forbidden { client: others.clone(), resource: all.clone() });
+            let lag = FaultKind::WatchLag(WatchLag { server: everybody, resource: config_maps, by: Span::secs(1) });
+            strike(&bed, forbidden, SECOND);
+            strike(&bed, lag, SECOND);
+            bed.wait(SECOND / 2).await;
+            assert!(bed.fabric.is_clear(me, &kinds) && !bed.fabric.is_clear(me, &maps) && !bed.fabric.is_clear(other, &kinds));
+            bed.wait(SECOND).await;
+            assert!(bed.fabric.is_clear(me, &maps) && bed.fabric.is_clear(other, &kinds));
+            let unserved = FaultKind::CacheLag(CacheLag { process: others.clone(), resource: "unheard".to_owned(), by: Span::secs(1) });
+            let none = FaultKind::CacheLag(CacheLag { process: others, resource: all, by: Span(Duration::ZERO) });
+            strike(&bed, unserved, SECOND);
+            strike(&bed, none, SECOND);
+            bed.wait(SECOND / 2).await;
+            assert!(bed.fabric.is_clear(other, &kinds));
+        });
+    }
+}

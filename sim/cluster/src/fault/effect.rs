@@ -1,0 +1,163 @@
+//! What a fault that has begun does to the cluster, and how that is taken back.
+//!
+//! ```text
+//!   fault ──inject──► effects ──apply──► parts of the cluster in the state that the fault wants ──revert──► as they are without faults
+//! ```
+//! Several effects may keep the same part of the cluster; [`Effect::excludes`] says who decides then.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use sim_config::time::Span;
+
+use super::{Blocks, Parameters, Targeting};
+use crate::cluster::Fabric;
+use crate::rt::ProcessId;
+
+/// A kind of fault; its parameters are the fields of the type that implements it. One file in `fault/kinds/` holds all there is to know
+/// of it, and one line of that module's list registers it.
+pub trait Inject: Parameters {
+    /// The real event that it stands for, with the sections of the reference.
+    const EVENT: &'static str;
+
+    /// Whether it is over at once, so that a plan gives it no duration; else it lasts as long as its window.
+    const INSTANT: bool;
+
+    /// The fault with targets that fit a workload, for a swarm; `None` if the workload has nothing that the fault could be about.
+    fn targeting(targeting: &Targeting<'_>) -> Option<Self::Draft>;
+
+    /// What it keeps from arriving while it lasts. Suppressed heartbeats of nodes and bounds of claims follow from it.
+    fn blocks(&self) -> Blocks;
+
+    /// Begins. What is over at once is done here; what lasts is returned, and applied in this order.
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect>;
+
+    /// For a fault that is over at once but leaves something down: how long until that is up again by itself.
+    fn recovers_after(&self) -> Option<Span> {
+        None
+    }
+
+    /// Prepares the fault with number `index` when a run begins, and says what it waits for.
+    fn arm(&self, index: u32, cluster: &Arc<Fabric>) -> Trigger {
+        let _ = (index, cluster);
+        Trigger::Time
+    }
+}
+
+/// What a fault waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The time of its window.
+    Time,
+    /// A point that a process reaches; it has been announced to the cluster (`Fabric::add_write_point`).
+    Point,
+}
+
+/// The circumstances under which a fault begins.
+pub struct Injection<'a> {
+    /// The cluster that it hits.
+    pub cluster: &'a Arc<Fabric>,
+    /// The number of the fault in its plan.
+    pub index: u32,
+    /// The process that reached the point which the fault waited for.
+    pub reached_by: Option<ProcessId>,
+    /// The effects of the faults that are active already.
+    pub active: &'a [ActiveEffect],
+}
+
+/// One part of the cluster that a fault keeps in the state it wants.
+pub trait Effect: Any + Debug + Send + Sync {
+    /// Brings that state about.
+    fn apply(&self, cluster: &Arc<Fabric>);
+
+    /// Brings the part back to what it is without faults.
+    fn revert(&self, cluster: &Arc<Fabric>);
+
+    /// Who decides when both this effect and `other` are applied. The relation is symmetric.
+    fn excludes(&self, other: &Self) -> Overlap;
+
+    /// Whether anything has met the effect so far. What waits for messages has none before one comes; what tells the trace of each request
+    /// that it hits (`FaultChange::Fired`) says no here.
+    fn has_observable_effect(&self, cluster: &Fabric) -> bool;
+}
+
+/// How two effects of one type relate that hold at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// They are about different parts of the cluster, or add up: each is reverted for itself.
+    Separate,
+    /// They keep the same part in the same state: the last to end reverts it.
+    SameState,
+    /// They keep the same part in states of their own: the last to begin decides. When it ends, the one before it is applied again.
+    LastWins,
+}
+
+/// An effect of any type while its fault is active.
+#[derive(Clone, Debug)]
+pub struct ActiveEffect(Arc<dyn AnyEffect>);
+
+impl<E: Effect> From<E> for ActiveEffect {
+    fn from(effect: E) -> Self {
+        Self(Arc::new(effect))
+    }
+}
+
+impl ActiveEffect {
+    /// See [`Effect::apply`].
+    pub(super) fn apply(&self, cluster: &Arc<Fabric>) {
+        self.0.apply(cluster);
+    }
+
+    /// See [`Effect::has_observable_effect`].
+    pub(super) fn has_observable_effect(&self, cluster: &Fabric) -> bool {
+        self.0.has_observable_effect(cluster)
+    }
+
+    /// Ends, while `others` hold on, in the order in which they began.
+    pub(super) fn end(&self, cluster: &Arc<Fabric>, others: &[ActiveEffect]) {
+        let overlaps = others.iter().rev().map(|other| (other, self.0.excludes(&*other.0)));
+        match overlaps.into_iter().find(|(_, overlap)| *overlap != Overlap::Separate) {
+            Some((other, Overlap::LastWins)) => other.apply(cluster),
+            Some(_) => {}
+            None => self.0.revert(cluster),
+        }
+    }
+
+    /// The effect, if it is of this type.
+    pub fn downcast_ref<E: Effect>(&self) -> Option<&E> {
+        self.0.as_any().downcast_ref()
+    }
+}
+
+/// [`Effect`] with its type erased.
+trait AnyEffect: Debug + Send + Sync {
+    fn apply(&self, cluster: &Arc<Fabric>);
+    fn revert(&self, cluster: &Arc<Fabric>);
+    fn excludes(&self, other: &dyn AnyEffect) -> Overlap;
+    fn has_observable_effect(&self, cluster: &Fabric) -> bool;
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<E: Effect> AnyEffect for E {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        Effect::apply(self, cluster);
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        Effect::revert(self, cluster);
+    }
+
+    /// Effects of different types are about different parts of the cluster.
+    fn excludes(&self, other: &dyn AnyEffect) -> Overlap {
+        other.as_any().downcast_ref().map_or(Overlap::Separate, |other| Effect::excludes(self, other))
+    }
+
+    fn has_observable_effect(&self, cluster: &Fabric) -> bool {
+        Effect::has_observable_effect(self, cluster)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,69 @@
+//! Clocks that run at another rate.
+
+use std::sync::Arc;
+
+use sim_config::Choice;
+
+use crate::cluster::Fabric;
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap, Trigger};
+use crate::fault::parameters::{parameters, target};
+use crate::fault::{Blocks, Target, Targeting};
+use crate::rt::HostId;
+
+parameters! {
+    /// The clocks of a host run at another rate.
+    pub struct ClockDrift / ClockDriftDraft {
+        /// Which host.
+        host: Target = target("one:*"),
+        /// How much faster, in parts per million; negative = slower.
+        ppm: i64 = Choice::Between(-500_000, 1_000_000),
+    }
+}
+
+impl Inject for ClockDrift {
+    const EVENT: &'static str = "a bad oscillator or a virtual machine that loses ticks (K §9.2 F3)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<ClockDriftDraft> {
+        Some(ClockDriftDraft { host: targeting.host()?, ..ClockDriftDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Clocks
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let ppb = self.ppm.clamp(-900_000, 10_000_000) * 1_000;
+        self.host.hosts(&injection.cluster.rt).into_iter().map(|host| Drift { host, ppb }.into()).collect()
+    }
+
+    fn arm(&self, _: u32, cluster: &Arc<Fabric>) -> Trigger {
+        self.host.hosts(&cluster.rt).into_iter().for_each(|host| cluster.rt.follow_clock(host));
+        Trigger::Time
+    }
+}
+
+/// Clocks that run faster by so many parts per billion.
+#[derive(Debug)]
+struct Drift {
+    host: HostId,
+    ppb: i64,
+}
+
+impl Effect for Drift {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.rt.adjust_clock(self.host, |clock, now| clock.set_drift(now, self.ppb));
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.rt.adjust_clock(self.host, |clock, now| clock.set_drift(now, 0));
+    }
+
+    fn excludes(&self, other: &Self) -> Overlap {
+        if self.host == other.host { Overlap::LastWins } else { Overlap::Separate }
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}

@@ -1,0 +1,195 @@
+//! Faults between the container runtimes of nodes and their CNI plugins.
+
+use std::sync::Arc;
+
+use sim_config::time::Span;
+use sim_config::{Choice, Probability};
+
+use crate::cluster::Fabric;
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::parameters::{between, chance, parameters, target};
+use crate::fault::{Blocks, Target, Targeting};
+use crate::node::Trouble;
+use crate::rt::ProcessId;
+
+/// Trouble with some calls of the plugins of one node.
+#[derive(Debug)]
+struct Troubled {
+    kubelet: ProcessId,
+    fault: u32,
+    chance: Probability,
+    trouble: Trouble,
+}
+
+impl Effect for Troubled {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        if let Some(runtime) = cluster.nodes.runtime_of(self.kubelet) {
+            runtime.add_trouble(cluster, self.fault, self.chance.get(), self.trouble);
+        }
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        if let Some(runtime) = cluster.nodes.runtime_of(self.kubelet) {
+            runtime.clear_trouble(self.fault);
+        }
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        false
+    }
+}
+
+fn trouble(injection: &Injection<'_>, kubelets: &Target, chance: Probability, trouble: Trouble) -> Vec<ActiveEffect> {
+    let cluster = injection.cluster;
+    let kubelets = kubelets.processes(&cluster.rt).into_iter().filter(|&kubelet| cluster.nodes.runtime_of(kubelet).is_some());
+    kubelets.map(|kubelet| Troubled { kubelet, fault: injection.index, chance, trouble }.into()).collect()
+}
+
+parameters! {
+    /// Some CNI DELs never take place although the runtime believes it.
+    pub struct CniDelLost / CniDelLostDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+    }
+}
+
+impl Inject for CniDelLost {
+    const EVENT: &'static str = "a runtime that lost its state or forgets a failed clean-up (K §5.2, K §9.2 D14)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<CniDelLostDraft> {
+        Some(CniDelLostDraft { process: targeting.kubelet()?, ..CniDelLostDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Nothing
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        trouble(injection, &self.process, self.chance, Trouble::DelLost)
+    }
+}
+
+parameters! {
+    /// Some CNI DELs take place later; the runtime goes on as if they were done.
+    pub struct CniDelLate / CniDelLateDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+        /// How much later.
+        by: Span = between(Span::secs(1), Span::secs(120)),
+    }
+}
+
+impl Inject for CniDelLate {
+    const EVENT: &'static str = "a DEL that was queued or retried and arrives after the ADD of a successor (K §5.3, K §9.2 D11)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<CniDelLateDraft> {
+        Some(CniDelLateDraft { process: targeting.kubelet()?, ..CniDelLateDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Nothing
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        trouble(injection, &self.process, self.chance, Trouble::DelLate(self.by.0))
+    }
+}
+
+parameters! {
+    /// Some CNI DELs are repeated after they succeeded.
+    pub struct CniDelRepeated / CniDelRepeatedDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+        /// How often.
+        times: u32 = Choice::Between(1, 3),
+        /// Between two of them.
+        every: Span = between(Span::secs(1), Span::secs(60)),
+    }
+}
+
+impl Inject for CniDelRepeated {
+    const EVENT: &'static str = "the garbage collection of sandboxes, which stops again what was stopped (K §5.4, K §9.2 D10)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<CniDelRepeatedDraft> {
+        Some(CniDelRepeatedDraft { process: targeting.kubelet()?, ..CniDelRepeatedDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Nothing
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        trouble(injection, &self.process, self.chance, Trouble::DelRepeated(self.times, self.every.0))
+    }
+}
+
+parameters! {
+    /// The answers to some CNI ADDs reach the runtime late.
+    pub struct CniAddSlow / CniAddSlowDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+        /// How much later.
+        by: Span = between(Span::secs(1), Span::secs(300)),
+    }
+}
+
+impl Inject for CniAddSlow {
+    const EVENT: &'static str = "a slow plugin, up to and over the limit of the kubelet (K §5.1, K §9.2 D8, D9)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<CniAddSlowDraft> {
+        Some(CniAddSlowDraft { process: targeting.kubelet()?, ..CniAddSlowDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Nothing
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        trouble(injection, &self.process, self.chance, Trouble::AddSlow(self.by.0))
+    }
+}
+
+parameters! {
+    /// Some CNI plugins are killed in the middle of an ADD; their daemon goes on with it.
+    pub struct CniPluginKilled / CniPluginKilledDraft {
+        /// On the node of which kubelet.
+        process: Target = target("one:kubelet-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+        /// How long after it was called.
+        after: Span = between(Span::millis(1), Span::secs(1)),
+    }
+}
+
+impl Inject for CniPluginKilled {
+    const EVENT: &'static str = "a plugin that dies after the address was allocated and before the result is printed (K §5.3, K §9.2 D8)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<CniPluginKilledDraft> {
+        Some(CniPluginKilledDraft { process: targeting.kubelet()?, ..CniPluginKilledDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Nothing
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        trouble(injection, &self.process, self.chance, Trouble::PluginKilled(self.after.0))
+    }
+}

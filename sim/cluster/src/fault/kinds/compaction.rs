@@ -1,0 +1,29 @@
+//! Etcd's compaction.
+
+use crate::fault::effect::{ActiveEffect, Inject, Injection};
+use crate::fault::parameters::parameters;
+use crate::fault::{Blocks, Targeting};
+
+parameters! {
+    /// What could be read exactly until now cannot be any more.
+    pub struct Compaction / CompactionDraft {}
+}
+
+impl Inject for Compaction {
+    const EVENT: &'static str = "etcd's compaction, every 5 minutes (K §9.2 B12)";
+    const INSTANT: bool = true;
+
+    fn targeting(_: &Targeting<'_>) -> Option<CompactionDraft> {
+        Some(CompactionDraft::default())
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::History
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let cluster = injection.cluster;
+        cluster.compact(cluster.store(|store| store.revision()));
+        Vec::new()
+    }
+}

@@ -1,0 +1,86 @@
+//! Crashes: a process loses its memory and starts again.
+
+use std::sync::Arc;
+
+use sim_config::Choice;
+use sim_config::time::Span;
+
+use crate::cluster::{Fabric, WritePoint};
+use crate::fault::effect::{ActiveEffect, Inject, Injection, Trigger};
+use crate::fault::parameters::{between, counted_from_1, parameters, target};
+use crate::fault::process_down::{INITIALIZING, take_down};
+use crate::fault::{Blocks, Target, Targeting};
+
+parameters! {
+    /// A process loses its memory and starts again after `down`.
+    pub struct Crash / CrashDraft {
+        /// Which.
+        process: Target = target("one:*"),
+        /// How long it is down.
+        down: Span = between(Span::millis(100), Span::secs(60)),
+    }
+}
+
+impl Inject for Crash {
+    const EVENT: &'static str = "a crash, an OOM kill or a restart of a container (K §9.2 C1)";
+    const INSTANT: bool = true;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<CrashDraft> {
+        Some(CrashDraft { process: targeting.process()?, ..CrashDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Processes(self.process.clone())
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        take_down(injection, self.process.processes(&injection.cluster.rt), INITIALIZING)
+    }
+
+    fn recovers_after(&self) -> Option<Span> {
+        Some(self.down)
+    }
+}
+
+parameters! {
+    /// A process crashes at its n-th API write, before its commit or right after it and before the answer.
+    pub struct CrashAtWrite / CrashAtWriteDraft {
+        /// Which.
+        process: Target = target("one:*"),
+        /// Which of its writes, counting from 1 over the whole run.
+        nth: u32 = Choice::Between(1, 20) => counted_from_1("writes"),
+        /// After the commit instead of before it.
+        after_commit: bool = Choice::OneOf(vec![false, true]),
+        /// How long it is down.
+        down: Span = between(Span::millis(100), Span::secs(10)),
+    }
+}
+
+impl Inject for CrashAtWrite {
+    const EVENT: &'static str = "a crash in the middle of a change that takes several writes (K §9.1, intermediate state)";
+    const INSTANT: bool = true;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<CrashAtWriteDraft> {
+        Some(CrashAtWriteDraft { process: targeting.process()?, ..CrashAtWriteDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Processes(self.process.clone())
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        take_down(injection, injection.reached_by.into_iter().collect(), INITIALIZING)
+    }
+
+    fn recovers_after(&self) -> Option<Span> {
+        Some(self.down)
+    }
+
+    /// It is not an event in time: it waits for its write.
+    fn arm(&self, index: u32, cluster: &Arc<Fabric>) -> Trigger {
+        for client in self.process.processes(&cluster.rt) {
+            cluster.add_write_point(WritePoint { fault: index, client, nth: self.nth, after_commit: self.after_commit });
+        }
+        Trigger::Point
+    }
+}

@@ -1,0 +1,62 @@
+//! Types that processes cannot find out about.
+
+use std::sync::Arc;
+
+use crate::cluster::Fabric;
+use crate::cluster::discovery::DiscoveryFault;
+use crate::fault::blocks::resource_kind;
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::parameters::{every_resource, parameters, served, target};
+use crate::fault::{Blocks, Target, Targeting};
+
+parameters! {
+    /// Who starts meanwhile cannot find out about types, and the first reads of his caches fail. It is about replicas that reclaim.
+    pub struct DiscoveryFails / DiscoveryFailsDraft {
+        /// Whose caches.
+        process: Target = target("spiderpool-controller-*"),
+        /// The plural of the type, or `*`.
+        resource: String = every_resource() => served,
+    }
+}
+
+impl Inject for DiscoveryFails {
+    const EVENT: &'static str = "a 503 where a cache begins with a type at its first use and asks what it is (K §9.2 A1, G §1.5, G §7)";
+    const INSTANT: bool = false;
+
+    fn targeting(_: &Targeting<'_>) -> Option<DiscoveryFailsDraft> {
+        // Only who starts while it lasts meets it: of a hundred plans it would do nothing in most.
+        None
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Discovery { resource: self.resource.clone() }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let cluster = injection.cluster;
+        let Some(kind) = resource_kind(cluster, &self.resource) else { return Vec::new() };
+        vec![Undiscovered(DiscoveryFault { fault: injection.index, clients: self.process.side(&cluster.rt), kind }).into()]
+    }
+}
+
+/// A type that some processes cannot find out about.
+#[derive(Debug)]
+struct Undiscovered(DiscoveryFault);
+
+impl Effect for Undiscovered {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.add_discovery_fault(self.0.clone());
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.remove_discovery_faults(self.0.fault);
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        false
+    }
+}

@@ -1,0 +1,140 @@
+//! Faults of etcd as a whole.
+
+use std::sync::Arc;
+
+use crate::cluster::{EtcdTrouble, Fabric};
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::parameters::parameters;
+use crate::fault::{Blocks, Targeting};
+
+/// Etcd in trouble.
+#[derive(Debug)]
+struct Troubled(EtcdTrouble);
+
+impl Effect for Troubled {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.set_etcd_trouble(Some(self.0));
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.set_etcd_trouble(None);
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::LastWins
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}
+
+/// Etcd under overload.
+#[derive(Debug)]
+struct Slow;
+
+impl Effect for Slow {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.set_etcd_degraded(true);
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.set_etcd_degraded(false);
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::SameState
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}
+
+parameters! {
+    /// etcd stands still: writes and quorum reads wait.
+    pub struct EtcdPause / EtcdPauseDraft {}
+}
+
+impl Inject for EtcdPause {
+    const EVENT: &'static str = "a stalled disk (K §9.2 B11)";
+    const INSTANT: bool = false;
+
+    fn targeting(_: &Targeting<'_>) -> Option<EtcdPauseDraft> {
+        Some(EtcdPauseDraft::default())
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Etcd
+    }
+
+    fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
+        vec![Troubled(EtcdTrouble::Paused).into()]
+    }
+}
+
+parameters! {
+    /// etcd elects a leader: writes wait, some end with `leader changed` although they commit.
+    pub struct EtcdElection / EtcdElectionDraft {}
+}
+
+impl Inject for EtcdElection {
+    const EVENT: &'static str = "the crash of etcd's leader; 1 to 4 s are usual (K §9.2 B8)";
+    const INSTANT: bool = false;
+
+    fn targeting(_: &Targeting<'_>) -> Option<EtcdElectionDraft> {
+        Some(EtcdElectionDraft::default())
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Etcd
+    }
+
+    fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
+        vec![Troubled(EtcdTrouble::Electing).into()]
+    }
+}
+
+parameters! {
+    /// etcd has no majority: writes and quorum reads fail, some writes commit when it is back.
+    pub struct EtcdNoQuorum / EtcdNoQuorumDraft {}
+}
+
+impl Inject for EtcdNoQuorum {
+    const EVENT: &'static str = "the loss of two of three etcd members (K §9.2 B9)";
+    const INSTANT: bool = false;
+
+    fn targeting(_: &Targeting<'_>) -> Option<EtcdNoQuorumDraft> {
+        Some(EtcdNoQuorumDraft::default())
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Etcd
+    }
+
+    fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
+        vec![Troubled(EtcdTrouble::NoQuorum).into()]
+    }
+}
+
+parameters! {
+    /// Every step of etcd takes as long as on an overloaded disk.
+    pub struct EtcdSlow / EtcdSlowDraft {}
+}
+
+impl Inject for EtcdSlow {
+    const EVENT: &'static str = "disk contention (K §9.2 B11)";
+    const INSTANT: bool = false;
+
+    fn targeting(_: &Targeting<'_>) -> Option<EtcdSlowDraft> {
+        Some(EtcdSlowDraft::default())
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Etcd
+    }
+
+    fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
+        vec![Slow.into()]
+    }
+}

@@ -1,0 +1,55 @@
+//! An API server without etcd.
+
+use std::sync::Arc;
+
+use crate::cluster::Fabric;
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::parameters::{parameters, target};
+use crate::fault::{Blocks, Target, Targeting};
+
+parameters! {
+    /// One API server cannot reach etcd: its writes hang and its caches stand still.
+    pub struct EtcdCut / EtcdCutDraft {
+        /// Which server.
+        server: Target = target("one:apiserver-*"),
+    }
+}
+
+impl Inject for EtcdCut {
+    const EVENT: &'static str = "a partition between one API server and etcd (K §9.2 B10)";
+    const INSTANT: bool = false;
+
+    fn targeting(_: &Targeting<'_>) -> Option<EtcdCutDraft> {
+        Some(EtcdCutDraft::default())
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Servers(self.server.clone())
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        self.server.servers(injection.cluster).into_iter().map(|server| CutOff(server).into()).collect()
+    }
+}
+
+/// An API server that does not reach etcd.
+#[derive(Debug)]
+struct CutOff(usize);
+
+impl Effect for CutOff {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.set_etcd_cut(self.0, true);
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.set_etcd_cut(self.0, false);
+    }
+
+    fn excludes(&self, other: &Self) -> Overlap {
+        if self.0 == other.0 { Overlap::SameState } else { Overlap::Separate }
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}

@@ -1,0 +1,58 @@
+//! An address that a machine outside the cluster uses.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use sim_config::Choice;
+
+use crate::cluster::Fabric;
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::parameters::{ip_address, parameters};
+use crate::fault::{Blocks, Targeting};
+
+parameters! {
+    /// A host outside the cluster uses an address.
+    pub struct ExternalHost / ExternalHostDraft {
+        /// Which address.
+        address: String = Choice::Is("10.0.0.1".to_owned()) => ip_address,
+    }
+}
+
+impl Inject for ExternalHost {
+    const EVENT: &'static str = "a machine with a hand-made address, or a second cluster on the same subnet (K §9.2 E14, A §5.1 P6)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<ExternalHostDraft> {
+        Some(ExternalHostDraft { address: targeting.address()? })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Nothing
+    }
+
+    fn inject(&self, _: &Injection<'_>) -> Vec<ActiveEffect> {
+        self.address.parse().map(|address| External(address).into()).into_iter().collect()
+    }
+}
+
+/// An address on which a machine outside the cluster answers.
+#[derive(Debug)]
+struct External(IpAddr);
+
+impl Effect for External {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.nodes.data_plane.add_external(self.0);
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.nodes.data_plane.remove_external(self.0);
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}

@@ -1,0 +1,37 @@
+//! A watch cache that begins again.
+
+use crate::fault::blocks::resource_kind;
+use crate::fault::effect::{ActiveEffect, Inject, Injection};
+use crate::fault::parameters::{every_resource, parameters, served, target};
+use crate::fault::{Blocks, Target, Targeting};
+
+parameters! {
+    /// A server forgets its history: watches end, older versions get 410.
+    pub struct HistoryLost / HistoryLostDraft {
+        /// On which servers.
+        server: Target = target("one:apiserver-*"),
+        /// The plural of the type, or `*`.
+        resource: String = every_resource() => served,
+    }
+}
+
+impl Inject for HistoryLost {
+    const EVENT: &'static str = "a watch cache that starts again, which forces clients to list (K §9.2 B4)";
+    const INSTANT: bool = true;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<HistoryLostDraft> {
+        Some(HistoryLostDraft { resource: targeting.resource(), ..HistoryLostDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::History
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let cluster = injection.cluster;
+        if let Some(kind) = resource_kind(cluster, &self.resource) {
+            self.server.servers(cluster).into_iter().for_each(|server| cluster.forget_history(server, kind));
+        }
+        Vec::new()
+    }
+}

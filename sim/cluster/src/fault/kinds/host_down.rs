@@ -1,0 +1,39 @@
+//! A host without power.
+
+use crate::fault::effect::{ActiveEffect, Inject, Injection};
+use crate::fault::parameters::{parameters, target};
+use crate::fault::process_down::{INITIALIZING, take_down};
+use crate::fault::{Blocks, Target, Targeting};
+
+parameters! {
+    /// A host with all its processes goes down and comes back.
+    pub struct HostDown / HostDownDraft {
+        /// Which host.
+        host: Target = target("one:*"),
+    }
+}
+
+impl Inject for HostDown {
+    const EVENT: &'static str = "a power loss or a reboot (K §9.2 D1)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<HostDownDraft> {
+        Some(HostDownDraft { host: targeting.host()? })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Processes(self.host.clone())
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        power_off(injection, &self.host)
+    }
+}
+
+/// The hosts lose their power: what is on their disks stays, and their processes are down.
+pub(super) fn power_off(injection: &Injection<'_>, hosts: &Target) -> Vec<ActiveEffect> {
+    let cluster = injection.cluster;
+    let hosts = hosts.hosts(&cluster.rt);
+    hosts.iter().for_each(|&host| cluster.nodes.host_lost(cluster, host));
+    take_down(injection, hosts.into_iter().flat_map(|host| cluster.rt.processes_of(host)).collect(), INITIALIZING)
+}

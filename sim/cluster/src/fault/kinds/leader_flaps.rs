@@ -1,0 +1,105 @@
+//! A leader that is cut off again and again for a short while, whoever it is by then (K §4.6, K143).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube_machinery::ObjectKey;
+use sim_config::Choice;
+use sim_config::time::Span;
+
+use crate::cluster::Fabric;
+use crate::fault::effect::{ActiveEffect, Inject, Injection};
+use crate::fault::operator::Operator;
+use crate::fault::parameters::{between, parameters};
+use crate::fault::{Blocks, Invalid, Inventory, Targeting};
+use crate::net::{Effect, Rule, RuleId, Side};
+use crate::rt::ProcessId;
+
+parameters! {
+    /// Whoever holds a lease is cut off from everybody again and again.
+    pub struct LeaderFlaps / LeaderFlapsDraft {
+        /// The lease, as `leases/NAMESPACE/NAME`.
+        lease: String = Choice::Is("leases/kube-system/spiderpool-controller-leader".to_owned()) => names_a_lease,
+        /// How long each time.
+        cut: Span = between(Span::secs(1), Span::secs(20)),
+        /// From the end of one time to the next.
+        every: Span = between(Span::secs(1), Span::secs(30)),
+    }
+}
+
+impl Inject for LeaderFlaps {
+    const EVENT: &'static str = "a leader on a bad link, whose successors fare no better (K §4.6, K143)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<LeaderFlapsDraft> {
+        Some(LeaderFlapsDraft { lease: targeting.lease()?, ..LeaderFlapsDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Leader
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let (fault, name) = (self.clone(), format!("leader-flaps-{}", injection.index));
+        vec![Operator::new(injection.cluster, &name, move |cluster, _| flap(cluster, fault.clone())).into()]
+    }
+}
+
+/// The key of the lease that `leases/NAMESPACE/NAME` names.
+fn lease_key(text: &str) -> Option<ObjectKey> {
+    let (namespace, name) = text.strip_prefix("leases/")?.split_once('/')?;
+    let is_one = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
+    is_one.then(|| ObjectKey::namespaced(namespace, name))
+}
+
+fn names_a_lease(fault: &str, lease: &str, _: &Inventory<'_>) -> Option<Invalid> {
+    let wrong = || format!("the fault `{fault}`: `{lease}` does not name a lease");
+    lease_key(lease).is_none().then(|| Invalid::text(lease, wrong(), "leases/NAMESPACE/NAME"))
+}
+
+/// Cuts leaders off until its process is stopped.
+async fn flap(cluster: Arc<Fabric>, fault: LeaderFlaps) {
+    let Some(key) = lease_key(&fault.lease) else { return };
+    loop {
+        if let Some(leader) = holder(&cluster, &key) {
+            let _cut = Cut::of(&cluster, leader);
+            cluster.rt.sleep(fault.cut.0).await;
+        }
+        // Where nothing takes time, time must pass all the same.
+        cluster.rt.sleep(fault.every.0.max(Duration::from_micros(1))).await;
+    }
+}
+
+/// The links of one process are cut. They are whole again when this is dropped, also when the fault ends in the middle.
+struct Cut<'a> {
+    cluster: &'a Fabric,
+    rules: [RuleId; 2],
+}
+
+impl<'a> Cut<'a> {
+    fn of(cluster: &'a Fabric, process: ProcessId) -> Self {
+        let only = || Side::Only(vec![process]);
+        let rules = cluster.network(|net| {
+            let mut cut = |from, to| net.add(Rule { from, to, effect: Effect::Cut });
+            [cut(only(), Side::Any), cut(Side::Any, only())]
+        });
+        Self { cluster, rules }
+    }
+}
+
+impl Drop for Cut<'_> {
+    fn drop(&mut self) {
+        self.cluster.network(|net| self.rules.into_iter().for_each(|rule| net.remove(rule)));
+    }
+}
+
+/// The process that holds a lease: candidates call themselves as their processes are called.
+fn holder(cluster: &Fabric, key: &ObjectKey) -> Option<ProcessId> {
+    let kind = cluster.registry.id::<Lease>();
+    let name = cluster.store(|store| {
+        let lease: &Lease = store.table(kind).get(key)?.as_any().downcast_ref()?;
+        lease.spec.as_ref()?.holder_identity.clone()
+    })?;
+    cluster.rt.find_process(&name)
+}

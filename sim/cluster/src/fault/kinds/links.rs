@@ -1,0 +1,301 @@
+//! Faults of the network: messages from some processes to others are lost, late, held back or doubled.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sim_config::Probability;
+use sim_config::time::Span;
+
+use crate::cluster::Fabric;
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::parameters::{any, between, chance, parameters, target};
+use crate::fault::{Blocks, Target, Targeting};
+use crate::net::{Effect as LinkEffect, Rule, RuleId};
+
+/// Rules of the network.
+#[derive(Debug)]
+struct Rules {
+    rules: Vec<Rule>,
+    active: Mutex<Vec<RuleId>>,
+}
+
+impl Effect for Rules {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        *self.active.lock() = cluster.network(|net| self.rules.iter().map(|rule| net.add(rule.clone())).collect());
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        for rule in std::mem::take(&mut *self.active.lock()) {
+            cluster.network(|net| net.remove(rule));
+        }
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    /// Whether somebody used a link that a rule is about.
+    fn has_observable_effect(&self, cluster: &Fabric) -> bool {
+        let rules = self.active.lock().clone();
+        rules.into_iter().any(|rule| cluster.network(|net| net.was_met(rule)))
+    }
+}
+
+fn rules(injection: &Injection<'_>, from: &Target, to: &Target, effect: LinkEffect, both_ways: bool) -> Vec<ActiveEffect> {
+    let rt = &injection.cluster.rt;
+    let (from, to) = (from.side(rt), to.side(rt));
+    let mut rules = vec![Rule { from: from.clone(), to: to.clone(), effect }];
+    if both_ways {
+        rules.push(Rule { from: to, to: from, effect });
+    }
+    vec![Rules { rules, active: Mutex::default() }.into()]
+}
+
+parameters! {
+    /// Nothing gets from one side to the other, in either direction.
+    pub struct Partition / PartitionDraft {
+        /// One side.
+        from: Target = target("some:*"),
+        /// The other side.
+        to: Target = any(),
+    }
+}
+
+impl Inject for Partition {
+    const EVENT: &'static str = "a network partition between processes while the machines are fine (K §9.2 C12, D3)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<PartitionDraft> {
+        let (from, to) = targeting.link();
+        Some(PartitionDraft { from, to })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Links { from: self.from.clone(), to: self.to.clone(), both_ways: true }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        rules(injection, &self.from, &self.to, LinkEffect::Cut, true)
+    }
+}
+
+parameters! {
+    /// Nothing gets from `from` to `to`; the other direction works.
+    pub struct OneWayPartition / OneWayPartitionDraft {
+        /// Senders.
+        from: Target = target("one:*"),
+        /// Receivers.
+        to: Target = any(),
+    }
+}
+
+impl Inject for OneWayPartition {
+    const EVENT: &'static str =
+        "an asymmetric route or a half-dead NAT entry: requests arrive and answers do not, or the reverse (K §9.2 B5)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<OneWayPartitionDraft> {
+        let (from, to) = targeting.link();
+        Some(OneWayPartitionDraft { from, to })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Links { from: self.from.clone(), to: self.to.clone(), both_ways: false }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        rules(injection, &self.from, &self.to, LinkEffect::Cut, false)
+    }
+}
+
+parameters! {
+    /// Some messages are lost; a lost request or answer ends its connection.
+    pub struct Loss / LossDraft {
+        /// Senders.
+        from: Target = any(),
+        /// Receivers.
+        to: Target = any(),
+        /// The probability per message.
+        chance: Probability = chance(0.001, 0.1),
+    }
+}
+
+impl Inject for Loss {
+    const EVENT: &'static str = "connections that are reset by a load balancer or an overloaded node (K §9.2 A1, A2)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<LossDraft> {
+        if !targeting.coin() {
+            return Some(LossDraft::default());
+        }
+        let (from, to) = targeting.link();
+        Some(LossDraft { from, to, ..LossDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Links { from: self.from.clone(), to: self.to.clone(), both_ways: false }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        rules(injection, &self.from, &self.to, LinkEffect::Loss(self.chance.get()), false)
+    }
+}
+
+parameters! {
+    /// Some messages arrive twice.
+    pub struct Duplication / DuplicationDraft {
+        /// Senders.
+        from: Target = any(),
+        /// Receivers.
+        to: Target = any(),
+        /// The probability per message.
+        chance: Probability = chance(0.001, 0.1),
+        /// Between the two arrivals.
+        gap: Span = between(Span::millis(1), Span::secs(30)),
+    }
+}
+
+impl Inject for Duplication {
+    const EVENT: &'static str = "a proxy or a client library that sends a request again (K §9.2 A4, K §2.13)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<DuplicationDraft> {
+        if !targeting.coin() {
+            return Some(DuplicationDraft::default());
+        }
+        let (from, to) = targeting.link();
+        Some(DuplicationDraft { from, to, ..DuplicationDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Links { from: self.from.clone(), to: self.to.clone(), both_ways: false }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        rules(injection, &self.from, &self.to, LinkEffect::Duplicate { chance: self.chance.get(), gap: self.gap.0 }, false)
+    }
+}
+
+parameters! {
+    /// Some messages are delayed so that later ones overtake them.
+    pub struct Reordering / ReorderingDraft {
+        /// Senders.
+        from: Target = any(),
+        /// Receivers.
+        to: Target = any(),
+        /// The probability per message.
+        chance: Probability = chance(0.01, 0.5),
+        /// The longest additional delay.
+        by: Span = between(Span::millis(1), Span::secs(1)),
+    }
+}
+
+impl Inject for Reordering {
+    const EVENT: &'static str = "requests of one client that overtake each other on a multiplexed connection (K §9.2 A7)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<ReorderingDraft> {
+        if !targeting.coin() {
+            return Some(ReorderingDraft::default());
+        }
+        let (from, to) = targeting.link();
+        Some(ReorderingDraft { from, to, ..ReorderingDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Links { from: self.from.clone(), to: self.to.clone(), both_ways: false }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        rules(injection, &self.from, &self.to, LinkEffect::Reorder { chance: self.chance.get(), by: self.by.0 }, false)
+    }
+}
+
+parameters! {
+    /// Every message takes longer.
+    pub struct Delay / DelayDraft {
+        /// Senders.
+        from: Target = any(),
+        /// Receivers.
+        to: Target = any(),
+        /// How much longer.
+        by: Span = between(Span::millis(1), Span::secs(5)),
+    }
+}
+
+impl Inject for Delay {
+    const EVENT: &'static str = "a congested or distant network path (K §9.2 A5)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<DelayDraft> {
+        let (from, to) = targeting.link();
+        Some(DelayDraft { from, to, ..DelayDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Links { from: self.from.clone(), to: self.to.clone(), both_ways: false }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        rules(injection, &self.from, &self.to, LinkEffect::Slower(self.by.0), false)
+    }
+}
+
+parameters! {
+    /// The links are in their degraded class.
+    pub struct DegradedLink / DegradedLinkDraft {
+        /// Senders.
+        from: Target = any(),
+        /// Receivers.
+        to: Target = any(),
+    }
+}
+
+impl Inject for DegradedLink {
+    const EVENT: &'static str = "a bad network path that comes and goes (K §11.2, degraded column)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<DegradedLinkDraft> {
+        if !targeting.coin() {
+            return Some(DegradedLinkDraft::default());
+        }
+        let (from, to) = targeting.link();
+        Some(DegradedLinkDraft { from, to })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Links { from: self.from.clone(), to: self.to.clone(), both_ways: false }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        rules(injection, &self.from, &self.to, LinkEffect::Degraded, false)
+    }
+}
+
+parameters! {
+    /// Messages are held back and go on when the fault ends.
+    pub struct Hold / HoldDraft {
+        /// Senders.
+        from: Target = target("one:*"),
+        /// Receivers.
+        to: Target = any(),
+    }
+}
+
+impl Inject for Hold {
+    const EVENT: &'static str = "a blocked queue or a frozen proxy that loses nothing (K §9.1, unobserved state)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<HoldDraft> {
+        let (from, to) = targeting.link();
+        Some(HoldDraft { from, to })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Links { from: self.from.clone(), to: self.to.clone(), both_ways: false }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        rules(injection, &self.from, &self.to, LinkEffect::Hold, false)
+    }
+}

@@ -1,0 +1,233 @@
+//! The kinds of faults: a file for each, or for those that share one mechanism, and a line in the list below.
+//!
+//! A file declares the parameters of its fault ([`parameters!`](super::parameters)) and implements [`Inject`]. The list makes of it what a
+//! scenario reads, a plan holds, `list faults` shows and a swarm draws.
+
+mod api_server_crash;
+mod api_server_freeze;
+mod api_server_slow;
+mod cache_lag;
+mod clock_drift;
+mod clock_offset;
+mod cni;
+mod compaction;
+mod conflicting_writer;
+mod crash;
+mod discovery_fails;
+mod etcd;
+mod etcd_cut;
+mod external_host;
+mod forbidden;
+mod history_lost;
+mod host_down;
+mod leader_flaps;
+mod links;
+mod node_deleted;
+mod node_out_of_service;
+mod pause;
+mod reconnect;
+mod requests;
+mod revision_jump;
+mod sandbox_lost;
+mod watch_closed;
+mod watch_lag;
+mod webhooks;
+
+use std::sync::Arc;
+
+use sim_config::draw::Draw;
+use sim_config::time::Span;
+use sim_config::{Problems, Source, kinds};
+
+use super::effect::{ActiveEffect, Inject, Injection, Trigger};
+use super::parameters::exists;
+use super::{Blocks, FaultInfo, Inventory, Parameters, Target, Targeting};
+use crate::cluster::Fabric;
+
+pub use conflicting_writer::WriterMode;
+
+macro_rules! faults {
+    ( $( $name:literal => $module:ident::$Fault:ident ),+ $(,)? ) => {
+        $( pub use $module::$Fault; )+
+
+        kinds! {
+            /// A fault with every value drawn.
+            pub enum FaultKind { $(
+                #[doc = concat!("See [`", stringify!($Fault), "`].")]
+                #[schemars(description = <$Fault as Parameters>::DOCUMENTATION.trim())]
+                $name => $Fault($Fault)
+            ),+ }
+        }
+
+        kinds! {
+            /// A fault of which values may be open.
+            pub enum FaultDraft { $(
+                #[doc = concat!("See [`", stringify!($Fault), "`].")]
+                #[schemars(description = <$Fault as Parameters>::DOCUMENTATION.trim())]
+                $name => $Fault(<$Fault as Parameters>::Draft)
+            ),+ }
+        }
+
+        impl FaultDraft {
+            /// The draft of `kind` with targets that fit a workload; `None` if the workload has nothing that the fault could be about.
+            pub fn targeting(kind: &str, targeting: &Targeting<'_>) -> Option<Self> {
+                match kind {
+                    $( $name => <$Fault as Inject>::targeting(targeting).map(FaultDraft::$Fault), )+
+                    _ => None,
+                }
+            }
+
+            /// Draws every open value. `names`: the processes and hosts of the drawn cluster.
+            pub fn draw(&self, draw: &mut Draw, names: &[String]) -> FaultKind {
+                match self { $( FaultDraft::$Fault(draft) => FaultKind::$Fault(<$Fault as Parameters>::draw(draft, draw, names)) ),+ }
+            }
+
+            /// What is wrong with the values that can be drawn: with them the fault would do nothing.
+            pub fn problems(&self, source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
+                match self { $( FaultDraft::$Fault(draft) => {
+                    let mut invalid = <$Fault as Parameters>::invalid_of(draft, $name, inventory);
+                    invalid.extend(<$Fault as Parameters>::targets_of(draft).iter().filter_map(|target| exists($name, target, inventory)));
+                    problems_of(source, invalid)
+                } ),+ }
+            }
+        }
+
+        impl FaultKind {
+            /// What is wrong with the values: processes, hosts and resources that the cluster does not have, a write that never comes.
+            pub fn problems(&self, source: Source<'_>, inventory: &Inventory<'_>) -> Problems {
+                match self { $( FaultKind::$Fault(fault) => {
+                    let mut invalid = fault.invalid($name, inventory);
+                    invalid.extend(fault.targets().iter().filter_map(|target| exists($name, target, inventory)));
+                    problems_of(source, invalid)
+                } ),+ }
+            }
+
+            /// The processes and hosts that it names.
+            pub fn targets(&self) -> Vec<Target> {
+                match self { $( FaultKind::$Fault(fault) => fault.targets() ),+ }
+            }
+
+            /// The same fault with one value simpler: the shorter, rarer, smaller or more exact first. `names`: the processes and hosts of
+            /// the cluster. Following any of them again and again comes to an end.
+            pub fn simpler(&self, names: &[String]) -> Vec<FaultKind> {
+                match self { $( FaultKind::$Fault(fault) => fault.simpler(names).into_iter().map(FaultKind::$Fault).collect() ),+ }
+            }
+
+            /// Names every process and host by what `rename` makes of its name, where it is named as such and not by a pattern.
+            pub fn rename(&mut self, rename: &dyn Fn(&str) -> String) {
+                match self { $( FaultKind::$Fault(fault) => fault.rename(rename) ),+ }
+            }
+
+            /// Whether it is over at once, so that it has no duration.
+            pub fn is_instant(&self) -> bool {
+                match self { $( FaultKind::$Fault(_) => <$Fault as Inject>::INSTANT ),+ }
+            }
+
+            /// For a fault that is over at once but leaves something down: how long until that is up again.
+            pub fn recovers_after(&self) -> Option<Span> {
+                match self { $( FaultKind::$Fault(fault) => fault.recovers_after() ),+ }
+            }
+
+            /// What it keeps from arriving while it lasts.
+            pub fn blocks(&self) -> Blocks {
+                match self { $( FaultKind::$Fault(fault) => fault.blocks() ),+ }
+            }
+
+            pub(super) fn arm(&self, index: u32, cluster: &Arc<Fabric>) -> Trigger {
+                match self { $( FaultKind::$Fault(fault) => fault.arm(index, cluster) ),+ }
+            }
+
+            pub(super) fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+                match self { $( FaultKind::$Fault(fault) => fault.inject(injection) ),+ }
+            }
+        }
+
+        /// Every kind of fault, in the order of the list.
+        pub fn vocabulary() -> Vec<FaultInfo> {
+            vec![ $( FaultInfo {
+                name: $name,
+                about: <$Fault as Parameters>::DOCUMENTATION.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned(),
+                event: <$Fault as Inject>::EVENT,
+                parameters: <$Fault as Parameters>::defaults(),
+                instant: <$Fault as Inject>::INSTANT,
+            } ),+ ]
+        }
+    };
+}
+
+faults! {
+    // The network.
+    "partition" => links::Partition,
+    "one-way-partition" => links::OneWayPartition,
+    "loss" => links::Loss,
+    "duplication" => links::Duplication,
+    "reordering" => links::Reordering,
+    "delay" => links::Delay,
+    "degraded-link" => links::DegradedLink,
+    "hold" => links::Hold,
+    // Processes and hosts.
+    "crash" => crash::Crash,
+    "crash-at-write" => crash::CrashAtWrite,
+    "pause" => pause::Pause,
+    "host-down" => host_down::HostDown,
+    "leader-flaps" => leader_flaps::LeaderFlaps,
+    // Nodes.
+    "sandbox-lost" => sandbox_lost::SandboxLost,
+    "cni-del-lost" => cni::CniDelLost,
+    "cni-del-late" => cni::CniDelLate,
+    "cni-del-repeated" => cni::CniDelRepeated,
+    "cni-add-slow" => cni::CniAddSlow,
+    "cni-plugin-killed" => cni::CniPluginKilled,
+    "external-host" => external_host::ExternalHost,
+    "node-deleted" => node_deleted::NodeDeleted,
+    "node-out-of-service" => node_out_of_service::NodeOutOfService,
+    // API servers.
+    "api-server-crash" => api_server_crash::ApiServerCrash,
+    "api-server-freeze" => api_server_freeze::ApiServerFreeze,
+    "api-server-slow" => api_server_slow::ApiServerSlow,
+    "too-many-requests" => requests::TooManyRequests,
+    "server-error" => requests::ServerError,
+    "unavailable" => requests::Unavailable,
+    "lost-reply" => requests::LostReply,
+    "late-commit" => requests::LateCommit,
+    "duplicate-request" => requests::DuplicateRequest,
+    "forbidden" => forbidden::Forbidden,
+    // Watches and caches.
+    "watch-closed" => watch_closed::WatchClosed,
+    "watch-lag" => watch_lag::WatchLag,
+    "cache-lag" => cache_lag::CacheLag,
+    "discovery-fails" => discovery_fails::DiscoveryFails,
+    "history-lost" => history_lost::HistoryLost,
+    "reconnect" => reconnect::Reconnect,
+    // etcd.
+    "etcd-pause" => etcd::EtcdPause,
+    "etcd-election" => etcd::EtcdElection,
+    "etcd-no-quorum" => etcd::EtcdNoQuorum,
+    "etcd-slow" => etcd::EtcdSlow,
+    "etcd-cut" => etcd_cut::EtcdCut,
+    "compaction" => compaction::Compaction,
+    "revision-jump" => revision_jump::RevisionJump,
+    // Webhooks.
+    "webhook-slow" => webhooks::WebhookSlow,
+    "webhook-denies" => webhooks::WebhookDenies,
+    "webhook-down" => webhooks::WebhookDown,
+    "webhook-twice" => webhooks::WebhookTwice,
+    // Clocks.
+    "clock-offset" => clock_offset::ClockOffset,
+    "clock-drift" => clock_drift::ClockDrift,
+    // Other writers.
+    "conflicting-writer" => conflicting_writer::ConflictingWriter,
+}
+
+fn problems_of(source: Source<'_>, invalid: Vec<super::Invalid>) -> Problems {
+    let mut problems = Problems::new();
+    invalid.into_iter().for_each(|invalid| problems.push(invalid.problem(source)));
+    problems
+}
+
+impl FaultDraft {
+    /// The draft of `kind` with every parameter at its default.
+    pub fn of(kind: &str) -> Option<Self> {
+        serde_json::from_value(serde_json::json!({ "kind": kind })).ok()
+    }
+}

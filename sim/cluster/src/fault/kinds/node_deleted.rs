@@ -1,0 +1,81 @@
+//! A Node object that is deleted while its machine runs.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use kube_machinery::api::DeleteOptions;
+use kube_machinery::{ClientExt, ObjectKey};
+
+use crate::cluster::{Fabric, SimClient};
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::operator::{Operator, nodes, persist};
+use crate::fault::parameters::{parameters, target};
+use crate::fault::{Blocks, Target, Targeting};
+use crate::rt::ProcessId;
+
+parameters! {
+    /// Somebody deletes a Node; its kubelet does not register again before the fault ends.
+    pub struct NodeDeleted / NodeDeletedDraft {
+        /// Which, by its host.
+        node: Target = target("one:node-*"),
+    }
+}
+
+impl Inject for NodeDeleted {
+    const EVENT: &'static str = "an autoscaler or a person that removes a Node while its machine runs (K §6.3, K §6.5)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<NodeDeletedDraft> {
+        Some(NodeDeletedDraft { node: targeting.node()? })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Nothing
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let cluster = injection.cluster;
+        let (kubelets, nodes): (Vec<ProcessId>, Vec<Arc<str>>) = nodes(cluster, &self.node).into_iter().unzip();
+        let mut effects: Vec<ActiveEffect> = kubelets.into_iter().map(|kubelet| Deregistered(kubelet).into()).collect();
+        if !nodes.is_empty() {
+            let nodes: Arc<[Arc<str>]> = nodes.into();
+            let work = move |cluster, process| delete(cluster, process, nodes.clone());
+            effects.push(Operator::new(cluster, &format!("node-deleter-{}", injection.index), work).into());
+        }
+        effects
+    }
+}
+
+/// A kubelet that does not register its Node.
+#[derive(Debug)]
+struct Deregistered(ProcessId);
+
+impl Effect for Deregistered {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        if let Some(runtime) = cluster.nodes.runtime_of(self.0) {
+            runtime.hold_registration();
+        }
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        if let Some(runtime) = cluster.nodes.runtime_of(self.0) {
+            runtime.release_registration();
+        }
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}
+
+async fn delete(cluster: Arc<Fabric>, process: ProcessId, nodes: Arc<[Arc<str>]>) {
+    let client = SimClient::new(&cluster, process);
+    for node in nodes.iter() {
+        let key = ObjectKey::cluster(node);
+        persist(&cluster, || async { client.delete::<Node>(&key, DeleteOptions::default()).await.map(drop) }).await;
+    }
+}

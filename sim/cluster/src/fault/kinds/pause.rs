@@ -1,0 +1,56 @@
+//! A process that stands still.
+
+use std::sync::Arc;
+
+use crate::cluster::Fabric;
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::parameters::{parameters, target};
+use crate::fault::{Blocks, Target, Targeting};
+use crate::rt::ProcessId;
+
+parameters! {
+    /// A process stands still and goes on with its memory.
+    pub struct Pause / PauseDraft {
+        /// Which.
+        process: Target = target("one:*"),
+    }
+}
+
+impl Inject for Pause {
+    const EVENT: &'static str = "a garbage collection, SIGSTOP, CPU starvation or a migration of the machine (K §9.2 C2)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<PauseDraft> {
+        Some(PauseDraft { process: targeting.process()? })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Processes(self.process.clone())
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        self.process.processes(&injection.cluster.rt).into_iter().map(|process| Paused(process).into()).collect()
+    }
+}
+
+/// A process that stands still.
+#[derive(Debug)]
+struct Paused(ProcessId);
+
+impl Effect for Paused {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.pause(self.0);
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.resume(self.0);
+    }
+
+    fn excludes(&self, other: &Self) -> Overlap {
+        if self.0 == other.0 { Overlap::SameState } else { Overlap::Separate }
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}

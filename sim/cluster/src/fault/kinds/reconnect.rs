@@ -1,0 +1,36 @@
+//! A client that is led to another API server.
+
+use crate::fault::effect::{ActiveEffect, Inject, Injection};
+use crate::fault::parameters::{parameters, target};
+use crate::fault::{Blocks, Target, Targeting};
+
+parameters! {
+    /// A client's connection breaks and it goes on with another server, whose caches may be older.
+    pub struct Reconnect / ReconnectDraft {
+        /// Whose connection.
+        process: Target = target("one:*"),
+        /// To which server.
+        server: Target = target("one:apiserver-*"),
+    }
+}
+
+impl Inject for Reconnect {
+    const EVENT: &'static str = "a load balancer that moves a client, the time-travel half of a stale read (K §9.2 B6, KK#59848)";
+    const INSTANT: bool = true;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<ReconnectDraft> {
+        Some(ReconnectDraft { process: targeting.process()?, ..ReconnectDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::History
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let cluster = injection.cluster;
+        if let Some(&server) = self.server.servers(cluster).first() {
+            self.process.processes(&cluster.rt).into_iter().for_each(|process| cluster.move_connection(process, server));
+        }
+        Vec::new()
+    }
+}

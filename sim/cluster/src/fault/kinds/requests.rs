@@ -1,0 +1,275 @@
+//! Single requests that are refused, fail, lose their answers, or are executed late or twice.
+
+use std::sync::Arc;
+
+use kube_machinery::api::Verb;
+use sim_config::time::Span;
+use sim_config::{Choice, Probability};
+
+use crate::cluster::Fabric;
+use crate::cluster::server::{ApiFault, Failure, Mishap};
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::parameters::{any, between, chance, parameters, target};
+use crate::fault::{Blocks, Target, Targeting};
+
+/// Verbs that change something.
+const WRITES: [Verb; 4] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
+
+/// What happens to some requests.
+#[derive(Debug)]
+struct Hit(ApiFault);
+
+impl Effect for Hit {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.add_api_fault(self.0.clone());
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.remove_api_faults(self.0.fault);
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        false
+    }
+}
+
+/// Which requests a fault hits.
+struct Requests<'a> {
+    servers: &'a Target,
+    clients: &'a Target,
+    verbs: &'a [Verb],
+    chance: Probability,
+}
+
+impl Requests<'_> {
+    fn meet(&self, injection: &Injection<'_>, mishap: Mishap) -> Vec<ActiveEffect> {
+        let rt = &injection.cluster.rt;
+        let hit = ApiFault {
+            fault: injection.index,
+            servers: self.servers.side(rt),
+            clients: self.clients.side(rt),
+            verbs: self.verbs.to_vec(),
+            kinds: Vec::new(),
+            chance: self.chance.get(),
+            mishap,
+        };
+        vec![Hit(hit).into()]
+    }
+}
+
+/// Requests that end with an error, of which the next try may succeed.
+fn some_fail(clients: &Target) -> Blocks {
+    Blocks::Requests { clients: clients.clone(), resource: "*".to_owned(), all: false }
+}
+
+parameters! {
+    /// Some requests are refused with 429 and are not executed.
+    pub struct TooManyRequests / TooManyRequestsDraft {
+        /// On which servers.
+        server: Target = target("apiserver-*"),
+        /// Whose requests.
+        client: Target = any(),
+        /// The probability per request.
+        chance: Probability = chance(0.01, 0.5),
+        /// The header `Retry-After`, in seconds.
+        retry_after: u32 = Choice::Between(1, 5),
+    }
+}
+
+impl Inject for TooManyRequests {
+    const EVENT: &'static str = "priority and fairness or the in-flight limit (K §9.2 A6)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<TooManyRequestsDraft> {
+        if !targeting.coin() {
+            return Some(TooManyRequestsDraft::default());
+        }
+        Some(TooManyRequestsDraft { client: targeting.process()?, ..TooManyRequestsDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        some_fail(&self.client)
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let requests = Requests { servers: &self.server, clients: &self.client, verbs: &Verb::ALL, chance: self.chance };
+        requests.meet(injection, Mishap::TooManyRequests { retry_after: self.retry_after })
+    }
+}
+
+parameters! {
+    /// Some requests fail with etcd's raw 500 before anything is written.
+    pub struct ServerError / ServerErrorDraft {
+        /// On which servers.
+        server: Target = target("apiserver-*"),
+        /// Whose requests.
+        client: Target = any(),
+        /// The probability per request.
+        chance: Probability = chance(0.001, 0.2),
+    }
+}
+
+impl Inject for ServerError {
+    const EVENT: &'static str = "a burst of 500 during an etcd restart (K §9.2 A1)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<ServerErrorDraft> {
+        if !targeting.coin() {
+            return Some(ServerErrorDraft::default());
+        }
+        Some(ServerErrorDraft { client: targeting.process()?, ..ServerErrorDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        some_fail(&self.client)
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let requests = Requests { servers: &self.server, clients: &self.client, verbs: &Verb::ALL, chance: self.chance };
+        requests.meet(injection, Mishap::FailBeforeCommit)
+    }
+}
+
+parameters! {
+    /// Some requests are refused with 503 by a server that shuts down.
+    pub struct Unavailable / UnavailableDraft {
+        /// On which servers.
+        server: Target = target("one:apiserver-*"),
+        /// Whose requests.
+        client: Target = any(),
+        /// The probability per request.
+        chance: Probability = chance(0.01, 1.0),
+    }
+}
+
+impl Inject for Unavailable {
+    const EVENT: &'static str = "the shutdown of an API server (K §2.11)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<UnavailableDraft> {
+        if !targeting.coin() {
+            return Some(UnavailableDraft::default());
+        }
+        Some(UnavailableDraft { client: targeting.process()?, ..UnavailableDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        some_fail(&self.client)
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let requests = Requests { servers: &self.server, clients: &self.client, verbs: &Verb::ALL, chance: self.chance };
+        requests.meet(injection, Mishap::Unavailable)
+    }
+}
+
+parameters! {
+    /// Some writes are committed and then end with an error.
+    pub struct LostReply / LostReplyDraft {
+        /// On which servers.
+        server: Target = target("apiserver-*"),
+        /// Whose requests.
+        client: Target = any(),
+        /// The probability per write.
+        chance: Probability = chance(0.001, 0.1),
+        /// What the caller gets.
+        error: Failure = Choice::OneOf(vec![Failure::EtcdTimeout, Failure::LeaderChanged, Failure::Timeout, Failure::ServerTimeout, Failure::Reset]),
+        /// How long after the commit.
+        after: Span = between(Span::millis(1), Span::secs(34)),
+    }
+}
+
+impl Inject for LostReply {
+    const EVENT: &'static str = "a write that was applied although the caller saw an error (K §9.2 A2, A8)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<LostReplyDraft> {
+        let client = if targeting.coin() { targeting.process()? } else { any() };
+        Some(LostReplyDraft { client, ..LostReplyDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        some_fail(&self.client)
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let requests = Requests { servers: &self.server, clients: &self.client, verbs: &WRITES, chance: self.chance };
+        requests.meet(injection, Mishap::LoseReply { error: self.error, after: self.after.0 })
+    }
+}
+
+parameters! {
+    /// Some writes end with an error and are committed later.
+    pub struct LateCommit / LateCommitDraft {
+        /// On which servers.
+        server: Target = target("apiserver-*"),
+        /// Whose requests.
+        client: Target = any(),
+        /// The probability per write.
+        chance: Probability = chance(0.001, 0.1),
+        /// What the caller gets.
+        error: Failure = Choice::OneOf(vec![Failure::Timeout, Failure::EtcdTimeout, Failure::Reset]),
+        /// How long after the error.
+        after: Span = between(Span::millis(1), Span::secs(34)),
+    }
+}
+
+impl Inject for LateCommit {
+    const EVENT: &'static str = "a worker of the API server that outlives the request (K §9.2 A3)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<LateCommitDraft> {
+        if !targeting.coin() {
+            return Some(LateCommitDraft::default());
+        }
+        Some(LateCommitDraft { client: targeting.process()?, ..LateCommitDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::LateWrites { clients: self.client.clone() }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let requests = Requests { servers: &self.server, clients: &self.client, verbs: &WRITES, chance: self.chance };
+        requests.meet(injection, Mishap::CommitLate { error: self.error, after: self.after.0 })
+    }
+}
+
+parameters! {
+    /// Some writes are executed twice; the caller gets the second answer.
+    pub struct DuplicateRequest / DuplicateRequestDraft {
+        /// On which servers.
+        server: Target = target("apiserver-*"),
+        /// Whose requests.
+        client: Target = any(),
+        /// The probability per write.
+        chance: Probability = chance(0.001, 0.05),
+        /// Between the two executions.
+        gap: Span = between(Span::millis(1), Span::secs(30)),
+    }
+}
+
+impl Inject for DuplicateRequest {
+    const EVENT: &'static str = "a proxy that retries a write (K §2.13, executed twice)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<DuplicateRequestDraft> {
+        if !targeting.coin() {
+            return Some(DuplicateRequestDraft::default());
+        }
+        Some(DuplicateRequestDraft { client: targeting.process()?, ..DuplicateRequestDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::LateWrites { clients: self.client.clone() }
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        let requests = Requests { servers: &self.server, clients: &self.client, verbs: &WRITES, chance: self.chance };
+        requests.meet(injection, Mishap::Twice { gap: self.gap.0 })
+    }
+}

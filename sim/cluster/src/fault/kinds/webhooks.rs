@@ -1,0 +1,147 @@
+//! Calls of admission webhooks that are slow, denied by mistake, not answered, or repeated.
+
+use std::sync::Arc;
+
+use sim_config::Probability;
+use sim_config::time::Span;
+
+use crate::cluster::Fabric;
+use crate::cluster::admission::{Hitch, HookFault};
+use crate::fault::effect::{ActiveEffect, Effect, Inject, Injection, Overlap};
+use crate::fault::parameters::{between, chance, parameters, target};
+use crate::fault::{Blocks, Target, Targeting};
+
+/// What happens to some calls.
+#[derive(Debug)]
+struct Hit(HookFault);
+
+impl Effect for Hit {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.add_hook_fault(self.0.clone());
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.remove_hook_faults(self.0.fault);
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        false
+    }
+}
+
+fn hit(injection: &Injection<'_>, servers: &Target, chance: Probability, hitch: Hitch) -> Vec<ActiveEffect> {
+    let servers = servers.side(&injection.cluster.rt);
+    vec![Hit(HookFault { fault: injection.index, servers, chance: chance.get(), hitch }).into()]
+}
+
+parameters! {
+    /// Some calls of webhooks take longer, up to and over their time-out.
+    pub struct WebhookSlow / WebhookSlowDraft {
+        /// Which processes that serve webhooks.
+        process: Target = target("one:spiderpool-controller-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+        /// How much longer.
+        by: Span = between(Span::millis(100), Span::secs(15)),
+    }
+}
+
+impl Inject for WebhookSlow {
+    const EVENT: &'static str = "a webhook server that is throttled or waits for a slow API server (K §8.3, K125)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<WebhookSlowDraft> {
+        Some(WebhookSlowDraft { process: targeting.webhook()?, ..WebhookSlowDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Admission
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        hit(injection, &self.process, self.chance, Hitch::Slow(self.by.0))
+    }
+}
+
+parameters! {
+    /// Some calls of webhooks are answered with a denial by mistake.
+    pub struct WebhookDenies / WebhookDeniesDraft {
+        /// Which processes that serve webhooks.
+        process: Target = target("one:spiderpool-controller-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+    }
+}
+
+impl Inject for WebhookDenies {
+    const EVENT: &'static str = "a policy that has expired, or a replica with an old configuration (K §8.3, K122)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<WebhookDeniesDraft> {
+        Some(WebhookDeniesDraft { process: targeting.webhook()?, ..WebhookDeniesDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Admission
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        hit(injection, &self.process, self.chance, Hitch::Denies)
+    }
+}
+
+parameters! {
+    /// The webhook servers of processes do not answer, though the processes live.
+    pub struct WebhookDown / WebhookDownDraft {
+        /// Which processes that serve webhooks.
+        process: Target = target("one:spiderpool-controller-*"),
+    }
+}
+
+impl Inject for WebhookDown {
+    const EVENT: &'static str = "a deadlocked server whose readiness probe asks another port (K §8.3, K121)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<WebhookDownDraft> {
+        Some(WebhookDownDraft { process: targeting.webhook()? })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Admission
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        hit(injection, &self.process, Probability::ALWAYS, Hitch::Silent)
+    }
+}
+
+parameters! {
+    /// Some webhooks are called once more for one request, with what the first call made.
+    pub struct WebhookTwice / WebhookTwiceDraft {
+        /// Which processes that serve webhooks.
+        process: Target = target("one:spiderpool-controller-*"),
+        /// The probability per call.
+        chance: Probability = chance(0.1, 1.0),
+    }
+}
+
+impl Inject for WebhookTwice {
+    const EVENT: &'static str = "a reinvocation or a repeated HTTP request; webhooks have to be idempotent (K §8.3, K120)";
+    const INSTANT: bool = false;
+
+    fn targeting(targeting: &Targeting<'_>) -> Option<WebhookTwiceDraft> {
+        Some(WebhookTwiceDraft { process: targeting.webhook()?, ..WebhookTwiceDraft::default() })
+    }
+
+    fn blocks(&self) -> Blocks {
+        Blocks::Admission
+    }
+
+    fn inject(&self, injection: &Injection<'_>) -> Vec<ActiveEffect> {
+        hit(injection, &self.process, self.chance, Hitch::Twice)
+    }
+}

@@ -1,0 +1,83 @@
+//! Processes that faults add: another controller, an autoscaler, somebody with `kubectl`. Their requests go the way of everybody's.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube_machinery::ApiError;
+
+use super::Target;
+use super::effect::{Effect, Overlap};
+use crate::cluster::Fabric;
+use crate::rt::ProcessId;
+
+/// Between two tries.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A process that works while its fault lasts.
+#[derive(Debug)]
+pub(super) struct Operator(ProcessId);
+
+impl Operator {
+    /// A process of this name, on a host of its own, that does `work` from its start. It starts when the effect is applied.
+    pub(super) fn new<F, W>(cluster: &Arc<Fabric>, name: &str, work: F) -> Self
+    where
+        F: Fn(Arc<Fabric>, ProcessId) -> W + Send + Sync + 'static,
+        W: Future<Output = ()> + Send + 'static,
+    {
+        Self(add_process(cluster, name, work))
+    }
+}
+
+impl Effect for Operator {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        cluster.start(self.0);
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        cluster.crash(self.0);
+        // A crash that hits the process may restart it later: by then it has nothing to do.
+        cluster.rt.set_main(self.0, |_| async {});
+    }
+
+    fn excludes(&self, _: &Self) -> Overlap {
+        Overlap::Separate
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}
+
+/// A process of this name, on a host of its own, that does `work` from its start. It is not started.
+pub(super) fn add_process<F, W>(cluster: &Arc<Fabric>, name: &str, work: F) -> ProcessId
+where
+    F: Fn(Arc<Fabric>, ProcessId) -> W + Send + Sync + 'static,
+    W: Future<Output = ()> + Send + 'static,
+{
+    let rt = &cluster.rt;
+    let process = rt.find_process(name).unwrap_or_else(|| rt.add_process(rt.add_host(name), name));
+    let shared = Arc::downgrade(cluster);
+    rt.set_main(process, move |_| {
+        let work = shared.upgrade().map(|cluster| work(cluster, process));
+        async move {
+            if let Some(work) = work {
+                work.await;
+            }
+        }
+    });
+    process
+}
+
+/// Does `attempt` until it succeeds, or finds that what it is about is gone.
+pub(super) async fn persist<W: Future<Output = Result<(), ApiError>>>(cluster: &Fabric, attempt: impl Fn() -> W) {
+    while matches!(attempt().await, Err(error) if !error.is_not_found()) {
+        cluster.rt.sleep(RETRY).await;
+    }
+}
+
+/// The kubelets that are meant, and what their Nodes are called.
+pub(super) fn nodes(cluster: &Fabric, target: &Target) -> Vec<(ProcessId, Arc<str>)> {
+    let runtimes = target.processes(&cluster.rt).into_iter().filter_map(|process| cluster.nodes.runtime_of(process));
+    runtimes.map(|runtime| (runtime.kubelet(), runtime.node().clone())).collect()
+}

@@ -1,0 +1,57 @@
+//! Processes that faults keep down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::effect::{ActiveEffect, Effect, Injection, Overlap};
+use crate::cluster::Fabric;
+use crate::rt::{ProcessId, ProcessState};
+
+/// How long an API server's caches answer 429 after a restart, where the fault does not say it.
+pub(super) const INITIALIZING: Duration = Duration::from_secs(1);
+
+/// A process that is down.
+#[derive(Debug)]
+struct ProcessDown {
+    process: ProcessId,
+    /// If it is an API server: how long after its restart its caches are ready.
+    initializing: Duration,
+}
+
+impl Effect for ProcessDown {
+    fn apply(&self, cluster: &Arc<Fabric>) {
+        match cluster.server_of(self.process) {
+            Some(server) => cluster.crash_server(server),
+            None => {
+                cluster.crash(self.process);
+            }
+        }
+    }
+
+    fn revert(&self, cluster: &Arc<Fabric>) {
+        match cluster.server_of(self.process) {
+            Some(server) => cluster.restart_server(server, self.initializing),
+            None => {
+                cluster.start(self.process);
+            }
+        }
+    }
+
+    fn excludes(&self, other: &Self) -> Overlap {
+        if self.process == other.process { Overlap::SameState } else { Overlap::Separate }
+    }
+
+    fn has_observable_effect(&self, _: &Fabric) -> bool {
+        true
+    }
+}
+
+/// Keeps processes down. One that is down for reasons of its own stays so; but one that only backs off does not start on a dead host.
+pub(super) fn take_down(injection: &Injection<'_>, processes: Vec<ProcessId>, initializing: Duration) -> Vec<ActiveEffect> {
+    let cluster = injection.cluster;
+    let by_a_fault =
+        |process| injection.active.iter().filter_map(ActiveEffect::downcast_ref).any(|down: &ProcessDown| down.process == process);
+    let is_ours =
+        |&process: &ProcessId| cluster.rt.state(process) != ProcessState::Down || by_a_fault(process) || cluster.backs_off(process);
+    processes.into_iter().filter(is_ours).map(|process| ProcessDown { process, initializing }.into()).collect()
+}

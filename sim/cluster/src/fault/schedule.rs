@@ -1,0 +1,152 @@
+//! When the faults of a plan begin and end.
+//!
+//! A fault begins at its time, or at the point that it waits for, and applies its effects. They are reverted when its time is over, at the
+//! latest when the faults heal. What several faults keep in one state is reverted by the last of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use sim_config::time::SimTime;
+
+use super::effect::{ActiveEffect, Injection, Trigger};
+use super::{Fault, is_for_good};
+use crate::cluster::{Fabric, ObstructionId};
+use crate::rt::ProcessId;
+use crate::trace::{EventKind, FaultChange};
+
+/// The faults of a run: begins them, ends them, and heals the world.
+pub struct Faults {
+    fabric: Arc<Fabric>,
+    plan: Vec<Fault>,
+    /// Those that have begun and not ended, in the order in which they began.
+    active: Mutex<Vec<Active>>,
+    heal_at: SimTime,
+}
+
+/// A fault that has begun and not ended. One of the plan may be active several times: a crash point hits several processes.
+struct Active {
+    index: u32,
+    since: SimTime,
+    reached_by: Option<ProcessId>,
+    effects: Vec<ActiveEffect>,
+    obstruction: Option<ObstructionId>,
+}
+
+impl Faults {
+    /// Schedules the faults of a plan. What still holds at `heal_at` is ended then, and nothing begins any more.
+    pub fn schedule(fabric: &Arc<Fabric>, plan: &[Fault], heal_at: SimTime) -> Arc<Self> {
+        let faults = Arc::new(Self { fabric: fabric.clone(), plan: plan.to_vec(), active: Mutex::default(), heal_at });
+        for (index, fault) in (0..).zip(plan) {
+            if fault.kind.arm(index, fabric) == Trigger::Point {
+                continue;
+            }
+            let begin = faults.clone();
+            fabric.rt.at(fault.common.at, move || begin.begin(index, None));
+        }
+        let heal = faults.clone();
+        fabric.rt.at(heal_at, move || heal.heal());
+        let hook = Arc::downgrade(&faults);
+        fabric.set_fault_hook(Arc::new(move |index, process| {
+            if let Some(faults) = hook.upgrade() {
+                faults.begin(index, Some(process));
+            }
+        }));
+        faults
+    }
+
+    fn record(&self, index: u32, change: FaultChange) {
+        let at = self.fabric.rt.now();
+        self.fabric.recorder(|recorder| recorder.observe(at, EventKind::Fault { index, change }));
+    }
+
+    /// How long a fault holds on once it has begun; `None` = it is over at once.
+    fn lasts(&self, fault: &Fault) -> Option<Duration> {
+        match fault.kind.recovers_after() {
+            Some(down) => Some(down.0),
+            None if fault.kind.is_instant() => None,
+            None => Some(fault.common.lasts.map_or(Duration::MAX, |lasts| lasts.0)),
+        }
+    }
+
+    /// A fault begins. `reached_by`: the process that reached the point which the fault waited for.
+    fn begin(self: &Arc<Self>, index: u32, reached_by: Option<ProcessId>) {
+        let since = self.fabric.rt.now();
+        if since >= self.heal_at {
+            return;
+        }
+        self.record(index, FaultChange::Began);
+        let fault = &self.plan[index as usize];
+        let active = self.active_effects();
+        let effects = fault.kind.inject(&Injection { cluster: &self.fabric, index, reached_by, active: &active });
+        effects.iter().for_each(|effect| effect.apply(&self.fabric));
+        let lasts = self.lasts(fault);
+        let obstruction = lasts.and(fault.kind.blocks().obstruction(&self.fabric)).map(|obstruction| self.fabric.obstruct(obstruction));
+        self.fabric.nodes.heartbeats.look_around(&self.fabric);
+        // What leaves nothing applied has done all there is to it, unless it found nobody to take down.
+        let is_done = effects.is_empty() && fault.kind.is_instant() && fault.kind.recovers_after().is_none();
+        if is_done || self.has_observable_effect(&effects) {
+            self.fabric.recorder(|recorder| recorder.fired.insert(index));
+        }
+        let Some(lasts) = lasts else { return };
+        self.active.lock().push(Active { index, since, reached_by, effects, obstruction });
+        if since + lasts < self.heal_at {
+            let ends = self.clone();
+            self.fabric.rt.at(since + lasts, move || {
+                let mine = |active: &Active| (active.index, active.since, active.reached_by) == (index, since, reached_by);
+                let position = ends.active.lock().iter().position(mine);
+                if let Some(position) = position {
+                    ends.end(position);
+                }
+            });
+        }
+    }
+
+    /// What holds at present, in the order in which it began.
+    fn active_effects(&self) -> Vec<ActiveEffect> {
+        self.active.lock().iter().flat_map(|active| &active.effects).cloned().collect()
+    }
+
+    fn has_observable_effect(&self, effects: &[ActiveEffect]) -> bool {
+        effects.iter().any(|effect| effect.has_observable_effect(&self.fabric))
+    }
+
+    /// Ends the active fault at `position`.
+    fn end(&self, position: usize) {
+        let ended = self.active.lock().remove(position);
+        if self.has_observable_effect(&ended.effects) {
+            self.fabric.recorder(|recorder| recorder.fired.insert(ended.index));
+        }
+        let others = self.active_effects();
+        ended.effects.iter().for_each(|effect| effect.end(&self.fabric, &others));
+        if let Some(obstruction) = ended.obstruction {
+            self.fabric.unobstruct(obstruction);
+        }
+        self.record(ended.index, FaultChange::Ended);
+    }
+
+    /// Takes down which of those that are active were met by something: those that last forever never end otherwise. To be called when a
+    /// run is over.
+    pub fn settle(&self) {
+        for Active { index, effects, .. } in &*self.active.lock() {
+            if self.has_observable_effect(effects) {
+                self.fabric.recorder(|recorder| recorder.fired.insert(*index));
+            }
+        }
+    }
+
+    /// Whether a fault stays when the others heal.
+    fn is_for_good(&self, index: u32) -> bool {
+        is_for_good(&self.plan[index as usize])
+    }
+
+    /// Ends every active fault but those that last forever. Crash points that were not reached are void.
+    pub fn heal(&self) {
+        self.fabric.clear_write_points();
+        loop {
+            let position = self.active.lock().iter().position(|active| !self.is_for_good(active.index));
+            let Some(position) = position else { return };
+            self.end(position);
+        }
+    }
+}

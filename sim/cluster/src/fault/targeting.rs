@@ -1,0 +1,125 @@
+//! What faults can be about, and how a swarm chooses of it: processes that exist, resources that are used, objects that somebody works on.
+
+use sim_config::Choice;
+use sim_config::draw::{Draw, below};
+
+use super::Target;
+
+/// The API servers.
+const SERVERS: &str = "apiserver-*";
+
+/// What of a workload faults can be about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaultTargets {
+    /// Processes that do something: the system under test and those it cannot do without.
+    pub processes: Vec<String>,
+    /// Their hosts.
+    pub hosts: Vec<String>,
+    /// What else they talk to, besides API servers.
+    pub peers: Vec<String>,
+    /// The plurals of the types that they read and write.
+    pub resources: Vec<String>,
+    /// Objects that others may write, too, as `PLURAL/NAMESPACE/NAME`.
+    pub objects: Vec<String>,
+    /// Those of the processes that are kubelets with a container runtime and plugins (`actor::kubelet`).
+    pub kubelets: Vec<String>,
+    /// Addresses that machines outside the cluster may use.
+    pub addresses: Vec<String>,
+    /// Those of the hosts whose Nodes may be lost, where somebody looks after such Nodes.
+    pub nodes: Vec<String>,
+    /// Those of the processes that serve webhooks.
+    pub webhooks: Vec<String>,
+    /// The leases of leaders, as `leases/NAMESPACE/NAME`.
+    pub leases: Vec<String>,
+}
+
+/// The targets of a workload, and the random numbers with which one fault chooses of them: the same numbers whatever its kind.
+pub struct Targeting<'a> {
+    targets: &'a FaultTargets,
+    link: (String, String),
+    coin: bool,
+    resource: u64,
+    object: u64,
+}
+
+impl<'a> Targeting<'a> {
+    /// Draws the numbers.
+    pub fn draw(targets: &'a FaultTargets, draw: &mut Draw) -> Self {
+        let link = link(targets, draw);
+        Self { targets, link, coin: draw.u64() >> 63 == 0, resource: draw.u64(), object: draw.u64() }
+    }
+
+    /// True half of the time. What a fault chooses by it goes together.
+    pub fn coin(&self) -> bool {
+        self.coin
+    }
+
+    /// Senders and receivers: some processes and the API servers, or what else they talk to, in either direction.
+    pub fn link(&self) -> (Choice<Target>, Choice<Target>) {
+        (Choice::Is(Target::from_text(&self.link.0)), Choice::Is(Target::from_text(&self.link.1)))
+    }
+
+    /// One of the processes.
+    pub fn process(&self) -> Option<Choice<Target>> {
+        one(&self.targets.processes)
+    }
+
+    /// One of their hosts.
+    pub fn host(&self) -> Option<Choice<Target>> {
+        one(&self.targets.hosts)
+    }
+
+    /// One of the kubelets.
+    pub fn kubelet(&self) -> Option<Choice<Target>> {
+        one(&self.targets.kubelets)
+    }
+
+    /// One of the hosts whose Nodes may be lost.
+    pub fn node(&self) -> Option<Choice<Target>> {
+        one(&self.targets.nodes)
+    }
+
+    /// One of the processes that serve webhooks.
+    pub fn webhook(&self) -> Option<Choice<Target>> {
+        one(&self.targets.webhooks)
+    }
+
+    /// By the [coin](Self::coin) every type (`*`), or the plural of one.
+    pub fn resource(&self) -> Choice<String> {
+        let resource = if self.coin { None } else { pick(&self.targets.resources, self.resource) };
+        Choice::Is(resource.unwrap_or_else(|| "*".to_owned()))
+    }
+
+    /// One of the objects that others may write, too.
+    pub fn object(&self) -> Option<Choice<String>> {
+        pick(&self.targets.objects, self.object).map(Choice::Is)
+    }
+
+    /// One of the leases of leaders.
+    pub fn lease(&self) -> Option<Choice<String>> {
+        pick(&self.targets.leases, self.object).map(Choice::Is)
+    }
+
+    /// One of the addresses that machines outside the cluster may use.
+    pub fn address(&self) -> Option<Choice<String>> {
+        pick(&self.targets.addresses, self.object).map(Choice::Is)
+    }
+}
+
+fn one(names: &[String]) -> Option<Choice<Target>> {
+    (!names.is_empty()).then(|| Choice::Is(Target::from_text(&format!("one:{}", names.join(",")))))
+}
+
+fn pick(names: &[String], word: u64) -> Option<String> {
+    (!names.is_empty()).then(|| names[below(word, names.len() as u64) as usize].clone())
+}
+
+fn link(targets: &FaultTargets, draw: &mut Draw) -> (String, String) {
+    let (few, whom, back) = (draw.u64(), draw.u64(), draw.u64() >> 63 == 0);
+    let few = if few >> 63 == 0 { "one:" } else { "some:" };
+    let us = if targets.processes.is_empty() { "*".to_owned() } else { format!("{few}{}", targets.processes.join(",")) };
+    let mut others = vec![SERVERS.to_owned(), format!("one:{SERVERS}")];
+    others.extend(targets.peers.iter().cloned());
+    let them = others.swap_remove(below(whom, others.len() as u64) as usize);
+    if back { (them, us) } else { (us, them) }
+}

@@ -73,6 +73,7 @@ mod reads;
 mod reclaim;
 mod recover;
 mod release;
+mod release_upstream;
 mod seconds;
 mod select;
 mod vm;

@@ -11,7 +11,7 @@ use super::peer_pod::PeerPod;
 use crate::address::Address;
 use crate::error::PoolError;
 use crate::observer::{Observer, Releaser, Step};
-use crate::outcome::{Context, Outcome};
+use crate::outcome::Context;
 use crate::owners::Owners;
 use crate::policy::Policy;
 use crate::vm::VmAccess;
@@ -110,30 +110,25 @@ impl<C: Client, V: Env, M: VmAccess, B: Observer> PeerPodController<C, V, M, B> 
     /// B P2. A finalizer that could not be removed brings the PeerPod back: then the fence finds nothing to release, while
     /// upstream releases whatever holds the address by then.
     async fn release(&self, peer_pod: &Arc<PeerPod>, key: &ObjectKey) -> Result<(), NotYet> {
+        let pool = self.pool().await.ok_or(NotYet::NoPool)?;
         let id = peer_pod.allocation_id().map(shared);
         let address = Address::new(peer_pod.spec.instance_id.as_str());
-        let pool = self.pool().await.ok_or(NotYet::NoPool)?;
-        let vm = address.key().is_address().then_some(&address);
-        let nothing_named = Outcome { result: Ok(()), effort: Default::default() };
-        let outcome = if self.policy().release_by_address {
+        let released = if self.policy().release_by_address {
             if address.text().is_empty() {
-                nothing_named
+                None
             } else {
-                let Outcome { result, effort } =
-                    pool.release_address(&address, id.as_ref(), Releaser::Controller, Context::BACKGROUND).await;
-                Outcome { result: result.map(drop), effort }
+                Some(pool.release_address(&address, id.as_ref(), Releaser::Controller, Context::BACKGROUND).await)
             }
+        } else if let Some(id) = &id {
+            let vm = address.key().is_address().then_some(&address);
+            Some(pool.release_of(id, vm, Releaser::Controller, Context::BACKGROUND).await)
         } else {
-            match &id {
-                // Without a fence nobody can tell whose VM it is by now. If there is a record, it is reclaimed.
-                None => nothing_named,
-                Some(id) => {
-                    let Outcome { result, effort } = pool.release_of(id, vm, Releaser::Controller, Context::BACKGROUND).await;
-                    Outcome { result: result.map(drop), effort }
-                }
-            }
+            // Without a fence nobody can tell whose VM it is by now. If there is a record, it is reclaimed.
+            None
         };
-        outcome.or_crash(&self.env)?;
+        if let Some(released) = released {
+            released.or_crash(&self.env)?;
+        }
         match self.owners.peer_pods.finish_once(peer_pod, self.deadline()).await {
             Ok(()) => self.owners.released(peer_pod, key),
             // Somebody else was faster.

@@ -126,30 +126,29 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             keeper => keeper,
         };
         let is_ours = uid_of(&endpoint) == &**uid;
-        let has_nic = entries(&endpoint).iter().any(|entry| *entry.interface == *request.nic || entry.interface.is_empty());
-        // A D7 before A D5: whatever the endpoint of another pod says, this DEL is not about it.
-        if !policy.mark_before_uid_check && !is_ours {
-            self.release_leftovers(&key, uid, keeper).await?;
-            return Ok(DelOutcome::NotOurs);
-        }
         // A sandbox that another one of the pod has replaced holds nothing any more.
         if !policy.sandbox_not_asked && is_ours && sandbox_of(&endpoint).is_some_and(|sandbox| *sandbox != *request.container_id) {
             return Ok(DelOutcome::NotOurs);
         }
+        if policy.mark_before_uid_check {
+            return self.release_marked_first(request, &key, uid, keeper, endpoint).await;
+        }
+        // A D7 before A D5: whatever the endpoint of another pod says, this DEL is not about it.
+        if !is_ours {
+            self.release_leftovers(&key, uid, keeper).await?;
+            return Ok(DelOutcome::NotOurs);
+        }
         // A D5 and D6.
         if keeper != Keeper::Nobody {
-            let decided = is_terminating(&endpoint) && !policy.mark_before_uid_check;
-            if !decided && self.keeps(keeper, &key).await? {
+            if !is_terminating(&endpoint) && self.keeps(keeper, &key).await? {
                 return Ok(DelOutcome::StillValid);
             }
-            // What is left when the last of them is gone is for reclaim: its DEL does not know this pod's UID.
-            if keeper == Keeper::Vm && !policy.migration_ends_with_one_del && self.runs_elsewhere(&key, uid).await? {
+            if self.migrates(keeper, &key, uid).await? {
                 return Ok(DelOutcome::StillValid);
             }
             if !is_terminating(&endpoint) {
                 match self.mark_surely(&endpoint).await.map_err(failed)? {
                     Some(marked) => endpoint = marked,
-                    None if policy.mark_before_uid_check => {}
                     None => {
                         self.take_back(&key, uid, Cause::Del, &entries_of(&endpoint)).await?;
                         self.release_leftovers(&key, uid, Keeper::Nobody).await?;
@@ -158,29 +157,44 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 }
             }
         }
-        // A D7. In the hardened form a UID that is the pod's is enough: the addresses of all NICs go in any case.
-        if !is_ours || (policy.mark_before_uid_check && !has_nic) {
-            return Ok(DelOutcome::NotOurs);
-        }
-        // A D9 and D10.
+        // A UID that is the pod's is enough: the addresses of all NICs go in any case.
+        self.release_endpoint(request, &key, uid, endpoint).await
+    }
+
+    /// A D9 and A D10: the records of the pod, then the finalizer of its endpoint.
+    pub(super) async fn release_endpoint(
+        &self,
+        request: &DelRequest,
+        key: &ObjectKey,
+        uid: &Arc<str>,
+        endpoint: Arc<SpiderEndpoint>,
+    ) -> Result<DelOutcome, IpamError> {
+        let policy = self.policy();
         if !policy.first_del_releases_all
             && let Some(what) = of_this_nic(&endpoint, &request.nic)
         {
-            self.take_back(&key, uid, Cause::Del, &what).await?;
+            self.take_back(key, uid, Cause::Del, &what).await?;
             return Ok(DelOutcome::Released);
         }
         let mut what = entries_of(&endpoint);
         if !policy.partial_failure_keeps_records {
-            what.extend(self.leftovers(&key, uid).await?);
+            what.extend(self.leftovers(key, uid).await?);
             what = distinct(what);
         }
-        self.take_back(&key, uid, Cause::Del, &what).await?;
+        self.take_back(key, uid, Cause::Del, &what).await?;
+        let failed = |error| IpamError::Endpoint { endpoint: key.clone(), error };
         self.finish(endpoint).await.map_err(failed)?;
         Ok(DelOutcome::Released)
     }
 
+    /// Whether another pod of the same VM is there. What is left when the last of them is gone is for reclaim: its DEL does not know this
+    /// pod's UID.
+    pub(super) async fn migrates(&self, keeper: Keeper, key: &ObjectKey, uid: &str) -> Result<bool, IpamError> {
+        Ok(keeper == Keeper::Vm && !self.policy().migration_ends_with_one_del && self.runs_elsewhere(key, uid).await?)
+    }
+
     /// Marks an endpoint; one that was changed meanwhile, and is still that pod's, is marked as it is then.
-    async fn mark_surely(&self, endpoint: &Arc<SpiderEndpoint>) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
+    pub(super) async fn mark_surely(&self, endpoint: &Arc<SpiderEndpoint>) -> Result<Option<Arc<SpiderEndpoint>>, ApiError> {
         let (mut current, mut tries) = (endpoint.clone(), 0);
         loop {
             let error = match self.mark(&current).await {

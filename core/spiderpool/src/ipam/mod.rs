@@ -17,6 +17,7 @@ mod answer;
 mod batch;
 mod caches;
 mod del;
+mod del_upstream;
 mod endpoints;
 mod error;
 mod failure_cache;

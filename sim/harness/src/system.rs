@@ -57,6 +57,11 @@ pub trait System: Sync {
         Vec::new()
     }
 
+    /// Claims that had another name before: the former name and the present one. Plans and scenarios with the former name are still read.
+    fn renamed_claims(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// The documented hazards by which its claims excuse a violation.
     fn excuses(&self) -> &'static [&'static str] {
         &[]
@@ -144,6 +149,7 @@ pub struct Systems {
     plans: Open<WorkloadPlan>,
     operations: Open<OpKind>,
     claims: Vec<ClaimDef>,
+    renamed_claims: Vec<(&'static str, &'static str)>,
     excuses: Vec<&'static str>,
     mutations: Vec<Deviation>,
 }
@@ -186,6 +192,7 @@ impl Systems {
             plans: Open::new(systems.iter().map(|system| system.plans()).collect()),
             operations: Open::new(systems.iter().map(|system| system.operations()).collect()),
             claims,
+            renamed_claims: systems.iter().flat_map(|system| system.renamed_claims().iter().copied()).collect(),
             excuses: systems.iter().flat_map(|system| system.excuses().iter().copied()).collect(),
             mutations,
             systems: systems.to_vec(),
@@ -211,6 +218,11 @@ impl Systems {
     /// Every claim: those about any run first.
     pub fn claims(&self) -> &[ClaimDef] {
         &self.claims
+    }
+
+    /// Claims that had another name before: the former name and the present one.
+    pub fn renamed_claims(&self) -> &[(&'static str, &'static str)] {
+        &self.renamed_claims
     }
 
     /// Every excuse that a claim may have.

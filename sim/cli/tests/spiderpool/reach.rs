@@ -30,7 +30,7 @@ fn losing(process: &str) -> String {
         eventually = [
             {{ claim = "pods-get-addresses", within = "2m" }},
             {{ claim = "records-equal-endpoints", within = "2m" }},
-            {{ claim = "waiting-requests-get-their-turn", within = "2m" }},
+            {{ claim = "queued-requests-are-served", within = "2m" }},
         ]
         "#
     )

@@ -86,8 +86,9 @@ pub enum Make {
     Grouped(&'static GroupDef, fn() -> Box<dyn Any + Send>),
 }
 
-/// The claim called `name`.
+/// The claim called `name`, or that had this name before it was renamed.
 pub fn find(name: &str) -> Option<&'static ClaimDef> {
+    let name = systems().renamed_claims().iter().find(|(former, _)| *former == name).map_or(name, |(_, present)| present);
     systems().claims().iter().find(|def| def.name == name)
 }
 
@@ -97,9 +98,9 @@ pub fn find(name: &str) -> Option<&'static ClaimDef> {
 pub struct ClaimName(String);
 
 impl ClaimName {
-    /// The claim called `name`, if there is one.
+    /// The present name of the claim called `name`, if there is one.
     pub fn new(name: &str) -> Option<Self> {
-        find(name).map(|_| Self(name.to_owned()))
+        find(name).map(|def| Self(def.name.to_owned()))
     }
 
     /// What may have been meant by a name that is none.

@@ -144,6 +144,10 @@ impl System for Byom {
         claim::catalogue::CLAIMS.to_vec()
     }
 
+    fn renamed_claims(&self) -> &'static [(&'static str, &'static str)] {
+        claim::catalogue::RENAMED
+    }
+
     fn excuses(&self) -> &'static [&'static str] {
         &[claim::BY_HAND]
     }

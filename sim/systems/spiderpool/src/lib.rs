@@ -179,6 +179,10 @@ impl System for Spiderpool {
         claim::catalogue::all()
     }
 
+    fn renamed_claims(&self) -> &'static [(&'static str, &'static str)] {
+        claim::catalogue::RENAMED
+    }
+
     fn excuses(&self) -> &'static [&'static str] {
         &claim::EXCUSES
     }

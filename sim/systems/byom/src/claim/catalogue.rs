@@ -5,6 +5,14 @@ use sim_harness::claim::{ClaimDef, Make};
 
 use crate::claim;
 
+/// Former names of claims, and the present ones.
+pub(crate) const RENAMED: &[(&str, &str)] = &[
+    ("somebody-asks-again", "allocate-is-idempotent"),
+    ("no-race-fails-an-operation", "conflicts-are-retried"),
+    ("wanted-pods-run", "desired-pods-run"),
+    ("one-setting-means-one-set", "same-config-same-pool"),
+];
+
 /// The claims, in the order in which they are listed.
 pub(crate) const CLAIMS: &[ClaimDef] = &[
     ClaimDef {
@@ -12,63 +20,63 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "no address is told to a sandbox while another live sandbox holds it",
         reference: Some("B I1"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::OneHolder)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::NoAddressHasTwoHolders)),
     },
     ClaimDef {
         name: "pool-document-is-a-partition",
         kind: Kind::Always,
         about: "in every document that the pool commits, each address is at most once in the list and the records together",
         reference: Some("B I2"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Partition)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolDocumentIsAPartition)),
     },
     ClaimDef {
         name: "pool-addresses-are-conserved",
         kind: Kind::Always,
         about: "a commit that adds or removes records leaves the addresses in list and records together as they were",
         reference: Some("B I3"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::NothingAppears)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolAddressesAreConserved)),
     },
     ClaimDef {
         name: "pool-document-is-well-formed",
         kind: Kind::Always,
         about: "the pool writes records under their IDs, with a node, and addresses in canonical spelling; nothing is null",
         reference: Some("B I4"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::WellFormed)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolDocumentIsWellFormed)),
     },
     ClaimDef {
         name: "pool-version-counts-writes",
         kind: Kind::Always,
         about: "each commit of the pool raises the version of the document by one",
         reference: Some("B I5"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::CountsWrites)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolVersionCountsWrites)),
     },
     ClaimDef {
         name: "acknowledged-records-persist",
         kind: Kind::Always,
         about: "an acknowledged allocation stays recorded until its release begins, and what was released does not come back",
         reference: Some("B I6"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::RecordsPersist)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AcknowledgedRecordsPersist)),
     },
     ClaimDef {
         name: "asking-again-changes-nothing",
         kind: Kind::Always,
         about: "whoever asks again for an ID that holds an address gets the same one, and writes nothing",
         reference: Some("B I7"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::SameAnswer::default())),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AskingAgainChangesNothing::default())),
     },
     ClaimDef {
         name: "releases-touch-nobody-else",
         kind: Kind::Always,
         about: "no record is removed and no VM boots while its sandbox lives and no release of it has begun",
         reference: Some("B I8"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::OwnRecordsOnly)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ReleasesTouchNobodyElse)),
     },
     ClaimDef {
         name: "no-record-is-left-behind",
         kind: Kind::Eventually,
         about: "every record belongs to a live sandbox, or to a PeerPod that still has its finalizer",
         reference: Some("B I9"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::EveryRecordIsOwned)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::NoRecordIsLeftBehind)),
     },
     ClaimDef {
         name: "recovery-keeps-records",
@@ -82,35 +90,35 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "after an undisturbed recovery the list is what the setting means without what is recorded, in order",
         reference: Some("B I11"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ListAsConfigured::default())),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::RecoveryListsWhatIsConfigured::default())),
     },
     ClaimDef {
         name: "addresses-that-left-are-drained",
         kind: Kind::Always,
         about: "an address that no process is configured with any more is not granted once another process has recovered",
         reference: Some("B I12"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Drained::default())),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AddressesThatLeftAreDrained::default())),
     },
     ClaimDef {
         name: "vms-are-clean-when-given",
         kind: Kind::Always,
         about: "no VM is handed out that has the user data of somebody else or is about to boot",
         reference: Some("B I13"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::CleanVms)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::VmsAreCleanWhenGiven)),
     },
     ClaimDef {
-        name: "wanted-pods-run",
+        name: "desired-pods-run",
         kind: Kind::Eventually,
         about: "as many wanted pods run as there are VMs that answer; without pods, each call is given an address if there are any",
         reference: Some("B I14"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PodsGetVms)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::DesiredPodsRun)),
     },
     ClaimDef {
-        name: "no-race-fails-an-operation",
+        name: "conflicts-are-retried",
         kind: Kind::Always,
         about: "no allocation or release fails because all of its writes came second",
         reference: Some("B I14"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::RacesAreRetried)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ConflictsAreRetried)),
     },
     ClaimDef {
         name: "free-vms-are-found",
@@ -124,76 +132,92 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
         kind: Kind::Always,
         about: "which address an ID is given follows from the list and the hash of the ID",
         reference: Some("B I15"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ByHash::default())),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::AddressesAreSelectedByHash::default())),
     },
     ClaimDef {
         name: "pool-operations-end-in-time",
         kind: Kind::Always,
         about: "an allocation or a release ends within 30 s by the clock of its process",
         reference: Some("B I16"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::InTime)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::PoolOperationsEndInTime)),
     },
     ClaimDef {
-        name: "one-setting-means-one-set",
+        name: "same-config-same-pool",
         kind: Kind::Always,
         about: "processes that run with the same setting make the same set of addresses of it",
         reference: Some("B I17"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::OneMeaning)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::SameConfigSamePool)),
     },
     ClaimDef {
         name: "pool-writers-conflict",
         kind: Kind::Sometimes,
         about: "a process writes the pool and is refused because it changed since it was read",
         reference: Some("B L2"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Sight::Conflict)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::PoolWritersConflict)),
     },
     ClaimDef {
         name: "a-create-race-happens",
         kind: Kind::Sometimes,
         about: "a process creates the ConfigMap of the pool and comes second",
         reference: Some("B W2"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Sight::CreateRace)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::ACreateRaceHappens)),
     },
     ClaimDef {
         name: "a-vm-refuses",
         kind: Kind::Reachable,
         about: "a VM does not boot because it serves another allocation",
         reference: Some("B W8"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Sight::VmRefuses)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::AVmRefuses)),
     },
     ClaimDef {
         name: "a-leak-is-reclaimed",
         kind: Kind::Reachable,
         about: "a record without a live owner is released",
         reference: Some("B W5"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Sight::LeakReclaimed)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::ALeakIsReclaimed)),
     },
     ClaimDef {
         name: "a-successor-releases",
         kind: Kind::Reachable,
         about: "the pool is full, and the next sandbox of a pod has the previous one released",
         reference: Some("B W14"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Sight::SuccessorReleases)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::ASuccessorReleases)),
     },
     ClaimDef {
         name: "a-document-is-rebuilt",
         kind: Kind::Reachable,
         about: "the ConfigMap of the pool is deleted, and a process makes it anew",
         reference: Some("B W19"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::DocumentRebuilt::default())),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::ADocumentIsRebuilt::default())),
     },
     ClaimDef {
-        name: "somebody-asks-again",
+        name: "allocate-is-idempotent",
         kind: Kind::Reachable,
         about: "a call under an ID that has an address is answered without a write",
         reference: Some("B I7"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Sight::AsksAgain)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::AllocateIsIdempotent)),
     },
     ClaimDef {
         name: "a-dead-vm-is-skipped",
         kind: Kind::Reachable,
         about: "an address is given after more than one VM was tried while one does not answer",
         reference: Some("B W15"),
-        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Sight::DeadVmSkipped)),
+        make: Make::Grouped(&claim::GROUP, || claim::boxed(claim::Coverage::ADeadVmIsSkipped)),
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use sim_harness::claim::ClaimName;
+
+    use super::{CLAIMS, RENAMED};
+
+    #[test]
+    fn former_names_of_claims_are_read_as_the_present_ones() {
+        for &(former, present) in RENAMED {
+            assert!(CLAIMS.iter().all(|claim| claim.name != former), "{former}");
+            let name = ClaimName::new(former).expect("the former name is known");
+            assert_eq!((name.as_str(), name.def().name), (present, present));
+        }
+    }
+}

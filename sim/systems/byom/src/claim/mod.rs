@@ -7,26 +7,26 @@
 //! The pool is the ConfigMap in the default place. Each commit is compared with the one before once, whatever the number of
 //! claims, at the cost of what changed. Text is made only for what is violated.
 
+mod acknowledged_records_persist;
+mod addresses_are_selected_by_hash;
+mod asking_again_changes_nothing;
 pub(crate) mod catalogue;
-mod conservation;
-mod exclusive;
+mod configuration;
+mod coverage;
+mod desired_pods_run;
 mod group;
-mod hygiene;
-mod leak;
-mod partition;
-mod persistence;
-mod progress;
-mod reachable;
+mod no_address_has_two_holders;
+mod no_record_is_left_behind;
+mod pool_addresses_are_conserved;
+mod pool_document_is_a_partition;
+mod pool_document_is_well_formed;
+mod pool_operations_end_in_time;
+mod pool_version_counts_writes;
 mod recovery;
 mod refusal;
-mod release;
-mod repeat;
-mod selection;
-mod settings;
-mod time;
-mod version;
+mod releases_touch_nobody_else;
 mod view;
-mod well_formed;
+mod vms_are_clean_when_given;
 
 #[cfg(test)]
 mod testing;
@@ -35,25 +35,25 @@ use sim_config::time::SimTime;
 use sim_harness::claim::Findings;
 use view::Seen;
 
-pub(super) use conservation::NothingAppears;
-pub(super) use exclusive::OneHolder;
+pub(super) use acknowledged_records_persist::AcknowledgedRecordsPersist;
+pub(super) use addresses_are_selected_by_hash::AddressesAreSelectedByHash;
+pub(super) use asking_again_changes_nothing::AskingAgainChangesNothing;
+pub(super) use configuration::{AddressesThatLeftAreDrained, SameConfigSamePool};
+pub(super) use coverage::{ADocumentIsRebuilt, Coverage};
+pub(super) use desired_pods_run::DesiredPodsRun;
 pub(crate) use group::{GROUP, boxed};
-pub(super) use hygiene::CleanVms;
-pub(super) use leak::EveryRecordIsOwned;
-pub(super) use partition::Partition;
-pub(super) use persistence::RecordsPersist;
-pub(super) use progress::PodsGetVms;
-pub(super) use reachable::{DocumentRebuilt, Sight};
-pub(super) use recovery::{ListAsConfigured, RecoveryKeepsRecords};
-pub(super) use refusal::{FreeVmsAreFound, RacesAreRetried};
-pub(super) use release::OwnRecordsOnly;
-pub(super) use repeat::SameAnswer;
-pub(super) use selection::ByHash;
-pub(super) use settings::{Drained, OneMeaning};
-pub(super) use time::InTime;
-pub(super) use version::CountsWrites;
+pub(super) use no_address_has_two_holders::NoAddressHasTwoHolders;
+pub(super) use no_record_is_left_behind::NoRecordIsLeftBehind;
+pub(super) use pool_addresses_are_conserved::PoolAddressesAreConserved;
+pub(super) use pool_document_is_a_partition::PoolDocumentIsAPartition;
+pub(super) use pool_document_is_well_formed::PoolDocumentIsWellFormed;
+pub(super) use pool_operations_end_in_time::PoolOperationsEndInTime;
+pub(super) use pool_version_counts_writes::PoolVersionCountsWrites;
+pub(super) use recovery::{RecoveryKeepsRecords, RecoveryListsWhatIsConfigured};
+pub(super) use refusal::{ConflictsAreRetried, FreeVmsAreFound};
+pub(super) use releases_touch_nobody_else::ReleasesTouchNobodyElse;
 pub(super) use view::View;
-pub(super) use well_formed::WellFormed;
+pub(super) use vms_are_clean_when_given::VmsAreCleanWhenGiven;
 
 /// The excuse of what follows only from somebody outside having removed or changed a record by hand.
 pub(crate) const BY_HAND: &str = "pool-edited-by-hand";

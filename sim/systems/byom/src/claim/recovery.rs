@@ -54,12 +54,12 @@ const RANGE_LIMIT: u32 = 1 << 16;
 /// Broken by `byom-range-limit-zero`, `byom-lenient-settings` (ranges that were cut) and `byom-textual-addresses`. A setting
 /// that means nothing, because it has bad entries or ranges of more than 65,536 addresses, is not judged.
 #[derive(Default)]
-pub(crate) struct ListAsConfigured {
+pub(crate) struct RecoveryListsWhatIsConfigured {
     /// What settings mean, by their text.
     meant: BTreeMap<Arc<str>, Option<PoolConfig>>,
 }
 
-impl PoolClaim for ListAsConfigured {
+impl PoolClaim for RecoveryListsWhatIsConfigured {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, PoolNote::RecoverEnded { result: Ok(_), .. }) = seen else { return };
         let Some(known) = view.processes.get(*process) else { return };

@@ -13,12 +13,12 @@ use crate::workload::{Failure, PoolNote, short};
 /// reason.
 ///
 /// Broken by `byom-create-race-fails` (W2) and `byom-four-attempts` (W23). It does not see operations in which both happened.
-pub(crate) struct RacesAreRetried;
+pub(crate) struct ConflictsAreRetried;
 
 /// A recovery that failed within this time did not fail because its time was up.
 const IN_TIME: Duration = Duration::from_secs(25);
 
-impl PoolClaim for RacesAreRetried {
+impl PoolClaim for ConflictsAreRetried {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, note) = seen else { return };
         let (id, effort, failure) = match note {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_call_that_only_came_second_may_not_fail() {
-        on_stage("no-race-fails-an-operation", |stage| {
+        on_stage("conflicts-are-retried", |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
             stage.wrote(adaptor, Reason::InternalError);
             stage.ask(adaptor, "a");
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_recovery_that_only_came_second_may_not_fail() {
-        on_stage("no-race-fails-an-operation", |stage| {
+        on_stage("conflicts-are-retried", |stage| {
             let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
             let fails = |stage: &mut Stage| {
                 stage.note(adaptor, PoolNote::RecoverEnded { result: Err(Failure::Writing), effort: Effort::default() });

@@ -6,9 +6,9 @@ use super::{Findings, IpamClaim, told};
 /// An agent, or a replica of the controller, that adds or removes records leaves `allocatedIPCount` as the number of records.
 ///
 /// Broken by a writer that does not count. What the setting for the most records allows is not known here.
-pub(crate) struct CountsAreRight;
+pub(crate) struct CountsEqualRecords;
 
-impl IpamClaim for CountsAreRight {
+impl IpamClaim for CountsEqualRecords {
     fn sights(&self) -> Sights {
         Sights::POOL
     }
@@ -29,9 +29,9 @@ impl IpamClaim for CountsAreRight {
 }
 
 /// In the end `totalIPCount` of each pool is the number of its addresses, as its controller writes it.
-pub(crate) struct TotalsComeRight;
+pub(crate) struct TotalCountsComeRight;
 
-impl IpamClaim for TotalsComeRight {
+impl IpamClaim for TotalCountsComeRight {
     fn pending(&self, view: &View) -> Option<String> {
         let wrong = view.pools.iter().filter(|(_, pool)| !pool.is_terminating()).filter_map(|(name, pool)| {
             let (has, count) = (total(pool)?, pool.object.status.as_ref().and_then(|status| status.total_ip_count));

@@ -16,7 +16,7 @@ use super::{Findings, IpamClaim, told, violated};
 ///
 /// Broken by `endpoint-delete-by-name`, `namesake-records-left` and by hand. It does not see who asked for the deletion.
 #[derive(Default)]
-pub(crate) struct RecordsComeFirst {
+pub(crate) struct PoolsAndEndpointsOutliveTheirRecords {
     /// The terminating endpoints that neither an agent nor a replica of the controller nor a person marked.
     collected: FxHashSet<Arc<str>>,
 }
@@ -25,14 +25,14 @@ fn is_terminating(endpoint: Option<&Arc<SpiderEndpoint>>) -> bool {
     endpoint.is_some_and(|endpoint| endpoint.metadata.deletion_timestamp.is_some())
 }
 
-impl RecordsComeFirst {
+impl PoolsAndEndpointsOutliveTheirRecords {
     /// Whether the agent of a pod that lives makes way for another endpoint of it.
     fn is_replaced(&mut self, change: &EndpointChange, uid: &str, view: &View) -> bool {
         self.collected.remove(&change.key) && view.pods.is_alive(uid) && view.agents.asked(change.said.by, uid).next().is_some()
     }
 }
 
-impl IpamClaim for RecordsComeFirst {
+impl IpamClaim for PoolsAndEndpointsOutliveTheirRecords {
     fn sights(&self) -> Sights {
         Sights::POOL.and(Sights::ENDPOINT)
     }
@@ -83,9 +83,9 @@ impl IpamClaim for RecordsComeFirst {
 }
 
 /// In the end no pool is terminating that has no record.
-pub(crate) struct EmptyPoolsGo;
+pub(crate) struct EmptyTerminatingPoolsDisappear;
 
-impl IpamClaim for EmptyPoolsGo {
+impl IpamClaim for EmptyTerminatingPoolsDisappear {
     fn pending(&self, view: &View) -> Option<String> {
         let empty = view.pools.iter().filter(|(_, pool)| pool.is_terminating() && pool.records().is_empty());
         told("terminating pools have no record and are still there", empty.map(|(name, _)| name.to_string()).collect())

@@ -10,9 +10,9 @@ use crate::workload::{InOrder, IpamNote, Opinion};
 ///
 /// Broken by `upstream-ranges`, `wildcard-duplicates-fail`, `multus-always-resolved`, `static-reuse-skips-filter` and
 /// `static-reuse-before-gating`. It does not see what happens between the selection and the write (A W15).
-pub(crate) struct AsTheRulesSay;
+pub(crate) struct SelectionFollowsTheRules;
 
-impl IpamClaim for AsTheRulesSay {
+impl IpamClaim for SelectionFollowsTheRules {
     fn sights(&self) -> Sights {
         Sights::CHOICE
     }
@@ -35,9 +35,9 @@ impl IpamClaim for AsTheRulesSay {
 ///
 /// Broken by `ties-in-any-order`. It does not judge an address that was recorded before the request selected anything, nor two
 /// requests for one pod at a time.
-pub(crate) struct BestPoolFirst;
+pub(crate) struct BetterPoolsComeFirst;
 
-impl IpamClaim for BestPoolFirst {
+impl IpamClaim for BetterPoolsComeFirst {
     fn sights(&self) -> Sights {
         Sights::CHOICE
     }

@@ -23,13 +23,13 @@ const SOON: Duration = Duration::from_secs(10);
 ///
 /// Broken by `leader-flag-polled`, as far as the setting lets it look seldom. It does not see a replica that never notices a loss.
 #[derive(Default)]
-pub(crate) struct LeadersBegin {
+pub(crate) struct LeadersBeginAtOnce {
     /// Who holds the lease and has not begun, and since when.
     waits: FxHashMap<Arc<str>, (ProcessId, SimTime)>,
     due: Due,
 }
 
-impl IpamClaim for LeadersBegin {
+impl IpamClaim for LeadersBeginAtOnce {
     fn sights(&self) -> Sights {
         Sights::RECLAIM.and(Sights::LEASE).and(Sights::PROCESS)
     }

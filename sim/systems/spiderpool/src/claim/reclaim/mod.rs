@@ -3,23 +3,23 @@
 //! The truth is what sandboxes answer on and what the store holds; what replicas of the controller say only tells what they are about
 //! to do. Whether a pod has a right to its addresses is read once more from the store at the moment of the write (`view/rights.rs`).
 
-mod announced;
+mod all_addresses_are_accounted_for;
+mod coverage;
 mod due;
-mod endpoints;
-mod gone;
-mod in_time;
-mod kept;
+mod emptied_pools_go_in_time;
+mod endpoints_go_in_time;
+mod endpoints_of_live_pods_are_left_alone;
+mod gone_pods;
 mod leaders;
 mod leak;
-mod live_sandboxes;
-mod living;
-mod orphans;
-mod pools;
-mod quiet;
-mod repeated;
-mod sights;
-mod switches;
-mod wedge;
+mod live_pods_are_not_reclaimed;
+mod live_sandboxes_keep_their_records;
+mod places_keep_their_records;
+mod reclaim_goes_on;
+mod reclaim_removes_what_it_announced;
+mod reclaimed_in_time;
+mod repeated_reclaim_changes_nothing;
+mod switched_off_nodes_are_left_alone;
 
 use ipam_spiderpool::SpiderEndpoint;
 use ipam_spiderpool::names::FINALIZER;
@@ -27,21 +27,23 @@ use ipam_spiderpool::names::FINALIZER;
 use super::view::{EMPTY_POD_IPS, EndpointChange, View};
 use super::{BY_HAND, Findings};
 
-pub(crate) use announced::AnnouncedOnly;
-pub(crate) use endpoints::LiveEndpointsStay;
-pub(crate) use gone::{EndpointsGoAtLast, RecordsGo};
-pub(crate) use in_time::{InTime, Way};
-pub(crate) use kept::PlacesKeepRecords;
-pub(crate) use leaders::{ExLeadersStop, LeadersBegin};
-pub(crate) use live_sandboxes::LiveSandboxesKeepRecords;
-pub(crate) use living::LivingKeepRecords;
-pub(crate) use orphans::{EndpointsGoInTime, Of};
-pub(crate) use pools::PoolsGoInTime;
-pub(crate) use quiet::AllIsAccountedFor;
-pub(crate) use repeated::RepetitionChangesNothing;
-pub(crate) use sights::{AnotherLeads, FinishedByAnother, RefusedByApi, Removal, TombstoneSeen};
-pub(crate) use switches::SwitchesAreObeyed;
-pub(crate) use wedge::GoesOn;
+pub(crate) use all_addresses_are_accounted_for::AllAddressesAreAccountedFor;
+pub(crate) use coverage::{
+    AMarkedEndpointIsFinishedByAnother, ATombstoneIsSeen, LeadershipOfReclaimChangesHands, ReclaimCoverage, TheApiServerRefusesARelease,
+};
+pub(crate) use emptied_pools_go_in_time::EmptiedPoolsGoInTime;
+pub(crate) use endpoints_go_in_time::{EndpointCase, EndpointsGoInTime};
+pub(crate) use endpoints_of_live_pods_are_left_alone::EndpointsOfLivePodsAreLeftAlone;
+pub(crate) use gone_pods::{NoEndpointOutlivesItsPod, RecordsOfGonePodsDisappear};
+pub(crate) use leaders::{ExLeadersStop, LeadersBeginAtOnce};
+pub(crate) use live_pods_are_not_reclaimed::LivePodsAreNotReclaimed;
+pub(crate) use live_sandboxes_keep_their_records::LiveSandboxesKeepTheirRecords;
+pub(crate) use places_keep_their_records::PlacesKeepTheirRecords;
+pub(crate) use reclaim_goes_on::ReclaimGoesOn;
+pub(crate) use reclaim_removes_what_it_announced::ReclaimRemovesWhatItAnnounced;
+pub(crate) use reclaimed_in_time::{ReclaimCase, ReclaimedInTime};
+pub(crate) use repeated_reclaim_changes_nothing::RepeatedReclaimChangesNothing;
+pub(crate) use switched_off_nodes_are_left_alone::SwitchedOffNodesAreLeftAlone;
 
 /// Reports a violation with the first excuse there is.
 fn violated(findings: &mut Findings, excuse: Option<&'static str>, by_hand: bool, detail: impl FnOnce() -> Vec<String>) {

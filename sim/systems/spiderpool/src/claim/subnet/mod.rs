@@ -2,24 +2,24 @@
 //!
 //! Sets of addresses are intervals throughout: what a claim costs does not depend on how many addresses a subnet has.
 
-mod accounted;
-mod annotations;
-mod applications;
-mod auto_pool;
-mod gateway;
-mod in_use;
-mod judged;
-mod lifetime;
-mod nic;
-mod outside;
-mod reclaimed;
-mod same;
-mod sights;
-mod twice;
-mod unwanted;
+mod annotations_of_others_stay;
+mod auto_pools_are_what_is_set_aside;
+mod auto_pools_stay_within_what_is_set_aside;
+mod coverage;
+mod gateways_are_not_given;
+mod nics_have_one_record_of_a_family;
+mod no_address_is_served_from_the_younger_pool;
+mod no_address_is_set_aside_twice;
+mod pools_in_use_are_not_deleted;
+mod pools_that_nobody_asks_for_disappear;
+mod subnet_addresses_are_accounted_for;
+mod subnets_outlive_their_pools;
+mod updates_are_judged_by_what_they_change;
+mod wanted_pools_are_not_reclaimed;
+mod what_is_set_aside_is_of_the_subnet;
 mod wishes;
-mod within;
-mod younger;
+mod workloads_get_the_pools_they_ask_for;
+mod workloads_have_one_pool_for_a_nic;
 
 use ipam_spiderpool::names;
 use ipam_spiderpool::ranges::IpSet;
@@ -27,23 +27,23 @@ use ipam_spiderpool::select::is_auto_pool;
 
 use super::view::{Subnet, View, label};
 
-pub(crate) use accounted::SubnetsAreAccountedFor;
-pub(crate) use annotations::AnnotationsStay;
-pub(crate) use applications::ApplicationsGetPools;
-pub(crate) use auto_pool::OneAutoPool;
-pub(crate) use gateway::NoGateway;
-pub(crate) use in_use::PoolsInUseStay;
-pub(crate) use judged::JudgedByChange;
-pub(crate) use lifetime::PoolsGoBeforeSubnets;
-pub(crate) use nic::OneRecord;
-pub(crate) use outside::WithinSubnet;
-pub(crate) use reclaimed::WantedPoolsStay;
-pub(crate) use same::PoolsAreTheirShares;
-pub(crate) use sights::{AgentsScale, BothScale, BothWrite, SubnetSight};
-pub(crate) use twice::SetAsideOnce;
-pub(crate) use unwanted::UnwantedPoolsGo;
-pub(crate) use within::PoolsWithinShares;
-pub(crate) use younger::OlderPoolServes;
+pub(crate) use annotations_of_others_stay::AnnotationsOfOthersStay;
+pub(crate) use auto_pools_are_what_is_set_aside::AutoPoolsAreWhatIsSetAside;
+pub(crate) use auto_pools_stay_within_what_is_set_aside::AutoPoolsStayWithinWhatIsSetAside;
+pub(crate) use coverage::{AgentsAndTheControllerScaleOnOneSubnet, AgentsAndTheControllerWriteOnePool, AgentsScaleOnePool, SubnetCoverage};
+pub(crate) use gateways_are_not_given::GatewaysAreNotGiven;
+pub(crate) use nics_have_one_record_of_a_family::NicsHaveOneRecordOfAFamily;
+pub(crate) use no_address_is_served_from_the_younger_pool::NoAddressIsServedFromTheYoungerPool;
+pub(crate) use no_address_is_set_aside_twice::NoAddressIsSetAsideTwice;
+pub(crate) use pools_in_use_are_not_deleted::PoolsInUseAreNotDeleted;
+pub(crate) use pools_that_nobody_asks_for_disappear::PoolsThatNobodyAsksForDisappear;
+pub(crate) use subnet_addresses_are_accounted_for::SubnetAddressesAreAccountedFor;
+pub(crate) use subnets_outlive_their_pools::SubnetsOutliveTheirPools;
+pub(crate) use updates_are_judged_by_what_they_change::UpdatesAreJudgedByWhatTheyChange;
+pub(crate) use wanted_pools_are_not_reclaimed::WantedPoolsAreNotReclaimed;
+pub(crate) use what_is_set_aside_is_of_the_subnet::WhatIsSetAsideIsOfTheSubnet;
+pub(crate) use workloads_get_the_pools_they_ask_for::WorkloadsGetThePoolsTheyAskFor;
+pub(crate) use workloads_have_one_pool_for_a_nic::WorkloadsHaveOnePoolForANic;
 
 /// The subnet that an auto pool was cut from, if both are there.
 fn subnet_of<'a>(view: &'a View, pool: &str) -> Option<&'a Subnet> {

@@ -1,0 +1,190 @@
+//! B I6: what was acknowledged stays.
+
+use std::sync::Arc;
+
+use super::view::{Change, Sandbox, Seen, View};
+use super::{Findings, PoolClaim};
+use crate::workload::{PoolNote, short};
+
+/// An allocation that was acknowledged is recorded, and in every later document that a process of the pool writes, until its
+/// release begins or its sandbox is over. A record whose release ended with success does not come back.
+///
+/// A ConfigMap that was deleted, made unreadable or robbed of its map of records has to be made anew with all that sandboxes
+/// were told; an allocation that was on its way to its sandbox may be lost then. A record that somebody outside removed or changed is not judged any more; nor is one that went away from
+/// outside before its call was answered. Records that come back because a lost document is made from live owners are no
+/// violation: in doubt it is right to keep an address.
+///
+/// Broken by `byom-decide-once`, `byom-recover-decide-once`, `byom-reset-after-read-error`,
+/// `byom-missing-map-is-empty-pool` and `byom-release-by-address`. It does not see what a crashed process was told.
+pub(crate) struct AcknowledgedRecordsPersist;
+
+impl PoolClaim for AcknowledgedRecordsPersist {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match seen {
+            Seen::Commit(change) if change.by_pool => {
+                if change.before.document().is_some_and(|before| before.allocated.iter().next().is_some()) {
+                    findings.judged();
+                }
+                for id in lost(change, view) {
+                    findings.violated(|| {
+                        vec![format!("the record of {id} is lost", id = short(&id)), view.story_of_write(change), view.story_of(&id)]
+                    });
+                }
+                if change.anew {
+                    return;
+                }
+                // Without an earlier record this is a write that was long on its way, and nothing came back.
+                let back = |sandbox: &Sandbox| sandbox.released.is_some() && sandbox.times_recorded > 1;
+                let added = change.records.iter().filter(|edit| edit.added().is_some()).map(|edit| &edit.id);
+                for id in added.filter(|id| view.ledger.is_ours(id) && view.ledger.get(id).is_some_and(back)) {
+                    findings.violated(|| {
+                        vec![format!("the record of {id} is back", id = short(id)), view.story_of_write(change), view.story_of(id)]
+                    });
+                }
+            }
+            Seen::Note(_, PoolNote::Allocated { id, address, .. } | PoolNote::Told { id, address }) => {
+                let Some(document) = view.state.whole() else { return };
+                let recorded = document.allocated.get(id).is_some_and(|record| record.ip.key() == address.key());
+                if !recorded && view.ledger.is_live(id) && view.ledger.is_ours(id) {
+                    findings.violated(|| {
+                        let version = document.version;
+                        vec![
+                            format!("{id} is given {address}, which is not recorded for it in version {version}", id = short(id)),
+                            view.story_of(id),
+                        ]
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The acknowledged allocations that a commit of a process of the pool lost; by ID.
+fn lost(change: &Change, view: &View) -> Vec<Arc<str>> {
+    let Some(document) = change.after.document() else { return Vec::new() };
+    if change.anew {
+        return view.ledger.missing_from(document);
+    }
+    let gone = change.records.iter().filter(|edit| edit.lost_address().is_some()).map(|edit| &edit.id);
+    let acknowledged =
+        |id: &&Arc<str>| view.ledger.is_ours(id) && view.ledger.get(id).is_some_and(|sandbox| sandbox.acknowledged().is_some());
+    gone.filter(acknowledged).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Stage, give_back, on_stage, take};
+    use kube_sim::rt::ProcessId;
+
+    const CLAIM: &str = "acknowledged-records-persist";
+
+    fn two(stage: &mut Stage) -> (ProcessId, ProcessId) {
+        let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2,10.0.0.3");
+        stage.allocate(adaptor, "a", "10.0.0.1");
+        (adaptor, stage.process("kubectl"))
+    }
+
+    #[test]
+    fn a_record_that_another_writer_loses_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            let (adaptor, _) = two(stage);
+            let stale = stage.document();
+            stage.allocate(adaptor, "b", "10.0.0.2");
+            assert_eq!(stage.excuses(), []);
+            stage.edit(adaptor, |document| {
+                *document = stale;
+                take(document, "c", "10.0.0.3");
+            });
+            assert_eq!(stage.excuses(), [None]);
+            assert_eq!(stage.detail()[0], "the record of b is lost");
+        });
+    }
+
+    #[test]
+    fn a_record_that_is_lost_before_it_is_acknowledged_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            let (adaptor, _) = two(stage);
+            stage.ask(adaptor, "b");
+            stage.edit(adaptor, |document| take(document, "b", "10.0.0.2"));
+            stage.edit(adaptor, |document| give_back(document, "b"));
+            assert_eq!(stage.excuses(), []);
+            stage.allocated(adaptor, "b", "10.0.0.2");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_record_may_go_once_its_release_has_begun_but_not_come_back_after_it() {
+        on_stage(CLAIM, |stage| {
+            let (adaptor, _) = two(stage);
+            stage.release(adaptor, "a");
+            stage.edit(adaptor, |document| give_back(document, "a"));
+            stage.released(adaptor, "a");
+            assert_eq!(stage.excuses(), []);
+            stage.edit(adaptor, |document| take(document, "a", "10.0.0.1"));
+            assert_eq!(stage.excuses(), [None]);
+            assert_eq!(stage.detail()[0], "the record of a is back");
+        });
+    }
+
+    #[test]
+    fn what_somebody_outside_removed_is_forgiven() {
+        on_stage(CLAIM, |stage| {
+            let (adaptor, person) = two(stage);
+            stage.edit(person, |document| give_back(document, "a"));
+            stage.edit(adaptor, |_| {});
+            stage.ask(adaptor, "b");
+            stage.edit(adaptor, |document| take(document, "b", "10.0.0.2"));
+            stage.edit(person, |document| give_back(document, "b"));
+            stage.allocated(adaptor, "b", "10.0.0.2");
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn a_deleted_document_has_to_be_made_anew_with_all_that_was_told() {
+        on_stage(CLAIM, |stage| {
+            let (adaptor, person) = two(stage);
+            stage.delete(person);
+            stage.edit(adaptor, |_| {});
+            assert_eq!(stage.excuses(), [], "no sandbox was told anything");
+            stage.allocate(adaptor, "b", "10.0.0.2");
+            stage.told(adaptor, "b", "10.0.0.2");
+            let whole = stage.document();
+            stage.delete(person);
+            stage.edit(adaptor, |document| *document = whole);
+            assert_eq!(stage.excuses(), []);
+            stage.delete(person);
+            stage.edit(adaptor, |_| {});
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn what_is_lost_on_its_way_may_not_be_told() {
+        on_stage(CLAIM, |stage| {
+            let (adaptor, person) = two(stage);
+            stage.ask(adaptor, "b");
+            stage.edit(adaptor, |document| take(document, "b", "10.0.0.2"));
+            stage.delete(person);
+            stage.allocated(adaptor, "b", "10.0.0.2");
+            stage.edit(adaptor, |_| {});
+            assert_eq!(stage.excuses(), []);
+            stage.told(adaptor, "b", "10.0.0.2");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn an_unreadable_document_is_no_reason_to_write_an_empty_one() {
+        on_stage(CLAIM, |stage| {
+            let (adaptor, person) = two(stage);
+            stage.told(adaptor, "a", "10.0.0.1");
+            stage.scribble(person);
+            assert_eq!(stage.excuses(), []);
+            stage.edit(adaptor, |_| {});
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+}

@@ -1,0 +1,137 @@
+//! B I12 and I17: what several configurations come to.
+
+use ipam_byom::{AddressKey, PoolConfig};
+
+use super::view::{Seen, View};
+use super::{Findings, PoolClaim};
+use crate::workload::{PoolNote, short};
+
+/// Once the last process that was configured with an address has ended, and a recovery that began later has ended well, the
+/// address is not granted any more.
+///
+/// Broken by `byom-foreign-address-returned`. It judges only calls that wrote: who asks again for an old allocation is still
+/// told its address.
+#[derive(Default)]
+pub(crate) struct AddressesThatLeftAreDrained {
+    /// The moment at which the latest recovery began that has ended well.
+    recovered: Option<u64>,
+}
+
+impl PoolClaim for AddressesThatLeftAreDrained {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Note(process, note) = seen else { return };
+        match note {
+            PoolNote::RecoverEnded { result: Ok(_), .. } => {
+                let began = view.processes.get(*process).and_then(|known| known.recovery).map(|recovery| recovery.began);
+                self.recovered = self.recovered.max(began);
+            }
+            PoolNote::Allocated { id, address, effort, .. } if effort.writes > 0 => {
+                let key: &AddressKey = address.key();
+                if self.recovered.is_some() {
+                    findings.judged();
+                }
+                if view.processes.running().any(|(_, configuration)| configuration.config.contains(key)) {
+                    return;
+                }
+                let ended = view
+                    .processes
+                    .ended()
+                    .filter(|(_, known)| known.configuration.as_ref().is_some_and(|configuration| configuration.config.contains(key)));
+                let last = ended.max_by_key(|(_, known)| known.ended);
+                if self.recovered > Some(last.map_or(0, |(_, known)| known.ended)) {
+                    findings.violated(|| {
+                        let since = match last {
+                            Some((ended, _)) => format!("the last one that was, {}, has ended", view.name(ended)),
+                            None => "none ever was".to_owned(),
+                        };
+                        let name = view.name(*process);
+                        vec![
+                            format!(
+                                "{name} is given {address} for {id}, with which no running process is configured: {since}",
+                                id = short(id)
+                            ),
+                            view.story_of(id),
+                        ]
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Processes that run with the same setting make the same set of addresses of it, so once the last one with another setting
+/// has ended all have the same.
+///
+/// Broken by `byom-range-limit-zero` if it is on for some processes only (upstream: the first parse of a process and a second
+/// one differ). It does not see a set that all get wrong: that is the business of the configured list.
+pub(crate) struct SameConfigSamePool;
+
+impl PoolClaim for SameConfigSamePool {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Note(process, PoolNote::Configured { setting, config }) = seen else { return };
+        let mut others = view.processes.running().filter(|(other, known)| other != process && known.setting == *setting);
+        let other = others.next();
+        if other.is_some() {
+            findings.judged();
+        }
+        // Whoever came before was compared with the others of its time.
+        if let Some((other, known)) = other
+            && !same_set(&known.config, config)
+        {
+            findings.violated(|| {
+                let (name, other) = (view.name(*process), view.name(other));
+                let (size, other_size) = (config.pool().len(), known.config.pool().len());
+                vec![format!("VM_POOL_IPS={setting} means {size} addresses to {name} and {other_size} to {other}, and not the same")]
+            });
+        }
+    }
+}
+
+fn same_set(one: &PoolConfig, other: &PoolConfig) -> bool {
+    // Copies of one list share everything.
+    let (only_one, only_other) = one.pool().diff(other.pool());
+    only_one.iter().all(|address| other.contains(address.key())) && only_other.iter().all(|address| one.contains(address.key()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+
+    #[test]
+    fn an_address_is_drained_once_its_last_process_ended_and_another_recovered() {
+        on_stage("addresses-that-left-are-drained", |stage| {
+            let old = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
+            let new = stage.adaptor("adaptor-1", "10.0.0.2");
+            stage.recover(new);
+            stage.recovered(new);
+            stage.allocate(new, "a", "10.0.0.1");
+            assert_eq!(stage.excuses(), [], "adaptor-0 still runs");
+            stage.crash(old);
+            stage.allocate(new, "b", "10.0.0.1");
+            assert_eq!(stage.excuses(), [], "nobody has recovered since");
+            stage.recover(new);
+            stage.recovered(new);
+            stage.allocate(new, "c", "10.0.0.2");
+            stage.ask(new, "b");
+            stage.allocated_with(new, "b", "10.0.0.1", ipam_byom::Effort::default());
+            assert_eq!(stage.excuses(), []);
+            stage.allocate(new, "d", "10.0.0.1");
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].ends_with("the last one that was, adaptor-0, has ended"));
+        });
+    }
+
+    #[test]
+    fn one_setting_means_one_set() {
+        on_stage("same-config-same-pool", |stage| {
+            stage.adaptor("adaptor-0", "10.0.0.1-10.0.0.3");
+            stage.adaptor("adaptor-1", "10.0.0.1-10.0.0.3");
+            stage.adaptor("adaptor-2", "10.0.0.1");
+            assert_eq!(stage.excuses(), []);
+            let upstream = stage.process("adaptor-3");
+            stage.configured(upstream, "10.0.0.1-10.0.0.3", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+}

@@ -1,0 +1,133 @@
+//! B I14: whoever wants a VM gets one.
+
+use ipam_byom::PoolConfig;
+
+use super::view::{Seen, View};
+use super::{Findings, PoolClaim};
+
+/// In the end as many wanted pods run as there are VMs that answer and that all running processes are configured with, or as
+/// are wanted, if those are fewer. Where no pod was ever wanted, there are only calls: each that was not cut short by a
+/// crash has been given an address, unless the list is empty.
+///
+/// What is down or cut off for good counts for nothing: the pods of such nodes are not waited for, and the VMs that their records hold
+/// and those pods hold are not counted.
+///
+/// Broken by `byom-create-race-fails`, `byom-four-attempts`, `byom-dead-vm-not-skipped`, `byom-full-pool-restart`,
+/// `byom-null-map` and `byom-reset-after-read-error`. It does not see which pod waits, only how many; and addresses that
+/// somebody outside took from the list count as missing until a process recovers.
+pub(crate) struct DesiredPodsRun;
+
+/// How many of those that wait are told.
+const TOLD: usize = 5;
+
+impl PoolClaim for DesiredPodsRun {
+    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
+
+    fn pending(&self, view: &View) -> Option<String> {
+        if view.has_pods { pods(view) } else { calls(view) }
+    }
+}
+
+fn pods(view: &View) -> Option<String> {
+    let running = |pod: &str| view.ledger.iter().any(|(_, sandbox)| sandbox.running && sandbox.pod.as_deref() == Some(pod));
+    let within_reach = |pod: &&std::sync::Arc<str>| !view.out_of_reach.pods.contains(&***pod);
+    let wanted = view.wanted.iter().filter(within_reach).count();
+    let waiting: Vec<_> = view.wanted.iter().filter(within_reach).filter(|pod| !running(pod)).collect();
+    let runs = wanted - waiting.len();
+    if view.processes.running().next().is_none() && wanted > 0 {
+        return Some(format!("{wanted} pods are wanted, and no process of the pool has accepted its configuration"));
+    }
+    let vms = healthy(view);
+    (runs < vms.min(wanted)).then(|| {
+        let first: Vec<&str> = waiting.iter().take(TOLD).map(|pod| &***pod).collect();
+        format!(
+            "{runs} of {wanted} wanted pods run although {vms} VMs are configured and answer; among those that wait: {}",
+            first.join(", ")
+        )
+    })
+}
+
+/// The VMs that answer and that all running processes are configured with.
+fn healthy(view: &View) -> usize {
+    let configs: Vec<&PoolConfig> = view.processes.running().map(|(_, configuration)| &configuration.config).collect();
+    let Some(first) = configs.first() else { return 0 };
+    let everywhere = |address: &&ipam_byom::Address| configs.iter().all(|config| config.contains(address.key()));
+    let held = |address: &&ipam_byom::Address| {
+        let records = view.state.document().into_iter().flat_map(|document| document.allocated.of_address(address.key()));
+        // A pod that is not waited for may run all the same, elsewhere.
+        let gone = |record: &ipam_byom::IpAllocation| {
+            let pod = format!("{}/{}", record.pod_namespace.as_deref().unwrap_or("default"), record.pod_name);
+            view.out_of_reach.names.contains(&*record.node_name) || view.out_of_reach.pods.contains(&pod)
+        };
+        records.into_iter().any(|(_, record)| gone(record))
+    };
+    first.pool().iter().filter(everywhere).filter(|address| !view.vms.is_broken(address.key()) && !held(address)).count()
+}
+
+fn calls(view: &View) -> Option<String> {
+    let left = view.state.document()?.available.iter().filter(|address| !view.vms.is_broken(address.key())).count();
+    if left == 0 {
+        return None;
+    }
+    let asked = view.ledger.iter().filter(|(_, sandbox)| sandbox.asked.is_some());
+    let mut without: Vec<&str> = asked.filter(|(_, sandbox)| sandbox.open || sandbox.refused).map(|(id, _)| &**id).collect();
+    without.sort_unstable();
+    (!without.is_empty()).then(|| {
+        let stories: Vec<String> = without.iter().take(TOLD).map(|id| view.story_of(id)).collect();
+        format!("{} calls were given no address although {left} are available; among them {}", without.len(), stories.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+    use crate::workload::{PoolNote, VmChange};
+
+    const CLAIM: &str = "desired-pods-run";
+
+    #[test]
+    fn as_many_pods_run_as_there_are_vms_that_answer() {
+        on_stage(CLAIM, |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2,10.0.0.3");
+            for pod in ["ns/a", "ns/b", "ns/c"] {
+                stage.note(adaptor, PoolNote::Wanted { pod: pod.into() });
+            }
+            stage.note(adaptor, PoolNote::Running { id: "a-1".into(), pod: "ns/a".into() });
+            stage.note(adaptor, PoolNote::Running { id: "b-1".into(), pod: "ns/b".into() });
+            assert!(stage.pending().unwrap().starts_with("2 of 3 wanted pods run although 3 VMs"));
+            stage.vm("10.0.0.3", VmChange::Broken);
+            assert_eq!(stage.pending(), None);
+            stage.vm("10.0.0.3", VmChange::Mended);
+            stage.note(adaptor, PoolNote::Unwanted { pod: "ns/c".into() });
+            assert_eq!(stage.pending(), None);
+            stage.ended_pod("b-1", "ns/b");
+            assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn without_pods_every_call_is_given_an_address_while_there_are_some() {
+        on_stage(CLAIM, |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
+            stage.ask(adaptor, "a");
+            stage.refused(adaptor, "a");
+            assert_eq!(stage.pending(), None, "nobody knows of an address");
+            stage.allocate(adaptor, "b", "10.0.0.1");
+            assert!(stage.pending().unwrap().starts_with("1 calls were given no address although 1 are available; among them a: asked"));
+            stage.allocate(adaptor, "c", "10.0.0.2");
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn a_call_that_a_crash_cut_short_is_not_waited_for() {
+        on_stage(CLAIM, |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
+            stage.allocate(adaptor, "b", "10.0.0.1");
+            stage.ask(adaptor, "a");
+            assert!(stage.pending().is_some());
+            stage.crash(adaptor);
+            assert_eq!(stage.pending(), None);
+        });
+    }
+}

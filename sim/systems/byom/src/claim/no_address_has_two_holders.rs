@@ -1,0 +1,72 @@
+//! B I1: nobody is told an address that somebody else has.
+
+use super::view::{Seen, View};
+use super::{Findings, PoolClaim, violated};
+use crate::workload::{PoolNote, short};
+
+/// No address is told to a sandbox while another live sandbox holds it. A sandbox holds what it was told until it is over
+/// or its release begins.
+///
+/// Broken by `byom-decide-once` (with `byom-select-first` at once), `byom-release-by-address`, `byom-reset-after-read-error`
+/// and `byom-missing-map-is-empty-pool`. It does not see two *records* of one address: that is the partition's business;
+/// nor an address that is used after the release of its sandbox began.
+pub(crate) struct NoAddressHasTwoHolders;
+
+impl PoolClaim for NoAddressHasTwoHolders {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Note(process, PoolNote::Told { id, address }) = seen else { return };
+        let ledger = &view.ledger;
+        if !ledger.is_live(id) {
+            return;
+        }
+        findings.judged();
+        for other in ledger.holders(address.key()).iter().filter(|other| *other != id) {
+            violated(findings, !ledger.is_ours(id) || !ledger.is_ours(other), || {
+                let teller = view.name(*process);
+                vec![
+                    format!("{teller} tells {id} the address {address}, which {other} holds", id = short(id), other = short(other)),
+                    view.story_of(other),
+                    view.story_of(id),
+                ]
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::on_stage;
+
+    #[test]
+    fn an_address_told_twice_is_a_violation_and_one_told_after_the_release_is_not() {
+        on_stage("no-address-has-two-holders", |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
+            stage.told(adaptor, "a", "10.0.0.1");
+            stage.told(adaptor, "a", "10.0.0.1");
+            stage.told(adaptor, "b", "10.0.0.2");
+            assert_eq!(stage.excuses(), []);
+            stage.told(adaptor, "c", "::ffff:10.0.0.1");
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].contains("adaptor-0 tells c the address ::ffff:10.0.0.1, which a holds"));
+            stage.ended("a");
+            stage.ended("c");
+            stage.release(adaptor, "b");
+            stage.told(adaptor, "d", "10.0.0.1");
+            stage.told(adaptor, "e", "10.0.0.2");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_record_removed_by_hand_excuses() {
+        on_stage("no-address-has-two-holders", |stage| {
+            let (adaptor, person) = (stage.adaptor("adaptor-0", "10.0.0.1"), stage.process("kubectl"));
+            stage.allocate(adaptor, "a", "10.0.0.1");
+            stage.told(adaptor, "a", "10.0.0.1");
+            stage.edit(person, |document| super::super::testing::give_back(document, "a"));
+            stage.told(adaptor, "b", "10.0.0.1");
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+}

@@ -1,0 +1,82 @@
+//! B I9: no record is left behind.
+
+use super::view::{Sandbox, Seen, View};
+use super::{Findings, PoolClaim};
+
+/// In the end every record belongs to a live sandbox that was not refused, or to a PeerPod that still has its finalizer.
+///
+/// Records of nodes that are down or cut off for good are not judged: nobody can tell whether their sandboxes live.
+///
+/// Broken by `byom-leaks-kept`, `byom-rollback-on-callers-deadline`, `byom-finalizer-by-pod-name`,
+/// `byom-empty-id-counts-as-deleted`, `byom-textual-addresses` and `byom-decide-once`. It does not see whether whoever looks
+/// after a PeerPod does, and takes a call that nobody has answered yet for a live sandbox.
+pub(crate) struct NoRecordIsLeftBehind;
+
+/// How many leaked records are told.
+const TOLD: usize = 5;
+
+impl PoolClaim for NoRecordIsLeftBehind {
+    fn observe(&mut self, _: &Seen<'_>, _: &View, _: &mut Findings) {}
+
+    fn pending(&self, view: &View) -> Option<String> {
+        let owned = |sandbox: &Sandbox| {
+            sandbox.is_live() && !sandbox.refused && (sandbox.open || sandbox.allocated.is_some() || sandbox.told.is_some())
+        };
+        let records = view.state.document()?.allocated.iter();
+        let within_reach = records.filter(|(_, record)| !view.out_of_reach.names.contains(&*record.node_name));
+        let leaked = within_reach.filter(|(id, record)| !view.ledger.get(id).is_some_and(owned) && !view.owners.cover(record));
+        let leaked: Vec<_> = leaked.map(|(id, record)| format!("{} ({})", record.ip, view.story_of(id))).collect();
+        if leaked.is_empty() {
+            return None;
+        }
+        let more = if leaked.len() > TOLD { format!(", and {} more", leaked.len() - TOLD) } else { String::new() };
+        Some(format!("{} records belong to nobody: {}{more}", leaked.len(), leaked[..leaked.len().min(TOLD)].join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{give_back, on_stage, take};
+
+    const CLAIM: &str = "no-record-is-left-behind";
+
+    #[test]
+    fn a_record_of_a_refused_call_is_a_leak_until_it_is_released() {
+        on_stage(CLAIM, |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
+            stage.allocate(adaptor, "a", "10.0.0.1");
+            stage.ask(adaptor, "b");
+            stage.edit(adaptor, |document| take(document, "b", "10.0.0.2"));
+            assert_eq!(stage.pending(), None);
+            stage.refused(adaptor, "b");
+            assert!(stage.pending().unwrap().starts_with("1 records belong to nobody: 10.0.0.2 (b: asked for by adaptor-0"));
+            stage.edit(adaptor, |document| give_back(document, "b"));
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn a_crash_between_record_and_peer_pod_is_a_leak_and_a_peer_pod_owns() {
+        on_stage(CLAIM, |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
+            stage.ask(adaptor, "a");
+            stage.edit(adaptor, |document| take(document, "a", "10.0.0.1"));
+            stage.crash(adaptor);
+            assert!(stage.pending().is_some());
+            stage.peer_pod("a", true);
+            assert_eq!(stage.pending(), None);
+            stage.peer_pod("a", false);
+            assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn a_sandbox_that_is_over_owns_nothing() {
+        on_stage(CLAIM, |stage| {
+            let adaptor = stage.adaptor("adaptor-0", "10.0.0.1");
+            stage.allocate(adaptor, "a", "10.0.0.1");
+            stage.ended("a");
+            assert!(stage.pending().is_some());
+        });
+    }
+}

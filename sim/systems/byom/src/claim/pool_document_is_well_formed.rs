@@ -1,0 +1,90 @@
+//! B I4: what processes of the pool write is in order.
+
+use super::view::{RecordEdit, Seen, View};
+use super::{Findings, PoolClaim};
+use crate::workload::short;
+
+/// A process of the pool writes both containers, each record under its own allocation ID, with the name of a node, and
+/// addresses in canonical spelling. Records and entries that it found and left are not looked at.
+///
+/// Broken by `byom-null-map`, `byom-textual-addresses` and `byom-lenient-settings` (a blank node name). A list that is
+/// `null` cannot be told from an empty one: no writer makes it.
+pub(crate) struct PoolDocumentIsWellFormed;
+
+impl PoolClaim for PoolDocumentIsWellFormed {
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Commit(change) = seen else { return };
+        let Some(document) = change.written() else { return };
+        findings.judged();
+        if document.allocated.is_null() {
+            findings.violated(|| vec!["allocatedIPs is null".to_owned(), view.story_of_write(change)]);
+        }
+        for edit in &change.records {
+            if let Some(problem) = problem(edit) {
+                findings.violated(|| vec![format!("the record under {} {problem}", short(&edit.id)), view.story_of_write(change)]);
+            }
+        }
+        for address in change.gained.iter().filter(|address| !is_canonical(address)) {
+            findings.violated(|| {
+                vec![format!("the list gains `{address}`, which is no address in canonical spelling"), view.story_of_write(change)]
+            });
+        }
+    }
+}
+
+fn is_canonical(address: &ipam_byom::Address) -> bool {
+    address.canonical().is_some_and(|canonical| canonical == *address)
+}
+
+/// What is wrong with a record as it is now.
+fn problem(edit: &RecordEdit) -> Option<String> {
+    let record = edit.after.as_ref()?;
+    if record.allocation_id != edit.id {
+        return Some(format!("is that of {}", record.allocation_id));
+    }
+    if record.node_name.is_empty() {
+        return Some("names no node".to_owned());
+    }
+    (!is_canonical(&record.ip)).then(|| format!("has `{}`, which is no address in canonical spelling", record.ip))
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_byom::{Address, Allocations, IpAllocation};
+
+    use super::super::testing::{on_stage, record};
+
+    #[test]
+    fn each_kind_of_disorder_is_a_violation() {
+        let disorders: [fn(&mut ipam_byom::PoolDocument); 6] = [
+            |document| document.allocated = Allocations::null(),
+            |document| drop(document.allocated.insert("a".into(), record("b", "10.0.0.1"))),
+            |document| drop(document.allocated.insert("a".into(), record("a", "::ffff:10.0.0.1"))),
+            |document| drop(document.allocated.insert("a".into(), record("a", "vm"))),
+            |document| drop(document.allocated.insert("a".into(), IpAllocation { node_name: "".into(), ..record("a", "10.0.0.1") })),
+            |document| document.available.push(Address::new("2001:DB8::1")),
+        ];
+        for (number, disorder) in disorders.into_iter().enumerate() {
+            for (writer, findings) in [("kubectl", 0), ("adaptor-0", 1)] {
+                on_stage("pool-document-is-well-formed", |stage| {
+                    let adaptor = stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2");
+                    let person = stage.process("kubectl");
+                    stage.allocate(adaptor, "x", "10.0.0.2");
+                    assert_eq!(stage.excuses(), []);
+                    stage.edit(if writer == "kubectl" { person } else { adaptor }, disorder);
+                    assert_eq!(stage.excuses().len(), findings, "disorder {number} by {writer}");
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn what_somebody_outside_left_is_not_held_against_the_next_writer() {
+        on_stage("pool-document-is-well-formed", |stage| {
+            let (adaptor, person) = (stage.adaptor("adaptor-0", "10.0.0.1,10.0.0.2"), stage.process("kubectl"));
+            stage.edit(person, |document| drop(document.allocated.insert("old".into(), record("older", "::ffff:10.0.0.7"))));
+            stage.allocate(adaptor, "x", "10.0.0.2");
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+}

@@ -1,0 +1,70 @@
+//! A S5: a pool gives what it has.
+
+use super::view::{Seen, Sights, View};
+use super::{Findings, IpamClaim, violated};
+
+/// Whoever adds a record adds it to a pool of whose addresses that is one: in `ips` and not in `excludeIPs` of the very object
+/// that is written.
+///
+/// Broken by `upstream-ranges` and by hand. It does not see an address that leaves its pool while it is recorded: admission
+/// forbids that.
+pub(crate) struct AddressesComeFromTheirPool;
+
+impl IpamClaim for AddressesComeFromTheirPool {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Pool(change) = seen else { return };
+        let Some(pool) = view.pools.get(&change.pool) else { return };
+        for (address, record) in change.edits.iter().filter_map(|edit| edit.added()) {
+            findings.judged();
+            if !pool.addresses.as_ref().is_some_and(|addresses| addresses.contains(address)) {
+                violated(findings, change.by_hand, || {
+                    let spec = &pool.object.spec;
+                    vec![
+                        format!("{address} is recorded in {} for {}", change.pool, view.pod_of(&record.pod_uid)),
+                        format!("the pool has ips {:?} without {:?}", spec.ips.iter().flatten(), spec.exclude_ips.iter().flatten()),
+                        view.story_of_write(change),
+                    ]
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "addresses-come-from-their-pool";
+
+    #[test]
+    fn what_is_excluded_or_not_listed_is_not_the_pools_to_give() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.4", "ns/a", "a");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.change_pool(stage.person, "p", |pool| pool.spec.exclude_ips = Some(vec!["10.0.0.5".to_owned()]));
+            stage.record(stage.agent, "p", "10.0.0.5", "ns/b", "b");
+            stage.record(stage.agent, "p", "10.0.0.10", "ns/c", "c");
+            assert_eq!(stage.excuses(), [None, None]);
+            stage.record(stage.person, "p", "10.0.0.11", "ns/d", "d");
+            assert_eq!(stage.excuses(), [None, None, Some(BY_HAND)]);
+        });
+    }
+
+    #[test]
+    fn the_object_that_is_written_counts() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1"]);
+            stage.change_pool(stage.person, "p", |pool| pool.spec.ips = Some(vec!["10.0.0.2".to_owned()]));
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "a");
+            assert_eq!(stage.excuses(), []);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+}

@@ -1,0 +1,118 @@
+//! A S3: what is answered is recorded.
+
+use super::view::{Seen, Sights, View};
+use super::{Answered, BY_HAND, Findings, IpamClaim};
+
+/// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of
+/// the request, unless it is being taken back at the same time. What reclaim took under one of its documented hazards is excused as that.
+///
+/// Broken by `reown-missing-record`, `failure-cache-unchecked`, `reown-foreign-endpoint` and `unrecorded-answer`. It does not see
+/// what becomes of the record later: that is the business of `records-leave-only-for-their-own-uid`.
+pub(crate) struct AnsweredAddressesAreRecorded;
+
+impl IpamClaim for AnsweredAddressesAreRecorded {
+    fn sights(&self) -> Sights {
+        Sights::ANSWER
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Some(answer) = Answered::of(seen) else { return };
+        for given in answer.given {
+            findings.judged();
+            let holder = view.pools.holder(&given.pool, given.address);
+            let fits = holder.is_some_and(|holder| {
+                let same_uid = answer.uid.is_empty() || *holder.record.pod_uid == **answer.uid;
+                same_uid && answer.is_name(view, &holder.record.pod)
+            });
+            if !fits && !answer.is_taken_back(view, &given.pool, given.address) {
+                let by_hand = view.changes.touched(given.address).then_some(BY_HAND);
+                let excuse = view.excuse_of(answer.uid, given.address).or(by_hand);
+                let detail = || {
+                    vec![
+                        format!(
+                            "{} answers {} of {} with {} of pool {}, which is not recorded for it",
+                            view.name(answer.by),
+                            given.nic,
+                            view.pod_of(answer.uid),
+                            given.address,
+                            given.pool
+                        ),
+                        view.story_of(&given.pool, given.address),
+                    ]
+                };
+                match excuse {
+                    Some(excuse) => findings.violated_with(excuse, detail),
+                    None => findings.violated(detail),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::on_stage;
+    use crate::workload::Cause;
+
+    const CLAIM: &str = "answered-addresses-are-recorded";
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    #[test]
+    fn an_answer_needs_a_record_of_its_name_and_uid_in_its_pool() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.ask("ns/a", "a", "net1");
+            stage.answer("ns/a", "a", "net1", &[("net1", "p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), [None]);
+            stage.answer("ns/b", "b", "eth0", FIRST);
+            stage.record(stage.agent, "p", "10.0.0.3", "ns/other", "a");
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.3")]);
+            assert_eq!(stage.excuses(), [None; 3]);
+        });
+    }
+
+    #[test]
+    fn the_record_of_a_vm_bears_the_name_of_its_instance() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.vm_pod("ns/virt-1", "a", "vm");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
+            stage.answer("ns/virt-1", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn what_is_being_taken_back_need_not_be_there_and_what_was_taken_before_must() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            stage.ask("ns/a", "a", "eth0");
+            stage.terminate("ns/a");
+            stage.release("ns/a", "a", Cause::Del, &[("p", "10.0.0.1")]);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.released("ns/a", "a", Cause::Del, true);
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), []);
+            stage.ask("ns/a", "a", "eth0");
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_record_removed_by_hand_excuses() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.add("ns/a", "a", FIRST);
+            stage.unrecord(stage.person, "p", "10.0.0.1");
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+}

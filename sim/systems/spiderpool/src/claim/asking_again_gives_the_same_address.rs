@@ -1,0 +1,79 @@
+//! A S16: whoever asks again is told the same.
+
+use super::view::{Seen, Sights, View};
+use super::{Answered, Findings, IpamClaim, violated};
+
+/// A request for a NIC of a pod that was answered before is answered with the same addresses, unless a release of them has begun
+/// in between. Only the NIC that is asked for counts: the others may be named otherwise.
+///
+/// Broken by `nameless-nic-always-changed` and `lost-reply-takes-next-pool`. It does not see a request that fails.
+pub(crate) struct AskingAgainGivesTheSameAddress;
+
+impl IpamClaim for AskingAgainGivesTheSameAddress {
+    fn sights(&self) -> Sights {
+        Sights::ANSWER
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Some(answer) = Answered::of(seen) else { return };
+        for given in answer.given.iter().filter(|given| given.nic == *answer.nic) {
+            let Some(before) = view.ledger.answers(answer.uid).iter().find(|before| before.is_for_same(given)) else { continue };
+            findings.judged();
+            if before.given.address != given.address || before.given.pool != given.pool {
+                let by_hand = view.changes.touched(given.address) || view.changes.touched(before.given.address);
+                violated(findings, by_hand, || {
+                    let (by, whose) = (view.name(answer.by), view.pod_of(answer.uid));
+                    vec![
+                        format!("{by} answers {} of {whose} with {} of pool {}", given.nic, given.address, given.pool),
+                        format!("it was told {} of pool {} {}", before.given.address, before.given.pool, view.by(before.said)),
+                        view.story_of(&before.given.pool, before.given.address),
+                    ]
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::on_stage;
+    use crate::workload::Cause;
+
+    const CLAIM: &str = "asking-again-gives-the-same-address";
+
+    #[test]
+    fn another_answer_without_a_release_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("eth0", "q", "fd00::1")]);
+            stage.answer("ns/a", "a", "net1", &[("eth0", "p", "10.0.0.9"), ("net1", "p", "10.0.0.2")]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            stage.answer("ns/b", "b", "eth0", &[("eth0", "p", "10.0.0.3")]);
+            stage.answer("ns/a", "a", "net1", &[("net1", "p", "10.0.0.2")]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "q", "fd00::2")]);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn another_answer_after_a_release_is_none() {
+        on_stage(CLAIM, |stage| {
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1")]);
+            stage.release("ns/a", "a", Cause::Conflict, &[("p", "10.0.0.1")]);
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn a_record_removed_by_hand_excuses() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+            stage.unrecord(stage.person, "p", "10.0.0.1");
+            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+}

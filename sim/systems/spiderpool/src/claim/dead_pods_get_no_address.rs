@@ -1,0 +1,80 @@
+//! A S18: the dead get nothing.
+
+use super::view::{Seen, Shown, Sights, View};
+use super::{Findings, IpamClaim};
+
+/// No agent records an address for a pod, as a new record or by handing one on, that its watch had shown to be terminating, over or
+/// gone (A §7.2) before it was asked. A cache that is behind excuses.
+///
+/// Broken by `uid-from-cached-pod`. It does not see what an agent could have read live.
+pub(crate) struct DeadPodsGetNoAddress;
+
+impl IpamClaim for DeadPodsGetNoAddress {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Pool(change) = seen else { return };
+        if !change.by_agent {
+            return;
+        }
+        for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
+            let Some(pod) = view.pods.get(&record.pod_uid) else { continue };
+            findings.judged();
+            let shown = view.agents.shown_before_add(change.said.by, &record.pod_uid, Shown::Pods);
+            if let Some(dead) = pod.dead.filter(|dead| *dead <= shown) {
+                findings.violated(|| {
+                    vec![
+                        format!("{address} is recorded for {}", view.pod_of(&record.pod_uid)),
+                        format!("{} had been shown pods up to revision {shown}; this one is dead since {dead}", view.name(change.said.by)),
+                        view.story_of_write(change),
+                    ]
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::super::testing::on_stage;
+    use kube_sim::trace::ProcessChange;
+
+    const CLAIM: &str = "dead-pods-get-no-address";
+
+    #[test]
+    fn only_what_an_agent_was_shown_before_it_was_asked_counts() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.ask("ns/a", "a", "eth0");
+            stage.terminate("ns/a");
+            stage.deliver::<Pod>(stage.agent);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.pod("ns/b", "b");
+            stage.pod_gone("ns/b");
+            stage.deliver::<Pod>(stage.agent);
+            stage.ask("ns/b", "b", "eth0");
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_process_that_lost_its_memory_was_shown_nothing() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.terminate("ns/a");
+            stage.deliver::<Pod>(stage.agent);
+            stage.process_changes(stage.agent, ProcessChange::Crashed);
+            stage.ask("ns/a", "a", "eth0");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+}

@@ -1,0 +1,139 @@
+//! A S17: a DEL takes what is its own.
+
+use std::sync::Arc;
+
+use kube_machinery::FxHashMap;
+use kube_sim::rt::ProcessId;
+
+use super::view::{Seen, Sights, View};
+use super::{Findings, IpamClaim, violated};
+use crate::workload::{Cause, IpamNote};
+
+/// The agent, the sandbox and the NIC of a DEL.
+type Attachment = (ProcessId, Arc<str>, Arc<str>);
+
+/// A DEL that names a UID releases addresses of that UID and of no other, and no write of an agent removes the record of a UID while
+/// it has announced only the release of another one for that address.
+///
+/// Broken by `del-adopts-current-uid`. It does not see a DEL without a UID.
+#[derive(Default)]
+pub(crate) struct DeletesTouchNobodyElse {
+    /// The DELs that are under way, with the UID that is named and how many there are: one that is repeated or late may overlap another.
+    open: FxHashMap<Attachment, (Arc<str>, u32)>,
+}
+
+impl IpamClaim for DeletesTouchNobodyElse {
+    fn sights(&self) -> Sights {
+        Sights::RELEASE.and(Sights::POOL)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match *seen {
+            Seen::Ipam(process, IpamNote::DelBegun { uid, container, nic, .. }) => {
+                self.open.entry((process, container.clone(), nic.clone())).or_insert_with(|| (uid.clone(), 0)).1 += 1;
+            }
+            Seen::Ipam(process, IpamNote::DelEnded { container, nic, .. }) => {
+                let key = (process, container.clone(), nic.clone());
+                if let Some((_, count)) = self.open.get_mut(&key) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.open.remove(&key);
+                    }
+                }
+            }
+            Seen::Ipam(process, IpamNote::ReleaseBegun { uid, cause: Cause::Del, what, .. }) => {
+                findings.judged();
+                let of_process = self.open.iter().filter(|((by, ..), _)| *by == process);
+                if !of_process.clone().any(|(_, (asked, _))| asked.is_empty() || asked == uid) {
+                    findings.violated(|| {
+                        let by = view.name(process);
+                        let mut asked: Vec<String> = of_process.map(|(_, (asked, _))| view.pod_of(asked)).collect();
+                        asked.sort_unstable();
+                        let mut lines =
+                            vec![format!("{by} is to release what {} has, and releases what {} has", asked.join(" or "), view.pod_of(uid))];
+                        lines.extend(what.iter().map(|(pool, address)| view.story_of(pool, *address)));
+                        lines
+                    });
+                }
+            }
+            Seen::Pool(ref change) if change.by_agent => {
+                for edit in change.edits.iter().filter(|edit| edit.after.is_none()) {
+                    let Some((address, before)) = edit.taken() else { continue };
+                    findings.judged();
+                    let own = |uid: &str| {
+                        let mut releases = view.ledger.releases(uid).iter();
+                        releases.any(|release| release.said.by == change.said.by && release.covers(&change.pool, address))
+                    };
+                    if own(&before.pod_uid) {
+                        continue;
+                    }
+                    let mut others = view.ledger.releases_of(&change.pool, address);
+                    if let Some((uid, _)) = others.find(|(_, release)| release.said.by == change.said.by && release.ended.is_none()) {
+                        violated(findings, view.changes.touched(address), || {
+                            let line =
+                                format!("the release for {} removes {address} of {}", view.pod_of(uid), view.pod_of(&before.pod_uid));
+                            vec![line, view.story_of_write(change), view.story_of(&change.pool, address)]
+                        });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+    use crate::workload::{Cause, IpamNote};
+
+    const CLAIM: &str = "deletes-touch-nobody-else";
+    const WHAT: &[(&str, &str)] = &[("p", "10.0.0.1")];
+
+    #[test]
+    fn a_delete_that_adopts_another_uid_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            stage.del_asked("ns/a", "a");
+            stage.release("ns/a", "a", Cause::Del, WHAT);
+            stage.release("ns/a", "b", Cause::Predecessor, WHAT);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.release("ns/a", "b", Cause::Del, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+            stage.del_asked("ns/c", "");
+            stage.release("ns/c", "c", Cause::Del, WHAT);
+            assert_eq!(stage.excuses(), [None], "without a UID it is that of the name");
+            let (pod, container, nic) = ("ns/c".into(), "".into(), "eth0".into());
+            stage.say(stage.agent, IpamNote::DelEnded { pod, uid: "".into(), container, nic, ok: true });
+            stage.release("ns/c", "c", Cause::Del, WHAT);
+            assert_eq!(stage.excuses(), [None, None]);
+        });
+    }
+
+    #[test]
+    fn a_delete_that_overlaps_another_of_its_sandbox_is_still_under_way_when_that_ends() {
+        on_stage(CLAIM, |stage| {
+            stage.del_asked("ns/a", "a");
+            stage.del("ns/a", "a", true);
+            stage.release("ns/a", "a", Cause::Del, WHAT);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.release("ns/b", "b", Cause::Del, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn the_release_for_one_uid_removes_no_record_of_another() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.del_asked("ns/a", "a");
+            stage.release("ns/a", "a", Cause::Del, WHAT);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].starts_with("the release for a pod that nobody has seen (uid a)"), "{:?}", stage.detail());
+        });
+    }
+}

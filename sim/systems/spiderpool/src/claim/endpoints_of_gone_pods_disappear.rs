@@ -1,0 +1,192 @@
+//! A L8: endpoints go with their pods.
+
+use std::sync::Arc;
+
+use ipam_spiderpool::SpiderEndpoint;
+use ipam_spiderpool::names::ANNOTATION_SANDBOX;
+use ipam_spiderpool::select::FIRST_NIC;
+use kube_machinery::FxHashSet;
+use kube_sim::node::PodNote;
+
+use super::view::{Seen, Sights, View, addresses_of, uid_of};
+use super::{Findings, IpamClaim, told};
+use crate::workload::IpamNote;
+
+/// In the end there is no endpoint of a pod that is gone and whose DEL its node takes for done, unless it waits for the next pod of a place
+/// of a StatefulSet or a VM. One that is being deleted waits for nobody. One whose addresses are recorded still is found by reclaim,
+/// others are not (A W26). Only the DEL of the sandbox that an endpoint names ends it: others release nothing (K §5.4), however often they
+/// are repeated. The DEL of any sandbox ends one that names none. An endpoint that comes to be while no agent is at an ADD of its pod is
+/// a write that was carried out once more or late (K §2.13): no DEL knew of it, so it is left as after A W26.
+///
+/// Broken by `finalizer-left-behind`, `missing-pool-keeps-endpoint` and `pod-operations-overlap`. It does not see pods for which no such DEL
+/// came through: they are the business of reclaim.
+#[derive(Default)]
+pub(crate) struct EndpointsOfGonePodsDisappear {
+    /// The sandboxes whose pods were not alive when an agent was asked to release them.
+    asked: FxHashSet<Arc<str>>,
+    /// Those of which a node believes that it was done.
+    released: FxHashSet<Arc<str>>,
+    /// The UIDs of their pods.
+    uids: FxHashSet<Arc<str>>,
+}
+
+impl EndpointsOfGonePodsDisappear {
+    /// Whether a node takes for done what was to end an endpoint of this pod.
+    fn is_released(&self, endpoint: &SpiderEndpoint, uid: &str) -> bool {
+        let named = endpoint.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION_SANDBOX));
+        self.uids.contains(uid) && named.is_none_or(|sandbox| self.released.contains(sandbox.as_str()))
+    }
+}
+
+impl IpamClaim for EndpointsOfGonePodsDisappear {
+    fn sights(&self) -> Sights {
+        Sights::RELEASE.and(Sights::POD).and(Sights::ENDPOINT)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {
+        // Interfaces are taken down in reverse order: only the first one's DEL ends it.
+        if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed: false }) = *seen
+            && **nic == *FIRST_NIC
+            && let Some(sandbox) = view.sandboxes.get(id)
+            && self.asked.contains(id)
+        {
+            self.released.insert(id.clone());
+            self.uids.insert(sandbox.uid.clone());
+        }
+        if let Seen::Ipam(_, IpamNote::DelBegun { uid, container, .. }) = *seen
+            && !uid.is_empty()
+            && !view.pods.is_alive(uid)
+        {
+            self.asked.insert(container.clone());
+        }
+        if let Seen::Endpoint(change) = seen
+            && let (None, Some(endpoint)) = (&change.before, &change.after)
+            && !view.agents.is_asked(uid_of(endpoint))
+        {
+            self.uids.remove(uid_of(endpoint));
+        }
+    }
+
+    fn pending(&self, view: &View) -> Option<String> {
+        let mut left = Vec::new();
+        for (key, endpoint) in view.endpoints.iter() {
+            let uid = uid_of(endpoint);
+            let is_gone = view.pods.get(uid).is_none_or(|pod| pod.gone);
+            let kind = endpoint.status.as_ref().map_or("", |status| status.owner_controller_type.as_str());
+            let waits = matches!(kind, "StatefulSet" | "VirtualMachineInstance") && endpoint.metadata.deletion_timestamp.is_none();
+            let is_recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == uid);
+            let leads_back = addresses_of(endpoint).any(|(_, pool, address)| is_recorded(pool, address));
+            if is_gone && !waits && !leads_back && self.is_released(endpoint, uid) && !view.changes.touched_endpoint(key) {
+                left.push(format!("{key} of {}", view.pod_of(uid)));
+            }
+        }
+        told("endpoints are left of pods that are gone", left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_spiderpool::SpiderEndpoint;
+    use ipam_spiderpool::names::ANNOTATION_SANDBOX;
+    use kube_machinery::ObjectKey;
+    use serde_json::json;
+
+    use super::super::testing::{Stage, on_stage};
+    use kube_sim::node::PodNote;
+
+    const CLAIM: &str = "endpoints-of-gone-pods-disappear";
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    #[test]
+    fn an_endpoint_is_left_once_its_pod_is_released_and_gone() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            stage.sandbox("a", "ns/a", "a");
+            stage.del("ns/a", "a", true);
+            stage.pod_gone("ns/a");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!(stage.pending(), None, "that DEL came while the pod was alive");
+            stage.del("ns/a", "a", false);
+            assert_eq!(stage.pending(), None);
+            stage.node(PodNote::DelDone { sandbox: "a".into(), nic: "net1".into(), failed: false });
+            assert_eq!(stage.pending(), None, "the DEL of the first NIC is still to come");
+            stage.del("ns/a", "a", true);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            assert_eq!(stage.pending(), None, "a record leads to it");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().unwrap().starts_with("1 endpoints are left of pods that are gone: ns/a of"));
+            stage.endpoint_gone(stage.agent, "ns/a");
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn an_endpoint_is_left_only_by_the_del_of_the_sandbox_that_it_names() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            stage.sandbox("a", "ns/a", "a");
+            stage.sandbox("second", "ns/a", "a");
+            let key = ObjectKey::namespaced("ns", "a");
+            let name = |stage: &mut Stage, sandbox: Option<&str>| {
+                stage.change::<SpiderEndpoint>(stage.agent, &key, |endpoint| {
+                    endpoint.metadata.annotations = sandbox.map(|sandbox| [(ANNOTATION_SANDBOX.to_owned(), sandbox.to_owned())].into());
+                });
+            };
+            name(stage, Some("second"));
+            stage.pod_gone("ns/a");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.del("ns/a", "a", true);
+            assert_eq!(stage.pending(), None, "another sandbox is named, whose DEL is still to come");
+            name(stage, Some("a"));
+            assert!(stage.pending().is_some());
+            name(stage, None);
+            assert!(stage.pending().is_some(), "any sandbox will do where none is named");
+        });
+    }
+
+    #[test]
+    fn an_endpoint_that_comes_after_its_del_is_left_only_by_an_add() {
+        for by_add in [true, false] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.pod("ns/a", "a");
+                stage.sandbox("a", "ns/a", "a");
+                stage.pod_gone("ns/a");
+                if by_add {
+                    stage.ask("ns/a", "a", "eth0");
+                }
+                stage.del("ns/a", "a", true);
+                stage.endpoint(stage.agent, "ns/a", "a", FIRST);
+                assert_eq!(stage.pending().is_some(), by_add, "without an ADD it is a copy of an earlier write");
+                stage.del("ns/a", "a", true);
+                assert!(stage.pending().is_some(), "this DEL should have ended it");
+            });
+        }
+    }
+
+    #[test]
+    fn an_endpoint_of_a_place_waits_for_the_next_pod_until_it_is_being_deleted() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.static_pod("ns/web-0", "a");
+            stage.add("ns/web-0", "a", FIRST);
+            stage.sandbox("a", "ns/web-0", "a");
+            let key = ObjectKey::namespaced("ns", "web-0");
+            stage.change::<SpiderEndpoint>(stage.agent, &key, |endpoint| {
+                endpoint.status.as_mut().unwrap().owner_controller_type = "StatefulSet".to_owned();
+            });
+            stage.pod_gone("ns/web-0");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            stage.del("ns/web-0", "a", true);
+            assert_eq!(stage.pending(), None);
+            stage.change::<SpiderEndpoint>(stage.agent, &key, |endpoint| {
+                endpoint.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-05T09:00:00Z")).unwrap();
+            });
+            assert!(stage.pending().is_some());
+        });
+    }
+}

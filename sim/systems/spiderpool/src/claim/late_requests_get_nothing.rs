@@ -1,0 +1,55 @@
+//! A W22: who comes too late gets nothing.
+
+use std::time::Duration;
+
+use ipam_spiderpool::ipam::PATIENCE;
+
+use super::view::{Seen, Sights, View};
+use super::{Findings, IpamClaim};
+use crate::workload::{How, IpamNote};
+
+/// What was read in time may be written a little later: the longest that a request to the API server takes (K §2.13).
+const LAST_WRITES: Duration = Duration::from_secs(40);
+
+/// No request is answered with addresses from the pools so long after its caller gave up, by the clock of the agent.
+///
+/// Broken by `limiter-ignores-deadline`. It does not see what is recorded for a request that fails, and the clock of a process that
+/// stands still goes on.
+pub(crate) struct LateRequestsGetNothing;
+
+impl IpamClaim for LateRequestsGetNothing {
+    fn sights(&self) -> Sights {
+        Sights::ANSWER
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Ipam(process, IpamNote::AddEnded { uid, nic, result: Ok(_), how: How::Fresh, took, .. }) = *seen else { return };
+        findings.judged();
+        if *took > PATIENCE + LAST_WRITES {
+            findings.violated(|| {
+                vec![format!(
+                    "{} answers {nic} of {} after {took:?}; its caller waits for {PATIENCE:?}",
+                    view.name(process),
+                    view.pod_of(uid)
+                )]
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+    use super::*;
+
+    #[test]
+    fn only_an_answer_long_after_its_time_is_too_late() {
+        on_stage("late-requests-get-nothing", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.answer_after(PATIENCE + LAST_WRITES, "ns/a", "a");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.answer_after(PATIENCE + LAST_WRITES + Duration::from_millis(1), "ns/a", "a");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+}

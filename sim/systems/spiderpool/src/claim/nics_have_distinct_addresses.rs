@@ -1,0 +1,74 @@
+//! A S15: each NIC has its own address.
+
+use kube_sim::node::PodNote;
+
+use super::view::{Seen, Sights, View};
+use super::{Answered, Findings, IpamClaim};
+
+/// No answer gives one address to two NICs, and no sandbox answers on one address with two.
+///
+/// Broken by `one-record-per-pod` and `nameless-entry-lost`. An address that is twice in the answer for one NIC counts, too.
+pub(crate) struct NicsHaveDistinctAddresses;
+
+impl IpamClaim for NicsHaveDistinctAddresses {
+    fn sights(&self) -> Sights {
+        Sights::ANSWER.and(Sights::POD)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        if let Some(answer) = Answered::of(seen) {
+            findings.judged();
+            for (at, given) in answer.given.iter().enumerate() {
+                if let Some(other) = answer.given[..at].iter().find(|other| other.address == given.address) {
+                    findings.violated(|| {
+                        let (by, whose) = (view.name(answer.by), view.pod_of(answer.uid));
+                        vec![
+                            format!("{by} gives {} to {} and to {} of {whose}", given.address, other.nic, given.nic),
+                            view.story_of(&given.pool, given.address),
+                        ]
+                    });
+                }
+            }
+        }
+        let Seen::Pod(_, PodNote::Attached { sandbox, nic, addresses }) = seen else { return };
+        findings.judged();
+        let others = view.sandboxes.get(sandbox).into_iter().flat_map(|sandbox| &sandbox.nics);
+        for (other, _, held) in others.filter(|(other, ..)| other != nic) {
+            if let Some(address) = addresses.iter().find(|address| held.contains(address)) {
+                findings.violated(|| vec![format!("{other} and {nic} of sandbox {sandbox} answer on {address}")]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "nics-have-distinct-addresses";
+
+    #[test]
+    fn an_address_twice_in_an_answer_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("eth0", "q", "fd00::1"), ("net1", "p", "10.0.0.2")]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("net1", "p", "10.0.0.1")]);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn an_address_on_two_nics_of_a_sandbox_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            stage.sandbox("a", "ns/a", "a");
+            stage.attach("a", "eth0", &["10.0.0.1", "fd00::1"]);
+            stage.attach("a", "net1", &["10.0.0.2"]);
+            stage.sandbox("b", "ns/a", "a");
+            stage.attach("b", "eth0", &["10.0.0.1"]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.attach("a", "net2", &["10.0.0.3", "fd00::1"]);
+            assert_eq!(stage.excuses(), [None]);
+            assert_eq!(stage.detail()[0], "eth0 and net2 of sandbox a answer on fd00::1");
+        });
+    }
+}

@@ -1,0 +1,249 @@
+//! A S1: an address answers in one place.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kube_machinery::FxHashSet;
+use kube_sim::node::PodNote;
+
+use super::view::{Place, Sandbox, Seen, Sights, View};
+use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
+
+/// No sandbox is attached with an address on which another live sandbox answers. A sandbox answers from its attachment until its
+/// interface is to be taken down (its containers have stopped by then) or its network namespace is gone.
+///
+/// An address that was reclaimed of the older one, or of the newer one, is excused as the documented hazard under which that happened:
+/// `unreachable-node-release`, `force-delete-release`, `empty-pod-ips-release`.
+///
+/// The source and the target of one VM's live migration may share an address, and so may two sandboxes of one pod: that is its
+/// node's business.
+///
+/// A successor that was forced on a pod (`forced-successor`) has the address by right, and gives it back by right when it ends. Whoever
+/// draws it then meets the same sandbox of the older pod, by the same hazard: that is excused for as long as it answers.
+///
+/// Broken by `uid-from-cached-pod`, `reown-missing-record`, `del-adopts-current-uid`, `allocate-from-cached-pool`,
+/// `reown-ignores-owner`, `adopt-stale-endpoint`, and of reclaim by `force-delete-frees-at-once`, `grace-counted-once` and
+/// `records-before-endpoint` with `reown-missing-record`. It does not see an address that is used outside the cluster.
+#[derive(Default)]
+pub(crate) struct NoAddressHasTwoLiveSandboxes {
+    /// The sandboxes whose successor answered on one of their addresses, and that have answered on it since.
+    outlived: FxHashSet<(Arc<str>, IpAddr)>,
+}
+
+impl NoAddressHasTwoLiveSandboxes {
+    /// A sandbox stops to answer on a NIC, or on all: what comes after that is another matter.
+    fn forget(&mut self, view: &View, id: &str, nic: Option<&str>) {
+        let Some(sandbox) = view.sandboxes.get(id).filter(|_| !self.outlived.is_empty()) else { return };
+        for (_, _, addresses) in sandbox.nics.iter().filter(|(name, ..)| nic.is_none_or(|nic| **name == *nic)) {
+            self.outlived.retain(|(known, address)| **known != *id || !addresses.contains(address));
+        }
+    }
+}
+
+impl IpamClaim for NoAddressHasTwoLiveSandboxes {
+    fn sights(&self) -> Sights {
+        Sights::POD
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let (id, nic, addresses) = match seen {
+            Seen::Pod(_, PodNote::Attached { sandbox, nic, addresses }) => (sandbox, nic, addresses),
+            Seen::Pod(_, PodNote::DelAsked { sandbox, nic, .. }) => return self.forget(view, sandbox, Some(nic)),
+            Seen::Pod(_, PodNote::SandboxGone { sandbox }) => return self.forget(view, sandbox, None),
+            _ => return,
+        };
+        let Some(sandbox) = view.sandboxes.get(id) else { return };
+        findings.judged();
+        for address in addresses.iter() {
+            let others = view.sandboxes.answering(*address).filter(|(other, _)| *other != id);
+            for (older, other) in others.filter(|(_, other)| !may_share(view, sandbox, other)) {
+                let detail = || {
+                    let line = format!("{nic} of {} answers on {address}", view.pod_of(&sandbox.uid));
+                    let since = other.nics.iter().find(|(.., addresses)| addresses.contains(address));
+                    let since = since.map_or(String::new(), |(_, said, _)| format!(", attached {}", view.by(*said)));
+                    let pools: Vec<_> = view.pools.holders(*address).map(|holder| holder.pool.clone()).collect();
+                    let pool = pools.first().map_or("", |pool| pool);
+                    vec![line, format!("so does {}{since}", view.pod_of(&other.uid)), view.story_of(pool, *address)]
+                };
+                let reclaimed = view.excuse_of(&other.uid, *address).or_else(|| view.excuse_of(&sandbox.uid, *address));
+                let older_is_gone = view.pods.get(&other.uid).is_none_or(|pod| pod.gone);
+                if other.pod == sandbox.pod && older_is_gone {
+                    self.outlived.insert((older.clone(), *address));
+                    findings.violated_with(FORCED_SUCCESSOR, detail);
+                } else if self.outlived.contains(&(older.clone(), *address)) {
+                    findings.violated_with(FORCED_SUCCESSOR, detail);
+                } else if let Some(excuse) = reclaimed {
+                    findings.violated_with(excuse, detail);
+                } else {
+                    violated(findings, view.changes.touched(*address), detail);
+                }
+            }
+        }
+    }
+}
+
+fn may_share(view: &View, one: &Sandbox, other: &Sandbox) -> bool {
+    let vm =
+        |sandbox: &Sandbox| view.pods.get(&sandbox.uid).and_then(|pod| pod.place.clone()).filter(|place| matches!(place, Place::Vm(_)));
+    one.uid == other.uid || vm(one).is_some_and(|place| vm(other) == Some(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_spiderpool::reclaim::ReclaimSettings;
+
+    use super::super::testing::{Stage, on_stage, on_stage_with};
+    use super::super::view::{EMPTY_POD_IPS, FORCE_DELETE, UNREACHABLE_NODE};
+    use super::super::{BY_HAND, FORCED_SUCCESSOR};
+    use kube_sim::node::PodNote;
+
+    const CLAIM: &str = "no-address-has-two-live-sandboxes";
+
+    #[test]
+    fn two_live_sandboxes_on_an_address_are_a_violation_and_one_after_the_other_is_not() {
+        on_stage(CLAIM, |stage| {
+            for (pod, uid) in [("ns/a", "a"), ("ns/b", "b"), ("ns/c", "c")] {
+                stage.pod(pod, uid);
+                stage.sandbox(uid, pod, uid);
+            }
+            stage.attach("a", "eth0", &["10.0.0.1"]);
+            stage.node(PodNote::DelAsked { sandbox: "a".into(), nic: "eth0".into(), netns: true });
+            stage.attach("b", "eth0", &["10.0.0.1"]);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.attach("c", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[1].starts_with("so does ns/b (uid b, alive, on node-0), attached by kubelet-0"), "{:?}", stage.detail());
+            for gone in ["b", "c"] {
+                stage.node(PodNote::SandboxGone { sandbox: gone.into() });
+            }
+            stage.attach("a", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    /// A pod answers whose object is gone.
+    fn outlives_its_object(stage: &mut Stage) {
+        stage.static_pod("ns/web-0", "old");
+        stage.sandbox("old", "ns/web-0", "old");
+        stage.attach("old", "eth0", &["10.0.0.1"]);
+        stage.pod_gone("ns/web-0");
+    }
+
+    /// A pod answers on the same address.
+    fn answers(stage: &mut Stage, pod: &str, uid: &str) {
+        stage.pod(pod, uid);
+        stage.sandbox(uid, pod, uid);
+        stage.attach(uid, "eth0", &["10.0.0.1"]);
+    }
+
+    #[test]
+    fn a_successor_of_a_pod_whose_object_is_gone_is_excused_and_one_of_another_name_is_not() {
+        on_stage(CLAIM, |stage| {
+            outlives_its_object(stage);
+            answers(stage, "ns/b", "b");
+            assert_eq!(stage.excuses(), [None]);
+        });
+        on_stage(CLAIM, |stage| {
+            outlives_its_object(stage);
+            answers(stage, "ns/web-0", "new");
+            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR)]);
+        });
+    }
+
+    #[test]
+    fn whoever_has_the_address_after_a_forced_successor_is_excused_while_the_same_sandbox_outlives_it() {
+        on_stage(CLAIM, |stage| {
+            outlives_its_object(stage);
+            answers(stage, "ns/web-0", "new");
+            stage.node(PodNote::SandboxGone { sandbox: "new".into() });
+            answers(stage, "ns/b", "b");
+            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR); 2]);
+            // The pod that has the address now is nobody's forced successor.
+            answers(stage, "ns/c", "c");
+            assert_eq!(stage.excuses().iter().filter(|excuse| excuse.is_none()).count(), 1, "{:?}", stage.detail());
+        });
+        on_stage(CLAIM, |stage| {
+            outlives_its_object(stage);
+            answers(stage, "ns/web-0", "new");
+            stage.node(PodNote::SandboxGone { sandbox: "new".into() });
+            stage.node(PodNote::SandboxGone { sandbox: "old".into() });
+            answers(stage, "ns/b", "b");
+            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR)], "there is no conflict any more");
+            stage.attach("old", "eth0", &["10.0.0.1"]);
+            stage.node(PodNote::SandboxGone { sandbox: "b".into() });
+            answers(stage, "ns/c", "c");
+            assert_eq!(stage.excuses(), [Some(FORCED_SUCCESSOR), None, None], "what began after it had gone is another matter");
+        });
+    }
+
+    #[test]
+    fn a_live_migration_and_a_second_sandbox_of_a_pod_may_share() {
+        on_stage(CLAIM, |stage| {
+            for (pod, uid) in [("ns/virt-1", "source"), ("ns/virt-2", "target")] {
+                stage.vm_pod(pod, uid, "vm");
+                stage.sandbox(uid, pod, uid);
+                stage.attach(uid, "eth0", &["10.0.0.1"]);
+            }
+            stage.sandbox("again", "ns/virt-2", "target");
+            stage.attach("again", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), []);
+            stage.vm_pod("ns/virt-3", "other", "other-vm");
+            stage.sandbox("other", "ns/virt-3", "other");
+            stage.attach("other", "eth0", &["10.0.0.1"]);
+            assert_eq!(stage.excuses(), [None; 3]);
+        });
+    }
+
+    /// A pod answers on an address, `end` happens to it, a replica reclaims the address, and another pod answers on it.
+    fn given_on(set: impl FnOnce(&mut ReclaimSettings), end: impl FnOnce(&mut Stage)) -> Vec<Option<&'static str>> {
+        let mut excuses = Vec::new();
+        on_stage_with(CLAIM, set, |stage| {
+            stage.pool("p", &["10.0.0.1"]);
+            stage.node_is_shown("node-0", true);
+            for (pod, uid) in [("ns/a", "a"), ("ns/b", "b")] {
+                stage.pod(pod, uid);
+                stage.sandbox(uid, pod, uid);
+            }
+            stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+            stage.attach("a", "eth0", &["10.0.0.1"]);
+            end(stage);
+            stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+            stage.attach("b", "eth0", &["10.0.0.1"]);
+            excuses = stage.excuses();
+        });
+        excuses
+    }
+
+    #[test]
+    fn the_documented_hazards_of_reclaim_excuse_and_nothing_else_does() {
+        assert_eq!(given_on(|_| (), |stage| stage.pod_gone("ns/a")), [Some(FORCE_DELETE)]);
+        let terminating = |ready: bool, seconds: u64| {
+            move |stage: &mut Stage| {
+                stage.terminate_with("ns/a", 30);
+                stage.node_is("node-0", ready);
+                stage.pass(std::time::Duration::from_secs(seconds));
+            }
+        };
+        assert_eq!(given_on(|_| (), terminating(false, 61)), [Some(UNREACHABLE_NODE)]);
+        assert_eq!(given_on(|_| (), terminating(false, 59)), [None], "its grace is not over");
+        assert_eq!(given_on(|_| (), terminating(true, 61)), [None], "its node is well");
+        let without_ips = |stage: &mut Stage| stage.pod_is("ns/a", "Running", None);
+        assert_eq!(given_on(|settings| settings.running_without_ips = true, without_ips), [Some(EMPTY_POD_IPS)]);
+        assert_eq!(given_on(|_| (), without_ips), [None]);
+    }
+
+    #[test]
+    fn a_record_removed_by_hand_excuses() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.unrecord(stage.person, "p", "10.0.0.1");
+            for (pod, uid) in [("ns/a", "a"), ("ns/b", "b")] {
+                stage.pod(pod, uid);
+                stage.sandbox(uid, pod, uid);
+                stage.attach(uid, "eth0", &["10.0.0.1"]);
+            }
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+}

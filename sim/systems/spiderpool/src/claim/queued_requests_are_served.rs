@@ -1,0 +1,50 @@
+//! A L7: everybody gets a turn.
+
+use std::time::Duration;
+
+use super::view::View;
+use super::{IpamClaim, told};
+
+/// Whoever has waited for so long does not get its turn any more: its caller waits 100 s in all (A §10), and others need a fraction
+/// of a second each.
+const LONG: Duration = Duration::from_secs(30);
+
+/// In the end no request waits for its pools for more than 30 s.
+///
+/// Broken by a limiter that forgets somebody. It does not see a request that others overtake for less than that.
+pub(crate) struct QueuedRequestsAreServed;
+
+impl IpamClaim for QueuedRequestsAreServed {
+    fn pending(&self, view: &View) -> Option<String> {
+        let waiting = view.agents.waiting().filter(|(_, since)| view.at >= *since + LONG);
+        let within_reach = waiting.filter(|(process, _)| !view.out_of_reach.names.contains(&*view.name(*process)));
+        told(
+            "requests wait for their turn",
+            within_reach.map(|(process, since)| format!("one of {} since {since}", view.name(process))).collect(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+    use super::*;
+    use crate::workload::IpamNote;
+    use kube_sim::trace::ProcessChange;
+
+    #[test]
+    fn only_a_long_wait_is_one() {
+        on_stage("queued-requests-are-served", |stage| {
+            stage.say(stage.agent, IpamNote::Queued { ticket: 7 });
+            assert_eq!(stage.pending(), None);
+            stage.pass(LONG);
+            assert!(stage.pending().unwrap().starts_with("1 requests wait for their turn: one of agent-0 since"));
+            stage.say(stage.agent, IpamNote::Unqueued { ticket: 7 });
+            assert_eq!(stage.pending(), None);
+            stage.say(stage.agent, IpamNote::Queued { ticket: 8 });
+            stage.pass(LONG);
+            stage.process_changes(stage.agent, ProcessChange::Crashed);
+            assert_eq!(stage.pending(), None);
+        });
+    }
+}

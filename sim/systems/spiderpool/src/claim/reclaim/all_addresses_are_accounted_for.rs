@@ -1,0 +1,166 @@
+//! G §11: when all is quiet, records, endpoints, pods and sandboxes tell one story.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::view::{Pod, View, addresses_of, records_of, uid_of};
+use super::super::{IpamClaim, told};
+use super::leak::{at_the_latest, is_reclaimed, leak_of};
+
+/// What was recorded a moment ago need not answer yet: an ADD may take so long (A §10).
+const YOUNG: Duration = Duration::from_secs(120);
+
+/// In the end every record is of a pod that exists and answers on the address in one place, or whose place waits for its next pod; it
+/// has an endpoint of the same UID that names the address; counts match; no endpoint is left of a pod that is gone; and no sandbox answers on
+/// an address that is not recorded for it.
+///
+/// Pods that are on their way are not judged: young ones, those an agent is asked about, those on nodes that are out of reach for good, and
+/// those whose right ended so lately that reclaim may still find them. It is what upstream's own chaos tests look at (G §12). Broken by nearly
+/// everything, so that a claim with a narrower sentence says more.
+pub(crate) struct AllAddressesAreAccountedFor;
+
+impl IpamClaim for AllAddressesAreAccountedFor {
+    fn pending(&self, view: &View) -> Option<String> {
+        if !is_reclaimed(view) {
+            return None;
+        }
+        let mut wrong = Vec::new();
+        for (name, pool) in view.pools.iter() {
+            let count = pool.object.status.as_ref().and_then(|status| status.allocated_ip_count).unwrap_or(0);
+            let records = records_of(&pool.object).map_or(0, |records| records.len() as i64);
+            if count != records {
+                wrong.push(format!("pool {name} counts {count} of {records} records"));
+            }
+            for (key, record) in pool.records().iter() {
+                let Some(address) = key.address().filter(|address| !view.changes.touched(*address)) else { continue };
+                wrong.extend(wrong_record(view, name, address, &record.pod_uid).map(|what| format!("{address} of {name} {what}")));
+            }
+        }
+        for (key, endpoint) in view.endpoints.iter().filter(|(key, _)| !view.changes.touched_endpoint(key)) {
+            let uid = uid_of(endpoint);
+            if view.pods.get(uid).is_some_and(|pod| pod.gone) && is_over(view, uid) {
+                wrong.push(format!("endpoint {key} is left of {}", view.pod_of(uid)));
+            }
+        }
+        for (_, sandbox) in view.sandboxes.iter().filter(|(_, sandbox)| !is_on_lost_node(view, view.pods.get(&sandbox.uid))) {
+            let addresses = sandbox.nics.iter().flat_map(|(_, since, addresses)| addresses.iter().map(move |address| (since, *address)));
+            for (_, address) in addresses.filter(|(since, address)| since.at + YOUNG < view.at && !view.changes.touched(*address)) {
+                let own = |uid: &str| {
+                    *sandbox.uid == *uid || super::super::records_leave_only_for_their_own_uid::is_migration(view, &sandbox.uid, uid)
+                };
+                let excused = view.excuse_of(&sandbox.uid, address).is_some();
+                if !excused && !view.pools.holders(address).any(|holder| own(&holder.record.pod_uid)) {
+                    wrong.push(format!("{} answers on {address}, which is not recorded for it", view.pod_of(&sandbox.uid)));
+                }
+            }
+        }
+        told("things do not fit together", wrong)
+    }
+}
+
+/// Whether the right of a pod ended so long ago that reclaim must have found it.
+fn is_over(view: &View, uid: &str) -> bool {
+    leak_of(view, uid).is_some_and(|leak| at_the_latest(view, leak.due) <= view.at)
+}
+
+fn is_on_lost_node(view: &View, pod: Option<&Pod>) -> bool {
+    let lost =
+        |pod: &Pod| pod.node().is_some_and(|node| view.out_of_reach.names.contains(node)) || view.out_of_reach.pods.contains(&*pod.key);
+    pod.is_some_and(lost)
+}
+
+/// What is wrong with a record.
+fn wrong_record(view: &View, pool: &Arc<str>, address: IpAddr, uid: &str) -> Option<String> {
+    let since = view.pools.holder(pool, address).and_then(|holder| holder.since);
+    if is_over(view, uid) && since.is_none_or(|since| at_the_latest(view, since.at) <= view.at) {
+        return Some(format!("is recorded for {}, which has no right to it", view.pod_of(uid)));
+    }
+    let pod = view.pods.get(uid).filter(|pod| pod.is_alive())?;
+    let is_young = since.is_some_and(|since| since.at + YOUNG >= view.at);
+    if is_young || view.agents.is_asked(uid) || is_on_lost_node(view, Some(pod)) {
+        return None;
+    }
+    let answering = view.sandboxes.answering(address).filter(|(_, sandbox)| *sandbox.uid == *uid).count();
+    if answering != 1 {
+        return Some(format!("is recorded for {}, of which {answering} sandboxes answer on it", view.pod_of(uid)));
+    }
+    let Some((endpoint, touched)) = view.endpoint_of(pod) else {
+        return Some(format!("is recorded for {}, which has no endpoint", pod.key));
+    };
+    let names = addresses_of(endpoint).any(|(_, of, named)| *of == **pool && named == address);
+    let fits = touched || (uid_of(endpoint) == uid && names);
+    (!fits).then(|| format!("is recorded for {}, and its endpoint says otherwise", view.pod_of(uid)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{Stage, on_stage};
+    use super::*;
+    use kube_sim::node::PodNote;
+
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    fn staged(test: impl FnOnce(&mut Stage)) {
+        on_stage("all-addresses-are-accounted-for", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.sandbox("a", "ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            stage.attach("a", "eth0", &["10.0.0.1"]);
+            stage.pass(YOUNG * 2);
+            assert_eq!(stage.pending(), None);
+            test(stage);
+        });
+    }
+
+    fn says(what: &str, change: fn(&mut Stage), seconds: u64) {
+        staged(|stage| {
+            change(stage);
+            stage.pass(Duration::from_secs(seconds));
+            let pending = stage.pending().unwrap_or_default();
+            assert!(pending.contains(what), "{what}: {pending}");
+        });
+    }
+
+    #[test]
+    fn each_thing_that_does_not_fit_is_told() {
+        says("which has no right to it", |stage| stage.pod_gone("ns/a"), 1_000);
+        says("endpoint ns/a is left of ns/a", |stage| stage.pod_gone("ns/a"), 1_000);
+        says("of which 0 sandboxes answer on it", |stage| stage.node(PodNote::SandboxGone { sandbox: "a".into() }), 0);
+        says(
+            "of which 2 sandboxes answer on it",
+            |stage| {
+                stage.sandbox("again", "ns/a", "a");
+                stage.attach("again", "eth0", &["10.0.0.1"]);
+            },
+            0,
+        );
+        says("which has no endpoint", |stage| stage.endpoint_gone(stage.kubelet, "ns/a"), 0);
+        says("its endpoint says otherwise", |stage| stage.endpoint(stage.agent, "ns/a", "a", &[]), 0);
+        says("answers on 10.0.0.1, which is not recorded for it", |stage| stage.unrecord(stage.agent, "p", "10.0.0.1"), 0);
+        says(
+            "counts 7 of 1 records",
+            |stage| stage.change_pool(stage.agent, "p", |pool| pool.status.as_mut().unwrap().allocated_ip_count = Some(7)),
+            0,
+        );
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_not_judged() {
+        staged(|stage| {
+            stage.pod("ns/b", "b");
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
+            assert_eq!(stage.pending(), None, "it is young");
+            stage.pass(YOUNG * 2);
+            assert!(stage.pending().is_some());
+            stage.ask("ns/b", "b", "eth0");
+            assert_eq!(stage.pending(), None, "somebody sees to it");
+        });
+        staged(|stage| {
+            stage.node(PodNote::SandboxGone { sandbox: "a".into() });
+            stage.pod_gone("ns/a");
+            assert_eq!(stage.pending(), None, "reclaim may still find it");
+        });
+    }
+}

@@ -1,0 +1,296 @@
+//! What happens in some runs, so that scenarios about reclaim test what they are meant to.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipam_spiderpool::reclaim::{Releaser, Row, Tracing};
+use kube_machinery::{FxHashMap, FxHashSet};
+use kube_sim::rt::ProcessId;
+
+use super::super::view::{Seen, Sights, View};
+use super::super::{Findings, IpamClaim};
+use super::ends;
+use crate::workload::ReclaimNote;
+
+/// What a single event shows.
+#[derive(Clone, Copy)]
+pub(crate) enum ReclaimCoverage {
+    /// An executor removes a record.
+    AnAddressIsReclaimedByTracing,
+    /// A scan removes a record.
+    AnAddressIsReclaimedByAScan,
+    /// A replica that does not lead removes a record on account of a scan.
+    AStandbyScansAndReleases,
+    /// The database, or the way to the executors, has no room.
+    ReclaimHasNoRoom,
+}
+
+impl IpamClaim for ReclaimCoverage {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::RECLAIM)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let removed_by = |wanted: fn(Releaser) -> bool, standby: bool| {
+            let Seen::Pool(change) = seen else { return false };
+            if !change.by_replica || (standby && view.replicas.leads(change.said.by)) {
+                return false;
+            }
+            change.edits.iter().filter_map(|edit| edit.taken()).any(|(address, before)| {
+                let announced = view.replicas.announced(change.said.by, &change.pool, address, &before.pod_uid);
+                announced.is_some_and(|announced| wanted(announced.by))
+            })
+        };
+        let holds = match self {
+            Self::AnAddressIsReclaimedByTracing => removed_by(|by| by == Releaser::Trace, false),
+            Self::AnAddressIsReclaimedByAScan => removed_by(|by| by != Releaser::Trace, false),
+            Self::AStandbyScansAndReleases => removed_by(|by| by != Releaser::Trace, true),
+            Self::ReclaimHasNoRoom => matches!(seen, Seen::Reclaim(_, ReclaimNote::Full { .. })),
+        };
+        if holds {
+            findings.held();
+        }
+    }
+}
+
+/// An endpoint that one replica marked is let go by another one.
+#[derive(Default)]
+pub(crate) struct AMarkedEndpointIsFinishedByAnother {
+    marked: FxHashMap<Arc<str>, ProcessId>,
+}
+
+impl IpamClaim for AMarkedEndpointIsFinishedByAnother {
+    fn sights(&self) -> Sights {
+        Sights::ENDPOINT
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
+        let Seen::Endpoint(change) = seen else { return };
+        let Some(what) = ends(change) else {
+            if change.before.is_none() {
+                self.marked.remove(&change.key);
+            }
+            return;
+        };
+        let by = change.said.by;
+        if what == "is marked" {
+            self.marked.insert(change.key.clone(), by);
+        } else if self.marked.remove(&change.key).is_some_and(|marker| marker != by) && change.by_replica {
+            findings.held();
+        }
+    }
+}
+
+/// A replica learns of a deletion that its watch missed: it lists the pods again, and one that it knew is not there.
+#[derive(Default)]
+pub(crate) struct ATombstoneIsSeen {
+    missed: FxHashSet<(ProcessId, Arc<str>)>,
+}
+
+impl IpamClaim for ATombstoneIsSeen {
+    fn sights(&self) -> Sights {
+        Sights::RECLAIM.and(Sights::RELISTED)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
+        match seen {
+            Seen::Relisted(process, missed) => self.missed.extend(missed.iter().map(|uid| (*process, uid.clone()))),
+            Seen::Reclaim(process, ReclaimNote::Entered { uid, tracing: Tracing::Deleted, .. })
+                if self.missed.contains(&(*process, uid.clone())) =>
+            {
+                findings.held();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Another replica leads than before.
+#[derive(Default)]
+pub(crate) struct LeadershipOfReclaimChangesHands {
+    last: Option<ProcessId>,
+}
+
+impl IpamClaim for LeadershipOfReclaimChangesHands {
+    fn sights(&self) -> Sights {
+        Sights::RECLAIM
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
+        let Seen::Reclaim(process, ReclaimNote::Leads(true)) = *seen else { return };
+        if self.last.replace(process).is_some_and(|last| last != process) {
+            findings.held();
+        }
+    }
+}
+
+/// A record, as a replica judges it.
+type Judged = (ProcessId, Arc<str>, Arc<str>, Option<IpAddr>);
+
+/// A scan finds in its caches that a record is to go, and the API server says that it is to stay.
+#[derive(Default)]
+pub(crate) struct TheApiServerRefusesARelease {
+    to_go: FxHashSet<Judged>,
+}
+
+impl IpamClaim for TheApiServerRefusesARelease {
+    fn sights(&self) -> Sights {
+        Sights::RECLAIM
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
+        match seen {
+            Seen::Reclaim(process, ReclaimNote::Judged { key, uid, address, release, row, .. }) => {
+                let judged = (*process, key.clone(), uid.clone(), *address);
+                // What is said of a record that stays while its endpoint goes.
+                let of_endpoint = matches!(
+                    row,
+                    Row::EndpointOfOther
+                        | Row::EndpointOfStaticPredecessor
+                        | Row::EndpointNotKept
+                        | Row::EndpointGoes
+                        | Row::MarkedForRelease
+                );
+                if *release {
+                    self.to_go.insert(judged);
+                } else if self.to_go.remove(&judged) && !of_endpoint {
+                    findings.held();
+                }
+            }
+            Seen::Reclaim(process, ReclaimNote::ReleaseBegun { what, .. }) => {
+                self.to_go.retain(|(by, _, uid, _)| by != process || what.iter().all(|target| target.uid != *uid));
+            }
+            Seen::Reclaim(process, ReclaimNote::ScanBegun { .. }) => self.to_go.retain(|(by, ..)| by != process),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_spiderpool::reclaim::Target;
+
+    use super::super::super::testing::{Stage, ip, on_stage};
+    use super::*;
+
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    /// `claim` holds after `then` and not after `first`.
+    fn holds(claim: &'static str, first: impl FnOnce(&mut Stage), then: impl FnOnce(&mut Stage)) {
+        on_stage(claim, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            first(stage);
+            assert!(!stage.held(), "{claim}");
+            then(stage);
+            assert!(stage.held(), "{claim}");
+        });
+    }
+
+    fn remove(stage: &mut Stage, by: Releaser, leads: bool) {
+        let replica = stage.replicas[0];
+        stage.reclaims(replica, ReclaimNote::Leads(leads));
+        stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+        let what = [Target { pool: "p".into(), ip: ip("10.0.0.1"), uid: "a".into() }].into();
+        stage.reclaims(replica, ReclaimNote::ReleaseBegun { by, key: "ns/a".into(), what, endpoint: false, row: Row::NoPod });
+        stage.unrecord(replica, "p", "10.0.0.1");
+    }
+
+    #[test]
+    fn who_removes_a_record_is_told_apart() {
+        holds(
+            "an-address-is-reclaimed-by-tracing",
+            |stage| {
+                remove(stage, Releaser::Scan, true);
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+                stage.unrecord(stage.agent, "p", "10.0.0.1");
+            },
+            |stage| remove(stage, Releaser::Trace, true),
+        );
+        holds(
+            "an-address-is-reclaimed-by-a-scan",
+            |stage| remove(stage, Releaser::Trace, true),
+            |stage| remove(stage, Releaser::Scan, true),
+        );
+        holds("a-standby-scans-and-releases", |stage| remove(stage, Releaser::Scan, true), |stage| remove(stage, Releaser::Scan, false));
+    }
+
+    #[test]
+    fn another_replica_finishes_what_one_has_marked() {
+        holds(
+            "a-marked-endpoint-is-finished-by-another",
+            |stage| {
+                stage.mark(stage.replicas[0], "ns/a");
+                stage.let_go(stage.replicas[0], "ns/a");
+                stage.endpoint_gone(stage.kubelet, "ns/a");
+                stage.endpoint(stage.agent, "ns/a", "a", FIRST);
+                stage.mark(stage.replicas[0], "ns/a");
+            },
+            |stage| stage.let_go(stage.replicas[1], "ns/a"),
+        );
+    }
+
+    #[test]
+    fn no_room_and_another_leader_are_seen() {
+        let full = |stage: &mut Stage| {
+            stage.reclaims(stage.replicas[0], ReclaimNote::Full { pod: "ns/a".into(), uid: "a".into(), database: true });
+        };
+        holds("reclaim-has-no-room", |stage| stage.reclaims(stage.replicas[0], ReclaimNote::Leads(true)), full);
+        holds(
+            "leadership-of-reclaim-changes-hands",
+            |stage| {
+                stage.reclaims(stage.replicas[0], ReclaimNote::Leads(true));
+                stage.reclaims(stage.replicas[0], ReclaimNote::Leads(false));
+                stage.reclaims(stage.replicas[0], ReclaimNote::Leads(true));
+            },
+            |stage| stage.reclaims(stage.replicas[1], ReclaimNote::Leads(true)),
+        );
+    }
+
+    #[test]
+    fn a_tombstone_is_a_deletion_that_was_missed_and_traced_then() {
+        use k8s_openapi::api::core::v1::Pod;
+        let entered = |stage: &mut Stage| {
+            let stop = jiff::Timestamp::UNIX_EPOCH;
+            let (pod, uid, tracing) = ("ns/a".into(), "a".into(), Tracing::Deleted);
+            stage.reclaims(stage.replicas[0], ReclaimNote::Entered { pod, uid, tracing, stop });
+        };
+        holds(
+            "a-tombstone-is-seen",
+            |stage| {
+                stage.deliver::<Pod>(stage.replicas[0]);
+                stage.lists::<Pod>(stage.replicas[0]);
+                entered(stage);
+                stage.deliver::<Pod>(stage.replicas[0]);
+                stage.pod_gone("ns/a");
+            },
+            |stage| {
+                stage.lists::<Pod>(stage.replicas[0]);
+                entered(stage);
+            },
+        );
+    }
+
+    #[test]
+    fn what_the_caches_say_may_be_refused() {
+        let judged = |stage: &mut Stage, release: bool, row: Row| {
+            let (pool, address) = (Some("p".into()), Some(ip("10.0.0.1")));
+            let (key, uid) = ("ns/a".into(), "a".into());
+            stage.reclaims(stage.replicas[0], ReclaimNote::Judged { pool, address, key, uid, release, row });
+        };
+        holds(
+            "the-api-server-refuses-a-release",
+            |stage| {
+                judged(stage, false, Row::Lives);
+                judged(stage, true, Row::NoPod);
+                stage.announce(stage.replicas[0], "ns/a", "a", &[("p", "10.0.0.1")]);
+                judged(stage, false, Row::Lives);
+                judged(stage, true, Row::NoPod);
+                judged(stage, false, Row::EndpointOfOther);
+                judged(stage, true, Row::NoPod);
+            },
+            |stage| judged(stage, false, Row::Lives),
+        );
+    }
+}

@@ -1,0 +1,272 @@
+//! G GS4, GS5: places keep what they have.
+
+use std::net::IpAddr;
+
+use sim_config::time::SimTime;
+
+use super::super::view::{Announced, Place, Pod, Seen, Sights, View, addresses_of, has_ips, sim_time, uid_of};
+use super::super::{Findings, IpamClaim};
+use super::{ends, is_marked, violated, without_ips};
+
+/// While a StatefulSet covers an ordinal, or a VM is valid, no replica of the controller removes the record of that place or marks its
+/// endpoint, whether its pod is there or not.
+///
+/// A place that was gone since the replica asked for its owner keeps nothing (EX4: scaled down and up), nor does one whose endpoint was
+/// marked while it was gone: that release is finished. A place whose later pod answers on other addresses does not need the old one
+/// (U-1). Broken by `empty-pod-ips-means-gone`, `static-uid-mismatch-frees`, `families-race-on-endpoint`,
+/// `endpoint-removed-after-failed-release`, `vm-record-without-owner-check` and `scan-trusts-cached-pod`. It does not see places that
+/// the settings take for ordinary pods.
+pub(crate) struct PlacesKeepTheirRecords;
+
+impl IpamClaim for PlacesKeepTheirRecords {
+    fn sights(&self) -> Sights {
+        Sights::POOL.and(Sights::ENDPOINT)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match seen {
+            Seen::Pool(change) if change.by_replica => {
+                for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
+                    let uid = &*before.pod_uid;
+                    let Some(place) = place_of(view, uid) else { continue };
+                    findings.judged();
+                    let announced = view.replicas.announced(change.said.by, &change.pool, address, uid);
+                    let marked = view.endpoints.get(&before.pod).is_some_and(|endpoint| is_marked(endpoint) && uid_of(endpoint) == uid);
+                    if marked
+                        || !is_kept(view, place, announced.map(|announced| &**announced))
+                        || serves_otherwise(view, uid, place, address)
+                    {
+                        continue;
+                    }
+                    violated(findings, without_ips(view, uid), view.changes.touched(address), || {
+                        vec![
+                            format!("{address} of pool {} is reclaimed of {}, and {}", change.pool, view.pod_of(uid), told(place)),
+                            view.story_of_write(change),
+                            view.story_of(&change.pool, address),
+                        ]
+                    });
+                }
+            }
+            Seen::Endpoint(change) if change.by_replica => {
+                let (Some(before), Some(what)) = (&change.before, ends(change)) else { return };
+                let uid = uid_of(before);
+                let Some(place) = place_of(view, uid).filter(|_| !is_marked(before)) else { return };
+                findings.judged();
+                let announced = view.replicas.announced_endpoint(change.said.by, &change.key).map(|announced| &**announced);
+                let mut addresses = addresses_of(before);
+                if !is_kept(view, place, announced) || addresses.all(|(.., address)| serves_otherwise(view, uid, place, address)) {
+                    return;
+                }
+                violated(findings, without_ips(view, uid), view.changes.touched_endpoint(&change.key), || {
+                    vec![format!("endpoint {} of {} {what} {}, and {}", change.key, view.pod_of(uid), view.by(change.said), told(place))]
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn place_of<'a>(view: &'a View, uid: &str) -> Option<&'a Place> {
+    view.keeping_place(view.pods.get(uid)?)
+}
+
+/// Whether a place has been there all the time since it can have been asked for on account of a release.
+fn is_kept(view: &View, place: &Place, announced: Option<&Announced>) -> bool {
+    let since = announced.map_or(u64::MAX, |announced| announced.decided);
+    view.places.is_there(place) && view.places.were_there_since(place, since)
+}
+
+/// Whether a later pod of the place answers on addresses of which this is none.
+fn serves_otherwise(view: &View, uid: &str, place: &Place, address: IpAddr) -> bool {
+    view.pods.present().any(|(other, pod)| {
+        let ips = pod.object.status.as_ref().and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
+        let mut read = ips.filter_map(|shown| shown.ip.parse::<IpAddr>().ok());
+        **other != *uid && pod.place.as_ref() == Some(place) && has_ips(&pod.object) && read.all(|shown| shown != address)
+    })
+}
+
+/// Since when a later pod of the ordinal has run and answered on addresses of which this is none, as its status says: one that left
+/// Spiderpool, or was given another address. `None` = there is none, or the place is another one's.
+pub(super) fn served_otherwise_since(view: &View, uid: &str, address: IpAddr) -> Option<SimTime> {
+    let place = place_of(view, uid).filter(|place| matches!(place, Place::Ordinal(..)) && serves_otherwise(view, uid, place, address))?;
+    let ready = |pod: &Pod| {
+        let conditions = pod.object.status.as_ref()?.conditions.as_ref()?;
+        let ready = conditions.iter().find(|condition| condition.type_ == "Ready" && condition.status == "True")?;
+        Some(sim_time(ready.last_transition_time.as_ref()?.0))
+    };
+    view.pods.present().filter(|(other, pod)| ***other != *uid && pod.place.as_ref() == Some(place)).find_map(|(_, pod)| ready(pod))
+}
+
+fn told(place: &Place) -> String {
+    match place {
+        Place::Ordinal(set, ordinal) => format!("StatefulSet {set} wants ordinal {ordinal}"),
+        Place::Vm(vmi) => format!("VM {vmi} is there"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_spiderpool::SpiderEndpoint;
+    use k8s_openapi::api::apps::v1::StatefulSet;
+    use kube_machinery::ObjectKey;
+    use serde_json::json;
+
+    use super::super::super::testing::{Stage, on_stage, on_stage_with};
+
+    const CLAIM: &str = "places-keep-their-records";
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    fn set_up(stage: &mut Stage) {
+        stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+        stage.stateful_set("ns/web", 2);
+        stage.static_pod("ns/web-1", "a");
+        stage.add("ns/web-1", "a", FIRST);
+    }
+
+    fn asks(stage: &mut Stage, replica: usize) {
+        stage.asks::<StatefulSet>(stage.replicas[replica], &ObjectKey::namespaced("ns", "web"));
+    }
+
+    fn reclaim(stage: &mut Stage, replica: usize) {
+        stage.reclaim(stage.replicas[replica], "ns/web-1", "a", "p", "10.0.0.1");
+    }
+
+    #[test]
+    fn a_place_that_is_there_loses_neither_endpoint_nor_record() {
+        on_stage(CLAIM, |stage| {
+            set_up(stage);
+            stage.pod_gone("ns/web-1");
+            stage.endpoint_gone(stage.kubelet, "ns/web-1");
+            asks(stage, 0);
+            reclaim(stage, 0);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![None], true));
+            assert!(stage.detail()[0].ends_with("and StatefulSet ns/web wants ordinal 1"), "{:?}", stage.detail());
+        });
+        on_stage(CLAIM, |stage| {
+            set_up(stage);
+            stage.pod_gone("ns/web-1");
+            reclaim(stage, 0);
+            assert_eq!(stage.excuses(), [None], "the mark, and then what follows from it");
+            assert!(stage.detail()[0].contains("is marked by spiderpool-controller-0"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
+    fn a_place_that_is_gone_loses_them() {
+        on_stage(CLAIM, |stage| {
+            set_up(stage);
+            stage.stateful_set("ns/web", 1);
+            stage.pod_gone("ns/web-1");
+            asks(stage, 0);
+            reclaim(stage, 0);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+        });
+    }
+
+    #[test]
+    fn scaled_up_again_after_it_was_asked_for_is_no_violation_and_without_asking_it_is() {
+        for (asked, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                set_up(stage);
+                stage.stateful_set("ns/web", 1);
+                stage.pod_gone("ns/web-1");
+                if asked {
+                    asks(stage, 0);
+                }
+                stage.stateful_set("ns/web", 2);
+                reclaim(stage, 0);
+                assert_eq!(stage.excuses(), excuses);
+            });
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_an_earlier_release_does_not_count() {
+        on_stage(CLAIM, |stage| {
+            set_up(stage);
+            stage.stateful_set("ns/web", 1);
+            stage.pod_gone("ns/web-1");
+            asks(stage, 0);
+            stage.announce(stage.replicas[0], "ns/web-1", "a", &[("p", "10.0.0.1")]);
+            stage.endpoint_gone(stage.replicas[0], "ns/web-1");
+            stage.stateful_set("ns/web", 2);
+            assert_eq!(stage.excuses(), []);
+            reclaim(stage, 0);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn a_marked_endpoint_is_finished_by_anybody() {
+        on_stage(CLAIM, |stage| {
+            set_up(stage);
+            stage.stateful_set("ns/web", 1);
+            stage.pod_gone("ns/web-1");
+            asks(stage, 0);
+            stage.announce(stage.replicas[0], "ns/web-1", "a", &[("p", "10.0.0.1")]);
+            stage.mark(stage.replicas[0], "ns/web-1");
+            stage.stateful_set("ns/web", 2);
+            reclaim(stage, 1);
+            stage.let_go(stage.replicas[1], "ns/web-1");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+        });
+    }
+
+    #[test]
+    fn a_later_pod_with_other_addresses_does_not_need_them_and_one_without_does() {
+        for (address, excuses) in [(Some("10.9.9.9"), vec![]), (None, vec![None]), (Some("10.0.0.1"), vec![None])] {
+            on_stage(CLAIM, |stage| {
+                set_up(stage);
+                stage.pod_gone("ns/web-1");
+                stage.static_pod("ns/web-1", "b");
+                stage.pod_is("ns/web-1", "Running", address);
+                reclaim(stage, 0);
+                assert_eq!(stage.excuses(), excuses, "{address:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn settings_may_take_a_place_for_an_ordinary_pod() {
+        on_stage_with(
+            CLAIM,
+            |settings| settings.enable_stateful_set = false,
+            |stage| {
+                set_up(stage);
+                stage.pod_gone("ns/web-1");
+                reclaim(stage, 0);
+                assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            },
+        );
+    }
+
+    #[test]
+    fn a_vm_that_is_stopped_keeps_what_it_has() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            let machine = json!({"metadata": {"name": "vm", "namespace": "ns"}, "spec": {"running": true, "template": {}}});
+            stage.write::<kube_machinery::kubevirt::VirtualMachine>(stage.person, machine);
+            stage.vm_pod("ns/virt-1", "a", "vm");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
+            stage.pod_gone("ns/virt-1");
+            stage.reclaim(stage.replicas[0], "ns/vm", "a", "p", "10.0.0.1");
+            assert_eq!(stage.excuses(), [None]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "a");
+            stage.put::<kube_machinery::kubevirt::VirtualMachine>(stage.person, &ObjectKey::namespaced("ns", "vm"), None);
+            stage.reclaim(stage.replicas[0], "ns/vm", "a", "p", "10.0.0.1");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn an_endpoint_that_the_pod_has_left_is_not_looked_at() {
+        on_stage(CLAIM, |stage| {
+            set_up(stage);
+            stage.change::<SpiderEndpoint>(stage.agent, &ObjectKey::namespaced("ns", "web-1"), |endpoint| {
+                endpoint.status.as_mut().unwrap().current.uid = "nobody".to_owned();
+            });
+            stage.mark(stage.replicas[0], "ns/web-1");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+        });
+    }
+}

@@ -1,0 +1,147 @@
+//! G GS9: what is switched off is left alone.
+
+use super::super::view::{Seen, Sights, View, has_ended};
+use super::super::{Findings, IpamClaim};
+use super::violated;
+
+/// A replica of the controller removes no record of a pod that is there, has no place of its own, and is terminating or has ended, on a node
+/// of a kind that is switched off.
+///
+/// Whether the node is ready is judged at any revision that the decision could see: from what the replica had been shown when it judged
+/// the pod, up to the write. A node that is gone is of no kind. Broken by `node-judged-once` and `empty-pod-ips-means-gone`. It does not see pods
+/// whose object is gone: for them the switches say nothing.
+pub(crate) struct SwitchedOffNodesAreLeftAlone;
+
+impl IpamClaim for SwitchedOffNodesAreLeftAlone {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Pool(change) = seen else { return };
+        if !change.by_replica {
+            return;
+        }
+        for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
+            let uid = &*before.pod_uid;
+            let Some(pod) = view.pods.get(uid).filter(|pod| !pod.gone && view.keeping_place(pod).is_none()) else { continue };
+            let Some(node) = pod.node().filter(|_| pod.is_terminating() || has_ended(&pod.object)) else { continue };
+            findings.judged();
+            let announced = view.replicas.announced(change.said.by, &change.pool, address, uid);
+            let shown = announced.map_or(u64::MAX, |announced| announced.nodes);
+            let settings = &view.terms.settings;
+            if view.nodes.states_since(node, shown).any(|state| state.permits(settings) != Some(false)) {
+                continue;
+            }
+            violated(findings, None, view.changes.touched(address), || {
+                let state = format!("{:?}", view.nodes.now(node));
+                vec![
+                    format!("{address} of pool {} is reclaimed of {}", change.pool, view.pod_of(uid)),
+                    format!("{node} is {state}, and pods of such nodes are to be left alone"),
+                    view.story_of_write(change),
+                ]
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{Stage, on_stage_with};
+    use k8s_openapi::api::core::v1::Node;
+
+    const CLAIM: &str = "switched-off-nodes-are-left-alone";
+
+    fn staged(ready: bool, test: impl FnOnce(&mut Stage)) {
+        on_stage_with(
+            CLAIM,
+            |settings| (settings.on_ready_node, settings.on_not_ready_node) = (true, false),
+            |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.node_is("node-0", ready);
+                stage.deliver::<Node>(stage.replicas[0]);
+                stage.pod("ns/a", "a");
+                stage.add("ns/a", "a", &[("eth0", "p", "10.0.0.1")]);
+                test(stage);
+            },
+        );
+    }
+
+    fn reclaim(stage: &mut Stage) {
+        stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
+    }
+
+    #[test]
+    fn only_pods_of_nodes_whose_switch_is_on_are_reclaimed() {
+        for ready in [true, false] {
+            for end in [|stage: &mut Stage| stage.terminate_with("ns/a", 1), |stage: &mut Stage| stage.pod_is("ns/a", "Failed", None)] {
+                staged(ready, |stage| {
+                    end(stage);
+                    reclaim(stage);
+                    assert_eq!((stage.excuses().is_empty(), stage.judged()), (ready, true), "ready: {ready}");
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn a_flip_that_the_decision_could_not_see_is_no_violation() {
+        staged(true, |stage| {
+            stage.terminate_with("ns/a", 1);
+            stage.node_is("node-0", false);
+            reclaim(stage);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+        });
+        staged(true, |stage| {
+            stage.terminate_with("ns/a", 1);
+            stage.node_is("node-0", false);
+            stage.deliver::<Node>(stage.replicas[0]);
+            reclaim(stage);
+            assert_eq!(stage.excuses(), [None]);
+        });
+        staged(true, |stage| {
+            stage.terminate_with("ns/a", 1);
+            let (pod, uid) = ("ns/a".into(), "a".into());
+            stage.reclaims(stage.replicas[0], crate::workload::ReclaimNote::Fired { pod, uid });
+            stage.node_is("node-0", false);
+            stage.deliver::<Node>(stage.replicas[0]);
+            reclaim(stage);
+            assert_eq!(stage.excuses(), [], "it was judged before");
+        });
+        staged(true, |stage| {
+            stage.terminate_with("ns/a", 1);
+            stage.asks::<Node>(stage.replicas[0], &kube_machinery::ObjectKey::cluster("node-0"));
+            stage.node_is("node-0", false);
+            stage.deliver::<Node>(stage.replicas[0]);
+            reclaim(stage);
+            assert_eq!(stage.excuses(), [], "it was asked for before");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.pass(std::time::Duration::from_secs(60));
+            reclaim(stage);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn pods_that_are_gone_or_have_a_place_are_not_meant() {
+        staged(false, |stage| {
+            stage.pod_gone("ns/a");
+            reclaim(stage);
+            stage.static_pod("ns/web-0", "w");
+            stage.terminate_with("ns/web-0", 1);
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/web-0", "w");
+            stage.reclaim(stage.replicas[0], "ns/web-0", "w", "p", "10.0.0.2");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+        });
+    }
+
+    #[test]
+    fn a_node_that_is_gone_is_of_no_kind() {
+        staged(false, |stage| {
+            stage.terminate_with("ns/a", 1);
+            stage.put::<Node>(stage.person, &kube_machinery::ObjectKey::cluster("node-0"), None);
+            reclaim(stage);
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+}

@@ -1,0 +1,142 @@
+//! A L3: records and endpoints tell the same.
+
+use super::pods_get_addresses::waits_for_reclaim;
+use super::view::{Pod, View, addresses_of, uid_of};
+use super::{IpamClaim, told};
+use crate::workload::Refusal;
+
+/// In the end every record of a pod that exists is in its endpoint, and every address in the endpoint of a pod that is alive is
+/// recorded for it. Pods that are terminating, or for which a request is open, are on their way. So are those whose last request the rules left
+/// without a pool, or found their predecessor's endpoint waiting for reclaim: what an earlier life of the agent recorded for such a pod (A W1) is
+/// found by the request that serves it at last, or by its DEL.
+///
+/// Broken by `lost-reply-takes-next-pool`, `partial-failure-keeps-records`, `limiter-ignores-deadline`, `endpoint-delete-by-name`,
+/// `partial-pool-change-recreates` and `nameless-entry-lost`. Records of pods that are gone are the business of reclaim.
+pub(crate) struct RecordsEqualEndpoints;
+
+impl IpamClaim for RecordsEqualEndpoints {
+    fn pending(&self, view: &View) -> Option<String> {
+        let mut wrong = Vec::new();
+        for (name, pool) in view.pools.iter() {
+            for (key, record) in pool.records().iter() {
+                let Some(pod) = view
+                    .pods
+                    .get(&record.pod_uid)
+                    .filter(|pod| is_settled(view, &record.pod_uid, pod) && !is_refused(view, &record.pod_uid, pod))
+                else {
+                    continue;
+                };
+                let Some(address) = key.address().filter(|address| !view.changes.touched(*address)) else { continue };
+                let endpoint = view.endpoint_of(pod).map(|(endpoint, _)| endpoint);
+                let own = endpoint.filter(|endpoint| uid_of(endpoint) == record.pod_uid);
+                let listed = own.is_some_and(|own| addresses_of(own).any(|(_, pool, other)| *pool == **name && other == address));
+                if !listed {
+                    wrong.push(format!("{address} of {name} is recorded for {} and not in its endpoint", pod.key));
+                }
+            }
+        }
+        for (uid, pod) in view.pods.present().filter(|(uid, pod)| pod.is_alive() && is_settled(view, uid, pod)) {
+            let Some((endpoint, touched)) = view.endpoint_of(pod) else { continue };
+            if touched || uid_of(endpoint) != &**uid {
+                continue;
+            }
+            for (_, pool, address) in addresses_of(endpoint).filter(|(.., address)| !view.changes.touched(*address)) {
+                if view.pools.holder(pool, address).is_none_or(|holder| *holder.record.pod_uid != **uid) {
+                    wrong.push(format!("{address} of {pool} is in the endpoint of {} and not recorded for it", pod.key));
+                }
+            }
+        }
+        told("addresses are recorded or in an endpoint only", wrong)
+    }
+}
+
+fn is_settled(view: &View, uid: &str, pod: &Pod) -> bool {
+    let on_lost_node = pod.node().is_some_and(|node| view.out_of_reach.names.contains(node));
+    !pod.gone && !pod.is_terminating() && !on_lost_node && !view.agents.is_asked(uid)
+}
+
+/// Whether nobody could serve the pod when it asked last.
+fn is_refused(view: &View, uid: &str, pod: &Pod) -> bool {
+    view.ledger.last(uid).is_some_and(|last| match last.refusal {
+        Some(Refusal::NoPool | Refusal::WrongInput) => last.agreed,
+        Some(Refusal::Predecessor) => waits_for_reclaim(view, uid, pod),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_spiderpool::SpiderEndpoint;
+    use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use kube_machinery::ObjectKey;
+
+    use super::super::testing::{Stage, on_stage};
+    use crate::workload::Refusal;
+
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+
+    fn with_pod(test: impl FnOnce(&mut Stage)) {
+        on_stage("records-equal-endpoints", |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pod("ns/a", "a");
+            stage.add("ns/a", "a", FIRST);
+            assert_eq!(stage.pending(), None);
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn a_record_that_is_in_no_endpoint_is_a_leak_while_its_pod_exists() {
+        with_pod(|stage| {
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "a");
+            assert!(stage.pending().unwrap().contains("10.0.0.2 of p is recorded for ns/a and not in its endpoint"));
+            stage.ask("ns/a", "a", "eth0");
+            assert_eq!(stage.pending(), None, "a request is open");
+            stage.answer("ns/a", "a", "eth0", FIRST);
+            assert!(stage.pending().is_some());
+            stage.pod_gone("ns/a");
+            assert_eq!(stage.pending(), None);
+        });
+    }
+
+    #[test]
+    fn an_address_of_an_endpoint_that_is_not_recorded_is_missed() {
+        with_pod(|stage| {
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().unwrap().contains("10.0.0.1 of p is in the endpoint of ns/a and not recorded for it"));
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.endpoint_gone(stage.agent, "ns/a");
+            assert!(stage.pending().is_some());
+        });
+    }
+
+    #[test]
+    fn what_is_recorded_for_a_pod_that_waits_for_reclaim_is_no_leak_as_long_as_it_waits() {
+        with_pod(|stage| {
+            stage.pod_gone("ns/a");
+            stage.pod("ns/a", "b");
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "b");
+            stage.refuse("ns/a", "b", "eth0", Refusal::Predecessor);
+            assert!(stage.pending().is_some(), "the predecessor's endpoint is not being deleted");
+            stage.change::<SpiderEndpoint>(stage.kubelet, &ObjectKey::namespaced("ns", "a"), |endpoint| {
+                endpoint.metadata.finalizers = Some(vec!["f".to_owned()]);
+                endpoint.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+            });
+            assert_eq!(stage.pending(), None);
+            stage.refuse("ns/a", "b", "eth0", Refusal::Blocked);
+            assert!(stage.pending().is_some(), "it was refused for another reason");
+            stage.refuse("ns/a", "b", "eth0", Refusal::Predecessor);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert!(stage.pending().is_some(), "nothing is left to release");
+        });
+    }
+
+    #[test]
+    fn what_a_person_touched_is_not_judged() {
+        with_pod(|stage| {
+            stage.unrecord(stage.person, "p", "10.0.0.1");
+            assert_eq!(stage.pending(), None);
+        });
+    }
+}

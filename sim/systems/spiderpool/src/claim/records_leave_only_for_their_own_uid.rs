@@ -1,0 +1,273 @@
+//! A S9: a record goes for the sake of its own pod.
+
+use kube_sim::rt::ProcessId;
+
+use super::view::{Answer, Place, Pod, Seen, Sights, View};
+use super::{Findings, IpamClaim, violated};
+use crate::workload::{Cause, IpamNote};
+
+/// An agent removes a record only after it has said that it would, for the UID in the record; and it says so only of a pod that is
+/// not alive, or that lost its claim: its pool, a reservation, its namespace, its node or its wishes changed since it was answered,
+/// somebody outside uses the address, or an ADD takes back what was never answered. A record is handed on only under its own name,
+/// from a pod that is not alive; the two pods of a VM's live migration may hand it to each other.
+///
+/// Broken by `del-adopts-current-uid`, `reown-ignores-owner` and `stateful-conflict-released`. It takes an agent's word for a conflict
+/// with somebody outside; the addresses of StatefulSets and VMs stay all the same.
+pub(crate) struct RecordsLeaveOnlyForTheirOwnUid;
+
+impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
+    fn sights(&self) -> Sights {
+        Sights::RELEASE.and(Sights::POOL)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match *seen {
+            Seen::Pool(ref change) if change.by_agent => {
+                for edit in &change.edits {
+                    let Some((address, before)) = edit.taken() else { continue };
+                    findings.judged();
+                    let wrong = match &edit.after {
+                        None => not_announced(view, change.said.by, &before.pod_uid, &change.pool, address),
+                        Some(after) if after.pod != before.pod => Some("it is handed to a pod of another name"),
+                        Some(after) => view
+                            .pods
+                            .is_alive(&before.pod_uid)
+                            .then_some("its pod is alive")
+                            .filter(|_| !is_migration(view, &before.pod_uid, &after.pod_uid)),
+                    };
+                    let Some(wrong) = wrong else { continue };
+                    violated(findings, view.changes.touched(address), || {
+                        let line = format!("{address} of pool {} is taken from {}: {wrong}", change.pool, view.pod_of(&before.pod_uid));
+                        vec![line, view.story_of_write(change), view.story_of(&change.pool, address)]
+                    });
+                }
+            }
+            Seen::Ipam(process, IpamNote::ReleaseBegun { uid, cause, what, .. }) => {
+                findings.judged();
+                if let Some(wrong) = not_justified(view, uid, *cause, what) {
+                    let by_hand = what.iter().any(|(_, address)| view.changes.touched(*address));
+                    violated(findings, by_hand, || {
+                        let mut lines =
+                            vec![format!("{} releases addresses of {} ({cause:?}): {wrong}", view.name(process), view.pod_of(uid))];
+                        lines.extend(what.iter().map(|(pool, address)| view.story_of(pool, *address)));
+                        lines
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn not_announced(view: &View, by: ProcessId, uid: &str, pool: &str, address: std::net::IpAddr) -> Option<&'static str> {
+    let said = view.ledger.releases(uid).iter().any(|release| release.said.by == by && release.covers(pool, address));
+    (!said).then_some("nobody said so before")
+}
+
+/// Why an agent may not release these addresses.
+fn not_justified(view: &View, uid: &str, cause: Cause, what: &[(std::sync::Arc<str>, std::net::IpAddr)]) -> Option<&'static str> {
+    let answers = view.ledger.answers(uid).iter();
+    let mut answered =
+        answers.filter(|answer| what.iter().any(|(pool, address)| *pool == answer.given.pool && *address == answer.given.address));
+    match cause {
+        Cause::Del | Cause::Predecessor => view.pods.is_alive(uid).then_some("the pod is alive"),
+        Cause::Reown => {
+            let is_vm = view.pods.get(uid).is_some_and(|pod| matches!(pod.place, Some(Place::Vm(_))));
+            (view.pods.is_alive(uid) && !is_vm).then_some("the pod is alive")
+        }
+        // The address of a place is its configuration (A §7.3: 522).
+        Cause::Conflict => view.pods.get(uid).and_then(Pod::static_name).map(|_| "a place keeps its address whoever answers on it"),
+        Cause::RollBack => answered.next().map(|_| "an earlier request was answered with one of them"),
+        Cause::PoolChange => {
+            let pod = view.pods.get(uid)?;
+            let may_have_changed = |answer: &Answer| match &pod.place {
+                // Each pod of a VM has a name of its own.
+                Some(place @ Place::Vm(_)) => {
+                    let mut of_vm = view.pods.present().filter(|(_, other)| other.place.as_ref() == Some(place));
+                    of_vm.any(|(_, other)| view.may_have_changed(answer, other))
+                }
+                _ => view.may_have_changed(answer, view.pods.named(&pod.key).map_or(pod, |(_, successor)| successor)),
+            };
+            let mut answered = answered.peekable();
+            answered.peek()?;
+            answered.all(|answer| !may_have_changed(answer)).then_some("nothing changed since they were given")
+        }
+    }
+}
+
+pub(super) fn is_migration(view: &View, one: &str, other: &str) -> bool {
+    let vm = |uid: &str| view.pods.get(uid).and_then(|pod| pod.place.as_ref()).filter(|place| matches!(place, Place::Vm(_)));
+    vm(one).is_some_and(|place| vm(other) == Some(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BY_HAND;
+    use super::super::testing::{Stage, on_stage};
+    use crate::workload::Cause;
+
+    const CLAIM: &str = "records-leave-only-for-their-own-uid";
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+    const WHAT: &[(&str, &str)] = &[("p", "10.0.0.1")];
+
+    fn with_pod(test: impl FnOnce(&mut Stage)) {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+            stage.stateful_set("ns/web", 3);
+            stage.static_pod("ns/web-0", "a");
+            stage.add("ns/web-0", "a", FIRST);
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn a_record_goes_after_its_release_was_said_by_whoever_removes_it() {
+        with_pod(|stage| {
+            stage.terminate("ns/web-0");
+            stage.release("ns/web-0", "a", Cause::Del, WHAT);
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/web-0", "a");
+            stage.unrecord(stage.agent, "p", "10.0.0.2");
+            assert_eq!(stage.excuses(), [None]);
+            let other = stage.process("agent-1");
+            stage.say(other, crate::workload::IpamNote::Unqueued { ticket: 0 });
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "a");
+            stage.unrecord(other, "p", "10.0.0.1");
+            assert_eq!(stage.excuses(), [None, None]);
+        });
+    }
+
+    #[test]
+    fn nothing_of_a_pod_that_is_alive_is_released_by_a_delete_or_a_successor() {
+        for cause in [Cause::Del, Cause::Predecessor, Cause::Reown] {
+            with_pod(|stage| {
+                stage.release("ns/web-0", "a", cause, WHAT);
+                assert_eq!(stage.excuses(), [None], "{cause:?}");
+                stage.terminate("ns/web-0");
+                stage.release("ns/web-0", "a", cause, WHAT);
+                assert_eq!(stage.excuses(), [None], "{cause:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_roll_back_spares_what_was_answered() {
+        with_pod(|stage| {
+            stage.release("ns/web-0", "a", Cause::RollBack, &[("p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), []);
+            stage.release("ns/web-0", "a", Cause::RollBack, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+
+    #[test]
+    fn only_pods_without_a_place_give_an_address_up_because_somebody_else_answers() {
+        with_pod(|stage| {
+            stage.pod("ns/b", "b");
+            stage.add("ns/b", "b", &[("eth0", "p", "10.0.0.2")]);
+            stage.release("ns/b", "b", Cause::Conflict, &[("p", "10.0.0.2")]);
+            assert_eq!(stage.excuses(), []);
+            stage.release("ns/web-0", "a", Cause::Conflict, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].ends_with("a place keeps its address whoever answers on it"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
+    fn a_changed_pool_is_one_that_changed() {
+        with_pod(|stage| {
+            stage.change_pool(stage.agent, "p", |_| {});
+            stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
+            assert_eq!(stage.excuses(), [None]);
+        });
+        with_pod(|stage| {
+            stage.change_pool(stage.person, "p", |pool| pool.spec.disable = true);
+            stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
+            assert_eq!(stage.excuses(), []);
+        });
+        with_pod(|stage| {
+            stage.reserve("r", &["10.0.0.1"]);
+            stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn a_pool_that_goes_with_the_set_before_is_not_for_the_pods_of_this_one() {
+        for (set, excuses) in [("set", vec![None]), ("next", vec![])] {
+            on_stage(CLAIM, |stage| {
+                stage.subnet("s", &["10.0.0.1-10.0.0.9"]);
+                stage.auto_pool(stage.replicas[0], "p", "set", &["10.0.0.1-10.0.0.9"]);
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 3);
+                stage.static_pod("ns/web-0", "a");
+                stage.add("ns/web-0", "a", FIRST);
+                stage.pod_gone("ns/web-0");
+                stage.static_pod_of("ns/web-0", "b", set);
+                stage.release("ns/web-0", "a", Cause::PoolChange, WHAT);
+                assert_eq!(stage.excuses(), excuses, "{set}");
+            });
+        }
+    }
+
+    #[test]
+    fn what_changed_for_a_vm_is_asked_of_its_next_pod_whatever_its_name() {
+        for moved in [false, true] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.change_pool(stage.person, "p", |pool| pool.spec.node_name = Some(vec!["node-0".to_owned()]));
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.vm_pod("ns/virt-1", "a", "vm");
+                stage.add("ns/virt-1", "a", FIRST);
+                stage.pod_gone("ns/virt-1");
+                stage.vm_pod("ns/virt-2", "b", "vm");
+                if moved {
+                    let key = kube_machinery::ObjectKey::namespaced("ns", "virt-2");
+                    stage.change::<k8s_openapi::api::core::v1::Pod>(stage.kubelet, &key, |pod| {
+                        pod.spec.as_mut().unwrap().node_name = Some("node-1".to_owned());
+                    });
+                }
+                stage.release("ns/vm", "a", Cause::PoolChange, WHAT);
+                assert_eq!(stage.excuses().is_empty(), moved);
+            });
+        }
+    }
+
+    #[test]
+    fn a_record_is_handed_on_under_its_name_from_a_pod_that_is_not_alive() {
+        with_pod(|stage| {
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "b");
+            assert_eq!(stage.excuses(), [None]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "a");
+            stage.pod_gone("ns/web-0");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "b");
+            assert_eq!(stage.excuses(), [None]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-1", "c");
+            assert_eq!(stage.excuses(), [None, None]);
+            assert!(stage.detail()[0].ends_with("it is handed to a pod of another name"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
+    fn the_pods_of_a_migration_hand_their_records_to_each_other() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.vm_pod("ns/virt-1", "source", "vm");
+            stage.vm_pod("ns/virt-2", "target", "vm");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "source");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "target");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+        });
+    }
+
+    #[test]
+    fn a_record_that_a_person_changed_excuses() {
+        with_pod(|stage| {
+            stage.record(stage.person, "p", "10.0.0.1", "ns/web-0", "b");
+            stage.unrecord(stage.agent, "p", "10.0.0.1");
+            assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+}

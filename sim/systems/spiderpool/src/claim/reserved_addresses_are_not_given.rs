@@ -1,0 +1,109 @@
+//! A S6: what is reserved is not given away.
+
+use super::records_leave_only_for_their_own_uid::is_migration;
+use super::view::{Seen, Shown, Sights, View};
+use super::{Findings, IpamClaim};
+
+/// No agent records an address for a pod that it had been told is reserved: by an object that was there from the beginning or that
+/// its watch had brought before it read the pool. For an address that is handed on, before it was asked: whether it may be used again
+/// is decided before the pool is read. What an agent was told later does not count, nor does what it may have been told to be gone
+/// again. A VM that moves while it runs keeps its address: nothing is given away.
+///
+/// Broken by `static-reuse-skips-filter` and `failure-cache-unchecked`. It does not see an agent whose watch shows nothing.
+pub(crate) struct ReservedAddressesAreNotGiven;
+
+impl IpamClaim for ReservedAddressesAreNotGiven {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Pool(change) = seen else { return };
+        if !change.by_agent || view.reservations.is_empty() {
+            return;
+        }
+        for edit in &change.edits {
+            let Some((address, record)) = edit.given() else { continue };
+            let from = edit.before.as_ref().map(|before| &before.pod_uid);
+            if from.is_some_and(|from| view.pods.is_alive(from) && is_migration(view, from, &record.pod_uid)) {
+                continue;
+            }
+            let shown = match edit.before {
+                None => view.reservations_shown,
+                Some(_) => Some(view.agents.shown_before_add(change.said.by, &record.pod_uid, Shown::Reservations)),
+            };
+            let Some(shown) = shown else { continue };
+            findings.judged();
+            if view.reservations.is_surely_reserved(address, shown) {
+                findings.violated(|| {
+                    vec![
+                        format!("{address} is reserved, and recorded in {} for {}", change.pool, view.pod_of(&record.pod_uid)),
+                        format!("{} had been shown all reservations up to revision {shown}", view.name(change.said.by)),
+                        view.story_of_write(change),
+                    ]
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipam_spiderpool::SpiderReservedIP;
+    use kube_machinery::ObjectKey;
+
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "reserved-addresses-are-not-given";
+
+    #[test]
+    fn only_what_an_agent_was_told_before_it_read_the_pool_counts() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.read(stage.agent, "p");
+            stage.reserve("r", &["10.0.0.1-10.0.0.3"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            stage.read(stage.agent, "p");
+            stage.deliver::<SpiderReservedIP>(stage.agent);
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.read(stage.agent, "p");
+            stage.record(stage.agent, "p", "10.0.0.4", "ns/c", "c");
+            assert_eq!(stage.excuses(), []);
+            stage.read(stage.agent, "p");
+            stage.record(stage.agent, "p", "10.0.0.3", "ns/d", "d");
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].starts_with("10.0.0.3 is reserved, and recorded in p"));
+        });
+    }
+
+    #[test]
+    fn what_may_have_been_told_to_be_gone_does_not_count() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.reserve("r", &["10.0.0.1"]);
+            stage.deliver::<SpiderReservedIP>(stage.agent);
+            stage.put::<SpiderReservedIP>(stage.person, &ObjectKey::cluster("r"), None);
+            stage.read(stage.agent, "p");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn handing_a_reserved_address_on_counts_and_what_others_write_does_not() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "old");
+            stage.reserve("r", &["10.0.0.1-10.0.0.2"]);
+            stage.deliver::<SpiderReservedIP>(stage.agent);
+            stage.record(stage.person, "p", "10.0.0.2", "ns/b", "b");
+            assert_eq!(stage.excuses(), []);
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "not asked for");
+            assert_eq!(stage.excuses(), []);
+            stage.ask("ns/web-0", "new", "eth0");
+            stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "new");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+}

@@ -1,0 +1,147 @@
+//! A S7, of addresses that are used again.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kube_machinery::FxHashMap;
+use kube_sim::rt::ProcessId;
+
+use super::view::{Seen, Sights, View, addresses_of, uid_of};
+use super::{Answered, Findings, IpamClaim};
+use crate::workload::{How, IpamNote};
+
+/// Who compares for whom: the agent, the UID and the NIC of the request.
+type Request = (ProcessId, Arc<str>, Arc<str>);
+
+/// Addresses that may not be used again, with their pools.
+type Refused = Arc<[(Arc<str>, IpAddr)]>;
+
+/// A pod of a StatefulSet, or of a VM, gets an address of its predecessor only if the rules would still give it that one:
+/// from a pool that serves its NIC, that still holds the address, and not a reserved one (D §0). What the agent's caches showed when
+/// it compared counts. Beside what was drawn, an answer may name what was handed on, and so may the endpoint for a NIC that is still to ask.
+///
+/// Broken by `static-reuse-skips-filter` and `static-reuse-before-gating`. It does not see addresses that an agent does not compare
+/// with the rules at all.
+#[derive(Default)]
+pub(crate) struct ReusedAddressesArePermitted {
+    /// What the rules refuse, of what was compared last.
+    refused: FxHashMap<Request, Refused>,
+    /// What agents made over to a pod that has no answer yet.
+    handed_on: FxHashMap<Arc<str>, Vec<(Arc<str>, IpAddr)>>,
+}
+
+impl IpamClaim for ReusedAddressesArePermitted {
+    fn sights(&self) -> Sights {
+        Sights::CHOICE.and(Sights::ANSWER).and(Sights::POOL)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        match *seen {
+            Seen::Ipam(process, IpamNote::Compared { uid, nic, refused }) => {
+                self.refused.insert((process, uid.clone(), nic.clone()), refused.clone());
+            }
+            Seen::Pool(ref change) if change.by_agent => {
+                for edit in change.edits.iter().filter(|edit| edit.before.is_some()) {
+                    if let Some((address, record)) = edit.given() {
+                        let of_pod = self.handed_on.entry(record.pod_uid.as_str().into()).or_default();
+                        of_pod.push((change.pool.clone(), address));
+                    }
+                }
+            }
+            Seen::Ipam(process, IpamNote::AddEnded { uid, nic, result, .. }) => {
+                let handed_on = if result.is_ok() { self.handed_on.remove(uid) } else { None }.unwrap_or_default();
+                let Some(refused) = self.refused.remove(&(process, uid.clone(), nic.clone())) else { return };
+                findings.judged();
+                let Some(answer) = Answered::of(seen).filter(|answer| answer.how != How::Existing) else { return };
+                // What an answer to this very pod named before, for another of its NICs, is its own by now.
+                let is_own = |pool: &str, address: IpAddr| {
+                    let mut before = view.ledger.answers(answer.uid).iter().map(|answer| &answer.given);
+                    before.any(|given| *given.pool == *pool && given.address == address)
+                };
+                let is_in =
+                    |these: &[(Arc<str>, IpAddr)], pool: &str, address| these.iter().any(|(of, other)| **of == *pool && *other == address);
+                // What is drawn may be an address that was refused, once it is free.
+                let is_reused = |pool: &str, address| answer.how == How::Reowned || is_in(&handed_on, pool, address);
+                let is_refused = |pool: &str, address| is_in(&refused, pool, address) && is_reused(pool, address) && !is_own(pool, address);
+                let given = answer.given.iter().map(|given| (&*given.nic, &*given.pool, given.address));
+                // What the endpoint names for a NIC that is not answered yet will be.
+                let endpoint = view.pods.get(answer.uid).and_then(|pod| view.endpoint_of(pod)).map(|(endpoint, _)| &**endpoint);
+                let endpoint = endpoint.filter(|endpoint| !handed_on.is_empty() && uid_of(endpoint) == &**answer.uid);
+                let named = endpoint.into_iter().flat_map(addresses_of).map(|(entry, pool, address)| (&*entry.interface, pool, address));
+                let is_answered = |address| answer.given.iter().any(|given| given.address == address);
+                let named = named.filter(|(_, pool, address)| !is_answered(*address) && is_in(&handed_on, pool, *address));
+                for (nic, pool, address) in given.chain(named).filter(|(_, pool, address)| is_refused(pool, *address)) {
+                    findings.violated(|| {
+                        vec![
+                            format!(
+                                "{} leaves {nic} of {} with its predecessor's {address} of pool {pool}, which the rules do not permit any more",
+                                view.name(answer.by),
+                                view.pod_of(answer.uid),
+                            ),
+                            view.story_of(pool, address),
+                        ]
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::on_stage;
+
+    const CLAIM: &str = "reused-addresses-are-permitted";
+    const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
+    const OTHER: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.2")];
+
+    #[test]
+    fn a_predecessors_address_that_the_rules_refuse_is_a_violation() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.static_pod("ns/web-0", "a");
+            stage.compare("a", "eth0", &[]);
+            stage.answer_reowned("ns/web-0", "a", "eth0", FIRST);
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.compare("a", "eth0", &[("p", "10.0.0.1")]);
+            stage.answer_reowned("ns/web-0", "a", "eth0", OTHER);
+            assert_eq!(stage.excuses(), []);
+            stage.compare("a", "eth0", &[("p", "10.0.0.1")]);
+            stage.answer_reowned("ns/web-0", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].contains("10.0.0.1 of pool p, which the rules do not permit"), "{:?}", stage.detail());
+        });
+    }
+
+    #[test]
+    fn what_was_compared_for_one_request_does_not_count_for_the_next() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.static_pod("ns/web-0", "a");
+            stage.compare("a", "eth0", &[("p", "10.0.0.1")]);
+            stage.refuse("ns/web-0", "a", "eth0", crate::workload::Refusal::Api);
+            stage.answer_reowned("ns/web-0", "a", "eth0", FIRST);
+            stage.compare("a", "eth0", &[("p", "10.0.0.1")]);
+            stage.answer("ns/web-0", "a", "eth0", FIRST);
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+
+    #[test]
+    fn what_was_handed_on_counts_beside_what_was_drawn() {
+        for (handed_on, excuses) in [(false, vec![]), (true, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.static_pod("ns/web-0", "a");
+                stage.compare("a", "eth0", &[("p", "10.0.0.1")]);
+                if handed_on {
+                    stage.record(stage.person, "p", "10.0.0.1", "ns/web-0", "before");
+                }
+                stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "a");
+                stage.answer("ns/web-0", "a", "eth0", FIRST);
+                assert_eq!((stage.excuses(), stage.judged()), (excuses, true));
+            });
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A X1: a NIC has one record for each family.
+
+use super::super::view::{Seen, Sights, View};
+use super::super::{Findings, IpamClaim, violated};
+
+/// No agent records an address for a NIC of a pod that has one of the same family already, in whichever pool.
+///
+/// Broken by `lost-reply-takes-next-pool` and `partial-failure-keeps-records`. Records that do not name their NIC count as one NIC. A record in a
+/// pool that is being deleted does not count: no agent may answer with it (A §3), and what an earlier life of the agent left there is taken
+/// back once the pod has its answer (W1); that nothing stays is the business of `records-equal-endpoints`.
+pub(crate) struct NicsHaveOneRecordOfAFamily;
+
+impl IpamClaim for NicsHaveOneRecordOfAFamily {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Pool(change) = seen else { return };
+        if !change.by_agent {
+            return;
+        }
+        for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
+            findings.judged();
+            let same = |(pool, other): &&(std::sync::Arc<str>, std::net::IpAddr)| {
+                *other != address
+                    && other.is_ipv4() == address.is_ipv4()
+                    && view.pools.get(pool).is_none_or(|pool| !pool.is_terminating())
+                    && view
+                        .pools
+                        .holder(pool, *other)
+                        .is_some_and(|holder| holder.record.pod_uid == record.pod_uid && holder.record.interface == record.interface)
+            };
+            if let Some((pool, other)) = view.pools.of_uid(&record.pod_uid).iter().find(same) {
+                violated(findings, change.by_hand || view.changes.touched(*other), || {
+                    let nic = record.interface.as_deref().unwrap_or("a NIC without a name");
+                    let whose = view.pod_of(&record.pod_uid);
+                    let line = format!("{nic} of {whose} is given {address} of {}, and has {other} of {pool}", change.pool);
+                    vec![line, view.story_of_write(change), view.story_of(pool, *other)]
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::on_stage;
+
+    #[test]
+    fn a_second_record_of_a_family_is_a_violation_unless_it_is_for_another_nic() {
+        on_stage("nics-have-one-record-of-a-family", |stage| {
+            let by = stage.agent;
+            stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+            stage.pool("six", &["fd00::1-fd00::9"]);
+            stage.record_for(by, "p", "10.0.0.1", "a", "eth0");
+            stage.record_for(by, "six", "fd00::1", "a", "eth0");
+            stage.record_for(by, "p", "10.0.0.2", "a", "net1");
+            stage.record_for(by, "p", "10.0.0.3", "b", "eth0");
+            stage.unrecord(by, "p", "10.0.0.1");
+            stage.record_for(by, "p", "10.0.0.4", "a", "eth0");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.record_for(by, "p", "10.0.0.1", "a", "eth0");
+            assert_eq!(stage.excuses(), [None]);
+            assert!(stage.detail()[0].ends_with("is given 10.0.0.1 of p, and has 10.0.0.4 of p"));
+            stage.record_for(by, "p", "10.0.0.5", "c", "eth0");
+            stage.terminate_pool(stage.person, "p");
+            stage.pool("q", &["10.0.1.1-10.0.1.9"]);
+            stage.record_for(by, "q", "10.0.1.1", "c", "eth0");
+            assert_eq!(stage.excuses(), [None]);
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! A S12: of two pools that overlap, the younger one gives away nothing that the older one has.
+
+use super::super::view::{Seen, Sights, View};
+use super::super::{Findings, IpamClaim, told};
+use crate::workload::IpamNote;
+
+/// No agent records an address in a pool that another pool had before it and has still.
+///
+/// Pools that overlap slip past admission when they are made at the same time (K124). Age is told by commits: a pool has an address since it
+/// was made, or since its ranges were changed. That two pools of one age never give away the same address is the business of
+/// `no-address-is-recorded-twice`.
+pub(crate) struct NoAddressIsServedFromTheYoungerPool;
+
+impl IpamClaim for NoAddressIsServedFromTheYoungerPool {
+    fn sights(&self) -> Sights {
+        Sights::CHOICE.and(Sights::POOL)
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        if let Seen::Ipam(_, IpamNote::Tried { pool, .. }) = seen
+            && view.pools.overlaps.is_younger(pool)
+        {
+            findings.judged();
+        }
+        let Seen::Pool(change) = seen else { return };
+        if !change.by_agent || !view.pools.overlaps.is_younger(&change.pool) {
+            // The older one is looked at, too: its addresses are the ones that could be given away twice.
+            if change.by_agent && view.pools.overlaps.is_older(&change.pool) && change.edits.iter().any(|edit| edit.added().is_some()) {
+                findings.judged();
+            }
+            return;
+        }
+        for (address, _) in change.edits.iter().filter_map(|edit| edit.added()) {
+            findings.judged();
+            if let Some(older) = view.pools.overlaps.older(&change.pool, address) {
+                findings.violated(|| {
+                    let line = format!("{address} is given away from {}, and {older} had it before", change.pool);
+                    let story = told("pools overlap older ones", view.pools.overlaps.pairs());
+                    [vec![line, view.story_of_write(change)], story.into_iter().collect()].concat()
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::on_stage;
+    use crate::workload::Refusal;
+
+    const CLAIM: &str = "no-address-is-served-from-the-younger-pool";
+
+    #[test]
+    fn the_younger_pool_may_not_give_away_what_it_shares() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("old", &["10.0.0.1-10.0.0.9"]);
+            stage.record(stage.agent, "old", "10.0.0.9", "ns/a", "a");
+            assert!(!stage.judged(), "nothing overlaps");
+            stage.pool("young", &["10.0.0.8-10.0.0.12"]);
+            stage.record(stage.agent, "old", "10.0.0.8", "ns/b", "b");
+            stage.record(stage.agent, "young", "10.0.0.10", "ns/c", "c");
+            stage.record(stage.person, "young", "10.0.0.9", "ns/d", "d");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            stage.unrecord(stage.person, "young", "10.0.0.9");
+            stage.record(stage.agent, "young", "10.0.0.9", "ns/d", "d");
+            assert_eq!(stage.excuses(), [None]);
+            assert_eq!(stage.detail()[0], "10.0.0.9 is given away from young, and old had it before");
+        });
+    }
+
+    #[test]
+    fn an_agent_that_gets_nothing_from_the_younger_pool_was_looked_at() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("old", &["10.0.0.1-10.0.0.9"]);
+            stage.try_pool("a", "old", Err(Refusal::Blocked));
+            stage.pool("young", &["10.0.0.9"]);
+            stage.try_pool("a", "old", Err(Refusal::Blocked));
+            assert!(!stage.judged());
+            stage.try_pool("a", "young", Err(Refusal::Blocked));
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+        });
+    }
+
+    #[test]
+    fn ranges_that_are_changed_later_are_younger_and_what_is_gone_is_not_older() {
+        on_stage(CLAIM, |stage| {
+            stage.pool("p", &["10.0.0.1-10.0.0.4"]);
+            stage.pool("q", &["10.0.0.5-10.0.0.9"]);
+            stage.resize(stage.person, "p", &["10.0.0.1-10.0.0.6"]);
+            stage.record(stage.agent, "q", "10.0.0.6", "ns/a", "a");
+            stage.record(stage.agent, "p", "10.0.0.4", "ns/b", "b");
+            assert_eq!(stage.excuses(), []);
+            stage.record(stage.agent, "p", "10.0.0.5", "ns/c", "c");
+            assert_eq!(stage.excuses(), [None]);
+            stage.pool_gone(stage.person, "q");
+            stage.record(stage.agent, "p", "10.0.0.6", "ns/d", "d");
+            assert_eq!(stage.excuses(), [None]);
+            stage.pool("q", &["10.0.0.5-10.0.0.9"]);
+            stage.record(stage.agent, "q", "10.0.0.6", "ns/d", "d");
+            assert_eq!(stage.excuses(), [None, None]);
+        });
+    }
+}

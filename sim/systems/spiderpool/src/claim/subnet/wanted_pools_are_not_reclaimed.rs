@@ -1,0 +1,98 @@
+//! A §8.6: a pool that its workload asks for is not deleted.
+
+use std::time::Duration;
+
+use ipam_spiderpool::names::LABEL_OWNER_APPLICATION_UID;
+use ipam_spiderpool::select::is_auto_pool;
+
+use super::super::view::{Seen, Sights, View, label};
+use super::super::{Findings, IpamClaim};
+use super::{subnet_of, wishes};
+
+/// How long before a deletion the read of the workload lies at the most on which it was decided.
+const DECIDES_WITHIN: Duration = Duration::from_secs(30);
+
+/// No replica of the controller deletes an auto pool while the workload for which it was made is there and has asked for it for some time.
+///
+/// Broken by `auto-pool-reclaim-trusts-cache`. A subnet that is being deleted takes all its pools with it.
+pub(crate) struct WantedPoolsAreNotReclaimed;
+
+impl IpamClaim for WantedPoolsAreNotReclaimed {
+    fn sights(&self) -> Sights {
+        Sights::POOL
+    }
+
+    fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
+        let Seen::Pool(change) = seen else { return };
+        let Some(before) = change.before.as_ref().filter(|before| change.by_replica && is_auto_pool(before)) else { return };
+        let goes = change.after.as_ref().is_none_or(|after| after.metadata.deletion_timestamp.is_some());
+        if !goes || before.metadata.deletion_timestamp.is_some() {
+            return;
+        }
+        let subnet = label(before, ipam_spiderpool::names::LABEL_OWNER_SUBNET).and_then(|name| view.subnets.get(name));
+        if subnet.or_else(|| subnet_of(view, &change.pool)).is_none_or(|subnet| subnet.is_terminating()) {
+            return;
+        }
+        findings.judged();
+        let Some((name, application)) = label(before, LABEL_OWNER_APPLICATION_UID).and_then(|uid| view.applications.of_uid(uid)) else {
+            return;
+        };
+        let settled = application.changed + DECIDES_WITHIN < view.at;
+        let wanted = wishes::of(view, application).is_some_and(|demands| demands.iter().any(|demand| wishes::is_for(before, demand)));
+        if wanted && settled {
+            findings.violated(|| {
+                let line = format!("pool {} is deleted, and {} {name} asks for it", change.pool, application.kind());
+                vec![line, view.story_of_write(change)]
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{Stage, on_stage};
+    use super::*;
+
+    fn staged(test: impl FnOnce(&mut Stage)) {
+        on_stage("wanted-pools-are-not-reclaimed", |stage| {
+            stage.subnet("s", &["10.0.0.1-10.0.0.9"]);
+            stage.application("u", 1, Some("s"));
+            stage.auto_pool(stage.replicas[0], "auto", "u", &["10.0.0.1"]);
+            stage.pass(2 * DECIDES_WITHIN);
+            test(stage);
+        });
+    }
+
+    #[test]
+    fn a_pool_is_deleted_only_if_nobody_asks_for_it() {
+        staged(|stage| {
+            stage.terminate_pool(stage.replicas[0], "auto");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![None], true));
+        });
+        staged(|stage| {
+            stage.application_gone();
+            stage.terminate_pool(stage.replicas[0], "auto");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+        });
+        staged(|stage| {
+            stage.application("u", 1, None);
+            stage.terminate_pool(stage.replicas[0], "auto");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+        });
+    }
+
+    #[test]
+    fn a_person_may_delete_what_they_like_and_a_subnet_takes_all() {
+        staged(|stage| {
+            stage.terminate_pool(stage.person, "auto");
+            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+        });
+        staged(|stage| {
+            stage.change_subnet(stage.person, "s", |subnet| {
+                subnet.metadata.deletion_timestamp = serde_json::from_value(serde_json::json!("2026-01-05T09:00:00Z")).unwrap();
+            });
+            stage.terminate_pool(stage.replicas[0], "auto");
+            assert_eq!(stage.excuses(), []);
+        });
+    }
+}

@@ -272,6 +272,12 @@ struct Context {
 }
 
 impl Context {
+    /// Keeps an error that is on its way up, with its place.
+    fn note(&self, error: Error) -> Error {
+        self.noted.replace(Some(error.clone()));
+        error
+    }
+
     /// True when something in `node` is hidden or a stand-in, so that what is wrong with the whole may be our own doing.
     fn touched(&self, node: &Node) -> bool {
         self.hidden.range(node.below()).next().is_some() || self.missing.iter().any(|(id, _)| *id == node.id || node.below().contains(id))
@@ -304,9 +310,7 @@ impl<'c, 'de> De<'c, 'de> {
     fn place<T>(self, result: Result<T, Error>) -> Result<T, Error> {
         result.map_err(|error| {
             let noted = self.context.noted.take().filter(|noted| error.0.place.is_none() && noted.to_string() == error.to_string());
-            let error = noted.unwrap_or(error).at(Place::Value(self.node.id));
-            self.context.noted.replace(Some(error.clone()));
-            error
+            self.context.note(noted.unwrap_or(error).at(Place::Value(self.node.id)))
         })
     }
 
@@ -467,14 +471,14 @@ impl<'de> de::MapAccess<'de> for Table<'_, 'de> {
             if let What::UnknownKey { known } = &mut error.0.what {
                 known.extend(self.also_known);
             }
-            error.at(value.map_or(Place::StandIn(self.de.node.id), |node| Place::Key(node.id)))
+            self.de.context.note(error.at(value.map_or(Place::StandIn(self.de.node.id), |node| Place::Key(node.id))))
         })
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         match self.value.take() {
             Some(Some(node)) => seed.deserialize(self.de.child(node)),
-            Some(None) => seed.deserialize(StandIn).map_err(|error| error.at(Place::StandIn(self.de.node.id))),
+            Some(None) => seed.deserialize(StandIn).map_err(|error| self.de.context.note(error.at(Place::StandIn(self.de.node.id)))),
             None => Err(de::Error::custom("a value was asked for before its key")),
         }
     }
@@ -551,7 +555,7 @@ impl<'c, 'de> de::EnumAccess<'de> for Variant<'c, 'de> {
 
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self::Variant), Error> {
         let variant = seed.deserialize(self.name.into_deserializer()).map_err(|error: Error| match self.content {
-            Some(content) => error.at(Place::Key(content.node.id)),
+            Some(content) => content.context.note(error.at(Place::Key(content.node.id))),
             None => error,
         })?;
         Ok((variant, Content(self.content)))

@@ -9,7 +9,7 @@ use super::super::view::{Seen, Sights, View, addresses_of, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::{Leak, by_scan, hinders, is_reclaimed, leak_of};
-use super::{has_finalizer, in_time};
+use super::{has_finalizer, reclaimed_in_time as in_time};
 
 /// Which endpoints are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,6 +32,7 @@
 //! | [`demand`] | `report capacity` of pods that come and go: the smallest pool, head-room over time |
 //! | [`distribution`] | durations as histograms that can be joined |
 //! | [`spread`] | the same of signed ones |
+//! | [`metric`] | numbers of the metrics of a system over seeds |
 //! | [`digest`] | 128-bit digests and the sum that shards can merge |
 //! | [`schema`] | names of the JSON formats |
 //! | [`statistics`] | estimates from runs, with their intervals |
@@ -62,6 +63,7 @@ pub mod listing;
 mod made;
 pub mod matrix;
 pub mod merge;
+pub mod metric;
 pub mod page;
 pub mod pool;
 pub mod reclaim;

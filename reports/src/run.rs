@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::finding::{
     ClaimCount, ExcuseCount, Failure, FaultCount, JudgedCount, Kind, Problem, ProblemKind, Sometimes, Violation, join_counts, tally,
 };
+use crate::metric::{self, MetricSummary};
 use crate::pool::{PoolFigures, PoolRun};
 use crate::reclaim::{ReclaimFigures, ReclaimRun};
 use crate::schema::{self, ReadError, RunSchema};
@@ -122,6 +123,9 @@ pub struct ScenarioResult {
     /// What Spiderpool's controller reclaimed; unset = nothing is reclaimed in the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reclaim: Option<ReclaimFigures>,
+    /// What the metrics of the system gave, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricSummary>,
     /// Number of trace events.
     pub events: u64,
     /// Sum of [`fold`] over the seeds.
@@ -166,8 +170,8 @@ impl ScenarioResult {
 
     /// Counts one run. The order of seeds does not matter. `wall` and the plans of `failures` are the caller's to fill in.
     pub fn add(&mut self, record: SeedRecord<'_>) {
-        let SeedRecord { seed, digest, simulated, api, allocations, pool, reclaim, events, mut violations, held, faults, judged, problems } =
-            record;
+        let SeedRecord { seed, digest, simulated, api, allocations, pool, reclaim, metrics, events, .. } = record;
+        let SeedRecord { mut violations, held, faults, judged, problems, .. } = record;
         self.seeds += 1;
         seeds::insert(&mut self.seed_ranges, seed);
         self.simulated += simulated;
@@ -180,6 +184,7 @@ impl ScenarioResult {
         if let Some(run) = &reclaim {
             self.reclaim.get_or_insert_default().add(run);
         }
+        metric::join(&mut self.metrics, metrics.iter().filter_map(|&(name, value)| MetricSummary::of_seed(name, value)));
         self.events += events;
         self.digest = self.digest.plus(fold(seed, digest));
         for claim in held {
@@ -255,6 +260,7 @@ impl ScenarioResult {
         if let Some(reclaim) = &other.reclaim {
             self.reclaim.get_or_insert_default().join(reclaim);
         }
+        metric::join(&mut self.metrics, other.metrics);
         tally(&mut self.events, other.events);
         self.digest = self.digest.plus(other.digest);
         self.failures.extend(other.failures);
@@ -346,6 +352,8 @@ pub struct SeedRecord<'a> {
     pub pool: Option<PoolRun>,
     /// What the run reclaimed, if it reclaims.
     pub reclaim: Option<ReclaimRun>,
+    /// Other numbers that the metrics of the system gave, each with its name.
+    pub metrics: &'a [(&'static str, f64)],
     /// Number of trace events.
     pub events: u64,
     /// What was violated.

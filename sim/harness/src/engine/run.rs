@@ -51,6 +51,7 @@ pub fn record_of<T>(plan: &Plan, seed: u64, outcome: Result<Outcome, HarnessBug>
                 },
                 pool: outcome.figures.pool,
                 reclaim: outcome.figures.reclaim,
+                metrics: &outcome.figures.values,
                 events: outcome.events,
                 violations: outcome.violations,
                 held: &outcome.held,

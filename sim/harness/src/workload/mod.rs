@@ -24,6 +24,8 @@ use sim_config::{Problem, Problems, Source};
 use crate::plan::{Op, OpKind, Plan, WorkloadPlan};
 
 pub use misnamed::Misnamed;
+#[doc(no_inline)]
+pub use sim_config::kinds::kinds;
 
 /// A workload of a plan: who works on the cluster.
 pub trait Work {
@@ -345,4 +347,77 @@ pub fn preload_namespace(fabric: &Fabric, name: &str) {
         namespace.metadata.name = Some(name.to_owned());
         fabric.preload_typed(namespace);
     }
+}
+
+/// The kinds of a system with one workload: the enums `Drafts` and `Plans`, as [`System`](crate::system::System) wants them, around a draft and a plan of
+/// this name, and what makes them and the operations those of the harness.
+///
+/// ```text
+/// only_workload! {
+///     /// Clients that increment a number.
+///     "counter" => CounterDraft, CounterPlan, Operation
+/// }
+/// ```
+#[macro_export]
+macro_rules! only_workload {
+    ($(#[$doc:meta])* $name:literal => $Draft:ty, $Plan:ty, $Operation:ty) => {
+        $crate::workload::kinds! {
+            /// The workload of a plan.
+            pub enum Plans {
+                $(#[$doc])*
+                $name => Only($Plan),
+            }
+        }
+
+        $crate::workload::kinds! {
+            /// The workload of a scenario.
+            pub enum Drafts {
+                $(#[$doc])*
+                $name => Only($Draft),
+            }
+        }
+
+        impl From<$Operation> for $crate::plan::OpKind {
+            fn from(operation: $Operation) -> Self {
+                Self::new(operation)
+            }
+        }
+
+        impl From<Plans> for $crate::plan::WorkloadPlan {
+            fn from(plan: Plans) -> Self {
+                Self::new(plan)
+            }
+        }
+
+        impl From<$Plan> for $crate::plan::WorkloadPlan {
+            fn from(plan: $Plan) -> Self {
+                Self::new(Plans::Only(plan))
+            }
+        }
+
+        impl From<Drafts> for $crate::scenario::WorkloadDraft {
+            fn from(draft: Drafts) -> Self {
+                Self::new(draft)
+            }
+        }
+
+        impl $crate::plan::Workload for Plans {
+            fn work(&self) -> &dyn $crate::workload::Work {
+                let Self::Only(plan) = self;
+                plan
+            }
+        }
+
+        impl $crate::scenario::DraftKinds for Drafts {
+            fn draft(&self) -> &dyn $crate::workload::AnyDraft {
+                let Self::Only(draft) = self;
+                draft
+            }
+
+            fn draft_mut(&mut self) -> &mut dyn $crate::workload::AnyDraft {
+                let Self::Only(draft) = self;
+                draft
+            }
+        }
+    };
 }

@@ -9,6 +9,7 @@ mod failure;
 mod gate;
 mod leaks;
 mod listing;
+mod metric;
 mod paint;
 mod pool;
 mod reclaim;

@@ -10,6 +10,7 @@ use ipam_reports::{RunReport, ScenarioResult, Seconds, Verdict, exit, human};
 
 use super::Paint;
 use super::failure::Block;
+use super::metric::metrics;
 use super::pool::pools;
 use super::reclaim::reclaims;
 use super::table::{Align, Table};
@@ -31,6 +32,11 @@ pub fn run(report: &RunReport, paint: Paint) -> String {
     if !reclaims.is_empty() {
         lines.push(String::new());
         lines.extend(reclaims);
+    }
+    let metrics = metrics(report, paint);
+    if !metrics.is_empty() {
+        lines.push(String::new());
+        lines.extend(metrics);
     }
     for scenario in &report.scenarios {
         let about = findings(scenario, report.verdict(scenario), paint);

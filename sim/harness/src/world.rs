@@ -208,7 +208,7 @@ impl<'a> World<'a> {
             let Judges { claims, metrics } = recorder.listener();
             claims.end(ended_at);
             let (violations, held) = claims.verdict(&self.plan.excuses);
-            let judged = claims.judged();
+            let judged = claims.exercised();
             let mut figures = Figures::default();
             let end = RunEnd { at: ended_at, rt: &self.rt, options };
             metrics.iter_mut().for_each(|(_, metric)| metric.finish(&end, &mut figures));

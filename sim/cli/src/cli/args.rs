@@ -41,8 +41,8 @@ Examples:
   ipam-sim run scenarios/negative/counter-decides-once.toml
   ipam-sim replay target/ipam-sim/counter-decides-once-0.toml --trace
 
-Exit codes: 0 all held, 1 violated, 2 bad input, 3 not eventually, 4 vacuous,
-5 nondeterministic, 70 bug of the harness, 130 interrupted.";
+Exit codes: 0 all held, 1 violated, 2 bad input, 3 liveness claim violated,
+4 vacuous, 5 nondeterministic, 70 bug of the harness, 130 interrupted.";
 
 /// The verbs.
 #[derive(Clone, Debug, PartialEq, Subcommand)]

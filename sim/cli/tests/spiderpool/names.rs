@@ -89,7 +89,7 @@ fn a_script_is_judged_by_the_cluster_that_it_runs_on() {
     insta::assert_snapshot!(slip, @r"
     error: dir/named.toml:17:8: an operation names the pool `mein`, and no run has one of that name; the only known pool is `mine`
     dir/named.toml:24:7: an operation names the application `dbs` in the namespace `shop`, and no run has one of that name; did you mean `db`?
-    dir/named.toml: its script works on what is not in the cluster of `--manifests`, which takes the place of the generated one; mend the script, or name only other scenarios
+    dir/named.toml: the scenario's operations refer to objects that are missing from --manifests; edit the operations, or drop this scenario
     ");
 }
 

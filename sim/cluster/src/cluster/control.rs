@@ -18,7 +18,7 @@ use crate::kinds::KindId;
 use crate::rt::ProcessId;
 use crate::trace::{EventKind, ProcessChange};
 
-/// How long API servers bear with an etcd without leader: it cancels their watches after 3 election time-outs, and they
+/// How long an API server tolerates a leaderless etcd: it cancels their watches after 3 election time-outs, and they
 /// try to watch again for 30 s (K §3.4).
 const LEADER_LOSS_MAX: Duration = Duration::from_secs(33);
 /// How often API servers compact etcd (K §9.2 B12).

@@ -180,7 +180,7 @@ pub struct State {
     pub default_toleration: Option<(KindId, i64)>,
     /// The present connection of each process.
     pub connections: FxHashMap<ProcessId, Arc<client::Connection>>,
-    /// Processes that panicked in the life with this number, and that nobody but their back-off keeps down.
+    /// Processes in crash-loop back-off, with the incarnation that panicked.
     pub backing_off: FxHashMap<ProcessId, u32>,
     /// Servers that crash as soon as the lock is free.
     pub pending_server_crashes: Vec<usize>,
@@ -324,7 +324,7 @@ impl Fabric {
         self.preload(self.registry.id::<K>(), Arc::new(object));
     }
 
-    /// Has the UID of the next objects of this type and name end so. That two objects have UIDs with the same end is rare, and happens.
+    /// Forces the UID suffix of the next object with this key, to test suffix collisions.
     pub fn end_uid(&self, kind: KindId, key: ObjectKey, end: &str) {
         self.lock().uid_ends.insert((kind, key), end.to_owned());
     }

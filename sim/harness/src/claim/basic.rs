@@ -24,7 +24,7 @@ impl Claim for NoProcessPanics {
     }
 
     fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
-        findings.judged();
+        findings.exercised();
         if let EventKind::Process { process, change: ProcessChange::Panicked } = event.kind {
             let name = self.rt.process_name(process);
             findings.violated(|| vec![format!("{name} panicked and is down")]);
@@ -45,7 +45,7 @@ impl Claim for RevisionsOnlyGrow {
 
     fn observe(&mut self, event: &Event<'_>, findings: &mut Findings) {
         let EventKind::Commit { revision, key, .. } = event.kind else { return };
-        findings.judged();
+        findings.exercised();
         if revision <= self.last {
             let last = self.last;
             findings.violated(|| vec![format!("the write of {key} took revision {revision} after revision {last}")]);

@@ -246,7 +246,7 @@ impl Claims {
     }
 
     /// The `always` claims, and whether each looked at something that could have been false.
-    pub fn judged(&self) -> Vec<(&'static str, bool)> {
+    pub fn exercised(&self) -> Vec<(&'static str, bool)> {
         let always = self.watching.iter().zip(&self.findings.judged).filter(|(watching, _)| watching.def.kind == Kind::Always);
         always.map(|(watching, &judged)| (watching.def.name, judged)).collect()
     }

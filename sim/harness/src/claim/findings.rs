@@ -56,7 +56,7 @@ impl Findings {
 
     /// The claim that observes looks at something that could break it. An `always` claim that never says this in a sweep has shown
     /// nothing by holding.
-    pub fn judged(&mut self) {
+    pub fn exercised(&mut self) {
         self.judged[self.current] = true;
     }
 
@@ -76,7 +76,7 @@ impl Findings {
     }
 
     fn found(&mut self, excuse: Option<&'static str>, detail: impl FnOnce() -> Vec<String>) {
-        self.judged();
+        self.exercised();
         let kept = &mut self.kept[self.current][usize::from(excuse.is_some())];
         if *kept < KEPT_PER_CLAIM {
             *kept += 1;

@@ -111,9 +111,8 @@ pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
             });
             settled.map_err(|mut problems| {
                 if brought.is_some() {
-                    let wrong =
-                        "its script works on what is not in the cluster of `--manifests`, which takes the place of the generated one";
-                    problems.push(Problem::of_file(&read.name(), wrong, "mend the script, or name only other scenarios"));
+                    let wrong = "the scenario's operations refer to objects that are missing from --manifests";
+                    problems.push(Problem::of_file(&read.name(), wrong, "edit the operations, or drop this scenario"));
                 }
                 problems
             })

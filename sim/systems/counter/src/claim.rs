@@ -69,7 +69,7 @@ impl Claim for NoIncrementIsLost {
             }
             EventKind::Note { process, note } => {
                 let Some(&CounterNote::Counted { value }) = note.downcast_ref() else { return };
-                findings.judged();
+                findings.exercised();
                 let Some((first, since)) = self.acknowledged.insert(value, (process, event.at)) else { return };
                 let rt = &self.rt;
                 let detail = || {
@@ -136,7 +136,7 @@ impl Claim for CounterNeverGoesBack {
             return;
         }
         let value = self.reader.value(Some(after));
-        findings.judged();
+        findings.exercised();
         if value < self.last {
             let (rt, last) = (&self.rt, self.last);
             let detail = || {

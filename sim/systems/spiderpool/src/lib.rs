@@ -3,10 +3,10 @@
 pub mod claim;
 pub mod explain;
 pub mod input;
+mod ip_interval_index;
 pub mod metrics;
 pub mod mutations;
 mod objects;
-mod territory;
 mod types;
 pub mod workload;
 

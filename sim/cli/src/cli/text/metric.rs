@@ -45,7 +45,7 @@ mod tests {
         let metrics_of = |values: &[(&str, f64)]| values.iter().filter_map(|&(name, value)| MetricSummary::of_seed(name, value)).collect();
         let with = ScenarioResult { metrics: metrics_of(&[("hold-ms", 2.5), ("retries", 7.0)]), ..ScenarioResult::new("busy", "f", []) };
         let idle = ScenarioResult::new("idle", "g", []);
-        let report = |scenarios: Vec<ScenarioResult>| RunReport { scenarios, ..RunReport::default() };
+        let report = |scenarios: Vec<ScenarioResult>| RunReport::new(scenarios, false);
         let paint = Paint::choose(false, None, None);
         assert!(metrics(&report(vec![idle.clone()]), paint).is_empty());
         let lines = metrics(&report(vec![idle, with]), paint);

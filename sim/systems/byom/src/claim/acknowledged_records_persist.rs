@@ -23,7 +23,7 @@ impl PoolClaim for AcknowledgedRecordsPersist {
         match seen {
             Seen::Commit(change) if change.by_pool => {
                 if change.before.document().is_some_and(|before| before.allocated.iter().next().is_some()) {
-                    findings.judged();
+                    findings.exercised();
                 }
                 for id in lost(change, view) {
                     findings.violated(|| {

@@ -89,7 +89,7 @@ impl PoolClaim for AddressesAreSelectedByHash {
                 let Some(call) = self.open.remove(id) else { return };
                 let config = view.processes.configuration(*process).map(|configuration| &configuration.config);
                 if let (Some(last), Some(config), true) = (call.last, config, effort.writes > 0) {
-                    findings.judged();
+                    findings.exercised();
                     let from = usize::try_from(call.first - self.first).unwrap_or(usize::MAX);
                     let to = usize::try_from(last - self.first).unwrap_or(usize::MAX);
                     let lists = || self.states.range(from..=to).rev();

@@ -40,7 +40,7 @@ impl PoolClaim for AskingAgainChangesNothing {
                 let repeat = self.repeats.remove(id);
                 self.given.insert(id.clone(), address.clone());
                 let Some(repeat) = repeat else { return };
-                findings.judged();
+                findings.exercised();
                 let changed = repeat.address.key() != address.key();
                 let undisturbed = repeat.whole && repeat.meddled == view.meddled;
                 if changed || undisturbed && effort.writes > 0 {

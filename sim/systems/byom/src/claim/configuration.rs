@@ -28,7 +28,7 @@ impl PoolClaim for AddressesThatLeftAreDrained {
             PoolNote::Allocated { id, address, effort, .. } if effort.writes > 0 => {
                 let key: &AddressKey = address.key();
                 if self.recovered.is_some() {
-                    findings.judged();
+                    findings.exercised();
                 }
                 if view.processes.running().any(|(_, configuration)| configuration.config.contains(key)) {
                     return;
@@ -73,7 +73,7 @@ impl PoolClaim for SameConfigSamePool {
         let mut others = view.processes.running().filter(|(other, known)| other != process && known.setting == *setting);
         let other = others.next();
         if other.is_some() {
-            findings.judged();
+            findings.exercised();
         }
         // Whoever came before was compared with the others of its time.
         if let Some((other, known)) = other

@@ -19,7 +19,7 @@ impl PoolClaim for NoAddressHasTwoHolders {
         if !ledger.is_live(id) {
             return;
         }
-        findings.judged();
+        findings.exercised();
         for other in ledger.holders(address.key()).iter().filter(|other| *other != id) {
             violated(findings, !ledger.is_ours(id) || !ledger.is_ours(other), || {
                 let teller = view.name(*process);

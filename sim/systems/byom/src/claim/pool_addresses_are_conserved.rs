@@ -22,7 +22,7 @@ impl PoolClaim for PoolAddressesAreConserved {
         if !change.records.iter().any(|edit| edit.before.is_none() || edit.after.is_none()) {
             return;
         }
-        findings.judged();
+        findings.exercised();
         let config = view.processes.configuration(change.by).map(|configuration| &configuration.config);
         for (address, balance) in balance(change) {
             let still_there = {

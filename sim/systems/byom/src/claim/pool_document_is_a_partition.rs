@@ -25,7 +25,7 @@ impl PoolClaim for PoolDocumentIsAPartition {
         });
         let mut told: Vec<&AddressKey> = Vec::new();
         for address in recorded.chain(&change.gained) {
-            findings.judged();
+            findings.exercised();
             let (listed, records) = places(document, address.key());
             if listed + records > 1 && !told.contains(&address.key()) {
                 told.push(address.key());

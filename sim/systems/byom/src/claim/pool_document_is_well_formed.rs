@@ -15,7 +15,7 @@ impl PoolClaim for PoolDocumentIsWellFormed {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Commit(change) = seen else { return };
         let Some(document) = change.written() else { return };
-        findings.judged();
+        findings.exercised();
         if document.allocated.is_null() {
             findings.violated(|| vec!["allocatedIPs is null".to_owned(), view.story_of_write(change)]);
         }

@@ -29,7 +29,7 @@ impl PoolClaim for PoolOperationsEndInTime {
             PoolNote::ReleaseEnded { id, effort, took, .. } => (id, effort, *took, "is done with the release"),
             _ => return,
         };
-        findings.judged();
+        findings.exercised();
         if took <= BUDGET + SLACK {
             return;
         }

@@ -13,7 +13,7 @@ impl PoolClaim for PoolVersionCountsWrites {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Commit(change) = seen else { return };
         let (Some(before), Some(after)) = (change.before.version(), change.written()) else { return };
-        findings.judged();
+        findings.exercised();
         if after.version != before.wrapping_add(1) {
             findings.violated(|| vec![format!("version {before} is followed by version {}", after.version), view.story_of_write(change)]);
         }

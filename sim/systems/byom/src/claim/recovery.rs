@@ -24,7 +24,7 @@ impl PoolClaim for RecoveryKeepsRecords {
         }
         let Some(document) = change.written() else { return };
         if change.anew || change.before.document().is_some_and(|before| before.allocated.iter().next().is_some()) {
-            findings.judged();
+            findings.exercised();
         }
         let gone: Vec<Arc<str>> = if change.anew {
             view.ledger.missing_from(document)
@@ -69,7 +69,7 @@ impl PoolClaim for RecoveryListsWhatIsConfigured {
         let read = || PoolConfig::read(setting, RANGE_LIMIT, &Policy::hardened()).ok();
         let Some(meant) = self.meant.entry(setting.clone()).or_insert_with(read) else { return };
         let expected = || meant.pool().iter().filter(|address| !document.allocated.holds(address, false));
-        findings.judged();
+        findings.exercised();
         if !expected().eq(document.available.iter()) {
             findings.violated(|| {
                 let list = |addresses: &mut dyn Iterator<Item = &Address>| addresses.map(Address::text).collect::<Vec<_>>().join(", ");

@@ -24,7 +24,7 @@ impl PoolClaim for ConflictsAreRetried {
         let (id, effort, failure) = match note {
             PoolNote::Allocated { effort, .. } | PoolNote::ReleaseEnded { failure: None, effort, .. } => {
                 if effort.conflicts + effort.create_races > 0 {
-                    findings.judged();
+                    findings.exercised();
                 }
                 return;
             }
@@ -37,7 +37,7 @@ impl PoolClaim for ConflictsAreRetried {
         };
         let Effort { reads, writes, conflicts, create_races, .. } = *effort;
         if conflicts + create_races > 0 {
-            findings.judged();
+            findings.exercised();
         }
         if !matches!(failure, Failure::Exhausted | Failure::CreateRace | Failure::Writing)
             || writes == 0
@@ -85,7 +85,7 @@ pub(crate) struct FreeVmsAreFound;
 impl PoolClaim for FreeVmsAreFound {
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Note(process, PoolNote::Refused { id, why: Failure::NotReady, effort, .. }) = seen else { return };
-        findings.judged();
+        findings.exercised();
         let config = view.processes.configuration(*process).map(|configuration| &configuration.config);
         let (Some(document), Some(config)) = (view.state.document(), config) else { return };
         let answers = |key| view.vms.get(key).is_none_or(|vm| !vm.broken && vm.going_down.is_none());

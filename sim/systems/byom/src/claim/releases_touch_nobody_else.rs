@@ -18,7 +18,7 @@ impl PoolClaim for ReleasesTouchNobodyElse {
             Seen::Commit(change) if change.by_pool => {
                 for edit in change.records.iter().filter(|edit| edit.removed().is_some()) {
                     let id = &edit.id;
-                    findings.judged();
+                    findings.exercised();
                     // Nobody knows the sandbox of a record that was there before the run: its release has to begin, too.
                     if ledger.get(id).is_none_or(|sandbox| sandbox.is_live()) {
                         violated(findings, !ledger.is_ours(id), || {

@@ -16,7 +16,7 @@ impl PoolClaim for VmsAreCleanWhenGiven {
         let ledger = &view.ledger;
         match seen {
             Seen::Note(_, PoolNote::Vm { address, change: VmChange::Given { id, tenant, going_down } }) => {
-                findings.judged();
+                findings.exercised();
                 let other = tenant.as_ref().filter(|tenant| *tenant != id);
                 if other.is_some() || *going_down {
                     violated(findings, !ledger.is_ours(id) || other.is_some_and(|other| !ledger.is_ours(other)), || {

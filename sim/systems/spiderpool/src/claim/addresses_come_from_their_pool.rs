@@ -1,6 +1,6 @@
 //! A S5: a pool gives what it has.
 
-use super::view::{Seen, Sights, View};
+use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim, violated};
 
 /// Whoever adds a record adds it to a pool of whose addresses that is one: in `ips` and not in `excludeIPs` of the very object
@@ -11,15 +11,15 @@ use super::{Findings, IpamClaim, violated};
 pub(crate) struct AddressesComeFromTheirPool;
 
 impl IpamClaim for AddressesComeFromTheirPool {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let Some(pool) = view.pools.get(&change.pool) else { return };
         for (address, record) in change.edits.iter().filter_map(|edit| edit.added()) {
-            findings.judged();
+            findings.exercised();
             if !pool.addresses.as_ref().is_some_and(|addresses| addresses.contains(address)) {
                 violated(findings, change.by_hand, || {
                     let spec = &pool.object.spec;
@@ -46,7 +46,7 @@ mod tests {
         on_stage(CLAIM, |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             stage.record(stage.agent, "p", "10.0.0.4", "ns/a", "a");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.change_pool(stage.person, "p", |pool| pool.spec.exclude_ips = Some(vec!["10.0.0.5".to_owned()]));
             stage.record(stage.agent, "p", "10.0.0.5", "ns/b", "b");
             stage.record(stage.agent, "p", "10.0.0.10", "ns/c", "c");

@@ -1,6 +1,6 @@
 //! A S4: sandbox, record and endpoint agree.
 
-use super::view::{Pod, Seen, Sights, View, addresses_of, uid_of};
+use super::view::{EventMask, Pod, Seen, View, addresses_of, uid_of};
 use super::{Answered, Findings, IpamClaim, violated};
 use crate::workload::Given;
 
@@ -14,13 +14,13 @@ use crate::workload::Given;
 pub(crate) struct AnswerEndpointAndRecordAgree;
 
 impl IpamClaim for AnswerEndpointAndRecordAgree {
-    fn sights(&self) -> Sights {
-        Sights::ANSWER
+    fn event_mask(&self) -> EventMask {
+        EventMask::ANSWER
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Some(answer) = Answered::of(seen) else { return };
-        findings.judged();
+        findings.exercised();
         if let Some(sandbox) = view.sandboxes.get(answer.container)
             && !answer.uid.is_empty()
             && sandbox.uid != *answer.uid
@@ -101,7 +101,7 @@ mod tests {
     fn an_answer_that_its_record_and_endpoint_have_agrees() {
         with_pod(|stage| {
             stage.add("ns/a", "a", FIRST);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 

@@ -1,6 +1,6 @@
 //! A S3: what is answered is recorded.
 
-use super::view::{Seen, Sights, View};
+use super::view::{EventMask, Seen, View};
 use super::{Answered, BY_HAND, Findings, IpamClaim};
 
 /// Each address of an answer is recorded in the pool that the answer names, under the name of the pod (or of its VM) and the UID of
@@ -11,14 +11,14 @@ use super::{Answered, BY_HAND, Findings, IpamClaim};
 pub(crate) struct AnsweredAddressesAreRecorded;
 
 impl IpamClaim for AnsweredAddressesAreRecorded {
-    fn sights(&self) -> Sights {
-        Sights::ANSWER
+    fn event_mask(&self) -> EventMask {
+        EventMask::ANSWER
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Some(answer) = Answered::of(seen) else { return };
         for given in answer.given {
-            findings.judged();
+            findings.exercised();
             let holder = view.pools.holder(&given.pool, given.address);
             let fits = holder.is_some_and(|holder| {
                 let same_uid = answer.uid.is_empty() || *holder.record.pod_uid == **answer.uid;
@@ -64,7 +64,7 @@ mod tests {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             stage.pod("ns/a", "a");
             stage.add("ns/a", "a", FIRST);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.ask("ns/a", "a", "net1");
             stage.answer("ns/a", "a", "net1", &[("net1", "p", "10.0.0.2")]);
             assert_eq!(stage.excuses(), [None]);

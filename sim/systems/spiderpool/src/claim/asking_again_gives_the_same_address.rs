@@ -1,6 +1,6 @@
 //! A S16: whoever asks again is told the same.
 
-use super::view::{Seen, Sights, View};
+use super::view::{EventMask, Seen, View};
 use super::{Answered, Findings, IpamClaim, violated};
 
 /// A request for a NIC of a pod that was answered before is answered with the same addresses, unless a release of them has begun
@@ -10,15 +10,15 @@ use super::{Answered, Findings, IpamClaim, violated};
 pub(crate) struct AskingAgainGivesTheSameAddress;
 
 impl IpamClaim for AskingAgainGivesTheSameAddress {
-    fn sights(&self) -> Sights {
-        Sights::ANSWER
+    fn event_mask(&self) -> EventMask {
+        EventMask::ANSWER
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Some(answer) = Answered::of(seen) else { return };
         for given in answer.given.iter().filter(|given| given.nic == *answer.nic) {
             let Some(before) = view.ledger.answers(answer.uid).iter().find(|before| before.is_for_same(given)) else { continue };
-            findings.judged();
+            findings.exercised();
             if before.given.address != given.address || before.given.pool != given.pool {
                 let by_hand = view.changes.touched(given.address) || view.changes.touched(before.given.address);
                 violated(findings, by_hand, || {
@@ -47,10 +47,10 @@ mod tests {
         on_stage(CLAIM, |stage| {
             stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("eth0", "q", "fd00::1")]);
             stage.answer("ns/a", "a", "net1", &[("eth0", "p", "10.0.0.9"), ("net1", "p", "10.0.0.2")]);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
             stage.answer("ns/b", "b", "eth0", &[("eth0", "p", "10.0.0.3")]);
             stage.answer("ns/a", "a", "net1", &[("net1", "p", "10.0.0.2")]);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.answer("ns/a", "a", "eth0", &[("eth0", "q", "fd00::2")]);
             assert_eq!(stage.excuses(), [None]);
         });

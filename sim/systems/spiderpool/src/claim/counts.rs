@@ -1,6 +1,6 @@
 //! A S11: pools count right.
 
-use super::view::{Seen, Sights, View, records_of, total};
+use super::view::{EventMask, Seen, View, records_of, total};
 use super::{Findings, IpamClaim, told};
 
 /// An agent, or a replica of the controller, that adds or removes records leaves `allocatedIPCount` as the number of records.
@@ -9,15 +9,15 @@ use super::{Findings, IpamClaim, told};
 pub(crate) struct CountsEqualRecords;
 
 impl IpamClaim for CountsEqualRecords {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         let counts = change.edits.iter().any(|edit| edit.before.is_none() || edit.after.is_none());
         let Some(after) = change.after.as_ref().filter(|_| (change.by_agent || change.by_replica) && counts) else { return };
-        findings.judged();
+        findings.exercised();
         let records = records_of(after).map_or(0, |records| records.len() as i64);
         let count = after.status.as_ref().and_then(|status| status.allocated_ip_count);
         if count != Some(records) {
@@ -52,7 +52,7 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
             stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
             stage.unrecord(stage.agent, "p", "10.0.0.1");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             for by in [stage.person, stage.agent, stage.replicas[0]] {
                 stage.change_pool(by, "p", |pool| {
                     let status = pool.status.as_mut().unwrap();

@@ -9,7 +9,7 @@ use kube_machinery::FxHashMap;
 use kube_machinery::api::Reason;
 use kube_sim::trace::Outcome;
 
-use super::view::{Seen, Sights, View};
+use super::view::{EventMask, Seen, View};
 use super::{Answered, Findings, IpamClaim};
 use crate::workload::{Cause, How, InOrder, IpamNote, Refusal};
 
@@ -37,15 +37,15 @@ pub(crate) enum Coverage {
 }
 
 impl IpamClaim for Coverage {
-    fn sights(&self) -> Sights {
+    fn event_mask(&self) -> EventMask {
         match self {
-            Coverage::AgentsConflict => Sights::WROTE,
-            Coverage::AnAddIsRolledBack | Coverage::AnOutsideConflictIsFound | Coverage::ADeleteComesLate => Sights::RELEASE,
-            Coverage::ALaterPoolServes => Sights::CHOICE,
+            Coverage::AgentsConflict => EventMask::WROTE,
+            Coverage::AnAddIsRolledBack | Coverage::AnOutsideConflictIsFound | Coverage::ADeleteComesLate => EventMask::RELEASE,
+            Coverage::ALaterPoolServes => EventMask::CHOICE,
             Coverage::AStaticAddressIsKept
             | Coverage::AnEndpointAnswers
             | Coverage::AnAnswerHasBothFamilies
-            | Coverage::AnAnswerHasSeveralNics => Sights::ANSWER,
+            | Coverage::AnAnswerHasSeveralNics => EventMask::ANSWER,
         }
     }
 
@@ -113,8 +113,8 @@ pub(crate) struct AnAddressChangesHands {
 }
 
 impl IpamClaim for AnAddressChangesHands {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {

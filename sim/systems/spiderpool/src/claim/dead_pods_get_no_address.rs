@@ -1,6 +1,6 @@
 //! A S18: the dead get nothing.
 
-use super::view::{Seen, Shown, Sights, View};
+use super::view::{EventMask, Seen, Shown, View};
 use super::{Findings, IpamClaim};
 
 /// No agent records an address for a pod, as a new record or by handing one on, that its watch had shown to be terminating, over or
@@ -10,8 +10,8 @@ use super::{Findings, IpamClaim};
 pub(crate) struct DeadPodsGetNoAddress;
 
 impl IpamClaim for DeadPodsGetNoAddress {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -21,7 +21,7 @@ impl IpamClaim for DeadPodsGetNoAddress {
         }
         for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
             let Some(pod) = view.pods.get(&record.pod_uid) else { continue };
-            findings.judged();
+            findings.exercised();
             let shown = view.agents.shown_before_add(change.said.by, &record.pod_uid, Shown::Pods);
             if let Some(dead) = pod.dead.filter(|dead| *dead <= shown) {
                 findings.violated(|| {
@@ -54,7 +54,7 @@ mod tests {
             stage.terminate("ns/a");
             stage.deliver::<Pod>(stage.agent);
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.pod("ns/b", "b");
             stage.pod_gone("ns/b");
             stage.deliver::<Pod>(stage.agent);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube_machinery::FxHashMap;
 use kube_sim::rt::ProcessId;
 
-use super::view::{Seen, Sights, View};
+use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::{Cause, IpamNote};
 
@@ -23,8 +23,8 @@ pub(crate) struct DeletesTouchNobodyElse {
 }
 
 impl IpamClaim for DeletesTouchNobodyElse {
-    fn sights(&self) -> Sights {
-        Sights::RELEASE.and(Sights::POOL)
+    fn event_mask(&self) -> EventMask {
+        EventMask::RELEASE.and(EventMask::POOL)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -42,7 +42,7 @@ impl IpamClaim for DeletesTouchNobodyElse {
                 }
             }
             Seen::Ipam(process, IpamNote::ReleaseBegun { uid, cause: Cause::Del, what, .. }) => {
-                findings.judged();
+                findings.exercised();
                 let of_process = self.open.iter().filter(|((by, ..), _)| *by == process);
                 if !of_process.clone().any(|(_, (asked, _))| asked.is_empty() || asked == uid) {
                     findings.violated(|| {
@@ -59,7 +59,7 @@ impl IpamClaim for DeletesTouchNobodyElse {
             Seen::Pool(ref change) if change.by_agent => {
                 for edit in change.edits.iter().filter(|edit| edit.after.is_none()) {
                     let Some((address, before)) = edit.taken() else { continue };
-                    findings.judged();
+                    findings.exercised();
                     let own = |uid: &str| {
                         let mut releases = view.ledger.releases(uid).iter();
                         releases.any(|release| release.said.by == change.said.by && release.covers(&change.pool, address))
@@ -96,7 +96,7 @@ mod tests {
             stage.del_asked("ns/a", "a");
             stage.release("ns/a", "a", Cause::Del, WHAT);
             stage.release("ns/a", "b", Cause::Predecessor, WHAT);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.release("ns/a", "b", Cause::Del, WHAT);
             assert_eq!(stage.excuses(), [None]);
             stage.del_asked("ns/c", "");
@@ -115,7 +115,7 @@ mod tests {
             stage.del_asked("ns/a", "a");
             stage.del("ns/a", "a", true);
             stage.release("ns/a", "a", Cause::Del, WHAT);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.release("ns/b", "b", Cause::Del, WHAT);
             assert_eq!(stage.excuses(), [None]);
         });
@@ -130,7 +130,7 @@ mod tests {
             stage.release("ns/a", "a", Cause::Del, WHAT);
             stage.unrecord(stage.agent, "p", "10.0.0.1");
             stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert_eq!(stage.excuses(), [None]);
             assert!(stage.detail()[0].starts_with("the release for a pod that nobody has seen (uid a)"), "{:?}", stage.detail());

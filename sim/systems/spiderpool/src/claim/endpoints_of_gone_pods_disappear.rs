@@ -8,7 +8,7 @@ use ipam_spiderpool::select::FIRST_NIC;
 use kube_machinery::FxHashSet;
 use kube_sim::node::PodNote;
 
-use super::view::{Seen, Sights, View, addresses_of, uid_of};
+use super::view::{EventMask, Seen, View, addresses_of, uid_of};
 use super::{Findings, IpamClaim, told};
 use crate::workload::IpamNote;
 
@@ -39,8 +39,8 @@ impl EndpointsOfGonePodsDisappear {
 }
 
 impl IpamClaim for EndpointsOfGonePodsDisappear {
-    fn sights(&self) -> Sights {
-        Sights::RELEASE.and(Sights::POD).and(Sights::ENDPOINT)
+    fn event_mask(&self) -> EventMask {
+        EventMask::RELEASE.and(EventMask::POD).and(EventMask::ENDPOINT)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {

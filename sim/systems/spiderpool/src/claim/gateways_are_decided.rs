@@ -1,6 +1,6 @@
 //! A §14.31: an endpoint that names a gateway says what becomes of it.
 
-use super::view::{Seen, Sights, View};
+use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim};
 
 /// An entry of an endpoint that an agent writes says whether its gateway is left out if it names one, whichever family that is of, and
@@ -10,8 +10,8 @@ use super::{Findings, IpamClaim};
 pub(crate) struct GatewaysAreDecided;
 
 impl IpamClaim for GatewaysAreDecided {
-    fn sights(&self) -> Sights {
-        Sights::ENDPOINT
+    fn event_mask(&self) -> EventMask {
+        EventMask::ENDPOINT
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -21,7 +21,7 @@ impl IpamClaim for GatewaysAreDecided {
             |object: &ipam_spiderpool::SpiderEndpoint| object.status.as_ref().map(|status| status.current.ips.clone()).unwrap_or_default();
         let before = change.before.as_deref().map(entries).unwrap_or_default();
         for entry in entries(after).into_iter().filter(|entry| !before.contains(entry)) {
-            findings.judged();
+            findings.exercised();
             let named = entry.ipv4_gateway.is_some() || entry.ipv6_gateway.is_some();
             if named != entry.clean_gateway.is_some() {
                 findings.violated(|| {
@@ -64,7 +64,7 @@ mod tests {
                     entry.ipv4_gateway = gateway.then(|| "10.0.0.254".to_owned());
                     entry.clean_gateway = says.then_some(false);
                 });
-                assert_eq!((!stage.excuses().is_empty(), stage.judged()), (violated, true), "{gateway} {says} {by_agent}");
+                assert_eq!((!stage.excuses().is_empty(), stage.exercised()), (violated, true), "{gateway} {says} {by_agent}");
             });
         }
     }

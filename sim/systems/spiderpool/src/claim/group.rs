@@ -8,7 +8,7 @@ use kube_sim::trace::{Event, Interest};
 use sim_config::time::SimTime;
 use sim_harness::claim::{Findings, Group, GroupDef};
 
-use super::{IpamClaim, Sights, Terms, View};
+use super::{EventMask, IpamClaim, Terms, View};
 
 /// The claims about Spiderpool.
 pub(crate) static GROUP: GroupDef = GroupDef {
@@ -30,7 +30,7 @@ pub(super) struct IpamGroup {
     view: View,
     claims: Vec<(usize, Box<dyn IpamClaim>)>,
     /// For each kind of what is seen: which claims look at it. Most of what is seen means nothing to most claims.
-    asked: [Vec<usize>; Sights::KINDS],
+    asked: [Vec<usize>; EventMask::KINDS],
 }
 
 impl IpamGroup {
@@ -46,8 +46,8 @@ impl Group for IpamGroup {
 
     fn add(&mut self, number: usize, claim: Box<dyn Any + Send>) {
         let claim: Box<Box<dyn IpamClaim>> = claim.downcast().unwrap_or_else(|_| panic!("claim {number} is not one about Spiderpool"));
-        let sights = claim.sights();
-        let looks = |(kind, asked)| sights.has(kind).then_some(asked);
+        let event_mask = claim.event_mask();
+        let looks = |(kind, asked)| event_mask.has(kind).then_some(asked);
         for asked in self.asked.iter_mut().enumerate().filter_map(looks) {
             let asked: &mut Vec<usize> = asked;
             asked.push(self.claims.len());

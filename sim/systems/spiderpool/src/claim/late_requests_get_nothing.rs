@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ipam_spiderpool::ipam::PATIENCE;
 
-use super::view::{Seen, Sights, View};
+use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim};
 use crate::workload::{How, IpamNote};
 
@@ -18,13 +18,13 @@ const LAST_WRITES: Duration = Duration::from_secs(40);
 pub(crate) struct LateRequestsGetNothing;
 
 impl IpamClaim for LateRequestsGetNothing {
-    fn sights(&self) -> Sights {
-        Sights::ANSWER
+    fn event_mask(&self) -> EventMask {
+        EventMask::ANSWER
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Ipam(process, IpamNote::AddEnded { uid, nic, result: Ok(_), how: How::Fresh, took, .. }) = *seen else { return };
-        findings.judged();
+        findings.exercised();
         if *took > PATIENCE + LAST_WRITES {
             findings.violated(|| {
                 vec![format!(
@@ -47,7 +47,7 @@ mod tests {
         on_stage("late-requests-get-nothing", |stage| {
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             stage.answer_after(PATIENCE + LAST_WRITES, "ns/a", "a");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.answer_after(PATIENCE + LAST_WRITES + Duration::from_millis(1), "ns/a", "a");
             assert_eq!(stage.excuses(), [None]);
         });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_spiderpool::SpiderEndpoint;
 use kube_machinery::FxHashSet;
 
-use super::view::{EndpointChange, Seen, Sights, View, addresses_of, records_of, uid_of};
+use super::view::{EndpointChange, EventMask, Seen, View, addresses_of, records_of, uid_of};
 use super::{Findings, IpamClaim, told, violated};
 
 /// No pool vanishes while it has records, and no endpoint while one of its addresses is recorded for its UID.
@@ -33,15 +33,15 @@ impl PoolsAndEndpointsOutliveTheirRecords {
 }
 
 impl IpamClaim for PoolsAndEndpointsOutliveTheirRecords {
-    fn sights(&self) -> Sights {
-        Sights::POOL.and(Sights::ENDPOINT)
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL.and(EventMask::ENDPOINT)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match seen {
             Seen::Pool(change) => {
                 let (Some(before), None) = (&change.before, &change.after) else { return };
-                findings.judged();
+                findings.exercised();
                 let records = records_of(before).map_or(0, |records| records.len());
                 if records > 0 {
                     violated(findings, view.changes.touched_pool(&change.pool), || {
@@ -57,7 +57,7 @@ impl IpamClaim for PoolsAndEndpointsOutliveTheirRecords {
                     }
                 }
                 let (Some(before), None) = (&change.before, &change.after) else { return };
-                findings.judged();
+                findings.exercised();
                 let uid = uid_of(before);
                 let recorded = |pool: &str, address| view.pools.holder(pool, address).is_some_and(|holder| holder.record.pod_uid == *uid);
                 let left = addresses_of(before).find(|(_, pool, address)| recorded(pool, *address));
@@ -112,7 +112,7 @@ mod tests {
             }
             stage.record(stage.agent, "q", "10.0.0.1", "ns/a", "a");
             stage.put::<SpiderIPPool>(stage.kubelet, &ObjectKey::cluster("p"), None);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.put::<SpiderIPPool>(stage.kubelet, &ObjectKey::cluster("q"), None);
             assert_eq!(stage.excuses(), [None]);
             stage.pool("q", &["10.0.0.1-10.0.0.9"]);
@@ -130,7 +130,7 @@ mod tests {
             stage.add("ns/a", "a", first);
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "b");
             stage.endpoint_gone(stage.kubelet, "ns/a");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.endpoint(stage.agent, "ns/a", "b", first);
             stage.endpoint_gone(stage.kubelet, "ns/a");
             assert_eq!(stage.excuses(), [None]);

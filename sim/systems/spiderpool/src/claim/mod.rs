@@ -78,7 +78,7 @@ pub(super) use reused_addresses_are_permitted::ReusedAddressesArePermitted;
 pub(super) use selection::{BetterPoolsComeFirst, SelectionFollowsTheRules};
 pub(super) use static_pods_keep_their_addresses::StaticPodsKeepTheirAddresses;
 pub(super) use subnet::*;
-pub(super) use view::{EMPTY_POD_IPS, FORCE_DELETE, Seen, Sights, Terms, UNREACHABLE_NODE, View};
+pub(super) use view::{EMPTY_POD_IPS, EventMask, FORCE_DELETE, Seen, Terms, UNREACHABLE_NODE, View};
 
 /// The excuse of what follows only from somebody having changed a record, an endpoint or a finalizer by hand.
 pub(super) const BY_HAND: &str = "edited-by-hand";
@@ -93,8 +93,8 @@ pub(crate) const EXCUSES: [&str; 5] = [BY_HAND, FORCED_SUCCESSOR, UNREACHABLE_NO
 /// A claim about allocation.
 pub(crate) trait IpamClaim: Send {
     /// What it looks at: of anything else it is not told.
-    fn sights(&self) -> Sights {
-        Sights::NONE
+    fn event_mask(&self) -> EventMask {
+        EventMask::NONE
     }
 
     /// Something happened. `view`: for a commit what is known since, for a note what was known before it.

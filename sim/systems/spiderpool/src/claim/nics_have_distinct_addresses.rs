@@ -2,7 +2,7 @@
 
 use kube_sim::node::PodNote;
 
-use super::view::{Seen, Sights, View};
+use super::view::{EventMask, Seen, View};
 use super::{Answered, Findings, IpamClaim};
 
 /// No answer gives one address to two NICs, and no sandbox answers on one address with two.
@@ -11,13 +11,13 @@ use super::{Answered, Findings, IpamClaim};
 pub(crate) struct NicsHaveDistinctAddresses;
 
 impl IpamClaim for NicsHaveDistinctAddresses {
-    fn sights(&self) -> Sights {
-        Sights::ANSWER.and(Sights::POD)
+    fn event_mask(&self) -> EventMask {
+        EventMask::ANSWER.and(EventMask::POD)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         if let Some(answer) = Answered::of(seen) {
-            findings.judged();
+            findings.exercised();
             for (at, given) in answer.given.iter().enumerate() {
                 if let Some(other) = answer.given[..at].iter().find(|other| other.address == given.address) {
                     findings.violated(|| {
@@ -31,7 +31,7 @@ impl IpamClaim for NicsHaveDistinctAddresses {
             }
         }
         let Seen::Pod(_, PodNote::Attached { sandbox, nic, addresses }) = seen else { return };
-        findings.judged();
+        findings.exercised();
         let others = view.sandboxes.get(sandbox).into_iter().flat_map(|sandbox| &sandbox.nics);
         for (other, _, held) in others.filter(|(other, ..)| other != nic) {
             if let Some(address) = addresses.iter().find(|address| held.contains(address)) {
@@ -51,7 +51,7 @@ mod tests {
     fn an_address_twice_in_an_answer_is_a_violation() {
         on_stage(CLAIM, |stage| {
             stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("eth0", "q", "fd00::1"), ("net1", "p", "10.0.0.2")]);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.answer("ns/a", "a", "eth0", &[("eth0", "p", "10.0.0.1"), ("net1", "p", "10.0.0.1")]);
             assert_eq!(stage.excuses(), [None]);
         });
@@ -65,7 +65,7 @@ mod tests {
             stage.attach("a", "net1", &["10.0.0.2"]);
             stage.sandbox("b", "ns/a", "a");
             stage.attach("b", "eth0", &["10.0.0.1"]);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.attach("a", "net2", &["10.0.0.3", "fd00::1"]);
             assert_eq!(stage.excuses(), [None]);
             assert_eq!(stage.detail()[0], "eth0 and net2 of sandbox a answer on fd00::1");

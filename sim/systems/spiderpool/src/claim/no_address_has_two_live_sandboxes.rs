@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube_machinery::FxHashSet;
 use kube_sim::node::PodNote;
 
-use super::view::{Place, Sandbox, Seen, Sights, View};
+use super::view::{EventMask, Place, Sandbox, Seen, View};
 use super::{FORCED_SUCCESSOR, Findings, IpamClaim, violated};
 
 /// No sandbox is attached with an address on which another live sandbox answers. A sandbox answers from its attachment until its
@@ -41,8 +41,8 @@ impl NoAddressHasTwoLiveSandboxes {
 }
 
 impl IpamClaim for NoAddressHasTwoLiveSandboxes {
-    fn sights(&self) -> Sights {
-        Sights::POD
+    fn event_mask(&self) -> EventMask {
+        EventMask::POD
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -53,7 +53,7 @@ impl IpamClaim for NoAddressHasTwoLiveSandboxes {
             _ => return,
         };
         let Some(sandbox) = view.sandboxes.get(id) else { return };
-        findings.judged();
+        findings.exercised();
         for address in addresses.iter() {
             let others = view.sandboxes.answering(*address).filter(|(other, _)| *other != id);
             for (older, other) in others.filter(|(_, other)| !may_share(view, sandbox, other)) {
@@ -109,7 +109,7 @@ mod tests {
             stage.attach("a", "eth0", &["10.0.0.1"]);
             stage.node(PodNote::DelAsked { sandbox: "a".into(), nic: "eth0".into(), netns: true });
             stage.attach("b", "eth0", &["10.0.0.1"]);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.attach("c", "eth0", &["10.0.0.1"]);
             assert_eq!(stage.excuses(), [None]);
             assert!(stage.detail()[1].starts_with("so does ns/b (uid b, alive, on node-0), attached by kubelet-0"), "{:?}", stage.detail());

@@ -1,6 +1,6 @@
 //! A S2: an address is recorded in one pool.
 
-use super::view::{Seen, Sights, View};
+use super::view::{EventMask, Seen, View};
 use super::{Findings, IpamClaim, violated};
 
 /// No commit of a pool adds a record of an address that another pool has a record of.
@@ -9,14 +9,14 @@ use super::{Findings, IpamClaim, violated};
 pub(crate) struct NoAddressIsRecordedTwice;
 
 impl IpamClaim for NoAddressIsRecordedTwice {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Pool(change) = seen else { return };
         for (address, _) in change.edits.iter().filter_map(|edit| edit.added()) {
-            findings.judged();
+            findings.exercised();
             if let Some(other) = view.pools.holders(address).find(|holder| holder.pool != change.pool) {
                 violated(findings, change.by_hand || view.changes.touched(address), || {
                     let line = format!("{address} is recorded in {} and in {}", other.pool, change.pool);
@@ -42,7 +42,7 @@ mod tests {
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a");
             stage.record(stage.agent, "q", "10.0.0.2", "ns/b", "b");
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a2");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.record(stage.agent, "q", "10.0.0.1", "ns/c", "c");
             assert_eq!(stage.excuses(), [None]);
             assert_eq!(stage.detail()[0], "10.0.0.1 is recorded in p and in q");

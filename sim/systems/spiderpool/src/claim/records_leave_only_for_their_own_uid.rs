@@ -2,7 +2,7 @@
 
 use kube_sim::rt::ProcessId;
 
-use super::view::{Answer, Place, Pod, Seen, Sights, View};
+use super::view::{Answer, EventMask, Place, Pod, Seen, View};
 use super::{Findings, IpamClaim, violated};
 use crate::workload::{Cause, IpamNote};
 
@@ -16,8 +16,8 @@ use crate::workload::{Cause, IpamNote};
 pub(crate) struct RecordsLeaveOnlyForTheirOwnUid;
 
 impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
-    fn sights(&self) -> Sights {
-        Sights::RELEASE.and(Sights::POOL)
+    fn event_mask(&self) -> EventMask {
+        EventMask::RELEASE.and(EventMask::POOL)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -25,7 +25,7 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
             Seen::Pool(ref change) if change.by_agent => {
                 for edit in &change.edits {
                     let Some((address, before)) = edit.taken() else { continue };
-                    findings.judged();
+                    findings.exercised();
                     let wrong = match &edit.after {
                         None => not_announced(view, change.said.by, &before.pod_uid, &change.pool, address),
                         Some(after) if after.pod != before.pod => Some("it is handed to a pod of another name"),
@@ -43,7 +43,7 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
                 }
             }
             Seen::Ipam(process, IpamNote::ReleaseBegun { uid, cause, what, .. }) => {
-                findings.judged();
+                findings.exercised();
                 if let Some(wrong) = not_justified(view, uid, *cause, what) {
                     let by_hand = what.iter().any(|(_, address)| view.changes.touched(*address));
                     violated(findings, by_hand, || {
@@ -127,7 +127,7 @@ mod tests {
             stage.terminate("ns/web-0");
             stage.release("ns/web-0", "a", Cause::Del, WHAT);
             stage.unrecord(stage.agent, "p", "10.0.0.1");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.record(stage.agent, "p", "10.0.0.2", "ns/web-0", "a");
             stage.unrecord(stage.agent, "p", "10.0.0.2");
             assert_eq!(stage.excuses(), [None]);
@@ -258,7 +258,7 @@ mod tests {
             stage.vm_pod("ns/virt-2", "target", "vm");
             stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "source");
             stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", "target");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 

@@ -1,7 +1,7 @@
 //! A S6: what is reserved is not given away.
 
 use super::records_leave_only_for_their_own_uid::is_migration;
-use super::view::{Seen, Shown, Sights, View};
+use super::view::{EventMask, Seen, Shown, View};
 use super::{Findings, IpamClaim};
 
 /// No agent records an address for a pod that it had been told is reserved: by an object that was there from the beginning or that
@@ -13,8 +13,8 @@ use super::{Findings, IpamClaim};
 pub(crate) struct ReservedAddressesAreNotGiven;
 
 impl IpamClaim for ReservedAddressesAreNotGiven {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -33,7 +33,7 @@ impl IpamClaim for ReservedAddressesAreNotGiven {
                 Some(_) => Some(view.agents.shown_before_add(change.said.by, &record.pod_uid, Shown::Reservations)),
             };
             let Some(shown) = shown else { continue };
-            findings.judged();
+            findings.exercised();
             if view.reservations.is_surely_reserved(address, shown) {
                 findings.violated(|| {
                     vec![
@@ -66,7 +66,7 @@ mod tests {
             stage.read(stage.agent, "p");
             stage.deliver::<SpiderReservedIP>(stage.agent);
             stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "b");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.read(stage.agent, "p");
             stage.record(stage.agent, "p", "10.0.0.4", "ns/c", "c");
             assert_eq!(stage.excuses(), []);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube_machinery::FxHashMap;
 use kube_sim::rt::ProcessId;
 
-use super::view::{Seen, Sights, View, addresses_of, uid_of};
+use super::view::{EventMask, Seen, View, addresses_of, uid_of};
 use super::{Answered, Findings, IpamClaim};
 use crate::workload::{How, IpamNote};
 
@@ -31,8 +31,8 @@ pub(crate) struct ReusedAddressesArePermitted {
 }
 
 impl IpamClaim for ReusedAddressesArePermitted {
-    fn sights(&self) -> Sights {
-        Sights::CHOICE.and(Sights::ANSWER).and(Sights::POOL)
+    fn event_mask(&self) -> EventMask {
+        EventMask::CHOICE.and(EventMask::ANSWER).and(EventMask::POOL)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -51,7 +51,7 @@ impl IpamClaim for ReusedAddressesArePermitted {
             Seen::Ipam(process, IpamNote::AddEnded { uid, nic, result, .. }) => {
                 let handed_on = if result.is_ok() { self.handed_on.remove(uid) } else { None }.unwrap_or_default();
                 let Some(refused) = self.refused.remove(&(process, uid.clone(), nic.clone())) else { return };
-                findings.judged();
+                findings.exercised();
                 let Some(answer) = Answered::of(seen).filter(|answer| answer.how != How::Existing) else { return };
                 // What an answer to this very pod named before, for another of its NICs, is its own by now.
                 let is_own = |pool: &str, address: IpAddr| {
@@ -103,7 +103,7 @@ mod tests {
             stage.static_pod("ns/web-0", "a");
             stage.compare("a", "eth0", &[]);
             stage.answer_reowned("ns/web-0", "a", "eth0", FIRST);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.compare("a", "eth0", &[("p", "10.0.0.1")]);
             stage.answer_reowned("ns/web-0", "a", "eth0", OTHER);
             assert_eq!(stage.excuses(), []);
@@ -140,7 +140,7 @@ mod tests {
                 }
                 stage.record(stage.agent, "p", "10.0.0.1", "ns/web-0", "a");
                 stage.answer("ns/web-0", "a", "eth0", FIRST);
-                assert_eq!((stage.excuses(), stage.judged()), (excuses, true));
+                assert_eq!((stage.excuses(), stage.exercised()), (excuses, true));
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use ipam_spiderpool::ranges::IpVersion;
 
-use super::view::{Seen, Shown, Sights, Tried, View};
+use super::view::{EventMask, Seen, Shown, Tried, View};
 use super::{Findings, IpamClaim};
 use crate::workload::{InOrder, IpamNote, Opinion};
 
@@ -13,13 +13,13 @@ use crate::workload::{InOrder, IpamNote, Opinion};
 pub(crate) struct SelectionFollowsTheRules;
 
 impl IpamClaim for SelectionFollowsTheRules {
-    fn sights(&self) -> Sights {
-        Sights::CHOICE
+    fn event_mask(&self) -> EventMask {
+        EventMask::CHOICE
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Ipam(process, IpamNote::Selected { uid, nic, opinion, .. }) = *seen else { return };
-        findings.judged();
+        findings.exercised();
         if let Opinion::Differs(why) = opinion {
             findings.violated(|| vec![format!("{} selects pools for {nic} of {}", view.name(process), view.pod_of(uid)), why.to_string()]);
         }
@@ -38,8 +38,8 @@ impl IpamClaim for SelectionFollowsTheRules {
 pub(crate) struct BetterPoolsComeFirst;
 
 impl IpamClaim for BetterPoolsComeFirst {
-    fn sights(&self) -> Sights {
-        Sights::CHOICE
+    fn event_mask(&self) -> EventMask {
+        EventMask::CHOICE
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -68,7 +68,7 @@ impl IpamClaim for BetterPoolsComeFirst {
                     let doubts = view.ledger.last(uid).map_or(&[][..], |last| &last.doubts);
                     doubts.iter().any(|(of, name)| **of == **nic && **name == **pool)
                 };
-                findings.judged();
+                findings.exercised();
                 let has_failed = |name: &str| {
                     let of = |tried: &&Tried| *tried.nic == **nic && *tried.pool == *name;
                     asked.tried.iter().any(|tried| of(&tried) && tried.outcome.is_err())
@@ -104,7 +104,7 @@ mod tests {
                     assert_eq!(stage.excuses().len(), usize::from(at >= wrong), "{claim} {opinion:?}");
                 }
                 assert_eq!(stage.detail()[1], "why");
-                assert!(stage.judged());
+                assert!(stage.exercised());
             });
         }
     }
@@ -125,7 +125,7 @@ mod tests {
         with_pools(|stage| {
             stage.try_pool("a", "p", Err(Refusal::UsedOut));
             stage.try_pool("a", "q", Ok("10.0.0.1"));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.try_pool("a", "r", Ok("10.0.0.1"));
             assert_eq!(stage.excuses(), [None]);
             assert!(stage.detail()[1].starts_with("pool q comes first and was not tried"), "{:?}", stage.detail());
@@ -155,7 +155,7 @@ mod tests {
             stage.try_pool("a", "p", Ok("10.0.0.1"));
             stage.select("a", Opinion::Agrees, &["q", "p"], 0);
             stage.try_pool("a", "p", Ok("10.0.0.1"));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.record(stage.agent, "p", "10.0.0.2", "ns/a", "a");
             stage.try_pool("a", "p", Ok("10.0.0.2"));
             assert_eq!(stage.excuses(), [None]);
@@ -181,7 +181,7 @@ mod tests {
             stage.ask("ns/a", "a", "eth0");
             stage.select("a", Opinion::Agrees, &["p", "q", "r"], 0);
             stage.try_pool("a", "q", Ok("10.0.0.1"));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.try_pool("a", "r", Ok("10.0.0.1"));
             assert_eq!(stage.excuses(), [None], "nobody doubts what became of that one");
             stage.answer("ns/a", "a", "eth0", &[("eth0", "q", "10.0.0.1")]);

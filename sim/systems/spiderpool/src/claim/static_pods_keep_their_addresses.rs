@@ -1,6 +1,6 @@
 //! A S10: places keep their addresses.
 
-use super::view::{Answer, Pod, Seen, Shown, Sights, View};
+use super::view::{Answer, EventMask, Pod, Seen, Shown, View};
 use super::{Answered, Findings, IpamClaim, violated};
 use crate::workload::Cause;
 
@@ -17,8 +17,8 @@ use crate::workload::Cause;
 pub(crate) struct StaticPodsKeepTheirAddresses;
 
 impl IpamClaim for StaticPodsKeepTheirAddresses {
-    fn sights(&self) -> Sights {
-        Sights::ANSWER
+    fn event_mask(&self) -> EventMask {
+        EventMask::ANSWER
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -30,7 +30,7 @@ impl IpamClaim for StaticPodsKeepTheirAddresses {
             if before.uid == *answer.uid || !had_to_be_kept(view, pod, before) {
                 continue;
             }
-            findings.judged();
+            findings.exercised();
             if before.given.address != given.address {
                 violated(findings, view.changes.touched(before.given.address) || view.changes.touched_endpoint(name), || {
                     let (by, whose) = (view.name(answer.by), view.pod_of(answer.uid));
@@ -100,7 +100,7 @@ mod tests {
                 stage.pod_gone("ns/web-1");
                 stage.static_pod("ns/web-1", "same");
                 stage.add("ns/web-1", "same", FIRST);
-                assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             },
             |stage| assert_eq!(stage.excuses(), [None]),
         );
@@ -113,7 +113,7 @@ mod tests {
                 stage.stateful_set("ns/web", 1);
                 stage.stateful_set("ns/web", 2);
             },
-            |stage| assert_eq!((stage.excuses(), stage.judged()), (vec![], false)),
+            |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)),
         );
         restarted(|stage| stage.stateful_set("ns/web", 3), |stage| assert_eq!(stage.excuses(), [None]));
     }
@@ -142,7 +142,7 @@ mod tests {
                 stage.pod_gone("ns/web-1");
                 stage.static_pod("ns/web-1", "new");
                 stage.add("ns/web-1", "new", OTHER);
-                assert_eq!((stage.excuses().len(), stage.judged()), (usize::from(!reserved), !reserved));
+                assert_eq!((stage.excuses().len(), stage.exercised()), (usize::from(!reserved), !reserved));
             });
         }
     }
@@ -173,7 +173,7 @@ mod tests {
             stage.pod_gone("ns/a");
             stage.pod("ns/a", "new");
             stage.add("ns/a", "new", OTHER);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
         });
     }
 }

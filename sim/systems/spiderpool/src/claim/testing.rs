@@ -532,8 +532,8 @@ impl Stage {
     }
 
     /// Whether the claim has looked at something that could have been false.
-    pub(super) fn judged(&self) -> bool {
-        self.claims.judged().iter().any(|(_, judged)| *judged)
+    pub(super) fn exercised(&self) -> bool {
+        self.claims.exercised().iter().any(|(_, judged)| *judged)
     }
 
     /// Whether a claim of the kind `sometimes` has held.

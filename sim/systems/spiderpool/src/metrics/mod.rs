@@ -2,8 +2,8 @@
 
 mod addresses;
 mod agents;
+mod entitlement;
 mod reclaim;
-mod right;
 mod silence;
 
 pub use addresses::AddressMeter;

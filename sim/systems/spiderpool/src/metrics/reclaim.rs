@@ -28,7 +28,7 @@ use sim_config::time::SimTime;
 use sim_harness::system::{Figures, Metric, RunEnd};
 
 use super::agents::records;
-use super::right::Right;
+use super::entitlement::Entitlement;
 use super::silence::{Silence, Sound};
 use crate::workload::ReclaimNote;
 
@@ -60,7 +60,7 @@ pub struct ReclaimMeter {
     settings: ReclaimSettings,
     silence: Silence,
     /// By UID, the pods that are on their way.
-    rights: FxHashMap<Arc<str>, Right>,
+    rights: FxHashMap<Arc<str>, Entitlement>,
     /// By replica, and by pool: what it announced and has not removed yet.
     announced: FxHashMap<ProcessId, FxHashMap<Arc<str>, Vec<Announced>>>,
     removals: Vec<Removal>,
@@ -147,7 +147,7 @@ impl ReclaimMeter {
     fn pod(&mut self, at: SimTime, before: Option<&Obj>, after: Option<&Obj>) {
         let Some(pod) = after.or(before).map(|object| typed_ref::<Pod>(&**object)) else { return };
         let gone = after.is_none();
-        if !Right::is_touched(pod, gone) {
+        if !Entitlement::is_touched(pod, gone) {
             return;
         }
         let Some(uid) = pod.metadata.uid.as_deref() else { return };

@@ -10,9 +10,9 @@ use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use tokio::sync::mpsc;
 
-use super::eye::Eye;
 use super::ops::AppKind;
 use super::site::{AgentCall, ApiClient, Site};
+use super::trace_observer::TraceObserver;
 
 /// One life of the agent of node `number`.
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, process: ProcessId) {
@@ -23,8 +23,8 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
     caches.warm(needed(&site.plan.kinds));
     caches.synced().await;
     let config = AgentConfig { node: node.name.clone(), settings: site.settings.lock().clone(), policy: site.policy };
-    let eye = Eye { fabric: site.fabric.clone(), process };
-    let agent = Agent::new(client, env.clone(), caches, eye, config);
+    let observer = TraceObserver { fabric: site.fabric.clone(), process };
+    let agent = Agent::new(client, env.clone(), caches, observer, config);
     let (socket, mut calls) = mpsc::unbounded_channel();
     node.listen(socket);
     while let Some(call) = calls.recv().await {

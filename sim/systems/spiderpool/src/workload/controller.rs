@@ -16,7 +16,7 @@ use kube_sim::rt::ProcessId;
 
 use super::first_use::FirstUse;
 use super::hooks;
-use super::reclaim_eye::ReclaimEye;
+use super::reclaim_trace_observer::ReclaimTraceObserver;
 use super::site::{ApiClient, Site};
 
 /// How long a replica waits before it starts again: the first back-off of a kubelet.
@@ -75,8 +75,8 @@ async fn reclaiming(site: &Site, fabric: &Arc<Fabric>, process: ProcessId, clien
     let election = (site.plan.controllers > 1).then(|| reclaim.election(lease(), &*fabric.rt.process_name(process)));
     let pools = ControllerSettings { election, ..self::settings(site) };
     let raw = site.raw_client(fabric, process, &env);
-    let eye = ReclaimEye { fabric: Arc::downgrade(fabric), process };
-    let controller = SpiderpoolController::new(client.clone(), raw, env.clone(), eye, pools, reclaim);
+    let observer = ReclaimTraceObserver { fabric: Arc::downgrade(fabric), process };
+    let controller = SpiderpoolController::new(client.clone(), raw, env.clone(), observer, pools, reclaim);
     let controller = controller.reading_by(|caches| FirstUse::new(caches, fabric, process));
     let work = async {
         if site.plan.serves_subnets() {

@@ -1,7 +1,7 @@
 //! A cluster with Spiderpool with values that may be open, and what people do with it.
 
 mod cluster;
-mod people;
+mod operations;
 mod wishes;
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use ipam_spiderpool::ranges::IpVersion;
 use kube_sim::actor::kubelet::KubeletDelays;
 use kube_sim::kinds::KindId;
 use kube_sim::object::Obj;
-use people::Drawn;
+use operations::Drawn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
@@ -33,7 +33,7 @@ use super::trace::{Taken, TraceRows};
 use crate::Operation;
 
 pub use cluster::Families;
-pub use people::PoolChange;
+pub use operations::PoolChange;
 pub use wishes::PoolWish;
 
 /// A cluster and what people do with it, of which values may be open. By default a few applications come and go.

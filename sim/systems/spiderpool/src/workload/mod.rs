@@ -13,7 +13,6 @@ mod agent;
 mod apps;
 mod controller;
 mod draft;
-mod eye;
 mod first_use;
 mod hook_note;
 mod hooks;
@@ -21,18 +20,19 @@ mod lifecycle;
 mod machines;
 mod network;
 mod note;
+mod operator;
 mod ops;
-mod people;
 mod plan;
 mod preload;
 mod reach;
-mod reclaim_eye;
 mod reclaim_note;
+mod reclaim_trace_observer;
 mod script;
+mod shrink;
 mod site;
-mod smaller;
 mod subnets;
 mod trace;
+mod trace_observer;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, EditRecord, MigrateVm,
     PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,
 };
-pub use plan::{BroughtApp, PEOPLE, SpiderPlan};
+pub use plan::{BroughtApp, OPERATOR, SpiderPlan};
 pub use reclaim_note::ReclaimNote;
 pub use subnets::drawn::{IpNumber, SubnetChange};
 pub use subnets::ops::{CreateSubnet, DeleteSubnet, EditSubnet, StatusEdit, SubnetPlan};
@@ -129,11 +129,11 @@ impl SpiderPlan {
 
 impl Work for SpiderPlan {
     fn actor_names(&self) -> Vec<String> {
-        vec![PEOPLE.to_owned()]
+        vec![OPERATOR.to_owned()]
     }
 
     fn process_names(&self) -> Vec<String> {
-        let shared = [PEOPLE, controller_manager::NAME, scheduler::NAME].map(str::to_owned);
+        let shared = [OPERATOR, controller_manager::NAME, scheduler::NAME].map(str::to_owned);
         let controllers = self.controller_names();
         let machines = self.on_demand.then(|| machines::NAME.to_owned());
         shared.into_iter().chain(machines).chain(self.agents()).chain(self.kubelets()).chain(controllers).collect()
@@ -211,11 +211,11 @@ impl Work for SpiderPlan {
     }
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
-        smaller::smaller(self, ops)
+        shrink::smaller(self, ops)
     }
 
     fn sensible(&self, ops: &[Op]) -> bool {
-        smaller::sensible(self, ops)
+        shrink::sensible(self, ops)
     }
 
     fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
@@ -285,9 +285,9 @@ impl Work for SpiderPlan {
             live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, process));
             fabric.start(process);
         }
-        let people = alone(PEOPLE);
+        let people = alone(OPERATOR);
         let (ops, done) = (Arc::new(plan.op.clone()), Arc::default());
-        live(&site, fabric, people, move |site, fabric| people::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
+        live(&site, fabric, people, move |site, fabric| operator::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
         fabric.start(people);
     }
 }

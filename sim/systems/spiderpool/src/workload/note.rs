@@ -340,7 +340,7 @@ fn ip_word(ip: IpAddr) -> u64 {
 impl fmt::Display for IpamNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            IpamNote::AddBegun { pod, nic, container, .. } => write!(f, "is asked for addresses of {nic} of {pod} (sandbox {container})"),
+            IpamNote::AddBegun { pod, nic, container, .. } => write!(f, "CNI ADD {nic} of {pod} (sandbox {container})"),
             IpamNote::Selected { nic, opinion, .. } => {
                 write!(f, "chooses pools for {nic}")?;
                 match opinion {
@@ -365,8 +365,8 @@ impl fmt::Display for IpamNote {
             IpamNote::AddEnded { pod, nic, result: Err(refusal), took, conflicts, .. } => {
                 write!(f, "gives {pod} nothing for {nic}: {refusal} after {took:?} ({conflicts} conflicts)")
             }
-            IpamNote::DelBegun { pod, nic, container, .. } => write!(f, "is asked to release {nic} of {pod} (sandbox {container})"),
-            IpamNote::DelEnded { pod, nic, ok: true, .. } => write!(f, "is done with the release of {nic} of {pod}"),
+            IpamNote::DelBegun { pod, nic, container, .. } => write!(f, "CNI DEL {nic} of {pod} (sandbox {container})"),
+            IpamNote::DelEnded { pod, nic, ok: true, .. } => write!(f, "CNI DEL done: {nic} of {pod}"),
             IpamNote::DelEnded { pod, nic, ok: false, .. } => write!(f, "cannot release {nic} of {pod}"),
             IpamNote::ReleaseBegun { pod, what, cause, .. } => {
                 write!(f, "releases of {pod} ({})", cause.text())?;

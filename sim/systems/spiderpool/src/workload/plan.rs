@@ -21,7 +21,7 @@ use super::subnets::ops::{SubnetPlan, check_subnet};
 use crate::Plans;
 
 /// The process of the people who run applications and edit pools.
-pub const PEOPLE: &str = "people";
+pub const OPERATOR: &str = "people";
 
 /// Nodes with agents and kubelets, the controllers of Kubernetes and of Spiderpool, pools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

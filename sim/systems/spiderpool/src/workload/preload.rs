@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::ObjectKey;
 use kube_sim::cluster::Fabric;
 
+use super::operator::reserved_object;
 use super::ops::{PoolPlan, Reserve};
-use super::people::reserved_object;
 use super::plan::SpiderPlan;
 use super::subnets::admission::{defaulted, subnet_object};
 

@@ -56,7 +56,7 @@ mod tests {
 
     fn apply(app: &str, kind: AppKind, node: Option<u32>) -> Op {
         let app = ApplyApp { app: app.to_owned(), namespace: NAMESPACE.to_owned(), kind, node, ..ApplyApp::default() };
-        With { common: Turn { at: SimTime::ZERO, actor: plan::PEOPLE.to_owned() }, kind: Operation::ApplyApp(app).into() }
+        With { common: Turn { at: SimTime::ZERO, actor: plan::OPERATOR.to_owned() }, kind: Operation::ApplyApp(app).into() }
     }
 
     fn reach(ops: &[Op], lost: &[&str]) -> OutOfReach {

@@ -11,7 +11,7 @@ use sim_harness::deviation::Profile;
 use sim_harness::engine::load::DeviationChange;
 use sim_harness::plan::{Checks, Turn};
 use sim_harness::scenario::Scenario;
-use sim_spiderpool::workload::{AppKind, ApplyApp, PEOPLE};
+use sim_spiderpool::workload::{AppKind, ApplyApp, OPERATOR};
 
 use super::points::{Planned, first_seed};
 use super::sweep_point::{IN_USE, SweepPoint, WRITE_OF_READ, half_of, policy_name};
@@ -91,7 +91,7 @@ pub(super) fn planned(base: &Scenario, panels: &str, series: &str, point: &Sweep
                 node: Some(number % nodes),
                 ..ApplyApp::default()
             };
-            With { common: Turn { at, actor: PEOPLE.to_owned() }, kind: sim_spiderpool::Operation::ApplyApp(apply).into() }
+            With { common: Turn { at, actor: OPERATOR.to_owned() }, kind: sim_spiderpool::Operation::ApplyApp(apply).into() }
         })
         .collect();
     let first_seed = first_seed(&setting);

@@ -10,11 +10,11 @@ use kube_sim::rt::ProcessId;
 use tokio::sync::mpsc;
 
 use super::super::PoolNote;
-use super::eye::Eye;
 use super::machines::Machines;
 use super::site::{ApiClient, BACK_OFF, ShimCall, Site};
+use super::trace_observer::TraceObserver;
 
-type SimAdaptor = Adaptor<ApiClient, SimEnv, Machines, Proxies, Eye>;
+type SimAdaptor = Adaptor<ApiClient, SimEnv, Machines, Proxies, TraceObserver>;
 
 /// The way to the agents: the tunnel and the proxy are on the node and always work, the agent is in the VM.
 #[derive(Clone)]
@@ -51,9 +51,9 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, slo
     let machines = site.machines.seen_from(process);
     let settings =
         AdaptorSettings { agent_timeout: site.plan.agent_timeout.0, ..AdaptorSettings::new(site.pool_settings(config, &node.name)) };
-    let eye = Eye { fabric: site.fabric.clone(), process };
+    let observer = TraceObserver { fabric: site.fabric.clone(), process };
     let client = site.client(&fabric, process, &env);
-    let adaptor: SimAdaptor = Adaptor::new(client, env.clone(), machines.clone(), Proxies { machines }, eye, settings);
+    let adaptor: SimAdaptor = Adaptor::new(client, env.clone(), machines.clone(), Proxies { machines }, observer, settings);
     // What comes of it is only logged (B R5).
     let _ = adaptor.start().await;
     let (socket, mut calls) = mpsc::unbounded_channel();

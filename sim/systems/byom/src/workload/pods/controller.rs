@@ -10,8 +10,8 @@ use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
 
 use super::super::PoolNote;
-use super::eye::Eye;
 use super::site::{BACK_OFF, Site};
+use super::trace_observer::TraceObserver;
 
 /// The life of replica `number`. A replica that loses its leadership ends and is started anew, as upstream's does.
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, process: ProcessId) {
@@ -40,8 +40,8 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, number: usize, pro
             election,
             reclaim_every: site.plan.reclaim_every.0,
         };
-        let eye = Eye { fabric: site.fabric.clone(), process };
-        let controller = PeerPodController::new(client, env.clone(), site.machines.seen_from(process), eye, settings);
+        let observer = TraceObserver { fabric: site.fabric.clone(), process };
+        let controller = PeerPodController::new(client, env.clone(), site.machines.seen_from(process), observer, settings);
         // A configuration that cannot work would say so at each turn.
         let _ = controller.run().await;
         env.sleep(BACK_OFF).await;

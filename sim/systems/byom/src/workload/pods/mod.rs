@@ -11,13 +11,13 @@
 mod adaptor;
 mod controller;
 mod edit;
-mod eye;
 mod kubelet;
 mod machines;
-mod people;
+mod operator;
 mod plan;
+mod shrink;
 mod site;
-mod smaller;
+mod trace_observer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,11 +40,11 @@ use crate::Operation;
 
 pub use edit::Edit;
 pub use machines::{Breakage, VmDelays};
-pub use plan::{BreakVm, DeletePod, EditState, PEOPLE, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
+pub use plan::{BreakVm, DeletePod, EditState, OPERATOR, PodsDraft, PodsPlan, RollOut, RunPod, SetPool};
 
 impl Work for PodsPlan {
     fn actor_names(&self) -> Vec<String> {
-        vec![PEOPLE.to_owned()]
+        vec![OPERATOR.to_owned()]
     }
 
     fn process_names(&self) -> Vec<String> {
@@ -94,11 +94,11 @@ impl Work for PodsPlan {
     }
 
     fn smaller(&self, ops: &[Op]) -> Vec<Smaller> {
-        smaller::smaller(self, ops)
+        shrink::smaller(self, ops)
     }
 
     fn sensible(&self, ops: &[Op]) -> bool {
-        smaller::sensible(ops)
+        shrink::sensible(ops)
     }
 
     fn pods_on(&self, ops: &[Op], names: &BTreeSet<String>) -> BTreeSet<String> {
@@ -161,9 +161,9 @@ impl Work for PodsPlan {
             live(&site, fabric, process, move |site, fabric| controller::run(site, fabric, number, process));
             fabric.start(process);
         }
-        let people = alone(PEOPLE);
+        let people = alone(OPERATOR);
         let (ops, done) = (Arc::new(plan.op.clone()), Arc::default());
-        live(&site, fabric, people, move |site, fabric| people::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
+        live(&site, fabric, people, move |site, fabric| operator::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
         fabric.start(people);
     }
 }

@@ -21,7 +21,7 @@ use crate::Operation;
 use crate::Plans;
 
 /// The process of the people who run pods and configure the cluster.
-pub const PEOPLE: &str = "people";
+pub const OPERATOR: &str = "people";
 
 /// The most addresses of a pool: a /16.
 const ADDRESSES_MAX: u64 = 1 << 16;
@@ -383,7 +383,7 @@ impl Draft for PodsDraft {
         };
         let mut ops = Vec::new();
         let mut add = |at: Duration, kind: Operation| {
-            ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind: kind.into() })
+            ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: OPERATOR.to_owned() }, kind: kind.into() })
         };
         for number in 0..self.pods.draw(draw) {
             let pod = format!("pod-{number}");
@@ -434,5 +434,5 @@ impl Draft for PodsDraft {
 
 /// The names of the processes of a plan that are on no node of their own name.
 pub(super) fn shared_processes() -> [String; 3] {
-    [PEOPLE.to_owned(), VMS.to_owned(), "controller-manager".to_owned()]
+    [OPERATOR.to_owned(), VMS.to_owned(), "controller-manager".to_owned()]
 }

@@ -7,7 +7,7 @@ use ipam_spiderpool::reclaim::{Releaser, Row, Tracing};
 use kube_machinery::{FxHashMap, FxHashSet};
 use kube_sim::rt::ProcessId;
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::ends;
 use crate::workload::ReclaimNote;
@@ -26,8 +26,8 @@ pub(crate) enum ReclaimCoverage {
 }
 
 impl IpamClaim for ReclaimCoverage {
-    fn sights(&self) -> Sights {
-        Sights::POOL.and(Sights::RECLAIM)
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL.and(EventMask::RECLAIM)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -60,8 +60,8 @@ pub(crate) struct AMarkedEndpointIsFinishedByAnother {
 }
 
 impl IpamClaim for AMarkedEndpointIsFinishedByAnother {
-    fn sights(&self) -> Sights {
-        Sights::ENDPOINT
+    fn event_mask(&self) -> EventMask {
+        EventMask::ENDPOINT
     }
 
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
@@ -88,8 +88,8 @@ pub(crate) struct ATombstoneIsSeen {
 }
 
 impl IpamClaim for ATombstoneIsSeen {
-    fn sights(&self) -> Sights {
-        Sights::RECLAIM.and(Sights::RELISTED)
+    fn event_mask(&self) -> EventMask {
+        EventMask::RECLAIM.and(EventMask::RELISTED)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
@@ -112,8 +112,8 @@ pub(crate) struct LeadershipOfReclaimChangesHands {
 }
 
 impl IpamClaim for LeadershipOfReclaimChangesHands {
-    fn sights(&self) -> Sights {
-        Sights::RECLAIM
+    fn event_mask(&self) -> EventMask {
+        EventMask::RECLAIM
     }
 
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
@@ -134,8 +134,8 @@ pub(crate) struct TheApiServerRefusesARelease {
 }
 
 impl IpamClaim for TheApiServerRefusesARelease {
-    fn sights(&self) -> Sights {
-        Sights::RECLAIM
+    fn event_mask(&self) -> EventMask {
+        EventMask::RECLAIM
     }
 
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube_machinery::FxHashMap;
 use sim_config::time::SimTime;
 
-use super::super::view::{AFTERMATH, Seen, Sights, View};
+use super::super::view::{AFTERMATH, EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::{failover, hinders, is_reclaimed};
@@ -41,8 +41,8 @@ impl EmptiedPoolsGoInTime {
 }
 
 impl IpamClaim for EmptiedPoolsGoInTime {
-    fn sights(&self) -> Sights {
-        Sights::POOL.and(Sights::RECLAIM)
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL.and(EventMask::RECLAIM)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -63,7 +63,7 @@ impl IpamClaim for EmptiedPoolsGoInTime {
 
     fn overdue(&mut self, at: SimTime, view: &View, findings: &mut Findings) {
         for pool in self.due.take(at) {
-            findings.judged();
+            findings.exercised();
             let Some(by) = self.deadline(view, &pool) else { continue };
             if by > at {
                 self.due.expect(&pool, by, findings);
@@ -93,7 +93,7 @@ mod tests {
                 pool.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-05T09:00:00Z")).unwrap();
             });
             stage.pass(Duration::from_secs(1_000));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false), "it has a record");
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false), "it has a record");
             stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
             test(stage);
         });
@@ -105,12 +105,12 @@ mod tests {
             stage.pass(Duration::from_secs(14));
             assert_eq!(stage.excuses(), []);
             stage.pass(Duration::from_secs(2));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![None], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
         });
         staged(|stage| {
             stage.put::<SpiderIPPool>(stage.replicas[0], &ObjectKey::cluster("p"), None);
             stage.pass(Duration::from_secs(100));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 

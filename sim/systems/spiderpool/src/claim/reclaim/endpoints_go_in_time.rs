@@ -5,11 +5,11 @@ use std::sync::Arc;
 use kube_machinery::FxHashMap;
 use sim_config::time::SimTime;
 
-use super::super::view::{Seen, Sights, View, addresses_of, uid_of};
+use super::super::view::{EventMask, Seen, View, addresses_of, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::{Leak, by_scan, hinders, is_reclaimed, leak_of};
-use super::{has_finalizer, reclaimed_in_time as in_time};
+use super::{has_finalizer, reclaimed_in_time};
 
 /// Which endpoints are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,15 +65,15 @@ fn left(view: &View, uid: &str) -> Option<(Arc<str>, Leak)> {
 }
 
 impl IpamClaim for EndpointsGoInTime {
-    fn sights(&self) -> Sights {
-        in_time::SUSPECTS.and(Sights::ENDPOINT)
+    fn event_mask(&self) -> EventMask {
+        reclaimed_in_time::SUSPECTS.and(EventMask::ENDPOINT)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         if !is_reclaimed(view) {
             return;
         }
-        let mut suspects = in_time::suspects(seen, view);
+        let mut suspects = reclaimed_in_time::suspects(seen, view);
         match seen {
             Seen::Pool(change) => {
                 suspects.extend(change.edits.iter().filter_map(|edit| edit.taken()).map(|(_, record)| Arc::from(&*record.pod_uid)));
@@ -91,7 +91,7 @@ impl IpamClaim for EndpointsGoInTime {
 
     fn overdue(&mut self, at: SimTime, view: &View, findings: &mut Findings) {
         for uid in self.due.take(at) {
-            findings.judged();
+            findings.exercised();
             let Some((by, key)) = self.deadline(view, &uid) else { continue };
             if by > at {
                 self.due.expect(&uid, by, findings);
@@ -144,7 +144,7 @@ mod tests {
             stage.pass(Duration::from_secs(600));
             assert_eq!(stage.excuses(), []);
             stage.pass(Duration::from_secs(20));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![None], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
         });
         staged(claim, |stage| {
             stage.stateful_set("ns/web", 0);
@@ -152,7 +152,7 @@ mod tests {
             stage.mark(stage.replicas[0], "ns/web-0");
             stage.let_go(stage.replicas[0], "ns/web-0");
             stage.pass(Duration::from_secs(5_000));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 
@@ -166,14 +166,14 @@ mod tests {
             stage.pass(Duration::from_secs(600));
             assert_eq!(stage.excuses(), []);
             stage.pass(Duration::from_secs(20));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![None], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
             assert!(stage.detail()[0].starts_with("endpoint ns/web-0 of ns/web-0"), "{:?}", stage.detail());
         });
         staged(claim, |stage| {
             stage.stateful_set("ns/web", 0);
             stage.endpoint_gone(stage.replicas[0], "ns/web-0");
             stage.pass(Duration::from_secs(5_000));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 }

@@ -1,6 +1,6 @@
 //! G GS6: no endpoint of a live pod is ended by reclaim.
 
-use super::super::view::{Seen, Sights, View, uid_of};
+use super::super::view::{EventMask, Seen, View, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::{ends, violated, without_ips};
 
@@ -12,14 +12,14 @@ use super::{ends, violated, without_ips};
 pub(crate) struct EndpointsOfLivePodsAreLeftAlone;
 
 impl IpamClaim for EndpointsOfLivePodsAreLeftAlone {
-    fn sights(&self) -> Sights {
-        Sights::ENDPOINT
+    fn event_mask(&self) -> EventMask {
+        EventMask::ENDPOINT
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let Seen::Endpoint(change) = seen else { return };
         let (Some(before), Some(what)) = (&change.before, ends(change).filter(|_| change.by_replica)) else { return };
-        findings.judged();
+        findings.exercised();
         let uid = uid_of(before);
         let announced = view.replicas.announced_endpoint(change.said.by, &change.key);
         if !view.has_right(uid, change.said.by, announced.map(|announced| &**announced)) {
@@ -64,13 +64,13 @@ mod tests {
             on_stage(CLAIM, |stage| {
                 set_up(stage);
                 way(stage);
-                assert_eq!((stage.excuses(), stage.judged()), (vec![None], true));
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
             });
             on_stage(CLAIM, |stage| {
                 set_up(stage);
                 stage.pod_gone("ns/a");
                 way(stage);
-                assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             });
         }
     }

@@ -9,7 +9,7 @@ use kube_sim::rt::ProcessId;
 use kube_sim::trace::ProcessChange;
 use sim_config::time::SimTime;
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::hinders;
@@ -30,8 +30,8 @@ pub(crate) struct LeadersBeginAtOnce {
 }
 
 impl IpamClaim for LeadersBeginAtOnce {
-    fn sights(&self) -> Sights {
-        Sights::RECLAIM.and(Sights::LEASE).and(Sights::PROCESS)
+    fn event_mask(&self) -> EventMask {
+        EventMask::RECLAIM.and(EventMask::LEASE).and(EventMask::PROCESS)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -55,7 +55,7 @@ impl IpamClaim for LeadersBeginAtOnce {
 
     fn overdue(&mut self, at: SimTime, view: &View, findings: &mut Findings) {
         for name in self.due.take(at) {
-            findings.judged();
+            findings.exercised();
             let Some((_, since)) = self.waits.get(&name).copied() else { continue };
             if since + SOON > at {
                 self.due.expect(&name, since + SOON, findings);
@@ -80,14 +80,14 @@ pub(crate) struct ExLeadersStop {
 }
 
 impl IpamClaim for ExLeadersStop {
-    fn sights(&self) -> Sights {
-        Sights::RECLAIM.and(Sights::PROCESS)
+    fn event_mask(&self) -> EventMask {
+        EventMask::RECLAIM.and(EventMask::PROCESS)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         let done = match *seen {
             Seen::Reclaim(by, ReclaimNote::ReleaseBegun { by: Releaser::Trace, key, what, .. }) => {
-                findings.judged();
+                findings.exercised();
                 if !view.replicas.leads(by) {
                     self.begun.insert((by, key.clone()), what.iter().map(|target| target.uid.clone()).collect());
                 }
@@ -144,7 +144,7 @@ mod tests {
             test(stage);
             stage.pass(Duration::from_secs(seconds));
             excuses = stage.excuses();
-            assert!(stage.judged() || seconds < 10);
+            assert!(stage.exercised() || seconds < 10);
         });
         excuses
     }
@@ -194,7 +194,7 @@ mod tests {
                 begins(stage, by);
                 leads(stage, 0, leading);
                 marks(stage);
-                assert_eq!((stage.excuses().is_empty(), stage.judged()), (!violated, by == Releaser::Trace), "{by:?}");
+                assert_eq!((stage.excuses().is_empty(), stage.exercised()), (!violated, by == Releaser::Trace), "{by:?}");
             });
         }
         on_stage("ex-leaders-stop", |stage| {

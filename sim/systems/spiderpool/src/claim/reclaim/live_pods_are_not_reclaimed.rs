@@ -1,6 +1,6 @@
 //! G GS3: no live pod loses its record to reclaim.
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::{violated, without_ips};
 
@@ -14,8 +14,8 @@ use super::{violated, without_ips};
 pub(crate) struct LivePodsAreNotReclaimed;
 
 impl IpamClaim for LivePodsAreNotReclaimed {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -24,7 +24,7 @@ impl IpamClaim for LivePodsAreNotReclaimed {
             return;
         }
         for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
-            findings.judged();
+            findings.exercised();
             let uid = &*before.pod_uid;
             // What the view knows of this very write, with the clocks that count.
             if view.reclaimed_of(uid, address).is_none_or(|reclaimed| reclaimed.entitled) {
@@ -68,7 +68,7 @@ mod tests {
         on_stage(CLAIM, |stage| {
             with_pod(stage);
             reclaim(stage);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![None], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
             assert!(stage.detail()[0].starts_with("10.0.0.1 of pool p is reclaimed of ns/a (uid a, alive"), "{:?}", stage.detail());
         });
     }
@@ -82,7 +82,7 @@ mod tests {
                 with_pod(stage);
                 end(stage);
                 reclaim(stage);
-                assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             });
         }
         on_stage(CLAIM, |stage| {
@@ -146,7 +146,7 @@ mod tests {
         on_stage(CLAIM, |stage| {
             with_pod(stage);
             stage.unrecord(stage.agent, "p", "10.0.0.1");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
             stage.record(stage.person, "p", "10.0.0.1", "ns/b", "a");
             reclaim(stage);
             assert_eq!(stage.excuses(), [Some(BY_HAND)]);

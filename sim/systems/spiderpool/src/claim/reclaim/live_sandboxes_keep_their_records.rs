@@ -3,7 +3,7 @@
 use kube_sim::node::PodNote;
 
 use super::super::records_leave_only_for_their_own_uid::is_migration;
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{FORCED_SUCCESSOR, Findings, IpamClaim};
 use super::violated;
 
@@ -17,8 +17,8 @@ use super::violated;
 pub(crate) struct LiveSandboxesKeepTheirRecords;
 
 impl IpamClaim for LiveSandboxesKeepTheirRecords {
-    fn sights(&self) -> Sights {
-        Sights::POOL.and(Sights::POD)
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL.and(EventMask::POD)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -26,7 +26,7 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
             Seen::Pool(change) => {
                 for edit in &change.edits {
                     let Some((address, before)) = edit.taken() else { continue };
-                    findings.judged();
+                    findings.exercised();
                     let Some((_, sandbox)) = view.sandboxes.answering(address).find(|(_, sandbox)| *sandbox.uid == *before.pod_uid) else {
                         continue;
                     };
@@ -50,7 +50,7 @@ impl IpamClaim for LiveSandboxesKeepTheirRecords {
             Seen::Pod(_, PodNote::Attached { sandbox, addresses, nic }) => {
                 let Some(sandbox) = view.sandboxes.get(sandbox) else { return };
                 for address in addresses.iter() {
-                    findings.judged();
+                    findings.exercised();
                     let own = |uid: &str| *sandbox.uid == *uid || is_migration(view, &sandbox.uid, uid);
                     if view.pools.holders(*address).any(|holder| own(&holder.record.pod_uid)) {
                         continue;
@@ -96,7 +96,7 @@ mod tests {
         with_pod(|stage| {
             stage.node(PodNote::DelAsked { sandbox: "a".into(), nic: "eth0".into(), netns: true });
             stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
         with_pod(|stage| {
             stage.reclaim(stage.replicas[0], "ns/a", "a", "p", "10.0.0.1");
@@ -191,7 +191,7 @@ mod tests {
                 stage.record(stage.agent, "p", "10.0.0.1", "ns/vm", uid);
                 stage.attach(uid, "eth0", &["10.0.0.1"]);
             }
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.record(stage.agent, "p", "10.0.0.1", "ns/b", "b");
             assert_eq!(stage.excuses(), [None]);
         });

@@ -1,7 +1,7 @@
 //! Claims about reclaim: G GS1 to GS10, GL1 to GL11, and what keeps scenarios about it honest.
 //!
 //! The truth is what sandboxes answer on and what the store holds; what replicas of the controller say only tells what they are about
-//! to do. Whether a pod has a right to its addresses is read once more from the store at the moment of the write (`view/rights.rs`).
+//! to do. Whether a pod has a right to its addresses is read once more from the store at the moment of the write (`view/entitlement.rs`).
 
 mod all_addresses_are_accounted_for;
 mod coverage;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use sim_config::time::SimTime;
 
-use super::super::view::{Announced, Place, Pod, Seen, Sights, View, addresses_of, has_ips, sim_time, uid_of};
+use super::super::view::{Announced, EventMask, Place, Pod, Seen, View, addresses_of, has_ips, sim_time, uid_of};
 use super::super::{Findings, IpamClaim};
 use super::{ends, is_marked, violated, without_ips};
 
@@ -19,8 +19,8 @@ use super::{ends, is_marked, violated, without_ips};
 pub(crate) struct PlacesKeepTheirRecords;
 
 impl IpamClaim for PlacesKeepTheirRecords {
-    fn sights(&self) -> Sights {
-        Sights::POOL.and(Sights::ENDPOINT)
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL.and(EventMask::ENDPOINT)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -29,7 +29,7 @@ impl IpamClaim for PlacesKeepTheirRecords {
                 for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
                     let uid = &*before.pod_uid;
                     let Some(place) = place_of(view, uid) else { continue };
-                    findings.judged();
+                    findings.exercised();
                     let announced = view.replicas.announced(change.said.by, &change.pool, address, uid);
                     let marked = view.endpoints.get(&before.pod).is_some_and(|endpoint| is_marked(endpoint) && uid_of(endpoint) == uid);
                     if marked
@@ -51,7 +51,7 @@ impl IpamClaim for PlacesKeepTheirRecords {
                 let (Some(before), Some(what)) = (&change.before, ends(change)) else { return };
                 let uid = uid_of(before);
                 let Some(place) = place_of(view, uid).filter(|_| !is_marked(before)) else { return };
-                findings.judged();
+                findings.exercised();
                 let announced = view.replicas.announced_endpoint(change.said.by, &change.key).map(|announced| &**announced);
                 let mut addresses = addresses_of(before);
                 if !is_kept(view, place, announced) || addresses.all(|(.., address)| serves_otherwise(view, uid, place, address)) {
@@ -139,7 +139,7 @@ mod tests {
             stage.endpoint_gone(stage.kubelet, "ns/web-1");
             asks(stage, 0);
             reclaim(stage, 0);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![None], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
             assert!(stage.detail()[0].ends_with("and StatefulSet ns/web wants ordinal 1"), "{:?}", stage.detail());
         });
         on_stage(CLAIM, |stage| {
@@ -159,7 +159,7 @@ mod tests {
             stage.pod_gone("ns/web-1");
             asks(stage, 0);
             reclaim(stage, 0);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 
@@ -208,7 +208,7 @@ mod tests {
             stage.stateful_set("ns/web", 2);
             reclaim(stage, 1);
             stage.let_go(stage.replicas[1], "ns/web-1");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 
@@ -235,7 +235,7 @@ mod tests {
                 set_up(stage);
                 stage.pod_gone("ns/web-1");
                 reclaim(stage, 0);
-                assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
             },
         );
     }
@@ -266,7 +266,7 @@ mod tests {
                 endpoint.status.as_mut().unwrap().current.uid = "nobody".to_owned();
             });
             stage.mark(stage.replicas[0], "ns/web-1");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
         });
     }
 }

@@ -8,7 +8,7 @@ use kube_sim::rt::ProcessId;
 use kube_sim::trace::ProcessChange;
 use sim_config::time::SimTime;
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::{hinders, is_reclaimed};
@@ -124,8 +124,8 @@ impl ReclaimGoesOn {
 }
 
 impl IpamClaim for ReclaimGoesOn {
-    fn sights(&self) -> Sights {
-        Sights::RECLAIM.and(Sights::PROCESS)
+    fn event_mask(&self) -> EventMask {
+        EventMask::RECLAIM.and(EventMask::PROCESS)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -148,7 +148,7 @@ impl IpamClaim for ReclaimGoesOn {
 
     fn overdue(&mut self, at: SimTime, view: &View, findings: &mut Findings) {
         for what in self.due.take(at) {
-            findings.judged();
+            findings.exercised();
             let Some(open) = self.open.get(&what).copied() else { continue };
             let by = self.deadline(&open, view);
             if view.replicas.is_standing(open.by) || view.out_of_reach.names.contains(&*view.name(open.by)) {
@@ -200,7 +200,7 @@ mod tests {
                 scan_begins(stage);
                 scan_ends(stage);
                 stage.pass(Duration::from_secs(10_000));
-                assert_eq!((stage.excuses(), stage.judged()), (vec![], true), "nobody leads");
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![], true), "nobody leads");
                 stage.reclaims(stage.replicas[0], ReclaimNote::Leads(true));
                 scan_begins(stage);
                 long(stage);
@@ -224,7 +224,7 @@ mod tests {
             stage.reclaims(stage.replicas[0], ReclaimNote::ReleaseBegun { by, key: key.clone(), what: [].into(), endpoint: true, row });
             stage.reclaims(stage.replicas[0], ReclaimNote::ReleaseEnded { by, key: key.clone(), ok: false });
             long(stage);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.reclaims(stage.replicas[0], ReclaimNote::ReleaseBegun { by, key, what: [].into(), endpoint: true, row });
             long(stage);
             assert_eq!(stage.excuses(), [None]);
@@ -255,7 +255,7 @@ mod tests {
             ends(stage);
             ends(stage);
             long(stage);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 
@@ -282,7 +282,7 @@ mod tests {
             fired(stage, "a");
             dropped(stage, "a");
             long(stage);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 

@@ -1,6 +1,6 @@
 //! G GS8: reclaim removes what it said, and nothing else.
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 
 /// A replica of the controller removes a record only after it has announced a release of that address of that pool for the UID in the record,
@@ -11,8 +11,8 @@ use super::super::{Findings, IpamClaim, violated};
 pub(crate) struct ReclaimRemovesWhatItAnnounced;
 
 impl IpamClaim for ReclaimRemovesWhatItAnnounced {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -21,7 +21,7 @@ impl IpamClaim for ReclaimRemovesWhatItAnnounced {
             return;
         }
         for edit in &change.edits {
-            findings.judged();
+            findings.exercised();
             let address = edit.key.address();
             let wrong = match (&edit.before, &edit.after, address) {
                 (Some(before), None, Some(address)) => {
@@ -63,7 +63,7 @@ mod tests {
             set_up(stage);
             stage.announce(stage.replicas[0], "ns/a", "a", &[("p", "10.0.0.1")]);
             stage.unrecord(stage.replicas[0], "p", "10.0.0.1");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.record(stage.agent, "p", "10.0.0.1", "ns/a", "a2");
             stage.unrecord(stage.replicas[0], "p", "10.0.0.1");
             assert_eq!(stage.excuses(), [None], "that was another UID");
@@ -79,7 +79,7 @@ mod tests {
         on_stage(CLAIM, |stage| {
             set_up(stage);
             stage.record(stage.person, "p", "10.0.0.3", "ns/c", "c");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
             stage.record(stage.replicas[0], "p", "10.0.0.4", "ns/c", "c");
             assert_eq!(stage.excuses(), [None]);
             stage.unrecord(stage.replicas[0], "p", "10.0.0.3");

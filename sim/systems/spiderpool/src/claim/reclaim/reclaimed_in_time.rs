@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sim_config::time::SimTime;
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::due::Due;
 use super::leak::{Kind, Leak, by_scan, by_tracing, hinders_records, is_reclaimed, recorded_leak};
@@ -68,7 +68,8 @@ impl ReclaimedInTime {
 }
 
 /// What [`suspects`] looks at.
-pub(super) const SUSPECTS: Sights = Sights::LIFE.and(Sights::POOL).and(Sights::PLACES).and(Sights::NODE).and(Sights::RECLAIM);
+pub(super) const SUSPECTS: EventMask =
+    EventMask::LIFE.and(EventMask::POOL).and(EventMask::PLACES).and(EventMask::NODE).and(EventMask::RECLAIM);
 
 /// The pods that an event may make leak, or of which it may bring the bound nearer.
 pub(super) fn suspects(seen: &Seen<'_>, view: &View) -> Vec<Arc<str>> {
@@ -87,7 +88,7 @@ pub(super) fn suspects(seen: &Seen<'_>, view: &View) -> Vec<Arc<str>> {
 }
 
 impl IpamClaim for ReclaimedInTime {
-    fn sights(&self) -> Sights {
+    fn event_mask(&self) -> EventMask {
         SUSPECTS
     }
 
@@ -104,7 +105,7 @@ impl IpamClaim for ReclaimedInTime {
 
     fn overdue(&mut self, at: SimTime, view: &View, findings: &mut Findings) {
         for uid in self.due.take(at) {
-            findings.judged();
+            findings.exercised();
             let Some((by, leak, pool, address)) = self.deadline(view, &uid) else { continue };
             if by > at {
                 self.due.expect(&uid, by, findings);
@@ -168,7 +169,7 @@ mod tests {
             end(stage);
             stage.pass(Duration::from_secs(seconds));
             late = !stage.excuses().is_empty();
-            assert!(!late || stage.judged());
+            assert!(!late || stage.exercised());
         });
         late
     }
@@ -334,7 +335,7 @@ mod tests {
                 stage.add("ns/a", "a", FIRST);
                 stage.terminate_with("ns/a", 30);
                 stage.pass(Duration::from_secs(10_000));
-                assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
                 stage.node_is_shown("node-0", true);
                 // Its kubelet has the grace once more, and that again.
                 stage.pass(Duration::from_secs(70));

@@ -1,6 +1,6 @@
 //! G GS10: a release that is repeated, or done by two, is done once.
 
-use super::super::view::{EndpointChange, PoolChange, Seen, Sights, View, uid_of};
+use super::super::view::{EndpointChange, EventMask, PoolChange, Seen, View, uid_of};
 use super::super::{Findings, IpamClaim, violated};
 use super::ends;
 
@@ -13,14 +13,14 @@ use super::ends;
 pub(crate) struct RepeatedReclaimChangesNothing;
 
 impl IpamClaim for RepeatedReclaimChangesNothing {
-    fn sights(&self) -> Sights {
-        Sights::POOL.and(Sights::ENDPOINT)
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL.and(EventMask::ENDPOINT)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         match seen {
             Seen::Endpoint(change) if change.by_replica => {
-                findings.judged();
+                findings.exercised();
                 let wrong = wrong_endpoint(change, view);
                 if let Some(wrong) = wrong {
                     violated(findings, view.changes.touched_endpoint(&change.key), || {
@@ -30,7 +30,7 @@ impl IpamClaim for RepeatedReclaimChangesNothing {
                 }
             }
             Seen::Pool(change) if change.by_replica => {
-                findings.judged();
+                findings.exercised();
                 if changes_nothing(change) {
                     findings.violated(|| vec![view.story_of_write(change), "nothing in it is another than before".to_owned()]);
                 }
@@ -91,7 +91,7 @@ mod tests {
             stage.mark(stage.replicas[0], "ns/a");
             stage.unrecord(stage.replicas[1], "p", "10.0.0.1");
             stage.let_go(stage.replicas[1], "ns/a");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 

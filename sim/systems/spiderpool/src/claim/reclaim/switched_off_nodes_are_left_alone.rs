@@ -1,6 +1,6 @@
 //! G GS9: what is switched off is left alone.
 
-use super::super::view::{Seen, Sights, View, has_ended};
+use super::super::view::{EventMask, Seen, View, has_ended};
 use super::super::{Findings, IpamClaim};
 use super::violated;
 
@@ -13,8 +13,8 @@ use super::violated;
 pub(crate) struct SwitchedOffNodesAreLeftAlone;
 
 impl IpamClaim for SwitchedOffNodesAreLeftAlone {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -26,7 +26,7 @@ impl IpamClaim for SwitchedOffNodesAreLeftAlone {
             let uid = &*before.pod_uid;
             let Some(pod) = view.pods.get(uid).filter(|pod| !pod.gone && view.keeping_place(pod).is_none()) else { continue };
             let Some(node) = pod.node().filter(|_| pod.is_terminating() || has_ended(&pod.object)) else { continue };
-            findings.judged();
+            findings.exercised();
             let announced = view.replicas.announced(change.said.by, &change.pool, address, uid);
             let shown = announced.map_or(u64::MAX, |announced| announced.nodes);
             let settings = &view.terms.settings;
@@ -78,7 +78,7 @@ mod tests {
                 staged(ready, |stage| {
                     end(stage);
                     reclaim(stage);
-                    assert_eq!((stage.excuses().is_empty(), stage.judged()), (ready, true), "ready: {ready}");
+                    assert_eq!((stage.excuses().is_empty(), stage.exercised()), (ready, true), "ready: {ready}");
                 });
             }
         }
@@ -90,7 +90,7 @@ mod tests {
             stage.terminate_with("ns/a", 1);
             stage.node_is("node-0", false);
             reclaim(stage);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
         staged(true, |stage| {
             stage.terminate_with("ns/a", 1);
@@ -131,7 +131,7 @@ mod tests {
             stage.terminate_with("ns/web-0", 1);
             stage.record(stage.agent, "p", "10.0.0.2", "ns/web-0", "w");
             stage.reclaim(stage.replicas[0], "ns/web-0", "w", "p", "10.0.0.2");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
         });
     }
 

@@ -3,7 +3,7 @@
 use ipam_spiderpool::names::ANNOTATION_IPPOOL_IP_NUMBER;
 use ipam_spiderpool::select::is_auto_pool;
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 
 /// Neither a replica of the controller nor an agent removes an annotation from an auto pool that is not its own.
@@ -12,8 +12,8 @@ use super::super::{Findings, IpamClaim};
 pub(crate) struct AnnotationsOfOthersStay;
 
 impl IpamClaim for AnnotationsOfOthersStay {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -25,7 +25,7 @@ impl IpamClaim for AnnotationsOfOthersStay {
         let Some(had) = before.metadata.annotations.as_ref().filter(|had| !had.is_empty()) else { return };
         let mut foreign = had.keys().filter(|key| *key != ANNOTATION_IPPOOL_IP_NUMBER).peekable();
         if foreign.peek().is_some() && (change.moved || after.metadata.annotations.as_ref() != Some(had)) {
-            findings.judged();
+            findings.exercised();
         }
         let has = |key: &String| after.metadata.annotations.as_ref().is_some_and(|has| has.contains_key(key));
         if let Some(lost) = foreign.find(|key| !has(key)) {
@@ -50,10 +50,10 @@ mod tests {
             stage.auto_pool(by, "auto", "u", &["10.0.0.1"]);
             stage.change_pool(by, "auto", annotate("ipam.spidernet.io/ippool-ip-number"));
             stage.change_pool(by, "auto", |pool| pool.metadata.annotations = None);
-            assert!(!stage.judged(), "there was only its own");
+            assert!(!stage.exercised(), "there was only its own");
             stage.change_pool(stage.person, "auto", annotate("team"));
             stage.resize(by, "auto", &["10.0.0.1-10.0.0.2"]);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.change_pool(by, "auto", |pool| pool.metadata.annotations = None);
             assert_eq!(stage.excuses(), [None]);
             assert_eq!(stage.detail()[0], "pool auto loses its annotation team");

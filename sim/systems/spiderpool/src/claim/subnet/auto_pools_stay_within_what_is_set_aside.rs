@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ipam_spiderpool::ranges::IpSet;
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 use super::{by_hand, first, subnet_of, wishes};
 
@@ -33,7 +33,7 @@ fn judge(pool: &Arc<str>, hand: bool, what: impl Fn() -> String, view: &View, fi
     if view.pools.get(pool).is_some_and(|pool| wishes::is_of_nobody(view, &pool.object)) {
         return;
     }
-    findings.judged();
+    findings.exercised();
     if let Some(excess) = excess(view, pool) {
         violated(findings, hand || by_hand(view, pool), || {
             vec![format!("pool {pool} has {}, which its subnet sets aside for nobody", first(&excess)), what()]
@@ -42,8 +42,8 @@ fn judge(pool: &Arc<str>, hand: bool, what: impl Fn() -> String, view: &View, fi
 }
 
 impl IpamClaim for AutoPoolsStayWithinWhatIsSetAside {
-    fn sights(&self) -> Sights {
-        Sights::POOL.and(Sights::SUBNET)
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL.and(EventMask::SUBNET)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -73,7 +73,7 @@ mod tests {
             stage.application("u", 3, Some("s"));
             stage.set_aside(stage.replicas[0], "s", "auto", &["10.0.0.1-10.0.0.3"]);
             stage.auto_pool(stage.replicas[0], "auto", "u", &["10.0.0.1-10.0.0.3"]);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             test(stage);
         });
     }

@@ -7,7 +7,7 @@ use ipam_spiderpool::select::is_auto_pool;
 use kube_machinery::FxHashMap;
 use kube_sim::rt::ProcessId;
 
-use super::super::view::{PoolChange, Seen, Sights, View, listed};
+use super::super::view::{EventMask, PoolChange, Seen, View, listed};
 use super::super::{Findings, IpamClaim};
 
 /// What a single event shows.
@@ -28,8 +28,8 @@ pub(crate) enum SubnetCoverage {
 }
 
 impl IpamClaim for SubnetCoverage {
-    fn sights(&self) -> Sights {
-        Sights::POOL.and(Sights::POOL_REFUSED)
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL.and(EventMask::POOL_REFUSED)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -71,8 +71,8 @@ pub(crate) struct AgentsAndTheControllerWriteOnePool {
 }
 
 impl IpamClaim for AgentsAndTheControllerWriteOnePool {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
@@ -100,8 +100,8 @@ pub(crate) struct AgentsAndTheControllerScaleOnOneSubnet {
 }
 
 impl IpamClaim for AgentsAndTheControllerScaleOnOneSubnet {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {
@@ -123,8 +123,8 @@ pub(crate) struct AgentsScaleOnePool {
 }
 
 impl IpamClaim for AgentsScaleOnePool {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, _: &View, findings: &mut Findings) {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipam_spiderpool::names::LABEL_OWNER_SUBNET;
 
-use super::super::view::{Seen, Sights, View, label};
+use super::super::view::{EventMask, Seen, View, label};
 use super::super::{Findings, IpamClaim};
 
 /// No agent gives away the gateway of a pool or of the subnet that it was cut from.
@@ -13,8 +13,8 @@ use super::super::{Findings, IpamClaim};
 pub(crate) struct GatewaysAreNotGiven;
 
 impl IpamClaim for GatewaysAreNotGiven {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -27,7 +27,7 @@ impl IpamClaim for GatewaysAreNotGiven {
         let of_subnet = label(after, LABEL_OWNER_SUBNET).and_then(|name| view.subnets.get(name)?.object.spec.gateway.as_deref());
         let gateways = [after.spec.gateway.as_deref(), of_subnet];
         for gateway in gateways.into_iter().flatten().filter_map(|text| text.parse::<IpAddr>().ok()) {
-            findings.judged();
+            findings.exercised();
             if added.clone().any(|(address, _)| address == gateway.to_canonical()) {
                 findings.violated(|| {
                     vec![format!("{gateway} is given away from {}, and is its gateway", change.pool), view.story_of_write(change)]
@@ -48,10 +48,10 @@ mod tests {
             let by = stage.agent;
             stage.pool("p", &["10.0.0.1-10.0.0.9"]);
             stage.record(by, "p", "10.0.0.1", "ns/a", "a");
-            assert!(!stage.judged(), "there is no gateway");
+            assert!(!stage.exercised(), "there is no gateway");
             stage.change_pool(stage.person, "p", |pool| pool.spec.gateway = Some("10.0.0.1".to_owned()));
             stage.record(by, "p", "10.0.0.2", "ns/b", "b");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.unrecord(by, "p", "10.0.0.1");
             stage.record(by, "p", "10.0.0.1", "ns/c", "c");
             assert_eq!(stage.excuses(), [None]);

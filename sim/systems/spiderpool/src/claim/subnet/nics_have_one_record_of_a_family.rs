@@ -1,6 +1,6 @@
 //! A X1: a NIC has one record for each family.
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 
 /// No agent records an address for a NIC of a pod that has one of the same family already, in whichever pool.
@@ -11,8 +11,8 @@ use super::super::{Findings, IpamClaim, violated};
 pub(crate) struct NicsHaveOneRecordOfAFamily;
 
 impl IpamClaim for NicsHaveOneRecordOfAFamily {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -21,7 +21,7 @@ impl IpamClaim for NicsHaveOneRecordOfAFamily {
             return;
         }
         for (address, record) in change.edits.iter().filter_map(|edit| edit.given()) {
-            findings.judged();
+            findings.exercised();
             let same = |(pool, other): &&(std::sync::Arc<str>, std::net::IpAddr)| {
                 *other != address
                     && other.is_ipv4() == address.is_ipv4()
@@ -59,7 +59,7 @@ mod tests {
             stage.record_for(by, "p", "10.0.0.3", "b", "eth0");
             stage.unrecord(by, "p", "10.0.0.1");
             stage.record_for(by, "p", "10.0.0.4", "a", "eth0");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.record_for(by, "p", "10.0.0.1", "a", "eth0");
             assert_eq!(stage.excuses(), [None]);
             assert!(stage.detail()[0].ends_with("is given 10.0.0.1 of p, and has 10.0.0.4 of p"));

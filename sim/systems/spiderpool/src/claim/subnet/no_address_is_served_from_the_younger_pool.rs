@@ -1,6 +1,6 @@
 //! A S12: of two pools that overlap, the younger one gives away nothing that the older one has.
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, told};
 use crate::workload::IpamNote;
 
@@ -12,26 +12,26 @@ use crate::workload::IpamNote;
 pub(crate) struct NoAddressIsServedFromTheYoungerPool;
 
 impl IpamClaim for NoAddressIsServedFromTheYoungerPool {
-    fn sights(&self) -> Sights {
-        Sights::CHOICE.and(Sights::POOL)
+    fn event_mask(&self) -> EventMask {
+        EventMask::CHOICE.and(EventMask::POOL)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
         if let Seen::Ipam(_, IpamNote::Tried { pool, .. }) = seen
             && view.pools.overlaps.is_younger(pool)
         {
-            findings.judged();
+            findings.exercised();
         }
         let Seen::Pool(change) = seen else { return };
         if !change.by_agent || !view.pools.overlaps.is_younger(&change.pool) {
             // The older one is looked at, too: its addresses are the ones that could be given away twice.
             if change.by_agent && view.pools.overlaps.is_older(&change.pool) && change.edits.iter().any(|edit| edit.added().is_some()) {
-                findings.judged();
+                findings.exercised();
             }
             return;
         }
         for (address, _) in change.edits.iter().filter_map(|edit| edit.added()) {
-            findings.judged();
+            findings.exercised();
             if let Some(older) = view.pools.overlaps.older(&change.pool, address) {
                 findings.violated(|| {
                     let line = format!("{address} is given away from {}, and {older} had it before", change.pool);
@@ -55,12 +55,12 @@ mod tests {
         on_stage(CLAIM, |stage| {
             stage.pool("old", &["10.0.0.1-10.0.0.9"]);
             stage.record(stage.agent, "old", "10.0.0.9", "ns/a", "a");
-            assert!(!stage.judged(), "nothing overlaps");
+            assert!(!stage.exercised(), "nothing overlaps");
             stage.pool("young", &["10.0.0.8-10.0.0.12"]);
             stage.record(stage.agent, "old", "10.0.0.8", "ns/b", "b");
             stage.record(stage.agent, "young", "10.0.0.10", "ns/c", "c");
             stage.record(stage.person, "young", "10.0.0.9", "ns/d", "d");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.unrecord(stage.person, "young", "10.0.0.9");
             stage.record(stage.agent, "young", "10.0.0.9", "ns/d", "d");
             assert_eq!(stage.excuses(), [None]);
@@ -75,9 +75,9 @@ mod tests {
             stage.try_pool("a", "old", Err(Refusal::Blocked));
             stage.pool("young", &["10.0.0.9"]);
             stage.try_pool("a", "old", Err(Refusal::Blocked));
-            assert!(!stage.judged());
+            assert!(!stage.exercised());
             stage.try_pool("a", "young", Err(Refusal::Blocked));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 

@@ -2,7 +2,7 @@
 
 use ipam_spiderpool::ranges::IpSet;
 
-use super::super::view::{Seen, Sights, Subnet, View};
+use super::super::view::{EventMask, Seen, Subnet, View};
 use super::super::{Findings, IpamClaim, violated};
 use super::{by_hand, first};
 
@@ -26,8 +26,8 @@ fn really_shared(view: &View, subnet: &Subnet, one: &str, other: &str) -> IpSet 
 }
 
 impl IpamClaim for NoAddressIsSetAsideTwice {
-    fn sights(&self) -> Sights {
-        Sights::SUBNET
+    fn event_mask(&self) -> EventMask {
+        EventMask::SUBNET
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -38,7 +38,7 @@ impl IpamClaim for NoAddressIsSetAsideTwice {
             if added.is_empty() {
                 continue;
             }
-            findings.judged();
+            findings.exercised();
             for (other, range) in subnet.territory.others(&edit.pool, &added) {
                 let twice = IpSet::from(range).intersection(&added).difference(&really_shared(view, subnet, &edit.pool, other));
                 if !twice.is_empty() {
@@ -63,7 +63,7 @@ mod tests {
             stage.subnet("s", &["10.0.0.1-10.0.0.99"]);
             stage.set_aside(stage.replicas[0], "s", "one", &["10.0.0.1-10.0.0.3"]);
             stage.set_aside(stage.replicas[0], "s", "two", &["10.0.0.4-10.0.0.6"]);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             test(stage);
         });
     }

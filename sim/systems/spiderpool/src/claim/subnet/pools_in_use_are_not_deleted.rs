@@ -1,6 +1,6 @@
 //! A §9.1: with `enableValidatingResourcesDeletedWebhook` a pool in use is not deleted.
 
-use super::super::view::{Seen, Sights, View, records_of};
+use super::super::view::{EventMask, Seen, View, records_of};
 use super::super::{Findings, IpamClaim};
 
 /// Nobody marks a pool for deletion while it has a record, whatever its count says, where a setting has admission guard pools in use.
@@ -9,8 +9,8 @@ use super::super::{Findings, IpamClaim};
 pub(crate) struct PoolsInUseAreNotDeleted;
 
 impl IpamClaim for PoolsInUseAreNotDeleted {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -20,7 +20,7 @@ impl IpamClaim for PoolsInUseAreNotDeleted {
         if !goes || !view.terms.guards_deletion {
             return;
         }
-        findings.judged();
+        findings.exercised();
         let records = records_of(before).map_or(0, |records| records.len());
         if records > 0 {
             findings.violated(|| vec![format!("pool {} is deleted with {records} records", change.pool), view.story_of_write(change)]);
@@ -56,7 +56,7 @@ mod tests {
             |terms| terms.guards_deletion = true,
             |stage| {
                 scene(stage);
-                assert_eq!((stage.excuses(), stage.judged()), (vec![None], true));
+                assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
                 assert_eq!(stage.detail()[0], "pool used is deleted with 1 records");
                 stage.change_pool(stage.agent, "used", |pool| pool.metadata.finalizers = None);
                 assert_eq!(stage.excuses(), [None], "it was being deleted already");
@@ -68,7 +68,7 @@ mod tests {
     fn without_the_setting_anybody_may_delete_it() {
         on_stage(CLAIM, |stage| {
             scene(stage);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
         });
     }
 }

@@ -7,7 +7,7 @@ use ipam_spiderpool::names::LABEL_OWNER_SUBNET;
 use kube_machinery::FxHashMap;
 use sim_config::time::SimTime;
 
-use super::super::view::{Seen, Sights, View, label};
+use super::super::view::{EventMask, Seen, View, label};
 use super::super::{Findings, IpamClaim, violated};
 
 /// How long before its write a replica has listed the pools at the most when it lets a subnet go.
@@ -24,8 +24,8 @@ pub(crate) struct SubnetsOutliveTheirPools {
 }
 
 impl IpamClaim for SubnetsOutliveTheirPools {
-    fn sights(&self) -> Sights {
-        Sights::POOL.and(Sights::SUBNET)
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL.and(EventMask::SUBNET)
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -38,7 +38,7 @@ impl IpamClaim for SubnetsOutliveTheirPools {
         }
         let Seen::Subnet(change) = seen else { return };
         let (Some(before), None) = (&change.before, &change.after) else { return };
-        findings.judged();
+        findings.exercised();
         let uid = before.metadata.uid.as_deref();
         let owned = |pool: &ipam_spiderpool::SpiderIPPool| {
             let owners = pool.metadata.owner_references.iter().flatten();
@@ -86,7 +86,7 @@ mod tests {
                     stage.pool_gone(by, "auto");
                 }
                 stage.put::<SpiderSubnet>(by, &ObjectKey::cluster("s"), None);
-                assert_eq!((stage.excuses().len(), stage.judged()), (usize::from(!gone_first), true));
+                assert_eq!((stage.excuses().len(), stage.exercised()), (usize::from(!gone_first), true));
             }
         });
     }

@@ -5,7 +5,7 @@ use ipam_spiderpool::{SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_sim::object::Obj;
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use crate::workload::HookNote;
 
@@ -17,8 +17,8 @@ use crate::workload::HookNote;
 pub(crate) struct UpdatesAreJudgedByWhatTheyChange;
 
 impl IpamClaim for UpdatesAreJudgedByWhatTheyChange {
-    fn sights(&self) -> Sights {
-        Sights::HOOK
+    fn event_mask(&self) -> EventMask {
+        EventMask::HOOK
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -26,7 +26,7 @@ impl IpamClaim for UpdatesAreJudgedByWhatTheyChange {
         if !is_harmless(note) {
             return;
         }
-        findings.judged();
+        findings.exercised();
         if let Some(why) = &note.denied {
             findings.violated(|| {
                 let ends = if ends(note.old.meta()) { ", which is being deleted," } else { "" };
@@ -97,9 +97,9 @@ mod tests {
             update(stage, &pool(), true, |pool| pool.spec.ips = Some(vec!["10.0.0.1-10.0.0.20".to_owned()]));
             update(stage, &pool(), true, |pool| pool.spec.gateway = Some("10.0.0.1".to_owned()));
             update(stage, &pool(), true, |pool| pool.spec.pod_affinity = Some(Default::default()));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
             update(stage, &pool(), false, |pool| pool.spec.disable = true);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             update(stage, &pool(), true, |pool| pool.spec.disable = true);
             assert_eq!(stage.excuses(), [None]);
             assert_eq!(stage.detail()[0], "an update of p is refused that changes none of its addresses");
@@ -110,7 +110,7 @@ mod tests {
     fn an_object_that_is_being_deleted_can_be_let_go_but_not_changed() {
         on_stage(CLAIM, |stage| {
             update(stage, &terminating(), true, |pool| pool.spec.disable = true);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
             update(stage, &terminating(), true, |pool| pool.metadata.finalizers = None);
             assert_eq!(stage.excuses(), [None]);
             assert!(stage.detail()[0].starts_with("an update of p, which is being deleted, is refused"));

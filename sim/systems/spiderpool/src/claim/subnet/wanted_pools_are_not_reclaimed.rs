@@ -5,7 +5,7 @@ use std::time::Duration;
 use ipam_spiderpool::names::LABEL_OWNER_APPLICATION_UID;
 use ipam_spiderpool::select::is_auto_pool;
 
-use super::super::view::{Seen, Sights, View, label};
+use super::super::view::{EventMask, Seen, View, label};
 use super::super::{Findings, IpamClaim};
 use super::{subnet_of, wishes};
 
@@ -18,8 +18,8 @@ const DECIDES_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) struct WantedPoolsAreNotReclaimed;
 
 impl IpamClaim for WantedPoolsAreNotReclaimed {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -33,7 +33,7 @@ impl IpamClaim for WantedPoolsAreNotReclaimed {
         if subnet.or_else(|| subnet_of(view, &change.pool)).is_none_or(|subnet| subnet.is_terminating()) {
             return;
         }
-        findings.judged();
+        findings.exercised();
         let Some((name, application)) = label(before, LABEL_OWNER_APPLICATION_UID).and_then(|uid| view.applications.of_uid(uid)) else {
             return;
         };
@@ -67,17 +67,17 @@ mod tests {
     fn a_pool_is_deleted_only_if_nobody_asks_for_it() {
         staged(|stage| {
             stage.terminate_pool(stage.replicas[0], "auto");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![None], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![None], true));
         });
         staged(|stage| {
             stage.application_gone();
             stage.terminate_pool(stage.replicas[0], "auto");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
         staged(|stage| {
             stage.application("u", 1, None);
             stage.terminate_pool(stage.replicas[0], "auto");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn a_person_may_delete_what_they_like_and_a_subnet_takes_all() {
         staged(|stage| {
             stage.terminate_pool(stage.person, "auto");
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], false));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
         });
         staged(|stage| {
             stage.change_subnet(stage.person, "s", |subnet| {

@@ -1,6 +1,6 @@
 //! A S13, S12: what is set aside is of the subnet.
 
-use super::super::view::{Seen, Sights, View};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 use super::first;
 
@@ -10,8 +10,8 @@ use super::first;
 pub(crate) struct WhatIsSetAsideIsOfTheSubnet;
 
 impl IpamClaim for WhatIsSetAsideIsOfTheSubnet {
-    fn sights(&self) -> Sights {
-        Sights::SUBNET
+    fn event_mask(&self) -> EventMask {
+        EventMask::SUBNET
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -21,7 +21,7 @@ impl IpamClaim for WhatIsSetAsideIsOfTheSubnet {
         let added = change.edits.iter().map(|edit| (&edit.pool, edit.added()));
         let added: Vec<_> = added.filter(|(_, added)| !added.is_empty()).collect();
         for (pool, added) in added {
-            findings.judged();
+            findings.exercised();
             if !total.contains_all(&added) {
                 violated(findings, change.by_hand, || {
                     let line =
@@ -35,7 +35,7 @@ impl IpamClaim for WhatIsSetAsideIsOfTheSubnet {
         }
         for (pool, share) in &subnet.shares {
             let Some(ips) = share.ips.as_ref().filter(|_| !view.subnets.touched(pool)) else { continue };
-            findings.judged();
+            findings.exercised();
             if !total.contains_all(ips) {
                 findings.violated(|| {
                     let lost = first(&ips.difference(total));
@@ -59,7 +59,7 @@ mod tests {
             stage.subnet("s", &["10.0.0.1-10.0.0.9"]);
             stage.set_aside(by, "s", "p", &["10.0.0.1-10.0.0.3"]);
             stage.change_subnet(person, "s", |subnet| subnet.spec.exclude_ips = Some(vec!["10.0.0.8".to_owned()]));
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.set_aside(by, "s", "q", &["10.0.0.7-10.0.0.8"]);
             assert_eq!(stage.detail()[0], "10.0.0.8 is set aside for q, and s does not have it");
             stage.set_aside(by, "s", "q", &["10.0.0.7"]);

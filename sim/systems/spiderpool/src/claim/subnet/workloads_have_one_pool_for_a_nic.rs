@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_spiderpool::names::{LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_APPLICATION_UID, LABEL_OWNER_SUBNET};
 use ipam_spiderpool::select::is_auto_pool;
 
-use super::super::view::{Seen, Sights, View, label};
+use super::super::view::{EventMask, Seen, View, label};
 use super::super::{Findings, IpamClaim, violated};
 use super::by_hand;
 
@@ -16,8 +16,8 @@ use super::by_hand;
 pub(crate) struct WorkloadsHaveOnePoolForANic;
 
 impl IpamClaim for WorkloadsHaveOnePoolForANic {
-    fn sights(&self) -> Sights {
-        Sights::POOL
+    fn event_mask(&self) -> EventMask {
+        EventMask::POOL
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, findings: &mut Findings) {
@@ -29,7 +29,7 @@ impl IpamClaim for WorkloadsHaveOnePoolForANic {
             return;
         }
         let Some(owner) = uid(after) else { return };
-        findings.judged();
+        findings.exercised();
         let same = |name: &&Arc<str>| {
             let other = view.pools.get(name).filter(|pool| !pool.is_terminating());
             let keys = [LABEL_OWNER_SUBNET, LABEL_INTERFACE, LABEL_IP_VERSION];
@@ -56,7 +56,7 @@ mod tests {
             stage.auto_pool(by, "other", "v", &["10.0.0.2"]);
             stage.terminate_pool(by, "first");
             stage.auto_pool(by, "second", "u", &["10.0.0.3"]);
-            assert_eq!((stage.excuses(), stage.judged()), (vec![], true));
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
             stage.auto_pool(stage.replicas[1], "third", "u", &["10.0.0.4"]);
             assert_eq!(stage.excuses(), [None]);
             assert_eq!(stage.detail()[0], "pools second and third are for the same NIC and family of one workload");

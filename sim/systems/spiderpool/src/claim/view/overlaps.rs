@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ipam_spiderpool::ranges::IpSet;
 use kube_machinery::FxHashMap;
 
-use crate::territory::Territory;
+use crate::ip_interval_index::IpIntervalIndex;
 
 /// Who had which addresses first.
 ///
@@ -14,7 +14,7 @@ use crate::territory::Territory;
 #[derive(Debug, Default)]
 pub(in super::super) struct Overlaps {
     /// What each pool has.
-    territory: Territory,
+    territory: IpIntervalIndex,
     /// By the younger pool, which addresses an older one had already, and has still.
     older: FxHashMap<Arc<str>, Vec<(Arc<str>, IpSet)>>,
     /// By the older pool, which are younger.

@@ -47,7 +47,7 @@ pub(crate) enum Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Of which kind it is: the number of its bit in [`Sights`].
+    /// Of which kind it is: the number of its bit in [`EventMask`].
     pub(crate) fn kind(&self) -> usize {
         match self {
             Seen::Pool(_) => 0,
@@ -76,52 +76,52 @@ impl Seen<'_> {
 
 /// Which kinds of [`Seen`] a claim looks at, as a set of bits: most of what is seen means nothing to most claims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sights(u32);
+pub(crate) struct EventMask(u32);
 
-impl Sights {
+impl EventMask {
     /// How many kinds there are.
     pub(crate) const KINDS: usize = 18;
 
     /// Nothing.
-    pub(in super::super) const NONE: Sights = Sights(0);
+    pub(in super::super) const NONE: EventMask = EventMask(0);
     /// [`Seen::Pool`].
-    pub(in super::super) const POOL: Sights = Sights(1);
+    pub(in super::super) const POOL: EventMask = EventMask(1);
     /// [`Seen::Subnet`].
-    pub(in super::super) const SUBNET: Sights = Sights(1 << 1);
+    pub(in super::super) const SUBNET: EventMask = EventMask(1 << 1);
     /// [`Seen::Endpoint`].
-    pub(in super::super) const ENDPOINT: Sights = Sights(1 << 2);
+    pub(in super::super) const ENDPOINT: EventMask = EventMask(1 << 2);
     /// [`Seen::Wrote`].
-    pub(in super::super) const WROTE: Sights = Sights(1 << 3);
+    pub(in super::super) const WROTE: EventMask = EventMask(1 << 3);
     /// [`Seen::PoolRefused`].
-    pub(in super::super) const POOL_REFUSED: Sights = Sights(1 << 4);
+    pub(in super::super) const POOL_REFUSED: EventMask = EventMask(1 << 4);
     /// [`Seen::Ipam`]: a request for addresses is answered.
-    pub(in super::super) const ANSWER: Sights = Sights(1 << 5);
+    pub(in super::super) const ANSWER: EventMask = EventMask(1 << 5);
     /// [`Seen::Ipam`]: what an agent chooses from, and tries.
-    pub(in super::super) const CHOICE: Sights = Sights(1 << 6);
+    pub(in super::super) const CHOICE: EventMask = EventMask(1 << 6);
     /// [`Seen::Ipam`]: requests to release, and releases for whatever reason.
-    pub(in super::super) const RELEASE: Sights = Sights(1 << 7);
+    pub(in super::super) const RELEASE: EventMask = EventMask(1 << 7);
     /// [`Seen::Pod`].
-    pub(in super::super) const POD: Sights = Sights(1 << 9);
+    pub(in super::super) const POD: EventMask = EventMask(1 << 9);
     /// [`Seen::Reclaim`].
-    pub(in super::super) const RECLAIM: Sights = Sights(1 << 10);
+    pub(in super::super) const RECLAIM: EventMask = EventMask(1 << 10);
     /// [`Seen::Hook`].
-    pub(in super::super) const HOOK: Sights = Sights(1 << 11);
+    pub(in super::super) const HOOK: EventMask = EventMask(1 << 11);
     /// [`Seen::Life`].
-    pub(in super::super) const LIFE: Sights = Sights(1 << 12);
+    pub(in super::super) const LIFE: EventMask = EventMask(1 << 12);
     /// [`Seen::Places`].
-    pub(in super::super) const PLACES: Sights = Sights(1 << 13);
+    pub(in super::super) const PLACES: EventMask = EventMask(1 << 13);
     /// [`Seen::Node`].
-    pub(in super::super) const NODE: Sights = Sights(1 << 14);
+    pub(in super::super) const NODE: EventMask = EventMask(1 << 14);
     /// [`Seen::Lease`].
-    pub(in super::super) const LEASE: Sights = Sights(1 << 15);
+    pub(in super::super) const LEASE: EventMask = EventMask(1 << 15);
     /// [`Seen::Process`].
-    pub(in super::super) const PROCESS: Sights = Sights(1 << 16);
+    pub(in super::super) const PROCESS: EventMask = EventMask(1 << 16);
     /// [`Seen::Relisted`].
-    pub(in super::super) const RELISTED: Sights = Sights(1 << 17);
+    pub(in super::super) const RELISTED: EventMask = EventMask(1 << 17);
 
     /// Both sets together.
-    pub(in super::super) const fn and(self, other: Sights) -> Sights {
-        Sights(self.0 | other.0)
+    pub(in super::super) const fn and(self, other: EventMask) -> EventMask {
+        EventMask(self.0 | other.0)
     }
 
     /// Whether the kind with this number is one of them.

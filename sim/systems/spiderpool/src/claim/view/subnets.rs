@@ -9,7 +9,7 @@ use kube_machinery::FxHashSet;
 use sim_config::time::SimTime;
 
 use super::Said;
-use crate::territory::Territory;
+use crate::ip_interval_index::IpIntervalIndex;
 
 /// What is set aside for a pool.
 #[derive(Clone, Debug)]
@@ -39,13 +39,13 @@ pub(in super::super) struct Subnet {
     /// What is set aside, by pool.
     pub(in super::super) shares: BTreeMap<Arc<str>, Share>,
     /// The same by address.
-    pub(in super::super) territory: Territory,
+    pub(in super::super) territory: IpIntervalIndex,
 }
 
 impl Subnet {
     fn new(object: Arc<SpiderSubnet>, at: SimTime) -> Self {
         let total = total_of(&object.spec);
-        let mut subnet = Self { total, shares: BTreeMap::new(), territory: Territory::default(), object };
+        let mut subnet = Self { total, shares: BTreeMap::new(), territory: IpIntervalIndex::default(), object };
         let entries = entries_of(&subnet.object).cloned().unwrap_or_default();
         for (name, entry) in entries.iter() {
             subnet.set(name.as_str().into(), Some(Share::of(entry, subnet.version(), at)));

@@ -17,7 +17,7 @@ use ipam_spiderpool::ranges::{CheckedRanges, Cidr, IpSet, parse_range};
 use ipam_spiderpool::select::is_auto_pool;
 use ipam_spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderSubnet};
 
-use crate::territory::Territory;
+use crate::ip_interval_index::IpIntervalIndex;
 
 /// What the rules are shown of it.
 #[derive(Debug, Default)]
@@ -47,21 +47,21 @@ const NOBODY: &str = "";
 pub(super) struct Existing {
     pools: BTreeMap<Arc<str>, Arc<SpiderIPPool>>,
     /// Which pool has which addresses.
-    addresses: Territory,
+    addresses: IpIntervalIndex,
     /// The pools of each CIDR, as it is written, by the family that they say.
     by_cidr: BTreeMap<Arc<str>, ByFamily>,
     /// The pools that upstream's webhook cannot read, and so judges no other one beside.
     unreadable: BTreeSet<Arc<str>>,
     /// The CIDRs of pools, as they are written.
-    cidrs: Territory,
+    cidrs: IpIntervalIndex,
     /// In the order of their names.
     subnets: Vec<Arc<SpiderSubnet>>,
     /// The same without their status.
     plain_subnets: Vec<Arc<SpiderSubnet>>,
     /// The CIDRs of subnets, by the name of the subnet.
-    subnet_cidrs: Territory,
+    subnet_cidrs: IpIntervalIndex,
     /// What subnets set aside, by the name of the pool.
-    set_aside: Territory,
+    set_aside: IpIntervalIndex,
 }
 
 /// The addresses of a CIDR; none if it cannot be read.

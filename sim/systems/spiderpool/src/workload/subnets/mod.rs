@@ -4,5 +4,5 @@
 
 pub(super) mod admission;
 pub(super) mod drawn;
+mod operator;
 pub(super) mod ops;
-mod people;

@@ -10,7 +10,7 @@ use super::reclaim_note::ReclaimNote;
 
 /// The observer of one replica.
 #[derive(Clone)]
-pub(super) struct ReclaimEye {
+pub(super) struct ReclaimTraceObserver {
     pub fabric: Weak<Fabric>,
     pub process: ProcessId,
 }
@@ -23,7 +23,7 @@ fn who(entry: &PodEntry) -> (Arc<str>, Arc<str>) {
     (text(&entry.pod), entry.uid.clone())
 }
 
-impl Observer for ReclaimEye {
+impl Observer for ReclaimTraceObserver {
     fn observe(&self, step: Step<'_>) {
         let Some(told) = told(step) else { return };
         let Some(fabric) = self.fabric.upgrade() else { return };

@@ -212,7 +212,7 @@ fn cron_jobs_end(ops: &[Op]) -> bool {
 mod tests {
     use super::super::draft::SpiderDraft;
     use super::super::ops::{DeleteApp, DeletePool};
-    use super::super::plan::PEOPLE;
+    use super::super::plan::OPERATOR;
     use super::*;
     use crate::Plans;
     use sim_config::With;
@@ -221,7 +221,7 @@ mod tests {
     use sim_harness::workload::{Draft, Work};
 
     fn op(at: u64, kind: Operation) -> Op {
-        With { common: Turn { at: SimTime::from_secs(at), actor: PEOPLE.to_owned() }, kind: kind.into() }
+        With { common: Turn { at: SimTime::from_secs(at), actor: OPERATOR.to_owned() }, kind: kind.into() }
     }
 
     fn apply(at: u64, app: &str) -> Op {

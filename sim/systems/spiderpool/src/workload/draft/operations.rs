@@ -1,4 +1,4 @@
-//! What people do with a cluster: applications come and go, pools change.
+//! The operations of a cluster: applications come and go, pools change.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use super::super::ops::{
     AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp,
     ScaleApp, Unreserve,
 };
-use super::super::plan::PEOPLE;
+use super::super::plan::OPERATOR;
 use super::super::subnets::drawn::{IpNumber, asks, change};
 use super::super::subnets::ops::SubnetPlan;
 use super::SpiderDraft;
@@ -54,7 +54,7 @@ pub(super) struct Drawn<'a> {
 
 impl Drawn<'_> {
     pub(super) fn add(&mut self, at: Duration, kind: Operation) {
-        self.ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: PEOPLE.to_owned() }, kind: kind.into() });
+        self.ops.push(With { common: Turn { at: SimTime::ZERO + at, actor: OPERATOR.to_owned() }, kind: kind.into() });
     }
 
     /// The pools that an application wishes for: a few of each family, in any order.
@@ -219,7 +219,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// People change a subnet, and change it back.
+    /// The operator changes a subnet, and changes it back.
     pub(super) fn subnet_change(&mut self, draw: &mut Draw) {
         let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
         let kind = self.draft.subnet_change.draw(draw);
@@ -240,7 +240,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// People change a pool, and change it back.
+    /// The operator changes a pool, and changes it back.
     pub(super) fn pool_change(&mut self, draw: &mut Draw, number: u32, node_names: &dyn Fn(u32) -> String, nodes: u32) {
         let (at, lasts) = (self.draft.events.draw(draw).0, self.draft.changed_for.draw(draw).0);
         let change = self.draft.pool_change.draw(draw);

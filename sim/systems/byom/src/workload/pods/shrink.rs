@@ -144,7 +144,7 @@ pub(super) fn sensible(ops: &[Op]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::machines::Breakage;
-    use super::super::plan::{BreakVm, DeletePod, PEOPLE, PodsDraft};
+    use super::super::plan::{BreakVm, DeletePod, OPERATOR, PodsDraft};
     use super::*;
     use crate::Plans;
     use sim_config::With;
@@ -154,7 +154,7 @@ mod tests {
     use sim_harness::workload::{Draft, Work};
 
     fn op(at: u64, kind: Operation) -> Op {
-        With { common: Turn { at: SimTime::from_secs(at), actor: PEOPLE.to_owned() }, kind: kind.into() }
+        With { common: Turn { at: SimTime::from_secs(at), actor: OPERATOR.to_owned() }, kind: kind.into() }
     }
 
     fn run(at: u64, pod: &str, node: u32) -> Op {

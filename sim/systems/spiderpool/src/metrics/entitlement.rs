@@ -16,7 +16,7 @@ const SCANS: SignedDuration = SignedDuration::from_secs(2);
 
 /// What ends a pod's right to its addresses.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Right {
+pub(super) struct Entitlement {
     /// Its object is gone.
     gone: Option<SimTime>,
     /// Its object says that it has ended.
@@ -46,7 +46,7 @@ fn sim_time(time: jiff::Timestamp) -> SimTime {
     SimTime::from_micros(u64::try_from(time.duration_since(EPOCH).as_micros()).unwrap_or(0))
 }
 
-impl Right {
+impl Entitlement {
     /// Whether a commit of this pod says anything about the end of its right.
     pub(super) fn is_touched(pod: &Pod, gone: bool) -> bool {
         gone || pod.metadata.deletion_timestamp.is_some() || has_ended(pod)
@@ -131,15 +131,15 @@ mod tests {
     }
 
     /// What ended the right, when, and the bounds of tracing and of scans after that, in seconds.
-    fn told(right: &Right) -> (RightEnd, u64, i64, i64) {
+    fn told(right: &Entitlement) -> (RightEnd, u64, i64, i64) {
         let settings = ReclaimSettings { interval: std::time::Duration::from_secs(100), ..ReclaimSettings::new(&Policy::hardened()) };
         let end = right.end(SignedDuration::from_secs(3)).unwrap();
         let bound = |path| end.bound(path, &settings).as_secs();
         (end.by, end.at.as_micros() / 1_000_000, bound(ReclaimPath::Trace), bound(ReclaimPath::Scan))
     }
 
-    fn learned(steps: &[(Pod, bool, u64)]) -> Right {
-        let mut right = Right::default();
+    fn learned(steps: &[(Pod, bool, u64)]) -> Entitlement {
+        let mut right = Entitlement::default();
         for (pod, gone, at) in steps {
             right.learn(pod, *gone, SimTime::from_secs(*at), SignedDuration::from_secs(3));
         }
@@ -157,6 +157,6 @@ mod tests {
         assert_eq!(told(&learned(&[(pod(Some(20), 0, "Running"), true, 20)])), (RightEnd::Gone, 20, 43 + 15, 43 + 112));
         // Ended and kept: a grace and the delay.
         assert_eq!(told(&learned(&[(pod(None, 0, "Succeeded"), false, 30)])), (RightEnd::Ended, 30, 23 + 15, 23 + 112));
-        assert_eq!(Right::default().end(SignedDuration::ZERO), None);
+        assert_eq!(Entitlement::default().end(SignedDuration::ZERO), None);
     }
 }

@@ -1,4 +1,4 @@
-//! People: they run applications, scale and replace them, delete pods, and edit pools.
+//! The operator: runs applications, scales and replaces them, deletes pods, and edits pools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const HOLDER: &str = "example.com/backup";
 
 #[derive(Clone)]
-pub(super) struct People {
+pub(super) struct Operator {
     pub(super) site: Arc<Site>,
     pub(super) client: SimClient,
     env: SimEnv,
@@ -57,7 +57,7 @@ pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId
     };
     let brought = site.plan.brought.iter().map(|app| (ObjectKey::namespaced(&app.namespace, &app.app), app.kind));
     let kinds = Arc::new(brought.chain(ops.iter().filter_map(kind)).collect());
-    let people = People { site, client: SimClient::new(&fabric, process), env: env.clone(), kinds };
+    let people = Operator { site, client: SimClient::new(&fabric, process), env: env.clone(), kinds };
     let carry_out = move |number: usize, op: OpKind| {
         let people = people.clone();
         // In a box: it holds an object of whichever type is the largest, and is handed on several times.
@@ -112,7 +112,7 @@ pub(super) fn gone<T>(result: Result<T, ApiError>) -> Result<(), ApiError> {
     }
 }
 
-impl People {
+impl Operator {
     /// One attempt at an operation.
     async fn ask(&self, number: usize, op: &Operation) -> Result<(), ApiError> {
         match op {

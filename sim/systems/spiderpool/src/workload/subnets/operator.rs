@@ -5,10 +5,10 @@ use ipam_spiderpool::{Policy, PoolIPPreAllocation, SpiderSubnet};
 use kube_machinery::api::DeleteOptions;
 use kube_machinery::{ApiError, ClientExt, ObjectKey};
 
-use super::super::people::{People, gone};
+use super::super::operator::{Operator, gone};
 use super::ops::{DeleteSubnet, EditSubnet, StatusEdit};
 
-impl People {
+impl Operator {
     pub(in super::super) async fn delete_subnet(&self, op: &DeleteSubnet) -> Result<(), ApiError> {
         gone(self.client.delete::<SpiderSubnet>(&ObjectKey::cluster(&op.subnet), DeleteOptions::default()).await)
     }

@@ -1,4 +1,4 @@
-//! People: they run and delete pods, change the configuration, roll it out, and lay hands on the ConfigMap.
+//! The operator: runs and deletes pods, changes the configuration, rolls it out, and edits the ConfigMap by hand.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::Operation;
 /// The label that tells the operation by which a pod was made.
 const MADE_BY: &str = "example.com/operation";
 #[derive(Clone)]
-struct People {
+struct Operator {
     site: Arc<Site>,
     fabric: Arc<Fabric>,
     process: ProcessId,
@@ -34,7 +34,7 @@ struct People {
 pub(super) async fn run(site: Arc<Site>, fabric: Arc<Fabric>, process: ProcessId, ops: Arc<Vec<Op>>, done: Arc<Mutex<BTreeSet<usize>>>) {
     let env = site.env(&fabric, process);
     let client = SimClient::new(&fabric, process);
-    let people = People { site, fabric, process, env, client };
+    let people = Operator { site, fabric, process, env, client };
     let subject = |op: &Operation| match op {
         Operation::RunPod(RunPod { pod, .. }) | Operation::DeletePod(DeletePod { pod, .. }) => Some(pod.clone()),
         _ => None,
@@ -51,7 +51,7 @@ fn pod_key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
 
-impl People {
+impl Operator {
     async fn carry_out(&self, number: usize, op: &Operation) {
         match op {
             Operation::SetPool(set) => *self.site.setting.lock() = set.pool.as_str().into(),

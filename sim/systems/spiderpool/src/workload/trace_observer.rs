@@ -12,7 +12,7 @@ use crate::claim::oracle;
 
 /// The observer of one process.
 #[derive(Clone)]
-pub(super) struct Eye {
+pub(super) struct TraceObserver {
     pub fabric: Weak<Fabric>,
     pub process: ProcessId,
 }
@@ -21,7 +21,7 @@ fn text(key: &kube_machinery::ObjectKey) -> Arc<str> {
     key.as_str().into()
 }
 
-impl Observer for Eye {
+impl Observer for TraceObserver {
     fn observe(&self, step: Step<'_>) {
         let Some(fabric) = self.fabric.upgrade() else { return };
         let told = match step {

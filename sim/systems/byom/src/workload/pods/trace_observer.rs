@@ -10,12 +10,12 @@ use super::super::{Failure, PoolNote, ReleasedBy};
 
 /// The observer of one process.
 #[derive(Clone)]
-pub(super) struct Eye {
+pub(super) struct TraceObserver {
     pub fabric: Weak<Fabric>,
     pub process: ProcessId,
 }
 
-impl Observer for Eye {
+impl Observer for TraceObserver {
     fn observe(&self, step: Step<'_>) {
         let Some(fabric) = self.fabric.upgrade() else { return };
         let told = match step {

@@ -1,4 +1,4 @@
-//! Whose an address is, for sets of addresses that should not meet but may.
+//! Interval index from address ranges to owners; finds overlaps.
 //!
 //! Claims ask it about pools and shares of subnets, and admission of manifests about all that a new object could meet.
 
@@ -18,7 +18,7 @@ type Class = u32;
 /// Putting in, taking out and looking costs what the set asked about costs, times the logarithm of how many ranges there are and the number
 /// of their classes, and what is found. One large range among many small ones costs one look more.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Territory {
+pub(crate) struct IpIntervalIndex {
     ranges: BTreeMap<(IpVersion, Class, u128), Owned>,
     /// The classes of which there ever was a range.
     classes: BTreeSet<(IpVersion, Class)>,
@@ -39,7 +39,7 @@ fn reach(class: Class) -> u128 {
     1u128.checked_shl(class).map_or(u128::MAX, |reach| reach - 1)
 }
 
-impl Territory {
+impl IpIntervalIndex {
     /// An owner has these addresses, too.
     pub(crate) fn put(&mut self, owner: &Arc<str>, set: &IpSet) {
         for range in set.ranges() {
@@ -103,7 +103,7 @@ mod tests {
             gone in prop::collection::vec(any::<bool>(), 12),
             asked in (1u8..60, 0u8..20),
         ) {
-            let mut territory = Territory::default();
+            let mut territory = IpIntervalIndex::default();
             let owners: Vec<(Arc<str>, u8, u8)> =
                 ranges.iter().enumerate().map(|(at, (first, more))| (Arc::from(at.to_string()), *first, first + more)).collect();
             owners.iter().for_each(|(owner, first, last)| territory.put(owner, &set(*first, *last)));

@@ -272,6 +272,12 @@ struct Context {
 }
 
 impl Context {
+    /// An error as it was before it passed a type-erased deserializer, which keeps only its text.
+    fn recalled(&self, error: Error) -> Error {
+        let noted = self.noted.take().filter(|noted| error.0.place.is_none() && noted.to_string() == error.to_string());
+        noted.unwrap_or(error)
+    }
+
     /// Keeps an error that is on its way up, with its place.
     fn note(&self, error: Error) -> Error {
         self.noted.replace(Some(error.clone()));
@@ -308,10 +314,7 @@ impl<'c, 'de> De<'c, 'de> {
     /// Ties an error that has no place yet to this value. An error that passed through a type-erased deserializer has lost all but its text:
     /// the one that was noted last, on its way up, says what it was.
     fn place<T>(self, result: Result<T, Error>) -> Result<T, Error> {
-        result.map_err(|error| {
-            let noted = self.context.noted.take().filter(|noted| error.0.place.is_none() && noted.to_string() == error.to_string());
-            self.context.note(noted.unwrap_or(error).at(Place::Value(self.node.id)))
-        })
+        result.map_err(|error| self.context.note(self.context.recalled(error).at(Place::Value(self.node.id))))
     }
 
     fn child(self, node: &'de Node) -> Self {
@@ -467,7 +470,9 @@ impl<'de> de::MapAccess<'de> for Table<'_, 'de> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
         let Some((key, value)) = self.entries.next() else { return Ok(None) };
         self.value = Some(value);
-        seed.deserialize(key.into_deserializer()).map(Some).map_err(|mut error: Error| {
+        let context = self.de.context;
+        seed.deserialize(Key { text: key, context }).map(Some).map_err(|error: Error| {
+            let mut error = context.recalled(error);
             if let What::UnknownKey { known } = &mut error.0.what {
                 known.extend(self.also_known);
             }
@@ -543,6 +548,25 @@ impl<'de> de::SeqAccess<'de> for Shared<'_, 'de> {
     }
 }
 
+/// The key of a table, or a name that chooses something, on its way into a type.
+struct Key<'c, 'de> {
+    text: &'de str,
+    context: &'c Context,
+}
+
+impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_borrowed_str(self.text).map_err(|error| self.context.note(error))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct seq
+        tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
 /// A name that chooses a variant of an enum, and what the variant holds.
 struct Variant<'c, 'de> {
     name: &'de str,
@@ -555,7 +579,7 @@ impl<'c, 'de> de::EnumAccess<'de> for Variant<'c, 'de> {
 
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self::Variant), Error> {
         let variant = seed.deserialize(self.name.into_deserializer()).map_err(|error: Error| match self.content {
-            Some(content) => content.context.note(error.at(Place::Key(content.node.id))),
+            Some(content) => content.context.note(content.context.recalled(error).at(Place::Key(content.node.id))),
             None => error,
         })?;
         Ok((variant, Content(self.content)))

@@ -1,0 +1,123 @@
+//! A system from outside the workspace (`docs/examples/whereabouts`): its own binary is built and has every verb.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The folder of the example.
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/whereabouts").canonicalize().unwrap()
+}
+
+/// Its binary, built once. It shares the folder of this build, so that only what is of this repository is compiled for it.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        // `target/PROFILE/deps/THIS-TEST`
+        let here = std::env::current_exe().unwrap();
+        let target = here.ancestors().nth(3).unwrap();
+        let mut cargo = Command::new(env!("CARGO"));
+        // In its folder: cargo looks for `.cargo/config.toml`, which has `--cfg madsim`, from there upwards.
+        cargo.current_dir(example()).args(["build", "--quiet", "--locked", "--target-dir"]).arg(target);
+        let built = cargo.output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        target.join("debug").join(format!("whereabouts-sim{}", std::env::consts::EXE_SUFFIX))
+    })
+}
+
+/// What a command line of the binary gives, its output in `out`.
+fn command(out: &Path, line: &str) -> Output {
+    let mut command = Command::new(binary());
+    command.current_dir(example()).args(line.split_whitespace());
+    if ["run", "shrink", "selftest", "gate"].iter().any(|verb| line.starts_with(verb)) {
+        command.arg("--out").arg(out);
+    }
+    command.env_remove("CI_NODE_INDEX").env_remove("CI_NODE_TOTAL").output().unwrap()
+}
+
+/// The text that a command line prints. Fails if it does not end with `code`.
+fn told(out: &Path, line: &str, code: i32) -> String {
+    let output = command(out, line);
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{line}\n{text}{errors}");
+    text.into_owned()
+}
+
+/// A folder for what a test writes.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stranger").join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[track_caller]
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
+    }
+}
+
+#[test]
+fn an_allocator_that_follows_the_rules_holds_under_faults_and_shows_its_metrics() {
+    let out = folder("holds");
+    let text = told(&out, "run scenarios/chaos --seeds 40", 0);
+    assert_has(&text, &["ok", "whereabouts-swarm", "addresses-given", "addresses-reconciled"]);
+    let json: serde_json::Value = serde_json::from_str(&told(&out, "run scenarios/chaos --seeds 40 --format json", 0)).unwrap();
+    let metrics = json["scenarios"][0]["metrics"].as_array().unwrap();
+    let max_of = |name: &str| metrics.iter().find(|metric| metric["name"] == name).unwrap()["max"].as_f64().unwrap();
+    assert!(max_of("addresses-given") > 1.0 && max_of("addresses-reconciled") >= 1.0, "{metrics:?}");
+}
+
+#[test]
+fn both_planted_bugs_are_found_shrunk_and_told() {
+    for (mutation, claim) in [("reads-outside-lease", "no-address-is-given-twice"), ("reconciler-trusts-cache", "only-the-owner-releases")]
+    {
+        let out = folder(mutation);
+        let text = told(&out, &format!("run scenarios/negative/{mutation}.toml"), 0);
+        assert_has(&text, &["fails as it must", claim]);
+        let plans = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
+        let plan = plans.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).min().unwrap();
+        let smaller = out.join("smaller.toml");
+        let text = told(&smaller, &format!("shrink {} --claim {claim} --runs 400 --budget 10s", plan.display()), 0);
+        assert_has(&text, &[claim, mutation]);
+        assert_has(&std::fs::read_to_string(smaller).unwrap(), &[mutation]);
+
+        let html = out.join("story.html");
+        let text = told(&out, &format!("replay {} --html {}", plan.display(), html.display()), 1);
+        assert_has(&text, &[claim]);
+        assert_has(&std::fs::read_to_string(html).unwrap(), &[claim, "ADD of default/pod-", "recorded for default/pod-"]);
+    }
+}
+
+#[test]
+fn its_claims_and_mutations_are_listed_and_its_scenarios_checked() {
+    let out = folder("list");
+    let text = told(&out, "list", 0);
+    let claims = ["no-address-is-given-twice", "only-the-owner-releases", "every-pod-gets-an-address"];
+    assert_has(&text, &claims);
+    assert_has(&text, &["whereabouts-swarm", "reads-outside-lease", "reconciler-trusts-cache"]);
+    assert!(!text.contains("spiderpool"), "a system that is not registered is listed:\n{text}");
+    told(&out, "check scenarios", 0);
+}
+
+#[test]
+fn its_kill_matrix_and_its_gate_pass() {
+    let out = folder("gate");
+    let text = told(&out, "selftest --seeds 20 --ranges 1 --no-shrink", 0);
+    assert_has(&text, &["reads-outside-lease", "reconciler-trusts-cache"]);
+    let text = told(&out, "gate --times 1 --budget 170s", 0);
+    assert_has(&text, &["whereabouts-swarm", "reads-outside-lease", "reconciler-trusts-cache"]);
+}
+
+#[test]
+fn the_code_in_the_documentation_is_that_of_the_example() {
+    let documentation = std::fs::read_to_string(example().join("../../own-system.md")).unwrap();
+    let files = ["allocator", "claims", "main", "metric", "objects", "workload"];
+    let code: String = files.iter().map(|file| std::fs::read_to_string(example().join(format!("src/{file}.rs"))).unwrap()).collect();
+    let blocks: Vec<&str> = documentation.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(blocks.len() >= 5, "{blocks:#?}");
+    for block in blocks {
+        assert!(code.contains(block), "not in the example:\n{block}");
+    }
+}

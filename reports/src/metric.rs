@@ -12,9 +12,9 @@ pub struct MetricSummary {
     pub name: String,
     /// Number of seeds that gave one.
     pub seeds: u64,
-    /// The smallest.
+    /// The smallest number of any seed.
     pub min: f64,
-    /// The largest.
+    /// The largest number of any seed.
     pub max: f64,
     /// The sum, in millionths.
     pub sum_millionths: i64,

@@ -17,7 +17,9 @@ pub fn check(repository: &Repository) -> Vec<Finding> {
     let known = anchors(repository);
     let bare = Regex::new(r"§\d+(?:\.\d+)*|\b(?:[WRSLIPDXCUTHA]|RO)\d{1,2}\b").expect("a constant");
     let mut findings = Vec::new();
-    for file in repository.files_of(&["rs", "toml", "md"]).filter(|file| !file.path.ends_with("Cargo.lock")) {
+    // Generated tables repeat what sources cite, and cut their citations into links.
+    let is_checked = |path: &str| !path.ends_with("Cargo.lock") && !path.starts_with("docs/tables/");
+    for file in repository.files_of(&["rs", "toml", "md"]).filter(|file| is_checked(&file.path)) {
         // The tests of this package cite what does not exist.
         if file.path.starts_with("ci/tidy/") {
             continue;

@@ -51,7 +51,7 @@ impl Address {
         &self.0.text
     }
 
-    /// What it means.
+    /// The address that the text spells, whatever its spelling.
     pub fn key(&self) -> &AddressKey {
         &self.0.key
     }

@@ -55,9 +55,9 @@ impl Effort {
 /// How an operation ended, and what it took.
 #[derive(Clone, Debug)]
 pub struct Outcome<T> {
-    /// How it ended.
+    /// The answer, or why there is none.
     pub result: Result<T, PoolError>,
-    /// What it took.
+    /// The requests, conflicts and waits that it took.
     pub effort: Effort,
 }
 

@@ -52,7 +52,7 @@ impl AllocatedIp {
     }
 }
 
-/// Gives each route of the pod to the first address whose subnet holds the gateway; the others have no effect (A14).
+/// Gives each route of the pod to the first address whose subnet holds the gateway; the others have no effect (A A14).
 pub(super) fn add_routes(allocated: &mut [AllocatedIp], routes: &[Route]) {
     for route in routes {
         let Ok(gateway) = route.gw.parse::<IpAddr>() else { continue };

@@ -35,7 +35,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
         self.carry_out(&order, &|| true).await
     }
 
-    /// C8: of the endpoints that no record led to, those go of which one pool has no record.
+    /// G C8: of the endpoints that no record led to, those go of which one pool has no record.
     pub(super) async fn sweep_outdated(&self, endpoints: impl Iterator<Item = &Arc<SpiderEndpoint>> + Send, counts: &mut ScanCounts) {
         for endpoint in endpoints {
             let key = ObjectKey::of(&**endpoint);

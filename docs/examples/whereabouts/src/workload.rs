@@ -25,7 +25,7 @@ use crate::objects::{IPPool, address, empty_pool, pool_key};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Which {
-    /// The pod.
+    /// The name of the pod that asks for an address.
     pub pod: String,
 }
 
@@ -50,7 +50,7 @@ only_workload! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {
-    /// How many.
+    /// How many allocators, each on a node of its own.
     pub nodes: u32,
 }
 
@@ -58,7 +58,7 @@ pub struct Nodes {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NodesDraft {
-    /// How many.
+    /// How many allocators, each on a node of its own.
     pub nodes: Choice<u32>,
     /// How many pods come to each.
     pub pods: Choice<u32>,

@@ -128,7 +128,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         (young && !agent.failures.is_fenced(pool)) || agent.failures.of(&self.uid).iter().any(|allocated| allocated.pool == *pool)
     }
 
-    /// One task of A10.
+    /// One task of A A10.
     async fn allocate_one(
         &self,
         allocation: &Allocation<'_>,
@@ -257,7 +257,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(self.answer_of(&written, How::Fresh))
     }
 
-    /// A9 to A12.
+    /// A A9 to A A12.
     async fn allocate_all(
         &self,
         allocations: &[Allocation<'_>],

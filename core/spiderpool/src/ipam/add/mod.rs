@@ -156,7 +156,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Takes back what is recorded for the pod and not answered: this ADD recorded it and saw then that another one was faster, or
-    /// an earlier one did whose agent crashed, and the pool is none of those that the pod takes addresses from by now (W1).
+    /// an earlier one did whose agent crashed, and the pool is none of those that the pod takes addresses from by now (A W1).
     async fn tidy(&self, answer: &AddAnswer, ledger: &Ledger) {
         let policy = self.policy();
         let forgets = answer.how == How::Fresh || !policy.failure_cache_kept_by_reuse;

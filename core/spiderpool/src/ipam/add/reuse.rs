@@ -34,7 +34,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Whether it is to be checked that the pools of an endpoint are still those that the pod is to take addresses from. An answer that
-    /// the pod had once stays (S16), so the hardened form looks at a predecessor's only; upstream leaves out VMs.
+    /// the pod had once stays (A S16), so the hardened form looks at a predecessor's only; upstream leaves out VMs.
     pub(super) fn compares(&self, endpoint: &SpiderEndpoint) -> bool {
         let policy = self.policy();
         let kept = match self.keeper {
@@ -78,7 +78,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// Whether the pod that an endpoint is for runs the same VM as this one: then they are the two of a live migration, and what
-    /// one of them gave up would be taken from under the other (S10, W28).
+    /// one of them gave up would be taken from under the other (A S10, A W28).
     pub(super) async fn serves_a_running_vm(&self, endpoint: &SpiderEndpoint) -> Result<bool, IpamError> {
         if self.keeper != Keeper::Vm || self.policy().static_reuse_skips_filter || uid_of(endpoint) == &*self.uid {
             return Ok(false);
@@ -89,7 +89,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(active.is_some_and(|active| active.contains_key(uid_of(endpoint))))
     }
 
-    /// What the pod is to give up of an endpoint (A4).
+    /// What the pod is to give up of an endpoint (A A4).
     fn compare(&self, endpoint: &SpiderEndpoint) -> Result<StaticReuse, IpamError> {
         let (policy, caches, asked) = (self.policy(), &self.op.agent.caches, self.asked());
         let gate = !policy.static_reuse_before_gating;
@@ -232,7 +232,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())))
     }
 
-    /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (RO1).
+    /// Makes the records of entries over to this pod; the addresses that could not be had, by place and family (A RO1).
     pub(super) async fn reown_all(&self, kept: &[(usize, IPAllocationDetail)], gone: &str) -> Result<Vec<(usize, IpVersion)>, IpamError> {
         let policy = self.policy();
         let of_entry = |(place, entry): &(usize, IPAllocationDetail)| {

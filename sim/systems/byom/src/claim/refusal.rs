@@ -12,7 +12,7 @@ use crate::workload::{Failure, PoolNote, short};
 /// No allocation, no release and no recovery fails because every write of it came second, unless a request failed for another
 /// reason.
 ///
-/// Broken by `byom-create-race-fails` (W2) and `byom-four-attempts` (W23). It does not see operations in which both happened.
+/// Broken by `byom-create-race-fails` (B W2) and `byom-four-attempts` (B W23). It does not see operations in which both happened.
 pub(crate) struct ConflictsAreRetried;
 
 /// A recovery that failed within this time did not fail because its time was up.
@@ -79,7 +79,7 @@ fn recovery(process: ProcessId, view: &View, findings: &mut Findings) {
 
 /// No call is refused because a VM does not answer while another one is available that does.
 ///
-/// Broken by `byom-dead-vm-not-skipped` (W15). It sees only VMs that say what happens to them.
+/// Broken by `byom-dead-vm-not-skipped` (B W15). It sees only VMs that say what happens to them.
 pub(crate) struct FreeVmsAreFound;
 
 impl PoolClaim for FreeVmsAreFound {

@@ -159,7 +159,7 @@ pub struct NoKeys {}
 /// Declares an enum of kinds.
 ///
 /// ```
-/// use crate::{self, kinds};
+/// use sim_config::kinds;
 ///
 /// /// Cuts hosts off.
 /// #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -182,7 +182,7 @@ pub struct NoKeys {}
 /// struct Plan {
 ///     fault: Vec<Fault>,
 /// }
-/// let plan: Plan = input::toml::from_str("plan.toml", "[[fault]]\nkind = 'partition'\nhosts = ['n1']\n[[fault]]\nkind = 'heal'").unwrap();
+/// let plan: Plan = sim_config::toml::from_str("plan.toml", "[[fault]]\nkind = 'partition'\nhosts = ['n1']\n[[fault]]\nkind = 'heal'").unwrap();
 /// assert_eq!(plan.fault[1], Fault::Heal);
 /// ```
 #[macro_export]

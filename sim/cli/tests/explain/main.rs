@@ -16,7 +16,7 @@ use ipam_sim::cli::text::Paint;
 use ipam_sim::cli::{Console, Simulator, dispatch};
 
 /// Where the manifests are, from the folder in which tests run.
-const MANIFESTS: &str = "../scenarios/manifests";
+const MANIFESTS: &str = "../../scenarios/manifests";
 
 /// Exit code, standard output and standard error of `ipam-sim explain` with these arguments.
 fn explain(args: &str) -> (u8, String, String) {

@@ -6,7 +6,7 @@ use ipam_reports::ExplainReclaimReport;
 
 use super::explain;
 
-const DUMP: &str = "--reclaim --now 2026-01-15T12:00:00Z --manifests ../scenarios/dumps/reclaim.yaml";
+const DUMP: &str = "--reclaim --now 2026-01-15T12:00:00Z --manifests ../../scenarios/dumps/reclaim.yaml";
 
 fn told(more: &str) -> String {
     let (code, out, err) = explain(&format!("{DUMP} {more}"));
@@ -40,7 +40,7 @@ fn what_is_switched_off_stays() {
 #[test]
 fn what_is_traced_goes_later() {
     let later = |now: &str| {
-        let (code, out, _) = explain(&format!("--reclaim --now {now} --manifests ../scenarios/dumps/reclaim.yaml --format json"));
+        let (code, out, _) = explain(&format!("--reclaim --now {now} --manifests ../../scenarios/dumps/reclaim.yaml --format json"));
         assert_eq!(code, 0);
         let report = ExplainReclaimReport::from_json(&out).unwrap();
         report.records.into_iter().find(|record| record.ip == "10.20.0.16").unwrap().action
@@ -65,8 +65,8 @@ fn wrong_questions_are_refused() {
         assert_eq!((code, out.as_str()), (2, ""), "{args}");
         err.lines().next().unwrap_or_default().to_owned()
     };
-    insta::assert_snapshot!(refused("--reclaim --now noon --manifests ../scenarios/dumps/reclaim.yaml"), @"error: invalid value 'noon' for '--now <TIME>': failed to parse four digit integer as year: invalid digit, expected 0-9 but got n");
-    insta::assert_snapshot!(refused("--now 2026-01-15T12:00:00Z --pod a/b --manifests ../scenarios/dumps/reclaim.yaml"), @"error: the argument '--now <TIME>' cannot be used with '--pod <NS/NAME>'");
-    insta::assert_snapshot!(refused("--reclaim --pod a/b --manifests ../scenarios/dumps/reclaim.yaml"), @"error: the argument '--reclaim' cannot be used with '--pod <NS/NAME>'");
-    insta::assert_snapshot!(refused("--reclaim --deviation frees-all --manifests ../scenarios/dumps/reclaim.yaml").split(';').next().unwrap(), @"error: Spiderpool has no deviation `frees-all`");
+    insta::assert_snapshot!(refused("--reclaim --now noon --manifests ../../scenarios/dumps/reclaim.yaml"), @"error: invalid value 'noon' for '--now <TIME>': failed to parse four digit integer as year: invalid digit, expected 0-9 but got n");
+    insta::assert_snapshot!(refused("--now 2026-01-15T12:00:00Z --pod a/b --manifests ../../scenarios/dumps/reclaim.yaml"), @"error: the argument '--now <TIME>' cannot be used with '--pod <NS/NAME>'");
+    insta::assert_snapshot!(refused("--reclaim --pod a/b --manifests ../../scenarios/dumps/reclaim.yaml"), @"error: the argument '--reclaim' cannot be used with '--pod <NS/NAME>'");
+    insta::assert_snapshot!(refused("--reclaim --deviation frees-all --manifests ../../scenarios/dumps/reclaim.yaml").split(';').next().unwrap(), @"error: Spiderpool has no deviation `frees-all`");
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use kube_sim::node::{Attachment, Cni, CniError};
 use kube_sim::rt::Rt;
 use parking_lot::Mutex;
@@ -126,6 +127,10 @@ impl Cni for Plugin {
         let address = IpAddr::from([10, 0, 0, past.addresses]);
         drop((past, mood));
         Ok(vec![address])
+    }
+
+    fn nics(&self, pod: &Pod) -> Option<Vec<String>> {
+        ipam_spiderpool::select::nics(pod)
     }
 
     async fn del(&self, attachment: Attachment) -> Result<(), CniError> {

@@ -9,12 +9,12 @@
 //!
 //! ```no_run
 //! # use std::sync::Arc;
-//! # use crate::cluster::Fabric;
-//! use ipam_spiderpool::SpiderEndpoint;
-//! use crate::actor::controller_manager::{self, Controller, Set};
+//! # use kube_sim::cluster::Fabric;
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube_sim::actor::controller_manager::{self, Controller, Set};
 //!
 //! # fn example(fabric: &Arc<Fabric>, seed: u64) {
-//! let set = Set::of([Controller::StatefulSet, Controller::ReplicaSet, Controller::Deployment]).collecting::<SpiderEndpoint>();
+//! let set = Set::of([Controller::StatefulSet, Controller::ReplicaSet, Controller::Deployment]).collecting::<ConfigMap>();
 //! let process = controller_manager::install(fabric, seed, set);
 //! # let _ = process;
 //! # }

@@ -8,9 +8,9 @@
 //!
 //! ```
 //! # use std::{net::IpAddr, sync::Arc};
-//! # use crate::actor::kubelet::{self, KubeletConfig};
-//! # use crate::node::{Attachment, Cni, CniError};
-//! # use crate::testbed::Testbed;
+//! # use kube_sim::actor::kubelet::{self, KubeletConfig};
+//! # use kube_sim::node::{Attachment, Cni, CniError};
+//! # use kube_sim::testbed::Testbed;
 //! struct Plugin;
 //! impl Cni for Plugin {
 //!     async fn add(&self, _: Attachment) -> Result<Vec<IpAddr>, CniError> {

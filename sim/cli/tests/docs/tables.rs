@@ -52,7 +52,7 @@ fn faults(sandbox: &Sandbox) -> String {
     let sentences = [
         "What a `[[fault]]` of a scenario can be, and what a swarm draws from.",
         "Parameters are shown with the range that they are drawn from unless the scenario says otherwise;",
-        "every fault also takes `likelihood`, `count`, `at` and `for` ([scenario reference](../../scenarios.md#faults)).",
+        "every fault also takes `likelihood`, `count`, `at` and `for` ([scenario reference](../scenarios.md#faults)).",
         "The command line has the same list: `ipam-sim list faults`.",
         REFERENCES,
     ];
@@ -152,7 +152,7 @@ fn scenario_keys() -> String {
     let defs = &schema["$defs"];
     let sentences = [
         "Every key with its default, from `scenarios/scenario.schema.json`, which editors use for completion.",
-        "How the pieces fit together is in the [scenario reference](../../scenarios.md).",
+        "How the pieces fit together is in the [scenario reference](../scenarios.md).",
         REFERENCES,
     ];
     let mut page = head("Keys of a scenario", &sentences);

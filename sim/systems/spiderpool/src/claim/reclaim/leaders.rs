@@ -39,7 +39,8 @@ impl IpamClaim for LeadersBeginAtOnce {
             Seen::Lease(by) => {
                 // Whoever had it before has lost it.
                 self.waits.clear();
-                if !view.replicas.leads(by) {
+                // A controller that does not reclaim takes the lease for other work.
+                if !view.terms.replicas.is_empty() && !view.replicas.leads(by) {
                     let name = view.name(by);
                     self.due.expect(&name, view.at + SOON, findings);
                     self.waits.insert(name, (by, view.at));

@@ -61,8 +61,10 @@ fn wrong_endpoint(change: &EndpointChange, view: &View) -> Option<String> {
 
 fn changes_nothing(change: &PoolChange) -> bool {
     let (Some(before), Some(after)) = (&change.before, &change.after) else { return false };
-    let [old, new] =
-        [before, after].map(|object| (&object.metadata.finalizers, &object.metadata.deletion_timestamp, &object.metadata.labels));
+    let [old, new] = [before, after].map(|object| {
+        let metadata = &object.metadata;
+        (&metadata.finalizers, &metadata.deletion_timestamp, &metadata.labels, &metadata.annotations)
+    });
     change.edits.is_empty() && before.spec == after.spec && before.status == after.status && old == new
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube_sim::trace::FaultChange;
 use sim_config::time::SimTime;
 
-use super::terms::Reach;
+use super::terms::{Lasts, PlannedFault, Reach};
 
 /// How long what a fault left behind may take: a lease runs out, watches begin anew after a pause, nodes are heard of again.
 pub(in super::super) const AFTERMATH: Duration = Duration::from_secs(60);
@@ -23,22 +23,30 @@ struct Fault {
 #[derive(Debug)]
 pub(in super::super) struct Health {
     faults: Vec<Fault>,
-    /// Of each fault of the plan: whom it can hinder, and whether it is over as soon as it began.
-    reaches: Vec<(Reach, bool)>,
+    /// The faults of the plan.
+    planned: Vec<PlannedFault>,
     /// When all faults are over but those for good.
     pub(in super::super) heal_at: SimTime,
 }
 
 impl Health {
-    pub(super) fn new(heal_at: SimTime, reaches: Vec<(Reach, bool)>) -> Self {
-        Self { faults: Vec::new(), reaches, heal_at }
+    pub(super) fn new(heal_at: SimTime, planned: Vec<PlannedFault>) -> Self {
+        Self { faults: Vec::new(), planned, heal_at }
     }
 
-    /// Until when faults have lasted that `matter`; `None` = there was none. One that lasts counts until the heal: for good is nobody
-    /// waited for.
+    /// Until when faults have lasted that `matter`; `None` = there was none. One that lasts counts until the heal: nobody waits for a replica that is
+    /// lost for good. One that lasts for good and can hinder everybody counts for ever: a client that loses its connection picks a server at
+    /// random, and so the one that is lost again as often as chance will have it.
     pub(in super::super) fn troubled_until(&self, matters: impl Fn(&Reach) -> bool) -> Option<SimTime> {
-        let of = |fault: &&Fault| self.reaches.get(fault.index as usize).is_none_or(|(reach, _)| matters(reach));
-        let end = |fault: &Fault| if fault.ended == SimTime::NEVER { self.heal_at.max(fault.began) } else { fault.ended };
+        let planned = |fault: &Fault| self.planned.get(fault.index as usize);
+        let of = |fault: &&Fault| planned(fault).is_none_or(|planned| matters(&planned.reach));
+        let hinders_for_ever =
+            |fault: &Fault| planned(fault).is_some_and(|planned| planned.reach == Reach::All && planned.lasts == Lasts::ForGood);
+        let end = |fault: &Fault| match fault.ended {
+            SimTime::NEVER if hinders_for_ever(fault) => SimTime::NEVER,
+            SimTime::NEVER => self.heal_at.max(fault.began),
+            ended => ended,
+        };
         self.faults.iter().filter(of).map(end).max()
     }
 
@@ -50,7 +58,7 @@ impl Health {
     pub(super) fn see(&mut self, index: u32, change: FaultChange, at: SimTime) {
         match change {
             FaultChange::Began => {
-                let is_over = self.reaches.get(index as usize).is_some_and(|(_, is_over)| *is_over);
+                let is_over = self.planned.get(index as usize).is_some_and(|planned| planned.lasts == Lasts::AnInstant);
                 self.faults.push(Fault { index, began: at, ended: if is_over { at } else { SimTime::NEVER } });
             }
             FaultChange::Ended => {
@@ -60,6 +68,28 @@ impl Health {
                 }
             }
             FaultChange::Fired => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_lost_for_good_leaves_no_time_calm_and_a_lost_replica_does() {
+        let heal_at = SimTime::from_micros(120_000_000);
+        let later = heal_at + AFTERMATH + Duration::from_secs(1);
+        for (reach, lasts, calm) in [
+            (Reach::All, Lasts::AWhile, true),
+            (Reach::All, Lasts::ForGood, false),
+            (Reach::Replicas(vec!["spiderpool-controller-0".to_owned()]), Lasts::ForGood, true),
+            (Reach::Nodes, Lasts::ForGood, true),
+        ] {
+            let mut health = Health::new(heal_at, vec![PlannedFault { reach: reach.clone(), lasts }]);
+            health.see(0, FaultChange::Began, SimTime::from_micros(1));
+            assert_eq!(health.is_calm_since(later, |_| true), calm, "{reach:?} {lasts:?}");
+            assert!(!health.is_calm_since(heal_at, |_| true), "{reach:?} {lasts:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use ipam_spiderpool::Policy;
 use ipam_spiderpool::reclaim::ReclaimSettings;
 use ipam_spiderpool::select::Settings;
-use kube_sim::fault::{Blocks, FaultKind};
+use kube_sim::fault::{Blocks, FaultKind, is_for_good};
 use sim_config::time::SimTime;
 use sim_harness::plan::Plan;
 
@@ -70,6 +70,26 @@ impl Reach {
     }
 }
 
+/// What the plan says of a fault.
+#[derive(Clone, Debug)]
+pub(in super::super) struct PlannedFault {
+    /// Whom it can hinder.
+    pub(in super::super) reach: Reach,
+    /// How long.
+    pub(in super::super) lasts: Lasts,
+}
+
+/// How long a fault lasts once it has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Lasts {
+    /// It is over as soon as it began.
+    AnInstant,
+    /// Until it ends, at the heal at the latest.
+    AWhile,
+    /// To the end of the run.
+    ForGood,
+}
+
 /// The terms under which reclaim is judged.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
@@ -83,8 +103,8 @@ pub(crate) struct Terms {
     pub(in super::super) replicas: Vec<String>,
     /// When all faults are over but those for good.
     pub(in super::super) heal_at: SimTime,
-    /// Whom each fault of the plan can hinder, and whether it is over as soon as it began.
-    pub(in super::super) faults: Vec<(Reach, bool)>,
+    /// The faults of the plan.
+    pub(in super::super) faults: Vec<PlannedFault>,
 }
 
 impl Terms {
@@ -105,8 +125,13 @@ impl Terms {
             .fault
             .iter()
             .map(|fault| {
-                let lasts = !fault.kind.is_instant() || fault.kind.recovers_after().is_some();
-                (Reach::of(&fault.kind, &names, &terms.replicas), !lasts)
+                let reach = Reach::of(&fault.kind, &names, &terms.replicas);
+                let lasts = match fault.kind.is_instant() && fault.kind.recovers_after().is_none() {
+                    true => Lasts::AnInstant,
+                    false if is_for_good(fault) => Lasts::ForGood,
+                    false => Lasts::AWhile,
+                };
+                PlannedFault { reach, lasts }
             })
             .collect();
         terms

@@ -45,6 +45,9 @@ pub struct ScenarioEntry {
 pub struct ClaimEntry {
     /// Its name.
     pub name: String,
+    /// The suite that it belongs to; `SUITE/*` in `check.always` stands for all of it.
+    #[serde(default)]
+    pub suite: String,
     /// Its kind.
     pub kind: Kind,
     /// What it says, in a sentence.

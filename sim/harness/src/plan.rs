@@ -21,7 +21,7 @@ use sim_config::kinds::Kinds;
 use sim_config::time::{SimTime, Span};
 use sim_config::{Problems, Source, With, toml as input_toml};
 
-use crate::claim::{ClaimName, problems_of_excuses};
+use crate::claim::{ClaimDef, ClaimName, ClaimPattern, problems_of_excuses};
 use crate::deviation::DeviationName;
 use crate::system::systems;
 use crate::workload::{Misfit, Work};
@@ -199,12 +199,16 @@ impl Serialize for WorkloadPlan {
     }
 }
 
-/// What is claimed in a run. The names are those of `ipam-sim list claims`.
+/// What is claimed in a run. The names, of claims and of suites, are those of `ipam-sim list claims`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Checks {
-    /// True at every step.
-    pub always: Vec<ClaimName>,
+    /// True at every step: claims by name, which must then judge something in a sweep, or all of a suite (`spiderpool/reclaim/*`) or system
+    /// (`spiderpool/*`), which judge what there is.
+    pub always: Vec<ClaimPattern>,
+    /// Of the claims of suites in `always`, those that this run leaves out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<ClaimName>,
     /// True when their bound has passed after the faults healed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub eventually: Vec<Eventually>,
@@ -213,12 +217,53 @@ pub struct Checks {
 }
 
 impl Checks {
+    /// The claims of `always` in the order in which they are named, and whether each has to judge something in a sweep.
+    pub fn always_claims(&self) -> Vec<(&'static ClaimDef, bool)> {
+        let mut claims: Vec<(&'static ClaimDef, bool)> = Vec::new();
+        for pattern in &self.always {
+            let by_name = matches!(pattern, ClaimPattern::Name(_));
+            for def in pattern.claims() {
+                match claims.iter_mut().find(|(known, _)| known.name == def.name) {
+                    Some((_, required)) => *required |= by_name,
+                    None if !by_name && self.excepts(def) => {}
+                    None => claims.push((def, by_name)),
+                }
+            }
+        }
+        claims
+    }
+
+    fn excepts(&self, def: &ClaimDef) -> bool {
+        self.except.iter().any(|name| name.as_str() == def.name)
+    }
+
+    /// Whether `claim` is judged.
+    pub fn judges(&self, claim: &ClaimName) -> bool {
+        let bounded = self.eventually.iter().any(|eventually| eventually.claim == *claim);
+        bounded || self.always_claims().iter().any(|(def, _)| def.name == claim.as_str())
+    }
+
     /// Claims in a list that is not for their kind: nobody would ever judge them.
     pub fn problems(&self, source: Source<'_>) -> Problems {
         let mut problems = Problems::new();
         let bounded: Vec<&ClaimName> = self.eventually.iter().map(|eventually| &eventually.claim).collect();
+        let named = self.always.iter().filter_map(|pattern| match pattern {
+            ClaimPattern::Name(name) => Some(name),
+            ClaimPattern::Suites(_) => None,
+        });
+        let named: Vec<&ClaimName> = named.collect();
+        for name in &self.except {
+            let brought = |pattern: &ClaimPattern| !named.contains(&name) && pattern.claims().iter().any(|def| def.name == name.as_str());
+            if named.contains(&name) {
+                let wrong = format!("`check.always` names `{name}`, and `check.except` leaves it out");
+                problems.push(source.problem("check.except", wrong, "one of the two"));
+            } else if !self.always.iter().any(brought) {
+                let wrong = format!("`check.except` leaves out `{name}`, which no suite of `check.always` has");
+                problems.push(source.problem_of_text(name, wrong, "a claim of such a suite"));
+            }
+        }
         for (list, names, kinds) in [
-            ("always", self.always.iter().collect(), &[Kind::Always][..]),
+            ("always", named, &[Kind::Always][..]),
             ("sometimes", self.sometimes.iter().collect(), &[Kind::Sometimes, Kind::Reachable]),
             ("eventually", bounded, &[Kind::Eventually]),
         ] {

@@ -470,8 +470,7 @@ impl Scenario {
             problems.push(source.problem_of_text(claim, wrong, "a bound within `phases.liveness`"));
         }
         if let Some(expect) = &self.expect
-            && !self.check.always.contains(expect)
-            && !self.check.eventually.iter().any(|eventually| eventually.claim == *expect)
+            && !self.check.judges(expect)
         {
             let wrong = format!("`expect` names `{expect}`, which is not checked");
             problems.push(source.problem("expect", wrong, "a claim of `check.always` or `check.eventually`"));

@@ -21,7 +21,7 @@ use sim_config::kinds::OpenKinds;
 use sim_config::manifest::Manifest;
 use sim_config::time::SimTime;
 
-use crate::claim::{self, ClaimDef};
+use crate::claim::{self, ClaimDef, ClaimSuite};
 use crate::deviation::Deviation;
 use crate::plan::{OpKind, Plan, WorkloadPlan};
 use crate::scenario::WorkloadDraft;
@@ -31,7 +31,7 @@ use crate::world::RunOptions;
 ///
 /// All but its name, workloads and operations has a default: nothing.
 pub trait System: Sync {
-    /// Its name: lower-case letters, digits and hyphens. Claims are grouped under it (`NAME/*`).
+    /// Its name: lower-case letters, digits and hyphens. `NAME/*` stands for its claims.
     fn name(&self) -> &'static str;
 
     /// What it is, in a sentence.
@@ -52,8 +52,8 @@ pub trait System: Sync {
         Vec::new()
     }
 
-    /// Its invariants, in the order in which they are listed.
-    fn claims(&self) -> Vec<ClaimDef> {
+    /// Its invariants by subject, in the order in which they are listed. Each suite is named after the system: `NAME` or `NAME/subject`.
+    fn claims(&self) -> Vec<ClaimSuite> {
         Vec::new()
     }
 
@@ -148,6 +148,7 @@ pub struct Systems {
     drafts: Open<WorkloadDraft>,
     plans: Open<WorkloadPlan>,
     operations: Open<OpKind>,
+    suites: Vec<ClaimSuite>,
     claims: Vec<ClaimDef>,
     renamed_claims: Vec<(&'static str, &'static str)>,
     excuses: Vec<&'static str>,
@@ -173,6 +174,19 @@ impl<T> Open<T> {
     }
 }
 
+fn suites_of(system: &dyn System) -> Vec<ClaimSuite> {
+    let suites = system.claims();
+    for ClaimSuite { name, .. } in &suites {
+        let rest = name.strip_prefix(system.name());
+        assert!(
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+            "the suite `{name}` is not named after `{}`",
+            system.name()
+        );
+    }
+    suites
+}
+
 fn assert_unique(what: &str, names: &[&str]) {
     let mut seen = std::collections::BTreeSet::new();
     for name in names {
@@ -182,15 +196,19 @@ fn assert_unique(what: &str, names: &[&str]) {
 
 impl Systems {
     fn new(systems: &[&'static dyn System], build: &'static str) -> Self {
-        let claims: Vec<ClaimDef> = claim::COMMON.iter().copied().chain(systems.iter().flat_map(|system| system.claims())).collect();
+        let common = ClaimSuite { name: "common", claims: claim::COMMON };
+        let suites: Vec<ClaimSuite> = std::iter::once(common).chain(systems.iter().flat_map(|system| suites_of(*system))).collect();
+        let claims: Vec<ClaimDef> = suites.iter().flat_map(|suite| suite.claims).copied().collect();
         let mutations: Vec<Deviation> = systems.iter().flat_map(|system| system.mutations()).collect();
         assert_unique("a system", &systems.iter().map(|system| system.name()).collect::<Vec<_>>());
+        assert_unique("a suite of claims", &suites.iter().map(|suite| suite.name).collect::<Vec<_>>());
         assert_unique("a claim", &claims.iter().map(|claim| claim.name).collect::<Vec<_>>());
         assert_unique("a mutation", &mutations.iter().map(|mutation| mutation.name).collect::<Vec<_>>());
         Self {
             drafts: Open::new(systems.iter().map(|system| system.drafts()).collect()),
             plans: Open::new(systems.iter().map(|system| system.plans()).collect()),
             operations: Open::new(systems.iter().map(|system| system.operations()).collect()),
+            suites,
             claims,
             renamed_claims: systems.iter().flat_map(|system| system.renamed_claims().iter().copied()).collect(),
             excuses: systems.iter().flat_map(|system| system.excuses().iter().copied()).collect(),
@@ -218,6 +236,11 @@ impl Systems {
     /// Every claim: those about any run first.
     pub fn claims(&self) -> &[ClaimDef] {
         &self.claims
+    }
+
+    /// The same by subject.
+    pub fn suites(&self) -> &[ClaimSuite] {
+        &self.suites
     }
 
     /// Claims that had another name before: the former name and the present one.

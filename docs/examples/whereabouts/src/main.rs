@@ -13,7 +13,7 @@ use kube_sim::kinds::{Registry, TypeDef};
 use kube_sim::object::Obj;
 use kube_sim::trace::entity::Touch;
 use sim_config::kinds::OpenKinds;
-use sim_harness::claim::ClaimDef;
+use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, How};
 use sim_harness::plan::{OpKind, Plan, WorkloadPlan};
 use sim_harness::scenario::WorkloadDraft;
@@ -55,8 +55,8 @@ impl System for Whereabouts {
         vec![TypeDef::of::<IPPool>()]
     }
 
-    fn claims(&self) -> Vec<ClaimDef> {
-        claims::CLAIMS.to_vec()
+    fn claims(&self) -> Vec<ClaimSuite> {
+        vec![ClaimSuite { name: "whereabouts", claims: claims::CLAIMS }]
     }
 
     fn mutations(&self) -> Vec<Deviation> {

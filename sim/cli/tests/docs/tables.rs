@@ -85,17 +85,17 @@ fn claims(sandbox: &Sandbox) -> String {
         ("reachable", "Coverage of code: the point was passed in no run of the sweep = the sweep is vacuous."),
     ];
     let sentences = [
-        "What a scenario can list under `[check]`.",
+        "What a scenario can list under `[check]`. `always` also takes all claims of a suite, `spiderpool/reclaim/*`, or of a system, `spiderpool/*`.",
         "The command line has the same list: `ipam-sim list claims`.",
         "The last column is the property of the [behavioural reference](../reference/README.md) that a claim stands for.",
     ];
     let mut page = head("Claims", &sentences);
     let claims = list(sandbox, "claims");
     for (kind, about) in kinds {
-        let _ = write!(page, "\n## {kind}\n\n{about}\n\n| claim | says | reference |\n|---|---|---|\n");
+        let _ = write!(page, "\n## {kind}\n\n{about}\n\n| claim | suite | says | reference |\n|---|---|---|---|\n");
         for claim in claims.iter().filter(|claim| text(claim, "kind") == kind) {
             let (about, reference) = (cell(text(claim, "about")), cell(text(claim, "reference")));
-            let _ = writeln!(page, "| `{}` | {about} | {reference} |", text(claim, "name"));
+            let _ = writeln!(page, "| `{}` | {} | {about} | {reference} |", text(claim, "name"), text(claim, "suite"));
         }
     }
     assert!(claims.iter().all(|claim| kinds.iter().any(|(kind, _)| *kind == text(claim, "kind"))), "a kind of claim is missing");

@@ -13,7 +13,7 @@ use kube_sim::trace::{Event, EventKind, Interest, Outcome};
 use sim_config::time::SimTime;
 
 use super::findings::{Findings, Found};
-use super::{COMMON, Claim, ClaimDef, ClaimName, Context, Group, Make};
+use super::{COMMON, Claim, ClaimDef, Context, Group, Make};
 
 /// How many processes tell their last error when something does not come true.
 const REASONS_MAX: usize = 4;
@@ -29,6 +29,8 @@ fn told(outcome: Outcome) -> String {
 
 struct Watching {
     def: &'static ClaimDef,
+    /// Whether it has to judge something in a sweep.
+    required: bool,
     bound: Option<SimTime>,
     judge: Judge,
 }
@@ -69,17 +71,19 @@ impl Claims {
     /// The claims that a plan names. The one about panics belongs to every run.
     pub fn new(context: &Context<'_>) -> Self {
         let check = &context.plan.check;
-        let always_on = COMMON.iter().filter(|def| def.name == "no-process-panics");
-        let named = check.always.iter().chain(&check.sometimes).map(ClaimName::def).filter(|def| def.name != "no-process-panics");
-        let unbounded = always_on.chain(named).map(|def| (def, None));
-        let bounded = check.eventually.iter().map(|eventually| (eventually.claim.def(), Some(context.plan.heal_at + eventually.within.0)));
+        let always_on = COMMON.iter().filter(|def| def.name == "no-process-panics").map(|def| (def, true));
+        let named = check.always_claims().into_iter().chain(check.sometimes.iter().map(|name| (name.def(), true)));
+        let unbounded = always_on.chain(named.filter(|(def, _)| def.name != "no-process-panics")).map(|claim| (claim, None));
+        let healed = context.plan.heal_at;
+        let bounded = check.eventually.iter().map(|eventually| ((eventually.claim.def(), true), Some(healed + eventually.within.0)));
         let lost = context.plan.lost_for_good().into_iter().collect();
         let mut claims = Self { lost, rt: Some(context.rt.clone()), ..Self::default() };
-        for (def, bound) in unbounded.chain(bounded) {
-            match def.make {
-                Make::Events(make) => claims.watch_events(def, bound, make(context)),
-                Make::Grouped(group, make) => claims.watch_grouped(def, bound, make(), group.name, || (group.make)(context)),
-            }
+        for ((def, required), bound) in unbounded.chain(bounded) {
+            let judge = match def.make {
+                Make::Events(make) => claims.judge_of_events(make(context)),
+                Make::Grouped(group, make) => claims.judge_of_group(make(), group.name, || (group.make)(context)),
+            };
+            claims.watch(Watching { def, required, bound, judge });
         }
         claims
     }
@@ -98,31 +102,28 @@ impl Claims {
         }
     }
 
-    fn watch_events(&mut self, def: &'static ClaimDef, bound: Option<SimTime>, claim: Box<dyn Claim>) {
+    /// A claim that looks at events itself and is watched next.
+    fn judge_of_events(&mut self, claim: Box<dyn Claim>) -> Judge {
         self.of_events.push(self.watching.len());
-        let interest = claim.interest();
-        self.watch(Watching { def, bound, judge: Judge::Events(interest, claim) }, interest);
+        Judge::Events(claim.interest(), claim)
     }
 
-    fn watch_grouped(
-        &mut self,
-        def: &'static ClaimDef,
-        bound: Option<SimTime>,
-        claim: Box<dyn Any + Send>,
-        name: &'static str,
-        make: impl FnOnce() -> Box<dyn Group>,
-    ) {
+    /// A claim that is watched next, of the group called `name`.
+    fn judge_of_group(&mut self, claim: Box<dyn Any + Send>, name: &'static str, make: impl FnOnce() -> Box<dyn Group>) -> Judge {
         let place = self.groups.iter().position(|grouped| grouped.name == name).unwrap_or_else(|| {
             let group = make();
             self.groups.push(Grouped { name, interest: group.interest(), group });
             self.groups.len() - 1
         });
-        let interest = self.groups[place].interest;
         self.groups[place].group.add(self.watching.len(), claim);
-        self.watch(Watching { def, bound, judge: Judge::Grouped(place) }, interest);
+        Judge::Grouped(place)
     }
 
-    fn watch(&mut self, watching: Watching, interest: Interest) {
+    fn watch(&mut self, watching: Watching) {
+        let interest = match &watching.judge {
+            Judge::Events(interest, _) => *interest,
+            Judge::Grouped(place) => self.groups[*place].interest,
+        };
         self.interest = self.interest.and(interest);
         if watching.bound.is_some() {
             // For the reasons.
@@ -234,7 +235,10 @@ impl Claims {
     pub fn of_group(def: &'static ClaimDef, group: impl FnOnce() -> Box<dyn Group>) -> Self {
         let mut claims = Self::default();
         match def.make {
-            Make::Grouped(of, make) => claims.watch_grouped(def, None, make(), of.name, group),
+            Make::Grouped(of, make) => {
+                let judge = claims.judge_of_group(make(), of.name, group);
+                claims.watch(Watching { def, required: true, bound: None, judge });
+            }
             Make::Events(_) => panic!("{} is no claim of a group", def.name),
         }
         claims
@@ -245,10 +249,11 @@ impl Claims {
         (0..self.watching.len()).filter_map(|number| self.missing(number)).collect()
     }
 
-    /// The `always` claims, and whether each looked at something that could have been false.
+    /// The `always` claims, and whether each looked at something that could have been false. Those that need not are left out if they did not.
     pub fn exercised(&self) -> Vec<(&'static str, bool)> {
         let always = self.watching.iter().zip(&self.findings.judged).filter(|(watching, _)| watching.def.kind == Kind::Always);
-        always.map(|(watching, &judged)| (watching.def.name, judged)).collect()
+        let counted = always.filter(|(watching, judged)| watching.required || **judged);
+        counted.map(|(watching, &judged)| (watching.def.name, judged)).collect()
     }
 
     /// What was violated, by time, and which `sometimes` and `reachable` claims held.

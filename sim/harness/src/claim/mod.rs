@@ -9,6 +9,7 @@ pub mod claims;
 pub mod excuse;
 pub mod findings;
 pub mod group;
+pub mod pattern;
 
 use std::any::Any;
 use std::fmt;
@@ -31,6 +32,7 @@ pub use claims::Claims;
 pub use excuse::problems_of_excuses;
 pub use findings::Findings;
 pub use group::{Group, GroupDef};
+pub use pattern::ClaimPattern;
 
 /// What a claim can do.
 pub trait Claim: Send {
@@ -84,6 +86,15 @@ pub enum Make {
     Events(fn(&Context<'_>) -> Box<dyn Claim>),
     /// One that shares with the other claims of a group what is known of their system. The box holds what [`Group::add`] of that group takes.
     Grouped(&'static GroupDef, fn() -> Box<dyn Any + Send>),
+}
+
+/// Claims of one subject, which a scenario can name as a whole.
+#[derive(Clone, Copy)]
+pub struct ClaimSuite {
+    /// The name of the system, alone or with the subject after a slash: `counter`, `spiderpool/reclaim`.
+    pub name: &'static str,
+    /// The claims, in the order in which they are listed.
+    pub claims: &'static [ClaimDef],
 }
 
 /// The claim called `name`, or that had this name before it was renamed.

@@ -14,7 +14,7 @@ use kube_sim::object::Obj;
 use kube_sim::trace::entity::Touch;
 use sim_config::kinds;
 use sim_config::kinds::OpenKinds;
-use sim_harness::claim::ClaimDef;
+use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, rows_of};
 use sim_harness::plan::{OpKind, Plan, Workload, WorkloadPlan};
 use sim_harness::scenario::{DraftKinds, WorkloadDraft};
@@ -140,8 +140,8 @@ impl System for Byom {
         types::all()
     }
 
-    fn claims(&self) -> Vec<ClaimDef> {
-        claim::catalogue::CLAIMS.to_vec()
+    fn claims(&self) -> Vec<ClaimSuite> {
+        vec![ClaimSuite { name: "byom", claims: claim::catalogue::CLAIMS }]
     }
 
     fn renamed_claims(&self) -> &'static [(&'static str, &'static str)] {

@@ -5,7 +5,7 @@ pub mod workload;
 
 use sim_config::kinds;
 use sim_config::kinds::OpenKinds;
-use sim_harness::claim::ClaimDef;
+use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, How};
 use sim_harness::plan::{OpKind, Workload, WorkloadPlan};
 use sim_harness::scenario::{DraftKinds, WorkloadDraft};
@@ -103,8 +103,8 @@ impl System for Counter {
         OpenKinds::of::<Operation>()
     }
 
-    fn claims(&self) -> Vec<ClaimDef> {
-        CLAIMS.to_vec()
+    fn claims(&self) -> Vec<ClaimSuite> {
+        vec![ClaimSuite { name: "counter", claims: CLAIMS }]
     }
 
     fn excuses(&self) -> &'static [&'static str] {

@@ -18,7 +18,7 @@ use kube_sim::trace::entity::Touch;
 use sim_config::kinds::OpenKinds;
 use sim_config::manifest::Manifest;
 use sim_config::{Problems, kinds};
-use sim_harness::claim::ClaimDef;
+use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, rows_of};
 use sim_harness::plan::{OpKind, Plan, Workload, WorkloadPlan};
 use sim_harness::scenario::{DraftKinds, WorkloadDraft};
@@ -175,8 +175,8 @@ impl System for Spiderpool {
         types::all()
     }
 
-    fn claims(&self) -> Vec<ClaimDef> {
-        claim::catalogue::all()
+    fn claims(&self) -> Vec<ClaimSuite> {
+        claim::catalogue::suites()
     }
 
     fn renamed_claims(&self) -> &'static [(&'static str, &'static str)] {

@@ -15,6 +15,7 @@ fn lists_are_tables() {
         why: why.into(),
     };
     let claim = |name: &str, kind, about: &str, reference: Option<&str>| ClaimEntry {
+        suite: "counter".to_owned(),
         name: name.into(),
         kind,
         about: about.into(),

@@ -21,9 +21,13 @@ pub fn list(report: &ListReport, paint: Paint) -> String {
     }
     if let Some(claims) = &report.claims {
         let mut table = Table::new([Left, Left, Left]);
+        let mut suite = None;
         for entry in claims {
+            if suite.replace(&entry.suite) != Some(&entry.suite) {
+                table.painted([format!("  {}/*", entry.suite), String::new(), String::new()], move |_, text| paint.bold(text));
+            }
             let reference = entry.reference.as_ref().map(|reference| format!(" ({reference})")).unwrap_or_default();
-            table.row([format!("  {}", entry.name), entry.kind.to_string(), format!("{}{reference}", entry.about)]);
+            table.row([format!("    {}", entry.name), entry.kind.to_string(), format!("{}{reference}", entry.about)]);
         }
         let cited = claims.iter().filter_map(|entry| entry.reference.as_deref());
         sections.push(section("Claims", with_legend(table.lines(), cited, paint), paint));

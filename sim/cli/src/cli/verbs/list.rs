@@ -20,14 +20,16 @@ pub(super) fn list(args: &ListArgs) -> Result<ListReport, CliError> {
         report.scenarios = Some(scenarios(args)?);
     }
     if args.wants(What::Claims) {
-        let entry = |def: &claim::ClaimDef| ClaimEntry {
+        let entry = |suite: &claim::ClaimSuite, def: &claim::ClaimDef| ClaimEntry {
             name: def.name.to_owned(),
+            suite: suite.name.to_owned(),
             kind: def.kind,
             about: def.about.to_owned(),
             reference: def.reference.map(str::to_owned),
             reference_url: def.reference.and_then(reference::url),
         };
-        report.claims = Some(systems().claims().iter().map(entry).collect());
+        let suites = systems().suites().iter();
+        report.claims = Some(suites.flat_map(|suite| suite.claims.iter().map(|def| entry(suite, def))).collect());
     }
     if args.wants(What::Faults) {
         let entry = |info: fault::FaultInfo| FaultEntry {

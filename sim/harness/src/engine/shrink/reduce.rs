@@ -51,7 +51,7 @@ fn focus(trial: &mut Trial<'_>) {
     let mut plan = trial.best().clone();
     let claim = trial.claim;
     let eventually = plan.check.eventually.iter().filter(|eventually| eventually.claim == *claim).cloned().collect();
-    plan.check = Checks { always: plan.check.always.clone(), eventually, sometimes: Vec::new() };
+    plan.check = Checks { eventually, sometimes: Vec::new(), ..plan.check.clone() };
     heal(&mut plan, trial.best().heal_at);
     trial.accept(plan);
 }

@@ -1,0 +1,79 @@
+//! How `check.always` names claims: one by one, or all of a subject.
+
+use std::fmt;
+
+use ipam_reports::finding::Kind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sim_config::nearest;
+
+use super::{ClaimDef, ClaimName};
+use crate::system::systems;
+
+/// A claim by its name, or the claims of a suite: `spiderpool/reclaim/*`, or of all suites of a system: `spiderpool/*`.
+///
+/// A claim that has a name in the list must judge something in a sweep, or the sweep is vacuous. One that only a pattern brings judges what there is.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "String")]
+pub enum ClaimPattern {
+    /// The claim with this name.
+    Name(ClaimName),
+    /// All `always` claims of the suites with this name, or with this name before a slash.
+    Suites(String),
+}
+
+impl ClaimPattern {
+    /// The claims that it stands for, in the order in which they are listed.
+    pub fn claims(&self) -> Vec<&'static ClaimDef> {
+        match self {
+            Self::Name(name) => vec![name.def()],
+            Self::Suites(name) => always_claims_of(name),
+        }
+    }
+}
+
+fn always_claims_of(name: &str) -> Vec<&'static ClaimDef> {
+    let is_meant = |suite: &str| suite.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let suites = systems().suites().iter().filter(|suite| is_meant(suite.name));
+    suites.flat_map(|suite| suite.claims).filter(|def| def.kind == Kind::Always).collect()
+}
+
+impl From<ClaimName> for ClaimPattern {
+    fn from(name: ClaimName) -> Self {
+        Self::Name(name)
+    }
+}
+
+impl fmt::Display for ClaimPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => name.fmt(f),
+            Self::Suites(name) => write!(f, "{name}/*"),
+        }
+    }
+}
+
+impl Serialize for ClaimPattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClaimPattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let Some(name) = text.strip_suffix("/*") else {
+            let none = || serde::de::Error::custom(format!("there is no claim `{text}`; {}", ClaimName::advice(&text)));
+            return ClaimName::new(&text).map(Self::Name).ok_or_else(none);
+        };
+        if always_claims_of(name).is_empty() {
+            let names =
+                systems().suites().iter().flat_map(|suite| [Some(suite.name), suite.name.split_once('/').map(|(system, _)| system)]);
+            let nearest = nearest(name, names.flatten());
+            return Err(serde::de::Error::custom(format!(
+                "`{text}` matches no claim that must always hold; the nearest is `{nearest}/*`, and `ipam-sim list claims` shows all"
+            )));
+        }
+        Ok(Self::Suites(name.to_owned()))
+    }
+}

@@ -89,6 +89,9 @@ pub struct Recorded {
     /// Identifies the plan that ran, so that an edited one is known as such.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub plan: String,
+    /// Identifies what the manifests of the cluster held; empty if it has none. With it, they are named relative to the file of the plan.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub manifests: String,
     /// Digests on the way, to find where two runs part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<Checkpoint>,
@@ -470,18 +473,71 @@ impl Plan {
     /// Everything that is wrong with it.
     pub fn read(path: &Path) -> Result<Self, Problems> {
         let (file, text) = input_toml::text(path)?;
-        let plan: Plan = input_toml::from_str(&file, &text)?;
+        let mut plan: Plan = input_toml::from_str(&file, &text)?;
+        plan.find_manifests(path.parent().unwrap_or(Path::new("")));
         plan.problems(Source::new(&file, &text)).or(plan)
     }
 
-    /// Identifies what the plan says, apart from what is recorded of its run.
+    /// Writes the plan into a file, in which its manifests are named relative to it: the plan is found right wherever it is run from, and may
+    /// move together with them.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn write(&self, file: &Path) -> std::io::Result<()> {
+        let mut plan = self.clone();
+        if self.manifests_recorded().is_some() {
+            let folder = file.parent().unwrap_or(Path::new(""));
+            plan.cluster.manifests.iter_mut().for_each(|manifest| *manifest = relative(folder, manifest));
+        }
+        std::fs::write(file, plan.to_toml())
+    }
+
+    /// Names the manifests as they are found from where the program runs; `folder` is that of the plan's file.
+    fn find_manifests(&mut self, folder: &Path) {
+        let relative_to_file = self.manifests_recorded().is_some();
+        for manifest in self.cluster.manifests.iter_mut().filter(|manifest| *manifest != STANDARD_INPUT) {
+            let beside = folder.join(&*manifest);
+            // A plan that does not say what they held is older, or written by hand: they may lie where the program runs.
+            if relative_to_file || (!Path::new(manifest).exists() && beside.exists()) {
+                *manifest = beside.display().to_string();
+            }
+        }
+    }
+
+    /// Identifies what the manifests held when the plan was recorded, as far as it is known.
+    pub fn manifests_recorded(&self) -> Option<&str> {
+        self.recorded.as_ref().map(|recorded| recorded.manifests.as_str()).filter(|manifests| !manifests.is_empty())
+    }
+
+    /// Identifies what the plan says, apart from what is recorded of its run. Where its manifests lie does not matter if it is known what
+    /// they hold.
     pub fn fingerprint(&self) -> String {
-        hash_text(&Plan { recorded: None, ..self.clone() }.to_toml())
+        let mut plan = Plan { recorded: None, ..self.clone() };
+        if self.manifests_recorded().is_some() {
+            plan.cluster.manifests.clear();
+        }
+        hash_text(&plan.to_toml())
     }
 
     /// The file's text.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_else(|error| panic!("a plan does not serialise: {error}"))
+    }
+}
+
+/// The path under which manifests come from standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// The way from `folder` to `path`; `path` itself where there is none.
+fn relative(folder: &Path, path: &str) -> String {
+    let absolute = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
+    if path == STANDARD_INPUT {
+        return path.to_owned();
+    }
+    // Without symbolic links: `link/..` is not the folder that `link` is in.
+    match (absolute(&Path::new(".").join(folder)), absolute(Path::new(path))) {
+        (Ok(from), Ok(to)) => pathdiff::diff_paths(&to, from).unwrap_or(to).display().to_string(),
+        _ => path.to_owned(),
     }
 }
 

@@ -30,12 +30,14 @@ pub struct Stage {
     pub registry: Arc<Registry>,
     /// The objects that exist at the beginning, in this order.
     pub objects: Vec<(KindId, Obj)>,
+    /// Identifies what the manifests held that the objects come from; empty if there were none.
+    pub manifests: Arc<str>,
 }
 
 impl Stage {
     /// All types that a simulated cluster can serve, and `objects`.
     pub fn new(objects: Vec<(KindId, Obj)>) -> Self {
-        Self { registry: Arc::new(registry()), objects }
+        Self { registry: Arc::new(registry()), objects, manifests: Arc::default() }
     }
 }
 
@@ -89,18 +91,24 @@ pub struct Outcome {
     pub recording: Option<(Vec<Record>, Narrator)>,
     /// Every object by type and key, if wanted.
     pub objects: Vec<(KindId, Obj)>,
+    /// Identifies the manifests of the cluster: [`Stage::manifests`].
+    pub manifests: Arc<str>,
 }
 
 impl Outcome {
     /// What the file of `plan` keeps of this run, made by `build`.
     pub fn recorded(&self, plan: &Plan, build: &str) -> Recorded {
-        Recorded {
+        let recorded = Recorded {
             build: build.to_owned(),
             digest: self.digest,
             events: self.events,
-            plan: plan.fingerprint(),
+            plan: String::new(),
+            manifests: self.manifests.to_string(),
             checkpoints: self.checkpoints.clone(),
-        }
+        };
+        // With what is recorded: it decides whether the places of the manifests count.
+        let plan = Plan { recorded: Some(recorded.clone()), ..plan.clone() }.fingerprint();
+        Recorded { plan, ..recorded }
     }
 }
 
@@ -145,6 +153,7 @@ fn claims_of(recorder: &mut Recorder) -> &mut Claims {
 struct World<'a> {
     rt: Rt,
     plan: &'a Plan,
+    manifests: Arc<str>,
     fabric: Arc<Fabric>,
     faults: Arc<Faults>,
 }
@@ -182,7 +191,7 @@ impl<'a> World<'a> {
         fabric.compact_regularly();
         // They heal by themselves.
         let faults = Faults::schedule(&fabric, &plan.fault, plan.heal_at);
-        Self { rt: rt.clone(), plan, fabric, faults }
+        Self { rt: rt.clone(), plan, manifests: stage.manifests.clone(), fabric, faults }
     }
 
     /// Safety phase, heal, liveness phase.
@@ -232,6 +241,7 @@ impl<'a> World<'a> {
                 broken: broken.map(|panic| format!("{} at {}", panic.message, panic.at)),
                 recording: recorder.take_recording().zip(narrator),
                 objects,
+                manifests: self.manifests.clone(),
             }
         });
         self.fabric.tear_down();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use ipam_reports::{ReplayReport, RunReport};
 use sim_harness::plan::Plan;
@@ -208,7 +209,7 @@ fn manifests_that_hold_no_cluster_are_refused() {
         assert_eq!((code, out.as_str()), (2, ""), "{err}");
         err.replace(&text(&folder), "dir")
     };
-    insta::assert_snapshot!(refused("empty.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), @"error: dir/empty.yaml: no node, no pool, no subnet, no application and no pod of a cluster is in there; `--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints");
+    insta::assert_snapshot!(refused("empty.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), @"error: dir/empty.yaml:1:1: no node, no pool, no subnet, no application and no pod of a cluster is in there; `--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints");
     let wrong = MINE.replace("enableIPv6: false", "enableIPv6: maybe\n      enableIPv66: true");
     insta::assert_snapshot!(refused("settings.yaml", &wrong), @r#"
     error: dir/settings.yaml:31:19: enableIPv6 cannot be the string "maybe"; expected true or false
@@ -216,4 +217,90 @@ fn manifests_that_hold_no_cluster_are_refused() {
     "#);
     let wrong = MINE.replace("default: true}", "default: true}\n  status: {allocatedIPs: '{'}");
     insta::assert_snapshot!(refused("records.yaml", &wrong), @"error: dir/records.yaml:9:26: SpiderIPPool mine: status.allocatedIPs: unreadable JSON text: EOF while parsing an object at line 1 column 1");
+}
+
+/// Exit code, standard output and standard error of the program, run in `folder`.
+fn program_in(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_ipam-sim")).args(args).current_dir(folder).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// A folder with a cluster and a plan of a failing seed that took it, both named relative to the folder, and the plan's file in it.
+fn kept_plan(name: &str) -> (PathBuf, PathBuf) {
+    let folder = scratch(name);
+    fs::create_dir_all(folder.join("cluster")).unwrap();
+    fs::write(folder.join("cluster/mine.yaml"), MINE).unwrap();
+    let scenario = text(&scenarios().canonicalize().unwrap().join("smoke/spiderpool-calm.toml"));
+    let at_once = "check.eventually=[{claim=\"pods-get-addresses\",within=\"1ms\"}]";
+    let args = ["run", &scenario, "--manifests", "cluster/mine.yaml", "--seeds", "1", "--out", "plans", "--no-shrink"];
+    let (code, _, err) = program_in(&folder, &[&args[..], &["--set", "phases.safety=50ms", "--set", at_once]].concat());
+    assert_eq!(code, Some(3), "{err}");
+    let plan = PathBuf::from("plans/spiderpool-calm-0.toml");
+    assert!(folder.join(&plan).exists());
+    (folder, plan)
+}
+
+#[test]
+fn a_plan_finds_its_manifests_wherever_it_is_run_from() {
+    let (folder, plan) = kept_plan("found");
+    let elsewhere = scratch("elsewhere");
+    let absolute = text(&folder.join(&plan));
+    for (from, plan) in
+        [(&folder, text(&plan)), (&elsewhere, absolute.clone()), (&folder.join("plans"), "spiderpool-calm-0.toml".to_owned())]
+    {
+        let (code, out, err) = program_in(from, &["replay", &plan]);
+        assert_eq!(code, Some(3), "{out}{err}");
+        assert!(out.contains("   as recorded\n") && !out.contains("was edited"), "{out}");
+    }
+    let (code, _, err) = program_in(&elsewhere, &["shrink", &absolute, "--out", "small.toml"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (code, out, _) = program_in(&elsewhere, &["replay", "small.toml"]);
+    assert!(code == Some(3) && out.contains("   as recorded\n"), "{out}");
+    // Plan and manifests move together.
+    let moved = folder.with_file_name("moved");
+    let _ = fs::remove_dir_all(&moved);
+    fs::rename(&folder, &moved).unwrap();
+    let (code, out, err) = program_in(&elsewhere, &["replay", &text(&moved.join(&plan))]);
+    assert!(code == Some(3) && out.contains("   as recorded\n") && !out.contains("was edited"), "{out}{err}");
+}
+
+#[test]
+fn changed_manifests_are_told_as_that_and_not_as_nondeterminism() {
+    let (folder, plan) = kept_plan("changed");
+    let before = Plan::read(&folder.join(&plan)).unwrap().recorded.unwrap().manifests;
+    // What says the same is the same.
+    let file = folder.join("cluster/mine.yaml");
+    fs::write(&file, format!("# a remark\n{MINE}")).unwrap();
+    assert_eq!(program_in(&folder, &["replay", &text(&plan)]).0, Some(3));
+    fs::write(&file, MINE.replace("replicas: 3", "replicas: 2")).unwrap();
+    for verb in ["replay", "shrink", "check"] {
+        let (code, out, err) = program_in(&folder, &[verb, &text(&plan)]);
+        assert_eq!(code, Some(2), "{verb}: {out}{err}");
+        let said = format!("mine.yaml: the manifests changed since the plan was recorded: they were {before} and are ");
+        assert!(format!("{out}{err}").contains(&said), "{verb}: {out}{err}");
+    }
+    fs::remove_file(&file).unwrap();
+    let (code, _, err) = program_in(&folder, &["replay", &text(&plan)]);
+    assert!(code == Some(2) && err.contains("mine.yaml: cannot be read"), "{err}");
+}
+
+#[test]
+fn a_plan_that_does_not_say_what_its_manifests_held_is_read_as_before() {
+    let (folder, plan) = kept_plan("older");
+    let text_of = fs::read_to_string(folder.join(&plan)).unwrap();
+    let without = |line: &&str| !line.starts_with("manifests = \"") && !line.starts_with("plan = \"");
+    let older: String =
+        text_of.replace("../cluster/mine.yaml", "cluster/mine.yaml").lines().filter(without).flat_map(|line| [line, "\n"]).collect();
+    assert_ne!(older, text_of);
+    fs::write(folder.join("plans/older.toml"), older).unwrap();
+    let (code, out, err) = program_in(&folder, &["replay", "plans/older.toml"]);
+    assert!(code == Some(3) && out.contains("   as recorded\n"), "{out}{err}");
+}
+
+#[test]
+fn a_plan_without_manifests_says_nothing_of_them() {
+    let (file, out) = (text(&scenarios().join("negative/counter-blind-writer.toml")), scratch("none"));
+    ipam_sim(&["run", &file, "--seed", "0", "--out", &text(&out)]);
+    let plan = fs::read_to_string(out.join("counter-blind-writer-0.toml")).unwrap();
+    assert!(plan.contains("[recorded]") && !plan.contains("manifests") && !plan.contains("max_events"), "{plan}");
 }

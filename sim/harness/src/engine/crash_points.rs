@@ -160,7 +160,7 @@ pub(super) fn write_failures(result: &mut ScenarioResult, plans: Vec<Plan>, read
         if let Some(FaultKind::CrashAtWrite(crash)) = crash {
             let (seed, process, nth, after_commit) = (plan.seed, crash.process.to_string(), crash.nth, crash.after_commit);
             let file = out.join(Point { seed, process, nth, after_commit, plan: plan.clone() }.file());
-            let written = std::fs::create_dir_all(out).and_then(|()| std::fs::write(&file, plan.to_toml()));
+            let written = std::fs::create_dir_all(out).and_then(|()| plan.write(&file));
             failure.plan = written.is_ok().then(|| file.display().to_string());
         }
         kept.push(Some(plan));

@@ -7,6 +7,7 @@ use sim_config::{Problem, Problems, Setting, Source, manifest, toml as input_tom
 
 use super::Error;
 use crate::deviation::{self, DeviationName, Profile};
+use crate::plan::{Plan, hash_text};
 use crate::scenario::{self, Scenario};
 use crate::system::systems;
 use crate::workload::{Adoption, Misfit, Misnamed};
@@ -207,6 +208,22 @@ fn stage_of(scenario: &mut Scenario) -> Result<Stage, Problems> {
     stage(&scenario.cluster.manifests)
 }
 
+/// The objects of the manifests of a plan.
+///
+/// # Errors
+/// Everything that is wrong with them; they hold something else than when the plan was recorded.
+pub fn stage_of_plan(plan: &Plan) -> Result<Stage, Problems> {
+    let stage = stage(&plan.cluster.manifests)?;
+    match plan.manifests_recorded() {
+        Some(recorded) if *recorded != *stage.manifests => {
+            let wrong = format!("the manifests changed since the plan was recorded: they were {recorded} and are {}", stage.manifests);
+            let right = "bring them back, or take `recorded` out of the plan to run it on what they hold now";
+            Err(Problem::of_file(&plan.cluster.manifests.join(" "), wrong, right).into())
+        }
+        _ => Ok(stage),
+    }
+}
+
 /// The objects of manifests, as those that exist at the beginning of a run. What the cluster does not serve is left out.
 ///
 /// # Errors
@@ -216,7 +233,9 @@ pub fn stage(manifests: &[String]) -> Result<Stage, Problems> {
     let registry = registry();
     let mut problems = Problems::new();
     let mut objects = Vec::new();
+    let mut text = String::new();
     for manifest in manifest::read(&paths)? {
+        text.push_str(&manifest.value.to_string());
         for system in systems().iter() {
             problems.collect(system.check_manifest(&manifest));
         }
@@ -227,5 +246,6 @@ pub fn stage(manifests: &[String]) -> Result<Stage, Problems> {
             objects.push((kind, object));
         }
     }
-    problems.or(Stage::new(objects))
+    let manifests = if manifests.is_empty() { String::new() } else { hash_text(&text) };
+    problems.or(Stage { manifests: manifests.into(), ..Stage::new(objects) })
 }

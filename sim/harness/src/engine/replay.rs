@@ -141,7 +141,7 @@ impl Replay {
 }
 
 fn run(plan: &Plan, options: ReplayOptions) -> Result<Outcome, Error> {
-    let stage = load::stage(&plan.cluster.manifests)?;
+    let stage = load::stage_of_plan(plan)?;
     Ok(run_plan(plan, &stage, options.of_run())?)
 }
 

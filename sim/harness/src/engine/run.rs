@@ -80,6 +80,6 @@ fn fired_kinds(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, bool)> {
 pub fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
     std::fs::create_dir_all(out).ok()?;
     let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
-    std::fs::write(&path, plan.to_toml()).ok()?;
+    plan.write(&path).ok()?;
     Some(path.display().to_string())
 }

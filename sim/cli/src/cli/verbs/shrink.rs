@@ -27,7 +27,7 @@ const BUDGET: Span = Span::secs(60);
 pub(super) fn shrink(args: &ShrinkArgs, progress: &dyn Progress) -> Result<ShrinkReport, CliError> {
     let plan = read_plan(&args.plan)?;
     let file = args.plan.display().to_string();
-    let stage = load::stage(&plan.cluster.manifests)?;
+    let stage = load::stage_of_plan(&plan)?;
     let until = Instant::now() + args.budget.unwrap_or(BUDGET).0;
     let options = ShrinkOptions { runs: args.runs.unwrap_or(RUNS), until: Some(until) };
     let outcome = run_plan(&plan, &stage, RunOptions::default())?;
@@ -39,7 +39,7 @@ pub(super) fn shrink(args: &ShrinkArgs, progress: &dyn Progress) -> Result<Shrin
         return Err(CliError::harness(format!("{file} violates {claim} in one run and not in the next")));
     };
     let out = args.out.clone().unwrap_or_else(|| beside(&args.plan));
-    std::fs::write(&out, smaller.to_toml()).map_err(|error| CliError::usage(format!("cannot write {}: {error}", out.display())))?;
+    smaller.write(&out).map_err(|error| CliError::usage(format!("cannot write {}: {error}", out.display())))?;
     shrunk.plan = Some(out.display().to_string());
     let mut report = ShrinkReport {
         schema: ShrinkSchema,

@@ -81,7 +81,7 @@ impl<'a> Explainer<'a> {
     fn write(&self, plan: &Plan, claim: Option<&ClaimName>) -> Option<String> {
         let claim = claim.map(|claim| format!("-{claim}")).unwrap_or_default();
         let path: PathBuf = self.out.join(format!("{}-{}{claim}-min.toml", plan.scenario, plan.seed));
-        std::fs::write(&path, plan.to_toml()).ok()?;
+        plan.write(&path).ok()?;
         Some(path.display().to_string())
     }
 }

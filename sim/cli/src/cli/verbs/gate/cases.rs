@@ -209,6 +209,6 @@ impl Collector<'_> {
 fn about(file: &Path, plan: &Plan) -> Result<(String, ScenarioResult, Stage), CliError> {
     let name = file.file_stem().map_or_else(|| plan.scenario.clone(), |stem| stem.to_string_lossy().into_owned());
     let result = ScenarioResult::new(&*plan.scenario, file.display().to_string(), []);
-    let stage = load::stage(&plan.cluster.manifests)?;
+    let stage = load::stage_of_plan(plan)?;
     Ok((name, result, stage))
 }

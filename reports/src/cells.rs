@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use crate::printable;
+
 /// Why a text is not the table that was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
@@ -83,7 +85,11 @@ pub(crate) fn read<T>(
         if record.get(0) != Some(schema) {
             return Err(foreign);
         }
-        rows.push(row(Cells { head: &head, line: record.position().map_or(0, csv::Position::line), record: &record })?);
+        let line = record.position().map_or(0, csv::Position::line);
+        if let Some((found, column)) = record.iter().zip(&head).find(|(cell, _)| cell.contains(char::is_control)) {
+            return Err(TableError::Value { line, column: column.to_owned(), found: found.to_owned(), expected: "text on one line" });
+        }
+        rows.push(row(Cells { head: &head, line, record: &record })?);
     }
     if rows.is_empty() { Err(TableError::Empty(what)) } else { Ok(rows) }
 }
@@ -91,7 +97,7 @@ pub(crate) fn read<T>(
 impl Cells<'_> {
     /// What stands in a column; `None` if there is no such column.
     pub(crate) fn get(&self, column: &str) -> Option<&str> {
-        self.head.iter().position(|head| head == column).and_then(|at| self.record.get(at))
+        self.head.iter().position(|head| head == column).and_then(|at| self.record.get(at)).map(printable::uncell)
     }
 
     pub(crate) fn text(&self, column: &str) -> Result<&str, TableError> {
@@ -126,6 +132,7 @@ impl Cells<'_> {
 pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
     let mut text = Vec::new();
     let mut writer = csv::Writer::from_writer(&mut text);
+    let cells = cells.into_iter().map(|cell| printable::cell(&cell).into_owned());
     let written = writer.write_record(cells).and_then(|()| writer.flush().map_err(csv::Error::from));
     written.unwrap_or_else(|error| panic!("writing to memory does not fail: {error}"));
     drop(writer);

@@ -38,6 +38,7 @@
 //! | [`statistics`] | estimates from runs, with their intervals |
 //! | [`seconds`] | durations: whole microseconds in memory, seconds in JSON |
 //! | [`seeds`] | ranges of seeds, and how shards cut them |
+//! | [`printable`] | text from outside made fit to be shown |
 //! | [`human`] | numbers and durations as a person would say them |
 //!
 //! JSON written by a later version may hold more fields: readers skip what they do not know. Fields added
@@ -66,6 +67,7 @@ pub mod merge;
 pub mod metric;
 pub mod page;
 pub mod pool;
+pub mod printable;
 pub mod reclaim;
 pub mod reference;
 pub mod replay;

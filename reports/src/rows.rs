@@ -1,13 +1,15 @@
 //! Tables in CSV: one row a run, one row a call for an address, and one row a reclaimed address. Times are seconds.
 //!
 //! Every row begins with the name of its format, so that a file can be cut and joined. Columns are only ever added at the
-//! end.
+//! end. Names are cells that no spreadsheet takes for formulas ([`cell`]).
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use serde::Serialize;
 
 use crate::pool::{PoolCall, PoolRun};
+use crate::printable::{cell, json};
 use crate::reclaim::{ReclaimPath, ReclaimRun, Reclaimed, RightEnd};
 use crate::run::SeedRecord;
 use crate::schema::{CallsSchema, ReclaimsSchema, RunsSchema};
@@ -20,10 +22,10 @@ use crate::{Digest, Seconds};
 struct RunRow<'a> {
     /// `ipam-sim/runs/1`.
     schema: RunsSchema,
-    scenario: &'a str,
+    scenario: Cow<'a, str>,
     seed: u64,
     /// What the plan's workload is: JSON.
-    workload: &'a str,
+    workload: Cow<'a, str>,
     digest: Digest,
     /// Model time at the end of the run.
     simulated_s: Seconds,
@@ -86,19 +88,19 @@ struct RunRow<'a> {
 struct CallRow<'a> {
     /// `ipam-sim/calls/1`.
     schema: CallsSchema,
-    scenario: &'a str,
+    scenario: Cow<'a, str>,
     seed: u64,
     /// The adaptor.
-    process: &'a str,
+    process: Cow<'a, str>,
     /// The allocation ID.
-    allocation: &'a str,
+    allocation: Cow<'a, str>,
     /// Since the beginning of the run.
     started_s: Seconds,
     /// Empty = it never ended.
     took_s: Option<Seconds>,
     /// `allocated`, `unanswered`, or why it was refused.
-    outcome: &'a str,
-    address: Option<&'a str>,
+    outcome: Cow<'a, str>,
+    address: Option<Cow<'a, str>>,
     reads: u32,
     attempts: u32,
     conflicts: u32,
@@ -117,18 +119,18 @@ struct CallRow<'a> {
 struct ReclaimRow<'a> {
     /// `ipam-sim/reclaims/1`.
     schema: ReclaimsSchema,
-    scenario: &'a str,
+    scenario: Cow<'a, str>,
     seed: u64,
     /// When the record went, since the beginning of the run.
     at_s: Seconds,
     /// `trace`, `scan` or `sweep`.
     path: ReclaimPath,
     /// The row of the decision table.
-    row: &'a str,
-    pool: &'a str,
+    row: Cow<'a, str>,
+    pool: Cow<'a, str>,
     ip: IpAddr,
     /// Under which name it was recorded.
-    pod: &'a str,
+    pod: Cow<'a, str>,
     /// From the end of the last sandbox that answered on the address to the removal, below zero if it still answered. Empty = none ever
     /// answered.
     margin_s: Option<Margin>,
@@ -219,9 +221,9 @@ impl<'a> RunRow<'a> {
         let reclaim = record.reclaim.as_ref();
         Self {
             schema: RunsSchema,
-            scenario,
+            scenario: cell(scenario),
             seed,
-            workload,
+            workload: json(workload),
             digest,
             simulated_s: simulated,
             events,
@@ -269,14 +271,14 @@ impl<'a> CallRow<'a> {
     fn of(scenario: &'a str, seed: u64, call: &'a PoolCall) -> Self {
         Self {
             schema: CallsSchema,
-            scenario,
+            scenario: cell(scenario),
             seed,
-            process: &call.process,
-            allocation: &call.id,
+            process: cell(&call.process),
+            allocation: cell(&call.id),
             started_s: call.started,
             took_s: call.took,
-            outcome: &call.outcome,
-            address: call.address.as_deref(),
+            outcome: cell(&call.outcome),
+            address: call.address.as_deref().map(cell),
             reads: call.reads,
             attempts: call.attempts,
             conflicts: call.conflicts,
@@ -294,14 +296,14 @@ impl<'a> ReclaimRow<'a> {
     fn of(scenario: &'a str, seed: u64, reclaimed: &'a Reclaimed) -> Self {
         Self {
             schema: ReclaimsSchema,
-            scenario,
+            scenario: cell(scenario),
             seed,
             at_s: reclaimed.at,
             path: reclaimed.path,
-            row: &reclaimed.row,
-            pool: &reclaimed.pool,
+            row: cell(&reclaimed.row),
+            pool: cell(&reclaimed.pool),
             ip: reclaimed.address,
-            pod: &reclaimed.pod,
+            pod: cell(&reclaimed.pod),
             margin_s: reclaimed.margin,
             delay_s: reclaimed.delay,
             answered: reclaimed.answered,

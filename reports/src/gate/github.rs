@@ -4,9 +4,11 @@
 //! one is written for each case.
 
 use super::GateReport;
+use crate::printable;
 
 /// The line that names a failure, its file and the command that replays it, for each case that failed.
 pub fn annotations(report: &GateReport) -> Vec<String> {
+    let report = &*printable::record(report);
     let line = |(case, verdict): (&super::GateCase, crate::Verdict)| {
         let title = format!("{} {}: {}", case.part, case.name, super::word(verdict));
         let mut message = case.message(verdict);

@@ -5,11 +5,12 @@ use std::time::Duration;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::{GateReport, PartSum, Story, word};
-use crate::{Seconds, Verdict};
+use crate::{Seconds, Verdict, printable};
 
 /// JUnit XML with the failure block and the replay command as the text of each failure. What the harness or the budget is to blame for
 /// is an error, what is open is skipped.
 pub fn junit(report: &GateReport, story: Story<'_>) -> String {
+    let report = &*printable::record(report);
     let mut xml = Report::new("ipam-sim");
     xml.set_time(duration(report.wall));
     for PartSum { part, wall, .. } in report.parts() {

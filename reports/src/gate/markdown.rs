@@ -1,7 +1,7 @@
 //! A gate as Markdown, for the page that a CI system shows of a job.
 
 use super::{GateCase, GateReport, PartSum, Story, word};
-use crate::{Verdict, human};
+use crate::{Verdict, human, printable};
 
 /// How many failures are told at length: such a page takes about a megabyte.
 const TOLD_MAX: usize = 50;
@@ -10,6 +10,7 @@ const LEFT_OUT_MAX: usize = 50;
 
 /// A table of the parts, the failures with their blocks folded, and what was left out.
 pub fn markdown(report: &GateReport, story: Story<'_>) -> String {
+    let report = &*printable::record(report);
     let mut lines = vec![format!("## ipam-sim gate: {}", report.headline().to_lowercase()), String::new()];
     lines.push(format!("{}. Exit code {}.", report.summary(), report.exit_code));
     if let Some(build) = &report.build {

@@ -34,7 +34,7 @@ fn mixed() -> GateReport {
     violated.result.failures[0].detail = vec!["\"10.0.0.7\" & `a` ``` <b>x</b> ]]> \u{1b}[31mred\u{1b}[0m".to_owned()];
     let mut broken = case(Part::Determinism, 0, "counter", &[None]);
     broken.result.nondeterministic = 1;
-    let message = "digest a here,\nb in a fresh process: 100 %".to_owned();
+    let message = "digest a here, b in a fresh process: 100 %".to_owned();
     broken.result.problems = vec![Problem { seed: 3, kind: ProblemKind::Nondeterminism, message, plan: None }];
     let mut cut = case(Part::Chaos, 0, "*slow*", &[None]);
     cut.planned = 40;

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use crate::Made;
 use crate::figure::{DrawError, Figure};
+use crate::printable;
 use crate::reference;
 use crate::statistics::Estimate;
 
@@ -122,5 +123,5 @@ pub fn estimate(found: Option<Estimate>, show: &dyn Fn(f64) -> String) -> String
 
 /// A text as markup that shows it.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+    printable::lines(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }

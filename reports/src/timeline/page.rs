@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Role, Timeline};
-use crate::human;
+use crate::{human, printable};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -12,6 +12,7 @@ const SCRIPT: &str = include_str!("page.js");
 ///
 /// The names and texts of a run may hold anything: what goes into markup is escaped, and the data hold no `<`.
 pub fn page(timeline: &Timeline) -> String {
+    let timeline = &*printable::paragraphs(timeline);
     let title = format!("{}, seed {}", timeline.scenario, timeline.seed);
     let mut page = String::new();
     // Writing to a string does not fail.

@@ -104,6 +104,11 @@ impl Problems {
         self.list.is_empty()
     }
 
+    /// True when there are more than are kept.
+    pub fn has_more(&self) -> bool {
+        self.more
+    }
+
     /// True when no further problem would be kept.
     pub(super) fn is_full(&self) -> bool {
         self.list.len() >= Self::MAX

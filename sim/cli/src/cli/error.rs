@@ -1,6 +1,6 @@
 //! Why a verb has no result, and what the process then exits with.
 
-use ipam_reports::exit;
+use ipam_reports::{exit, printable};
 use sim_config::Problems;
 use sim_harness::engine::{Error, HarnessBug};
 
@@ -48,7 +48,9 @@ impl From<Error> for CliError {
 impl From<Problems> for CliError {
     /// Bad input: everything that is wrong, a line each.
     fn from(problems: Problems) -> Self {
-        Self::usage(problems.to_string().trim_end())
+        let more = problems.has_more().then_some("(there are more; these are the first)".into());
+        let lines = problems.iter().map(|problem| printable::text(&problem.to_string()).into_owned()).chain(more);
+        Self::usage(lines.collect::<Vec<String>>().join("\n"))
     }
 }
 

@@ -10,7 +10,7 @@ use ipam_reports::{GateReport, MergeError, ReadError, RunReport, human, merge as
 
 use super::args::MergeArgs;
 use super::gate::write_outputs;
-use super::{CliError, Console, print, text};
+use super::{CliError, Console, print, say, text};
 
 /// Joins the files, prints the whole as its verb would have, and writes its files.
 pub(super) fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -32,7 +32,7 @@ pub(super) fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<u8, C
     let reports = named().map(|(file, text)| parse(file, RunReport::from_json(text))).collect::<Result<Vec<_>, _>>()?;
     let report = merge_runs(reports).map_err(|error| misfit(args, &error))?;
     for note in notes(&report) {
-        let _ = writeln!(console.err, "note: {note}");
+        say(console, &format!("note: {}\n", printable::text(&note)));
     }
     print(console, args.format, &report, text::run)?;
     let code = report.exit_code;

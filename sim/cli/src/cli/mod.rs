@@ -24,8 +24,9 @@ use std::sync::mpsc;
 use std::thread;
 
 use clap::CommandFactory;
-use ipam_reports::exit;
+use ipam_reports::{exit, printable};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use self::args::{
     CheckArgs, Cli, CompletionsArgs, ExplainArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb,
@@ -116,12 +117,14 @@ pub fn dispatch(args: impl IntoIterator<Item = OsString>, verbs: &dyn Verbs, con
 
 /// Prints why there is no result, and gives the exit code.
 fn explain_error(CliError { exit_code, message, hint }: &CliError, console: &mut Console<'_>) -> u8 {
-    // If standard error is gone there is nobody left to tell.
-    let _ = writeln!(console.err, "{} {message}", console.paint_err.bad("error:"));
-    if let Some(hint) = hint {
-        let _ = writeln!(console.err, "  {hint}");
-    }
+    let hint = hint.iter().map(|hint| format!("  {}\n", printable::lines(hint))).collect::<String>();
+    say(console, &format!("{} {}\n{hint}", console.paint_err.bad("error:"), printable::lines(message)));
     *exit_code
+}
+
+/// Writes to standard error. If it is gone there is nobody left to tell.
+fn say(console: &mut Console<'_>, text: &str) {
+    let _ = console.err.write_all(printable::console(text, console.paint_err.is_on()).as_bytes());
 }
 
 /// Finds out which part of its work a verb is to do.
@@ -134,7 +137,7 @@ fn choose_part(verb: &mut Verb, console: &mut Console<'_>) -> Result<(), CliErro
     let chosen = shard::choose(*choice, console.env).map_err(CliError::usage)?;
     *part = chosen.part;
     if let Some(note) = chosen.note {
-        let _ = writeln!(console.err, "note: {note}");
+        say(console, &format!("note: {}\n", printable::text(&note)));
     }
     Ok(())
 }
@@ -143,7 +146,7 @@ fn choose_part(verb: &mut Verb, console: &mut Console<'_>) -> Result<(), CliErro
 fn explain_usage(error: &clap::Error, console: &mut Console<'_>) -> u8 {
     let text = |paint: Paint| if paint.is_on() { error.render().ansi().to_string() } else { error.render().to_string() };
     if error.use_stderr() {
-        let _ = console.err.write_all(text(console.paint_err).as_bytes());
+        say(console, &text(console.paint_err));
         exit::USAGE
     } else {
         let _ = console.out.write_all(text(console.paint_out).as_bytes());
@@ -165,11 +168,32 @@ fn write_out(console: &mut Console<'_>, text: &str) -> Result<ControlFlow<()>, C
     }
 }
 
-/// Prints a record in the format that was asked for.
-fn print<T: Serialize>(console: &mut Console<'_>, format: Format, record: &T, text: impl Fn(&T, Paint) -> String) -> Result<(), CliError> {
+/// Prints a record in the format that was asked for. What came from outside is made fit to be shown: see [`printable`].
+fn print<T: Serialize + DeserializeOwned + Clone>(
+    console: &mut Console<'_>,
+    format: Format,
+    record: &T,
+    text: impl Fn(&T, Paint) -> String,
+) -> Result<(), CliError> {
+    match format {
+        Format::Text => print_made(console, format, &*printable::record(record), text),
+        Format::Json => print_made(console, format, record, text),
+    }
+}
+
+/// The same for a record that the program has made of numbers, with names that it has checked.
+fn print_made<T: Serialize>(
+    console: &mut Console<'_>,
+    format: Format,
+    record: &T,
+    text: impl Fn(&T, Paint) -> String,
+) -> Result<(), CliError> {
     let text = match format {
-        Format::Text => text(record, console.paint_out),
-        Format::Json => serde_json::to_string_pretty(record).map_err(|error| CliError::harness(error.to_string()))? + "\n",
+        Format::Text => printable::console(&text(record, console.paint_out), console.paint_out.is_on()).into_owned(),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(record).map_err(|error| CliError::harness(error.to_string()))?;
+            printable::json(&json).into_owned() + "\n"
+        }
     };
     write_out(console, &text).map(|_| ())
 }
@@ -230,10 +254,12 @@ fn replay(args: &ReplayArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Re
             recorded.push(line);
             ControlFlow::Continue(())
         }
-        Format::Text => write_out(console, &text::trace_line(&line)).unwrap_or_else(|error| {
-            failed.get_or_insert(error);
-            ControlFlow::Break(())
-        }),
+        Format::Text => {
+            write_out(console, &printable::console(&text::trace_line(&printable::record(&line)), false)).unwrap_or_else(|error| {
+                failed.get_or_insert(error);
+                ControlFlow::Break(())
+            })
+        }
     })?;
     if let Some(error) = failed {
         return Err(error);
@@ -291,7 +317,7 @@ fn explain(args: &ExplainArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> 
 
 fn warn(console: &mut Console<'_>, warnings: &[String]) {
     for warning in warnings {
-        let _ = writeln!(console.err, "{} {warning}", console.paint_err.warn("warning:"));
+        say(console, &format!("{} {}\n", console.paint_err.warn("warning:"), printable::text(warning)));
     }
 }
 

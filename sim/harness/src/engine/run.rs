@@ -20,12 +20,17 @@ use crate::world::{self, Outcome, RunOptions, Stage};
 pub fn run_plan(plan: &Plan, stage: &Stage, options: RunOptions) -> Result<Outcome, HarnessBug> {
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| world::run(plan, stage, options))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        HarnessBug(text.unwrap_or_else(|| "a panic without a message".to_owned()))
+        HarnessBug(on_one_line(&text.unwrap_or_else(|| "a panic without a message".to_owned())))
     })?;
     match outcome.broken {
-        Some(message) => Err(HarnessBug(message)),
+        Some(message) => Err(HarnessBug(on_one_line(&message))),
         None => Ok(outcome),
     }
+}
+
+/// A message as records have it: line breaks in them are taken for part of a name.
+fn on_one_line(message: &str) -> String {
+    message.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 /// What a run tells the result of its scenario, under the number `seed`, handed to `keep`.

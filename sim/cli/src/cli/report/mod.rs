@@ -7,7 +7,7 @@ pub mod vary;
 
 use args::{ReportArgs, What};
 
-use super::{CliError, Console, LiveProgress, Verbs, print, stop_on_interrupt, text, watched};
+use super::{CliError, Console, LiveProgress, Verbs, print_made, stop_on_interrupt, text, watched};
 
 pub use output::Output;
 pub use question::{Form, Sharing};
@@ -21,17 +21,17 @@ pub(super) fn report(args: &ReportArgs, verbs: &dyn Verbs, console: &mut Console
     match &args.what {
         What::Conflicts(args) => {
             let report = watched(&progress, console, |progress| verbs.conflicts(args, progress))?;
-            print(console, args.output.format, &report, text::conflicts)?;
+            print_made(console, args.output.format, &report, text::conflicts)?;
             Ok(report.exit_code)
         }
         What::Capacity(args) => {
             let report = watched(&progress, console, |progress| verbs.capacity(args, progress))?;
-            print(console, args.output.format, &report, text::capacity)?;
+            print_made(console, args.output.format, &report, text::capacity)?;
             Ok(report.exit_code())
         }
         What::Reclaim(args) => {
             let report = watched(&progress, console, |progress| verbs.leaks(args, progress))?;
-            print(console, args.output.format, &report, text::leaks)?;
+            print_made(console, args.output.format, &report, text::leaks)?;
             Ok(report.exit_code)
         }
     }

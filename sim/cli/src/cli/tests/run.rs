@@ -39,7 +39,7 @@ fn a_bug_of_the_harness_is_told_apart_from_a_violation() {
         message: message.into(),
         plan: Some(format!("target/ipam-sim/counter-{seed}.toml")),
     };
-    broken.problems.push(problem(4, ProblemKind::Harness, "panicked at sim/src/world.rs:10:\nindex out of bounds"));
+    broken.problems.push(problem(4, ProblemKind::Harness, "panicked at sim/src/world.rs:10: index out of bounds"));
     broken.problems.push(problem(5, ProblemKind::Nondeterminism, "digest 9f3c first, 77aa then"));
     broken.broken = 1;
     broken.nondeterministic = 1;

@@ -197,7 +197,7 @@ fn problem(scenario: &ScenarioResult, problem: &Problem, paint: Paint) -> Vec<St
         ProblemKind::Nondeterminism => "NONDET  one plan, two digests",
     };
     let mut lines = vec![format!("{}    seed {}", paint.bad(what), problem.seed)];
-    lines.extend(problem.message.lines().map(|line| format!("      {line}")));
+    lines.push(format!("      {}", problem.message));
     lines.push(format!("replay  {}", paint.bold(&replay_command(problem.plan.as_deref(), &scenario.file, problem.seed))));
     lines
 }

@@ -64,7 +64,7 @@ fn in_fresh_process(ready: &Ready, args: &GateArgs) -> Result<(Digest, u64), Str
     let output = output.map_err(|error| format!("failed to start a fresh process: {error}"))?;
     let report = RunReport::from_json(&String::from_utf8_lossy(&output.stdout)).map_err(|error| {
         let said = String::from_utf8_lossy(&output.stderr);
-        format!("a fresh process gave no result ({}): {error}\n{}", output.status, said.trim_end())
+        format!("a fresh process gave no result ({}): {error}; it says: {}", output.status, said.lines().collect::<Vec<_>>().join(" "))
     })?;
     match report.scenarios.as_slice() {
         [scenario] => Ok((scenario.digest, scenario.seeds)),

@@ -39,6 +39,13 @@ pub const OPS_MAX: u64 = 1_000_000;
 /// See [`API_SERVERS_MAX`].
 pub const FAULTS_MAX: u64 = 10_000;
 
+/// What a run may have without being asked how long it is and what is done in it.
+const EVENTS_MIN: u64 = 500_000;
+/// How many events each process may have in a second of model time, on average.
+const EVENTS_PER_SECOND: u64 = 10;
+/// How many events each process may have for an operation, and for an object that is there at the beginning.
+const EVENTS_PER_OBJECT: u64 = 50;
+
 /// Everything that decides a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +60,9 @@ pub struct Plan {
     pub heal_at: SimTime,
     /// When the run ends.
     pub end_at: SimTime,
+    /// How many events the run has at most; see [`Plan::max_events`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_events: Option<u64>,
     /// What the system under test does differently.
     #[serde(default)]
     pub deviations: Vec<DeviationName>,
@@ -413,6 +423,19 @@ impl Plan {
         for_good.flat_map(|fault| fault::victims(&fault.kind, &names)).cloned().collect()
     }
 
+    /// How many events the run has at most on a cluster that begins with so many objects. One that would have more spins: it is ended, and
+    /// violates [`SPEND`](crate::claim::SPEND).
+    pub fn max_events(&self, objects: usize) -> u64 {
+        let derived = || {
+            let seconds = self.end_at.as_micros() / 1_000_000;
+            let actors = self.process_names().len() as u64;
+            let of_time = seconds.saturating_mul(actors).saturating_mul(EVENTS_PER_SECOND);
+            let of_work = (self.op.len() as u64).saturating_add(objects as u64).saturating_mul(actors).saturating_mul(EVENTS_PER_OBJECT);
+            EVENTS_MIN.saturating_add(of_time).saturating_add(of_work)
+        };
+        self.max_events.unwrap_or_else(derived)
+    }
+
     /// What is wrong with the plan as a whole; single values are checked where they are read.
     pub fn problems(&self, source: Source<'_>) -> Problems {
         let mut problems = self.check.problems(source);
@@ -420,6 +443,9 @@ impl Plan {
         let mut wrong = |key: &str, what: String, right: &str| problems.push(source.problem(key, what, right));
         if self.schema != SCHEMA {
             wrong("schema", format!("the schema is `{}`", self.schema), &format!("`{SCHEMA}`"));
+        }
+        if self.max_events == Some(0) {
+            wrong("max_events", "`max_events` is 0".to_owned(), "at least 1");
         }
         if self.cluster.api_servers == 0 {
             wrong("cluster.api_servers", "`cluster.api_servers` is 0".to_owned(), "at least 1");

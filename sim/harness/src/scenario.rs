@@ -54,6 +54,10 @@ pub struct Scenario {
     /// How long the phases of a run last.
     #[serde(default)]
     pub phases: Phases,
+    /// How many events a run has at most; a run that would have more spins, and violates `runs-end-within-their-events`. By default a
+    /// generous number that follows from how long the run is, how many processes take part and how much they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_events: Option<u64>,
     /// The cluster.
     #[serde(default)]
     pub cluster: ClusterDraft,
@@ -104,6 +108,9 @@ pub struct Variant {
     /// In place of `phases` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
+    /// In place of `max_events` of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_events: Option<u64>,
     /// In place of `cluster` of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterDraft>,
@@ -387,8 +394,23 @@ impl Scenario {
             return vec![whole.with_profile()];
         }
         let of = |variant: &Variant| {
-            let Variant { name, why, seeds, expect, profile, deviations, excuses, phases, cluster, workload, op, fault, swarm, check } =
-                variant.clone();
+            let Variant {
+                name,
+                why,
+                seeds,
+                expect,
+                profile,
+                deviations,
+                excuses,
+                phases,
+                max_events,
+                cluster,
+                workload,
+                op,
+                fault,
+                swarm,
+                check,
+            } = variant.clone();
             Scenario {
                 name,
                 why,
@@ -398,6 +420,7 @@ impl Scenario {
                 deviations: deviations.unwrap_or_else(|| whole.deviations.clone()),
                 excuses: excuses.unwrap_or_else(|| whole.excuses.clone()),
                 phases: phases.unwrap_or_else(|| whole.phases.clone()),
+                max_events: max_events.or(whole.max_events),
                 cluster: cluster.unwrap_or_else(|| whole.cluster.clone()),
                 workload: workload.unwrap_or_else(|| whole.workload.clone()),
                 op: op.unwrap_or_else(|| whole.op.clone()),
@@ -483,6 +506,9 @@ impl Scenario {
         if self.name.is_empty() || !self.name.chars().all(fine) {
             wrong("name", format!("the name `{}` cannot be part of a file's name", self.name), "lower-case letters, digits and hyphens");
         }
+        if self.max_events == Some(0) {
+            wrong("max_events", "`max_events` is 0".to_owned(), "at least 1");
+        }
         if self.seeds == 0 {
             wrong("seeds", "`seeds` is 0".to_owned(), "at least 1");
         }
@@ -520,6 +546,7 @@ impl Scenario {
             seed,
             heal_at,
             end_at: heal_at + liveness,
+            max_events: self.max_events,
             deviations: self.deviations.clone(),
             excuses: self.excuses.clone(),
             recorded: None,

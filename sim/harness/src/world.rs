@@ -1,23 +1,26 @@
 //! A run: a plan turned into a cluster, its actors and its faults, and what came of it.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use ipam_reports::finding::Violation;
-use ipam_reports::{Digest, Seconds};
+use ipam_reports::finding::{Kind, Violation};
+use ipam_reports::{Digest, Seconds, human};
 use k8s_openapi::api::core::v1::Namespace;
 use kube_sim::cluster::{ClusterConfig, Fabric};
 use kube_sim::fault::Faults;
 use kube_sim::kinds::{KindId, Registry};
 use kube_sim::object::Obj;
 use kube_sim::rt::{self, Rt};
+use kube_sim::trace::budget::Spin;
 use kube_sim::trace::record::Record;
 use kube_sim::trace::recorder::{self, ApiCounts, Listener, Recorder};
 use kube_sim::trace::{Event, Interest};
 use sim_config::time::SimTime;
 
-use crate::claim::{Claims, Context};
+use crate::claim::{Claims, Context, SPEND};
 use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
 use crate::story::Narrator;
 use crate::system::{Figures, Metric, RunEnd, systems};
@@ -115,6 +118,9 @@ impl Outcome {
 /// How long a process that panicked stays down: the first back-off of a kubelet.
 pub const BACK_OFF: Duration = Duration::from_secs(10);
 
+/// How many processes are named when a run has spent its events, and how many requests of each.
+const SPINNING_MAX: usize = 3;
+
 /// Runs a plan. The same plan gives the same digest in every thread, process and build profile.
 pub fn run(plan: &Plan, stage: &Stage, options: RunOptions) -> Outcome {
     rt::run(plan.seed, async |rt| World::build(&rt, plan, stage, options).live(options).await)
@@ -154,13 +160,15 @@ struct World<'a> {
     rt: Rt,
     plan: &'a Plan,
     manifests: Arc<str>,
+    max_events: u64,
     fabric: Arc<Fabric>,
     faults: Arc<Faults>,
 }
 
 impl<'a> World<'a> {
     fn build(rt: &Rt, plan: &'a Plan, stage: &Stage, options: RunOptions) -> Self {
-        let recorder = Recorder::new(Judges::of(plan, rt, &stage.registry, options), options.recording);
+        let max_events = plan.max_events(stage.objects.len());
+        let recorder = Recorder::new(Judges::of(plan, rt, &stage.registry, options), options.recording).within(max_events);
         let config = ClusterConfig { seed: plan.seed, knobs: plan.cluster.knobs, links: plan.cluster.links, delays: plan.cluster.delays };
         let fabric = Fabric::new(rt.clone(), stage.registry.clone(), &config, recorder);
         for name in ["default", "kube-system"] {
@@ -191,7 +199,7 @@ impl<'a> World<'a> {
         fabric.compact_regularly();
         // They heal by themselves.
         let faults = Faults::schedule(&fabric, &plan.fault, plan.heal_at);
-        Self { rt: rt.clone(), plan, manifests: stage.manifests.clone(), fabric, faults }
+        Self { rt: rt.clone(), plan, manifests: stage.manifests.clone(), max_events, fabric, faults }
     }
 
     /// Safety phase, heal, liveness phase.
@@ -199,11 +207,51 @@ impl<'a> World<'a> {
         let end = options.until.map_or(self.plan.end_at, |until| until.min(self.plan.end_at));
         let bounds = self.fabric.recorder(|recorder| claims_of(recorder).bounds());
         for bound in bounds.into_iter().filter(|&bound| bound <= end) {
-            self.rt.sleep_until(bound).await;
+            if self.reach(bound).await.is_break() {
+                return self.outcome(options);
+            }
             self.fabric.recorder(|recorder| claims_of(recorder).judge_bounds(bound));
         }
-        self.rt.sleep_until(end).await;
+        let _spent = self.reach(end).await;
         self.outcome(options)
+    }
+
+    /// Lets time pass until `at`, unless the run spends its events before.
+    async fn reach(&self, at: SimTime) -> ControlFlow<()> {
+        let mut sleep = std::pin::pin!(self.rt.sleep_until(at));
+        std::future::poll_fn(|context| {
+            if self.fabric.recorder(|recorder| recorder.poll_spent(context)) {
+                return Poll::Ready(ControlFlow::Break(()));
+            }
+            sleep.as_mut().poll(context).map(ControlFlow::Continue)
+        })
+        .await
+    }
+
+    /// That the run has spent its events, and who spins.
+    fn spent(&self, spin: &Spin, max: u64) -> Violation {
+        let name = |process| self.rt.process_name(process);
+        let looked = human::duration(Seconds::from_micros(spin.until.since(spin.from).as_micros() as u64));
+        let mut detail =
+            vec![format!("the run had its {} at {} of {}", human::plural(max, "event", "events"), spin.from, self.plan.end_at)];
+        for busy in spin.busy.iter().take(SPINNING_MAX) {
+            let of = format!(
+                "{} has {} of the next {} events, in {looked}",
+                name(busy.process),
+                human::count(busy.events),
+                human::count(spin.events)
+            );
+            let request = |(verb, kind, times): &(_, KindId, u64)| {
+                let verb = format!("{verb:?}").to_lowercase();
+                format!("{} {verb} {}", human::count(*times), self.fabric.registry.get(*kind).plural)
+            };
+            let requests: Vec<String> = busy.requests.iter().take(SPINNING_MAX).map(request).collect();
+            let requests = if requests.is_empty() { String::new() } else { format!(": {}", requests.join(", ")) };
+            let said = busy.said.as_ref().map(|said| format!("; it says last: {said}")).unwrap_or_default();
+            detail.push(of + &requests + &said);
+        }
+        let at = Seconds::from_micros(spin.from.as_micros());
+        Violation { claim: SPEND.to_owned(), kind: Kind::Eventually, at, excuse: None, detail, needs: None }
     }
 
     fn outcome(&self, options: RunOptions) -> Outcome {
@@ -213,10 +261,13 @@ impl<'a> World<'a> {
         let ended_at = self.rt.now();
         self.faults.settle();
         let writes = self.fabric.writes();
+        let spin = self.fabric.recorder(|recorder| recorder.spent());
+        let spent = spin.map(|spin| self.spent(&spin, self.max_events));
         let outcome = self.fabric.recorder(|recorder| {
             let Judges { claims, metrics } = recorder.listener();
             claims.end(ended_at);
-            let (violations, held) = claims.verdict(&self.plan.excuses);
+            let (mut violations, held) = claims.verdict(&self.plan.excuses);
+            violations.extend(spent);
             let judged = claims.exercised();
             let mut figures = Figures::default();
             let end = RunEnd { at: ended_at, rt: &self.rt, options };

@@ -3,6 +3,7 @@
 //! Events carry ids and references, never text. Claims look at them as they pass; the digest folds a few words of
 //! each; a recording copies them. Text is made only from a recording.
 
+pub mod budget;
 pub mod entity;
 mod note;
 pub mod record;

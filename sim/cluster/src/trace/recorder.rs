@@ -2,11 +2,13 @@
 
 use std::any::Any;
 use std::collections::BTreeSet;
+use std::task::Context;
 
 use kube_machinery::Reason;
 use kube_machinery::api::Verb;
 use sim_config::time::SimTime;
 
+use super::budget::{EventBudget, Spin};
 use super::record::{Part, Record};
 use super::{Counted, Digest, Event, EventKind, FaultChange, Outcome};
 
@@ -66,6 +68,7 @@ pub struct Recorder {
     /// The faults of the plan that took hold of something, by their position.
     pub fired: BTreeSet<u32>,
     listener: Option<Box<dyn Listener>>,
+    budget: EventBudget,
     checkpoints: Vec<Checkpoint>,
     checkpoint_every: u64,
     recording: Option<Vec<Record>>,
@@ -78,6 +81,7 @@ impl Default for Recorder {
             counts: ApiCounts::default(),
             fired: BTreeSet::new(),
             listener: None,
+            budget: EventBudget::new(u64::MAX),
             checkpoints: Vec::new(),
             checkpoint_every: 64,
             recording: None,
@@ -94,6 +98,22 @@ impl Recorder {
     /// A recorder without a listener that, if `recording`, keeps every event.
     pub fn keeping(recording: bool) -> Self {
         Self { recording: recording.then(Vec::new), ..Self::default() }
+    }
+
+    /// With at most `max` events; see [`poll_spent`](Self::poll_spent).
+    #[must_use]
+    pub fn within(self, max: u64) -> Self {
+        Self { budget: EventBudget::new(max), ..self }
+    }
+
+    /// Whether the run has spent its events, and it is known who spins; the task of `context` is woken then.
+    pub fn poll_spent(&mut self, context: &Context<'_>) -> bool {
+        self.budget.poll(context)
+    }
+
+    /// Who spins, if the run has spent its events.
+    pub fn spent(&self) -> Option<Spin> {
+        self.budget.spent()
     }
 
     /// The listener. Panics if it is none of the type `T`: who asks has made the recorder.
@@ -121,6 +141,9 @@ impl Recorder {
         }
         if let Some(listener) = &mut self.listener {
             listener.observe(&event);
+        }
+        if self.budget.wants(self.digest.events()) {
+            self.budget.look(&event);
         }
         // A power of two.
         if self.digest.events() & (self.checkpoint_every - 1) == 0 {

@@ -5,6 +5,9 @@ use ipam_reports::finding::Kind;
 use super::Make::Events;
 use super::{ClaimDef, basic};
 
+/// The name of the claim that no run spends its budget of events.
+pub const SPEND: &str = "runs-end-within-their-events";
+
 /// The claims, in the order in which they are listed.
 pub const COMMON: &[ClaimDef] = &[
     ClaimDef {
@@ -20,6 +23,14 @@ pub const COMMON: &[ClaimDef] = &[
         about: "every committed write takes a revision greater than all before it",
         reference: Some("K004"),
         make: Events(|_| Box::new(basic::RevisionsOnlyGrow::default())),
+    },
+    ClaimDef {
+        name: SPEND,
+        kind: Kind::Eventually,
+        about: "the run ends before it has spent its events (`max_events`): no process spins; belongs to every run",
+        reference: None,
+        // Judged where the run is carried through.
+        make: Events(|_| Box::new(basic::Nothing)),
     },
     ClaimDef {
         name: "clients-conflict",

@@ -11,10 +11,11 @@ use ipam_spiderpool::Policy;
 use ipam_spiderpool::admission::AdmissionSettings;
 use kube_sim::kinds::Registry;
 use sim_config::manifest::{self, Manifest};
-use sim_config::{Problem, Problems};
-use sim_harness::engine::load;
+use sim_config::{Problem, Problems, Source, toml as input_toml};
+use sim_harness::engine::load::{self, Ready};
 use sim_harness::plan::{Plan, SCHEMA};
 use sim_harness::world::registry;
+use sim_spiderpool::Drafts;
 use sim_spiderpool::input::admission::{Admission, Broken, in_order, kind_of, settings_of};
 use sim_spiderpool::input::cluster::DEFAULT_NAMESPACE;
 use sim_spiderpool::input::stored;
@@ -155,12 +156,37 @@ fn check_file(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>) {
         return check_manifests(registry, file);
     }
     let is_plan = std::fs::read_to_string(file).is_ok_and(|text| text.contains(SCHEMA));
-    let (kind, problems) = if is_plan {
-        ("plan", Plan::read(file).and_then(|plan| load::stage(&plan.cluster.manifests).map(drop)).err())
-    } else {
-        ("scenario", load::variants(file, |_| true).err())
+    if is_plan {
+        let errors = Plan::read(file).and_then(|plan| load::stage_of_plan(&plan).map(drop)).err();
+        return (Checked { errors: errors.unwrap_or_default(), ..Checked::new(file, "plan") }, Vec::new());
+    }
+    let checked = match load::variants(file, |_| true) {
+        Ok(ready) => Checked { warnings: restless(file, &ready), ..Checked::new(file, "scenario") },
+        Err(errors) => Checked { errors, ..Checked::new(file, "scenario") },
     };
-    (Checked { errors: problems.unwrap_or_default(), ..Checked::new(file, kind) }, Vec::new())
+    (checked, Vec::new())
+}
+
+/// The settings that are pauses between two rounds of a loop (G §2.1). Upstream takes any number: without a pause the loop never rests.
+const PAUSES: [&str; 3] =
+    ["SPIDERPOOL_GC_DEFAULT_INTERVAL_DURATION", "SPIDERPOOL_GC_TRACE_POD_GAP_DURATION", "SPIDERPOOL_LEADER_RETRY_GAP"];
+
+/// Settings of scenarios with which a process spins.
+fn restless(file: &Path, ready: &[Ready]) -> Problems {
+    let mut odd = Problems::new();
+    let Ok((name, text)) = input_toml::text(file) else { return odd };
+    for (number, ready) in ready.iter().enumerate() {
+        let source = Source::new(&name, &text).of_variant(Some(number));
+        let Some(settings) = ready.scenario.workload.get().map(|drafts: &Drafts| &drafts.cluster().settings) else { continue };
+        for (name, value) in PAUSES.iter().filter_map(|name| settings.get_key_value(*name)) {
+            if value.parse::<i64>().is_ok_and(|seconds| seconds <= 0) {
+                let wrong = format!("with `{name}` {value} a loop never rests, as upstream's does not: runs may spend their events");
+                let right = "a pause of 1 or more seconds, unless that is the question";
+                odd.merge(&source.problem_of_value(&["workload", "settings", name], wrong, right).into());
+            }
+        }
+    }
+    odd
 }
 
 fn check_manifests(registry: &Registry, file: &Path) -> (Checked, Vec<Manifest>) {

@@ -85,6 +85,8 @@ impl fmt::Display for Shrunk {
 pub enum CutOff {
     /// As many runs as were allowed.
     Runs,
+    /// As many events in these runs as were allowed.
+    Events,
     /// As much time as was allowed.
     Time,
     /// The user had enough.
@@ -95,6 +97,7 @@ impl fmt::Display for CutOff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             CutOff::Runs => "cut off by the number of runs",
+            CutOff::Events => "cut off by the number of events",
             CutOff::Time => "cut off by time",
             CutOff::Interrupted => "interrupted",
         })

@@ -19,7 +19,7 @@ use sim_harness::world::{Outcome, RunOptions};
 struct Nobody;
 impl Watch for Nobody {}
 
-const LIMITS: ShrinkOptions = ShrinkOptions { runs: 2_000, until: None };
+const LIMITS: ShrinkOptions = ShrinkOptions { runs: 2_000, events: u64::MAX, until: None };
 
 fn scenario(file: &str, change: impl FnOnce(&mut Scenario)) -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(file);
@@ -62,7 +62,7 @@ fn failures_of_the_negative_scenarios_become_small_and_are_what_they_were() {
         let scenario = scenario(file, |_| {});
         let claim = scenario.expect.clone().unwrap();
         for plan in failing(&scenario, &claim, 5) {
-            let Found { plan: small, violation, shrunk, needs } = shrunk(&plan, &claim);
+            let Found { plan: small, violation, shrunk, needs, .. } = shrunk(&plan, &claim);
             let Size { ops, faults, .. } = shrunk.size;
             assert!(ops <= 10 && faults <= 2, "{file}, seed {}: {shrunk}", plan.seed);
             assert!(shrunk.runs <= 500 && shrunk.cut_off.is_none(), "{file}, seed {}: {shrunk}", plan.seed);
@@ -153,9 +153,10 @@ fn a_limit_keeps_the_smallest_plan_so_far() {
     let claim = claim("no-increment-is-lost");
     let plan = failing(&scenario, &claim, 1).remove(0);
     for (options, cut_off) in [
-        (ShrinkOptions { runs: 1, until: None }, CutOff::Runs),
-        (ShrinkOptions { runs: 4, until: None }, CutOff::Runs),
-        (ShrinkOptions { runs: u64::MAX, until: Some(std::time::Instant::now()) }, CutOff::Time),
+        (ShrinkOptions { runs: 1, ..LIMITS }, CutOff::Runs),
+        (ShrinkOptions { runs: 4, ..LIMITS }, CutOff::Runs),
+        (ShrinkOptions { events: 1, ..LIMITS }, CutOff::Events),
+        (ShrinkOptions { until: Some(std::time::Instant::now()), ..LIMITS }, CutOff::Time),
     ] {
         let found = shrink(&plan, &nothing(), &claim, options, &Nobody).unwrap().unwrap();
         assert_eq!(found.shrunk.cut_off, Some(cut_off));

@@ -281,7 +281,7 @@ impl Run<'_> {
         let hits = found[number * ranges..(number + 1) * ranges].iter().flatten();
         let (seed, claim) = hits.filter_map(|found| found.hit.clone()).next()?;
         let (ready, claim) = (&tries[number].ready, ClaimName::new(&claim)?);
-        let options = ShrinkOptions { runs: SHRINK_RUNS, until: Some(Instant::now() + SHRINK_TIME) };
+        let options = ShrinkOptions { runs: SHRINK_RUNS, events: u64::MAX, until: Some(Instant::now() + SHRINK_TIME) };
         let smaller = shrink(&ready.scenario.draw(seed), &ready.stage, &claim, options, self).ok()??;
         Some(Smallest {
             claim: claim.to_string(),

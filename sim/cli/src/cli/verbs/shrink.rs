@@ -29,13 +29,13 @@ pub(super) fn shrink(args: &ShrinkArgs, progress: &dyn Progress) -> Result<Shrin
     let file = args.plan.display().to_string();
     let stage = load::stage_of_plan(&plan)?;
     let until = Instant::now() + args.budget.unwrap_or(BUDGET).0;
-    let options = ShrinkOptions { runs: args.runs.unwrap_or(RUNS), until: Some(until) };
+    let options = ShrinkOptions { runs: args.runs.unwrap_or(RUNS), events: u64::MAX, until: Some(until) };
     let outcome = run_plan(&plan, &stage, RunOptions::default())?;
     let claim = claim(args, &file, &outcome)?;
     let counters = progress.begin(claim.as_str(), Unit::Candidates, None, 1);
     let watch = ProgressWatch { progress, counter: &counters[0] };
     let found = shrink_plan(&plan, &stage, &claim, options, &watch)?;
-    let Some(Found { plan: smaller, violation, needs, mut shrunk }) = found else {
+    let Some(Found { plan: smaller, violation, needs, mut shrunk, .. }) = found else {
         return Err(CliError::harness(format!("{file} violates {claim} in one run and not in the next")));
     };
     let out = args.out.clone().unwrap_or_else(|| beside(&args.plan));

@@ -13,30 +13,51 @@ use crate::engine::load::Ready;
 use crate::engine::progress::{Progress, Unit};
 use crate::plan::Plan;
 
-/// How many plans are run for one failure. Reached long before the time is where runs are short, so that results seldom depend on time.
-const RUNS: u64 = 2_000;
-/// How long one failure may take.
-const BUDGET: Duration = Duration::from_secs(10);
-/// How long all failures of a sweep may take together.
-const TOTAL: Duration = Duration::from_secs(30);
+/// What one failure may cost. Runs and events are the same on every machine, and so are the smaller plans: some ten seconds of one core.
+const EACH: Work = Work { runs: 2_000, events: 4_000_000 };
+/// What all failures of a sweep may cost together.
+const TOTAL: Work = Work { runs: 6_000, events: 12_000_000 };
+
+/// What shrinking costs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Work {
+    runs: u64,
+    events: u64,
+}
+
+impl Work {
+    fn min(self, other: Work) -> Work {
+        Work { runs: self.runs.min(other.runs), events: self.events.min(other.events) }
+    }
+
+    fn is_done(self) -> bool {
+        self.runs == 0 || self.events == 0
+    }
+}
 
 /// Explains failures, one after the other, whatever the number of workers.
 pub struct Explainer<'a> {
     out: &'a Path,
     progress: &'a dyn Progress,
     shrinks: bool,
-    left: Duration,
+    left: Work,
+    /// When who asked has no time left.
+    until: Option<Instant>,
 }
 
 impl<'a> Explainer<'a> {
     /// Writes into the folder `out`, if it `shrinks` at all.
     pub fn new(out: &'a Path, progress: &'a dyn Progress, shrinks: bool) -> Self {
-        Self { out, progress, shrinks, left: TOTAL }
+        Self { out, progress, shrinks, left: TOTAL, until: None }
     }
 
-    /// For this long in all, at most.
+    /// For this long in all, at most. How small plans get depends on the machine then.
     pub fn within(self, time: Duration) -> Self {
-        Self { left: self.left.min(time), ..self }
+        Self { until: Some(Instant::now() + time), ..self }
+    }
+
+    fn is_over(&self) -> bool {
+        self.left.is_done() || self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     /// Explains the first failure of each claim of a scenario. `plans`: the plan of each failure, as far as there is one.
@@ -53,16 +74,18 @@ impl<'a> Explainer<'a> {
                 continue;
             }
             // A negative scenario fails as it must: nobody waits for a smaller plan.
-            if !self.shrinks || ready.scenario.expect.is_some() || self.left.is_zero() {
+            if !self.shrinks || ready.scenario.expect.is_some() || self.is_over() {
                 failure.needs = needs_of(plan, &ready.stage, &claim).map(|needs| needs.to_string());
                 continue;
             }
-            let began = Instant::now();
-            let options = ShrinkOptions { runs: RUNS, until: Some(began + BUDGET.min(self.left)) };
+            let Work { runs, events } = EACH.min(self.left);
+            let options = ShrinkOptions { runs, events, until: self.until };
             let counters = self.progress.begin(&failure.claim, Unit::Candidates, None, 1);
             let watch = ProgressWatch { progress: self.progress, counter: &counters[0] };
             match shrink(plan, &ready.stage, &claim, options, &watch) {
-                Ok(Some(Found { plan, needs, mut shrunk, .. })) => {
+                Ok(Some(Found { plan, needs, mut shrunk, events, .. })) => {
+                    let left = self.left;
+                    self.left = Work { runs: left.runs.saturating_sub(shrunk.runs), events: left.events.saturating_sub(events) };
                     let first = files.insert(failure.seed);
                     shrunk.plan = self.write(&plan, (!first).then_some(&claim));
                     failure.needs = Some(needs.to_string());
@@ -72,7 +95,6 @@ impl<'a> Explainer<'a> {
                 Ok(None) => {}
                 Err(bug) => bugs.push((failure.seed, bug)),
             }
-            self.left = self.left.saturating_sub(began.elapsed());
         }
         bugs
     }

@@ -36,6 +36,8 @@ pub use watch::{ProgressWatch, Watch};
 pub struct ShrinkOptions {
     /// How many plans are run at most. What a failure needs is found out in any case.
     pub runs: u64,
+    /// How many events these runs have at most, all together: a measure of what they cost that is the same on every machine.
+    pub events: u64,
     /// No candidate is run later; `None` = as long as it takes. Only with a limit on time the result depends on the machine.
     pub until: Option<Instant>,
 }
@@ -50,6 +52,8 @@ pub struct Found {
     pub needs: Needs,
     /// What it took; without a file.
     pub shrunk: Shrunk,
+    /// How many events all runs had.
+    pub events: u64,
 }
 
 /// Makes `plan` smaller. `None` if it does not violate `claim` without an excuse.
@@ -77,14 +81,14 @@ pub fn shrink(
     smaller.recorded = Some(outcome.recorded(&smaller, build()));
     let shrunk =
         Shrunk { plan: None, digest: outcome.digest, size: size(&smaller), from: size(plan), runs: trial.runs, cut_off: trial.cut_off };
-    Ok(Some(Found { plan: smaller, violation, needs, shrunk }))
+    Ok(Some(Found { plan: smaller, violation, needs, shrunk, events: trial.events }))
 }
 
 /// What a violation of `claim` by `plan` needs, without making the plan smaller.
 pub fn needs_of(plan: &Plan, stage: &Stage, claim: &ClaimName) -> Option<Needs> {
     struct Nobody;
     impl Watch for Nobody {}
-    let options = ShrinkOptions { runs: u64::MAX, until: None };
+    let options = ShrinkOptions { runs: u64::MAX, events: u64::MAX, until: None };
     let mut trial = trial::Trial::new(plan, stage, claim, options, &Nobody)?;
     Some(needs::needs(&mut trial, plan))
 }

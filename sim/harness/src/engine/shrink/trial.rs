@@ -28,6 +28,8 @@ pub(super) struct Trial<'a> {
     /// When each plan violates the claim, by its fingerprint.
     known: BTreeMap<String, Option<SimTime>>,
     pub(super) runs: u64,
+    /// The events of these runs.
+    pub(super) events: u64,
     pub(super) cut_off: Option<CutOff>,
     /// Whether the operations made sense together at the beginning, and whether all of them came before the faults healed.
     sensible: bool,
@@ -46,6 +48,7 @@ impl<'a> Trial<'a> {
             at: SimTime::ZERO,
             known: BTreeMap::new(),
             runs: 0,
+            events: 0,
             cut_off: None,
             sensible: plan.workload.work().sensible(&plan.op),
             in_time: in_time(plan),
@@ -90,6 +93,8 @@ impl<'a> Trial<'a> {
                 Some(CutOff::Interrupted)
             } else if self.runs >= self.options.runs {
                 Some(CutOff::Runs)
+            } else if self.events >= self.options.events {
+                Some(CutOff::Events)
             } else if self.options.until.is_some_and(|until| Instant::now() >= until) {
                 Some(CutOff::Time)
             } else {
@@ -116,6 +121,7 @@ impl<'a> Trial<'a> {
         }
         self.runs += 1;
         let outcome = run_plan(plan, self.stage, RunOptions::default()).ok();
+        self.events += outcome.as_ref().map_or(0, |outcome| outcome.events);
         let at = outcome.and_then(|outcome| self.violation(&outcome).map(|violation| SimTime::from_micros(violation.at.as_micros())));
         self.known.insert(fingerprint, at);
         self.watch.ran(at.is_some());

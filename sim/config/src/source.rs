@@ -13,15 +13,33 @@ pub fn name(path: &Path) -> String {
     if path.as_os_str() == STANDARD_INPUT { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// Reads a file, or standard input for `-`.
+/// How large a file may be: the pods of a cluster with tens of thousands of them take less. What is larger is a slip, such as a device or
+/// a wrong file, and would only fill the memory.
+pub const SIZE_MAX: u64 = 256 << 20;
+
+/// Reads a file, or standard input for `-`, of at most [`SIZE_MAX`] bytes.
 pub fn read(path: &Path) -> Result<Vec<u8>, Problem> {
+    read_within(path, SIZE_MAX)
+}
+
+/// Reads a file, or standard input for `-`, of at most `max` bytes.
+fn read_within(path: &Path, max: u64) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
+    // One byte more tells a file that is too large from one that is not.
     let outcome = if path.as_os_str() == STANDARD_INPUT {
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        std::io::stdin().lock().take(max + 1).read_to_end(&mut bytes)
     } else {
-        std::fs::read(path)
+        std::fs::File::open(path).and_then(|file| {
+            let size = file.metadata()?.len();
+            if size > max { Ok(usize::MAX) } else { file.take(max + 1).read_to_end(&mut bytes) }
+        })
     };
-    outcome.map_err(|error| unreadable(path, &error))
+    let size = outcome.map_err(|error| unreadable(path, &error))?;
+    if size as u64 > max {
+        let wrong = format!("is larger than {} MiB, and no input is", max >> 20);
+        return Err(Problem::of_file(&name(path), wrong, "split it, or leave out what is not asked about"));
+    }
+    Ok(bytes)
 }
 
 /// The problem of a path that the operating system does not let us read.
@@ -80,4 +98,27 @@ pub fn not_json(file: &str, text: &str) -> Option<Problem> {
 /// A count as it is kept in a position.
 pub(super) fn saturate(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_over_the_limit_is_refused_without_being_read() {
+        let file = std::env::temp_dir().join(format!("ipam-sim-large-{}", std::process::id()));
+        let large = std::fs::File::create(&file).unwrap();
+        large.set_len(SIZE_MAX + 1).unwrap();
+        let refused = read(&file).unwrap_err();
+        assert_eq!(refused.wrong, "is larger than 256 MiB, and no input is");
+        large.set_len(3 << 20).unwrap();
+        assert_eq!(read(&file).unwrap().len(), 3 << 20);
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_never_ends_is_refused_too() {
+        assert_eq!(read_within(Path::new("/dev/zero"), 1 << 20).unwrap_err().wrong, "is larger than 1 MiB, and no input is");
+    }
 }

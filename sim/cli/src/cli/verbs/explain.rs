@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ipam_reports::{ExplainReclaimReport, ExplainReport};
+use ipam_reports::{ExplainReclaimReport, ExplainReport, human};
 use ipam_spiderpool::names;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -97,14 +97,23 @@ fn clock() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
+/// How many pods are named when one is asked for that is not there.
+const NAMED_MAX: usize = 50;
+
 fn find(cluster: &ClusterInput, PodKey { namespace, name }: &PodKey) -> Result<(Pod, Manifest), CliError> {
     cluster.pod(namespace, name).cloned().ok_or_else(|| {
         let known: Vec<String> =
             cluster.pods.iter().map(|(pod, _)| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())).collect();
         let error = CliError::usage(format!("the manifests hold no pod {namespace}/{name}"));
+        let more = known.len().saturating_sub(NAMED_MAX);
+        let and = if more > 0 { format!(" and {} more", human::count(more as u64)) } else { String::new() };
         match &known[..] {
             [] => error.hint("they hold no pod at all; --manifests takes files, folders and - for standard input"),
-            _ => error.hint(format!("there {} {}", if known.len() == 1 { "is" } else { "are" }, known.join(", "))),
+            _ => error.hint(format!(
+                "there {} {}",
+                if known.len() == 1 { "is" } else { "are" },
+                known[..known.len() - more].join(", ") + &and
+            )),
         }
     })
 }

@@ -99,7 +99,9 @@ pub fn explain_reclaim(question: ReclaimQuestion) -> ExplainReclaimReport {
     let dump = Dump { cluster: Arc::new(cluster), pods };
     let explained = explain(&dump, &dump, now, &settings, &policy);
     let records = explained.iter().filter_map(record).collect();
-    let endpoints = dump.cluster.endpoints.iter().map(|endpoint| endpoint_answer(endpoint, &explained));
+    let mut by_key: BTreeMap<&str, Vec<&Explanation>> = BTreeMap::new();
+    explained.iter().for_each(|explanation| by_key.entry(&explanation.key).or_default().push(explanation));
+    let endpoints = dump.cluster.endpoints.iter().map(|endpoint| endpoint_answer(endpoint, &by_key));
     ExplainReclaimReport {
         schema: ExplainReclaimSchema,
         profile: profile_name(profile).to_owned(),
@@ -130,9 +132,9 @@ fn record(explanation: &Explanation) -> Option<RecordAnswer> {
 }
 
 /// What the explanations under the name of an endpoint come to for it.
-fn endpoint_answer(endpoint: &SpiderEndpoint, explained: &[Explanation]) -> EndpointAnswer {
+fn endpoint_answer(endpoint: &SpiderEndpoint, explained: &BTreeMap<&str, Vec<&Explanation>>) -> EndpointAnswer {
     let key = ObjectKey::of(endpoint);
-    let about = || explained.iter().filter(|explanation| explanation.key == key.as_str());
+    let about = || explained.get(key.as_str()).into_iter().flatten().copied();
     let uid = endpoint.status.as_ref().map(|status| status.current.uid.as_str());
     let goes = about().find(|explanation| explanation.endpoint);
     // What it is kept for is said best by a record of its own pod.

@@ -1,5 +1,6 @@
 //! A cluster from manifests, for whoever decides on it without running it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ipam_spiderpool::SpiderEndpoint;
@@ -22,6 +23,8 @@ pub struct ClusterInput {
     pub objects: Objects,
     /// The pods.
     pub pods: Vec<(Pod, Manifest)>,
+    /// Where in `pods` each is, by namespace and name.
+    place_of_pod: BTreeMap<(Option<String>, Option<String>), usize>,
     /// The SpiderEndpoints.
     pub endpoints: Kept<SpiderEndpoint>,
     /// KubeVirt's instances of VMs.
@@ -67,17 +70,23 @@ impl ClusterInput {
         let again = match (manifest.api_version.as_str(), manifest.kind.as_str()) {
             ("v1", "Pod") => {
                 let pod = decode::<Pod>(&manifest, true)?;
-                let key = |pod: &Pod| (pod.metadata.namespace.clone(), pod.metadata.name.clone());
-                let before = self.pods.len();
-                self.pods.retain(|(other, _)| key(other) != key(&pod));
-                let again = before != self.pods.len();
-                self.pods.push((pod, manifest.clone()));
+                let key = (pod.metadata.namespace.clone(), pod.metadata.name.clone());
+                let place = *self.place_of_pod.entry(key).or_insert(self.pods.len());
+                let again = place < self.pods.len();
+                if again {
+                    self.pods[place] = (pod, manifest.clone());
+                } else {
+                    self.pods.push((pod, manifest.clone()));
+                }
                 again
             }
             ("v1", "Namespace") => {
-                self.namespaces.retain(|other| other.name != manifest.name);
+                let again = keep(&mut objects.namespaces, &manifest, false)?;
+                if again {
+                    self.namespaces.retain(|other| other.name != manifest.name);
+                }
                 self.namespaces.push(manifest.clone());
-                keep(&mut objects.namespaces, &manifest, false)?
+                again
             }
             ("v1", "ConfigMap") if manifest.name == SETTINGS => self.settings.replace(manifest.clone()).is_some(),
             ("v1", "Node") => keep(&mut objects.nodes, &manifest, false)?,
@@ -115,10 +124,8 @@ impl ClusterInput {
 
     /// The pod of this namespace and name, and where it was written.
     pub fn pod(&self, namespace: &str, name: &str) -> Option<&(Pod, Manifest)> {
-        let is = |(pod, _): &&(Pod, Manifest)| {
-            pod.metadata.namespace.as_deref() == Some(namespace) && pod.metadata.name.as_deref() == Some(name)
-        };
-        self.pods.iter().find(is)
+        let place = self.place_of_pod.get(&(Some(namespace.to_owned()), Some(name.to_owned())))?;
+        self.pods.get(*place)
     }
 }
 

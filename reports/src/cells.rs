@@ -48,6 +48,19 @@ pub enum TableError {
     },
 }
 
+impl TableError {
+    /// The line and the column at which a reader should look, both from 1, unless the text names them itself.
+    pub fn position(&self) -> Option<(u64, u64)> {
+        match self {
+            TableError::Foreign { .. } | TableError::Missing(_) => Some((1, 1)),
+            // Below the head.
+            TableError::Empty(_) => Some((2, 1)),
+            TableError::Csv(error) => error.position().map(|position| (position.line(), 1)),
+            TableError::Cut { .. } | TableError::Value { .. } => None,
+        }
+    }
+}
+
 impl From<csv::Error> for TableError {
     fn from(error: csv::Error) -> Self {
         match error.kind() {

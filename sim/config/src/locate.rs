@@ -108,6 +108,18 @@ impl<'a> Source<'a> {
         self.problem_at(found, wrong, right)
     }
 
+    /// The same wherever in the row the text or number is.
+    pub fn problem_in_row(&self, (list, number): (&str, usize), text: &str, wrong: String, right: String) -> Problem {
+        let found = self.tree().ok().and_then(|tree| {
+            let rows = self.row(&tree).and_then(|row| row.get(list)).or_else(|| tree.get(list))?;
+            let Value::List(rows) = &rows.value else { return None };
+            let row = rows.get(number)?;
+            let key = || entry_in(row, &[text]).map(|entry| entry.at);
+            Some(text_in(row, text).or_else(|| number_in(row, text)).or_else(key).unwrap_or(row.at))
+        });
+        self.problem_at(found, wrong, right)
+    }
+
     fn of_entry(&self, path: &[&str], place: fn(&Entry) -> Position, wrong: String, right: String) -> Problem {
         let found = self.tree().ok().and_then(|tree| {
             let of_variant = self.row(&tree).and_then(|row| entry_at(row, path));
@@ -181,6 +193,14 @@ fn assign(root: &mut Node, Setting { key, value }: &Setting, at: Position) -> Re
         None => entries.push(entry),
     }
     Ok(())
+}
+
+/// Where a number stands that is written so.
+fn number_in(node: &Node, text: &str) -> Option<Position> {
+    match &node.value {
+        Value::Integer(number) if number.to_string() == text => Some(node.at),
+        _ => node.children().find_map(|(_, child)| number_in(child, text)),
+    }
 }
 
 /// The entry of a path from `node` on.

@@ -52,7 +52,9 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, Problems> {
             let found = source::read(&file).map_err(Problems::from).and_then(|bytes| parse_documents(&name, &bytes));
             if let Some((documents, found)) = problems.collect(found) {
                 if documents == 0 && named {
-                    problems.append(Problem::of_file(&name, "holds no object", "expected what `kubectl get -o yaml` prints").into());
+                    problems.append(
+                        Problem::at(&name, Position::START, "holds no object", "expected what `kubectl get -o yaml` prints").into(),
+                    );
                 }
                 manifests.extend(found);
             }
@@ -501,7 +503,7 @@ status:
         std::fs::remove_dir_all(&dir).unwrap();
         insta::assert_snapshot!(wrong.replace(&dir.display().to_string(), "dir"), @r"
         dir/c.json:2:15: not JSON: EOF while parsing an object
-        dir/a.yaml: holds no object; expected what `kubectl get -o yaml` prints
+        dir/a.yaml:1:1: holds no object; expected what `kubectl get -o yaml` prints
         dir/empty: is a directory without *.yaml, *.yml or *.json files
         dir/none.yaml: cannot be read: no such file or directory
         dir/notes.txt:1:2: a key that is no text; write the key in quotes

@@ -95,6 +95,11 @@ pub fn not_json(file: &str, text: &str) -> Option<Problem> {
     Some(Problem::at(file, at, format!("not JSON: {wrong}"), ""))
 }
 
+/// Where a text ends.
+pub fn end(text: &str) -> Position {
+    Lines::new(text).position(text.len())
+}
+
 /// A count as it is kept in a position.
 pub(super) fn saturate(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)

@@ -384,7 +384,7 @@ pub fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &dyn Work) -> P
     let names = workload.actor_names();
     let known: BTreeSet<&str> = names.iter().map(String::as_str).collect();
     let mut problems = Problems::new();
-    for op in ops {
+    for (row, op) in ops.iter().enumerate() {
         let Turn { at, actor } = &op.common;
         if !known.contains(actor.as_str()) {
             let right = match names.as_slice() {
@@ -392,13 +392,14 @@ pub fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &dyn Work) -> P
                 [only] => format!("the actor `{only}`"),
                 [first, .., last] => format!("one of {first} to {last}"),
             };
-            problems.push(source.problem_of_text(actor, format!("an operation names the actor `{actor}`"), right));
+            problems.push(source.problem_of_row(("op", row), "actor", actor, format!("an operation names the actor `{actor}`"), right));
         }
         if let Err(Misfit { found, wrong, right }) = workload.takes(&op.kind) {
-            problems.push(source.problem_of_text(found, wrong, right));
+            problems.push(source.problem_in_row(("op", row), &found, wrong, right));
         }
         if *at == SimTime::NEVER {
-            problems.push(source.problem_of_text("never", format!("an operation of `{actor}` takes place never"), "a point in time"));
+            let wrong = format!("an operation of `{actor}` takes place never");
+            problems.push(source.problem_of_row(("op", row), "at", "never", wrong, "a point in time".to_owned()));
         }
     }
     problems

@@ -356,9 +356,11 @@ impl Scenario {
         }
         scenario.resolve_paths(path);
         if problems.is_empty() {
-            let of_variants = scenario.variant.iter_mut().filter_map(|variant| variant.workload.as_mut());
-            for workload in of_variants.chain([&mut scenario.workload]) {
-                problems.collect(workload.draft_mut().read_files(path.parent().unwrap_or(Path::new(""))));
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let of_variants = scenario.variant.iter_mut().enumerate();
+            let of_variants = of_variants.filter_map(|(row, variant)| variant.workload.as_mut().map(|workload| (Some(row), workload)));
+            for (row, workload) in of_variants.chain([(None, &mut scenario.workload)]) {
+                problems.collect(workload.draft_mut().read_files(source.of_variant(row), folder));
             }
         }
         if problems.is_empty() {

@@ -1,12 +1,12 @@
 //! `merge`: the files of shards, read and joined.
 
-use std::fs;
-use std::io::{self, Read};
 use std::path::Path;
 
 use ipam_reports::merge::missing_seeds;
 use ipam_reports::schema::{GateSchema, of};
-use ipam_reports::{GateReport, MergeError, ReadError, RunReport, human, merge as merge_runs, merge_gates};
+use ipam_reports::{GateReport, MergeError, ReadError, RunReport, human, merge as merge_runs, merge_gates, printable};
+
+use sim_config::{Problems, source};
 
 use super::args::MergeArgs;
 use super::gate::write_outputs;
@@ -14,7 +14,7 @@ use super::{CliError, Console, print, say, text};
 
 /// Joins the files, prints the whole as its verb would have, and writes its files.
 pub(super) fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let texts = args.results.iter().map(|file| read(file, &mut io::stdin().lock())).collect::<Result<Vec<_>, _>>()?;
+    let texts = args.results.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
     let named = || args.results.iter().map(std::path::PathBuf::as_path).zip(&texts);
     let gates = named().map(|(file, text)| schema(file, text).map(|schema| schema.as_deref() == Some(GateSchema::NAME)));
     let gates = gates.collect::<Result<Vec<_>, _>>()?;
@@ -61,15 +61,10 @@ fn misfit(args: &MergeArgs, error: &MergeError) -> CliError {
     CliError::usage(format!("the results do not fit together: {}", error.explain(name)))
 }
 
-/// `-` is `stdin`.
-fn read(file: &Path, stdin: &mut dyn Read) -> Result<String, CliError> {
-    let text = if file == Path::new("-") {
-        let mut text = String::new();
-        stdin.read_to_string(&mut text).map(|_| text)
-    } else {
-        fs::read_to_string(file)
-    };
-    text.map_err(|error| CliError::usage(format!("failed to read {}: {error}", file.display())))
+/// `-` is standard input.
+fn read(file: &Path) -> Result<String, CliError> {
+    let bytes = source::read(file).map_err(Problems::from)?;
+    Ok(source::text(&source::name(file), &bytes).map_err(Problems::from)?.to_owned())
 }
 
 fn schema(file: &Path, text: &str) -> Result<Option<String>, CliError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use sim_config::{Problem, Problems, Setting, Source, manifest, toml as input_toml};
+use sim_config::{Position, Problem, Problems, Setting, Source, manifest, toml as input_toml};
 
 use super::Error;
 use crate::deviation::{self, DeviationName, Profile};
@@ -130,7 +130,10 @@ pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
     if homeless {
         let wrong = "no node, no pool, no subnet, no application and no pod of a cluster is in there";
         let right = "`--manifests` takes what `kubectl get ns,no,sp,sr,ss,se,sts,deploy,rs,ds,jobs,po,cm -A -o yaml` prints";
-        problems.push(Problem::of_file(&manifests.join(" "), wrong, right));
+        problems.push(match &options.manifests[..] {
+            [only] if only.is_file() => Problem::at(&manifests[0], Position::START, wrong, right),
+            _ => Problem::of_file(&manifests.join(" "), wrong, right),
+        });
     }
     let mut names = BTreeSet::new();
     for Ready { file, scenario, .. } in &ready {

@@ -179,12 +179,12 @@ pub trait Draft {
     /// Draws the actors and what they do.
     fn draw(&self, draw: &mut Draw) -> (Self::Plan, Vec<Op>);
 
-    /// Reads the files that the workload names, relative to `folder`; once, before anything is drawn.
+    /// Reads the files that the workload names, relative to `folder`; once, before anything is drawn. `source` has the text that names them.
     ///
     /// # Errors
     /// What is wrong with them.
-    fn read_files(&mut self, folder: &Path) -> Result<(), Problems> {
-        let _ = folder;
+    fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems> {
+        let _ = (source, folder);
         Ok(())
     }
 
@@ -228,7 +228,7 @@ pub trait AnyDraft {
     ///
     /// # Errors
     /// What is wrong with the files.
-    fn read_files(&mut self, folder: &Path) -> Result<(), Problems>;
+    fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems>;
     /// See [`Draft::left_out`].
     ///
     /// # Errors
@@ -253,8 +253,8 @@ impl<D: Draft> AnyDraft for D {
         let (plan, ops) = Draft::draw(self, draw);
         (plan.into(), ops)
     }
-    fn read_files(&mut self, folder: &Path) -> Result<(), Problems> {
-        Draft::read_files(self, folder)
+    fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems> {
+        Draft::read_files(self, source, folder)
     }
     fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
         Draft::left_out(self, lasts)

@@ -69,5 +69,5 @@ fn a_file_that_is_no_result_is_named() {
     }
     let ran = ran(&Prepared::default(), "merge nowhere.json");
     assert_eq!(ran.code, 2);
-    assert!(ran.err.starts_with("error: failed to read nowhere.json: "), "{}", ran.err);
+    assert!(ran.err.starts_with("error: nowhere.json: cannot be read: "), "{}", ran.err);
 }

@@ -12,7 +12,7 @@ use kube::Resource;
 use kube_machinery::kubevirt::{self, VirtualMachine, VirtualMachineInstance};
 use serde::de::DeserializeOwned;
 use sim_config::manifest::{self, Manifest};
-use sim_config::problem::{Problem, Problems};
+use sim_config::problem::{Position, Problem, Problems};
 
 use super::admission;
 
@@ -162,7 +162,7 @@ pub fn read_pod(path: &PathBuf) -> Result<(Pod, Manifest), Problems> {
         }
         (None, _) => "holds no Pod",
     };
-    Err(Problem::of_file(&path.display().to_string(), wrong, "expected what `kubectl get pod NAME -o yaml` prints").into())
+    Err(Problem::at(&path.display().to_string(), Position::START, wrong, "expected what `kubectl get pod NAME -o yaml` prints").into())
 }
 
 #[cfg(test)]

@@ -84,7 +84,8 @@ fn parse(file: &str, text: &str, is_manifest: bool) -> Result<ClusterSettings, P
             [] if !reader.problems.is_empty() => {}
             _ => {
                 let right = "expected one ConfigMap, or one mapping of settings";
-                reader.problems.append(Problem::of_file(file, format!("holds {} documents", documents.len()), right).into());
+                let at = documents.get(1).map_or(Position::START, |second| second.at);
+                reader.problems.append(Problem::at(file, at, format!("holds {} documents", documents.len()), right).into());
             }
         }
     } else {
@@ -254,6 +255,6 @@ mod tests {
         s.yaml:8:17: enableIPv6 cannot be the string "often"; expected true or false
         "#);
         insta::assert_snapshot!(parse("s.yaml", "kind: Secret\n", true).unwrap_err(), @"s.yaml:1:7: the object is a Secret; expected a ConfigMap");
-        insta::assert_snapshot!(parse("s.yaml", "enableIPv4: true\n---\nenableIPv6: true\n", true).unwrap_err(), @"s.yaml: holds 2 documents; expected one ConfigMap, or one mapping of settings");
+        insta::assert_snapshot!(parse("s.yaml", "enableIPv4: true\n---\nenableIPv6: true\n", true).unwrap_err(), @"s.yaml:3:1: holds 2 documents; expected one ConfigMap, or one mapping of settings");
     }
 }

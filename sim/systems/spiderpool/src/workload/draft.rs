@@ -29,7 +29,7 @@ use super::ops::{AppKind, DeleteApp, NAMESPACE};
 use super::plan::{SpiderPlan, both, nobody_serves, problems_of_settings};
 use super::script;
 use super::subnets::drawn::{IpNumber, SubnetChange};
-use super::trace::{Taken, TraceRows};
+use super::trace::{COLUMNS, Taken, TraceRows};
 use crate::Operation;
 
 pub use cluster::Families;
@@ -349,15 +349,25 @@ impl Draft for SpiderDraft {
         (plan, ops)
     }
 
-    fn read_files(&mut self, folder: &Path) -> Result<(), Problems> {
+    fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems> {
         let Some(trace) = &self.trace else { return Ok(()) };
         // What stands in a scenario is beside it; what is given on the command line is where that is.
         let beside = folder.join(trace);
         let path = if beside.exists() { beside } else { PathBuf::from(trace) };
+        if !path.exists() {
+            let wrong = format!("the trace {trace} does not exist");
+            let right = "a file, relative to the scenario or to where the program runs";
+            return Err(source.problem_of_value(&["workload", "trace"], wrong, right).into());
+        }
+        if let Some(unknown) = self.trace_columns.keys().find(|name| !COLUMNS.contains(&name.as_str())) {
+            let wrong = format!("`workload.trace_columns` maps `{unknown}`, which is not read");
+            let right = format!("one of {}", COLUMNS.join(", "));
+            return Err(source.problem_of_key(&["workload", "trace_columns", unknown], wrong, right).into());
+        }
         let rows = TraceRows::read(&path, &self.trace_columns)?;
         if let Some(operations) = rows.too_many(self.trace_replication) {
-            let wrong = format!("{operations} operations with `workload.trace_replication` {}", self.trace_replication);
-            return Err(Problem::of_file(&path.display().to_string(), wrong, format!("at most {OPS_MAX}")).into());
+            let wrong = format!("{trace} makes {operations} operations with `workload.trace_replication` {}", self.trace_replication);
+            return Err(source.problem("workload.trace_replication", wrong, format!("at most {OPS_MAX}")).into());
         }
         self.rows = Arc::new(rows);
         Ok(())

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use sim_config::time::Span;
-use sim_config::{Position, Problem, Problems, toml as input_text};
+use sim_config::{Position, Problem, Problems, source, toml as input_text};
 use sim_harness::plan::OPS_MAX;
 
 use super::ops::{AppKind, ApplyApp, NAMESPACE};
 use super::plan::check_name;
 
 /// The columns that are read; others are ignored.
-const COLUMNS: [&str; 4] = ["name", "creation_time", "deletion_time", "scheduled_time"];
+pub(super) const COLUMNS: [&str; 4] = ["name", "creation_time", "deletion_time", "scheduled_time"];
 
 /// The pods of a trace, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,14 +73,12 @@ impl TraceRows {
         let unreadable = |error: &csv::Error| {
             Problems::from(table.problem(error.position(), 0, format!("the trace cannot be read: {error}"), "CSV with a header"))
         };
-        if let Some(unknown) = names.keys().find(|name| !COLUMNS.contains(&name.as_str())) {
-            let right = format!("one of {}", COLUMNS.join(", "));
-            return Err(Problem::of_file(&file, format!("`workload.trace_columns` maps `{unknown}`, which is not read"), right).into());
-        }
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let header = reader.headers().map_err(|error| unreadable(&error))?.clone();
         if header.is_empty() {
-            return Err(Problem::of_file(&file, "the trace is empty", format!("CSV with a header: {}", COLUMNS.join(","))).into());
+            return Err(
+                Problem::at(&file, Position::START, "the trace is empty", format!("CSV with a header: {}", COLUMNS.join(","))).into()
+            );
         }
         let column = |name: &str| {
             let called = names.get(name).map_or(name, String::as_str);
@@ -127,7 +125,7 @@ impl TraceRows {
             rows.push(Row { name: text(name).to_owned(), created: born, deleted: died, scheduled: placed.is_some() });
         }
         if rows.is_empty() {
-            return Err(Problem::of_file(&file, "the trace has no pod", "a row for each pod below the header").into());
+            return Err(Problem::at(&file, source::end(&text), "the trace has no pod", "a row for each pod below the header").into());
         }
         Ok(Self { rows, file })
     }
@@ -304,11 +302,10 @@ mod tests {
             (format!("{header}a,60,100,200\n"), ":2:10:", "scheduled before it is created, or after it is deleted"),
             (format!("{header}a,10,20,\nb,1,,\na,15,30,\n"), ":4:1:", "in line 2"),
             (format!("{header}a,10,,\na,15,30,\n"), ":3:1:", "lives at the same time"),
-            (header.to_owned(), ".csv: ", "the trace has no pod"),
+            (header.to_owned(), ".csv:2:1: ", "the trace has no pod"),
         ] {
             let problem = read(&text, &[]).unwrap_err();
             assert!(problem.contains(line) && problem.contains(what), "{problem}");
         }
-        assert!(read(header, &[("pod", "x")]).unwrap_err().contains("`pod`, which is not read"));
     }
 }

@@ -123,7 +123,7 @@ pub(super) fn report(args: &CapacityArgs, file: &Path, out: &Path, progress: &dy
 
 /// The same from the `sizes.csv` of an earlier search and the tables beside it.
 pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Result<DemandReport, CliError> {
-    let sizes = demand::sizes_of(again.text).map_err(|error| again.refused(&error))?;
+    let sizes = demand::sizes_of(again.text).map_err(|error| again.misread(&error))?;
     if let Some(other) = needs(args)?.iter().find(|need| !sizes.asked.needs.contains(need)) {
         let wanted: Vec<String> = sizes.asked.needs.iter().map(Need::to_string).collect();
         let wrong = format!("its sizes were searched for {}, which says nothing of {other}", wanted.join(" and "));

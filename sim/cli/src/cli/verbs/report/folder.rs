@@ -10,8 +10,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use ipam_reports::TableError;
 use ipam_reports::conflicts::{Point, table};
 use ipam_reports::rows::Rows;
+use sim_config::{Problem, source};
 use sim_harness::engine::build;
 
 use super::bursts::Finished;
@@ -84,13 +86,23 @@ impl<'a> Again<'a> {
     /// # Errors
     /// It cannot be read, and those of `draw`.
     pub(super) fn read<T>(path: &'a Path, draw: impl FnOnce(Again<'_>) -> Result<T, CliError>) -> Result<T, CliError> {
-        let text = fs::read_to_string(path).map_err(|error| Self { path, text: "" }.refused(&error))?;
-        draw(Again { path, text: &text })
+        let unreadable = |problem: Problem| Self { path, text: "" }.refused(&problem);
+        let bytes = source::read(path).map_err(unreadable)?;
+        let text = source::text(&source::name(path), &bytes).map_err(unreadable)?;
+        draw(Again { path, text })
     }
 
     /// Why it cannot be drawn.
     pub(super) fn refused(&self, why: &dyn std::fmt::Display) -> CliError {
         CliError::usage(format!("cannot draw {} again: {why}", self.path.display()))
+    }
+
+    /// Why its rows cannot be understood, with their place.
+    pub(super) fn misread(&self, why: &TableError) -> CliError {
+        match why.position() {
+            Some((line, column)) => self.refused(&format_args!("{}:{line}:{column}: {why}", self.path.display())),
+            None => self.refused(why),
+        }
     }
 
     /// Its name, for whoever reads the report.

@@ -59,7 +59,7 @@ pub(super) fn conflicts(args: &ConflictsArgs, progress: &dyn Progress) -> Result
     let made = Made { command: args.command(), ..Made::default() };
     let report = match &args.output.from {
         Some(from) => Again::read(from, |again| {
-            let table = table::read(again.text).map_err(|error| again.refused(&error))?;
+            let table = table::read(again.text).map_err(|error| again.misread(&error))?;
             let system = table.points.first().map_or(args.sharing.system, |point| point.setting.system);
             let question = page::question(system).to_owned();
             let made = Made { question, build: table.build, config: table.config, from: Some(again.name()), ..made };

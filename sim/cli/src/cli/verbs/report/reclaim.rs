@@ -37,7 +37,7 @@ pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &dyn Progress) ->
     let made = Made { question: leaks::QUESTION.to_owned(), command: args.command(), build: build().to_owned(), ..Made::default() };
     let (report, found) = match &args.output.from {
         Some(from) => Again::read(from, |again| {
-            let found = leaks::read(again.text).map_err(|error| again.refused(&error))?;
+            let found = leaks::read(again.text).map_err(|error| again.misread(&error))?;
             may_draw_in(out, args.output.force)?;
             let made = Made { from: Some(again.name()), config: "that of the table".to_owned(), ..made };
             Ok((LeaksReport::new(made, &found, None, false), found))

@@ -30,7 +30,7 @@ const HOSTILE: [&str; 28] = [
     "\"::/0\"",
     "\"10.0.0.1-9.0.0.1\"",
     "\"fd00::1-ffff::\"",
-    "\"=cmd|' /C calc'!A0\"",
+    "\"=cmd|x\"",
     "\"UPPER case!\"",
     "&a [*a]",
     "'\u{feff}'",
@@ -39,23 +39,23 @@ const HOSTILE: [&str; 28] = [
 /// A change. Places are relative, so that it fits any input.
 #[derive(Clone, Debug)]
 pub(crate) enum Mutation {
-    /// A byte becomes another one.
+    /// The byte at a place becomes another one.
     Byte(Index, u8),
-    /// A byte is added.
+    /// A byte is added before a place.
     Insert(Index, u8),
-    /// A stretch is gone.
+    /// So many bytes from a place on are gone.
     Cut(Index, usize),
     /// Everything after a place is gone.
     End(Index),
-    /// A line is gone.
+    /// The line at a place is gone.
     WithoutLine(Index),
-    /// A line is there twice.
+    /// The line at a place is there twice.
     TwiceLine(Index),
-    /// Two lines change places.
+    /// The lines at two places change places.
     SwapLines(Index, Index),
     /// A token becomes another one of the same input.
     Token(Index, Index),
-    /// A token becomes a hostile value.
+    /// A token becomes one of the hostile values.
     Hostile(Index, Index),
     /// A node of the tree becomes a hostile value.
     Node(Index, Index),
@@ -70,7 +70,7 @@ pub(crate) enum Mutation {
 }
 
 impl Mutation {
-    /// Any change.
+    /// Any change: those that leave the input readable more often than the others.
     pub(crate) fn any() -> impl Strategy<Value = Self> {
         let at = || any::<Index>();
         prop_oneof![
@@ -177,11 +177,11 @@ impl Mutation {
 /// How an input is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
-    /// Scenarios, plans, settings.
+    /// TOML: scenarios, plans and settings.
     Toml,
-    /// Manifests, settings.
+    /// YAML: manifests and settings.
     Yaml,
-    /// Results, CNI configurations.
+    /// JSON: results and CNI configurations.
     Json,
     /// Tables and values, which have no tree.
     Text,

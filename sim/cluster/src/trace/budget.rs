@@ -36,7 +36,7 @@ pub struct Spin {
 /// What one process did meanwhile.
 #[derive(Clone, Debug)]
 pub struct Busy {
-    /// Which.
+    /// The process whose events these are.
     pub process: ProcessId,
     /// How many of the events are its own.
     pub events: u64,

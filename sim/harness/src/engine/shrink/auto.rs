@@ -18,7 +18,7 @@ const EACH: Work = Work { runs: 2_000, events: 4_000_000 };
 /// What all failures of a sweep may cost together.
 const TOTAL: Work = Work { runs: 6_000, events: 12_000_000 };
 
-/// What shrinking costs.
+/// What shrinking costs, the same on every machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Work {
     runs: u64,

@@ -60,7 +60,7 @@ fn what_was_asked_for_must_be_there() {
         (format!("--manifests {two} --pod default/c"), "the manifests hold no pod default/c\n  there are default/a, default/b"),
         (format!("--manifests {none} --pod c"), "they hold no pod at all"),
         (format!("--pod-file {two}"), "two.yaml:3:1: the file holds more than one Pod"),
-        (format!("--pod-file {none}"), "none.yaml: holds no Pod"),
+        (format!("--pod-file {none}"), "none.yaml:1:1: holds no Pod"),
         (format!("--manifests {two}"), "required"),
         (format!("--manifests {two} --pod a/b/c"), "expected NS/NAME"),
         (format!("--manifests {two} --pod a --deviation byom-decide-once"), "Spiderpool has no deviation `byom-decide-once`"),

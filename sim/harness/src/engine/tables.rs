@@ -57,6 +57,8 @@ impl Tables {
         let (runs, calls, reclaims) = (file("runs.csv")?, file("calls.csv")?, file("reclaims.csv")?);
         let mut state = State { runs, calls, reclaims, next: 0, waiting: BTreeMap::new(), released: false, failed: None };
         state.write(&Rows::heads())?;
+        // A sweep that is killed leaves tables all the same, not empty files.
+        state.flush()?;
         Ok(Self { state: Mutex::new(state), moved: Condvar::new() })
     }
 
@@ -99,7 +101,7 @@ impl Tables {
         (state.next, state.released) = (0, false);
         match state.failed.take() {
             Some(error) => Err(error),
-            None => state.runs.flush().and_then(|()| state.calls.flush()).and_then(|()| state.reclaims.flush()),
+            None => state.flush(),
         }
     }
 }
@@ -109,6 +111,10 @@ impl State {
         self.runs.write_all(&rows.runs)?;
         self.calls.write_all(&rows.calls)?;
         self.reclaims.write_all(&rows.reclaims)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.runs.flush().and_then(|()| self.calls.flush()).and_then(|()| self.reclaims.flush())
     }
 
     /// The first error is the one to tell.
@@ -135,6 +141,17 @@ mod tests {
         let text = std::fs::read_to_string(folder.join("runs.csv")).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         text.lines().skip(1).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_table_has_its_head_from_the_beginning() {
+        let folder = std::env::temp_dir().join(format!("ipam-sim-heads-{}", std::process::id()));
+        let tables = Tables::create(&folder).unwrap();
+        for name in ["runs.csv", "calls.csv", "reclaims.csv"] {
+            assert!(std::fs::read_to_string(folder.join(name)).unwrap().starts_with("schema,"), "{name}");
+        }
+        drop(tables);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ipam_reports::{ExplainReclaimReport, ExplainReport, human};
+use ipam_reports::{ExplainReclaimReport, ExplainReport, human, printable};
 use ipam_spiderpool::names;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -97,13 +97,17 @@ fn clock() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
+/// A pod as a hint names it: on one line, whatever its name is.
+fn named(pod: &Pod) -> String {
+    printable::text(&format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())).into_owned()
+}
+
 /// How many pods are named when one is asked for that is not there.
 const NAMED_MAX: usize = 50;
 
 fn find(cluster: &ClusterInput, PodKey { namespace, name }: &PodKey) -> Result<(Pod, Manifest), CliError> {
     cluster.pod(namespace, name).cloned().ok_or_else(|| {
-        let known: Vec<String> =
-            cluster.pods.iter().map(|(pod, _)| format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())).collect();
+        let known: Vec<String> = cluster.pods.iter().map(|(pod, _)| named(pod)).collect();
         let error = CliError::usage(format!("the manifests hold no pod {namespace}/{name}"));
         let more = known.len().saturating_sub(NAMED_MAX);
         let and = if more > 0 { format!(" and {} more", human::count(more as u64)) } else { String::new() };

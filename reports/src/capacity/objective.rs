@@ -70,10 +70,14 @@ impl FromStr for Objective {
             format!("there is no metric `{name}`; there are {}", all.join(", "))
         })?;
         let (number, unit) = value.split_at(value.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(value.len()));
+        // `exhausted<1` may mean 1 % or everything, and nobody who guesses wrong is told.
+        if unit.is_empty() && number.parse::<f64>().is_ok() && (metric.is_share() || metric.is_time()) {
+            let right = if metric.is_time() { format!("{name}<{number}s or {name}<{number}ms") } else { format!("{name}<{number}%") };
+            return Err(format!("`{value}` has no unit; write {right}"));
+        }
         let (factor, form) = match (metric.is_share(), metric.is_time(), unit.trim()) {
             (true, _, "%") => (0.01, ""),
-            (true, _, "") => (1.0, ""),
-            (true, ..) => (f64::NAN, "a share, e.g. 1% or 0.01"),
+            (true, ..) => (f64::NAN, "a share, e.g. 1%"),
             (_, true, "us" | "µs") => (1e-6, ""),
             (_, true, "ms") => (1e-3, ""),
             (_, true, "s") => (1.0, ""),
@@ -101,7 +105,7 @@ mod tests {
     fn objectives_are_read_in_the_unit_of_their_metric() {
         for (text, metric, below, written) in [
             ("exhausted<1%", Metric::Exhausted, 0.01, "exhausted < 1 %"),
-            ("exhausted < 0.005", Metric::Exhausted, 0.005, "exhausted < 0.5 %"),
+            ("exhausted < 0.5 %", Metric::Exhausted, 0.005, "exhausted < 0.5 %"),
             ("allocate_p99<1s", Metric::AllocateP99, 1.0, "allocate_p99 < 1 s"),
             ("allocate_p999_s<250ms", Metric::AllocateP999, 0.25, "allocate_p999 < 250 ms"),
             ("conflicts_per_call<0.5", Metric::ConflictsPerCall, 0.5, "conflicts_per_call < 0.5"),
@@ -117,7 +121,10 @@ mod tests {
             ("exhausted", "expected METRIC<VALUE"),
             ("speed<1", "there is no metric `speed`; there are conflicts_per_call,"),
             ("exhausted<1s", "`1s` is not a share"),
-            ("allocate_p99<1", "`1` is not a duration"),
+            ("exhausted<1", "`1` has no unit; write exhausted<1%"),
+            ("exhausted < 0.005", "`0.005` has no unit; write exhausted<0.005%"),
+            ("allocate_p99<1", "`1` has no unit; write allocate_p99<1s or allocate_p99<1ms"),
+            ("allocate_p99<1h", "`1h` is not a duration"),
             ("lost<many", "`many` is not a number"),
             ("exhausted<0%", "nothing can stay below `0%`"),
             ("exhausted<101%", "nothing can stay below `101%`, or everything does"),

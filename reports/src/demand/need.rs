@@ -123,7 +123,13 @@ impl FromStr for Wanted {
     fn from_str(text: &str) -> Result<Self, String> {
         let name = text.split('<').next().unwrap_or_default().trim();
         if FIGURES.iter().any(|(_, known)| *known == name) {
-            return text.parse().map(Wanted::Pods);
+            let need: Need = text.parse()?;
+            // Tables hold a share to its last digit, without a unit. Of a person `refused<1` may mean 1 % or everything.
+            let value = text.split_once('<').map_or("", |(_, value)| value.trim());
+            if value.parse::<f64>().is_ok() {
+                return Err(format!("`{value}` has no unit; write {name}<{value}%"));
+            }
+            return Ok(Wanted::Pods(need));
         }
         let all: Vec<&str> = FIGURES.iter().map(|(_, name)| *name).collect();
         text.parse().map(Wanted::Burst).map_err(|error: String| {
@@ -153,7 +159,7 @@ mod tests {
     #[test]
     fn needs_are_read_in_the_unit_of_their_figure() {
         for (text, written) in
-            [("refused<1%", "refused < 1 %"), ("unserved<0.005", "unserved < 0.5 %"), ("wait_p99<2min", "wait_p99 < 2 min")]
+            [("refused<1%", "refused < 1 %"), ("unserved<0.5%", "unserved < 0.5 %"), ("wait_p99<2min", "wait_p99 < 2 min")]
         {
             let need: Wanted = text.parse().unwrap();
             assert!(matches!(need, Wanted::Pods(_)));
@@ -169,6 +175,9 @@ mod tests {
         for (text, expected) in [
             ("refused", "expected METRIC<VALUE"),
             ("refused<1s", "`1s` is not a share"),
+            ("refused<1", "`1` has no unit; write refused<1%"),
+            ("unserved<0.005", "`0.005` has no unit; write unserved<0.005%"),
+            ("wait_p99<1", "`1` is not a duration"),
             ("wait_p99<1%", "`1%` is not a duration"),
             ("refused<0", "nothing can stay below `0`"),
             ("speed<1", "for pods of a scenario refused, unserved, wait_p50, wait_p99"),

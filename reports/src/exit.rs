@@ -4,7 +4,7 @@
 pub const HELD: u8 = 0;
 /// An `always` claim was violated, or a negative scenario did not violate its claim.
 pub const VIOLATED: u8 = 1;
-/// Wrong usage or bad input; nothing was done.
+/// Wrong usage or bad input, and nothing was done; or something could not be written, and the verdict is on standard error.
 pub const USAGE: u8 = 2;
 /// An `eventually` claim was still false when its bound had passed.
 pub const NOT_EVENTUALLY: u8 = 3;
@@ -12,25 +12,34 @@ pub const NOT_EVENTUALLY: u8 = 3;
 pub const VACUOUS: u8 = 4;
 /// The same plan gave two different digests.
 pub const NONDETERMINISTIC: u8 = 5;
+/// Nothing wrong was found, but the budget ended before everything ran that a gate must run.
+pub const INCOMPLETE: u8 = 6;
 /// A bug of the harness itself.
 pub const HARNESS: u8 = 70;
 /// Interrupted by the user; the verdict so far was printed.
 pub const INTERRUPTED: u8 = 130;
+/// Ended by SIGTERM or SIGHUP, as batch systems send them; the verdict so far was printed.
+pub const TERMINATED: u8 = 143;
 
 /// Which code wins when several apply, first one first.
-pub const PRECEDENCE: [u8; 7] = [HARNESS, NONDETERMINISTIC, USAGE, VIOLATED, NOT_EVENTUALLY, VACUOUS, HELD];
+pub const PRECEDENCE: [u8; 8] = [HARNESS, NONDETERMINISTIC, USAGE, VIOLATED, NOT_EVENTUALLY, VACUOUS, INCOMPLETE, HELD];
+
+/// Whether a process that exits with this was stopped before its end.
+pub const fn is_interruption(code: u8) -> bool {
+    matches!(code, INTERRUPTED | TERMINATED)
+}
 
 /// The code that wins among `codes`; [`HELD`] when there are none.
 ///
-/// [`INTERRUPTED`] is not a verdict but the way the process ended, so it wins over every verdict. A code that is
+/// [`INTERRUPTED`] and [`TERMINATED`] are not verdicts but ways the process ended, so they win over every verdict. A code that is
 /// none of ours is a bug of the harness.
 pub fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
     let rank = |code: u8| match code {
-        INTERRUPTED => 0,
+        _ if is_interruption(code) => 0,
         other => 1 + PRECEDENCE.iter().position(|&known| known == other).unwrap_or(0),
     };
     let code = codes.into_iter().min_by_key(|&code| rank(code)).unwrap_or(HELD);
-    if code == INTERRUPTED || PRECEDENCE.contains(&code) { code } else { HARNESS }
+    if is_interruption(code) || PRECEDENCE.contains(&code) { code } else { HARNESS }
 }
 
 #[cfg(test)]
@@ -38,8 +47,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_precedence_is_70_5_2_1_3_4_0() {
-        assert_eq!(PRECEDENCE, [70, 5, 2, 1, 3, 4, 0]);
+    fn the_precedence_is_70_5_2_1_3_4_6_0() {
+        assert_eq!(PRECEDENCE, [70, 5, 2, 1, 3, 4, 6, 0]);
         for (rank, &winner) in PRECEDENCE.iter().enumerate() {
             for &loser in &PRECEDENCE[rank..] {
                 assert_eq!(worst([winner, loser]), winner);
@@ -58,7 +67,7 @@ mod tests {
     #[test]
     fn an_interruption_is_reported_whatever_the_verdict_so_far() {
         for code in PRECEDENCE {
-            assert_eq!(worst([code, INTERRUPTED]), INTERRUPTED);
+            assert_eq!((worst([code, INTERRUPTED]), worst([code, TERMINATED])), (INTERRUPTED, TERMINATED));
         }
     }
 }

@@ -41,8 +41,8 @@
 //! | [`printable`] | text from outside made fit to be shown |
 //! | [`human`] | numbers and durations as a person would say them |
 //!
-//! JSON written by a later version may hold more fields: readers skip what they do not know. Fields added
-//! after the first version are optional when read.
+//! JSON written by a later version may hold more fields: readers skip what they do not know, but for those that join results, which would lose
+//! it. Fields added after the first version are optional when read.
 
 pub mod addresses;
 pub mod capacity;
@@ -66,6 +66,7 @@ pub mod matrix;
 pub mod merge;
 pub mod metric;
 pub mod page;
+mod plausible;
 pub mod pool;
 pub mod printable;
 pub mod reclaim;

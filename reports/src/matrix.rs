@@ -38,6 +38,9 @@ pub struct MatrixReport {
     pub cut_short: bool,
     /// Whether the user stopped it.
     pub interrupted: bool,
+    /// What could not be written, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwritten: Vec<String>,
     /// What the process exits with.
     pub exit_code: u8,
 }
@@ -276,6 +279,7 @@ mod tests {
             wall: Seconds::ZERO,
             cut_short: false,
             interrupted: false,
+            unwritten: Vec::new(),
             exit_code: 0,
         }
     }

@@ -120,7 +120,7 @@ impl From<ShardsError> for MergeError {
 /// Joins shards: results of the same scenarios on different seeds. The order of the results does not matter, and merged results can
 /// be merged again.
 ///
-/// Scenarios keep their order if all results agree on it, else they are sorted by name. Fields that this version does not know are lost.
+/// Scenarios keep their order if all results agree on it, else they are sorted by name.
 ///
 /// Where shards are missing, what only the whole can tell stays open, and the report exits with [`exit::VACUOUS`] at least: it proves
 /// nothing about what did not run.
@@ -133,6 +133,9 @@ pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
     }
     let build = agreed(results.iter().map(|result| result.build.as_ref())).map_err(|results| MergeError::Build { results })?;
     let interrupted = results.iter().any(|result| result.interrupted);
+    let mut unwritten: Vec<String> = results.iter().flat_map(|result| result.unwritten.iter().cloned()).collect();
+    unwritten.sort();
+    unwritten.dedup();
     let shards = Shards::join(results.iter().map(|result| result.shards.as_ref()))?;
 
     let mut by_scenario: BTreeMap<Key, Vec<(usize, ScenarioResult)>> = BTreeMap::new();
@@ -152,8 +155,8 @@ pub fn merge(results: Vec<RunReport>) -> Result<RunReport, MergeError> {
         joined.insert(key, join_parts(parts)?);
     }
     let scenarios = order.iter().filter_map(|key| joined.remove(key)).collect();
-    let mut report = RunReport { build, ..RunReport::of_shards(scenarios, interrupted, shards) };
-    report.exit_code = of_what_there_is(report.exit_code, report.shards.as_ref());
+    let mut report = RunReport { build, unwritten, ..RunReport::of_shards(scenarios, interrupted, shards) };
+    report.exit_code = of_what_there_is(report.judge(), report.shards.as_ref());
     Ok(report)
 }
 
@@ -188,12 +191,13 @@ pub fn merge_gates(results: Vec<GateReport>) -> Result<GateReport, MergeError> {
     whole.remarks.dedup();
     for ((part, number, name, _), cases) in by_case {
         let planned = cases.iter().fold(0u64, |sum, (_, case)| sum.saturating_add(case.planned));
+        let required = cases.iter().fold(0u64, |sum, (_, case)| sum.saturating_add(case.required));
         let skipped = cases.iter().find_map(|(_, case)| case.skipped.clone());
         let results: Vec<_> = cases.into_iter().map(|(index, case)| (index, case.result)).collect();
         if part.is_cut_by_seeds() {
             everybody_has(&results, results_total)?;
         }
-        whole.cases.push(GateCase { part, number, name, planned, skipped, result: join_parts(results)? });
+        whole.cases.push(GateCase { part, number, name, planned, required, skipped, result: join_parts(results)? });
     }
     whole.exit_code = of_what_there_is(whole.judge(), whole.shards.as_ref());
     Ok(whole)
@@ -392,7 +396,7 @@ mod tests {
         #[test]
         fn shards_survive_their_files(runs in runs(), deal in proptest::collection::vec(0..4usize, 1..80)) {
             let shards = shards(&runs, &deal);
-            let read = shards.iter().map(|shard| RunReport::from_json(&serde_json::to_string(shard).unwrap()).unwrap()).collect();
+            let read = shards.iter().map(|shard| RunReport::from_shard(&serde_json::to_string(shard).unwrap()).unwrap()).collect();
             prop_assert_eq!(merge(read), merge(shards));
         }
 

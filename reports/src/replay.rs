@@ -46,6 +46,9 @@ pub struct ReplayReport {
     /// The trace, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Vec<TraceLine>>,
+    /// What could not be written, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwritten: Vec<String>,
     /// What the process exits with; see [`exit`].
     #[serde(default)]
     pub exit_code: u8,
@@ -69,6 +72,7 @@ impl ReplayReport {
             against: None,
             remarks: vec![],
             trace: None,
+            unwritten: Vec::new(),
             exit_code: exit::HELD,
         }
     }

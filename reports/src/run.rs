@@ -37,6 +37,9 @@ pub struct RunReport {
     pub shards: Option<Shards>,
     /// In the order in which they ran.
     pub scenarios: Vec<ScenarioResult>,
+    /// What could not be written, a sentence each; then the exit code is [`exit::USAGE`] at least.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwritten: Vec<String>,
     /// What the process exits with; see [`exit`].
     pub exit_code: u8,
 }
@@ -49,7 +52,8 @@ impl RunReport {
 
     /// A report of some shards, with the exit code that follows from its scenarios.
     pub fn of_shards(scenarios: Vec<ScenarioResult>, interrupted: bool, shards: Option<Shards>) -> Self {
-        let mut report = Self { schema: RunSchema, build: None, interrupted, shards, scenarios, exit_code: exit::HELD };
+        let unwritten = Vec::new();
+        let mut report = Self { schema: RunSchema, build: None, interrupted, shards, scenarios, unwritten, exit_code: exit::HELD };
         report.exit_code = report.judge();
         report
     }
@@ -58,7 +62,9 @@ impl RunReport {
     pub fn judge(&self) -> u8 {
         let interrupted = self.interrupted.then_some(exit::INTERRUPTED);
         let nothing_ran = self.scenarios.is_empty().then_some(exit::VACUOUS);
-        exit::worst(self.scenarios.iter().map(|scenario| self.verdict(scenario).exit_code()).chain(interrupted).chain(nothing_ran))
+        let unwritten = (!self.unwritten.is_empty()).then_some(exit::USAGE);
+        let verdicts = self.scenarios.iter().map(|scenario| self.verdict(scenario).exit_code());
+        exit::worst(verdicts.chain(interrupted).chain(nothing_ran).chain(unwritten))
     }
 
     /// How a scenario of this report ended.

@@ -42,6 +42,27 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, R
     }
 }
 
+/// [`read`], of a record of which nothing must be lost: a key that this version does not know is an error.
+pub(crate) fn read_known<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, ReadError> {
+    let mut unknown = None;
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let known = serde_ignored::deserialize::<_, _, T>(&mut deserializer, |path| {
+        unknown.get_or_insert_with(|| path.to_string());
+    });
+    // Whatever else is wrong is told as of any record.
+    let record = match known {
+        Ok(record) if of(text)?.as_deref() == Some(schema) => record,
+        _ => read(text, schema)?,
+    };
+    match unknown {
+        Some(path) => {
+            let reason = format!("there is no key `{path}` in `{schema}`: was the file edited, or written by a later version?");
+            Err(ReadError { line: 0, column: 0, reason })
+        }
+        None => Ok(record),
+    }
+}
+
 macro_rules! schema {
     ($name:ident, $text:literal) => {
         #[doc = concat!("The mark `", $text, "`; reading anything else is an error.")]

@@ -22,7 +22,13 @@ pub enum Verdict {
     Vacuous,
     /// No seed ran, which proves nothing.
     NotRun,
-    /// Judged elsewhere or later: where the other shards are, where more time is, or where the build is that recorded the digest.
+    /// Of a gate: the budget ended before what had to run did, so that nothing can be said.
+    Incomplete,
+    /// Of a gate: what ran is right and is as much as had to run, but the budget ended before all did.
+    CutShort,
+    /// Of a gate: the budget had no time for it, and it is one of a sample of which enough ran.
+    LeftOut,
+    /// Judged elsewhere or later: where the other shards are, or where the build is that recorded the digest.
     Open,
     /// One plan gave two digests.
     Nondeterministic,
@@ -34,7 +40,8 @@ impl Verdict {
     /// What this verdict makes the process exit with.
     pub const fn exit_code(self) -> u8 {
         match self {
-            Verdict::Held | Verdict::Found | Verdict::Open => exit::HELD,
+            Verdict::Held | Verdict::Found | Verdict::Open | Verdict::CutShort | Verdict::LeftOut => exit::HELD,
+            Verdict::Incomplete => exit::INCOMPLETE,
             Verdict::Violated | Verdict::NotFound => exit::VIOLATED,
             Verdict::NotEventually => exit::NOT_EVENTUALLY,
             Verdict::Vacuous | Verdict::NotRun => exit::VACUOUS,

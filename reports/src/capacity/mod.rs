@@ -39,6 +39,14 @@ impl CapacityReport {
             CapacityReport::Pods(report) => report.exit_code,
         }
     }
+
+    /// The code that the process exits with, to be set, and what could not be written.
+    pub fn ending(&mut self) -> (&mut u8, &[String]) {
+        match self {
+            CapacityReport::Bursts(report) => (&mut report.exit_code, &report.unwritten),
+            CapacityReport::Pods(report) => (&mut report.exit_code, &report.unwritten),
+        }
+    }
 }
 
 /// What a curve's search found.

@@ -40,6 +40,9 @@ pub struct ConflictsReport {
     pub points: Vec<Point>,
     /// Whether the user stopped it before its last point.
     pub interrupted: bool,
+    /// What could not be written, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unwritten: Vec<String>,
     /// See [`exit`].
     pub exit_code: u8,
 }
@@ -54,7 +57,7 @@ impl ConflictsReport {
     /// The report of points that say something else.
     pub fn with_answers(made: Made, answers: Vec<String>, points: Vec<Point>, interrupted: bool) -> Self {
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
-        Self { schema: ConflictsSchema, made, answers, points, interrupted, exit_code }
+        Self { schema: ConflictsSchema, made, answers, points, interrupted, unwritten: Vec::new(), exit_code }
     }
 
     /// The panels that have points, in the order in which they first appear.

@@ -67,6 +67,9 @@ pub struct DemandReport {
     pub compression: u32,
     /// Whether the user stopped it before its last run.
     pub interrupted: bool,
+    /// What could not be written, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unwritten: Vec<String>,
     /// See [`exit`].
     pub exit_code: u8,
 }
@@ -86,7 +89,7 @@ impl DemandReport {
         answers.extend(limits);
         let needs = needs.iter().map(Need::to_string).collect();
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
-        Self { schema: DemandReportSchema, made, answers, needs, forms, trials, compression, interrupted, exit_code }
+        Self { schema: DemandReportSchema, made, answers, needs, forms, trials, compression, interrupted, unwritten: Vec::new(), exit_code }
     }
 }
 

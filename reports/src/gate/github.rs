@@ -6,7 +6,8 @@
 use super::GateReport;
 use crate::printable;
 
-/// The line that names a failure, its file and the command that replays it, for each case that failed.
+/// The line that names a failure, its file and the command that replays it, for each case that failed; and one for each part of which the budget
+/// left too much out.
 pub fn annotations(report: &GateReport) -> Vec<String> {
     let report = &*printable::record(report);
     let line = |(case, verdict): (&super::GateCase, crate::Verdict)| {
@@ -18,7 +19,10 @@ pub fn annotations(report: &GateReport) -> Vec<String> {
         }
         format!("::error file={},title={}::{}", property(&case.result.file), property(&title), data(&message))
     };
-    report.failures().map(line).collect()
+    let incomplete = report.incomplete().into_iter();
+    let incomplete =
+        incomplete.map(|(part, sentence)| format!("::error title={}::{}", property(&format!("{part}: not judged")), data(&sentence)));
+    report.failures().map(line).chain(incomplete).collect()
 }
 
 /// The message of a command.

@@ -20,8 +20,11 @@ pub fn junit(report: &GateReport, story: Story<'_>) -> String {
             let verdict = report.verdict(case);
             let mut status = match verdict {
                 Verdict::Held | Verdict::Found => TestCaseStatus::success(),
-                Verdict::Open => TestCaseStatus::skipped(),
-                Verdict::Broken | Verdict::Nondeterministic | Verdict::NotRun => TestCaseStatus::non_success(NonSuccessKind::Error),
+                Verdict::CutShort => TestCaseStatus::success(),
+                Verdict::Open | Verdict::LeftOut => TestCaseStatus::skipped(),
+                Verdict::Broken | Verdict::Nondeterministic | Verdict::NotRun | Verdict::Incomplete => {
+                    TestCaseStatus::non_success(NonSuccessKind::Error)
+                }
                 _ => TestCaseStatus::non_success(NonSuccessKind::Failure),
             };
             status.set_message(case.message(verdict));
@@ -32,6 +35,10 @@ pub fn junit(report: &GateReport, story: Story<'_>) -> String {
             }
             let mut test = TestCase::new(case.name.as_str(), status);
             test.set_classname(format!("ipam-sim.{part}")).set_time(duration(case.result.wall));
+            // Success has no message of its own.
+            if verdict == Verdict::CutShort {
+                test.set_system_out(case.message(verdict));
+            }
             test.extra.insert("file".into(), case.result.file.as_str().into());
             suite.add_test_case(test);
         }

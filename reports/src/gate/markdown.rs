@@ -21,6 +21,14 @@ pub fn markdown(report: &GateReport, story: Story<'_>) -> String {
     lines.push("|---|--:|--:|--:|--:|---|".to_owned());
     lines.extend(report.parts().iter().map(row));
 
+    let incomplete = report.incomplete();
+    if !incomplete.is_empty() {
+        lines.extend([String::new(), "### Not judged".to_owned(), String::new()]);
+        let why = if report.interrupted { "It was stopped" } else { "The budget ended" };
+        lines.push(format!("{why} before these ran what they must."));
+        lines.push(String::new());
+        lines.extend(incomplete.iter().map(|(part, sentence)| format!("- **{part}**: {}", plain(sentence))));
+    }
     let failures: Vec<_> = report.failures().collect();
     if !failures.is_empty() {
         lines.extend([String::new(), "### Failures".to_owned()]);
@@ -47,14 +55,20 @@ pub fn markdown(report: &GateReport, story: Story<'_>) -> String {
 
 fn row(sum: &PartSum) -> String {
     let verdicts: Vec<_> = sum.verdicts.iter().map(|&(verdict, count)| format!("{} {}", human::count(count), word(verdict))).collect();
-    let mark = if sum.verdict().exit_code() == crate::exit::HELD { "✅" } else { "❌" };
+    let mark = match sum.verdict() {
+        // Nobody takes for right what did not run.
+        Verdict::Open if sum.seeds == 0 => "⚠️",
+        Verdict::LeftOut | Verdict::Incomplete => "⚠️",
+        verdict if verdict.exit_code() == crate::exit::HELD => "✅",
+        _ => "❌",
+    };
     let rate = sum.seeds_per_second().map(human::rate).unwrap_or_default();
     let (cases, seeds, wall) = (human::count(sum.cases), human::count(sum.seeds), human::duration(sum.wall));
     format!("| {} | {cases} | {seeds} | {rate} | {wall} | {mark} {} |", sum.part, verdicts.join(", "))
 }
 
 fn failure(case: &GateCase, verdict: Verdict, story: Story<'_>) -> Vec<String> {
-    let told = story(case, verdict).join("\n");
+    let told = Some(story(case, verdict)).filter(|told| !told.is_empty()).unwrap_or_else(|| vec![case.message(verdict)]).join("\n");
     let fence = "`".repeat(longest_run(&told).max(2) + 1);
     let (name, message) = (html(&case.name), html(&case.message(verdict)));
     let mut lines = vec![

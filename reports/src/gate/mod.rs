@@ -62,6 +62,9 @@ pub struct GateCase {
     pub name: String,
     /// How many seeds it should run, at most; those of the shard if the part is cut by seeds.
     pub planned: u64,
+    /// How many of them must run before anything is said of it; those of the shard if the part is cut by seeds. 0 = any.
+    #[serde(default)]
+    pub required: u64,
     /// Why it was not asked at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
@@ -110,7 +113,7 @@ impl Part {
         }
     }
 
-    /// Whether its cases are a sample: some of them suffice where the time does.
+    /// Whether its cases are a sample: a tenth of them suffices where the time does not.
     pub const fn is_sample(self) -> bool {
         matches!(self, Part::Determinism | Part::Control | Part::KillMatrix)
     }
@@ -165,20 +168,36 @@ impl GateReport {
 
     /// How a case of this gate ended.
     ///
-    /// What was cut short by the budget is not blamed for what it did not see, but a claim that should be violated and was not has to
-    /// be seen before anything is green. Of a sample, some suffice.
+    /// What the budget cut off did not run: it neither held, nor was it vacuous. A case that ran as many seeds as it must is right if these
+    /// are, but nothing that was to be seen, and was not, is judged before all of its seeds ran: on a faster machine it might be seen. Of a
+    /// sample some suffice.
     pub fn verdict(&self, case: &GateCase) -> Verdict {
-        let cut_short = case.result.seeds < case.planned;
-        let sampled = case.part.is_sample() && self.cases.iter().any(|other| other.part == case.part && other.result.seeds > 0);
+        let cut = case.skipped.is_none() && case.result.seeds < case.planned;
+        let covered = case.result.seeds >= case.required;
         let elsewhere = self.shards.is_some() && case.part.is_cut_by_seeds();
+        let undecided = || if case.part.is_sample() && self.sample_suffices(case.part) { Verdict::LeftOut } else { Verdict::Incomplete };
         match case.result.verdict() {
             Verdict::NotRun if case.skipped.is_some() || case.planned == 0 => Verdict::Open,
-            Verdict::NotRun | Verdict::NotFound if cut_short && sampled => Verdict::Open,
-            Verdict::Vacuous if cut_short || elsewhere => Verdict::Open,
+            Verdict::NotRun => undecided(),
+            Verdict::NotFound if cut => undecided(),
             Verdict::NotFound if elsewhere => Verdict::Open,
-            Verdict::NotFound if cut_short => Verdict::NotRun,
+            Verdict::Vacuous if cut => undecided(),
+            Verdict::Vacuous if elsewhere => Verdict::Open,
+            Verdict::Held if cut && !covered => undecided(),
+            Verdict::Held if cut => Verdict::CutShort,
             verdict => verdict,
         }
+    }
+
+    /// Whether enough cases of a sample came to an end.
+    fn sample_suffices(&self, part: Part) -> bool {
+        let of_part = self.cases.iter().filter(|case| case.part == part && case.skipped.is_none() && case.planned > 0);
+        let (cases, ended) = of_part.fold((0, 0), |(cases, ended), case| {
+            let verdict = case.result.verdict();
+            let undecided = matches!(verdict, Verdict::NotRun | Verdict::NotFound | Verdict::Vacuous) || case.result.seeds < case.required;
+            (cases + 1, ended + u64::from(!undecided || case.result.seeds >= case.planned))
+        });
+        ended >= sample_of(cases)
     }
 
     /// How many seeds of a case did not run although they should have: the budget was too small.
@@ -186,17 +205,29 @@ impl GateReport {
         if case.skipped.is_some() || self.verdict(case) == Verdict::Found { 0 } else { case.planned.saturating_sub(case.result.seeds) }
     }
 
-    /// What was left out, a sentence each.
+    /// What was left out and need not have run, a sentence for each part and each way. The rest is in [`GateReport::incomplete`].
     pub fn left_out_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for case in &self.cases {
-            let GateCase { part, name, planned, skipped, result, .. } = case;
-            let planned = human::plural(*planned, "seed", "seeds");
-            match (skipped, self.left_out(case)) {
-                (Some(why), _) => lines.push(format!("{part} {name}: {why}")),
-                (None, 0) => {}
-                (None, _) if result.seeds == 0 => lines.push(format!("{part} {name}: all of its {planned}, for want of time")),
-                (None, left) => lines.push(format!("{part} {name}: {} of its {planned}, for want of time", human::count(left))),
+            if let Some(why) = &case.skipped {
+                lines.push(format!("{} {}: {why}", case.part, case.name));
+            }
+        }
+        for part in self.parts() {
+            let of_part: Vec<&GateCase> = self.cases.iter().filter(|case| case.part == part.part).collect();
+            let is_short = |case: &&GateCase| self.left_out(case) > 0 && self.verdict(case) != Verdict::Incomplete;
+            let short: Vec<&GateCase> = of_part.iter().copied().filter(is_short).collect();
+            let (none, some): (Vec<&GateCase>, Vec<&GateCase>) = short.into_iter().partition(|case| case.result.seeds == 0);
+            let (name, total) = (part.part, human::plural(of_part.len() as u64, "case", "cases"));
+            if !none.is_empty() {
+                lines.push(format!("{name}: {} of {total} did not run: {}", human::count(none.len() as u64), named(&none)));
+            }
+            if !some.is_empty() {
+                let left: u64 = some.iter().map(|case| self.left_out(case)).fold(0, u64::saturating_add);
+                let planned = some.iter().map(|case| case.planned).fold(0, u64::saturating_add);
+                let (left, planned) = (human::count(left), human::plural(planned, "seed", "seeds"));
+                let cases = human::plural(some.len() as u64, "case", "cases");
+                lines.push(format!("{name}: {left} of {planned} of {cases} did not run: {}", named(&some)));
             }
         }
         if let Some(shards) = self.shards.as_ref().filter(|shards| shards.missing_total() > 0) {
@@ -206,6 +237,32 @@ impl GateReport {
             lines.push(format!("{what} {}{more} of {}", named.join(", "), shards.total));
         }
         lines
+    }
+
+    /// What had to run and did not, for want of time: a part, and a sentence about it.
+    pub fn incomplete(&self) -> Vec<(Part, String)> {
+        let mut found = Vec::new();
+        for PartSum { part, verdicts, cases, .. } in self.parts() {
+            let count = verdicts.iter().find(|(verdict, _)| *verdict == Verdict::Incomplete).map_or(0, |&(_, count)| count);
+            if count == 0 {
+                continue;
+            }
+            let short: Vec<&GateCase> =
+                self.cases.iter().filter(|case| case.part == part && self.verdict(case) == Verdict::Incomplete).collect();
+            let (ran, asked) = short.iter().fold((0u64, 0u64), |(ran, asked), case| {
+                (ran.saturating_add(case.result.seeds), asked.saturating_add(case.required.max(1)))
+            });
+            let of = format!("{} of {}", human::count(count), human::plural(cases, "case", "cases"));
+            let must = if part.is_sample() {
+                format!("{} must come to an end", human::count(sample_of(cases)))
+            } else if asked > ran {
+                format!("{} of the {} that they must run are missing", human::count(asked - ran), human::plural(asked, "seed", "seeds"))
+            } else {
+                "what they must see was not seen yet".to_owned()
+            };
+            found.push((part, format!("{of} could not be judged, {must}: {}", named(&short))));
+        }
+        found
     }
 
     /// The parts that there are, in order.
@@ -233,9 +290,10 @@ impl GateReport {
         parts
     }
 
-    /// The cases that are not as they must be.
+    /// The cases that are not as they must be. What could not be judged is in [`GateReport::incomplete`].
     pub fn failures(&self) -> impl Iterator<Item = (&GateCase, Verdict)> {
-        self.cases.iter().map(|case| (case, self.verdict(case))).filter(|(_, verdict)| verdict.exit_code() != exit::HELD)
+        let judged = self.cases.iter().map(|case| (case, self.verdict(case)));
+        judged.filter(|(_, verdict)| verdict.exit_code() != exit::HELD && *verdict != Verdict::Incomplete)
     }
 
     /// Seeds that ran in all parts.
@@ -243,14 +301,22 @@ impl GateReport {
         self.cases.iter().fold(0, |sum, case| sum.saturating_add(case.result.seeds))
     }
 
-    /// The sentence about the whole: `2 of 61 cases failed`, or that all are as they must be.
+    /// The sentence about the whole: how many cases failed, how many could not be judged, what ran in which time.
     pub fn summary(&self) -> String {
         let failed = self.failures().count() as u64;
+        let unjudged = self.cases.iter().filter(|case| self.verdict(case) == Verdict::Incomplete).count() as u64;
         let cases = human::plural(self.cases.len() as u64, "case", "cases");
         let seeds = human::plural(self.seeds(), "seed", "seeds");
         let rate = if self.wall > Seconds::ZERO { human::rate(self.seeds() as f64 / self.wall.as_f64()) } else { "0".to_owned() };
-        let of = if failed == 0 { cases } else { format!("{} of {cases}", human::count(failed)) };
-        format!("{of}, {seeds} in {} ({rate} seeds/s) of {}", human::duration(self.wall), human::duration(self.budget))
+        let of = match (failed, unjudged) {
+            (0, 0) => format!("{cases},"),
+            (0, unjudged) => format!("{} of {cases} could not be judged;", human::count(unjudged)),
+            (failed, 0) => format!("{} of {cases} failed;", human::count(failed)),
+            (failed, unjudged) => {
+                format!("{} of {cases} failed and {} could not be judged;", human::count(failed), human::count(unjudged))
+            }
+        };
+        format!("{of} {seeds} in {} ({rate} seeds/s) of {}", human::duration(self.wall), human::duration(self.budget))
     }
 
     /// The word before [`GateReport::summary`].
@@ -259,8 +325,10 @@ impl GateReport {
             exit::HELD => "Passed",
             exit::VIOLATED | exit::NOT_EVENTUALLY => "Failed",
             exit::VACUOUS => "Vacuous",
+            exit::INCOMPLETE => "Incomplete",
             exit::NONDETERMINISTIC => "Nondeterministic",
-            exit::INTERRUPTED => "Interrupted",
+            exit::USAGE => "Not written",
+            code if exit::is_interruption(code) => "Interrupted",
             _ => "Harness bug",
         }
     }
@@ -270,6 +338,11 @@ impl GateReport {
         schema::read(text, GateSchema::NAME)
     }
 }
+
+/// One in so many cases of a sample must come to an end.
+const SAMPLE: u64 = 10;
+/// How many cases a sentence names.
+const CASES_NAMED_MAX: usize = 8;
 
 /// How many missing shards are named.
 const SHARDS_NAMED_MAX: usize = 10;
@@ -284,6 +357,7 @@ impl From<RunReport> for GateReport {
             number,
             name: result.name.clone(),
             planned: result.seeds,
+            required: 0,
             skipped: None,
             result,
         };
@@ -301,7 +375,11 @@ impl GateCase {
             Verdict::Held => format!("held in {seeds}"),
             Verdict::Found => format!("fails as it must, after {seeds}"),
             Verdict::Open => self.skipped.clone().unwrap_or_else(|| format!("open after {seeds}")),
-            Verdict::NotRun => format!("{seeds} of {} ran: nothing is proved", human::count(self.planned)),
+            Verdict::NotRun => "no seed ran: nothing is proved".to_owned(),
+            Verdict::CutShort => format!("held in {seeds}; {} more did not run", human::count(self.planned.saturating_sub(result.seeds))),
+            Verdict::Incomplete | Verdict::LeftOut => {
+                format!("only {seeds} of {} ran: nothing is known", human::count(self.planned))
+            }
             Verdict::NotFound => format!("{} is not violated in {seeds}", result.expect.as_deref().unwrap_or("its claim")),
             Verdict::Vacuous => {
                 let never: Vec<_> = result.never_held().map(|claim| claim.claim.as_str()).collect();
@@ -341,10 +419,30 @@ impl GateCase {
     }
 }
 
-/// The worst first, as their exit codes take precedence; what is open before what is right.
-fn badness(verdict: Verdict) -> (usize, bool) {
+/// How many cases of a sample must come to an end, where it has so many.
+fn sample_of(cases: u64) -> u64 {
+    cases.div_ceil(SAMPLE)
+}
+
+/// The names of some cases.
+fn named(cases: &[&GateCase]) -> String {
+    let mut names: Vec<&str> = cases.iter().take(CASES_NAMED_MAX).map(|case| case.name.as_str()).collect();
+    if cases.len() > names.len() {
+        names.push("...");
+    }
+    names.join(", ")
+}
+
+/// The worst first, as their exit codes take precedence; what did not run before what is right.
+fn badness(verdict: Verdict) -> (usize, u8) {
     let rank = exit::PRECEDENCE.iter().position(|&code| code == verdict.exit_code()).unwrap_or(0);
-    (rank, verdict != Verdict::Open)
+    let among_right = match verdict {
+        Verdict::LeftOut => 0,
+        Verdict::Open => 1,
+        Verdict::CutShort => 2,
+        _ => 3,
+    };
+    (rank, among_right)
 }
 
 /// A verdict in a word or two.
@@ -356,7 +454,9 @@ pub fn word(verdict: Verdict) -> &'static str {
         Verdict::NotFound => "not found",
         Verdict::NotEventually => "not eventually",
         Verdict::Vacuous => "vacuous",
-        Verdict::NotRun => "not run",
+        Verdict::NotRun | Verdict::LeftOut => "not run",
+        Verdict::Incomplete => "not judged",
+        Verdict::CutShort => "held in fewer seeds",
         Verdict::Open => "open",
         Verdict::Nondeterministic => "nondeterministic",
         Verdict::Broken => "harness bug",

@@ -10,7 +10,7 @@ fn case(part: Part, number: u32, name: &str, runs: &[Option<(&str, Kind)>]) -> G
     let mut result = ScenarioResult::new(name, format!("scenarios/{part}/{name}.toml"), []);
     (0..).zip(runs).for_each(|(seed, &claim)| result.add(record(seed, claim)));
     result.wall = Seconds::from_micros(250_000 * runs.len() as u64);
-    GateCase { part, number, name: name.to_owned(), planned: runs.len() as u64, skipped: None, result }
+    GateCase { part, number, name: name.to_owned(), planned: runs.len() as u64, required: 0, skipped: None, result }
 }
 
 fn negative(number: u32, name: &str, runs: &[Option<(&str, Kind)>]) -> GateCase {
@@ -109,17 +109,70 @@ fn what_the_budget_cut_short_is_not_blamed_but_must_be_seen() {
     };
     let mut quiet = case(Part::Smoke, 0, "quiet", &[None]);
     quiet.result.sometimes = vec![crate::finding::Sometimes { claim: "seen".into(), kind: Kind::Sometimes, held_in: 0 }];
-    assert_eq!(cut(quiet), (Verdict::Open, 0, 1), "the seeds that would have seen it did not run");
-    assert_eq!(cut(case(Part::Smoke, 0, "calm", &[None])), (Verdict::Held, 0, 1));
-    assert_eq!(cut(negative(0, "missed", &[None])), (Verdict::NotRun, 4, 1), "nobody knows whether it would be found");
+    assert_eq!(cut(quiet), (Verdict::Incomplete, 6, 0), "the seeds that would have seen it did not run");
+    assert_eq!(cut(case(Part::Smoke, 0, "calm", &[None])), (Verdict::CutShort, 0, 1));
+    let required = GateCase { required: 2, ..case(Part::Smoke, 0, "calm", &[None]) };
+    assert_eq!(cut(required), (Verdict::Incomplete, 6, 0), "it lacks a seed that it must run");
+    assert_eq!(cut(negative(0, "missed", &[None])), (Verdict::Incomplete, 6, 0), "nobody knows whether it would be found");
     assert_eq!(cut(negative(0, "found", &[ALWAYS])), (Verdict::Found, 0, 0), "it was enough");
-    assert_eq!(cut(case(Part::Smoke, 0, "calm", &[])), (Verdict::NotRun, 4, 1));
+    assert_eq!(cut(case(Part::Smoke, 0, "calm", &[])), (Verdict::Incomplete, 6, 0));
     assert_eq!(cut(case(Part::Smoke, 0, "calm", &[ALWAYS])), (Verdict::Violated, 1, 1));
-    assert_eq!(cut(case(Part::Determinism, 0, "calm", &[])), (Verdict::NotRun, 4, 1), "a sample of none");
-    let mut second = case(Part::Determinism, 1, "second", &[]);
-    second.planned = 16;
-    let sample = report(vec![case(Part::Determinism, 0, "first", &[None]), second]);
-    assert_eq!((sample.verdict(&sample.cases[1]), sample.exit_code), (Verdict::Open, 0), "some of a sample suffice");
+    assert_eq!(cut(case(Part::Determinism, 0, "calm", &[])), (Verdict::Incomplete, 6, 0), "a sample of none");
+}
+
+/// Determinism of `ran` scenarios and of `left` more, for which there was no time.
+fn sample(ran: u32, left: u32) -> GateReport {
+    let one = |number: u32| {
+        let runs: &[_] = if number < ran { &[None] } else { &[] };
+        GateCase { planned: 1, required: 1, ..case(Part::Determinism, number, &format!("s{number}"), runs) }
+    };
+    report((0..ran + left).map(one).collect())
+}
+
+#[test]
+fn a_tenth_of_a_sample_suffices_and_the_rest_is_told_as_not_run() {
+    for (ran, left, verdict, code) in
+        [(1, 1, Verdict::LeftOut, 0), (2, 18, Verdict::LeftOut, 0), (2, 19, Verdict::Incomplete, 6), (0, 225, Verdict::Incomplete, 6)]
+    {
+        let sample = sample(ran, left);
+        let last = sample.cases.last().unwrap();
+        assert_eq!((sample.verdict(last), sample.exit_code), (verdict, code), "{ran} of {}", ran + left);
+        assert_ne!(sample.parts()[0].verdict(), Verdict::Held, "a part that was cut is not right");
+    }
+}
+
+#[test]
+fn what_could_not_be_judged_is_told_once_with_its_count_and_with_a_verb() {
+    let whole = sample(3, 222);
+    assert_eq!(whole.failures().count(), 0);
+    let told = "222 of 225 cases could not be judged, 23 must come to an end: s3, s4, s5, s6, s7, s8, s9, s10, ...";
+    assert_eq!(whole.incomplete(), [(Part::Determinism, told.to_owned())]);
+    assert_eq!(whole.left_out_lines(), Vec::<String>::new(), "it is told once");
+    let left_out = "determinism: 18 of 20 cases did not run: s2, s3, s4, s5, s6, s7, s8, s9, ...";
+    assert_eq!(sample(2, 18).left_out_lines(), [left_out]);
+    assert_eq!(whole.summary(), "222 of 225 cases could not be judged; 3 seeds in 4 s (0.8 seeds/s) of 3 min");
+    assert_eq!(annotations(&whole), [format!("::error title=determinism%3A not judged::{told}")]);
+    let nothing: Story<'_> = &|_, _| Vec::new();
+    let page = markdown(&whole, nothing);
+    assert!(page.contains(&format!("- **determinism**: {told}\n")) && !page.contains("<details>"), "{page}");
+    let mut smoke = GateCase { planned: 90, required: 30, ..case(Part::Smoke, 0, "calm", &[None, None]) };
+    let short = report(vec![smoke.clone()]);
+    let told = "1 of 1 case could not be judged, 28 of the 30 seeds that they must run are missing: calm";
+    assert_eq!((short.headline(), &*short.incomplete()[0].1), ("Incomplete", told));
+    smoke.required = 2;
+    let fine = report(vec![smoke]);
+    assert_eq!(
+        (fine.headline(), fine.incomplete().len(), fine.cases[0].message(Verdict::CutShort)),
+        ("Passed", 0, "held in 2 seeds; 88 more did not run".to_owned())
+    );
+}
+
+#[test]
+fn a_failure_without_a_story_says_what_it_is() {
+    let page = markdown(&report(vec![negative(0, "missed", &[None, None])]), &|_, _| Vec::new());
+    let message = "no-address-has-two-owners is not violated in 2 seeds";
+    assert_eq!(page.matches(message).count(), 2, "in the fold, too: {page}");
+    assert!(page.contains("\n1 of 1 case failed; 2 seeds in 4 s"), "{page}");
 }
 
 /// Shard `index` of two: half of the seeds of what is cut by seeds, every second case of the rest.

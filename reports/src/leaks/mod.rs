@@ -52,6 +52,9 @@ pub struct LeaksReport {
     pub groups: Vec<Group>,
     /// Whether the user stopped it before its last run.
     pub interrupted: bool,
+    /// What could not be written, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unwritten: Vec<String>,
     /// See [`exit`].
     pub exit_code: u8,
 }
@@ -62,7 +65,7 @@ impl LeaksReport {
         let groups = group::groups(found);
         let answers = answer::sentences(&groups);
         let exit_code = if interrupted { exit::INTERRUPTED } else { exit::HELD };
-        Self { schema: ReclaimReportSchema, made, answers, runs, groups, interrupted, exit_code }
+        Self { schema: ReclaimReportSchema, made, answers, runs, groups, interrupted, unwritten: Vec::new(), exit_code }
     }
 }
 

@@ -171,11 +171,35 @@ fn vacuity_is_judged_for_the_whole_sweep() {
 #[test]
 fn what_the_budget_does_not_allow_is_named() {
     let site = Site::new("budget");
-    let (code, out, _) = site.run("gate --times 100000 --budget 3s");
+    let (code, out, _) = site.run("gate --times 100000 --budget 8s");
     assert_eq!(code, 0, "what ran held, and what had to be found was: {out}");
-    assert!(out.contains("left out  smoke calm: ") && out.contains("of its 600,000 seeds, for want of time"), "{out}");
-    let (code, out, _) = site.run("gate --budget 1us");
-    assert_eq!(code, 4, "a gate that had no time for anything proves nothing: {out}");
+    assert!(out.contains("left out  smoke: ") && out.contains(" of 600,000 seeds of 1 case did not run: calm"), "{out}");
+    assert!(out.contains("1 held in fewer seeds"), "{out}");
+    let report = site.gate("--budget 1us");
+    assert_eq!((report.exit_code, report.seeds()), (6, 0), "a gate that had no time for anything proves nothing");
+    assert!(verdicts(&report).iter().all(|(.., verdict)| *verdict == Verdict::Incomplete), "{:?}", verdicts(&report));
+    let (_, out, _) = site.run("gate --times 1 --budget 1us --summary gate.md");
+    assert!(out.contains("not judged  smoke: 1 of 1 case could not be judged"), "{out}");
+    assert!(!out.lines().any(|line| line.starts_with("ok")), "what ran nothing is not ok: {out}");
+    let page = site.read("gate.md");
+    assert!(page.contains("8 of 8 cases could not be judged; 0 seeds in ") && page.contains("- **negative**: "), "{page}");
+}
+
+#[test]
+fn the_budget_is_used_up_and_a_slow_machine_gets_no_other_verdict_than_incomplete() {
+    let site = Site::new("speed");
+    for (jobs, budget) in [(1, "1ms"), (1, "300ms"), (1, "1s"), (2, "4s")] {
+        let (_, out, err) = site.run(&format!("gate --times 100000 --budget {budget} --jobs {jobs} --format json"));
+        let report = GateReport::from_json(&out).unwrap_or_else(|error| panic!("{error}\n{out}{err}"));
+        let covered = report.cases.iter().filter(|case| !case.part.is_sample()).all(|case| {
+            let verdict = report.verdict(case);
+            verdict == Verdict::Found || case.result.seeds >= case.required
+        });
+        let told = verdicts(&report);
+        assert_eq!(report.failures().count(), 0, "{budget}: {told:?}");
+        assert!(if report.exit_code == 0 { covered } else { report.exit_code == 6 }, "{budget}: {} {told:?}", report.exit_code);
+        assert!(report.wall.as_f64() > 0.9 * report.budget.as_f64(), "{} of {}", report.wall, report.budget);
+    }
 }
 
 #[test]

@@ -505,18 +505,16 @@ impl Plan {
         plan.problems(Source::new(&file, &text)).or(plan)
     }
 
-    /// Writes the plan into a file, in which its manifests are named relative to it: the plan is found right wherever it is run from, and may
+    /// The text of the plan for this file: its manifests are named relative to it, so that the plan is found right wherever it is run from, and may
     /// move together with them.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn write(&self, file: &Path) -> std::io::Result<()> {
-        let mut plan = self.clone();
-        if self.manifests_recorded().is_some() {
-            let folder = file.parent().unwrap_or(Path::new(""));
-            plan.cluster.manifests.iter_mut().for_each(|manifest| *manifest = relative(folder, manifest));
+    pub fn to_toml_at(&self, file: &Path) -> String {
+        if self.manifests_recorded().is_none() {
+            return self.to_toml();
         }
-        std::fs::write(file, plan.to_toml())
+        let mut plan = self.clone();
+        let folder = file.parent().unwrap_or(Path::new(""));
+        plan.cluster.manifests.iter_mut().for_each(|manifest| *manifest = relative(folder, manifest));
+        plan.to_toml()
     }
 
     /// Names the manifests as they are found from where the program runs; `folder` is that of the plan's file.

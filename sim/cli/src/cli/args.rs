@@ -42,7 +42,7 @@ Examples:
   ipam-sim replay target/ipam-sim/counter-decides-once-0.toml --trace
 
 Exit codes: 0 all held, 1 violated, 2 bad input, 3 liveness claim violated,
-4 vacuous, 5 nondeterministic, 70 bug of the harness, 130 interrupted.";
+4 vacuous, 5 nondeterministic, 6 incomplete, 70 bug of the harness, 130 or 143 interrupted.";
 
 /// The verbs.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -124,6 +124,9 @@ pub struct RunArgs {
     /// Where to write plans of failing seeds [default: target/ipam-sim], and runs.csv, calls.csv and reclaims.csv
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Use DIR though another process or sweep does
+    #[arg(long, requires = "out")]
+    pub force: bool,
     /// Leave the plans of failing seeds as they are
     #[arg(long)]
     pub no_shrink: bool,
@@ -253,6 +256,9 @@ pub struct SelftestArgs {
     /// Where to write kill-matrix.csv [default: target/ipam-sim]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Use DIR though another process or sweep does
+    #[arg(long, requires = "out")]
+    pub force: bool,
     /// Leave the failures as large as they are
     #[arg(long)]
     pub no_shrink: bool,
@@ -271,6 +277,7 @@ impl Default for SelftestArgs {
             budget: None,
             jobs: None,
             out: None,
+            force: false,
             no_shrink: false,
             format: Format::Text,
         }
@@ -461,6 +468,9 @@ pub struct GateArgs {
     /// Where to write plans of failing seeds [default: target/ipam-sim]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Use DIR though another process or sweep does
+    #[arg(long, requires = "out")]
+    pub force: bool,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,

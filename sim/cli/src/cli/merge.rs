@@ -10,7 +10,7 @@ use sim_config::{Problems, source};
 
 use super::args::MergeArgs;
 use super::gate::write_outputs;
-use super::{CliError, Console, print, say, text};
+use super::{CliError, Console, print, say, tell_unwritten, text};
 
 /// Joins the files, prints the whole as its verb would have, and writes its files.
 pub(super) fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -23,21 +23,20 @@ pub(super) fn merge(args: &MergeArgs, console: &mut Console<'_>) -> Result<u8, C
             let name = args.results[run].display();
             return Err(CliError::usage(format!("{name} is not the result of a gate, but others are: they do not fit together")));
         }
-        let reports = named().map(|(file, text)| parse(file, GateReport::from_json(text))).collect::<Result<Vec<_>, _>>()?;
+        let reports = named().map(|(file, text)| parse(file, GateReport::from_shard(text))).collect::<Result<Vec<_>, _>>()?;
         let report = merge_gates(reports).map_err(|error| misfit(args, &error))?;
-        print(console, args.format, &report, text::gate)?;
-        write_outputs(&args.outputs, args.format, &report, console)?;
-        return Ok(report.exit_code);
+        let printed = print(console, args.format, &report, text::gate);
+        let code = tell_unwritten(console, report.exit_code, printed.err());
+        return Ok(write_outputs(&args.outputs, args.format, &report, code, console));
     }
-    let reports = named().map(|(file, text)| parse(file, RunReport::from_json(text))).collect::<Result<Vec<_>, _>>()?;
+    let reports = named().map(|(file, text)| parse(file, RunReport::from_shard(text))).collect::<Result<Vec<_>, _>>()?;
     let report = merge_runs(reports).map_err(|error| misfit(args, &error))?;
     for note in notes(&report) {
         say(console, &format!("note: {}\n", printable::text(&note)));
     }
-    print(console, args.format, &report, text::run)?;
-    let code = report.exit_code;
-    write_outputs(&args.outputs, args.format, &GateReport::from(report), console)?;
-    Ok(code)
+    let printed = print(console, args.format, &report, text::run);
+    let code = tell_unwritten(console, report.exit_code, printed.err());
+    Ok(write_outputs(&args.outputs, args.format, &GateReport::from(report), code, console))
 }
 
 /// What the reader should know about a joined result.

@@ -6,6 +6,7 @@
 pub mod args;
 mod error;
 mod gate;
+mod interrupt;
 mod merge;
 mod progress;
 pub mod report;
@@ -19,7 +20,6 @@ use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 
@@ -31,6 +31,7 @@ use serde::de::DeserializeOwned;
 use self::args::{
     CheckArgs, Cli, CompletionsArgs, ExplainArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb,
 };
+use self::interrupt::stop_on_signals;
 use self::text::Paint;
 
 pub use self::error::CliError;
@@ -80,7 +81,7 @@ pub struct Console<'a> {
     pub paint_err: Paint,
     /// Draw a progress bar on the process's standard error.
     pub progress_bar: bool,
-    /// Let Ctrl-C stop a sweep.
+    /// Let Ctrl-C and the signals of batch systems stop a sweep.
     pub interrupts: bool,
     /// Variables of the environment that say which part of a job this is.
     pub env: &'a dyn Fn(&str) -> Option<String>,
@@ -164,7 +165,7 @@ fn write_out(console: &mut Console<'_>, text: &str) -> Result<ControlFlow<()>, C
     match console.out.write_all(text.as_bytes()).and_then(|()| console.out.flush()) {
         Ok(()) => Ok(ControlFlow::Continue(())),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
-        Err(error) => Err(CliError::harness(format!("failed to write the result: {error}"))),
+        Err(error) => Err(CliError::usage(format!("cannot write the result: {error}"))),
     }
 }
 
@@ -181,31 +182,66 @@ fn print<T: Serialize + DeserializeOwned + Clone>(
     }
 }
 
-/// The same for a record that the program has made of numbers, with names that it has checked.
+/// The same for a record that the program has made of numbers, with names that it has checked. Where it cannot be written, it is told to people on
+/// standard error: a disk that is full must not hide a verdict.
 fn print_made<T: Serialize>(
     console: &mut Console<'_>,
     format: Format,
     record: &T,
     text: impl Fn(&T, Paint) -> String,
 ) -> Result<(), CliError> {
-    let text = match format {
+    let printed = match format {
         Format::Text => printable::console(&text(record, console.paint_out), console.paint_out.is_on()).into_owned(),
         Format::Json => {
             let json = serde_json::to_string_pretty(record).map_err(|error| CliError::harness(error.to_string()))?;
             printable::json(&json).into_owned() + "\n"
         }
     };
-    write_out(console, &text).map(|_| ())
+    write_out(console, &printed).map(drop).inspect_err(|_| {
+        let told = text(record, console.paint_err);
+        let _ = console.err.write_all(printable::console(&told, console.paint_err.is_on()).as_bytes());
+    })
+}
+
+/// Prints the report of a sweep, and gives what the process exits with: by its verdict, by the signal that ended it, and by what could not be
+/// written. `report` gives these two of the record.
+fn conclude<T>(
+    console: &mut Console<'_>,
+    format: Format,
+    progress: &LiveProgress,
+    mut record: T,
+    report: impl Fn(&mut T) -> (&mut u8, &[String]),
+    print: impl FnOnce(&mut Console<'_>, Format, &T) -> Result<(), CliError>,
+) -> u8 {
+    let (exit_code, unwritten) = report(&mut record);
+    let full = (!unwritten.is_empty()).then_some(exit::USAGE);
+    let unwritten = unwritten.to_vec();
+    *exit_code = exit::worst([progress.ending(*exit_code)].into_iter().chain(full));
+    let code = *exit_code;
+    let printed = print(console, format, &record);
+    tell_unwritten(console, code, unwritten.into_iter().map(CliError::usage).chain(printed.err()))
+}
+
+/// Tells what could not be written, and gives what the process exits with where the verdict is `code`.
+fn tell_unwritten(console: &mut Console<'_>, code: u8, errors: impl IntoIterator<Item = CliError>) -> u8 {
+    let told: Vec<u8> = errors.into_iter().map(|error| explain_error(&error, console)).collect();
+    exit::worst(told.into_iter().chain([code]))
 }
 
 fn run(args: &RunArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let progress = LiveProgress::default();
     if console.interrupts {
-        stop_on_interrupt(&progress)?;
+        stop_on_signals(&progress)?;
     }
     let report = watched(&progress, console, |progress| verbs.run(args, progress))?;
-    print(console, args.format, &report, text::run)?;
-    Ok(report.exit_code)
+    Ok(conclude(
+        console,
+        args.format,
+        &progress,
+        report,
+        |report| (&mut report.exit_code, &report.unwritten),
+        |console, format, report| print(console, format, report, text::run),
+    ))
 }
 
 /// Does `work` on a thread of its own, while this one draws the bar.
@@ -233,19 +269,6 @@ fn watched<T: Send>(
     })
 }
 
-/// The first Ctrl-C asks the sweep to end and print what it has; the second ends the process.
-fn stop_on_interrupt(progress: &LiveProgress) -> Result<(), CliError> {
-    let stop = progress.stop_flag();
-    let handler = move || {
-        if stop.swap(true, Ordering::Relaxed) {
-            std::process::exit(exit::INTERRUPTED.into());
-        }
-        // A plain `eprintln` would panic on a closed stream.
-        let _ = writeln!(io::stderr(), "\nstopping after the runs that are under way; press Ctrl-C again to quit at once");
-    };
-    ctrlc::set_handler(handler).map_err(|error| CliError::harness(format!("failed to listen for Ctrl-C: {error}")))
-}
-
 fn replay(args: &ReplayArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let mut recorded = Vec::new();
     let mut failed = None;
@@ -267,28 +290,41 @@ fn replay(args: &ReplayArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Re
     if (args.trace || args.follow.is_some()) && args.format == Format::Json {
         report.trace = Some(recorded);
     }
-    print(console, args.format, &report, text::replay)?;
-    Ok(report.exit_code)
+    let printed = print(console, args.format, &report, text::replay);
+    let unwritten = report.unwritten.into_iter().map(CliError::usage);
+    Ok(tell_unwritten(console, report.exit_code, unwritten.chain(printed.err())))
 }
 
 fn shrink(args: &ShrinkArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let progress = LiveProgress::default();
     if console.interrupts {
-        stop_on_interrupt(&progress)?;
+        stop_on_signals(&progress)?;
     }
     let report = watched(&progress, console, |progress| verbs.shrink(args, progress))?;
-    print(console, args.format, &report, text::shrink)?;
-    Ok(report.exit_code)
+    Ok(conclude(
+        console,
+        args.format,
+        &progress,
+        report,
+        |report| (&mut report.exit_code, &[]),
+        |console, format, report| print(console, format, report, text::shrink),
+    ))
 }
 
 fn selftest(args: &SelftestArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let progress = LiveProgress::default();
     if console.interrupts {
-        stop_on_interrupt(&progress)?;
+        stop_on_signals(&progress)?;
     }
     let report = watched(&progress, console, |progress| verbs.selftest(args, progress))?;
-    print(console, args.format, &report, text::selftest)?;
-    Ok(report.exit_code)
+    Ok(conclude(
+        console,
+        args.format,
+        &progress,
+        report,
+        |report| (&mut report.exit_code, &report.unwritten),
+        |console, format, report| print(console, format, report, text::selftest),
+    ))
 }
 
 fn list(args: &ListArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -298,8 +334,8 @@ fn list(args: &ListArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result
 
 fn check(args: &CheckArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let report = verbs.check(args)?;
-    print(console, args.format, &report, text::check)?;
-    Ok(report.exit_code())
+    let printed = print(console, args.format, &report, text::check);
+    Ok(tell_unwritten(console, report.exit_code(), printed.err()))
 }
 
 fn explain(args: &ExplainArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {

@@ -6,24 +6,39 @@
 //! ```text
 //! worker 1 ──► WorkerCounter ─┐
 //! worker 2 ──► WorkerCounter ─┼──◄ every 100 ms ── main thread ──► bar on standard error
-//! Ctrl-C  ───► stop flag ─────┴──► polled between seeds
+//! signals ───► stop flag ─────┴──► polled between seeds
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ipam_reports::human;
+use ipam_reports::{exit, human};
 use parking_lot::Mutex;
 use sim_harness::engine::progress::{Progress, Unit, WorkerCounter};
 
-/// The progress of the verb that runs: shared between the main thread, which draws and handles Ctrl-C, and the workers.
+/// The progress of the verb that runs: shared between the main thread, which draws and the one that hears signals, and the workers.
 #[derive(Debug, Default)]
 pub struct LiveProgress {
-    stop: Arc<AtomicBool>,
+    stop: StopHandle,
     stage: Mutex<Stage>,
+}
+
+/// Asks a sweep to stop. Holds what the process exits with then; [`exit::HELD`] while nobody asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StopHandle(Arc<AtomicU8>);
+
+impl StopHandle {
+    /// Asks to stop and to exit with `code`. Whether this is the first time.
+    pub(super) fn ask(&self, code: u8) -> bool {
+        self.0.compare_exchange(exit::HELD, code, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    fn code(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// The scenario that runs now, or the claim whose plan is shrunk.
@@ -52,19 +67,24 @@ impl Progress for LiveProgress {
     }
 
     fn stop_requested(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.code() != exit::HELD
     }
 }
 
 impl LiveProgress {
     /// Asks the workers to end.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.ask(exit::INTERRUPTED);
     }
 
-    /// The flag behind [`LiveProgress::stop`], for a signal handler.
-    pub(super) fn stop_flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.stop)
+    /// What is behind [`LiveProgress::stop`], for whoever hears signals.
+    pub(super) fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// What the process exits with: `code`, or if that says that the sweep was stopped, what says by which signal.
+    pub(super) fn ending(&self, code: u8) -> u8 {
+        if exit::is_interruption(code) && self.stop_requested() { self.stop.code() } else { code }
     }
 
     fn stage(&self) -> Stage {
@@ -139,6 +159,15 @@ mod tests {
         assert_eq!(sums(&progress.stage().counters), (3, 1));
         progress.begin("b", Unit::Seeds, None, 2);
         assert_eq!(sums(&progress.stage().counters), (0, 0));
+    }
+
+    #[test]
+    fn the_first_signal_says_what_a_stopped_sweep_exits_with() {
+        let progress = LiveProgress::default();
+        assert_eq!((progress.stop_requested(), progress.ending(exit::INTERRUPTED)), (false, exit::INTERRUPTED));
+        assert!(progress.stop_handle().ask(exit::TERMINATED) && !progress.stop_handle().ask(exit::INTERRUPTED));
+        assert!(progress.stop_requested());
+        assert_eq!((progress.ending(exit::INTERRUPTED), progress.ending(exit::HELD)), (exit::TERMINATED, exit::HELD));
     }
 
     #[test]

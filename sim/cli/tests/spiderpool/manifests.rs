@@ -104,7 +104,7 @@ fn what_manifests_do_not_hold_is_there_and_their_settings_count() {
     // Only plans of failures are written, so this asks for more than anybody can keep.
     let out = text(&folder.join("out"));
     let at_once = "check.eventually=[{claim=\"pods-get-addresses\",within=\"1ms\"}]";
-    let more = ["--seeds", "1", "--set", "phases.safety=50ms", "--set", at_once, "--out", &out];
+    let more = ["--seeds", "1", "--set", "phases.safety=50ms", "--set", at_once, "--force", "--out", &out];
     let report = swept("smoke/spiderpool-calm.toml", &file, &more);
     let failure = report.scenarios[0].failures.first().expect("no pod starts within 50 ms");
     let plan_file = failure.plan.clone().expect("the plan of a failure is written");
@@ -127,7 +127,7 @@ fn what_manifests_do_not_hold_is_there_and_their_settings_count() {
     assert_eq!(code, 0, "{err}");
     let (code, _, err) = ipam_sim(&["replay", &small]);
     assert_eq!(code, 3, "what is smaller still fails: {err}");
-    let again = swept("smoke/spiderpool-calm.toml", &dump, &["--seeds", "2", "--out", &text(&folder.join("again"))]);
+    let again = swept("smoke/spiderpool-calm.toml", &dump, &["--seeds", "2", "--force", "--out", &text(&folder.join("again"))]);
     assert_eq!((again.exit_code, &again.scenarios[0].failures[..]), (0, &[][..]));
 }
 
@@ -232,7 +232,7 @@ fn kept_plan(name: &str) -> (PathBuf, PathBuf) {
     fs::write(folder.join("cluster/mine.yaml"), MINE).unwrap();
     let scenario = text(&scenarios().canonicalize().unwrap().join("smoke/spiderpool-calm.toml"));
     let at_once = "check.eventually=[{claim=\"pods-get-addresses\",within=\"1ms\"}]";
-    let args = ["run", &scenario, "--manifests", "cluster/mine.yaml", "--seeds", "1", "--out", "plans", "--no-shrink"];
+    let args = ["run", &scenario, "--manifests", "cluster/mine.yaml", "--seeds", "1", "--out", "plans", "--no-shrink", "--force"];
     let (code, _, err) = program_in(&folder, &[&args[..], &["--set", "phases.safety=50ms", "--set", at_once]].concat());
     assert_eq!(code, Some(3), "{err}");
     let plan = PathBuf::from("plans/spiderpool-calm-0.toml");
@@ -300,7 +300,7 @@ fn a_plan_that_does_not_say_what_its_manifests_held_is_read_as_before() {
 #[test]
 fn a_plan_without_manifests_says_nothing_of_them() {
     let (file, out) = (text(&scenarios().join("negative/counter-blind-writer.toml")), scratch("none"));
-    ipam_sim(&["run", &file, "--seed", "0", "--out", &text(&out)]);
+    ipam_sim(&["run", &file, "--seed", "0", "--out", &text(&out), "--force"]);
     let plan = fs::read_to_string(out.join("counter-blind-writer-0.toml")).unwrap();
     assert!(plan.contains("[recorded]") && !plan.contains("manifests") && !plan.contains("max_events"), "{plan}");
 }

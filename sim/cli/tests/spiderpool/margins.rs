@@ -8,7 +8,8 @@ use super::{ipam_sim, scenarios, scratch};
 /// `run` on the scenario with these arguments, and `reclaims.csv` of it.
 fn run(name: &str, arguments: &[&str]) -> (RunReport, String) {
     let (file, out) = (scenarios().join("smoke/unreachable-node.toml"), scratch(name));
-    let common = ["run", file.to_str().unwrap(), "--seeds", "8", "--no-shrink", "--format", "json", "--out", out.to_str().unwrap()];
+    let common =
+        ["run", file.to_str().unwrap(), "--seeds", "8", "--no-shrink", "--format", "json", "--out", out.to_str().unwrap(), "--force"];
     let (code, report, error) = ipam_sim(&[&common, arguments].concat());
     assert_eq!(code, 0, "{report}{error}");
     (RunReport::from_json(&report).unwrap(), std::fs::read_to_string(out.join("reclaims.csv")).unwrap())
@@ -55,7 +56,7 @@ fn scans_of_standbys_and_reads_of_owners_are_counted() {
     let file = scenarios().join("smoke/reclaim-e2e.toml");
     let effort = |name: &str, arguments: &[&str]| {
         let (out, variant) = (scratch(name), "g00008-controllers-restart-again-and-again");
-        let common = ["run", file.to_str().unwrap(), "--variant", variant, "--seeds", "4", "--no-shrink", "--format", "json"];
+        let common = ["run", file.to_str().unwrap(), "--variant", variant, "--seeds", "4", "--no-shrink", "--format", "json", "--force"];
         let (_, report, _) = ipam_sim(&[&common[..], &["--out", out.to_str().unwrap()], arguments].concat());
         let effort = of(&RunReport::from_json(&report).unwrap(), variant).effort;
         let table = std::fs::read_to_string(out.join("runs.csv")).unwrap();

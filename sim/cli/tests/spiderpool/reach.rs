@@ -43,7 +43,7 @@ fn pods_of_a_node_without_its_agent_or_its_kubelet_are_not_waited_for() {
         let file = folder.join("scenario.toml");
         std::fs::write(&file, losing(process)).unwrap();
         let (file, out) = (file.to_str().unwrap(), folder.to_str().unwrap());
-        let (code, report, _) = ipam_sim(&["run", file, "--seeds", "10", "--no-shrink", "--out", out]);
+        let (code, report, _) = ipam_sim(&["run", file, "--seeds", "10", "--no-shrink", "--out", out, "--force"]);
         assert_eq!(code, 0, "{report}");
     }
 }

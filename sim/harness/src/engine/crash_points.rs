@@ -21,7 +21,7 @@ use super::progress::{Progress, Unit};
 use super::run::{record_of, run_plan};
 use super::shrink::Explainer;
 use super::thread_pool::spawn_worker;
-use super::{HarnessBug, build};
+use super::{HarnessBug, build, output};
 use crate::plan::Plan;
 use crate::world::{Outcome, RunOptions};
 
@@ -160,7 +160,7 @@ pub(super) fn write_failures(result: &mut ScenarioResult, plans: Vec<Plan>, read
         if let Some(FaultKind::CrashAtWrite(crash)) = crash {
             let (seed, process, nth, after_commit) = (plan.seed, crash.process.to_string(), crash.nth, crash.after_commit);
             let file = out.join(Point { seed, process, nth, after_commit, plan: plan.clone() }.file());
-            let written = std::fs::create_dir_all(out).and_then(|()| plan.write(&file));
+            let written = output::write(&file, plan.to_toml_at(&file));
             failure.plan = written.is_ok().then(|| file.display().to_string());
         }
         kept.push(Some(plan));

@@ -10,6 +10,7 @@
 pub mod crash_points;
 mod error;
 pub mod load;
+pub mod output;
 pub mod progress;
 pub mod replay;
 pub mod run;

@@ -9,7 +9,7 @@ use ipam_reports::run::{Allocations, Api};
 use ipam_reports::{Seconds, SeedRecord};
 use sim_config::kinds::Kinds;
 
-use super::HarnessBug;
+use super::{HarnessBug, output};
 use crate::plan::Plan;
 use crate::world::{self, Outcome, RunOptions, Stage};
 
@@ -83,8 +83,7 @@ fn fired_kinds(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, bool)> {
 
 /// Writes a plan into the folder `out` and gives the path of its file; a disk that says no costs the file, not the verdict.
 pub fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
-    std::fs::create_dir_all(out).ok()?;
     let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
-    plan.write(&path).ok()?;
+    output::write(&path, plan.to_toml_at(&path)).ok()?;
     Some(path.display().to_string())
 }

@@ -54,7 +54,7 @@ pub struct SweepOptions {
 /// Sweeps scenarios, one after the other.
 ///
 /// # Errors
-/// There are not so many seeds; tables cannot be written.
+/// There are not so many seeds; nothing can be written in the folder of the tables. Tables that cannot be finished are told in the report.
 pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress) -> Result<RunReport, Error> {
     let deadline = options.budget.map(|budget| Instant::now() + budget);
     let mut explainer = Explainer::new(&options.out, progress, options.shrink);
@@ -80,8 +80,8 @@ pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress)
             continue;
         }
         let mut result = sweep(ready, range, options.jobs, until, progress, tables.as_ref().map(|(tables, _)| tables));
-        if let Some((tables, folder)) = &tables {
-            tables.finish_scenario().map_err(|error| unwritable(folder, error))?;
+        if let Some((tables, _)) = &tables {
+            tables.finish_scenario();
         }
         if options.plans {
             write_failures(&mut result, ready, &options.out, &mut explainer);
@@ -94,6 +94,10 @@ pub fn run(scenarios: &[Ready], options: &SweepOptions, progress: &dyn Progress)
     let shards = options.seeds.shard.and_then(|shard| Shards::one(shard.index, shard.total));
     let mut report = RunReport::of_shards(results, progress.stop_requested(), shards);
     report.build = Some(build().to_owned());
+    // A disk that is full must not cost the verdict of hours.
+    let unwritten = tables.and_then(|(tables, folder)| tables.finish().err().map(|error| unwritable(folder, error).to_string()));
+    report.unwritten.extend(unwritten);
+    report.exit_code = report.judge();
     Ok(report)
 }
 

@@ -7,12 +7,13 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ipam_reports::rows::Rows;
+
+use super::output::Aside;
 
 /// How many chunks may wait for one that is late.
 const AHEAD_MAX: usize = 64;
@@ -28,16 +29,16 @@ impl Drop for ReleaseOnPanic<'_> {
     }
 }
 
-/// `runs.csv`, `calls.csv` and `reclaims.csv` in a folder.
+/// `runs.csv`, `calls.csv` and `reclaims.csv` in a folder. They are there once [`Tables::finish`] put them there: until then, former ones stay.
 pub struct Tables {
     state: Mutex<State>,
     moved: Condvar,
 }
 
 struct State {
-    runs: BufWriter<File>,
-    calls: BufWriter<File>,
-    reclaims: BufWriter<File>,
+    runs: Aside,
+    calls: Aside,
+    reclaims: Aside,
     /// The chunk that is written next.
     next: u64,
     waiting: BTreeMap<u64, Rows>,
@@ -52,13 +53,10 @@ impl Tables {
     /// # Errors
     /// The folder or a file in it cannot be written.
     pub fn create(folder: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(folder)?;
-        let file = |name: &str| File::create(folder.join(name)).map(BufWriter::new);
+        let file = |name: &str| Aside::create(&folder.join(name));
         let (runs, calls, reclaims) = (file("runs.csv")?, file("calls.csv")?, file("reclaims.csv")?);
         let mut state = State { runs, calls, reclaims, next: 0, waiting: BTreeMap::new(), released: false, failed: None };
         state.write(&Rows::heads())?;
-        // A sweep that is killed leaves tables all the same, not empty files.
-        state.flush()?;
         Ok(Self { state: Mutex::new(state), moved: Condvar::new() })
     }
 
@@ -90,18 +88,23 @@ impl Tables {
     }
 
     /// The sweep of a scenario is over: what still waits is written, and chunks count from 0 again.
-    ///
-    /// # Errors
-    /// Something could not be written.
-    pub fn finish_scenario(&self) -> io::Result<()> {
+    pub fn finish_scenario(&self) {
         let mut state = self.lock();
         for (_, rows) in std::mem::take(&mut state.waiting) {
             state.keep(&rows);
         }
         (state.next, state.released) = (0, false);
-        match state.failed.take() {
+    }
+
+    /// All sweeps are over: puts the tables in their places.
+    ///
+    /// # Errors
+    /// Something could not be written. A table that lacks rows is no table: none is put anywhere.
+    pub fn finish(self) -> io::Result<()> {
+        let State { runs, calls, reclaims, failed, .. } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match failed {
             Some(error) => Err(error),
-            None => state.flush(),
+            None => runs.finish().and_then(|()| calls.finish()).and_then(|()| reclaims.finish()),
         }
     }
 }
@@ -111,10 +114,6 @@ impl State {
         self.runs.write_all(&rows.runs)?;
         self.calls.write_all(&rows.calls)?;
         self.reclaims.write_all(&rows.reclaims)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.runs.flush().and_then(|()| self.calls.flush()).and_then(|()| self.reclaims.flush())
     }
 
     /// The first error is the one to tell.
@@ -137,21 +136,11 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("ipam-sim-tables-{}-{:?}", std::process::id(), std::thread::current().id()));
         let tables = Tables::create(&folder).unwrap();
         work(&tables);
-        tables.finish_scenario().unwrap();
+        tables.finish_scenario();
+        tables.finish().unwrap();
         let text = std::fs::read_to_string(folder.join("runs.csv")).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         text.lines().skip(1).map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn every_table_has_its_head_from_the_beginning() {
-        let folder = std::env::temp_dir().join(format!("ipam-sim-heads-{}", std::process::id()));
-        let tables = Tables::create(&folder).unwrap();
-        for name in ["runs.csv", "calls.csv", "reclaims.csv"] {
-            assert!(std::fs::read_to_string(folder.join(name)).unwrap().starts_with("schema,"), "{name}");
-        }
-        drop(tables);
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -6,8 +6,10 @@ mod question;
 pub mod vary;
 
 use args::{ReportArgs, What};
+use ipam_reports::CapacityReport;
 
-use super::{CliError, Console, LiveProgress, Verbs, print_made, stop_on_interrupt, text, watched};
+use super::interrupt::stop_on_signals;
+use super::{CliError, Console, LiveProgress, Verbs, conclude, print_made, text, watched};
 
 pub use output::Output;
 pub use question::{Form, Sharing};
@@ -16,23 +18,36 @@ pub use question::{Form, Sharing};
 pub(super) fn report(args: &ReportArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let progress = LiveProgress::default();
     if console.interrupts {
-        stop_on_interrupt(&progress)?;
+        stop_on_signals(&progress)?;
     }
     match &args.what {
         What::Conflicts(args) => {
             let report = watched(&progress, console, |progress| verbs.conflicts(args, progress))?;
-            print_made(console, args.output.format, &report, text::conflicts)?;
-            Ok(report.exit_code)
+            Ok(conclude(
+                console,
+                args.output.format,
+                &progress,
+                report,
+                |report| (&mut report.exit_code, &report.unwritten),
+                |console, format, report| print_made(console, format, report, text::conflicts),
+            ))
         }
         What::Capacity(args) => {
             let report = watched(&progress, console, |progress| verbs.capacity(args, progress))?;
-            print_made(console, args.output.format, &report, text::capacity)?;
-            Ok(report.exit_code())
+            Ok(conclude(console, args.output.format, &progress, report, CapacityReport::ending, |console, format, report| {
+                print_made(console, format, report, text::capacity)
+            }))
         }
         What::Reclaim(args) => {
             let report = watched(&progress, console, |progress| verbs.leaks(args, progress))?;
-            print_made(console, args.output.format, &report, text::leaks)?;
-            Ok(report.exit_code)
+            Ok(conclude(
+                console,
+                args.output.format,
+                &progress,
+                report,
+                |report| (&mut report.exit_code, &report.unwritten),
+                |console, format, report| print_made(console, format, report, text::leaks),
+            ))
         }
     }
 }

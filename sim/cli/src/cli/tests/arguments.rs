@@ -75,6 +75,7 @@ fn every_flag_of_run_is_plain_data() {
         every_crash_point: false,
         format: Format::Json,
         out: Some("o".into()),
+        force: false,
         no_shrink: true,
         no_plans: false,
         part: None,
@@ -102,6 +103,7 @@ fn every_flag_of_gate_is_plain_data() {
         digests: "d".into(),
         outputs: Outputs { junit: Some("j.xml".into()), summary: Some("s.md".into()), github: true },
         out: Some("o".into()),
+        force: false,
         format: Format::Json,
         part: None,
     };

@@ -29,6 +29,11 @@ pub fn gate(report: &GateReport, paint: Paint) -> String {
     for (case, verdict) in failures.iter().skip(TOLD_MAX) {
         lines.push(format!("also    {} {}: {}", case.part, case.name, case.message(*verdict)));
     }
+    let incomplete = report.incomplete();
+    if !incomplete.is_empty() {
+        lines.push(String::new());
+    }
+    lines.extend(incomplete.iter().map(|(part, sentence)| format!("{}  {part}: {sentence}", paint.warn("not judged"))));
     for (title, entries) in [("left out", report.left_out_lines()), ("remark  ", report.remarks.clone())] {
         if !entries.is_empty() {
             lines.push(String::new());
@@ -41,7 +46,8 @@ pub fn gate(report: &GateReport, paint: Paint) -> String {
     lines.push(String::new());
     let headline = match report.exit_code {
         exit::HELD => paint.good(report.headline()),
-        exit::VACUOUS | exit::INTERRUPTED => paint.warn(report.headline()),
+        exit::VACUOUS | exit::INCOMPLETE => paint.warn(report.headline()),
+        code if exit::is_interruption(code) => paint.warn(report.headline()),
         _ => paint.bad(report.headline()),
     };
     let ending = if report.exit_code == exit::HELD { ". The gate is open." } else { ". The gate stays shut." };
@@ -60,7 +66,8 @@ fn overview(report: &GateReport, paint: Paint) -> Vec<String> {
         let PartSum { cases, seeds, wall, verdicts, .. } = &part;
         let each: Vec<_> = verdicts.iter().map(|&(verdict, count)| format!("{} {}", human::count(count), word(verdict))).collect();
         let cells = [
-            if verdict.exit_code() == exit::HELD { "ok" } else { super::run::word(verdict) }.to_owned(),
+            // A part of which nothing ran says nothing, whatever the reason.
+            if verdict == Verdict::Open && *seeds > 0 { "ok" } else { super::run::word(verdict) }.to_owned(),
             part.part.to_string(),
             human::count(*cases),
             human::count(*seeds),
@@ -68,7 +75,7 @@ fn overview(report: &GateReport, paint: Paint) -> Vec<String> {
             human::duration(*wall),
             each.join(", "),
         ];
-        let shown = if verdict == Verdict::Open { Verdict::Held } else { verdict };
+        let shown = if verdict == Verdict::Open && part.seeds > 0 { Verdict::Held } else { verdict };
         table.painted(cells, move |column, text| if column == VERDICT { painted(shown, text, paint) } else { text.to_owned() });
     }
     table.lines()

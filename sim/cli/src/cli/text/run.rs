@@ -86,7 +86,9 @@ pub(super) fn word(verdict: Verdict) -> &'static str {
         Verdict::Held | Verdict::Found => "ok",
         Verdict::Violated | Verdict::NotFound | Verdict::NotEventually => "FAIL",
         Verdict::Vacuous => "VACUOUS",
-        Verdict::NotRun => "NOT RUN",
+        Verdict::NotRun | Verdict::Incomplete => "NOT RUN",
+        Verdict::CutShort => "ok",
+        Verdict::LeftOut => "cut",
         Verdict::Open => "open",
         Verdict::Nondeterministic => "NONDET",
         Verdict::Broken => "BUG",
@@ -95,8 +97,8 @@ pub(super) fn word(verdict: Verdict) -> &'static str {
 
 pub(super) fn painted(verdict: Verdict, text: &str, paint: Paint) -> String {
     match verdict {
-        Verdict::Held | Verdict::Found => paint.good(text),
-        Verdict::Vacuous | Verdict::NotRun | Verdict::Open => paint.warn(text),
+        Verdict::Held | Verdict::Found | Verdict::CutShort => paint.good(text),
+        Verdict::Vacuous | Verdict::NotRun | Verdict::Incomplete | Verdict::LeftOut | Verdict::Open => paint.warn(text),
         _ => paint.bad(text),
     }
 }
@@ -288,8 +290,10 @@ fn summary(report: &RunReport, paint: Paint) -> String {
         exit::VIOLATED => paint.bad("Violated"),
         exit::NOT_EVENTUALLY => paint.bad("Not eventually"),
         exit::VACUOUS => paint.warn("Vacuous"),
+        exit::INCOMPLETE => paint.warn("Incomplete"),
+        exit::USAGE => paint.bad("Not written"),
         exit::NONDETERMINISTIC => paint.bad("Nondeterministic"),
-        exit::INTERRUPTED => paint.warn("Interrupted"),
+        code if exit::is_interruption(code) => paint.warn("Interrupted"),
         _ => paint.bad("Harness bug"),
     };
     let group = |verdict| match verdict {
@@ -302,6 +306,8 @@ fn summary(report: &RunReport, paint: Paint) -> String {
         Verdict::Vacuous => ("vacuous", "vacuous"),
         Verdict::NotRun => ("not run", "not run"),
         Verdict::Open => ("open", "open"),
+        // A run has no gate's verdicts.
+        Verdict::Incomplete | Verdict::CutShort | Verdict::LeftOut => ("cut short", "cut short"),
     };
     let mut groups = IndexMap::<_, u64>::new();
     for scenario in &report.scenarios {

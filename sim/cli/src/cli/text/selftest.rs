@@ -99,7 +99,7 @@ fn summary(report: &MatrixReport, paint: Paint) -> String {
     let cut = if report.cut_short { ", cut short" } else { "" };
     let headline = match report.exit_code {
         exit::HELD => paint.good("All noticed"),
-        exit::INTERRUPTED => paint.warn("Interrupted"),
+        code if exit::is_interruption(code) => paint.warn("Interrupted"),
         exit::VACUOUS => paint.warn("Nothing ran"),
         _ => paint.bad("Not good enough"),
     };

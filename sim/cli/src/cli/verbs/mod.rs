@@ -7,6 +7,7 @@ mod explain;
 mod form;
 mod gate;
 mod list;
+mod out_folder;
 mod replay;
 mod report;
 mod run;

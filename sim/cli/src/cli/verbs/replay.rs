@@ -6,8 +6,8 @@ use std::path::Path;
 use ipam_reports::ReplayReport;
 use ipam_reports::replay::TraceLine;
 use sim_config::time::SimTime;
-use sim_harness::engine::load;
 use sim_harness::engine::replay::{Replay, ReplayOptions, Telling};
+use sim_harness::engine::{load, output};
 use sim_harness::plan::Plan;
 use sim_harness::scenario::Scenario;
 
@@ -23,10 +23,11 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
         same_digest: args.same_digest,
     };
     let mut replay = Replay::run(plan(args)?, options)?;
+    let mut unwritten = Vec::new();
     replay.report.plan = args.seed.is_none().then(|| args.file.display().to_string());
     if let Some(file) = &args.dump {
         let text = replay.objects_yaml().map_err(|error| unwritable(file, &error))?;
-        std::fs::write(file, text).map_err(|error| unwritable(file, &error))?;
+        unwritten.extend(output::write(file, text).err().map(|error| unwritable(file, &error).message));
     }
     if let Some(other) = &args.against {
         replay.compare(&Plan::read(other)?, other.display().to_string())?;
@@ -34,9 +35,11 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
     let telling = Telling { trace: args.trace, follow: args.follow.as_ref(), timeline: args.html.is_some().then(|| command(args)) };
     let timeline = replay.tell(telling, trace);
     if let Some((file, timeline)) = args.html.as_ref().zip(timeline) {
-        std::fs::write(file, ipam_reports::timeline::page(&timeline)).map_err(|error| unwritable(file, &error))?;
+        let written = output::write(file, ipam_reports::timeline::page(&timeline));
+        unwritten.extend(written.err().map(|error| unwritable(file, &error).message));
     }
     let mut report = replay.report;
+    report.unwritten = unwritten;
     report.exit_code = report.judge();
     Ok(report)
 }

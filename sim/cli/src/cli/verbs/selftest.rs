@@ -14,24 +14,26 @@ use std::time::{Duration, Instant};
 
 use ipam_reports::matrix::{ControlRow, MatrixRow, Smallest, Trial};
 use ipam_reports::schema::MatrixSchema;
-use ipam_reports::{MatrixReport, Seconds, SeedRange};
+use ipam_reports::{Made, MatrixReport, Seconds, SeedRange};
 use parking_lot::Mutex;
 use sim_config::Problems;
 use sim_harness::claim::ClaimName;
 use sim_harness::deviation::{Deviation, DeviationName};
 use sim_harness::engine::Progress;
 use sim_harness::engine::ShrinkOptions;
-use sim_harness::engine::build;
 use sim_harness::engine::load::Ready;
 use sim_harness::engine::progress::{Unit, WorkerCounter};
 use sim_harness::engine::run::run_plan;
 use sim_harness::engine::shrink::{Watch, shrink};
 use sim_harness::engine::thread_pool::{jobs, spawn_worker};
+use sim_harness::engine::{build, output};
+use sim_harness::plan::hash_text;
 use sim_harness::scenario::{self, Scenario, WorkloadDraft};
 use sim_harness::swarm::Swarm;
 use sim_harness::system::systems;
 use sim_harness::world::RunOptions;
 
+use super::out_folder::OutFolder;
 use crate::cli::CliError;
 use crate::cli::args::SelftestArgs;
 
@@ -71,6 +73,8 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
     let controls = if args.deviation.is_empty() { controls(&known, args.seeds)? } else { Vec::new() };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(super::OUT));
 
+    let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, Some(&made(args, &known)), args.force)).transpose()?;
+
     let run = Run { progress, until, seeds_run: AtomicU64::new(0) };
     let ranges = usize::try_from(args.ranges).unwrap_or(usize::MAX);
     let found = run.in_parallel("deviations", jobs, tries.len() * ranges, |task, counter| {
@@ -99,14 +103,25 @@ pub(super) fn selftest(args: &SelftestArgs, progress: &dyn Progress) -> Result<M
         seeds_run: run.seeds_run.into_inner(),
         wall: Seconds::from(began.elapsed()),
         interrupted: progress.stop_requested(),
+        unwritten: Vec::new(),
         exit_code: 0,
     };
     report.exit_code = report.judge();
     let file = out.join("kill-matrix.csv");
-    std::fs::create_dir_all(&out)
-        .and_then(|()| std::fs::write(&file, report.csv()))
-        .map_err(|error| CliError::usage(format!("cannot write {}: {error}", file.display())))?;
+    // Hours of work are told also where the table cannot be written.
+    report.unwritten.extend(output::write(&file, report.csv()).err().map(|error| format!("cannot write {}: {error}", file.display())));
     Ok(report)
+}
+
+/// What the matrix is made of.
+fn made(args: &SelftestArgs, known: &[(String, Scenario)]) -> Made {
+    let texts: Vec<String> = known.iter().map(|(_, scenario)| toml::to_string(scenario).unwrap_or_default()).collect();
+    Made {
+        command: "ipam-sim selftest".to_owned(),
+        build: build().to_owned(),
+        config: hash_text(&format!("{:?} {} {} {}", args.deviation, args.seeds, args.ranges, texts.concat())),
+        ..Made::default()
+    }
 }
 
 fn deviations(names: &[String]) -> Result<Vec<&'static Deviation>, CliError> {

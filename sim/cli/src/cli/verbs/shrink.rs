@@ -11,7 +11,7 @@ use sim_harness::claim::ClaimName;
 use sim_harness::engine::progress::Unit;
 use sim_harness::engine::run::run_plan;
 use sim_harness::engine::shrink::{Found, ProgressWatch, shrink as shrink_plan};
-use sim_harness::engine::{Progress, ShrinkOptions, load};
+use sim_harness::engine::{Progress, ShrinkOptions, load, output};
 use sim_harness::world::{Outcome, RunOptions};
 
 use super::replay::read_plan;
@@ -39,7 +39,7 @@ pub(super) fn shrink(args: &ShrinkArgs, progress: &dyn Progress) -> Result<Shrin
         return Err(CliError::harness(format!("{file} violates {claim} in one run and not in the next")));
     };
     let out = args.out.clone().unwrap_or_else(|| beside(&args.plan));
-    smaller.write(&out).map_err(|error| CliError::usage(format!("cannot write {}: {error}", out.display())))?;
+    output::write(&out, smaller.to_toml_at(&out)).map_err(|error| CliError::usage(format!("cannot write {}: {error}", out.display())))?;
     shrunk.plan = Some(out.display().to_string());
     let mut report = ShrinkReport {
         schema: ShrinkSchema,

@@ -8,9 +8,9 @@ use ipam_reports::finding::Failure;
 
 use super::{Found, ProgressWatch, ShrinkOptions, needs_of, shrink};
 use crate::claim::ClaimName;
-use crate::engine::HarnessBug;
 use crate::engine::load::Ready;
 use crate::engine::progress::{Progress, Unit};
+use crate::engine::{HarnessBug, output};
 use crate::plan::Plan;
 
 /// What one failure may cost. Runs and events are the same on every machine, and so are the smaller plans: some ten seconds of one core.
@@ -103,7 +103,7 @@ impl<'a> Explainer<'a> {
     fn write(&self, plan: &Plan, claim: Option<&ClaimName>) -> Option<String> {
         let claim = claim.map(|claim| format!("-{claim}")).unwrap_or_default();
         let path: PathBuf = self.out.join(format!("{}-{}{claim}-min.toml", plan.scenario, plan.seed));
-        plan.write(&path).ok()?;
+        output::write(&path, plan.to_toml_at(&path)).ok()?;
         Some(path.display().to_string())
     }
 }

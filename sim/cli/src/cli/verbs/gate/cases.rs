@@ -120,14 +120,16 @@ struct Collector<'a> {
 }
 
 impl Collector<'_> {
-    /// Adds a case. One that is not cut by seeds belongs to one shard: they are dealt out in turn.
-    fn add(&mut self, part: Part, name: &str, planned: u64, result: ScenarioResult, job: impl FnOnce() -> Job) {
+    /// Adds a case. One that is not cut by seeds belongs to one shard: they are dealt out in turn. `seeds`: how many are planned, and how many of
+    /// them are required.
+    fn add(&mut self, part: Part, name: &str, seeds: (u64, u64), result: ScenarioResult, job: impl FnOnce() -> Job) {
         let next = self.numbers.entry(part).or_default();
         let number = *next;
         *next += 1;
         let elsewhere = |Shard { index, total }: Shard| !part.is_cut_by_seeds() && number % total != index - 1;
         if !self.args.part.is_some_and(elsewhere) {
-            let is = GateCase { part, number, name: name.to_owned(), planned, skipped: None, result };
+            let (planned, required) = seeds;
+            let is = GateCase { part, number, name: name.to_owned(), planned, required, skipped: None, result };
             self.found.cases.push(Case { is, job: job() });
         }
     }
@@ -147,32 +149,39 @@ impl Collector<'_> {
     fn regression(&mut self, file: &Path, mut plan: Plan) -> Result<(), CliError> {
         self.change.apply(&mut plan.deviations);
         let (name, result, stage) = about(file, &plan)?;
-        self.add(Part::Regressions, &name, 1, result, || Job::Regression(plan, stage));
+        self.add(Part::Regressions, &name, (1, 1), result, || Job::Regression(plan, stage));
         Ok(())
     }
 
     fn digest(&mut self, file: &Path, plan: Plan) -> Result<(), CliError> {
         let (name, result, stage) = about(file, &plan)?;
-        self.add(Part::Digests, &name, 1, result, || Job::Digest(plan, stage));
+        self.add(Part::Digests, &name, (1, 1), result, || Job::Digest(plan, stage));
         Ok(())
     }
 
     fn fresh(&mut self, ready: &Arc<Ready>) {
         let Scenario { name, .. } = &ready.scenario;
         let result = ScenarioResult { config: empty_result(ready).config, ..ScenarioResult::new(&**name, &*ready.file, []) };
-        self.add(Part::Determinism, name, DETERMINISM_SEEDS, result, || Job::Fresh(Arc::clone(ready)));
+        self.add(Part::Determinism, name, (DETERMINISM_SEEDS, DETERMINISM_SEEDS), result, || Job::Fresh(Arc::clone(ready)));
     }
 
     fn sweep(&mut self, part: Part, name: &str, ready: Arc<Ready>, first: u64, seeds: u64) {
-        let whole = SeedRange::new(first, seeds.max(1));
-        let left = match self.args.part {
-            Some(Shard { index, total }) if part.is_cut_by_seeds() => whole.and_then(|whole| whole.shard(index, total)),
-            _ => whole,
+        let of_shard = |seeds: u64| match (SeedRange::new(first, seeds.max(1)), self.args.part) {
+            (Some(whole), Some(Shard { index, total })) if part.is_cut_by_seeds() => whole.shard(index, total),
+            (whole, _) => whole,
         };
-        let planned = left.map_or(0, |left| u64::try_from(left.count()).unwrap_or(u64::MAX));
+        let left = of_shard(seeds);
+        let required = match part {
+            // As many as the scenario itself says, whatever the factor.
+            Part::Smoke | Part::Chaos => of_shard(ready.scenario.seeds.min(seeds)).map_or(0, count),
+            Part::Negative => left.map_or(0, count),
+            // Of a sample.
+            _ => 0,
+        };
+        let planned = left.map_or(0, count);
         let until_found = ready.scenario.expect.is_some() && !part.is_cut_by_seeds();
         let result = empty_result(&ready);
-        self.add(part, name, planned, result, || Job::Sweep(Sweep { ready, left, until_found }));
+        self.add(part, name, (planned, required), result, || Job::Sweep(Sweep { ready, left, until_found }));
     }
 
     /// A negative scenario without what makes it fail.
@@ -203,6 +212,11 @@ impl Collector<'_> {
             self.found.remarks.push(format!("no negative scenario is about {}", without.join(", ")));
         }
     }
+}
+
+/// How many seeds there are in a range.
+pub(super) fn count(range: SeedRange) -> u64 {
+    u64::try_from(range.count()).unwrap_or(u64::MAX)
 }
 
 /// The name of a kept plan, an empty result for it, and the objects that exist at its beginning.

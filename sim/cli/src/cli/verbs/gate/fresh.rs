@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use ipam_reports::finding::{Problem, ProblemKind};
-use ipam_reports::{Digest, GateCase, RunReport, Seconds, SeedRange};
+use ipam_reports::{Digest, GateCase, RunReport, ScenarioResult, Seconds, SeedRange};
 use sim_harness::engine::Progress;
 use sim_harness::engine::load::Ready;
 use sim_harness::engine::sweep::sweep;
@@ -26,7 +26,14 @@ pub(super) fn compare(case: &mut GateCase, ready: &Ready, args: &GateArgs, progr
     let result = &mut case.result;
     (result.seeds, result.digest, result.events, result.simulated) = (here.seeds, here.digest, here.events, here.simulated);
     result.seed_ranges = here.seed_ranges;
-    let wrong = match in_fresh_process(ready, args) {
+    let there = in_fresh_process(ready, args);
+    // Ctrl-C reaches both processes, and half a sweep has another digest.
+    if progress.stop_requested() {
+        let result = &mut case.result;
+        *result = ScenarioResult { config: result.config.take(), ..ScenarioResult::new(&*result.name, &*result.file, []) };
+        return;
+    }
+    let wrong = match there {
         Ok((digest, count)) if digest == here.digest && count == here.seeds => None,
         Ok((digest, count)) => Some((
             ProblemKind::Nondeterminism,
@@ -66,6 +73,9 @@ fn in_fresh_process(ready: &Ready, args: &GateArgs) -> Result<(Digest, u64), Str
         let said = String::from_utf8_lossy(&output.stderr);
         format!("a fresh process gave no result ({}): {error}; it says: {}", output.status, said.lines().collect::<Vec<_>>().join(" "))
     })?;
+    if report.interrupted {
+        return Err("a fresh process was stopped before its end".to_owned());
+    }
     match report.scenarios.as_slice() {
         [scenario] => Ok((scenario.digest, scenario.seeds)),
         scenarios => Err(format!("a fresh process ran {} scenarios instead of one", scenarios.len())),

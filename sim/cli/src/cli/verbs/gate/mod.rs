@@ -1,55 +1,73 @@
 //! `gate`: everything that a change must pass, within a budget.
 //!
 //! ```text
-//!  read everything ─► kept plans ─► first seeds of each case ─► same seeds in a fresh process ─► the rest ─► explain failures
-//!                                   measures seeds per second    a quarter of the time at most    what fits   what is left
+//!  read everything ─► kept plans ─► first seeds ─► a tenth of each sample ─► what is required ─► more of the samples ─► the rest ─► explain failures
+//!                                   measures                                what fits, evenly   a quarter of the time   what fits   what is left
 //! ```
 //! Where the time suffices, which seeds run depends on files and flags alone, so that two shards merged are what one machine would
-//! give. Where it does not, cases are cut short, and the report names them.
+//! give. Where it does not, what is required comes first, and the report says what did not run.
 
 mod budget;
 mod cases;
 mod fresh;
 mod kept;
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ipam_reports::gate::Part;
-use ipam_reports::{GateReport, Seconds, SeedRange, Shards, Verdict};
+use ipam_reports::{GateCase, GateReport, Seconds, SeedRange, Shards, Verdict, exit};
 use sim_harness::engine::Progress;
 use sim_harness::engine::build;
+use sim_harness::engine::load::Ready;
 use sim_harness::engine::shrink::Explainer;
 use sim_harness::engine::sweep;
 use sim_harness::engine::thread_pool::jobs;
 
 use self::budget::Need;
-use self::cases::{Case, Cases, Job, Sweep};
+use self::cases::{Case, Cases, DETERMINISM_SEEDS, Job, Sweep, count};
 use crate::cli::CliError;
 use crate::cli::args::GateArgs;
 use crate::cli::verbs::OUT;
+use crate::cli::verbs::out_folder::OutFolder;
 
 /// How many seeds a case runs before it is known how fast it is, and while its violation is not found: two chunks of a sweep.
 const FIRST: u64 = 16;
 
+/// One in so many cases of a sample comes before everything that only more time allows.
+const SAMPLE: usize = 10;
+/// What of the budget is kept back so that the last seeds end within it.
+const TO_END: f64 = 0.03;
+/// What of the budget is kept back to explain failures, once there are some.
+const TO_EXPLAIN: f64 = 0.15;
+/// What a fresh process takes besides its seeds.
+const FRESH_START: Duration = Duration::from_millis(100);
+
 /// The time of a gate, cut into parts.
 struct Clock {
-    began: Instant,
-    /// No seed starts later.
-    work_until: Instant,
-    /// No explanation starts later.
     until: Instant,
+    budget: Duration,
+    began: Instant,
+    /// Whether something failed that has to be explained.
+    failed: Cell<bool>,
 }
 
 impl Clock {
     fn new(budget: Duration) -> Self {
         let began = Instant::now();
-        // What is kept back explains failures, and lets the last seeds end.
-        Self { began, work_until: began + budget.mul_f64(0.85), until: began + budget }
+        Self { began, budget, until: began + budget, failed: Cell::new(false) }
+    }
+
+    /// When the last seed starts.
+    fn work_until(&self) -> Instant {
+        self.until - self.budget.mul_f64(if self.failed.get() { TO_EXPLAIN } else { TO_END })
     }
 
     fn work_left(&self) -> Duration {
-        self.work_until.saturating_duration_since(Instant::now())
+        self.work_until().saturating_duration_since(Instant::now())
     }
 
     fn left(&self) -> Duration {
@@ -61,11 +79,16 @@ impl Clock {
 pub(super) fn gate(args: &GateArgs, progress: &dyn Progress) -> Result<GateReport, CliError> {
     let clock = Clock::new(args.budget.0);
     let Cases { mut cases, remarks } = cases::collect(args)?;
+    let _alone = args.out.as_ref().map(|out| OutFolder::claim(out, None, args.force)).transpose()?;
     let gate = Gate { args, progress, clock, jobs: jobs(args.jobs), out: args.out.clone().unwrap_or_else(|| PathBuf::from(OUT)) };
     gate.run_kept_plans(&mut cases);
-    gate.run_first_seeds(&mut cases);
-    gate.compare_with_fresh_processes(&mut cases);
-    gate.run_the_rest(&mut cases);
+    gate.run_first_seeds(&mut cases, |part| !part.is_sample());
+    gate.run_a_tenth_of_samples(&mut cases);
+    gate.run_up_to(&mut cases, required);
+    gate.run_first_seeds(&mut cases, Part::is_sample);
+    gate.compare_with_fresh_processes(&mut cases, gate.clock.work_left() / 4);
+    gate.run_up_to(&mut cases, |is| is.planned);
+    gate.compare_with_fresh_processes(&mut cases, gate.clock.work_left());
 
     let mut report = GateReport {
         build: Some(build().to_owned()),
@@ -117,39 +140,74 @@ impl Gate<'_> {
         }
     }
 
-    fn run_first_seeds(&self, cases: &mut [Case]) {
-        for (is, sweep) in cases.iter_mut().filter_map(sweeping) {
+    fn run_first_seeds(&self, cases: &mut [Case], of: impl Fn(Part) -> bool) {
+        for (is, sweep) in cases.iter_mut().filter_map(sweeping).filter(|(is, _)| of(is.part) && is.result.seeds == 0) {
             self.run_seeds(is, sweep, FIRST);
         }
     }
 
-    fn compare_with_fresh_processes(&self, cases: &mut [Case]) {
-        let until = Instant::now() + self.clock.work_left() / 4;
+    /// Brings every tenth case of each sample to its end, beginning with those that lie far from each other.
+    fn run_a_tenth_of_samples(&self, cases: &mut [Case]) {
+        let rates = rates(cases);
+        for part in [Part::Determinism, Part::Control, Part::KillMatrix] {
+            let mut of_part: Vec<&mut Case> = cases.iter_mut().filter(|case| case.is.part == part).collect();
+            let tenth = of_part.len().div_ceil(SAMPLE);
+            for case in of_part.iter_mut().step_by(SAMPLE).take(tenth) {
+                match &mut case.job {
+                    Job::Fresh(ready) => self.compare(&mut case.is, &Arc::clone(ready), &rates),
+                    Job::Sweep(sweep) => {
+                        while sweep.left.is_some() && !self.is_over() {
+                            let next = need(&case.is, sweep, case.is.planned).seeds;
+                            self.run_seeds(&mut case.is, sweep, next);
+                        }
+                    }
+                    Job::Regression(..) | Job::Digest(..) => {}
+                }
+            }
+        }
+    }
+
+    fn compare_with_fresh_processes(&self, cases: &mut [Case], time: Duration) {
+        let until = Instant::now() + time;
+        let rates = rates(cases);
         for case in cases {
             if let Job::Fresh(ready) = &case.job {
                 if self.is_over() || Instant::now() >= until {
                     return;
                 }
-                fresh::compare(&mut case.is, ready, self.args, self.progress);
+                self.compare(&mut case.is, ready, &rates);
             }
         }
     }
 
-    /// Shares the time that is left anew before each case: the others ran faster or slower than they were measured, or found what they
+    /// Compares with a fresh process, unless that was done or takes longer than there is time.
+    fn compare(&self, is: &mut GateCase, ready: &Ready, rates: &Rates) {
+        let known = rates.get(&(ready.file.to_string(), ready.scenario.name.to_string()));
+        // Here with two workers, there with one.
+        let takes = |rate: &f64| FRESH_START + Duration::from_secs_f64(3.0 * DETERMINISM_SEEDS as f64 / rate);
+        if is.result.seeds == 0 && !self.is_over() && known.map_or(Duration::ZERO, takes) <= self.clock.work_left() {
+            fresh::compare(is, ready, self.args, self.progress);
+        }
+    }
+
+    /// Runs cases until each has as many seeds as `wanted`, as far as the time goes.
+    ///
+    /// The time that is left is shared anew before each case: the others ran faster or slower than they were measured, or found what they
     /// had to find.
-    fn run_the_rest(&self, cases: &mut [Case]) {
-        let mut waiting: Vec<_> = cases.iter_mut().filter_map(sweeping).filter(|(_, sweep)| sweep.left.is_some()).collect();
+    fn run_up_to(&self, cases: &mut [Case], wanted: impl Fn(&GateCase) -> u64) {
+        let wants = |is: &GateCase, sweep: &Sweep| sweep.left.is_some() && is.result.seeds < wanted(is);
+        let mut waiting: Vec<_> = cases.iter_mut().filter_map(sweeping).filter(|(is, sweep)| wants(is, sweep)).collect();
         // What must be found is mostly over at once, and leaves its time to the others.
         waiting.sort_by_key(|(_, sweep)| !sweep.until_found);
         while !waiting.is_empty() && !self.is_over() {
-            let needs: Vec<_> = waiting.iter().map(|(is, sweep)| need(is, sweep)).collect();
-            let seeds = budget::share(self.clock.work_left(), &needs)[0];
+            let needs: Vec<_> = waiting.iter().map(|(is, sweep)| need(is, sweep, wanted(is))).collect();
+            // Where a share is next to nothing, everybody gets a little in turn: the time is there to be used.
+            let seeds = budget::share(self.clock.work_left(), &needs)[0].max(FIRST).min(needs[0].seeds);
             let (is, sweep) = &mut waiting[0];
-            let in_full = seeds == needs[0].seeds;
             self.run_seeds(is, sweep, seeds);
-            if sweep.left.is_none() || (!in_full && seeds < FIRST) {
+            if !wants(is, sweep) {
                 waiting.remove(0);
-            } else if !in_full {
+            } else if seeds < needs[0].seeds {
                 // Once the others are done there may be time for the rest of it.
                 waiting.rotate_left(1);
             }
@@ -157,20 +215,30 @@ impl Gate<'_> {
     }
 
     /// Runs the next seeds of a case.
-    fn run_seeds(&self, is: &mut ipam_reports::GateCase, sweep: &mut Sweep, seeds: u64) {
+    fn run_seeds(&self, is: &mut GateCase, sweep: &mut Sweep, seeds: u64) {
         let Some(left) = sweep.left.filter(|_| !self.is_over()) else { return };
         let Some(next) = SeedRange::new(left.first, seeds.min(count(left))) else { return };
-        is.result.join(sweep::sweep(&sweep.ready, Some(next), self.jobs, Some(self.clock.work_until), self.progress, None));
+        let before = is.result.seeds;
+        is.result.join(sweep::sweep(&sweep.ready, Some(next), self.jobs, Some(self.clock.work_until()), self.progress, None));
         sweep.left = next.last.checked_add(1).filter(|&first| first <= left.last).map(|first| SeedRange { first, ..left });
-        if sweep.until_found && matches!(is.result.verdict(), Verdict::Found | Verdict::Broken | Verdict::Nondeterministic) {
+        let verdict = is.result.verdict();
+        let stopped_short = is.result.seeds - before < count(next);
+        if stopped_short || sweep.until_found && matches!(verdict, Verdict::Found | Verdict::Broken | Verdict::Nondeterministic) {
             sweep.left = None;
+        }
+        let failed = !matches!(verdict, Verdict::Vacuous | Verdict::NotRun | Verdict::NotFound) && verdict.exit_code() != exit::HELD;
+        if failed && is.result.expect.is_none() {
+            self.clock.failed.set(true);
         }
     }
 
     /// Whether somebody will ask why: a scenario that must hold and does not.
     fn needs_explaining(&self, report: &GateReport, case: &Case) -> bool {
         let verdict = report.verdict(&case.is);
-        matches!(case.job, Job::Sweep(_)) && case.is.result.expect.is_none() && verdict.exit_code() != 0 && verdict != Verdict::NotRun
+        matches!(case.job, Job::Sweep(_))
+            && case.is.result.expect.is_none()
+            && verdict.exit_code() != exit::HELD
+            && verdict != Verdict::Incomplete
     }
 
     fn explain(&self, case: &mut Case) {
@@ -181,21 +249,34 @@ impl Gate<'_> {
     }
 }
 
-fn sweeping(case: &mut Case) -> Option<(&mut ipam_reports::GateCase, &mut Sweep)> {
+/// Seeds per second of scenarios, by file and name.
+type Rates = BTreeMap<(String, String), f64>;
+
+/// What was measured so far.
+fn rates(cases: &[Case]) -> Rates {
+    let measured = cases.iter().filter(|case| matches!(case.is.part, Part::Smoke | Part::Chaos | Part::Negative));
+    let rate = |case: &Case| {
+        Some(((case.is.result.file.clone(), case.is.result.name.clone()), case.is.result.seeds_per_second().filter(|rate| *rate > 0.0)?))
+    };
+    measured.filter_map(rate).collect()
+}
+
+/// How many seeds a case must run.
+fn required(is: &GateCase) -> u64 {
+    is.required
+}
+
+fn sweeping(case: &mut Case) -> Option<(&mut GateCase, &mut Sweep)> {
     match &mut case.job {
         Job::Sweep(sweep) => Some((&mut case.is, sweep)),
         _ => None,
     }
 }
 
-fn count(range: SeedRange) -> u64 {
-    u64::try_from(range.count()).unwrap_or(u64::MAX)
-}
-
-/// What a case would run next. What ends with a violation doubles its seeds from [`FIRST`] on, so that the same seeds run however many
-/// workers there are and however fast they are. A case that could not even begin is taken for as fast as a seed per second.
-fn need(is: &ipam_reports::GateCase, sweep: &Sweep) -> Need {
-    let left = sweep.left.map_or(0, count);
+/// What a case would run next to have `wanted` seeds. What ends with a violation doubles its seeds from [`FIRST`] on, so that the same seeds run
+/// however many workers there are and however fast they are. A case that could not even begin is taken for as fast as a seed per second.
+fn need(is: &GateCase, sweep: &Sweep, wanted: u64) -> Need {
+    let left = sweep.left.map_or(0, count).min(wanted.saturating_sub(is.result.seeds));
     let seeds = if sweep.until_found { is.result.seeds.max(FIRST).min(left) } else { left };
     Need { seeds, per_second: is.result.seeds_per_second().filter(|rate| *rate > 0.0).unwrap_or(1.0) }
 }

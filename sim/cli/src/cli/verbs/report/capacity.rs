@@ -41,8 +41,8 @@ impl From<CliError> for Ended {
 
 /// Searches every curve and draws what it found.
 pub(super) fn report(args: &CapacityArgs, out: &Path, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
-    let report = search(args, out, progress)?;
-    drawings::write(&report, out)?;
+    let mut report = search(args, out, progress)?;
+    report.unwritten = drawings::unwritten(drawings::write(&report, out))?;
     Ok(report)
 }
 
@@ -93,8 +93,8 @@ pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Resu
         config: table.config,
         from: Some(again.name()),
     };
-    let report = ConflictsReport::with_answers(made, answers, points, false);
-    drawings::write(&report, out)?;
+    let mut report = ConflictsReport::with_answers(made, answers, points, false);
+    report.unwritten = drawings::unwritten(drawings::write(&report, out))?;
     Ok(report)
 }
 

@@ -116,8 +116,8 @@ pub(super) fn report(args: &CapacityArgs, file: &Path, out: &Path, progress: &dy
     }
     let left_out = ready.scenario.left_out().ok().flatten().map(|sentence| format!("{sentence}."));
     let remarks = left_out.into_iter().chain(limits::of_agents());
-    let report = DemandReport::new(made, &asked.needs, forms, trials, compression, remarks, interrupted);
-    draw(&report, &found, out)?;
+    let mut report = DemandReport::new(made, &asked.needs, forms, trials, compression, remarks, interrupted);
+    report.unwritten = drawings::unwritten(draw(&report, &found, out))?;
     Ok(report)
 }
 
@@ -129,8 +129,8 @@ pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Resu
         let wrong = format!("its sizes were searched for {}, which says nothing of {other}", wanted.join(" and "));
         return Err(again.refused(&wrong).hint("leave --objective out, or simulate"));
     }
-    let usage = again.beside(USAGE);
-    let found = match again.beside(RECLAIMS).map(|text| leaks::read(&text)) {
+    let usage = again.beside(USAGE)?;
+    let found = match again.beside(RECLAIMS)?.map(|text| leaks::read(&text)) {
         None | Some(Err(TableError::Empty(_))) => Vec::new(),
         Some(found) => found.map_err(|error| again.refused(&format_args!("{RECLAIMS} beside it: {error}")))?,
     };
@@ -154,8 +154,8 @@ pub(super) fn redraw(args: &CapacityArgs, again: &Again<'_>, out: &Path) -> Resu
     let found: Vec<Found> = found.into_iter().filter_map(named).collect();
     let Asked { build, config, needs, compression, .. } = sizes.asked;
     let made = Made { question: demand::QUESTION.to_owned(), command: args.command(), build, config, from: Some(again.name()) };
-    let report = DemandReport::new(made, &needs, forms, sizes.trials, compression, limits::of_agents(), false);
-    draw(&report, &found, out)?;
+    let mut report = DemandReport::new(made, &needs, forms, sizes.trials, compression, limits::of_agents(), false);
+    report.unwritten = drawings::unwritten(draw(&report, &found, out))?;
     Ok(report)
 }
 

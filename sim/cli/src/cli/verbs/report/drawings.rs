@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use ipam_reports::ConflictsReport;
 use ipam_reports::conflicts::{figures, page};
 use ipam_reports::figure::Figure;
+use ipam_reports::{ConflictsReport, exit};
+use sim_harness::engine::output;
 
 use crate::cli::CliError;
 
@@ -29,11 +30,22 @@ pub(super) fn write(report: &ConflictsReport, folder: &Path) -> Result<(), CliEr
 pub(super) fn write_all(figures: &[&Figure], page: &str, folder: &Path) -> Result<(), CliError> {
     let refused = |error: std::io::Error| CliError::usage(format!("cannot write in {}: {error}", folder.display()));
     let failed = |error: ipam_reports::figure::DrawError| CliError::harness(error.to_string());
-    std::fs::create_dir_all(folder).map_err(refused)?;
     for figure in figures {
         let file = |ending: &str| folder.join(format!("{}.{ending}", figure.id));
-        std::fs::write(file("svg"), figure.svg().map_err(failed)?).map_err(refused)?;
-        std::fs::write(file("png"), figure.png().map_err(failed)?).map_err(refused)?;
+        output::write(&file("svg"), figure.svg().map_err(failed)?).map_err(refused)?;
+        output::write(&file("png"), figure.png().map_err(failed)?).map_err(refused)?;
     }
-    std::fs::write(folder.join("index.html"), page).map_err(refused)
+    output::write(&folder.join("index.html"), page).map_err(refused)
+}
+
+/// What a report says of its own files: that one cannot be written must not hide the answer.
+///
+/// # Errors
+/// Another one than that.
+pub(super) fn unwritten(written: Result<(), CliError>) -> Result<Vec<String>, CliError> {
+    match written {
+        Ok(()) => Ok(Vec::new()),
+        Err(error) if error.exit_code == exit::USAGE => Ok(vec![error.message]),
+        Err(error) => Err(error),
+    }
 }

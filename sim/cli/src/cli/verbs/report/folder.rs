@@ -7,17 +7,18 @@
 //! Rows are only appended, so an interruption costs the point that was under way.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ipam_reports::TableError;
 use ipam_reports::conflicts::{Point, table};
 use ipam_reports::rows::Rows;
 use sim_config::{Problem, source};
-use sim_harness::engine::build;
+use sim_harness::engine::{build, output};
 
 use super::bursts::Finished;
 use crate::cli::CliError;
+use crate::cli::verbs::out_folder::{MADE, OutFolder, table_in, taken};
 
 /// The folder of a report that simulates.
 pub(super) struct Folder {
@@ -25,6 +26,7 @@ pub(super) struct Folder {
     config: String,
     points: File,
     runs: File,
+    _alone: OutFolder,
 }
 
 const POINTS: &str = "points.csv";
@@ -34,17 +36,17 @@ impl Folder {
     /// Opens `path` for the report `config`, and gives the points that are finished there.
     ///
     /// # Errors
-    /// It holds something else and `force` is not set, or the disk says no.
+    /// It holds something else, or another process works in it, and `force` is not set; or the disk says no.
     pub(super) fn open(path: &Path, config: &str, force: bool) -> Result<(Self, Vec<Point>), CliError> {
         let refused = |error: io::Error| CliError::usage(format!("cannot write in {}: {error}", path.display()));
-        fs::create_dir_all(path).map_err(refused)?;
+        let alone = OutFolder::lock(path, force)?;
         let finished = if force { Vec::new() } else { finished(path, config)? };
         // What was cut off in the middle of a line goes.
         let kept: Vec<String> = finished.iter().map(|point| table::row(build(), config, point)).collect();
-        fs::write(path.join(POINTS), table::head() + &kept.concat()).map_err(refused)?;
-        fs::write(path.join(RUNS), runs_of(path, &finished)).map_err(refused)?;
+        output::write(&path.join(POINTS), table::head() + &kept.concat()).map_err(refused)?;
+        output::write(&path.join(RUNS), runs_of(path, &finished)).map_err(refused)?;
         let append = |name: &str| OpenOptions::new().append(true).open(path.join(name)).map_err(refused);
-        let folder = Self { path: path.to_owned(), config: config.to_owned(), points: append(POINTS)?, runs: append(RUNS)? };
+        let folder = Self { path: path.to_owned(), config: config.to_owned(), points: append(POINTS)?, runs: append(RUNS)?, _alone: alone };
         Ok((folder, finished))
     }
 
@@ -54,8 +56,7 @@ impl Folder {
     /// The disk says no.
     pub(super) fn keep(&mut self, finished: &Finished) -> Result<(), CliError> {
         let row = table::row(build(), &self.config, &finished.point);
-        let written = self.runs.write_all(&finished.runs).and_then(|()| self.runs.flush());
-        let written = written.and_then(|()| self.points.write_all(row.as_bytes())).and_then(|()| self.points.flush());
+        let written = output::append(&mut self.runs, &finished.runs).and_then(|()| output::append(&mut self.points, row.as_bytes()));
         written.map_err(|error| CliError::usage(format!("cannot write in {}: {error}", self.path.display())))
     }
 }
@@ -63,10 +64,18 @@ impl Folder {
 /// Whether drawings may be put into `path`: it is new, or empty, or holds a report, or the user insists.
 ///
 /// # Errors
-/// It holds something else.
+/// It holds something else, or another process works in it.
 pub(super) fn may_draw_in(path: &Path, force: bool) -> Result<(), CliError> {
+    if path.is_dir() {
+        OutFolder::lock(path, force)?;
+    }
+    holds_nothing_else(path, force)
+}
+
+/// [`may_draw_in`] for whoever has locked the folder.
+pub(super) fn holds_nothing_else(path: &Path, force: bool) -> Result<(), CliError> {
     match fs::read_dir(path).ok().and_then(|mut entries| entries.next()) {
-        Some(Ok(entry)) if !force && !path.join(POINTS).exists() && !path.join(super::ledger::MADE).exists() => {
+        Some(Ok(entry)) if !force && !path.join(POINTS).exists() && !path.join(MADE).exists() => {
             Err(taken(path, &format!("other files, such as {}", entry.file_name().display())))
         }
         _ => Ok(()),
@@ -89,7 +98,13 @@ impl<'a> Again<'a> {
         let unreadable = |problem: Problem| Self { path, text: "" }.refused(&problem);
         let bytes = source::read(path).map_err(unreadable)?;
         let text = source::text(&source::name(path), &bytes).map_err(unreadable)?;
-        draw(Again { path, text })
+        let again = Again { path, text };
+        match cut_off(text) {
+            Some(cut) => {
+                Err(again.refused(&cut).hint("take the table as the report wrote it; a report that is interrupted leaves whole lines"))
+            }
+            None => draw(again),
+        }
     }
 
     /// Why it cannot be drawn.
@@ -111,8 +126,15 @@ impl<'a> Again<'a> {
     }
 
     /// Another table of the same report, if it is there.
-    pub(super) fn beside(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.path.with_file_name(name)).ok()
+    ///
+    /// # Errors
+    /// It is cut off.
+    pub(super) fn beside(&self, name: &str) -> Result<Option<String>, CliError> {
+        let text = fs::read_to_string(self.path.with_file_name(name)).ok();
+        match text.as_deref().and_then(cut_off) {
+            Some(cut) => Err(self.refused(&format_args!("{name} beside it: {cut}"))),
+            None => Ok(text),
+        }
     }
 
     /// The plan that the report wrote of this seed, if it is there; its name begins so.
@@ -122,8 +144,10 @@ impl<'a> Again<'a> {
     }
 }
 
-pub(super) fn taken(path: &Path, what: &str) -> CliError {
-    CliError::usage(format!("{} holds {what}", path.display())).hint("give another folder with --out, or --force to overwrite it")
+/// What is wrong with a table whose last line has no end: whoever cut it may have cut a number in two.
+fn cut_off(table: &str) -> Option<String> {
+    let whole = table.is_empty() || table.ends_with('\n');
+    (!whole).then(|| format!("line {} is cut off: it does not end with a line break", table.lines().count()))
 }
 
 /// The points that are finished in a folder.
@@ -132,7 +156,10 @@ fn finished(path: &Path, config: &str) -> Result<Vec<Point>, CliError> {
     let text = match fs::read_to_string(path.join(POINTS)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return may_draw_in(path, false).map(|()| Vec::new());
+            return match table_in(path) {
+                Some(table) => Err(other(format!("{table} of another sweep"))),
+                None => holds_nothing_else(path, false).map(|()| Vec::new()),
+            };
         }
         Err(error) => return Err(other(format!("a {POINTS} that cannot be read: {error}"))),
     };
@@ -172,6 +199,22 @@ mod tests {
         let path = std::env::temp_dir().join(format!("ipam-sim-folder-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         path
+    }
+
+    #[test]
+    fn a_table_that_is_cut_is_not_drawn() {
+        let path = temporary("cut");
+        fs::create_dir_all(&path).unwrap();
+        let (table, other) = (path.join("points.csv"), path.join("usage.csv"));
+        fs::write(&table, "a,b\n1,22").unwrap();
+        let error = Again::read(&table, |_| Ok(())).unwrap_err();
+        assert_eq!(error.exit_code, 2);
+        assert!(error.message.ends_with("points.csv again: line 2 is cut off: it does not end with a line break"), "{}", error.message);
+        fs::write(&table, "a,b\n1,22\n").unwrap();
+        fs::write(&other, "a,b\n1").unwrap();
+        let error = Again::read(&table, |again| again.beside("usage.csv")).unwrap_err();
+        assert!(error.message.contains("usage.csv beside it: line 2 is cut off"), "{}", error.message);
+        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]

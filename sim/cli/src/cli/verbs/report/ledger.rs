@@ -7,17 +7,17 @@
 //! Rows are only appended, so an interruption costs what was under way. What has no row in the last table is cut off when it goes on.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use csv::StringRecord;
 use ipam_reports::Made;
 
-use super::folder::{may_draw_in, taken};
-use crate::cli::CliError;
+use sim_harness::engine::output;
 
-/// The file that says which report a folder holds.
-pub(super) const MADE: &str = "made.json";
+use super::folder::holds_nothing_else;
+use crate::cli::CliError;
+use crate::cli::verbs::out_folder::{MADE, OutFolder, mark, taken};
 
 /// A table of a ledger.
 pub(super) struct Sheet {
@@ -31,6 +31,7 @@ pub(super) struct Sheet {
 pub(super) struct Ledger {
     path: PathBuf,
     files: Vec<File>,
+    _alone: OutFolder,
 }
 
 /// The rows of each table that belong to something finished, without the heads.
@@ -41,10 +42,10 @@ impl Ledger {
     /// what it belongs. The last of the `sheets` says what is finished.
     ///
     /// # Errors
-    /// It holds something else and `force` is not set, or the disk says no.
+    /// It holds something else, or another process works in it, and `force` is not set; or the disk says no.
     pub(super) fn open(path: &Path, made: &Made, sheets: &[Sheet], columns: &[&str], force: bool) -> Result<(Self, Rows), CliError> {
         let refused = |error: io::Error| CliError::usage(format!("cannot write in {}: {error}", path.display()));
-        fs::create_dir_all(path).map_err(refused)?;
+        let alone = OutFolder::lock(path, force)?;
         let goes_on = !force && is_known(path, made)?;
         let mut tables: Rows =
             sheets.iter().map(|sheet| if goes_on { rows_of(&path.join(sheet.name), &sheet.head) } else { Vec::new() }).collect();
@@ -62,12 +63,11 @@ impl Ledger {
             rows.iter().for_each(|row| drop(writer.write_record(row)));
             drop(writer);
             let file = path.join(sheet.name);
-            fs::write(&file, text).map_err(refused)?;
+            output::write(&file, text).map_err(refused)?;
             files.push(OpenOptions::new().append(true).open(file).map_err(refused)?);
         }
-        let text = serde_json::to_string_pretty(made).unwrap_or_default();
-        fs::write(path.join(MADE), text + "\n").map_err(refused)?;
-        Ok((Self { path: path.to_owned(), files }, tables))
+        mark(path, made).map_err(refused)?;
+        Ok((Self { path: path.to_owned(), files, _alone: alone }, tables))
     }
 
     /// Keeps the rows of something that is finished, table by table.
@@ -75,7 +75,7 @@ impl Ledger {
     /// # Errors
     /// The disk says no.
     pub(super) fn keep(&mut self, rows: &[&[u8]]) -> Result<(), CliError> {
-        let written = self.files.iter_mut().zip(rows).try_for_each(|(file, rows)| file.write_all(rows).and_then(|()| file.flush()));
+        let written = self.files.iter_mut().zip(rows).try_for_each(|(file, rows)| output::append(file, rows));
         written.map_err(|error| CliError::usage(format!("cannot write in {}: {error}", self.path.display())))
     }
 }
@@ -84,7 +84,7 @@ impl Ledger {
 fn is_known(path: &Path, made: &Made) -> Result<bool, CliError> {
     let text = match fs::read_to_string(path.join(MADE)) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return may_draw_in(path, false).map(|()| false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return holds_nothing_else(path, false).map(|()| false),
         Err(error) => return Err(taken(path, &format!("a {MADE} that cannot be read: {error}"))),
     };
     match serde_json::from_str::<Made>(&text) {

@@ -57,7 +57,7 @@ pub(super) fn leaks(args: &ReclaimArgs, progress: &dyn Progress) -> Result<Leaks
 pub(super) fn conflicts(args: &ConflictsArgs, progress: &dyn Progress) -> Result<ConflictsReport, CliError> {
     let out = args.output.folder("conflicts");
     let made = Made { command: args.command(), ..Made::default() };
-    let report = match &args.output.from {
+    let mut report = match &args.output.from {
         Some(from) => Again::read(from, |again| {
             let table = table::read(again.text).map_err(|error| again.misread(&error))?;
             let system = table.points.first().map_or(args.sharing.system, |point| point.setting.system);
@@ -71,7 +71,7 @@ pub(super) fn conflicts(args: &ConflictsArgs, progress: &dyn Progress) -> Result
             simulate(args, made, &out, progress)
         }
     }?;
-    drawings::write(&report, &out)?;
+    report.unwritten = drawings::unwritten(drawings::write(&report, &out))?;
     Ok(report)
 }
 

@@ -7,11 +7,11 @@ use ipam_reports::Made;
 use ipam_reports::leaks::{self, Found, LeaksReport};
 use ipam_reports::rows::Rows;
 use sim_config::Source;
-use sim_harness::engine::Progress;
 use sim_harness::engine::build;
 use sim_harness::engine::load::{self, Ready};
 use sim_harness::engine::run::{record_of, run_plan};
 use sim_harness::engine::thread_pool::{ThreadPool, jobs};
+use sim_harness::engine::{Progress, output};
 use sim_harness::plan::{Checks, hash_text};
 use sim_harness::scenario::Scenario;
 use sim_harness::world::RunOptions;
@@ -35,7 +35,7 @@ const PATHS: &str = "paths.csv";
 /// `report reclaim`.
 pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &dyn Progress) -> Result<LeaksReport, CliError> {
     let made = Made { question: leaks::QUESTION.to_owned(), command: args.command(), build: build().to_owned(), ..Made::default() };
-    let (report, found) = match &args.output.from {
+    let (mut report, found) = match &args.output.from {
         Some(from) => Again::read(from, |again| {
             let found = leaks::read(again.text).map_err(|error| again.misread(&error))?;
             may_draw_in(out, args.output.force)?;
@@ -47,9 +47,10 @@ pub(super) fn report(args: &ReclaimArgs, out: &Path, progress: &dyn Progress) ->
     let plates = leaks::plates(&found);
     let figures: Vec<_> = plates.iter().map(|plate| &plate.figure).collect();
     let page = leaks::page(&report, &plates).map_err(|error| CliError::harness(error.to_string()))?;
-    drawings::write_all(&figures, &page, out)?;
     let refused = |error: std::io::Error| CliError::usage(format!("cannot write in {}: {error}", out.display()));
-    std::fs::write(out.join(PATHS), leaks::head() + &leaks::rows(&report)).map_err(refused)?;
+    let written = drawings::write_all(&figures, &page, out)
+        .and_then(|()| output::write(&out.join(PATHS), leaks::head() + &leaks::rows(&report)).map_err(refused));
+    report.unwritten = drawings::unwritten(written)?;
     Ok(report)
 }
 

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ipam_reports::addresses::AddressRun;
 use ipam_reports::rows::Rows;
 use serde::{Deserialize, Serialize};
+use sim_harness::engine::output;
 
 use crate::cli::CliError;
 
@@ -54,7 +55,7 @@ impl Unfinished {
             whole.push('\n');
             known.insert((size, seed), (held, Rows { runs: runs.into(), reclaims: reclaims.into(), ..Rows::default() }));
         }
-        let opened = fs::write(&path, whole).and_then(|()| OpenOptions::new().append(true).open(&path));
+        let opened = output::write(&path, whole).and_then(|()| OpenOptions::new().append(true).open(&path));
         let file = Mutex::new(opened.map_err(|error| refused(&path, &error))?);
         Ok(Self { path, file, known })
     }
@@ -72,7 +73,7 @@ impl Unfinished {
         let text = |rows: &[u8]| String::from_utf8_lossy(rows).into_owned();
         let line = Line { size: size.to_owned(), seed, held: held.clone(), runs: text(&rows.runs), reclaims: text(&rows.reclaims) };
         let line = serde_json::to_string(&line).map_err(|error| error.to_string())? + "\n";
-        self.file().write_all(line.as_bytes()).map_err(|error| refused(&self.path, &error).message)
+        output::append(&mut self.file(), line.as_bytes()).map_err(|error| refused(&self.path, &error).message)
     }
 
     /// Forgets all runs: what they gave stands in the tables.

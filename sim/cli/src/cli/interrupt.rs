@@ -1,0 +1,45 @@
+//! Signals that ask the process to end: Ctrl-C, what CI systems and batch systems send, a terminal that is closed.
+
+use std::io::{self, Write};
+use std::thread;
+
+use ipam_reports::exit;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use sim_harness::engine::output;
+
+use super::{CliError, LiveProgress};
+
+/// The first signal asks the sweep to end and print what it has; the second ends the process, and leaves files whole.
+pub(super) fn stop_on_signals(progress: &LiveProgress) -> Result<(), CliError> {
+    let wanted = [Some(SIGINT), Some(SIGTERM), (!is_ignored(SIGHUP)).then_some(SIGHUP)];
+    let failed = |error: io::Error| CliError::harness(format!("failed to listen for signals: {error}"));
+    let mut signals = Signals::new(wanted.into_iter().flatten()).map_err(failed)?;
+    let stop = progress.stop_handle();
+    let listen = move || {
+        for signal in signals.forever() {
+            let code = exit_code(signal);
+            if stop.ask(code) {
+                let again = if signal == SIGINT { "press Ctrl-C again" } else { "send a second signal" };
+                // A plain `eprintln` would panic on a closed stream.
+                let _ = writeln!(io::stderr(), "\nstopping after the runs that are under way; {again} to quit at once");
+            } else {
+                let _settled = output::settle();
+                std::process::exit(code.into());
+            }
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(listen).map(drop).map_err(failed)
+}
+
+/// What a process exits with that a signal ended.
+fn exit_code(signal: i32) -> u8 {
+    if signal == SIGINT { exit::INTERRUPTED } else { exit::TERMINATED }
+}
+
+/// Whether whoever started the process wants a signal to be ignored, as `nohup` does. Known on Linux; elsewhere none is.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}

@@ -1,0 +1,182 @@
+//! Files that are whole whenever somebody looks.
+//!
+//! ```text
+//!  a file     ──► written aside, in the same folder ──► renamed: the former file or the new one, never half of either
+//!  a journal  ──► rows are appended in one piece; a process that is told to end waits for the piece
+//! ```
+//! A process that ends at once calls [`settle`] first, which takes away what was written aside and is not finished.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use tempfile::{Builder, NamedTempFile};
+
+/// The files that are written aside and not finished. Whoever holds it changes files: renames one, or appends to one.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// How long [`settle`] waits for a piece that is being written: longer than any takes on a disk that answers.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Writes a file as a whole; its folder is made if it is not there. A device or a pipe is written to as it is.
+///
+/// # Errors
+/// The operating system refuses; then the former file is still there.
+pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    if is_special(path) {
+        return File::options().write(true).open(path)?.write_all(bytes.as_ref());
+    }
+    let mut file = Aside::create(path)?;
+    file.write_all(bytes.as_ref())?;
+    file.finish()
+}
+
+/// Appends to a journal in one piece, as far as the disk allows.
+///
+/// # Errors
+/// The operating system refuses. A part may have been written.
+pub fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    let _whole = UNFINISHED.lock();
+    file.write_all(bytes)
+}
+
+/// Makes an end of writing before the process ends at once: waits for a piece that is under way, and takes away what is not finished. While the
+/// guard lives, nothing more is written. `None`: a disk does not answer, and nobody waits for it.
+pub fn settle() -> Option<Settled> {
+    let mut unfinished = UNFINISHED.try_lock_for(PATIENCE)?;
+    for path in std::mem::take(&mut *unfinished) {
+        let _ = fs::remove_file(path);
+    }
+    Some(Settled(unfinished))
+}
+
+/// Nothing is written while this lives.
+pub struct Settled(#[expect(dead_code, reason = "holding it is its purpose")] MutexGuard<'static, BTreeSet<PathBuf>>);
+
+/// A file that is being written beside the place where it will be.
+pub struct Aside {
+    file: BufWriter<NamedTempFile>,
+    target: PathBuf,
+}
+
+impl Aside {
+    /// Begins a file that will be at `path`; its folder is made if it is not there.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or nothing can be written in it.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        // A link goes on leading to the file that it led to.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if target.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        let mut unfinished = UNFINISHED.lock();
+        let mut builder = Builder::new();
+        builder.prefix(".ipam-sim-").suffix(".part");
+        let file = match (fs::metadata(&target), usual()) {
+            (Ok(former), _) => {
+                let file = builder.tempfile_in(folder)?;
+                file.as_file().set_permissions(former.permissions())?;
+                file
+            }
+            (Err(_), Some(usual)) => builder.permissions(usual).tempfile_in(folder)?,
+            (Err(_), None) => builder.tempfile_in(folder)?,
+        };
+        unfinished.insert(file.path().to_owned());
+        Ok(Self { file: BufWriter::new(file), target })
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// The operating system refuses; then the former file is still there.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.file.flush()?;
+        let mut unfinished = UNFINISHED.lock();
+        unfinished.remove(self.file.get_ref().path());
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.persist(&self.target).map(drop).map_err(|error| error.error)
+    }
+}
+
+impl Write for Aside {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// What cannot be renamed over: a device, a pipe, a stream of the process.
+fn is_special(path: &Path) -> bool {
+    let of_the_system = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
+    of_the_system || fs::metadata(path).is_ok_and(|known| !known.is_file() && !known.is_dir())
+}
+
+/// The permissions of a new file, of which the process's mask takes away what it does; others than those of a temporary file.
+#[cfg(unix)]
+fn usual() -> Option<Permissions> {
+    use std::os::unix::fs::PermissionsExt;
+    Some(Permissions::from_mode(0o666))
+}
+
+#[cfg(not(unix))]
+fn usual() -> Option<Permissions> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names in a folder, in order.
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_the_former_one_until_the_new_one_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("made/here/runs.csv");
+        write(&path, "former\n").unwrap();
+        let mut next = Aside::create(&path).unwrap();
+        next.write_all(b"half").unwrap();
+        next.flush().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "former\n");
+        next.write_all(b" and whole\n").unwrap();
+        next.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "half and whole\n");
+        drop(Aside::create(&path).unwrap());
+        assert_eq!(names(path.parent().unwrap()), ["runs.csv"], "what is given up leaves nothing behind");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_permissions_stay_and_devices_are_written_to() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "former").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write(&link, "new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        let (new, plain) = (folder.path().join("new"), folder.path().join("plain"));
+        write(&new, "").unwrap();
+        fs::write(&plain, "").unwrap();
+        assert_eq!(fs::metadata(new).unwrap().permissions(), fs::metadata(plain).unwrap().permissions(), "as any other program's");
+        write(Path::new("/dev/null"), "nothing").unwrap();
+        assert_eq!(write(Path::new("/dev/full"), "much").unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Runs a shard of a sweep whose verdict somebody else gives: `ipam-sim merge`.
+#
+#   ci/shard.sh results/1.json target/release/ipam-sim gate --shard 1/4 --format json
+#
+# What the command prints goes to the file, which is there only as a whole. A verdict is a result, good or bad: held (0), violated (1), a
+# liveness claim violated (3), vacuous (4), nondeterministic (5), incomplete (6), and this script exits with 0. Anything else is a failure of
+# the shard and its exit code: wrong usage (2), a bug of the harness (70), a signal (130, 143), a program that is not there (127). So is a
+# verdict without a result.
+set -euo pipefail
+if [ $# -lt 2 ]; then
+    echo "usage: ci/shard.sh RESULT.json COMMAND [ARGUMENT]..." >&2
+    exit 2
+fi
+result=$1
+shift
+mkdir -p "$(dirname "$result")"
+# What an earlier run left is not the result of this one.
+rm -f "$result"
+part=$result.part
+"$@" > "$part" &
+command=$!
+# As the first process of a container, or of a batch job, this one gets the signals. The command then prints the verdict so far.
+trap 'kill -TERM "$command" 2> /dev/null || true' TERM INT HUP
+while true; do
+    code=0
+    wait "$command" || code=$?
+    # A signal ends `wait` before the command ends.
+    kill -0 "$command" 2> /dev/null || break
+done
+# If both ended at once, `wait` told of the signal; the shell still knows how the command ended.
+if [ "$code" -gt 128 ]; then
+    known=0
+    wait "$command" 2> /dev/null || known=$?
+    if [ "$known" -ne 127 ]; then code=$known; fi
+fi
+if [ -s "$part" ]; then
+    mv "$part" "$result"
+else
+    rm -f "$part"
+fi
+case $code in
+    0 | 1 | 3 | 4 | 5 | 6)
+        if [ ! -s "$result" ]; then
+            echo "ci/shard.sh: $1 exited with $code, but printed no result" >&2
+            exit 70
+        fi
+        echo "ci/shard.sh: exit code $code is a result, in $result" >&2
+        exit 0
+        ;;
+    *)
+        echo "ci/shard.sh: exit code $code is no verdict: the shard failed" >&2
+        exit "$code"
+        ;;
+esac

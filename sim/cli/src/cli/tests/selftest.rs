@@ -43,6 +43,7 @@ fn report(never: &[Option<u64>], alarm: bool) -> MatrixReport {
         wall: seconds(61.5),
         cut_short: false,
         interrupted: false,
+        unwritten: Vec::new(),
         exit_code: 0,
     };
     report.exit_code = report.judge();

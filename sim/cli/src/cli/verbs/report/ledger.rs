@@ -136,6 +136,8 @@ mod tests {
         let (mut ledger, _) = open(&path, "c", false).unwrap();
         ledger.keep(&[b"s,0,a\ns,0,b\n", b"x,s,0\n"]).unwrap();
         ledger.keep(&[b"s,1,c\ns,1", b""]).unwrap();
+        assert!(open(&path, "c", false).is_err(), "two at a time would mix their rows");
+        drop(ledger);
         let (_, rows) = open(&path, "c", false).unwrap();
         assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
         assert_eq!(fs::read_to_string(path.join("things.csv")).unwrap(), "scenario,seed,thing\ns,0,a\ns,0,b\n");

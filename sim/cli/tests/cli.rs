@@ -606,7 +606,8 @@ fn every_crash_point_of_a_small_scenario_is_tried() {
     assert!(points["reached"].as_u64() > Some(writes), "{report}");
 
     // A client that decides once loses increments whatever crashes; the plan of such a run replays.
-    let deviating = ["--deviation", "counter-decides-once", "--seeds", "10", "--no-shrink", "--out", &out_dir];
+    let other = folder.0.join("deviating").display().to_string();
+    let deviating = ["--deviation", "counter-decides-once", "--seeds", "10", "--no-shrink", "--out", &other];
     let args = [&["run", &file, "--every-crash-point"][..], &deviating[..]].concat();
     let (code, out, _) = run(&args);
     assert_eq!(code, 1, "{out}");

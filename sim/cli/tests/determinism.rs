@@ -26,7 +26,7 @@ fn sweep(jobs: &str, scenario: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_ipam-sim"))
         .current_dir(root())
         .args(["run", scenario, "--seeds", "60", "--jobs", jobs, "--format", "json", "--out"])
-        .arg(std::env::temp_dir().join(format!("ipam-sim-determinism-{}-{jobs}", std::process::id())))
+        .arg(std::env::temp_dir().join(format!("ipam-sim-determinism-{}-{jobs}-{}", std::process::id(), scenario.replace('/', "-"))))
         .output()
         .unwrap();
     let report = RunReport::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap_or_else(|error| panic!("{error}"));

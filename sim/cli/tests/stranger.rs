@@ -31,6 +31,8 @@ fn command(out: &Path, line: &str) -> Output {
     command.current_dir(example()).args(line.split_whitespace());
     if ["run", "shrink", "selftest", "gate"].iter().any(|verb| line.starts_with(verb)) {
         command.arg("--out").arg(out);
+        // One folder for all of them.
+        command.args((!line.starts_with("shrink")).then_some("--force"));
     }
     command.env_remove("CI_NODE_INDEX").env_remove("CI_NODE_TOTAL").output().unwrap()
 }

@@ -14,7 +14,9 @@ mod run;
 mod selftest;
 mod shrink;
 
+use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use ipam_reports::replay::TraceLine;
 use ipam_reports::{
@@ -22,6 +24,7 @@ use ipam_reports::{
     ReplayReport, RunReport, ShrinkReport,
 };
 use sim_harness::deviation::DeviationName;
+use sim_harness::engine::output;
 
 use super::CliError;
 use super::args::{CheckArgs, ExplainArgs, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs};
@@ -131,6 +134,14 @@ impl Verbs for Simulator {
 
     fn explain_reclaim(&self, args: &ExplainArgs) -> Result<ExplainReclaimReport, CliError> {
         explain::explain_reclaim(args)
+    }
+}
+
+/// Writes a file that the user named, in a folder that must be there: a misspelt one is not made.
+fn write_named(file: &Path, text: &str) -> io::Result<()> {
+    match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+        Some(_) => Err(io::ErrorKind::NotFound.into()),
+        None => output::write(file, text),
     }
 }
 

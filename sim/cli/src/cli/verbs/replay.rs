@@ -6,11 +6,12 @@ use std::path::Path;
 use ipam_reports::ReplayReport;
 use ipam_reports::replay::TraceLine;
 use sim_config::time::SimTime;
+use sim_harness::engine::load;
 use sim_harness::engine::replay::{Replay, ReplayOptions, Telling};
-use sim_harness::engine::{load, output};
 use sim_harness::plan::Plan;
 use sim_harness::scenario::Scenario;
 
+use super::write_named;
 use crate::cli::CliError;
 use crate::cli::args::ReplayArgs;
 
@@ -27,7 +28,7 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
     replay.report.plan = args.seed.is_none().then(|| args.file.display().to_string());
     if let Some(file) = &args.dump {
         let text = replay.objects_yaml().map_err(|error| unwritable(file, &error))?;
-        unwritten.extend(output::write(file, text).err().map(|error| unwritable(file, &error).message));
+        unwritten.extend(write_named(file, &text).err().map(|error| unwritable(file, &error).message));
     }
     if let Some(other) = &args.against {
         replay.compare(&Plan::read(other)?, other.display().to_string())?;
@@ -35,7 +36,7 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
     let telling = Telling { trace: args.trace, follow: args.follow.as_ref(), timeline: args.html.is_some().then(|| command(args)) };
     let timeline = replay.tell(telling, trace);
     if let Some((file, timeline)) = args.html.as_ref().zip(timeline) {
-        let written = output::write(file, ipam_reports::timeline::page(&timeline));
+        let written = write_named(file, &ipam_reports::timeline::page(&timeline));
         unwritten.extend(written.err().map(|error| unwritable(file, &error).message));
     }
     let mut report = replay.report;

@@ -11,10 +11,11 @@ use sim_harness::claim::ClaimName;
 use sim_harness::engine::progress::Unit;
 use sim_harness::engine::run::run_plan;
 use sim_harness::engine::shrink::{Found, ProgressWatch, shrink as shrink_plan};
-use sim_harness::engine::{Progress, ShrinkOptions, load, output};
+use sim_harness::engine::{Progress, ShrinkOptions, load};
 use sim_harness::world::{Outcome, RunOptions};
 
 use super::replay::read_plan;
+use super::write_named;
 use crate::cli::CliError;
 use crate::cli::args::ShrinkArgs;
 
@@ -39,7 +40,7 @@ pub(super) fn shrink(args: &ShrinkArgs, progress: &dyn Progress) -> Result<Shrin
         return Err(CliError::harness(format!("{file} violates {claim} in one run and not in the next")));
     };
     let out = args.out.clone().unwrap_or_else(|| beside(&args.plan));
-    output::write(&out, smaller.to_toml_at(&out)).map_err(|error| CliError::usage(format!("cannot write {}: {error}", out.display())))?;
+    write_named(&out, &smaller.to_toml_at(&out)).map_err(|error| CliError::usage(format!("cannot write {}: {error}", out.display())))?;
     shrunk.plan = Some(out.display().to_string());
     let mut report = ShrinkReport {
         schema: ShrinkSchema,

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use ipam_reports::{GateReport, RunReport};
 use tempfile::TempDir;
 
-/// Clients that increment a counter, for as long as it takes until somebody stops it.
+/// Clients that increment a counter, for as long as it takes until somebody stops it; the commands have a budget, so that a test that fails leaves
+/// no process behind for long.
 const ENDLESS: &str = r#"
 name = "endless"
 why = "a test"
@@ -92,7 +93,7 @@ fn signal(child: &Child, name: &str) {
 fn every_signal_that_ends_a_process_ends_a_sweep_with_its_verdict_and_whole_tables() {
     for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 143)] {
         let site = Site::new();
-        let child = site.start(&["run", "scenarios/smoke", "--out", "out", "--format", "json"]);
+        let child = site.start(&["run", "scenarios/smoke", "--budget", "2m", "--out", "out", "--format", "json"]);
         site.wait_for_part("out");
         signal(&child, name);
         let (exit, out, err) = ended(child.wait_with_output().unwrap());
@@ -113,7 +114,7 @@ fn a_gate_that_is_told_to_end_writes_its_files() {
         "--times",
         "1",
         "--budget",
-        "10m",
+        "2m",
         "--junit",
         "ci/gate.xml",
         "--summary",
@@ -145,7 +146,7 @@ fn a_second_signal_ends_at_once_and_leaves_what_was_whole() {
     // A plan of minutes: the sweep cannot end between two signals.
     let long = ENDLESS.replace("increments = 4", "increments = 4000").replace("safety = \"5s\"", "safety = \"24h\"");
     site.write("scenarios/smoke/endless.toml", &long);
-    let child = site.start(&["run", "scenarios/smoke", "--out", "out", "--force", "--format", "json"]);
+    let child = site.start(&["run", "scenarios/smoke", "--budget", "2m", "--out", "out", "--force", "--format", "json"]);
     site.wait_for_part("out");
     signal(&child, "TERM");
     std::thread::sleep(Duration::from_millis(100));
@@ -203,7 +204,7 @@ fn a_full_disk_never_hides_a_verdict() {
 fn a_folder_in_use_or_with_tables_of_another_sweep_is_refused() {
     let site = Site::new();
     site.write("small.toml", &ENDLESS.replace("seeds = 100000000", "seeds = 3"));
-    let child = site.start(&["run", "scenarios/smoke", "--out", "out"]);
+    let child = site.start(&["run", "scenarios/smoke", "--budget", "2m", "--out", "out"]);
     site.wait_for_part("out");
     let into: [&[&str]; 4] = [
         &["run", "small.toml", "--out", "out"],

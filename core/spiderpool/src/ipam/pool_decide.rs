@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use super::error::PoolError;
 use crate::ranges::{Cidr, PoolAddresses, RangeError, Shortage};
 use crate::select::Unavailable;
-use crate::{IPPoolStatus, Policy, PoolIPAllocation, PoolIPAllocations, SpiderIPPool};
+use crate::{IPPoolStatus, Policy, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderIPPool};
 use kube_machinery::api::ObjectKey;
 
 /// What to write, if anything, and what is then true.
@@ -33,6 +33,18 @@ pub(super) struct Ask<'a> {
     /// The addresses that the pod's endpoint names and keeps, as the API server has it; `None` = that is not known.
     pub(super) named: Option<&'a [IpAddr]>,
     pub(super) policy: &'a Policy,
+}
+
+impl Ask<'_> {
+    /// Whether a pool that was just read has a record of this NIC that its endpoint does not name; none if its records cannot be read.
+    pub(super) fn is_recorded_in(&self, pool: &SpiderIPPool) -> bool {
+        let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { return false };
+        let is_own = |(key, record): (&RecordKey, &PoolIPAllocation)| {
+            let is_named = self.named.is_some_and(|named| key.address().is_some_and(|ip| named.contains(&ip)));
+            key.address().is_some() && !is_named && record.interface.as_deref().is_none_or(|interface| interface == self.nic)
+        };
+        records.of_pod_uid(self.uid).any(is_own)
+    }
 }
 
 /// What a pool gives.

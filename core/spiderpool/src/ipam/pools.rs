@@ -36,6 +36,15 @@ enum Timing {
     Any,
 }
 
+/// How a try to take an address from a pool ended.
+pub(super) struct PoolTry {
+    /// The address, and whether it was recorded before.
+    pub(super) result: Result<(AllocatedIp, bool), PoolError>,
+    pub(super) attempts: u32,
+    /// Whether the pool has a record of this NIC, as it was last read; `None` = it could not be read.
+    pub(super) holds: Option<bool>,
+}
+
 /// How a change of a pool ended.
 pub(super) struct Changed<T> {
     pub(super) result: Result<T, PoolError>,
@@ -153,16 +162,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         self.agent.addresses.reservations(&self.agent.caches, family, self.policy())
     }
 
-    /// Takes an address from a pool; whether it was recorded before this.
-    pub(super) async fn allocate(
-        &self,
-        pool: &Arc<str>,
-        family: IpVersion,
-        ask: Ask<'_>,
-        clean_gateway: bool,
-    ) -> Changed<(AllocatedIp, bool)> {
+    /// Takes an address from a pool.
+    pub(super) async fn allocate(&self, pool: &Arc<str>, family: IpVersion, ask: Ask<'_>, clean_gateway: bool) -> PoolTry {
         let policy = self.policy();
-        let decide = |known: &SpiderIPPool| -> Result<Decision<Option<(AllocatedIp, bool)>>, PoolError> {
+        let mut holds = None;
+        let decide = |known: &SpiderIPPool, holds: &mut Option<bool>| -> Result<Decision<Option<(AllocatedIp, bool)>>, PoolError> {
+            *holds = Some(ask.is_recorded_in(known));
             let reservations = self.reservations(family);
             // Upstream reads reservations before anything else (A §14.15).
             if policy.upstream_ranges
@@ -191,27 +196,30 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         };
         // The cache almost always shows the ranges that the pool has, so that they are compared before it is read.
         if self.agent.caches.pool(pool).is_some_and(|cached| self.is_to_be_compared(&cached))
-            && let Err(error) = self.compare(pool).await
+            && let Err(error) = self.compare(pool, |listed| holds = Some(ask.is_recorded_in(listed))).await
+            // What is recorded already is answered whatever other pools have.
+            && holds != Some(true)
         {
-            return Changed { result: Err(error), attempts: 0 };
+            return PoolTry { result: Err(error), attempts: 0, holds };
         }
         let (mut attempts, mut left) = (0, 3);
         // One more look for ranges that change at this very moment, and one for own records that made way; then the next ADD has to go on.
         loop {
-            let changed = self.change(pool, Timing::InTime, decide).await;
+            let changed = self.change(pool, Timing::InTime, |known| decide(known, &mut holds)).await;
             attempts += changed.attempts;
             left -= 1;
-            let error = match changed.result {
-                Ok(Some(given)) => return Changed { result: Ok(given), attempts },
-                Ok(None) => PoolError::OwnRecordsMadeWay,
-                Err(PoolError::NotCompared) => match self.compare(pool).await {
-                    Ok(()) => PoolError::NotCompared,
-                    Err(error) => return Changed { result: Err(error), attempts },
-                },
-                Err(error) => return Changed { result: Err(error), attempts },
+            let result = match changed.result {
+                Ok(Some(given)) => Ok(given),
+                Ok(None) => {
+                    holds = Some(false);
+                    Err(PoolError::OwnRecordsMadeWay)
+                }
+                Err(PoolError::NotCompared) => Err(self.compare(pool, |_| ()).await.err().unwrap_or(PoolError::NotCompared)),
+                Err(error) => Err(error),
             };
-            if left == 0 {
-                return Changed { result: Err(error), attempts };
+            let again = matches!(result, Err(PoolError::OwnRecordsMadeWay | PoolError::NotCompared));
+            if !again || left == 0 {
+                return PoolTry { result, attempts, holds };
             }
         }
     }
@@ -221,9 +229,12 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         !self.policy().overlap_admitted_forever && !self.agent.neighbours.knows(pool)
     }
 
-    /// Compares all pools, as they are now.
-    async fn compare(&self, pool: &str) -> Result<(), PoolError> {
+    /// Compares all pools, as they are now; `look` is shown the one that is asked about.
+    async fn compare(&self, pool: &str, look: impl FnOnce(&SpiderIPPool) + Send) -> Result<(), PoolError> {
         let pools = self.list::<SpiderIPPool>().await.map_err(PoolError::Api)?;
+        if let Some(listed) = pools.iter().find(|listed| listed.metadata.name.as_deref() == Some(pool)) {
+            look(listed);
+        }
         let margin = self.agent.config.settings.late_commit;
         match self.agent.neighbours.learn(&pools, margin, self.policy()).remove(pool) {
             Some(other) => Err(PoolError::Overlaps { other }),
@@ -270,7 +281,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if !matches!(first, Err(PoolError::NotCompared)) {
             return first;
         }
-        let is_withheld = match self.compare(pool).await {
+        let is_withheld = match self.compare(pool, |_| ()).await {
             Err(PoolError::Overlaps { .. }) => true,
             compared => compared.map(|()| false)?,
         };

@@ -1,6 +1,8 @@
 //! The hardened agent under faults: wherever a process dies or an answer is lost, nothing is given twice and nothing stays behind.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::api_server::{Deed, World};
@@ -441,4 +443,71 @@ fn what_was_drawn_before_the_predecessors_endpoint_was_seen_makes_way_first() {
     let answer = scene.add("db-0", "u2", "eth0").unwrap();
     scene.world.serve_all();
     assert_eq!((addresses(&answer), scene.of("u2"), scene.records().len()), (addresses(&first), addresses(&first), 1));
+}
+
+/// A pod that may have either pool, whose first NIC the agent recorded in `p4` before it died.
+fn recorded_in_an_earlier_life() -> Scene {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    strike(&scene.world, requests_up_to_the_endpoint(&scene), Deed::Hang);
+    assert!(scene.try_add("a", "u", "eth0").is_none());
+    scene.world.serve_all();
+    assert_eq!(scene.of("u"), ["10.0.0.1"]);
+    let caches = scene.world.clone();
+    scene.restart(&caches);
+    scene
+}
+
+/// The number of the request with which an ADD of such a pod creates its endpoint.
+fn requests_up_to_the_endpoint(scene: &Scene) -> usize {
+    let twin = Scene::new(Policy::hardened());
+    twin.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    twin.add("a", "u", "eth0").unwrap();
+    scene.world.log();
+    1 + twin.world.log().iter().position(|request| request.starts_with("create SpiderEndpoint")).expect("it has an endpoint")
+}
+
+#[test]
+fn the_next_pool_gives_nothing_while_it_is_not_known_what_the_pool_of_an_earlier_life_holds() {
+    for unreadable in ["get SpiderIPPool", "list SpiderIPPool"] {
+        for times in 1..12 {
+            let scene = recorded_in_an_earlier_life();
+            let most = Arc::new(AtomicUsize::new(0));
+            let (seen, mut left) = (most.clone(), times);
+            scene.world.script(move |name, world| {
+                let records = world.all::<SpiderIPPool>().iter().map(|pool| records_of(pool, "u")).sum();
+                seen.fetch_max(records, Ordering::Relaxed);
+                if name != unreadable || left == 0 {
+                    return Deed::Serve;
+                }
+                left -= 1;
+                Deed::Refuse
+            });
+            let _ = scene.add("a", "u", "eth0");
+            scene.world.serve_all();
+            assert_eq!(most.load(Ordering::Relaxed), 1, "{unreadable} fails {times} times");
+            let answer = scene.add("a", "u", "eth0").unwrap();
+            assert_eq!(addresses(&answer), scene.of("u"), "{unreadable} fails {times} times");
+            agrees(&scene, "a", "u");
+        }
+    }
+}
+
+/// How many addresses a pool has recorded for a UID.
+fn records_of(pool: &SpiderIPPool, uid: &str) -> usize {
+    let status = pool.status.clone().unwrap_or_default();
+    status.allocated_ips.parse().unwrap().iter().filter(|(_, record)| record.pod_uid == uid).count()
+}
+
+#[test]
+fn the_next_pool_serves_if_the_pool_of_an_earlier_life_is_gone() {
+    let scene = recorded_in_an_earlier_life();
+    let mut there = true;
+    scene.world.script(move |name, world| {
+        if name.starts_with("get SpiderIPPool") && std::mem::replace(&mut there, false) {
+            world.vanish("SpiderIPPool", &ObjectKey::cluster("p4"));
+        }
+        Deed::Serve
+    });
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1"]);
 }

@@ -26,7 +26,16 @@ pub(super) struct Allocation<'a> {
     pub(super) clean_gateway: bool,
     family: IpVersion,
     /// In the order in which they are tried.
-    pub(super) pools: Vec<(Arc<str>, Arc<SpiderIPPool>)>,
+    pub(super) pools: Vec<Candidate>,
+}
+
+/// A pool that is tried.
+#[derive(Clone)]
+pub(super) struct Candidate {
+    pub(super) name: Arc<str>,
+    pub(super) pool: Arc<SpiderIPPool>,
+    /// Whether it holds a record of this pod and NIC already, as far as this process knows: from an earlier round or try, or by the cache.
+    pub(super) held: bool,
 }
 
 /// How an allocation ended.
@@ -77,16 +86,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
 
     /// The order in which pools are tried. In the hardened form a pool that is known to hold a record of this pod and NIC goes
     /// first: whatever became of an earlier try, there is no second record.
-    fn order(
-        &self,
-        nic: &str,
-        family: &FamilySelection,
-        recorded: &[AllocatedIp],
-        suspects: &[Arc<str>],
-    ) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
+    fn order(&self, nic: &str, family: &FamilySelection, recorded: &[AllocatedIp], suspects: &[Arc<str>]) -> Vec<Candidate> {
         let (policy, agent) = (self.policy(), self.op.agent);
         let below = |bound: usize| (agent.env.random() % bound as u64) as usize;
-        let mut order: Vec<_> = tries(&family.order, policy, below).into_iter().map(|pool| (name_of(&pool), pool)).collect();
+        let candidate = |pool: Arc<SpiderIPPool>| Candidate { name: name_of(&pool), pool, held: false };
+        let mut order: Vec<_> = tries(&family.order, policy, below).into_iter().map(candidate).collect();
         if policy.one_record_per_pod {
             return order;
         }
@@ -100,14 +104,16 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         if order.len() > 1 {
             let asked = self.asked();
             let asker = asked.asker(nic);
-            let holds = |(name, pool): &(Arc<str>, Arc<SpiderIPPool>)| mine.contains(name) || suspects.contains(name) || asker.holds(pool);
-            order.sort_by_key(|pool| !holds(pool));
+            for Candidate { name, pool, held } in &mut order {
+                *held = mine.contains(name) || suspects.contains(name) || asker.holds(pool);
+            }
+            order.sort_by_key(|candidate| !candidate.held);
         }
         order
     }
 
     /// Those of the pools that surely hold a record of this NIC, and that the cache shows as used up: it may show everybody's records but this one.
-    fn left_out(&self, nic: &str, family: &FamilySelection, mine: &[Arc<str>]) -> Vec<(Arc<str>, Arc<SpiderIPPool>)> {
+    fn left_out(&self, nic: &str, family: &FamilySelection, mine: &[Arc<str>]) -> Vec<Candidate> {
         let caches = &self.op.agent.caches;
         let is_in = |name: &str| family.order.iter().flatten().any(|pool| pool.metadata.name.as_deref() == Some(name));
         if mine.iter().all(|pool| is_in(pool)) {
@@ -117,7 +123,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Vec::new();
         };
         let left_out = mine.iter().filter(|pool| !is_in(pool) && permits(&permitted, nic, family.family, pool));
-        left_out.filter_map(|pool| Some((pool.clone(), caches.pool(pool)?))).collect()
+        left_out.filter_map(|name| Some(Candidate { name: name.clone(), pool: caches.pool(name)?, held: false })).collect()
     }
 
     /// Whether a write may be under way that takes records of this pod away: that of a roll-back whose end is not known, or of this
@@ -129,6 +135,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     }
 
     /// One task of A A10.
+    ///
+    /// A pool that may hold a record of this NIC and could not be read, or keeps it, is the last one that is tried: an address of the next
+    /// would be a second record of the NIC (A X1). The runtime comes again.
     async fn allocate_one(
         &self,
         allocation: &Allocation<'_>,
@@ -145,19 +154,23 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         }
         let max_records = self.op.agent.config.settings.select.max_allocated_ips;
         let mut failure = Failure { nic: nic.to_owned(), family: allocation.family, pools: Vec::new() };
-        for (pool, _) in &allocation.pools {
+        for Candidate { name: pool, held, .. } in &allocation.pools {
             let is_sure = policy.unfenced_own_record || policy.one_record_per_pod || !self.may_be_withdrawn(pool);
             let sure = (!is_sure).then_some(mine);
             let ask = Ask { key: &self.key, uid: &self.uid, nic, max_records, avoided, sure, named, policy };
-            let changed = self.op.allocate(pool, allocation.family, ask, allocation.clean_gateway).await;
-            let (uid, family, attempts) = (&*self.uid, allocation.family, changed.attempts);
-            let result = changed.result.as_ref().map(|(allocated, _)| allocated.address);
+            let tried = self.op.allocate(pool, allocation.family, ask, allocation.clean_gateway).await;
+            let (uid, family, attempts) = (&*self.uid, allocation.family, tried.attempts);
+            let result = tried.result.as_ref().map(|(allocated, _)| allocated.address);
             self.op.observe(Step::PoolTried { uid, nic, family, pool, result, attempts });
-            match changed.result {
+            match tried.result {
                 Ok((allocated, recorded)) => return AllocationResult::Address { allocated, recorded },
                 Err(error) => {
                     let unsettled = matches!(error, PoolError::Unsettled(_)).then(|| pool.clone());
-                    let ends = unsettled.is_some() || matches!(error, PoolError::OutOfTime | PoolError::EndpointUnknown);
+                    // What an earlier life of this process recorded the caches need not show yet.
+                    let is_suspect = (*held || !is_sure) && !policy.lost_reply_takes_next_pool;
+                    let ends = unsettled.is_some()
+                        || matches!(error, PoolError::OutOfTime | PoolError::EndpointUnknown)
+                        || (is_suspect && tried.holds != Some(false) && error != PoolError::NotFound);
                     failure.pools.push((pool.to_string(), error));
                     if ends {
                         return AllocationResult::Nothing { failure, unsettled };
@@ -269,7 +282,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             return Ok(Vec::new());
         }
         let names: Vec<Arc<str>> =
-            allocations.iter().flat_map(|allocation| allocation.pools.iter().map(|(pool, _)| pool.clone())).collect();
+            allocations.iter().flat_map(|allocation| allocation.pools.iter().map(|pool| pool.name.clone())).collect();
         let tickets = self.op.tickets(&self.uid, &names).await?;
         if self.op.is_late() {
             return Err(IpamError::OutOfTime.into());

@@ -95,9 +95,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     pub(super) fn remembered(&self, allocation: &Allocation<'_>) -> Option<AllocatedIp> {
         let nic = allocation.nic;
         let known = self.op.agent.failures.of(&self.uid);
-        let candidate = |known: &AllocatedIp| allocation.pools.iter().find(|(pool, _)| known.nic == nic && *pool == known.pool);
-        let (known, (_, pool)) = known.iter().find_map(|known| Some((known, candidate(known)?)))?;
-        let allocated = known.allocated_again(pool, allocation.clean_gateway);
+        let candidate = |known: &AllocatedIp| allocation.pools.iter().find(|candidate| known.nic == nic && candidate.name == known.pool);
+        let (known, candidate) = known.iter().find_map(|known| Some((known, candidate(known)?)))?;
+        let allocated = known.allocated_again(&candidate.pool, allocation.clean_gateway);
         let (pool, address) = (&*allocated.pool, allocated.address);
         self.op.observe(Step::FailureCacheUsed { uid: &self.uid, nic, pool, address });
         Some(allocated)

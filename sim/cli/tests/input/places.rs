@@ -75,10 +75,11 @@ fn an_operation_on_a_node_that_is_not_there_is_the_one_that_is_named() {
 }
 
 #[test]
-fn a_line_break_in_a_name_makes_no_line_in_a_hint() {
-    let file = scratch("hint").join("pod.json");
+fn a_line_break_in_a_name_makes_no_line_in_an_error() {
+    let file = scratch("line-break").join("pod.json");
     let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a\n::error file=x::y", "namespace": "shop"}}"#;
     fs::write(&file, pod).unwrap();
     let (code, _, err) = ipam_sim(&["explain", "--manifests", &file.display().to_string(), "--pod", "shop/b"]);
-    assert!(code == 2 && err.contains("there is shop/a\\u{a}::error file=x::y\n"), "{err}");
+    assert!(code == 2 && err.contains(r#"the Pod "a\n::error file=x::y" is invalid"#), "{err}");
+    assert!(err.lines().all(|line| !line.starts_with("::")), "{err}");
 }

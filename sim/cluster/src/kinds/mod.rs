@@ -11,6 +11,7 @@ mod config_map;
 mod content;
 pub mod kruise;
 mod kubevirt;
+pub mod naming;
 mod served;
 
 use std::any::{Any, TypeId};
@@ -254,7 +255,9 @@ impl TypeDef {
             size: |object| typed_ref::<K>(object).size(),
             content: |object| typed_ref::<K>(object).content(),
             decode: |manifest| {
-                let (object, unknown) = manifest.decode_with_unknown::<K>()?;
+                let mut problems = naming::check(manifest, K::NAMESPACED);
+                let decoded = problems.collect(manifest.decode_with_unknown::<K>());
+                let (true, Some((object, unknown))) = (problems.is_empty(), decoded) else { return Err(problems) };
                 Ok((std::sync::Arc::new(object), unknown))
             },
             from_value: |value| {

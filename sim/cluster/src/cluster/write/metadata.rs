@@ -6,6 +6,7 @@ use kube_machinery::api::Cause;
 
 use super::{Answer, bad_request, field_invalid};
 use crate::kinds::TypeDef;
+use crate::kinds::naming::name_fault;
 use crate::object::{Obj, resource_version};
 
 /// Keys and values of all annotations together.
@@ -104,21 +105,11 @@ pub(super) fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, main: boo
     causes
 }
 
-/// Names are DNS subdomains, namespaces DNS labels (K §1.1).
+/// Whether an object may be called so (K §1.1).
 pub(super) fn validate_name(def: &TypeDef, key: &ObjectKey) -> Vec<Cause> {
     let name = key.name();
-    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_label = |part: &str| part.starts_with(edge) && part.ends_with(edge) && part.chars().all(|c| edge(c) || c == '-');
-    let (right, form) = if def.kind == "Namespace" {
-        let form = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an \
-                    alphanumeric character, and be no more than 63 characters";
-        (name.len() <= 63 && is_label(name), form)
-    } else {
-        let form = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end \
-                    with an alphanumeric character, and be no more than 253 characters";
-        (name.len() <= 253 && name.split('.').all(is_label), form)
-    };
-    if right { Vec::new() } else { vec![field_invalid("metadata.name", format!("Invalid value: {name:?}: {form}"))] }
+    let fault = name_fault(def.kind, name);
+    fault.map(|form| field_invalid("metadata.name", format!("Invalid value: {name:?}: {form}"))).into_iter().collect()
 }
 
 /// Rules of metadata that hold for every type (K014, K016).

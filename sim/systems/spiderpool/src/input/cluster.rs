@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube_machinery::kubevirt::{self, VirtualMachine, VirtualMachineInstance};
+use kube_sim::kinds::naming;
 use serde::de::DeserializeOwned;
 use sim_config::manifest::{self, Manifest};
 use sim_config::problem::{Position, Problem, Problems};
@@ -138,7 +139,9 @@ where
 }
 
 fn decode<K: Resource + DeserializeOwned>(manifest: &Manifest, namespaced: bool) -> Result<K, Problems> {
-    let mut object: K = manifest.decode()?;
+    let mut problems = naming::check(manifest, namespaced);
+    let object = problems.collect(manifest.decode::<K>());
+    let (true, Some(mut object)) = (problems.is_empty(), object) else { return Err(problems) };
     let meta: &mut ObjectMeta = object.meta_mut();
     if namespaced {
         meta.namespace.get_or_insert_with(|| DEFAULT_NAMESPACE.to_owned());

@@ -115,7 +115,13 @@ pub fn explain(
         let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
         for (ip, record) in records.iter() {
             led.insert(record.pod.clone());
-            explained.push(about(Some(name), Some(ip.to_string()), ip.address(), &record.pod, &record.pod_uid));
+            let mut explanation = about(Some(name), Some(ip.to_string()), ip.address(), &record.pod, &record.pod_uid);
+            if ip.address().is_none() {
+                // A release names an address, so that nobody ever takes this record away.
+                let (action, row) = (Action::Keep, Row::NoAddress);
+                explanation = Explanation { action, row, endpoint: false, at: None, endpoint_row: None, ..explanation };
+            }
+            explained.push(explanation);
         }
     }
     let left = || {

@@ -82,7 +82,11 @@ impl<'a> Answers<'a> {
     pub(super) fn ask(&mut self, keeper: Keeper, key: &ObjectKey) -> Result<Answer, Question> {
         match keeper {
             Keeper::Nobody => return Ok(Answer::Invalid),
-            Keeper::StatefulSet if parent_and_ordinal(key.name()).is_none() => return Ok(Answer::Invalid),
+            Keeper::StatefulSet if parent_and_ordinal(key.name()).is_none_or(|(parent, _)| parent.is_empty()) => {
+                return Ok(Answer::Invalid);
+            }
+            // Whoever owns pods has a namespace and a name.
+            _ if key.namespace().is_none_or(str::is_empty) || key.name().is_empty() => return Ok(Answer::Invalid),
             Keeper::StatefulSet | Keeper::Vm => {}
         }
         self.given.next().copied().ok_or_else(|| Question { keeper, key: key.clone() })

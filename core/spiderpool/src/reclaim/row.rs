@@ -10,7 +10,7 @@ macro_rules! rows {
         }
 
         impl Row {
-            /// Every row, in the order of the tables.
+            /// Every row, in the order of the tables, and then those that came later.
             pub const ALL: &'static [Row] = &[$(Row::$name),*];
 
             /// The public name: that of the reference where it has one.
@@ -122,6 +122,9 @@ rows! {
     ExecutorUnreadable "XD-2" "the endpoint cannot be read";
     EndpointOfAnother "XD-3" "the endpoint is that of another pod";
     EndpointMatches "XD-4" "the endpoint is that of the pod";
+
+    // Rows enter digests by their number: one that is new comes last.
+    NoAddress "S-0a" "the record is under a key that is no address, and holds none";
 }
 
 #[cfg(test)]

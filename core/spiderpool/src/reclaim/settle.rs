@@ -14,7 +14,7 @@ use super::observer::{Observer, Releaser, Sight, Step, Target};
 use super::process::Reclaim;
 use super::record::{Judgement, Verdict, judge_record};
 use super::release::{Order, Permission};
-use super::view::{RecordView, Seen, seen};
+use super::view::{RecordView, Seen, key_of_record, seen};
 use crate::ipam::{entries_of, recorded, uid_of};
 use crate::{SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, ObjectKey};
@@ -86,7 +86,8 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
 
     /// What the API server says: pod, endpoint and, if it may matter, node.
     async fn confirmed_facts(&self, key: &ObjectKey) -> Result<Facts, ReclaimError> {
-        if key.namespace().is_none_or(str::is_empty) {
+        // Nothing is called so, and a GET without a name would be a LIST.
+        if key.namespace().is_none_or(str::is_empty) || key.name().is_empty() {
             return Ok(Facts { pod: Seen::Nothing, endpoint: Seen::Nothing, node: None });
         }
         let endpoint = if self.config.policy.reclaim.scan_trusts_cached_endpoint {
@@ -162,7 +163,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             }
             let Some((_, Some(pool))) = &read else { continue };
             let Some(records) = pool.status.as_ref().and_then(|status| status.allocated_ips.parse().ok()) else { continue };
-            if records.get(*ip).is_some_and(|record| record.pod == without_bare_slash(key) && record.pod_uid == uid) {
+            if records.get(*ip).is_some_and(|record| key_of_record(&record.pod).as_ref() == Some(key) && record.pod_uid == uid) {
                 confirmed.push((name.clone(), *ip));
             }
         }

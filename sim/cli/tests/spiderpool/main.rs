@@ -5,6 +5,7 @@
 mod install;
 
 mod admission;
+mod dumps;
 mod explained;
 mod manifests;
 mod margins;

@@ -61,20 +61,25 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let waits =
                 matches!(error, IpamError::Select(SelectError::SubnetNoAutoPool { .. } | SelectError::SubnetReconcileFailed { .. }));
             if !waits {
+                self.tell_selection();
                 return Err(error);
             }
             if left <= 1 || self.op.is_late() {
-                // What is refused for want of a pool is a selection for whoever looks on.
-                let asked = self.asked();
-                let selection = select::select_for(&agent.caches, &asked, &self.controller);
-                let (request, controller) = (self.request, &self.controller);
-                self.op.observe(Step::Selected { request, asked: &asked, cluster: &agent.caches, controller, selection: &selection });
+                self.tell_selection();
                 self.leave_behind(endpoint).await;
                 return Err(error);
             }
             left -= 1;
             self.wait_for_pools().await?;
         }
+    }
+
+    /// What is refused for want of a pool is a selection for whoever looks on.
+    fn tell_selection(&self) {
+        let (asked, caches) = (self.asked(), &self.op.agent.caches);
+        let selection = select::select_for(caches, &asked, &self.controller);
+        let (request, controller) = (self.request, &self.controller);
+        self.op.observe(Step::Selected { request, asked: &asked, cluster: caches, controller, selection: &selection });
     }
 
     /// Whether the pod that an endpoint is for runs the same VM as this one: then they are the two of a live migration, and what

@@ -215,3 +215,18 @@ fn explain_tells_what_a_scan_would_do_and_when() {
     assert_eq!(told[3].pool, None);
     assert_eq!(scene.records().len(), 3, "nothing was done");
 }
+
+#[test]
+fn a_record_under_a_key_that_is_no_address_is_told_to_stay_and_stays() {
+    let told = Told::new(Policy::hardened(), |_| {});
+    told.scene.record("p4", "10.0.0.1", "ns/gone", "u1");
+    told.scene.record("p4", "zz", "ns/gone", "u1");
+    told.scene.record("p4", "10.0.0.2", "/slash", "u2");
+    let (views, now) = (&told.scene.views, told.scene.env.wall());
+    let explained = explain(views, &Nobody, now, &told.scene.config.settings, &told.scene.config.policy);
+    let mut shown: Vec<_> = explained.iter().map(|one| (one.ip.as_deref().unwrap(), one.action, one.row.code())).collect();
+    shown.sort();
+    assert_eq!(shown, [("10.0.0.1", Action::Release, "S-3"), ("10.0.0.2", Action::Release, "S-3"), ("zz", Action::Keep, "S-0a")]);
+    told.scene.env.block_on(told.reclaim.scan(&Leadership::always(), ScanCause::Asked));
+    assert_eq!(told.scene.records(), ["u1"], "that of `zz`");
+}

@@ -11,7 +11,7 @@ use crate::workload::Refusal;
 
 /// In the end every pod that is alive, bound and not on the network of its node has a live sandbox with an address. Pods of nodes
 /// that are down or cut off for good are not waited for, nor are those that nothing could serve: whose last request found no pool by
-/// the rules, or tried pools that have too few free addresses for its NICs. Nor is one whose predecessor's endpoint is being deleted while addresses
+/// the rules, whose workload is not there, or that tried pools that have too few free addresses for its NICs. Nor is one whose predecessor's endpoint is being deleted while addresses
 /// are recorded for that pod, which is gone: its DEL was lost, and without reclaim nobody knows whether its sandbox is.
 ///
 /// Broken by `foreign-record-blocks`, `partial-pool-change-recreates`, `conflict-returns-same-address`, `wildcard-duplicates-fail`,
@@ -43,11 +43,12 @@ fn is_in_reach(view: &View, pod: &Pod) -> bool {
     pod.node().is_some_and(|node| !lost.contains(node)) && !view.out_of_reach.pods.contains(&*pod.key)
 }
 
-fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
+/// Whether anybody could serve a pod when it asked last.
+pub(super) fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
     let Some(last) = view.ledger.last(uid) else { return true };
     match last.refusal {
         // The rules themselves leave it without a pool, as it was a moment ago.
-        Some(Refusal::NoPool | Refusal::WrongInput) => !last.agreed,
+        Some(Refusal::NoPool | Refusal::WrongInput) => !last.agreed && !is_orphan(view, pod),
         Some(Refusal::UsedOut) if !last.tried.is_empty() => {
             let reserved = view.reservations.now();
             // Each NIC needs one address of each family; where one has none to hope for, all others are given back.
@@ -62,6 +63,15 @@ fn can_be_served(view: &View, uid: &str, pod: &Pod) -> bool {
         Some(Refusal::Predecessor) => !waits_for_reclaim(view, uid, pod),
         _ => true,
     }
+}
+
+/// Whether the workload is gone that a pod says it is of: nobody can tell then what it may have (A A2), and garbage collection deletes it, if the cluster
+/// knows the kind.
+fn is_orphan(view: &View, pod: &Pod) -> bool {
+    let mut owners = pod.object.metadata.owner_references.iter().flatten();
+    let Some(owner) = owners.find(|owner| owner.controller == Some(true)) else { return false };
+    let is_kubernetes = matches!(owner.api_version.as_str(), "apps/v1" | "batch/v1");
+    is_kubernetes && view.applications.knows(&owner.kind) && view.applications.of_uid(&owner.uid).is_none()
 }
 
 /// Whether the pools of a family that a request tried have an address for each NIC that it tried them for. What it got for some of

@@ -4,6 +4,7 @@
 //! of its rows.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use ipam_reports::ExplainReclaimReport;
@@ -21,6 +22,7 @@ use sim_harness::deviation::Profile;
 
 use super::{name_of, policy_of, profile_name};
 use crate::input::cluster::ClusterInput;
+use crate::input::stored;
 
 /// Everything that the answer depends on.
 #[derive(Debug)]
@@ -194,9 +196,14 @@ fn remarks(dump: &Dump, settings: &ReclaimSettings) -> Vec<String> {
 }
 
 fn warnings(dump: &Dump) -> Vec<String> {
-    let broken = dump.cluster.objects.pools.iter().filter_map(|pool| {
-        let error = pool.status.as_ref()?.allocated_ips.parse().err()?;
-        Some(format!("SpiderIPPool {}: status.allocatedIPs: {error}; its records are left alone", name_of(pool)))
-    });
-    broken.collect()
+    let mut warnings = Vec::new();
+    for pool in dump.cluster.objects.pools.iter() {
+        let Some(status) = &pool.status else { continue };
+        let mut warn = |what: &dyn Display| warnings.push(format!("SpiderIPPool {}: status.allocatedIPs: {what}", name_of(pool)));
+        match status.allocated_ips.parse() {
+            Ok(records) => records.iter().filter_map(stored::lost).for_each(|lost| warn(&lost)),
+            Err(error) => warn(&format_args!("{error}; its records are left alone")),
+        }
+    }
+    warnings
 }

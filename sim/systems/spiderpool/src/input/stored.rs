@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 
-use ipam_spiderpool::{RecordKey, SpiderIPPool, SpiderSubnet};
+use ipam_spiderpool::{PoolIPAllocation, RecordKey, SpiderIPPool, SpiderSubnet};
 use sim_config::manifest::Manifest;
 use sim_config::problem::{Problem, Problems};
 
@@ -30,6 +30,7 @@ pub fn check(manifest: &Manifest) -> Result<Problems, Problems> {
                 Ok(records) => {
                     let keys = records.others().map(|(key, _)| key);
                     keys.for_each(|key| odd.push(about(manifest, RECORDS, &no_address(key))));
+                    records.iter().filter_map(lost).for_each(|lost| odd.push(about(manifest, RECORDS, &lost)));
                 }
                 Err(error) => return Err(about(manifest, RECORDS, &error).into()),
             }
@@ -59,6 +60,14 @@ pub fn no_address(key: &RecordKey) -> String {
     }
 }
 
+/// The sentence about a record that nobody ever takes away, because it is under the name of nothing (S-0); nothing about others.
+pub fn lost((key, record): (&RecordKey, &PoolIPAllocation)) -> Option<String> {
+    let (address, name) = (key.address()?, &record.pod);
+    (name.matches('/').count() > 1).then(|| {
+        format!("the record of {address} names `{name}`, and no pod is called so: reclaim leaves it alone, and the address is lost until somebody removes the record")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +94,16 @@ mod tests {
         x.yaml:6:17: SpiderIPPool p: status.allocatedIPs: the key `fd00::0` is not the usual form of fd00::, whose record it therefore is not
         x.yaml:6:17: SpiderIPPool p: status.allocatedIPs: the key `010.0.0.2` is no address, so its record holds none
         ");
+    }
+
+    #[test]
+    fn a_record_that_names_nothing_is_an_address_that_is_lost() {
+        assert_eq!(
+            checked(&pool(r#"'{"10.0.0.1":{"pod":"gone"},"10.0.0.2":{"pod":"a/UPPER"},"zz":{"pod":"a/b"}}'"#)).lines().count(),
+            1,
+            "only zz is odd"
+        );
+        insta::assert_snapshot!(checked(&pool(r#"'{"10.0.0.1":{"pod":"shop/a/b","podUid":"c"}}'"#)), @"x.yaml:6:17: SpiderIPPool p: status.allocatedIPs: the record of 10.0.0.1 names `shop/a/b`, and no pod is called so: reclaim leaves it alone, and the address is lost until somebody removes the record");
     }
 
     #[test]

@@ -4,9 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipam_spiderpool::PoolIPAllocation;
+
+use super::super::pods_get_addresses::can_be_served;
 use super::super::view::{Pod, View, addresses_of, records_of, uid_of};
 use super::super::{IpamClaim, told};
-use super::leak::{at_the_latest, is_reclaimed, leak_of};
+use super::leak::{at_the_latest, is_reclaimed, leak_of, leak_of_record};
 
 /// What was recorded a moment ago need not answer yet: an ADD may take so long (A §10).
 const YOUNG: Duration = Duration::from_secs(120);
@@ -15,8 +18,9 @@ const YOUNG: Duration = Duration::from_secs(120);
 /// has an endpoint of the same UID that names the address; counts match; no endpoint is left of a pod that is gone; and no sandbox answers on
 /// an address that is not recorded for it.
 ///
-/// Pods that are on their way are not judged: young ones, those an agent is asked about, those on nodes that are out of reach for good, and
-/// those whose right ended so lately that reclaim may still find them. It is what upstream's own chaos tests look at (G §12). Broken by nearly
+/// Pods that are on their way are not judged: young ones, those an agent is asked about, those on nodes that are out of reach for good, those
+/// that nothing could serve when they asked last, and those whose right ended so lately that reclaim may still find them. Of a pod that nobody
+/// has ever seen its name decides who keeps what is recorded for it. It is what upstream's own chaos tests look at (G §12). Broken by nearly
 /// everything, so that a claim with a narrower sentence says more.
 pub(crate) struct AllAddressesAreAccountedFor;
 
@@ -34,7 +38,7 @@ impl IpamClaim for AllAddressesAreAccountedFor {
             }
             for (key, record) in pool.records().iter() {
                 let Some(address) = key.address().filter(|address| !view.changes.touched(*address)) else { continue };
-                wrong.extend(wrong_record(view, name, address, &record.pod_uid).map(|what| format!("{address} of {name} {what}")));
+                wrong.extend(wrong_record(view, name, address, record).map(|what| format!("{address} of {name} {what}")));
             }
         }
         for (key, endpoint) in view.endpoints.iter().filter(|(key, _)| !view.changes.touched_endpoint(key)) {
@@ -71,14 +75,16 @@ fn is_on_lost_node(view: &View, pod: Option<&Pod>) -> bool {
 }
 
 /// What is wrong with a record.
-fn wrong_record(view: &View, pool: &Arc<str>, address: IpAddr, uid: &str) -> Option<String> {
+fn wrong_record(view: &View, pool: &Arc<str>, address: IpAddr, record: &PoolIPAllocation) -> Option<String> {
+    let uid = &*record.pod_uid;
     let since = view.pools.holder(pool, address).and_then(|holder| holder.since);
-    if is_over(view, uid) && since.is_none_or(|since| at_the_latest(view, since.at) <= view.at) {
+    let is_over = leak_of_record(view, address, record).is_some_and(|leak| at_the_latest(view, leak.due) <= view.at);
+    if is_over && since.is_none_or(|since| at_the_latest(view, since.at) <= view.at) {
         return Some(format!("is recorded for {}, which has no right to it", view.pod_of(uid)));
     }
-    let pod = view.pods.get(uid).filter(|pod| pod.is_alive())?;
+    let pod = view.pods.get(uid).filter(|pod| pod.is_alive() && pod.has_name(&record.pod))?;
     let is_young = since.is_some_and(|since| since.at + YOUNG >= view.at);
-    if is_young || view.agents.is_asked(uid) || is_on_lost_node(view, Some(pod)) {
+    if is_young || view.agents.is_asked(uid) || is_on_lost_node(view, Some(pod)) || !can_be_served(view, uid, pod) {
         return None;
     }
     let answering = view.sandboxes.answering(address).filter(|(_, sandbox)| *sandbox.uid == *uid).count();

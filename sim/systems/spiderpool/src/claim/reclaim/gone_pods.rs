@@ -10,7 +10,7 @@ use super::places_keep_their_records::served_otherwise_since;
 /// Whether a pod is gone that nobody keeps a place for, and has been for longer than reclaim takes at the most.
 fn is_long_gone(view: &View, uid: &str) -> bool {
     let gone = leak_of(view, uid).filter(|leak| !matches!(leak.kind, Kind::Stuck | Kind::Ended));
-    gone.is_some_and(|leak| view.pods.get(uid).is_none_or(|pod| pod.gone) && at_the_latest(view, leak.due) <= view.at)
+    gone.is_some_and(|leak| view.pods.get(uid).is_some_and(|pod| pod.gone) && at_the_latest(view, leak.due) <= view.at)
 }
 
 /// Whether a pod is gone and its place needs this address no more, because its next pod has had others for longer than reclaim takes.
@@ -28,7 +28,9 @@ pub(crate) struct RecordsOfGonePodsDisappear;
 
 impl IpamClaim for RecordsOfGonePodsDisappear {
     fn pending(&self, view: &View) -> Option<String> {
-        let left = view.pools.uids().filter(|uid| is_reclaimed(view) && is_long_gone(view, uid)).filter_map(|uid| {
+        // What is right of a pod that nobody has ever seen, its records say one by one.
+        let is_gone = |uid: &str| view.pods.get(uid).is_none() || is_long_gone(view, uid);
+        let left = view.pools.uids().filter(|uid| is_reclaimed(view) && is_gone(uid)).filter_map(|uid| {
             let (leak, pool, address) = recorded_leak(view, uid)?;
             (at_the_latest(view, leak.due) <= view.at).then(|| format!("{address} of {pool} for {}", view.pod_of(uid)))
         });
@@ -134,6 +136,81 @@ mod tests {
                 stage.pod_is("ns/web-0", "Running", Some("10.0.0.2"));
                 assert_eq!(stage.pending(), None, "{claim}: it is in use");
             });
+        }
+    }
+
+    #[test]
+    fn of_a_uid_that_nobody_has_seen_the_name_decides() {
+        let left = |name: &str, around: fn(&mut Stage)| {
+            let mut left = false;
+            on_stage("records-of-gone-pods-disappear", |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.record(stage.agent, "p", "10.0.0.1", name, "old");
+                around(stage);
+                stage.pass(Duration::from_secs(10_000));
+                left = stage.pending().is_some();
+            });
+            left
+        };
+        let set: fn(&mut Stage) = |stage| stage.stateful_set("ns/web", 2);
+        let nothing: fn(&mut Stage) = |_| ();
+        for (name, around, is_left, why) in [
+            ("ns/a/b", nothing, false, "S-0: reclaim has nobody to ask"),
+            ("ns/a", nothing, true, "S-3"),
+            ("a", nothing, true, "S-3: it is in no namespace"),
+            ("ns/web-1", nothing, true, "S-3: there is no such set"),
+            ("ns/web-1", set, false, "S-3v"),
+            ("ns/web-2", set, true, "S-3: the set has two"),
+            ("ns/web-+1", set, true, "S-3: that is no ordinal"),
+            (
+                "ns/web-1",
+                |stage| {
+                    stage.stateful_set("ns/web", 2);
+                    stage.stateful_set("ns/web", 1);
+                },
+                true,
+                "S-3: it was scaled down",
+            ),
+            (
+                "ns/web-1",
+                |stage| {
+                    stage.stateful_set("ns/web", 2);
+                    stage.endpoint(stage.agent, "ns/web-1", "old", &[]);
+                },
+                true,
+                "S-6: the endpoint is that of an ordinary pod",
+            ),
+            (
+                "ns/web-1",
+                |stage| {
+                    stage.stateful_set("ns/web", 2);
+                    stage.static_pod("ns/web-1", "new");
+                },
+                false,
+                "U-2v",
+            ),
+            (
+                "ns/web-1",
+                |stage| {
+                    stage.stateful_set("ns/web", 2);
+                    stage.static_pod("ns/web-1", "new");
+                    stage.pod_is("ns/web-1", "Running", Some("10.0.0.5"));
+                },
+                true,
+                "U-1",
+            ),
+            ("ns/a", |stage| stage.pod("ns/a", "new"), true, "U-3"),
+            (
+                "ns/a",
+                |stage| {
+                    stage.pod("ns/a", "new");
+                    stage.pod_is("ns/a", "Running", Some("10.0.0.1"));
+                },
+                false,
+                "U-3u",
+            ),
+        ] {
+            assert_eq!(left(name, around), is_left, "{name}: {why}");
         }
     }
 

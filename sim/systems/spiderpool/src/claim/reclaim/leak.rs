@@ -3,16 +3,18 @@
 //! A bound counts from the later of the end of the pod's right and the last thing that hindered it. Faults of nodes, kubelets and plugins
 //! hinder nothing; after all others bounds count from the heal, with a failover and an interval.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_spiderpool::reclaim::NodeState;
+use ipam_spiderpool::{PoolIPAllocation, SpiderEndpoint};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube_sim::cluster::later;
 use sim_config::time::SimTime;
 
-use super::super::view::{AFTERMATH, Place, Pod, Reach, View, grace, has_ended, of_containers, sim_time};
+use super::super::view::{AFTERMATH, Place, Pod, Reach, View, grace, has_ended, of_containers, sim_time, uid_of};
 
 /// One release: five tries with their back-off, the requests around them, and what watches are behind.
 const RELEASE: Duration = Duration::from_secs(10);
@@ -93,9 +95,10 @@ fn end_of_ended(view: &View, pod: &Pod, ended: SimTime) -> SimTime {
     after(last.map_or_else(seen, |last| sim_time(last).max(ended)), grace(&pod.object) + view.terms.settings.grace_delay)
 }
 
-/// Whether a pod has lost its right to its addresses, and when; `None` = it has it, or its node is one whose pods are left alone.
+/// Whether a pod has lost its right to its addresses, and when; `None` = it has it, its node is one whose pods are left alone, or nobody has
+/// ever seen it: then the names of its records decide ([`leak_of_record`]).
 pub(super) fn leak_of(view: &View, uid: &str) -> Option<Leak> {
-    let Some(pod) = view.pods.get(uid) else { return Some(Leak { kind: Kind::Unknown, due: SimTime::ZERO, event: SimTime::ZERO }) };
+    let pod = view.pods.get(uid)?;
     let place = view.keeping_place(pod);
     // One that is there keeps its addresses whatever its pod does.
     let given_up = match place {
@@ -121,26 +124,106 @@ pub(super) fn leak_of(view: &View, uid: &str) -> Option<Leak> {
     Some(Leak { kind, due: due.max(given_up), event: event.max(given_up) })
 }
 
-/// Whether a StatefulSet or a VM keeps what is recorded under a name, whoever has it.
-fn is_kept_name(view: &View, name: &str) -> bool {
-    let ordinal = name.rsplit_once('-').and_then(|(set, ordinal)| Some(Place::Ordinal(set.into(), ordinal.parse().ok()?)));
-    [ordinal, Some(Place::Vm(name.into()))].iter().flatten().any(|place| view.places.is_there(place))
+/// The same of a record: of its pod, or of its name, if nobody has ever seen the pod, or the pod is called otherwise.
+pub(super) fn leak_of_record(view: &View, address: IpAddr, record: &PoolIPAllocation) -> Option<Leak> {
+    if view.pods.get(&record.pod_uid).is_some_and(|pod| pod.has_name(&record.pod)) {
+        return leak_of(view, &record.pod_uid);
+    }
+    let due = nobodys_since(view, address, record)?;
+    Some(Leak { kind: Kind::Unknown, due, event: due })
 }
 
-/// The same of a pod that addresses are recorded for, not counting those that are in use under the same name, or that somebody had his
+/// Since when nobody has had a right to the record of a pod that nobody has ever seen; `None` = somebody has. All that is left of such a pod is its
+/// name (G §3.3).
+fn nobodys_since(view: &View, address: IpAddr, record: &PoolIPAllocation) -> Option<SimTime> {
+    let name = record.pod.as_str();
+    // No pod is called so, and nobody says whose it is (S-0).
+    if name.bytes().filter(|byte| *byte == b'/').count() > 1 {
+        return None;
+    }
+    let endpoint = view.endpoints.get(name);
+    if let Some((uid, pod)) = view.pods.named(name) {
+        let place = view.keeping_place(pod);
+        // An ordinary pod that merely has the name of a VM or of a place ends no right of theirs (D, `namesake-frees`).
+        let is_of_name = place.is_some() && pod.static_name().is_some_and(|own| **own == *name);
+        let is_namesake =
+            !is_of_name && endpoint.is_some_and(|endpoint| uid_of(endpoint) != &**uid && place_of(view, name, endpoint).is_some());
+        if !is_namesake {
+            return of_name_since(view, pod, place, address);
+        }
+    }
+    let emptied = view.pods.emptied(name);
+    let place = match endpoint {
+        // Where nothing says whose the record was, the name alone does (S-3v).
+        None => return kept_name_since(view, name).map(|since| since.max(emptied)),
+        // The mark is the point of no return (S-9).
+        Some(endpoint) if endpoint.metadata.deletion_timestamp.is_some() && uid_of(endpoint) == record.pod_uid => return Some(emptied),
+        Some(endpoint) => place_of(view, name, endpoint),
+    };
+    // S-4v and S-5v; S-6.
+    place.map_or(Some(emptied), |place| view.places.gone_since(&place).map(|since| since.max(emptied)))
+}
+
+/// Since when a pod that has the name now has left nothing to the record of another one of the name; `None` = it is to have the address (U-2v), or
+/// answers on it (U-3u).
+fn of_name_since(view: &View, pod: &Pod, place: Option<&Place>, address: IpAddr) -> Option<SimTime> {
+    let ips = pod.object.status.as_ref().and_then(|status| status.pod_ips.as_ref()).into_iter().flatten();
+    let shown: Vec<IpAddr> = ips.filter_map(|shown| shown.ip.parse().ok()).collect();
+    if shown.contains(&address) {
+        return None;
+    }
+    let conditions = pod.object.status.as_ref().and_then(|status| status.conditions.as_ref()).into_iter().flatten();
+    let turned = conditions.filter_map(|condition| Some(sim_time(condition.last_transition_time.as_ref()?.0))).max();
+    let created = pod.object.metadata.creation_timestamp.as_ref().map(|created| sim_time(created.0));
+    let changed = turned.max(created).unwrap_or(SimTime::ZERO);
+    match place {
+        Some(place) if shown.is_empty() => view.places.gone_since(place).map(|since| since.max(changed)),
+        _ => Some(changed),
+    }
+}
+
+/// The place that an endpoint keeps its addresses for, as its owner's kind and its name say (S-4, S-5). One that goes with its pod keeps none.
+fn place_of(view: &View, name: &str, endpoint: &SpiderEndpoint) -> Option<Place> {
+    let goes_with_pod = endpoint.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Pod");
+    let place = match endpoint.status.as_ref().map(|status| status.owner_controller_type.as_str()) {
+        // Where the name is none of a place, nobody wants a pod of it.
+        Some("StatefulSet") => ordinal_of(name).unwrap_or_else(|| Place::Ordinal(name.into(), 0)),
+        Some("VirtualMachineInstance") => Place::Vm(name.into()),
+        _ => return None,
+    };
+    (!goes_with_pod && view.keeps_places(&place)).then_some(place)
+}
+
+/// The place in a StatefulSet that the name of a pod spells.
+fn ordinal_of(name: &str) -> Option<Place> {
+    let (set, ordinal) = name.rsplit_once('-')?;
+    let ordinal: i32 = ordinal.bytes().all(|byte| byte.is_ascii_digit()).then(|| ordinal.parse().ok())??;
+    Some(Place::Ordinal(set.into(), u32::try_from(ordinal).ok()?))
+}
+
+/// Since when neither a StatefulSet nor a VM has kept what is recorded under a name, whoever has it; `None` = one does.
+fn kept_name_since(view: &View, name: &str) -> Option<SimTime> {
+    let places = [ordinal_of(name), Some(Place::Vm(name.into()))].into_iter().flatten().filter(|place| view.keeps_places(place));
+    places.map(|place| view.places.gone_since(&place)).try_fold(SimTime::ZERO, |latest, since| since.map(|since| latest.max(since)))
+}
+
+/// The leak of a pod that addresses are recorded for, not counting those that are in use under the same name, or that somebody had his
 /// hands on: unless he wrote the name of a pod that nobody has ever seen, which has no right to anything. With the first that is.
-pub(super) fn recorded_leak(view: &View, uid: &str) -> Option<(Leak, Arc<str>, std::net::IpAddr)> {
-    let leaked = |(pool, address): &(Arc<str>, std::net::IpAddr)| {
+pub(super) fn recorded_leak(view: &View, uid: &str) -> Option<(Leak, Arc<str>, IpAddr)> {
+    let leaked = |(pool, address): &(Arc<str>, IpAddr)| {
         let holder = view.pools.holder(pool, *address)?;
-        let is_named = view.pods.get(uid).is_none_or(|pod| pod.names().any(|name| **name == *holder.record.pod));
+        let is_named = view.pods.get(uid).is_none_or(|pod| pod.has_name(&holder.record.pod));
         let in_use =
             view.sandboxes.answering(*address).any(|(_, sandbox)| *sandbox.uid != *uid && sandbox.pod.as_str() == holder.record.pod);
-        let invented = || view.pods.get(uid).is_none() && !is_kept_name(view, &holder.record.pod);
-        (is_named && !in_use && (!view.changes.touched(*address) || invented())).then(|| holder.since.map_or(SimTime::ZERO, |said| said.at))
+        let invented = || view.pods.get(uid).is_none() && kept_name_since(view, &holder.record.pod).is_some();
+        if !is_named || in_use || (view.changes.touched(*address) && !invented()) {
+            return None;
+        }
+        let leak = leak_of_record(view, *address, &holder.record)?;
+        Some((leak, holder.since.map_or(SimTime::ZERO, |said| said.at)))
     };
-    let (since, pool, address) =
-        view.pools.of_uid(uid).iter().filter_map(|own| Some((leaked(own)?, own.0.clone(), own.1))).max_by_key(|(since, ..)| *since)?;
-    let leak = leak_of(view, uid)?;
+    let of_all = view.pools.of_uid(uid).iter().filter_map(|own| Some((leaked(own)?, own.0.clone(), own.1)));
+    let ((leak, since), pool, address) = of_all.max_by_key(|((_, since), ..)| *since)?;
     Some((Leak { due: leak.due.max(since), event: leak.event.max(since), ..leak }, pool, address))
 }
 

@@ -4,7 +4,7 @@ use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 use super::{violated, without_ips};
 
-/// A replica of the controller removes no record whose UID belongs to a pod that, in the store at the moment of the write, exists, has not
+/// A replica of the controller removes no record under the name and with the UID of a pod that, in the store at the moment of the write, exists, has not
 /// ended, and is not past its grace: deletionTimestamp, deletionGracePeriodSeconds and the additional delay after it. What counts is the
 /// latest of the true time, the clock of the replica, and that clock when it announced the release.
 ///
@@ -147,9 +147,19 @@ mod tests {
             with_pod(stage);
             stage.unrecord(stage.agent, "p", "10.0.0.1");
             assert_eq!((stage.excuses(), stage.exercised()), (vec![], false));
-            stage.record(stage.person, "p", "10.0.0.1", "ns/b", "a");
+            stage.record(stage.person, "p", "10.0.0.1", "ns/a", "a");
             reclaim(stage);
             assert_eq!(stage.excuses(), [Some(BY_HAND)]);
+        });
+    }
+
+    #[test]
+    fn a_record_under_another_name_is_not_the_pods() {
+        on_stage(CLAIM, |stage| {
+            with_pod(stage);
+            stage.record(stage.agent, "p", "10.0.0.2", "ns/b", "a");
+            stage.reclaim(stage.replicas[0], "ns/b", "a", "p", "10.0.0.2");
+            assert_eq!((stage.excuses(), stage.exercised()), (vec![], true));
         });
     }
 }

@@ -1,5 +1,6 @@
 //! What a pod's state says about its right to its addresses (G §3, §10.1), read once more and without any cache.
 
+use ipam_spiderpool::PoolIPAllocation;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as PodObject;
 use kube_sim::cluster::{EPOCH, later};
@@ -133,10 +134,20 @@ impl View {
     }
 
     /// What becomes known of an address that a replica takes from a pod by the write that is seen now.
-    pub(super) fn reclaimed(&self, by: Said, pool: &std::sync::Arc<str>, address: std::net::IpAddr, uid: &str) -> Reclaimed {
+    ///
+    /// What is recorded under a name that the pod of its UID does not have is not that pod's: a damaged name is the name of nobody (S-3).
+    pub(super) fn reclaimed(
+        &self,
+        by: Said,
+        pool: &std::sync::Arc<str>,
+        address: std::net::IpAddr,
+        record: &PoolIPAllocation,
+    ) -> Reclaimed {
+        let uid = &*record.pod_uid;
         let announced = self.replicas.announced(by.by, pool, address, uid).map(|announced| &**announced);
         let excuse = self.hazard(uid, by.by, announced);
-        let entitled = !self.has_right(uid, by.by, announced);
+        let is_own = self.pods.get(uid).is_some_and(|pod| pod.has_name(&record.pod));
+        let entitled = !is_own || !self.has_right(uid, by.by, announced);
         Reclaimed { pool: pool.clone(), address, said: by, excuse, entitled }
     }
 

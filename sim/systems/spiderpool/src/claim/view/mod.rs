@@ -516,7 +516,7 @@ impl View {
 
     fn note_reclaimed(&mut self, change: &PoolChange) {
         for (address, before) in change.edits.iter().filter_map(|edit| edit.taken()) {
-            let reclaimed = self.reclaimed(change.said, &change.pool, address, &before.pod_uid);
+            let reclaimed = self.reclaimed(change.said, &change.pool, address, before);
             let uid = self.pods.id(&before.pod_uid).cloned().unwrap_or_else(|| before.pod_uid.as_str().into());
             self.reclaimed.entry(uid).or_default().push(reclaimed);
         }

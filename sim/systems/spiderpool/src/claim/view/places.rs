@@ -32,6 +32,8 @@ struct Vm {
     machine: Option<bool>,
     /// Whether it keeps its addresses, from a moment on.
     eras: Vec<Era<bool>>,
+    /// Since when there has been neither an instance nor a VM that keeps them.
+    freed: SimTime,
 }
 
 impl Vm {
@@ -43,7 +45,18 @@ impl Vm {
         }
     }
 
+    /// Whether nothing is left that could keep addresses: a finalizer holds an instance that is being deleted until its pods are gone, and
+    /// until then they may run (D, `ending-vm-frees`).
+    fn is_free(&self) -> bool {
+        !self.is_valid() && self.instance.is_none()
+    }
+
     fn turn(&mut self, when: When) -> bool {
+        if !self.is_free() {
+            self.freed = SimTime::NEVER;
+        } else if self.freed == SimTime::NEVER {
+            self.freed = when.1;
+        }
         let valid = self.is_valid();
         turn(&mut self.eras, when, valid)
     }
@@ -87,14 +100,14 @@ impl Places {
         self.were_there_since(place, u64::MAX)
     }
 
-    /// Since when a place has not been there; `None` = it is there. One that was never seen counts as gone from the beginning.
+    /// Since when nothing of a place has been there; `None` = something is, be it the instance of a VM that is being deleted. One that was never
+    /// seen counts as gone from the beginning.
     pub(in super::super) fn gone_since(&self, place: &Place) -> Option<SimTime> {
-        (!self.is_there(place)).then(|| match place {
-            Place::Ordinal(set, ordinal) => {
-                self.sets.get(set).map_or(SimTime::ZERO, |eras| since(eras, |ordinals| !has(ordinals, *ordinal)))
-            }
-            Place::Vm(vmi) => self.vms.get(vmi).map_or(SimTime::ZERO, |vm| since(&vm.eras, |valid| !valid)),
-        })
+        match place {
+            Place::Ordinal(set, ordinal) => (!self.is_there(place))
+                .then(|| self.sets.get(set).map_or(SimTime::ZERO, |eras| since(eras, |ordinals| !has(ordinals, *ordinal)))),
+            Place::Vm(vmi) => self.vms.get(vmi).map_or(Some(SimTime::ZERO), |vm| vm.is_free().then_some(vm.freed)),
+        }
     }
 
     /// Whether a place was there all the time since `moment`.

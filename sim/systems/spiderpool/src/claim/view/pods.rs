@@ -78,6 +78,11 @@ impl Pod {
         vm.into_iter().chain([&self.key])
     }
 
+    /// Whether its addresses may be recorded under a name.
+    pub(in super::super) fn has_name(&self, name: &str) -> bool {
+        self.names().any(|own| **own == *name)
+    }
+
     /// The name that its successors have, too, if its addresses outlive it.
     pub(in super::super) fn static_name(&self) -> Option<&Arc<str>> {
         match self.place.as_ref()? {
@@ -101,6 +106,8 @@ pub(in super::super) struct Pods {
     by_key: FxHashMap<Arc<str>, Arc<str>>,
     /// Those that are gone, and at which revision, in that order.
     vanished: Vec<(u64, Arc<str>)>,
+    /// By name, when the last pod that had it went.
+    emptied: FxHashMap<Arc<str>, SimTime>,
 }
 
 impl Pods {
@@ -118,6 +125,11 @@ impl Pods {
     pub(in super::super) fn named(&self, key: &str) -> Option<(&Arc<str>, &Pod)> {
         let uid = self.by_key.get(key)?;
         Some((uid, self.by_uid.get(uid)?))
+    }
+
+    /// When the last pod that had a name went; the beginning, if there was none.
+    pub(in super::super) fn emptied(&self, key: &str) -> SimTime {
+        self.emptied.get(key).copied().unwrap_or(SimTime::ZERO)
     }
 
     /// The pods that have a name now, in no order that means anything.
@@ -153,6 +165,7 @@ impl Pods {
             pod.dead.get_or_insert(revision);
             (pod.gone, pod.life.1, pod.since.gone) = (true, revision, Some(at));
             self.vanished.push((revision, id.clone()));
+            self.emptied.insert(pod.key.clone(), at);
             return Some(id);
         };
         let dead = (!is_alive(&after)).then_some(revision);

@@ -75,11 +75,11 @@ impl Reach {
 pub(in super::super) struct PlannedFault {
     /// Whom it can hinder.
     pub(in super::super) reach: Reach,
-    /// How long.
+    /// How long it lasts once it has begun.
     pub(in super::super) lasts: Lasts,
 }
 
-/// How long a fault lasts once it has begun.
+/// When a fault ends that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Lasts {
     /// It is over as soon as it began.

@@ -266,11 +266,11 @@ impl Checks {
         });
         let named: Vec<&ClaimName> = named.collect();
         for name in &self.except {
-            let brought = |pattern: &ClaimPattern| !named.contains(&name) && pattern.claims().iter().any(|def| def.name == name.as_str());
+            let brings = |pattern: &ClaimPattern| pattern.claims().iter().any(|def| def.name == name.as_str());
             if named.contains(&name) {
                 let wrong = format!("`check.always` names `{name}`, and `check.except` leaves it out");
                 problems.push(source.problem("check.except", wrong, "one of the two"));
-            } else if !self.always.iter().any(brought) {
+            } else if !self.always.iter().any(brings) {
                 let wrong = format!("`check.except` leaves out `{name}`, which no suite of `check.always` has");
                 problems.push(source.problem_of_text(name, wrong, "a claim of such a suite"));
             }

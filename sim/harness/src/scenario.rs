@@ -457,6 +457,12 @@ impl Scenario {
     /// What is wrong with the scenario as a whole; single values are checked where they are read.
     fn problems(&self, path: &Path, source: Source<'_>) -> Problems {
         let mut problems = self.check.problems(source);
+        let system = systems().of_workload(&self.workload).map_or("", |system| system.name());
+        for pattern in self.check.always.iter().filter(|pattern| !pattern.is_about(system)) {
+            // It would judge nothing, and nobody would notice.
+            let wrong = format!("`check.always` has `{pattern}`, and the workload is one of `{system}`");
+            problems.push(source.problem_of_text(pattern, wrong, format!("`{system}/*`, or a suite of it")));
+        }
         let of_workload = self.workload.draft().problems(source);
         let sound = of_workload.is_empty();
         problems.append(of_workload);

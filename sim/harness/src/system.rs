@@ -196,7 +196,7 @@ fn assert_unique(what: &str, names: &[&str]) {
 
 impl Systems {
     fn new(systems: &[&'static dyn System], build: &'static str) -> Self {
-        let common = ClaimSuite { name: "common", claims: claim::COMMON };
+        let common = ClaimSuite { name: claim::COMMON_SUITE, claims: claim::COMMON };
         let suites: Vec<ClaimSuite> = std::iter::once(common).chain(systems.iter().flat_map(|system| suites_of(*system))).collect();
         let claims: Vec<ClaimDef> = suites.iter().flat_map(|suite| suite.claims).copied().collect();
         let mutations: Vec<Deviation> = systems.iter().flat_map(|system| system.mutations()).collect();

@@ -10,9 +10,13 @@ use sim_harness::scenario::{self, Scenario};
 use sim_harness::system::systems;
 
 fn scenario(check: &str) -> Result<Scenario, String> {
-    let text = format!(
-        "name = \"suites\"\nwhy = \"suites\"\nseeds = 20\n[workload]\nkind = \"counter\"\nclients = 2\nincrements = 3\n[check]\n{check}\n"
-    );
+    of_workload("kind = \"counter\"\nclients = 2\nincrements = 3", check)
+}
+
+const SPIDERPOOL: &str = "kind = \"spiderpool\"";
+
+fn of_workload(workload: &str, check: &str) -> Result<Scenario, String> {
+    let text = format!("name = \"suites\"\nwhy = \"suites\"\nseeds = 20\n[workload]\n{workload}\n[check]\n{check}\n");
     Scenario::parse(Path::new("suites.toml"), Source::new("suites.toml", &text)).map_err(|problems| problems.to_string())
 }
 
@@ -26,8 +30,8 @@ fn a_suite_stands_for_its_invariants_and_a_name_requires_one() {
     let claims = always(&suite);
     assert!(claims.contains(&("no-increment-is-lost", true)), "{claims:?}");
     assert!(claims.len() > 1 && claims.iter().all(|(name, required)| *required == (*name == "no-increment-is-lost")), "{claims:?}");
-    let system = scenario("always = [\"spiderpool/*\"]").expect("it is right").check;
-    let reclaim = scenario("always = [\"spiderpool/reclaim/*\"]").expect("it is right").check;
+    let system = of_workload(SPIDERPOOL, "always = [\"spiderpool/*\"]").expect("it is right").check;
+    let reclaim = of_workload(SPIDERPOOL, "always = [\"spiderpool/reclaim/*\"]").expect("it is right").check;
     let [all, some] = [&system, &reclaim].map(|check| always(check).into_iter().map(|(name, _)| name).collect::<BTreeSet<_>>());
     assert!(some.is_subset(&all) && some.len() < all.len(), "{some:?}");
     assert!(some.contains("live-pods-are-not-reclaimed") && !some.contains("counts-equal-records"), "{some:?}");
@@ -35,7 +39,7 @@ fn a_suite_stands_for_its_invariants_and_a_name_requires_one() {
 
 #[test]
 fn what_is_excepted_is_not_judged() {
-    let check = scenario("always = [\"spiderpool/reclaim/*\"]\nexcept = [\"reclaim-goes-on\"]").expect("it is right").check;
+    let check = of_workload(SPIDERPOOL, "always = [\"spiderpool/reclaim/*\"]\nexcept = [\"reclaim-goes-on\"]").expect("it is right").check;
     assert!(always(&check).iter().all(|(name, _)| *name != "reclaim-goes-on"));
 }
 
@@ -43,6 +47,7 @@ fn what_is_excepted_is_not_judged() {
 fn patterns_and_exceptions_that_mean_nothing_are_refused_with_their_place() {
     for (check, place, told) in [
         ("always = [\"spiderpol/*\"]", "suites.toml:9:10", "the nearest is `spiderpool/*`"),
+        ("always = [\"byom/*\"]", "suites.toml:9:", "the workload is one of `counter`"),
         ("always = [\"counter/*\"]\nexcept = [\"reclaim-goes-on\"]", "suites.toml:10:", "no suite of `check.always` has"),
         ("always = [\"counter/*\", \"no-increment-is-lost\"]\nexcept = [\"no-increment-is-lost\"]", "suites.toml:10:", "one of the two"),
     ] {

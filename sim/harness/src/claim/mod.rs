@@ -27,7 +27,7 @@ use crate::plan::Plan;
 use crate::system::systems;
 use crate::workload::OutOfReach;
 
-pub use catalogue::{COMMON, SPEND};
+pub use catalogue::{COMMON, COMMON_SUITE, SPEND};
 pub use claims::Claims;
 pub use excuse::problems_of_excuses;
 pub use findings::Findings;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sim_config::nearest;
 
-use super::{ClaimDef, ClaimName};
+use super::{COMMON_SUITE, ClaimDef, ClaimName};
 use crate::system::systems;
 
 /// A claim by its name, or the claims of a suite: `spiderpool/reclaim/*`, or of all suites of a system: `spiderpool/*`.
@@ -23,6 +23,14 @@ pub enum ClaimPattern {
 }
 
 impl ClaimPattern {
+    /// Whether claims of the system called `system` may be among them; those about any run are among those of every system.
+    pub fn is_about(&self, system: &str) -> bool {
+        match self {
+            Self::Name(_) => true,
+            Self::Suites(name) => matches!(name.split('/').next(), Some(first) if first == COMMON_SUITE || first == system),
+        }
+    }
+
     /// The claims that it stands for, in the order in which they are listed.
     pub fn claims(&self) -> Vec<&'static ClaimDef> {
         match self {
@@ -36,12 +44,6 @@ fn always_claims_of(name: &str) -> Vec<&'static ClaimDef> {
     let is_meant = |suite: &str| suite.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let suites = systems().suites().iter().filter(|suite| is_meant(suite.name));
     suites.flat_map(|suite| suite.claims).filter(|def| def.kind == Kind::Always).collect()
-}
-
-impl From<ClaimName> for ClaimPattern {
-    fn from(name: ClaimName) -> Self {
-        Self::Name(name)
-    }
 }
 
 impl fmt::Display for ClaimPattern {

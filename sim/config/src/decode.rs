@@ -3,6 +3,9 @@
 //! Serde stops at the first error. So an error is noted together with the value that caused it, that value is taken out of sight, and the
 //! tree is decoded again, until it fits or only errors are left that follow from a value being out of sight. In the same way a stand-in takes
 //! the place of a missing value, so that the next missing one shows.
+//!
+//! What is generic here is compiled for each type of Kubernetes that is read, hundreds of times. So it only hands on: what does not depend on the
+//! type, the errors above all, is in functions of their own.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -314,7 +317,15 @@ impl<'c, 'de> De<'c, 'de> {
     /// Ties an error that has no place yet to this value. An error that passed through a type-erased deserializer has lost all but its text:
     /// the one that was noted last, on its way up, says what it was.
     fn place<T>(self, result: Result<T, Error>) -> Result<T, Error> {
-        result.map_err(|error| self.context.note(self.context.recalled(error).at(Place::Value(self.node.id))))
+        match result {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.placed(error)),
+        }
+    }
+
+    #[cold]
+    fn placed(self, error: Error) -> Error {
+        self.context.note(self.context.recalled(error).at(Place::Value(self.node.id)))
     }
 
     fn child(self, node: &'de Node) -> Self {
@@ -325,17 +336,21 @@ impl<'c, 'de> De<'c, 'de> {
         !self.context.hidden.contains(&node.id)
     }
 
-    fn table(self, entries: &'de [Entry], keep: impl Fn(&str, Option<&Node>) -> bool) -> Table<'c, 'de> {
+    /// The entries of the table that this value is, as far as they are meant.
+    fn table(self, entries: &'de [Entry], wanted: Wanted) -> Table<'c, 'de> {
         let also_known = if let Part::Rest(keys) = self.part { keys } else { &[] };
         let asked = matches!(self.part, Part::Asked(_));
-        let keep = |key: &str, node: Option<&Node>| !asked && !also_known.contains(&key) && keep(key, node);
+        let is_meant = |key: &str, node: Option<&Node>| !asked && !also_known.contains(&key) && wanted.takes(key, node);
         let entries = entries
             .iter()
-            .filter(|entry| self.in_sight(&entry.node) && keep(&entry.key, Some(&entry.node)))
+            .filter(|entry| self.in_sight(&entry.node) && is_meant(&entry.key, Some(&entry.node)))
             .map(|entry| (entry.key.as_str(), Some(&entry.node)));
-        let missing =
-            self.context.missing.iter().filter(|(id, key)| *id == self.node.id && keep(key, None)).map(|&(_, key)| (key as &'de str, None));
-        Table { de: self, entries: entries.chain(missing).collect::<Vec<_>>().into_iter(), value: None, also_known }
+        let missing = self.context.missing.iter().filter(|(id, key)| *id == self.node.id && is_meant(key, None));
+        let mut entries: Vec<_> = entries.chain(missing.map(|&(_, key)| (key as &'de str, None))).collect();
+        if wanted.kind_first {
+            entries.sort_by_key(|(key, _)| *key != KIND);
+        }
+        Table { de: self, entries: entries.into_iter(), value: None, also_known }
     }
 
     fn list(self, items: &'de [Node]) -> List<'c, 'de> {
@@ -347,11 +362,10 @@ impl<'c, 'de> De<'c, 'de> {
         match &self.node.value {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(*value),
-            // Like serde_json: what is not negative is unsigned.
-            Value::Integer(value) => match (u64::try_from(*value), i64::try_from(*value)) {
-                (Ok(value), _) => visitor.visit_u64(value),
-                (_, Ok(value)) => visitor.visit_i64(value),
-                _ => Err(Error::new(What::Unfit { found: None, expected: Unprinted(visitor).to_string() })),
+            Value::Integer(value) => match whole_number(*value) {
+                Some(Whole::Unsigned(value)) => visitor.visit_u64(value),
+                Some(Whole::Signed(value)) => visitor.visit_i64(value),
+                None => Err(unfit(&Unprinted(visitor))),
             },
             Value::Float(value) => visitor.visit_f64(*value),
             Value::String(text) => visitor.visit_borrowed_str(text),
@@ -361,12 +375,66 @@ impl<'c, 'de> De<'c, 'de> {
                 let value = visitor.visit_seq(&mut list)?;
                 match list.items.len() {
                     0 => Ok(value),
-                    rest => Err(de::Error::invalid_length(count, &format!("{} elements", count - rest).as_str())),
+                    rest => Err(too_long(count, rest)),
                 }
             }
-            Value::Table(entries) => visitor.visit_map(self.table(entries, |_, _| true)),
+            Value::Table(entries) => visitor.visit_map(self.table(entries, Wanted::ALL)),
         }
     }
+
+    /// The entries that a struct with these fields gets.
+    fn fields(self, entries: &'de [Entry], name: &str, fields: &'static [&'static str]) -> Table<'c, 'de> {
+        let wanted = Wanted {
+            // As in Go, null in place of a field's value is the same as no value.
+            null_is_absent: self.context.language == Language::Yaml,
+            among: matches!(self.part, Part::Known).then_some(fields),
+            kind_first: name == KIND_TABLE,
+        };
+        self.table(entries, wanted)
+    }
+}
+
+/// Which entries of a table a type gets.
+#[derive(Clone, Copy)]
+struct Wanted {
+    null_is_absent: bool,
+    among: Option<&'static [&'static str]>,
+    /// The type wants to know its kind before anything else.
+    kind_first: bool,
+}
+
+impl Wanted {
+    const ALL: Self = Self { null_is_absent: false, among: None, kind_first: false };
+
+    fn takes(&self, key: &str, node: Option<&Node>) -> bool {
+        let absent = self.null_is_absent && node.is_some_and(|node| matches!(node.value, Value::Null));
+        !absent && self.among.is_none_or(|fields| fields.contains(&key))
+    }
+}
+
+enum Whole {
+    Unsigned(u64),
+    Signed(i64),
+}
+
+/// Like serde_json: what is not negative is unsigned.
+fn whole_number(value: i128) -> Option<Whole> {
+    u64::try_from(value).map(Whole::Unsigned).or_else(|_| i64::try_from(value).map(Whole::Signed)).ok()
+}
+
+#[cold]
+fn unfit(expected: &dyn fmt::Display) -> Error {
+    Error::new(What::Unfit { found: None, expected: expected.to_string() })
+}
+
+#[cold]
+fn none_of(variants: &[&str]) -> Error {
+    unfit(&format_args!("one of {}", names(variants)))
+}
+
+#[cold]
+fn too_long(count: usize, rest: usize) -> Error {
+    de::Error::invalid_length(count, &format!("{} elements", count - rest).as_str())
 }
 
 /// Prints what a visitor expects.
@@ -402,24 +470,12 @@ impl<'de> de::Deserializer<'de> for De<'_, 'de> {
         if let Part::Asked(cell) = self.part {
             cell.set(fields);
         }
-        let entries = match &self.node.value {
-            Value::Table(entries) => entries,
+        match &self.node.value {
+            Value::Table(entries) => self.place(visitor.visit_map(self.fields(entries, name, fields))),
             // A derived type would take a list for its fields in order.
-            Value::List(_) => return self.place(Err(Error::new(What::Unfit { found: None, expected: Unprinted(visitor).to_string() }))),
-            _ => return self.deserialize_any(visitor),
-        };
-        // As in Go, null in place of a field's value is the same as no value.
-        let null_is_absent = self.context.language == Language::Yaml;
-        let mut table = self.table(entries, |key, node| {
-            !(null_is_absent && node.is_some_and(|node| matches!(node.value, Value::Null)))
-                && (!matches!(self.part, Part::Known) || fields.contains(&key))
-        });
-        if name == KIND_TABLE {
-            let mut entries: Vec<_> = table.entries.collect();
-            entries.sort_by_key(|(key, _)| *key != KIND);
-            table.entries = entries.into_iter();
+            Value::List(_) => self.place(Err(unfit(&Unprinted(visitor)))),
+            _ => self.deserialize_any(visitor),
         }
-        self.place(visitor.visit_map(table))
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(self, name: &'static str, _: usize, visitor: V) -> Result<V::Value, Error> {
@@ -427,7 +483,7 @@ impl<'de> de::Deserializer<'de> for De<'_, 'de> {
             return self.deserialize_any(visitor);
         }
         if !matches!(self.node.value, Value::Table(_)) {
-            return self.place(Err(Error::new(What::Unfit { found: None, expected: "a map".to_owned() })));
+            return self.place(Err(unfit(&"a map")));
         }
         let known = Cell::default();
         self.place(visitor.visit_seq(Shared { de: self, known: &known, taken: 0, failed: None }))
@@ -438,9 +494,9 @@ impl<'de> de::Deserializer<'de> for De<'_, 'de> {
             Value::String(name) => visitor.visit_enum(Variant { name, content: None }),
             Value::Table(entries) => match entries.as_slice() {
                 [Entry { key, node, .. }] => visitor.visit_enum(Variant { name: key, content: Some(self.child(node)) }),
-                _ => Err(Error::new(What::Unfit { found: None, expected: format!("one of {}", names(variants)) })),
+                _ => Err(none_of(variants)),
             },
-            _ => Err(Error::new(What::Unfit { found: None, expected: format!("one of {}", names(variants)) })),
+            _ => Err(none_of(variants)),
         };
         self.place(result)
     }
@@ -464,27 +520,48 @@ struct Table<'c, 'de> {
     also_known: &'static [&'static str],
 }
 
+impl Table<'_, '_> {
+    #[cold]
+    fn wrong_key(&self, value: Option<&Node>, error: Error) -> Error {
+        let context = self.de.context;
+        let mut error = context.recalled(error);
+        if let What::UnknownKey { known } = &mut error.0.what {
+            known.extend(self.also_known);
+        }
+        context.note(error.at(value.map_or(Place::StandIn(self.de.node.id), |node| Place::Key(node.id))))
+    }
+
+    #[cold]
+    fn wrong_stand_in(&self, error: Error) -> Error {
+        self.de.context.note(error.at(Place::StandIn(self.de.node.id)))
+    }
+}
+
+#[cold]
+fn value_before_key() -> Error {
+    de::Error::custom("a value was asked for before its key")
+}
+
 impl<'de> de::MapAccess<'de> for Table<'_, 'de> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
         let Some((key, value)) = self.entries.next() else { return Ok(None) };
         self.value = Some(value);
-        let context = self.de.context;
-        seed.deserialize(Key { text: key, context }).map(Some).map_err(|error: Error| {
-            let mut error = context.recalled(error);
-            if let What::UnknownKey { known } = &mut error.0.what {
-                known.extend(self.also_known);
-            }
-            self.de.context.note(error.at(value.map_or(Place::StandIn(self.de.node.id), |node| Place::Key(node.id))))
-        })
+        match seed.deserialize(Key { text: key, context: self.de.context }) {
+            Ok(key) => Ok(Some(key)),
+            Err(error) => Err(self.wrong_key(value, error)),
+        }
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         match self.value.take() {
             Some(Some(node)) => seed.deserialize(self.de.child(node)),
-            Some(None) => seed.deserialize(StandIn).map_err(|error| self.de.context.note(error.at(Place::StandIn(self.de.node.id)))),
-            None => Err(de::Error::custom("a value was asked for before its key")),
+            Some(None) => match seed.deserialize(StandIn) {
+                Ok(value) => Ok(value),
+                Err(error) => Err(self.wrong_stand_in(error)),
+            },
+            None => Err(value_before_key()),
         }
     }
 
@@ -503,7 +580,10 @@ impl<'de> de::SeqAccess<'de> for List<'_, 'de> {
     type Error = Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
-        self.items.next().map(|item| seed.deserialize(self.de.child(item))).transpose()
+        match self.items.next() {
+            Some(item) => seed.deserialize(self.de.child(item)).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -558,7 +638,10 @@ impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_borrowed_str(self.text).map_err(|error| self.context.note(error))
+        match visitor.visit_borrowed_str(self.text) {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.context.note(error)),
+        }
     }
 
     serde::forward_to_deserialize_any! {
@@ -578,11 +661,20 @@ impl<'c, 'de> de::EnumAccess<'de> for Variant<'c, 'de> {
     type Variant = Content<'c, 'de>;
 
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self::Variant), Error> {
-        let variant = seed.deserialize(self.name.into_deserializer()).map_err(|error: Error| match self.content {
+        match seed.deserialize(self.name.into_deserializer()) {
+            Ok(variant) => Ok((variant, Content(self.content))),
+            Err(error) => Err(self.wrong_name(error)),
+        }
+    }
+}
+
+impl Variant<'_, '_> {
+    #[cold]
+    fn wrong_name(&self, error: Error) -> Error {
+        match self.content {
             Some(content) => content.context.note(content.context.recalled(error).at(Place::Key(content.node.id))),
             None => error,
-        })?;
-        Ok((variant, Content(self.content)))
+        }
     }
 }
 
@@ -591,7 +683,7 @@ struct Content<'c, 'de>(Option<De<'c, 'de>>);
 
 impl<'c, 'de> Content<'c, 'de> {
     fn required(self) -> Result<De<'c, 'de>, Error> {
-        self.0.ok_or_else(|| Error::new(What::Unfit { found: None, expected: "a map".to_owned() }))
+        self.0.ok_or_else(|| unfit(&"a map"))
     }
 }
 

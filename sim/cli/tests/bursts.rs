@@ -15,7 +15,8 @@ use kube_sim::testbed::from_json;
 use serde_json::json;
 use sim_config as input;
 use sim_harness::scenario::Scenario;
-use sim_harness::world::{Outcome, RunOptions, Stage, run};
+use sim_harness::system::RunOptions;
+use sim_harness::world::{Outcome, Stage, run};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -12,7 +12,8 @@ use sim_harness::deviation;
 use sim_harness::deviation::DeviationName;
 use sim_harness::plan::Plan;
 use sim_harness::scenario::Scenario;
-use sim_harness::world::{Outcome, RunOptions, Stage, run};
+use sim_harness::system::RunOptions;
+use sim_harness::world::{Outcome, Stage, run};
 
 fn scenarios(file: &str) -> Vec<Scenario> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(file);

@@ -24,10 +24,12 @@ use sim_byom::Drafts;
 use sim_byom::workload::burst::{BurstDraft, RetryName, Throttle};
 use sim_config::Choice;
 use sim_config::time::Span;
+use sim_harness::check::Checks;
 use sim_harness::deviation::DeviationName;
-use sim_harness::plan::Checks;
-use sim_harness::scenario::{Scenario, WorkloadDraft};
-use sim_harness::world::{RunOptions, Stage, run};
+use sim_harness::scenario::Scenario;
+use sim_harness::system::RunOptions;
+use sim_harness::workload::WorkloadDraft;
+use sim_harness::world::{Stage, run};
 
 /// A mean over bursts and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]

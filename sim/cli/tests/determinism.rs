@@ -15,7 +15,8 @@ use kube_sim::testbed::{Testbed, config_map, from_json, key, pod};
 use serde_json::json;
 use sim_harness::plan::Plan;
 use sim_harness::scenario::Scenario;
-use sim_harness::world::{RunOptions, Stage, run};
+use sim_harness::system::RunOptions;
+use sim_harness::world::{Stage, run};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -9,7 +9,8 @@ use kube_sim::fault::is_for_good;
 use sim_config::Choice;
 use sim_config::time::Span;
 use sim_harness::scenario::{Heal, Scenario};
-use sim_harness::world::{RunOptions, Stage, run};
+use sim_harness::system::RunOptions;
+use sim_harness::world::{Stage, run};
 
 fn scenario(file: &str) -> Scenario {
     Scenario::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(file))

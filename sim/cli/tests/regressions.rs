@@ -7,7 +7,8 @@ mod install;
 use std::path::Path;
 
 use sim_harness::plan::Plan;
-use sim_harness::world::{RunOptions, Stage, run};
+use sim_harness::system::RunOptions;
+use sim_harness::world::{Stage, run};
 
 #[test]
 fn plans_that_once_failed_hold() {

@@ -6,12 +6,16 @@
 //! ```
 //! It names no system: each comes as a [`system::System`] and is registered by [`system::install`].
 
+pub mod check;
 pub mod claim;
 pub mod deviation;
 pub mod engine;
 pub mod occurrence;
+pub mod operation;
 pub mod plan;
+mod registered;
 pub mod scenario;
+pub mod served;
 pub mod story;
 pub mod swarm;
 pub mod system;

@@ -2,29 +2,23 @@
 //!
 //! A run is a pure function of its plan. A plan can be saved, compared, edited and replayed after the generator changed.
 
-use std::any::Any;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 
-use ipam_reports::finding::Kind;
 use ipam_reports::{Digest, Seconds};
 use kube_sim::cluster::Knobs;
 use kube_sim::cluster::server::ServerDelays;
 use kube_sim::fault::{self, Fault, Inventory};
-use kube_sim::kinds::Registry;
 use kube_sim::net::LinkDelays;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
-use sim_config::kinds::Kinds;
-use sim_config::time::{SimTime, Span};
-use sim_config::{Problems, Source, With, toml as input_toml};
+use serde::{Deserialize, Serialize};
+use sim_config::time::SimTime;
+use sim_config::{Problems, Source, toml as input_toml};
 
-use crate::claim::{ClaimDef, ClaimName, ClaimPattern, problems_of_excuses};
+use crate::check::{Checks, problems_of_excuses};
 use crate::deviation::DeviationName;
-use crate::system::systems;
-use crate::workload::{Misfit, Work};
+use crate::operation::Op;
+use crate::served;
+use crate::workload::{RunContext, WorkloadPlan, problems_of_ops};
 
 /// The format of a plan file.
 pub const SCHEMA: &str = "ipam-sim/plan/1";
@@ -140,271 +134,6 @@ pub struct ClusterPlan {
     pub delays: ServerDelays,
 }
 
-/// Who works on the cluster: the workload of one of the registered systems.
-#[derive(Debug)]
-pub struct WorkloadPlan(Box<dyn AnyWorkload>);
-
-/// A workload of a plan, as its system declares it with [`kinds!`](macro@sim_config::kinds): one variant a kind.
-pub trait Workload: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
-    /// What it does, whatever its kind.
-    fn work(&self) -> &dyn Work;
-}
-
-trait AnyWorkload: Any + fmt::Debug + erased_serde::Serialize + Send + Sync {
-    fn work(&self) -> &dyn Work;
-    fn kind(&self) -> &'static str;
-    fn copy(&self) -> WorkloadPlan;
-    fn equals(&self, other: &dyn AnyWorkload) -> bool;
-}
-
-impl<W: Workload> AnyWorkload for W {
-    fn work(&self) -> &dyn Work {
-        Workload::work(self)
-    }
-    fn kind(&self) -> &'static str {
-        Kinds::kind(self)
-    }
-    fn copy(&self) -> WorkloadPlan {
-        WorkloadPlan(Box::new(self.clone()))
-    }
-    fn equals(&self, other: &dyn AnyWorkload) -> bool {
-        (other as &dyn Any).downcast_ref().is_some_and(|other: &W| self == other)
-    }
-}
-
-impl WorkloadPlan {
-    /// A plan with this workload.
-    pub fn new(workload: impl Workload) -> Self {
-        Self(Box::new(workload))
-    }
-
-    /// The workload, whatever its system.
-    pub fn work(&self) -> &dyn Work {
-        self.0.work()
-    }
-
-    /// The name of its kind in a file.
-    pub fn kind(&self) -> &'static str {
-        self.0.kind()
-    }
-
-    /// The workload, if it is one of the system with these workloads.
-    pub fn get<W: Workload>(&self) -> Option<&W> {
-        (&*self.0 as &dyn Any).downcast_ref()
-    }
-}
-
-impl Clone for WorkloadPlan {
-    fn clone(&self) -> Self {
-        self.0.copy()
-    }
-}
-
-impl PartialEq for WorkloadPlan {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.equals(&*other.0)
-    }
-}
-
-impl Serialize for WorkloadPlan {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        erased_serde::serialize(&*self.0, serializer)
-    }
-}
-
-/// What is claimed in a run. The names, of claims and of suites, are those of `ipam-sim list claims`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Checks {
-    /// True at every step: claims by name, which must then judge something in a sweep, or all of a suite (`spiderpool/reclaim/*`) or system
-    /// (`spiderpool/*`), which judge what there is.
-    pub always: Vec<ClaimPattern>,
-    /// Of the claims of suites in `always`, those that this run leaves out.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub except: Vec<ClaimName>,
-    /// True when their bound has passed after the faults healed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub eventually: Vec<Eventually>,
-    /// True at least once in the whole sweep; here also points that must be reached.
-    pub sometimes: Vec<ClaimName>,
-}
-
-impl Checks {
-    /// The claims of `always` in the order in which they are named, and whether each has to judge something in a sweep.
-    pub fn always_claims(&self) -> Vec<(&'static ClaimDef, bool)> {
-        let mut claims: Vec<(&'static ClaimDef, bool)> = Vec::new();
-        for pattern in &self.always {
-            let by_name = matches!(pattern, ClaimPattern::Name(_));
-            for def in pattern.claims() {
-                match claims.iter_mut().find(|(known, _)| known.name == def.name) {
-                    Some((_, required)) => *required |= by_name,
-                    None if !by_name && self.excepts(def) => {}
-                    None => claims.push((def, by_name)),
-                }
-            }
-        }
-        claims
-    }
-
-    fn excepts(&self, def: &ClaimDef) -> bool {
-        self.except.iter().any(|name| name.as_str() == def.name)
-    }
-
-    /// Whether `claim` is judged.
-    pub fn judges(&self, claim: &ClaimName) -> bool {
-        let bounded = self.eventually.iter().any(|eventually| eventually.claim == *claim);
-        bounded || self.always_claims().iter().any(|(def, _)| def.name == claim.as_str())
-    }
-
-    /// Claims in a list that is not for their kind: nobody would ever judge them.
-    pub fn problems(&self, source: Source<'_>) -> Problems {
-        let mut problems = Problems::new();
-        let bounded: Vec<&ClaimName> = self.eventually.iter().map(|eventually| &eventually.claim).collect();
-        let named = self.always.iter().filter_map(|pattern| match pattern {
-            ClaimPattern::Name(name) => Some(name),
-            ClaimPattern::Suites(_) => None,
-        });
-        let named: Vec<&ClaimName> = named.collect();
-        for name in &self.except {
-            let brings = |pattern: &ClaimPattern| pattern.claims().iter().any(|def| def.name == name.as_str());
-            if named.contains(&name) {
-                let wrong = format!("`check.always` names `{name}`, and `check.except` leaves it out");
-                problems.push(source.problem("check.except", wrong, "one of the two"));
-            } else if !self.always.iter().any(brings) {
-                let wrong = format!("`check.except` leaves out `{name}`, which no suite of `check.always` has");
-                problems.push(source.problem_of_text(name, wrong, "a claim of such a suite"));
-            }
-        }
-        for (list, names, kinds) in [
-            ("always", named, &[Kind::Always][..]),
-            ("sometimes", self.sometimes.iter().collect(), &[Kind::Sometimes, Kind::Reachable]),
-            ("eventually", bounded, &[Kind::Eventually]),
-        ] {
-            for (name, kind) in names.into_iter().map(|name: &ClaimName| (name, name.def().kind)).filter(|(_, kind)| !kinds.contains(kind))
-            {
-                let wrong = format!("`check.{list}` names `{name}`, which is of kind `{kind}`");
-                problems.push(source.problem_of_text(name, wrong, format!("a claim of kind `{}`", kinds[0])));
-            }
-        }
-        problems
-    }
-}
-
-/// A claim with a bound.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Eventually {
-    /// The claim.
-    pub claim: ClaimName,
-    /// How long after the faults healed it may take.
-    pub within: Span,
-}
-
-/// Who does something, and when.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Turn {
-    /// Not before this; an actor that is busy or down does it later.
-    #[schemars(with = "Span")]
-    pub at: SimTime,
-    /// The process.
-    pub actor: String,
-}
-
-/// An operation of the workload.
-pub type Op = With<Turn, OpKind>;
-
-/// What an actor does: an operation of one of the registered systems. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct OpKind(Arc<dyn AnyOperation>);
-
-/// The operations of a system, as it declares them with [`kinds!`](macro@sim_config::kinds).
-pub trait Operation: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {}
-
-impl<O: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static> Operation for O {}
-
-trait AnyOperation: Any + fmt::Debug + erased_serde::Serialize + Send + Sync {
-    fn kind(&self) -> &'static str;
-    fn equals(&self, other: &dyn AnyOperation) -> bool;
-}
-
-impl<O: Operation> AnyOperation for O {
-    fn kind(&self) -> &'static str {
-        Kinds::kind(self)
-    }
-    fn equals(&self, other: &dyn AnyOperation) -> bool {
-        (other as &dyn Any).downcast_ref().is_some_and(|other: &O| self == other)
-    }
-}
-
-impl OpKind {
-    /// An operation of any system.
-    pub fn new(operation: impl Operation) -> Self {
-        Self(Arc::new(operation))
-    }
-
-    /// The name of its kind in a file.
-    pub fn kind(&self) -> &'static str {
-        self.0.kind()
-    }
-
-    /// The operation, if it is one of the system with these operations.
-    pub fn get<O: Operation>(&self) -> Option<&O> {
-        (&*self.0 as &dyn Any).downcast_ref()
-    }
-
-    /// The operation, for the workload that carries it out. Panics if it is another system's: [`Work::takes`] has refused that before.
-    pub fn own<O: Operation>(&self) -> &O {
-        self.get().unwrap_or_else(|| panic!("the operation `{}` is another system's", self.kind()))
-    }
-
-    /// The operation with what `change` makes of it. Panics as [`OpKind::own`] does.
-    #[must_use]
-    pub fn changed<O: Operation>(&self, change: impl FnOnce(&mut O)) -> Self {
-        let mut operation = self.own::<O>().clone();
-        change(&mut operation);
-        Self::new(operation)
-    }
-}
-
-impl PartialEq for OpKind {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.equals(&*other.0)
-    }
-}
-
-impl Serialize for OpKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        erased_serde::serialize(&*self.0, serializer)
-    }
-}
-
-/// Operations that nobody will carry out.
-pub fn problems_of_ops(source: Source<'_>, ops: &[Op], workload: &dyn Work) -> Problems {
-    let names = workload.actor_names();
-    let known: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-    let mut problems = Problems::new();
-    for (row, op) in ops.iter().enumerate() {
-        let Turn { at, actor } = &op.common;
-        if !known.contains(actor.as_str()) {
-            let right = match names.as_slice() {
-                [] => "the workload has no clients".to_owned(),
-                [only] => format!("the actor `{only}`"),
-                [first, .., last] => format!("one of {first} to {last}"),
-            };
-            problems.push(source.problem_of_row(("op", row), "actor", actor, format!("an operation names the actor `{actor}`"), right));
-        }
-        if let Err(Misfit { found, wrong, right }) = workload.takes(&op.kind) {
-            problems.push(source.problem_in_row(("op", row), &found, wrong, right));
-        }
-        if *at == SimTime::NEVER {
-            let wrong = format!("an operation of `{actor}` takes place never");
-            problems.push(source.problem_of_row(("op", row), "at", "never", wrong, "a point in time".to_owned()));
-        }
-    }
-    problems
-}
-
 impl Plan {
     /// The names of the processes that exist from the beginning.
     pub fn process_names(&self) -> Vec<String> {
@@ -424,8 +153,13 @@ impl Plan {
         for_good.flat_map(|fault| fault::victims(&fault.kind, &names)).cloned().collect()
     }
 
+    /// What the workload is told of the run.
+    pub fn run_context(&self) -> RunContext<'_> {
+        RunContext { seed: self.seed, deviations: &self.deviations, ops: &self.op }
+    }
+
     /// How many events the run has at most on a cluster that begins with so many objects. One that would have more spins: it is ended, and
-    /// violates [`SPEND`](crate::claim::SPEND).
+    /// violates the claim `runs-end-within-their-events`.
     pub fn max_events(&self, objects: usize) -> u64 {
         let derived = || {
             let seconds = self.end_at.as_micros() / 1_000_000;
@@ -486,7 +220,7 @@ impl Plan {
             return problems;
         }
         problems.append(problems_of_ops(source, &self.op, work));
-        let (names, types) = (self.names(), Registry::new(systems().types()));
+        let (names, types) = (self.names(), served::registry());
         let inventory = Inventory { names: &names, types: &types };
         for fault in &self.fault {
             problems.append(fault.kind.problems(source, &inventory));

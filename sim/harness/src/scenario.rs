@@ -1,32 +1,30 @@
 //! A scenario: what to explore. Its values may be ranges; a seed turns it into a plan.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use kube_sim::cluster::Knobs;
 use kube_sim::cluster::server::ServerDelays;
 use kube_sim::fault::{ApiServerCrash, Fault, FaultKind, HostDown, Inventory, Partition, Target, Window};
-use kube_sim::kinds::{KindId, Registry};
+use kube_sim::kinds::KindId;
 use kube_sim::net::LinkDelays;
 use kube_sim::object::Obj;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
 use sim_config::kinds::Kinds;
 use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Open, Problem, Problems, Source, With, toml as input_toml};
 
-use crate::claim::{ClaimName, problems_of_excuses};
+use crate::check::{Checks, ClaimName, Eventually, problems_of_excuses};
 use crate::deviation::{self, DeviationName, Profile};
 use crate::occurrence::DraftFault;
-use crate::plan::{
-    API_SERVERS_MAX, Checks, ClusterPlan, Eventually, FAULTS_MAX, Op, Plan, SCHEMA, host_name, problems_of_ops, server_name,
-};
+use crate::operation::Op;
+use crate::plan::{API_SERVERS_MAX, ClusterPlan, FAULTS_MAX, Plan, SCHEMA, host_name, server_name};
+use crate::served;
 use crate::swarm::{Setting, Swarm, stream_of};
 use crate::system::systems;
-use crate::workload::{AnyDraft, Misnamed};
+use crate::workload::{Misnamed, WorkloadDraft, problems_of_ops};
 
 /// A scenario file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -245,94 +243,6 @@ impl KnobsDraft {
     }
 }
 
-/// Who works on the cluster, with values that may be open: a workload of one of the registered systems.
-#[derive(Debug)]
-pub struct WorkloadDraft(Box<dyn DraftOfSystem>);
-
-/// The workloads of a system in scenarios, as it declares them with [`kinds!`](macro@sim_config::kinds): one variant a kind.
-pub trait DraftKinds: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
-    /// The draft, whatever its kind.
-    fn draft(&self) -> &dyn AnyDraft;
-    /// The same to be changed.
-    fn draft_mut(&mut self) -> &mut dyn AnyDraft;
-}
-
-trait DraftOfSystem: Any + fmt::Debug + erased_serde::Serialize + Send + Sync {
-    fn draft(&self) -> &dyn AnyDraft;
-    fn draft_mut(&mut self) -> &mut dyn AnyDraft;
-    fn kind(&self) -> &'static str;
-    fn copy(&self) -> WorkloadDraft;
-    fn equals(&self, other: &dyn DraftOfSystem) -> bool;
-}
-
-impl<D: DraftKinds> DraftOfSystem for D {
-    fn draft(&self) -> &dyn AnyDraft {
-        DraftKinds::draft(self)
-    }
-    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
-        DraftKinds::draft_mut(self)
-    }
-    fn kind(&self) -> &'static str {
-        Kinds::kind(self)
-    }
-    fn copy(&self) -> WorkloadDraft {
-        WorkloadDraft(Box::new(self.clone()))
-    }
-    fn equals(&self, other: &dyn DraftOfSystem) -> bool {
-        (other as &dyn Any).downcast_ref().is_some_and(|other: &D| self == other)
-    }
-}
-
-impl WorkloadDraft {
-    /// A scenario with this workload.
-    pub fn new(draft: impl DraftKinds) -> Self {
-        Self(Box::new(draft))
-    }
-
-    /// The draft, whatever its system.
-    pub fn draft(&self) -> &dyn AnyDraft {
-        self.0.draft()
-    }
-
-    /// The name of its kind in a file.
-    pub fn kind(&self) -> &'static str {
-        self.0.kind()
-    }
-
-    /// The same to be changed.
-    pub fn draft_mut(&mut self) -> &mut dyn AnyDraft {
-        self.0.draft_mut()
-    }
-
-    /// The workload, if it is one of the system with these workloads.
-    pub fn get<D: DraftKinds>(&self) -> Option<&D> {
-        (&*self.0 as &dyn Any).downcast_ref()
-    }
-
-    /// The same to be changed.
-    pub fn get_mut<D: DraftKinds>(&mut self) -> Option<&mut D> {
-        (&mut *self.0 as &mut dyn Any).downcast_mut()
-    }
-}
-
-impl Clone for WorkloadDraft {
-    fn clone(&self) -> Self {
-        self.0.copy()
-    }
-}
-
-impl PartialEq for WorkloadDraft {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.equals(&*other.0)
-    }
-}
-
-impl Serialize for WorkloadDraft {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        erased_serde::serialize(&*self.0, serializer)
-    }
-}
-
 impl Scenario {
     /// Reads a scenario file. `settings` replace values of it, by dotted key.
     ///
@@ -478,7 +388,7 @@ impl Scenario {
             let of_servers = (0..servers).flat_map(|number| [server_name(number), host_name(number)]);
             let most = most.work();
             let names: Vec<String> = most.process_names().into_iter().chain(most.host_names()).chain(of_servers).collect();
-            let types = Registry::new(systems().types());
+            let types = served::registry();
             let inventory = Inventory { names: &names, types: &types };
             for fault in &self.fault {
                 problems.append(fault.kind.problems(source, &inventory));

@@ -21,11 +21,15 @@ use sim_config::kinds::OpenKinds;
 use sim_config::manifest::Manifest;
 use sim_config::time::SimTime;
 
-use crate::claim::{self, ClaimDef, ClaimSuite};
-use crate::deviation::Deviation;
-use crate::plan::{OpKind, Plan, WorkloadPlan};
-use crate::scenario::WorkloadDraft;
-use crate::world::RunOptions;
+use crate::check::claim_name::Names;
+use crate::check::{self, KnownClaim};
+use crate::claim::{self, ClaimSuite};
+use crate::deviation::{self, Deviation};
+use crate::operation::{self, OpKind};
+use crate::plan::Plan;
+use crate::registered::{Open, assert_unique};
+use crate::served;
+use crate::workload::{self, WorkloadDraft, WorkloadPlan};
 
 /// A system under test: what scenarios can say of it, what it does in a run, and how it is judged.
 ///
@@ -106,6 +110,21 @@ pub trait System: Sync {
     }
 }
 
+/// What is wanted of a run besides its verdict.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunOptions {
+    /// Every event.
+    pub recording: bool,
+    /// The objects as they are at the end.
+    pub dump: bool,
+    /// Each call for an address by itself.
+    pub calls: bool,
+    /// What planners ask about Spiderpool: what its agents do to each other, and how many addresses are held for whom.
+    pub planner: bool,
+    /// The run ends here instead of where its plan says.
+    pub until: Option<SimTime>,
+}
+
 /// Sees the events of a run as claims do, and counts instead of judging. It has no influence on the run.
 pub trait Metric: Send {
     /// Which events it wants to see.
@@ -141,37 +160,10 @@ pub struct Figures {
     pub values: Vec<(&'static str, f64)>,
 }
 
-/// The registered systems, and what they add together.
+/// The registered systems.
 pub struct Systems {
     build: &'static str,
     systems: Vec<&'static dyn System>,
-    drafts: Open<WorkloadDraft>,
-    plans: Open<WorkloadPlan>,
-    operations: Open<OpKind>,
-    suites: Vec<ClaimSuite>,
-    claims: Vec<ClaimDef>,
-    renamed_claims: Vec<(&'static str, &'static str)>,
-    excuses: Vec<&'static str>,
-    mutations: Vec<Deviation>,
-}
-
-/// An open set of kinds: what each system adds.
-struct Open<T: 'static> {
-    names: &'static [&'static str],
-    parties: Vec<OpenKinds<T>>,
-}
-
-impl<T> Open<T> {
-    fn new(parties: Vec<OpenKinds<T>>) -> Self {
-        let names: Vec<&'static str> = parties.iter().flat_map(|party| party.names.iter().copied()).collect();
-        assert_unique("a kind", &names);
-        // Once a process.
-        Self { names: names.leak(), parties }
-    }
-
-    fn find(&self, name: &str) -> Option<&OpenKinds<T>> {
-        self.parties.iter().find(|party| party.names.contains(&name))
-    }
 }
 
 fn suites_of(system: &dyn System) -> Vec<ClaimSuite> {
@@ -187,35 +179,30 @@ fn suites_of(system: &dyn System) -> Vec<ClaimSuite> {
     suites
 }
 
-fn assert_unique(what: &str, names: &[&str]) {
-    let mut seen = std::collections::BTreeSet::new();
-    for name in names {
-        assert!(seen.insert(name), "{what} called `{name}` is registered twice");
-    }
-}
-
 impl Systems {
-    fn new(systems: &[&'static dyn System], build: &'static str) -> Self {
-        let common = ClaimSuite { name: claim::COMMON_SUITE, claims: claim::COMMON };
+    /// Tells everybody what `systems` add. Panics if a name is there twice.
+    fn register(systems: &[&'static dyn System], build: &'static str) -> Self {
+        let common = ClaimSuite { name: check::COMMON_SUITE, claims: claim::COMMON };
         let suites: Vec<ClaimSuite> = std::iter::once(common).chain(systems.iter().flat_map(|system| suites_of(*system))).collect();
-        let claims: Vec<ClaimDef> = suites.iter().flat_map(|suite| suite.claims).copied().collect();
+        let of_suite = |suite: &ClaimSuite| {
+            suite.claims.iter().map(|def| KnownClaim { name: def.name, kind: def.kind, suite: suite.name }).collect::<Vec<_>>()
+        };
+        let claims: Vec<KnownClaim> = suites.iter().flat_map(of_suite).collect();
         let mutations: Vec<Deviation> = systems.iter().flat_map(|system| system.mutations()).collect();
         assert_unique("a system", &systems.iter().map(|system| system.name()).collect::<Vec<_>>());
         assert_unique("a suite of claims", &suites.iter().map(|suite| suite.name).collect::<Vec<_>>());
         assert_unique("a claim", &claims.iter().map(|claim| claim.name).collect::<Vec<_>>());
         assert_unique("a mutation", &mutations.iter().map(|mutation| mutation.name).collect::<Vec<_>>());
-        Self {
-            drafts: Open::new(systems.iter().map(|system| system.drafts()).collect()),
-            plans: Open::new(systems.iter().map(|system| system.plans()).collect()),
-            operations: Open::new(systems.iter().map(|system| system.operations()).collect()),
-            suites,
-            claims,
-            renamed_claims: systems.iter().flat_map(|system| system.renamed_claims().iter().copied()).collect(),
-            excuses: systems.iter().flat_map(|system| system.excuses().iter().copied()).collect(),
-            mutations,
-            systems: systems.to_vec(),
-            build,
-        }
+        workload::draft::DRAFTS.set(Open::new(systems.iter().map(|system| system.drafts()).collect()));
+        workload::planned::PLANS.set(Open::new(systems.iter().map(|system| system.plans()).collect()));
+        operation::OPERATIONS.set(Open::new(systems.iter().map(|system| system.operations()).collect()));
+        let renamed = systems.iter().flat_map(|system| system.renamed_claims().iter().copied()).collect();
+        check::claim_name::CLAIMS.set(Names { claims, renamed });
+        check::excuse::EXCUSES.set(systems.iter().flat_map(|system| system.excuses().iter().copied()).collect());
+        claim::SUITES.set(suites);
+        deviation::DEVIATIONS.set(mutations);
+        served::TYPES.set(|| crate::system::systems().iter().flat_map(|system| system.types()).collect());
+        Self { systems: systems.to_vec(), build }
     }
 
     /// The name of the build.
@@ -233,34 +220,19 @@ impl Systems {
         self.iter().find(|system| system.drafts().names.contains(&workload.kind()))
     }
 
-    /// Every claim: those about any run first.
-    pub fn claims(&self) -> &[ClaimDef] {
-        &self.claims
-    }
-
-    /// The same by subject.
-    pub fn suites(&self) -> &[ClaimSuite] {
-        &self.suites
-    }
-
-    /// Claims that had another name before: the former name and the present one.
-    pub fn renamed_claims(&self) -> &[(&'static str, &'static str)] {
-        &self.renamed_claims
+    /// Every claim by subject: those about any run first.
+    pub fn suites(&self) -> &'static [ClaimSuite] {
+        claim::SUITES.get()
     }
 
     /// Every excuse that a claim may have.
-    pub fn excuses(&self) -> &[&'static str] {
-        &self.excuses
+    pub fn excuses(&self) -> &'static [&'static str] {
+        check::excuse::EXCUSES.get()
     }
 
     /// Every mutation.
-    pub fn mutations(&self) -> &[Deviation] {
-        &self.mutations
-    }
-
-    /// The types that a simulated cluster serves. Who is registered later is served first: the numbers of types enter digests.
-    pub fn types(&self) -> Vec<TypeDef> {
-        kube_sim::kinds::all(self.systems.iter().flat_map(|system| system.types()))
+    pub fn mutations(&self) -> &'static [Deviation] {
+        deviation::DEVIATIONS.get()
     }
 }
 
@@ -270,7 +242,7 @@ static SYSTEMS: OnceLock<Systems> = OnceLock::new();
 /// others are registered already: both are mistakes of the program.
 pub fn install(systems: &[&'static dyn System], build: &'static str) {
     let names = |systems: &mut dyn Iterator<Item = &'static dyn System>| systems.map(|system| system.name()).collect::<Vec<_>>();
-    let installed = SYSTEMS.get_or_init(|| Systems::new(systems, build));
+    let installed = SYSTEMS.get_or_init(|| Systems::register(systems, build));
     let (there, wanted) = (names(&mut installed.iter()), names(&mut systems.iter().copied()));
     assert!(there == wanted, "the systems {there:?} are registered already, and cannot be replaced by {wanted:?}");
 }
@@ -279,27 +251,3 @@ pub fn install(systems: &[&'static dyn System], build: &'static str) {
 pub fn systems() -> &'static Systems {
     SYSTEMS.get().unwrap_or_else(|| panic!("no system under test is registered: call `install` before anything is read or run"))
 }
-
-macro_rules! open_set {
-    ($Type:ident, $field:ident) => {
-        impl<'de> serde::Deserialize<'de> for $Type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                sim_config::kinds::deserialize_open(deserializer, systems().$field.names, |name| systems().$field.find(name))
-            }
-        }
-
-        impl schemars::JsonSchema for $Type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($Type).into()
-            }
-
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                sim_config::kinds::schema_of_open(generator, &systems().$field.parties)
-            }
-        }
-    };
-}
-
-open_set!(WorkloadDraft, drafts);
-open_set!(WorkloadPlan, plans);
-open_set!(OpKind, operations);

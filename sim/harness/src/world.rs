@@ -22,8 +22,9 @@ use sim_config::time::SimTime;
 
 use crate::claim::{Claims, Context, SPEND};
 use crate::plan::{Checkpoint, Plan, Recorded, host_name, server_name};
+use crate::served;
 use crate::story::Narrator;
-use crate::system::{Figures, Metric, RunEnd, systems};
+use crate::system::{Figures, Metric, RunEnd, RunOptions, systems};
 use crate::workload::OutOfReach;
 
 /// What all runs of a sweep share: the served types and the objects that exist at the beginning.
@@ -40,28 +41,8 @@ pub struct Stage {
 impl Stage {
     /// All types that a simulated cluster can serve, and `objects`.
     pub fn new(objects: Vec<(KindId, Obj)>) -> Self {
-        Self { registry: Arc::new(registry()), objects, manifests: Arc::default() }
+        Self { registry: Arc::new(served::registry()), objects, manifests: Arc::default() }
     }
-}
-
-/// The types that a simulated cluster serves.
-pub fn registry() -> Registry {
-    Registry::new(systems().types())
-}
-
-/// What is wanted of a run besides its verdict.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RunOptions {
-    /// Every event.
-    pub recording: bool,
-    /// The objects as they are at the end.
-    pub dump: bool,
-    /// Each call for an address by itself.
-    pub calls: bool,
-    /// What planners ask about Spiderpool: what its agents do to each other, and how many addresses are held for whom.
-    pub planner: bool,
-    /// The run ends here instead of where its plan says.
-    pub until: Option<SimTime>,
 }
 
 /// What came of a run.
@@ -180,7 +161,7 @@ impl<'a> World<'a> {
             fabric.preload(*kind, object.clone());
         }
         let work = plan.workload.work();
-        work.preload(&fabric, plan);
+        work.preload(&fabric);
         if fabric.recorder(|recorder| claims_of(recorder).want_beginning()) {
             let objects = fabric.dump();
             fabric.recorder(|recorder| claims_of(recorder).begin(&objects));
@@ -189,7 +170,7 @@ impl<'a> World<'a> {
             let host = rt.add_host(&host_name(number));
             fabric.add_server(rt.add_process(host, &server_name(number)));
         }
-        work.install(&fabric, plan);
+        work.install(&fabric, &plan.run_context());
         let shared = Arc::downgrade(&fabric);
         rt.on_panic(move |panic| {
             if let Some(fabric) = shared.upgrade().filter(|_| panic.in_core) {

@@ -18,7 +18,7 @@ use kube_machinery::{ApiError, Client, Env, Object, ObjectKey};
 use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
-use sim_harness::plan::Plan;
+use sim_harness::deviation::DeviationName;
 
 use crate::objects::{IPPool, pool_key};
 use crate::workload::Said;
@@ -43,15 +43,15 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    pub fn new(fabric: &Arc<Fabric>, process: ProcessId, plan: &Plan) -> Self {
+    pub fn new(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, deviations: &[DeviationName]) -> Self {
         let lease = ObjectKey::namespaced("kube-system", "whereabouts");
         let mut election = ElectionConfig::new(lease, &*fabric.rt.process_name(process));
         election.lease_duration = Duration::from_secs(2);
-        let is_told = |name| plan.deviations.iter().any(|deviation| deviation.as_str() == name);
+        let is_told = |name| deviations.iter().any(|deviation| deviation.as_str() == name);
         Self {
             fabric: fabric.clone(),
             process,
-            env: SimEnv::new(&fabric.rt, plan.seed, process),
+            env: SimEnv::new(&fabric.rt, seed, process),
             client: SimClient::new(fabric, process),
             candidate: Candidate::new(&election),
             reads_outside_lease: is_told(READS_OUTSIDE_LEASE),

@@ -15,10 +15,12 @@ use kube_sim::trace::entity::Touch;
 use sim_config::kinds::OpenKinds;
 use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, How};
-use sim_harness::plan::{OpKind, Plan, WorkloadPlan};
-use sim_harness::scenario::WorkloadDraft;
+use sim_harness::operation::OpKind;
+use sim_harness::plan::Plan;
+use sim_harness::system::RunOptions;
 use sim_harness::system::{Metric, System};
-use sim_harness::world::RunOptions;
+use sim_harness::workload::WorkloadDraft;
+use sim_harness::workload::WorkloadPlan;
 
 use crate::objects::IPPool;
 use crate::workload::{Drafts, Operation, Plans};

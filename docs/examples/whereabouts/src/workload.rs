@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kube_sim::cluster::Fabric;
+use kube_sim::fault::FaultTargets;
 use kube_sim::trace::entity::{About, Entity};
 use kube_sim::trace::{Counted, Note};
 use parking_lot::Mutex;
@@ -13,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use sim_config::draw::Draw;
 use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Problems, Source, With, kinds};
-use kube_sim::fault::FaultTargets;
 use sim_harness::only_workload;
-use sim_harness::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Plan, Turn};
-use sim_harness::workload::{Draft, Misfit, Smaller, Work, at_least_one, at_most, live, without_idle};
+use sim_harness::operation::{Op, OpKind, Turn};
+use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
+use sim_harness::workload::{Draft, Misfit, RunContext, Smaller, Work, at_least_one, at_most, live, without_idle};
 
 use crate::allocator::Allocator;
 use crate::objects::{IPPool, address, empty_pool, pool_key};
@@ -146,22 +147,21 @@ impl Work for Nodes {
         without_idle(self.nodes, ops, node, |nodes| Nodes { nodes }.into())
     }
 
-    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+    fn preload(&self, fabric: &Arc<Fabric>) {
         if !fabric.holds::<IPPool>(&pool_key()) {
             fabric.preload_typed(empty_pool());
         }
     }
 
-    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
-        let plan = Arc::new(plan.clone());
+    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
         for name in self.process_names() {
             let process = fabric.rt.add_process(fabric.rt.add_host(&name), &name);
             // What is left to do survives a crash: the kubelet asks again.
-            let turns: Mutex<VecDeque<Op>> = Mutex::new(plan.op.iter().filter(|op| op.common.actor == name).cloned().collect());
-            let site = Arc::new((turns, plan.clone(), name));
+            let turns: Mutex<VecDeque<Op>> = Mutex::new(run.ops.iter().filter(|op| op.common.actor == name).cloned().collect());
+            let site = Arc::new((turns, run.seed, run.deviations.to_vec(), name));
             live(&site, fabric, process, move |site, fabric| async move {
-                let (turns, plan, name) = &*site;
-                let mut allocator = Allocator::new(&fabric, process, plan);
+                let (turns, seed, deviations, name) = &*site;
+                let mut allocator = Allocator::new(&fabric, process, *seed, deviations);
                 if name == RECONCILER {
                     allocator.reconcile().await;
                 }

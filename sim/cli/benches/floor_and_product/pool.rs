@@ -7,8 +7,10 @@ use sim_byom::Drafts;
 use sim_byom::workload::burst::{BurstDraft, RetryName};
 use sim_config as input;
 use sim_config::Choice;
-use sim_harness::scenario::{Scenario, WorkloadDraft};
-use sim_harness::world::{RunOptions, Stage, run};
+use sim_harness::scenario::Scenario;
+use sim_harness::system::RunOptions;
+use sim_harness::workload::WorkloadDraft;
+use sim_harness::world::{Stage, run};
 
 /// The cluster of B §8.1, and 64 adaptors that start at once.
 static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {

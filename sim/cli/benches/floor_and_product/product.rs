@@ -16,7 +16,9 @@ use kube_sim::trace::recorder::Recorder;
 use sim_config as input;
 use sim_harness::plan::Plan;
 use sim_harness::scenario::Scenario;
-use sim_harness::world::{Judges, RunOptions, registry};
+use sim_harness::served::registry;
+use sim_harness::system::RunOptions;
+use sim_harness::world::Judges;
 use tokio::sync::oneshot;
 
 /// The types are the same in every run: a sweep builds their table once.

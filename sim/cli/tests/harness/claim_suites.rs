@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ipam_reports::finding::Kind;
 use sim_config::Source;
-use sim_harness::plan::Checks;
+use sim_harness::check::Checks;
 use sim_harness::scenario::{self, Scenario};
 use sim_harness::system::systems;
 
@@ -74,7 +74,8 @@ fn each_invariant_is_named_by_a_scenario_that_must_hold() {
         }
     }
     // A panic ends any run, whatever it names.
-    let unnamed = systems().claims().iter().filter(|def| def.kind == Kind::Always && !named.contains(def.name));
+    let unnamed =
+        systems().suites().iter().flat_map(|suite| suite.claims).filter(|def| def.kind == Kind::Always && !named.contains(def.name));
     let idle: Vec<_> = unnamed.map(|def| def.name).filter(|name| *name != "no-process-panics").collect();
     assert_eq!(idle, IDLE, "what no scenario that must hold names");
 }

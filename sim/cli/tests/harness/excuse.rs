@@ -1,7 +1,7 @@
 //! Excuses that a scenario names.
 
 use sim_config::Source;
-use sim_harness::claim::excuse::*;
+use sim_harness::check::excuse::*;
 use sim_harness::system::systems;
 
 #[test]

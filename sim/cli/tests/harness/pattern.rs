@@ -8,7 +8,7 @@ use sim_config::kinds::Kinds;
 use sim_config::kinds::With;
 use sim_config::time::{SimTime, Span};
 use sim_counter::Operation;
-use sim_harness::plan::Turn;
+use sim_harness::operation::Turn;
 use sim_harness::swarm::Setting;
 use sim_harness::swarm::pattern::*;
 

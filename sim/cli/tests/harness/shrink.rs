@@ -1,6 +1,6 @@
 //! Failures of the counter, shrunk.
 
-use sim_harness::claim::ClaimName;
+use sim_harness::check::ClaimName;
 use sim_harness::plan::Plan;
 use sim_harness::world::Stage;
 use std::path::Path;
@@ -14,7 +14,8 @@ use sim_harness::engine::load::stage;
 use sim_harness::engine::run::run_plan;
 use sim_harness::engine::shrink::*;
 use sim_harness::scenario::Scenario;
-use sim_harness::world::{Outcome, RunOptions};
+use sim_harness::system::RunOptions;
+use sim_harness::world::Outcome;
 
 struct Nobody;
 impl Watch for Nobody {}

@@ -19,7 +19,8 @@ use sim_harness::scenario::Scenario;
 use sim_harness::story::Narrator;
 use sim_harness::story::follow::Followed;
 use sim_harness::story::*;
-use sim_harness::world::{Outcome, RunOptions, Stage as Cluster, run};
+use sim_harness::system::RunOptions;
+use sim_harness::world::{Outcome, Stage as Cluster, run};
 
 fn scenario(file: &str, deviations: &[&str]) -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(file);

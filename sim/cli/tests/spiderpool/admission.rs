@@ -13,7 +13,8 @@ use kube_sim::testbed::{Testbed, from_json};
 use serde_json::{Value, json};
 use sim_config::time::SimTime;
 use sim_harness::scenario::Scenario;
-use sim_harness::world::{Outcome, RunOptions, Stage, run};
+use sim_harness::system::RunOptions;
+use sim_harness::world::{Outcome, Stage, run};
 
 use super::scenario;
 
@@ -35,7 +36,7 @@ fn beside<T>(seed: u64, test: impl AsyncFnOnce(Testbed, SimClient) -> T) -> T {
     let plan = EMPTY.draw(seed);
     Testbed::run(seed, async |bed| {
         let work = plan.workload.work();
-        work.install(&bed.fabric, &plan);
+        work.install(&bed.fabric, &plan.run_context());
         bed.wait(20 * SECOND).await;
         let user = bed.client("user");
         test(bed.clone(), user).await

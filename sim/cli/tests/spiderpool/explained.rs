@@ -11,7 +11,8 @@ use kube_sim::trace::record::{Record, What};
 use serde_json::json;
 use sim_config::time::SimTime;
 use sim_harness::plan::Plan;
-use sim_harness::world::{RunOptions, Stage, run};
+use sim_harness::system::RunOptions;
+use sim_harness::world::{Stage, run};
 use sim_spiderpool::Plans;
 use sim_spiderpool::workload::{IpamNote, SpiderPlan};
 

@@ -8,7 +8,8 @@ use ipam_spiderpool::names::{LABEL_INTERFACE, LABEL_OWNER_APPLICATION_KIND};
 use k8s_openapi::api::core::v1::Pod;
 use kube_sim::object::typed_ref;
 use sim_config::time::SimTime;
-use sim_harness::world::{Outcome, RunOptions, Stage, run};
+use sim_harness::system::RunOptions;
+use sim_harness::world::{Outcome, Stage, run};
 
 use super::scenario;
 

@@ -1,7 +1,7 @@
 //! Pods that come and go as in a trace of production.
 
 use ipam_reports::RunReport;
-use sim_harness::plan::OpKind;
+use sim_harness::operation::OpKind;
 use sim_harness::scenario::Scenario;
 use sim_spiderpool::Operation;
 

@@ -8,9 +8,6 @@ use super::{ClaimDef, basic};
 /// The name of the claim that no run spends its budget of events.
 pub const SPEND: &str = "runs-end-within-their-events";
 
-/// The name of their suite.
-pub const COMMON_SUITE: &str = "common";
-
 /// The claims, in the order in which they are listed.
 pub const COMMON: &[ClaimDef] = &[
     ClaimDef {

@@ -13,7 +13,12 @@ use kube_sim::trace::{Event, EventKind, Interest, Outcome};
 use sim_config::time::SimTime;
 
 use super::findings::{Findings, Found};
-use super::{COMMON, Claim, ClaimDef, Context, Group, Make};
+use super::{COMMON, Claim, ClaimDef, Context, Group, Make, find};
+
+/// The claim with a name that was checked when it was read.
+fn def_of(name: &str) -> &'static ClaimDef {
+    find(name).unwrap_or_else(|| unreachable!("there is no claim `{name}`"))
+}
 
 /// How many processes tell their last error when something does not come true.
 const REASONS_MAX: usize = 4;
@@ -72,10 +77,12 @@ impl Claims {
     pub fn new(context: &Context<'_>) -> Self {
         let check = &context.plan.check;
         let always_on = COMMON.iter().filter(|def| def.name == "no-process-panics").map(|def| (def, true));
-        let named = check.always_claims().into_iter().chain(check.sometimes.iter().map(|name| (name.def(), true)));
+        let named = check.always_claims().into_iter().map(|(claim, required)| (def_of(claim.name), required));
+        let named = named.chain(check.sometimes.iter().map(|name| (def_of(name.as_str()), true)));
         let unbounded = always_on.chain(named.filter(|(def, _)| def.name != "no-process-panics")).map(|claim| (claim, None));
         let healed = context.plan.heal_at;
-        let bounded = check.eventually.iter().map(|eventually| ((eventually.claim.def(), true), Some(healed + eventually.within.0)));
+        let bounded =
+            check.eventually.iter().map(|eventually| ((def_of(eventually.claim.as_str()), true), Some(healed + eventually.within.0)));
         let lost = context.plan.lost_for_good().into_iter().collect();
         let mut claims = Self { lost, rt: Some(context.rt.clone()), ..Self::default() };
         for ((def, required), bound) in unbounded.chain(bounded) {

@@ -6,33 +6,25 @@
 pub mod basic;
 pub mod catalogue;
 pub mod claims;
-pub mod excuse;
 pub mod findings;
 pub mod group;
-pub mod pattern;
 
 use std::any::Any;
-use std::fmt;
 
 use ipam_reports::finding::Kind;
 use kube_sim::kinds::Registry;
 use kube_sim::rt::Rt;
 use kube_sim::trace::{Event, Interest};
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
-use sim_config::nearest;
 use sim_config::time::SimTime;
 
 use crate::plan::Plan;
-use crate::system::systems;
+use crate::registered::Registered;
 use crate::workload::OutOfReach;
 
-pub use catalogue::{COMMON, COMMON_SUITE, SPEND};
+pub use catalogue::{COMMON, SPEND};
 pub use claims::Claims;
-pub use excuse::problems_of_excuses;
 pub use findings::Findings;
 pub use group::{Group, GroupDef};
-pub use pattern::ClaimPattern;
 
 /// What a claim can do.
 pub trait Claim: Send {
@@ -97,48 +89,10 @@ pub struct ClaimSuite {
     pub claims: &'static [ClaimDef],
 }
 
-/// The claim called `name`, or that had this name before it was renamed.
+/// What the claims do, by suite, in the order in which they are listed.
+pub(crate) static SUITES: Registered<Vec<ClaimSuite>> = Registered::new();
+
+/// The claim with this name.
 pub fn find(name: &str) -> Option<&'static ClaimDef> {
-    let name = systems().renamed_claims().iter().find(|(former, _)| *former == name).map_or(name, |(_, present)| present);
-    systems().claims().iter().find(|def| def.name == name)
-}
-
-/// The name of a claim that exists.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(transparent)]
-pub struct ClaimName(String);
-
-impl ClaimName {
-    /// The present name of the claim called `name`, if there is one.
-    pub fn new(name: &str) -> Option<Self> {
-        find(name).map(|def| Self(def.name.to_owned()))
-    }
-
-    /// What may have been meant by a name that is none.
-    pub fn advice(name: &str) -> String {
-        format!("the nearest is `{}`, and `ipam-sim list claims` shows all", nearest(name, systems().claims().iter().map(|def| def.name)))
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The claim.
-    pub fn def(&self) -> &'static ClaimDef {
-        find(&self.0).unwrap_or_else(|| unreachable!("the name was checked when it was read"))
-    }
-}
-
-impl fmt::Display for ClaimName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for ClaimName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        Self::new(&name).ok_or_else(|| serde::de::Error::custom(format!("there is no claim `{name}`; {}", Self::advice(&name))))
-    }
+    SUITES.get().iter().flat_map(|suite| suite.claims).find(|def| def.name == name)
 }

@@ -9,7 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use sim_config::nearest;
 
-use crate::system::systems;
+use crate::registered::Registered;
+
+/// What the systems can be told to do differently, in the order in which it is listed.
+pub(crate) static DEVIATIONS: Registered<Vec<Deviation>> = Registered::new();
 
 /// A deviation.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +94,7 @@ pub enum Profile {
 
 /// The deviations that upstream has.
 pub fn upstream() -> impl Iterator<Item = DeviationName> {
-    systems().mutations().iter().filter(|deviation| deviation.upstream).filter_map(|deviation| DeviationName::new(deviation.name))
+    DEVIATIONS.get().iter().filter(|deviation| deviation.upstream).filter_map(|deviation| DeviationName::new(deviation.name))
 }
 
 /// The name of a deviation that exists.
@@ -102,12 +105,12 @@ pub struct DeviationName(String);
 impl DeviationName {
     /// The deviation called `name`, if there is one.
     pub fn new(name: &str) -> Option<Self> {
-        systems().mutations().iter().any(|deviation| deviation.name == name).then(|| Self(name.to_owned()))
+        DEVIATIONS.get().iter().any(|deviation| deviation.name == name).then(|| Self(name.to_owned()))
     }
 
     /// What may have been meant by a name that is none.
     pub fn advice(name: &str) -> String {
-        let known = systems().mutations().iter().map(|deviation| deviation.name);
+        let known = DEVIATIONS.get().iter().map(|deviation| deviation.name);
         format!("the nearest is `{}`, and `ipam-sim list deviations` shows all", nearest(name, known))
     }
 

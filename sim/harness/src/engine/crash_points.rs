@@ -23,7 +23,8 @@ use super::shrink::Explainer;
 use super::thread_pool::spawn_worker;
 use super::{HarnessBug, build, output};
 use crate::plan::Plan;
-use crate::world::{Outcome, RunOptions};
+use crate::system::RunOptions;
+use crate::world::Outcome;
 
 /// How long a process that crashed is down.
 const DOWN: Span = Span::secs(1);

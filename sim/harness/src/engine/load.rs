@@ -9,9 +9,10 @@ use super::Error;
 use crate::deviation::{self, DeviationName, Profile};
 use crate::plan::{Plan, hash_text};
 use crate::scenario::{self, Scenario};
+use crate::served::registry;
 use crate::system::systems;
 use crate::workload::{Adoption, Misfit, Misnamed};
-use crate::world::{Stage, registry};
+use crate::world::Stage;
 
 /// Which scenarios are wanted, and what is to be different about them. The default leaves every scenario as its file says.
 #[derive(Clone, Debug, Default)]

@@ -13,7 +13,8 @@ use super::{Error, HarnessBug, build, load};
 use crate::plan::{Checkpoint, Plan, Recorded};
 use crate::story::Narrator;
 use crate::story::{self, Index, Subject, Wanted};
-use crate::world::{Outcome, RunOptions};
+use crate::system::RunOptions;
+use crate::world::Outcome;
 
 /// What a replay keeps besides the verdict.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,7 +11,8 @@ use sim_config::kinds::Kinds;
 
 use super::{HarnessBug, output};
 use crate::plan::Plan;
-use crate::world::{self, Outcome, RunOptions, Stage};
+use crate::system::RunOptions;
+use crate::world::{self, Outcome, Stage};
 
 /// Runs a plan on this thread, which needs a stack of [`STACK_BYTES`](super::STACK_BYTES).
 ///

@@ -23,9 +23,9 @@ use super::shrink::Explainer;
 use super::tables::{ReleaseOnPanic, Tables};
 use super::thread_pool::spawn_worker;
 use super::{Error, HarnessBug, build, crash_points};
-use crate::claim::ClaimName;
+use crate::check::ClaimName;
 use crate::plan::hash_text;
-use crate::world::RunOptions;
+use crate::system::RunOptions;
 
 /// How many seeds a worker takes at a time: enough that the shared counter is idle, few enough that a budget is kept.
 const CHUNK: u64 = 8;
@@ -123,7 +123,7 @@ fn every_crash_point(
 /// The result of a scenario of which no seed has run yet.
 pub fn empty_result(ready: &Ready) -> ScenarioResult {
     let check = &ready.scenario.check;
-    let sometimes = check.sometimes.iter().map(|name| (name.to_string(), name.def().kind));
+    let sometimes = check.sometimes.iter().map(|name| (name.to_string(), name.known().kind));
     let mut result = ScenarioResult::new(&*ready.scenario.name, &*ready.file, sometimes);
     result.expect = ready.scenario.expect.as_ref().map(ClaimName::to_string);
     result.config = Some(config_hash(ready));

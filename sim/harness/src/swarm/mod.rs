@@ -21,7 +21,7 @@ use sim_config::kinds::Kinds;
 use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Problems, Source, With};
 
-use crate::plan::Op;
+use crate::operation::Op;
 
 pub use name::SwarmName;
 pub use pattern::{PATTERNS, Pattern};

@@ -1,29 +1,28 @@
 //! What the clients of a run do.
 //!
-//! A workload is a [`Draft`] in a scenario, with values that may be open, and [`Work`] in a plan. `WorkloadDraft` and `WorkloadPlan`
-//! name the kinds there are.
+//! A workload is a [`Draft`] in a scenario, with values that may be open, and [`Work`] in a plan. [`WorkloadDraft`] and [`WorkloadPlan`] are those of
+//! any registered system.
 
-pub mod in_turn;
+pub mod draft;
 pub mod misnamed;
+pub mod planned;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube_machinery::ObjectKey;
 use kube_sim::cluster::Fabric;
 pub use kube_sim::fault::FaultTargets;
-use kube_sim::kinds::KindId;
-use kube_sim::object::Obj;
 use kube_sim::rt::ProcessId;
-use sim_config::draw::Draw;
-use sim_config::{Problem, Problems, Source};
+use sim_config::{Problems, Source};
 
-use crate::plan::{Op, OpKind, Plan, WorkloadPlan};
+use crate::deviation::DeviationName;
+use crate::operation::{Op, OpKind};
 
+pub use draft::{Adoption, AnyDraft, Draft, DraftKinds, WorkloadDraft, at_least_one, at_most};
 pub use misnamed::Misnamed;
+pub use planned::{Workload, WorkloadPlan, problems_of_ops};
 #[doc(no_inline)]
 pub use sim_config::kinds::kinds;
 
@@ -84,12 +83,23 @@ pub trait Work {
     }
 
     /// Puts objects into the store before the cluster starts.
-    fn preload(&self, fabric: &Arc<Fabric>, plan: &Plan) {
-        let _ = (fabric, plan);
+    fn preload(&self, fabric: &Arc<Fabric>) {
+        let _ = fabric;
     }
 
     /// Adds the processes, and starts those that run from the beginning.
-    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan);
+    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>);
+}
+
+/// What a workload is told of the run that it is installed for.
+#[derive(Clone, Copy, Debug)]
+pub struct RunContext<'a> {
+    /// The seed from which processes draw.
+    pub seed: u64,
+    /// What the system under test does differently.
+    pub deviations: &'a [DeviationName],
+    /// What the actors do.
+    pub ops: &'a [Op],
 }
 
 /// What nobody can wait for, because it is on hosts that stay broken.
@@ -165,122 +175,6 @@ pub fn without_idle(count: u32, ops: &[Op], name: fn(u32) -> String, of: impl Fn
     all
 }
 
-/// A workload of a scenario: what can be drawn.
-pub trait Draft {
-    /// What is drawn.
-    type Plan: Work + Into<WorkloadPlan>;
-
-    /// The workload with the fewest actors and the one with the most; only asked without [`Draft::problems`].
-    fn bounds(&self) -> [Self::Plan; 2];
-
-    /// Values with which nothing could be drawn, or far too much.
-    fn problems(&self, source: Source<'_>) -> Problems;
-
-    /// Draws the actors and what they do.
-    fn draw(&self, draw: &mut Draw) -> (Self::Plan, Vec<Op>);
-
-    /// Reads the files that the workload names, relative to `folder`; once, before anything is drawn. `source` has the text that names them.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems> {
-        let _ = (source, folder);
-        Ok(())
-    }
-
-    /// What a run that lasts at most so long does not take of the files, in a sentence, if there is any.
-    ///
-    /// # Errors
-    /// It takes nothing of them.
-    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
-        let _ = lasts;
-        Ok(None)
-    }
-
-    /// Whether a user who brings a cluster does so in order that its pods get addresses: a sweep in which none asks for one says nothing then.
-    fn wants_addresses(&self) -> bool {
-        false
-    }
-
-    /// The names in scripted operations that nothing can have in any run, whatever is drawn. `objects`: what manifests hold, of which
-    /// [`Draft::adopt`] was told before.
-    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
-        let _ = (ops, objects);
-        Vec::new()
-    }
-
-    /// Takes over the cluster that manifests hold: its nodes and applications stand for generated ones.
-    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
-        let _ = objects;
-        Adoption::NotAsked
-    }
-}
-
-/// A [`Draft`] of whichever plan.
-pub trait AnyDraft {
-    /// See [`Draft::bounds`].
-    fn bounds(&self) -> [WorkloadPlan; 2];
-    /// See [`Draft::problems`].
-    fn problems(&self, source: Source<'_>) -> Problems;
-    /// See [`Draft::draw`].
-    fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>);
-    /// See [`Draft::read_files`].
-    ///
-    /// # Errors
-    /// What is wrong with the files.
-    fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems>;
-    /// See [`Draft::left_out`].
-    ///
-    /// # Errors
-    /// The run takes nothing of the files.
-    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem>;
-    /// See [`Draft::wants_addresses`].
-    fn wants_addresses(&self) -> bool;
-    /// See [`Draft::misnamed`].
-    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed>;
-    /// See [`Draft::adopt`].
-    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption;
-}
-
-impl<D: Draft> AnyDraft for D {
-    fn bounds(&self) -> [WorkloadPlan; 2] {
-        Draft::bounds(self).map(Into::into)
-    }
-    fn problems(&self, source: Source<'_>) -> Problems {
-        Draft::problems(self, source)
-    }
-    fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>) {
-        let (plan, ops) = Draft::draw(self, draw);
-        (plan.into(), ops)
-    }
-    fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems> {
-        Draft::read_files(self, source, folder)
-    }
-    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
-        Draft::left_out(self, lasts)
-    }
-    fn wants_addresses(&self) -> bool {
-        Draft::wants_addresses(self)
-    }
-    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
-        Draft::misnamed(self, ops, objects)
-    }
-    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
-        Draft::adopt(self, objects)
-    }
-}
-
-/// What a workload makes of the cluster that manifests hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Adoption {
-    /// It lives in that cluster; nothing is generated beside it.
-    MovedIn,
-    /// They hold nothing of a cluster that it could live in: it generates its own.
-    NothingThere,
-    /// It always makes its own.
-    NotAsked,
-}
-
 /// An operation that nobody can carry out.
 pub struct Misfit {
     /// What stands in the file.
@@ -302,24 +196,6 @@ impl Misfit {
     pub fn value(found: &str, wrong: impl Into<String>, right: impl Into<String>) -> Self {
         Self { found: found.to_owned(), wrong: wrong.into(), right: right.into() }
     }
-}
-
-/// A problem with the value of `key`, described as `what`, if it is 0.
-pub fn at_least_one(source: Source<'_>, key: &str, what: &str, value: u32) -> Problems {
-    let mut problems = Problems::new();
-    if value == 0 {
-        problems.push(source.problem(key, format!("{what} may be 0"), "at least 1"));
-    }
-    problems
-}
-
-/// A problem with the value of `key`, described as `what`, if it is over its limit.
-pub fn at_most(source: Source<'_>, key: &str, what: &str, value: u64, limit: u64) -> Problems {
-    let mut problems = Problems::new();
-    if value > limit {
-        problems.push(source.problem(key, format!("{what} may be {value}"), format!("at most {limit}")));
-    }
-    problems
 }
 
 /// Says what a process does in each of its lives, with `site`, which its neighbours share.
@@ -377,38 +253,38 @@ macro_rules! only_workload {
             }
         }
 
-        impl From<$Operation> for $crate::plan::OpKind {
+        impl From<$Operation> for $crate::operation::OpKind {
             fn from(operation: $Operation) -> Self {
                 Self::new(operation)
             }
         }
 
-        impl From<Plans> for $crate::plan::WorkloadPlan {
+        impl From<Plans> for $crate::workload::WorkloadPlan {
             fn from(plan: Plans) -> Self {
                 Self::new(plan)
             }
         }
 
-        impl From<$Plan> for $crate::plan::WorkloadPlan {
+        impl From<$Plan> for $crate::workload::WorkloadPlan {
             fn from(plan: $Plan) -> Self {
                 Self::new(Plans::Only(plan))
             }
         }
 
-        impl From<Drafts> for $crate::scenario::WorkloadDraft {
+        impl From<Drafts> for $crate::workload::WorkloadDraft {
             fn from(draft: Drafts) -> Self {
                 Self::new(draft)
             }
         }
 
-        impl $crate::plan::Workload for Plans {
+        impl $crate::workload::Workload for Plans {
             fn work(&self) -> &dyn $crate::workload::Work {
                 let Self::Only(plan) = self;
                 plan
             }
         }
 
-        impl $crate::scenario::DraftKinds for Drafts {
+        impl $crate::workload::DraftKinds for Drafts {
             fn draft(&self) -> &dyn $crate::workload::AnyDraft {
                 let Self::Only(draft) = self;
                 draft

@@ -16,11 +16,13 @@ use sim_config::kinds;
 use sim_config::kinds::OpenKinds;
 use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, rows_of};
-use sim_harness::plan::{OpKind, Plan, Workload, WorkloadPlan};
-use sim_harness::scenario::{DraftKinds, WorkloadDraft};
+use sim_harness::operation::OpKind;
+use sim_harness::plan::Plan;
+use sim_harness::system::RunOptions;
 use sim_harness::system::{Metric, System};
 use sim_harness::workload::{AnyDraft, Work};
-use sim_harness::world::RunOptions;
+use sim_harness::workload::{DraftKinds, WorkloadDraft};
+use sim_harness::workload::{Workload, WorkloadPlan};
 
 use crate::metrics::PoolMeter;
 use crate::workload::burst::{Allocate, BurstDraft, BurstPlan};

@@ -7,10 +7,11 @@ use sim_config::kinds;
 use sim_config::kinds::OpenKinds;
 use sim_harness::claim::ClaimSuite;
 use sim_harness::deviation::{Deviation, How};
-use sim_harness::plan::{OpKind, Workload, WorkloadPlan};
-use sim_harness::scenario::{DraftKinds, WorkloadDraft};
+use sim_harness::operation::OpKind;
 use sim_harness::system::System;
 use sim_harness::workload::{AnyDraft, Work};
+use sim_harness::workload::{DraftKinds, WorkloadDraft};
+use sim_harness::workload::{Workload, WorkloadPlan};
 
 use crate::claim::{CLAIMS, OUTSIDE_WRITER};
 use crate::workload::{CounterDraft, CounterPlan};

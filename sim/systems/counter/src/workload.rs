@@ -29,8 +29,10 @@ use serde::{Deserialize, Serialize};
 use sim_config::draw::Draw;
 use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Problems, Source, With};
-use sim_harness::plan::{CLIENTS_MAX, OPS_MAX, Op, OpKind, Plan, Turn, WorkloadPlan};
+use sim_harness::operation::{Op, OpKind, Turn};
+use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
 use sim_harness::workload::{Draft, Misfit, Smaller, Work, at_most, without_idle};
+use sim_harness::workload::{RunContext, WorkloadPlan};
 
 use crate::DECIDES_ONCE;
 use crate::Operation;
@@ -162,28 +164,28 @@ impl Work for CounterPlan {
         without_idle(self.clients, ops, client_name, |clients| CounterPlan { clients }.into())
     }
 
-    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+    fn preload(&self, fabric: &Arc<Fabric>) {
         // The user's own manifests may bring a counter.
         if !fabric.holds::<ConfigMap>(&counter_key()) {
             fabric.preload_typed(initial());
         }
     }
 
-    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
-        install(fabric, plan, self);
+    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
+        install(fabric, run, self);
     }
 }
 
 /// Adds the clients to the cluster; they start at once.
-fn install(fabric: &Arc<Fabric>, plan: &Plan, counter: &CounterPlan) {
-    let decides_once = plan.deviations.iter().any(|deviation| deviation.as_str() == DECIDES_ONCE);
+fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, counter: &CounterPlan) {
+    let decides_once = run.deviations.iter().any(|deviation| deviation.as_str() == DECIDES_ONCE);
     for number in 0..counter.clients {
         let name = client_name(number);
         let process = fabric.rt.add_process(fabric.rt.add_host(&name), &name);
-        let turns: VecDeque<SimTime> = plan.op.iter().filter(|op| op.common.actor == name).map(|op| op.common.at).collect();
+        let turns: VecDeque<SimTime> = run.ops.iter().filter(|op| op.common.actor == name).map(|op| op.common.at).collect();
         // What is left to do survives a crash of the client, as a work queue outside it would.
         let turns = Arc::new(Mutex::new(turns));
-        let (shared, seed) = (Arc::downgrade(fabric), plan.seed);
+        let (shared, seed) = (Arc::downgrade(fabric), run.seed);
         fabric.rt.set_main(process, move |incarnation| {
             let (fabric, turns) = (shared.upgrade(), turns.clone());
             async move {

@@ -14,7 +14,7 @@ use sim_config::manifest::{self, Manifest};
 use sim_config::{Problem, Problems, Source, toml as input_toml};
 use sim_harness::engine::load::{self, Ready};
 use sim_harness::plan::{Plan, SCHEMA};
-use sim_harness::world::registry;
+use sim_harness::served::registry;
 use sim_spiderpool::Drafts;
 use sim_spiderpool::input::admission::{Admission, Broken, in_order, kind_of, settings_of};
 use sim_spiderpool::input::cluster::DEFAULT_NAMESPACE;

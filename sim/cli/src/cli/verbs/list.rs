@@ -4,7 +4,8 @@ use ipam_reports::listing::{ClaimEntry, DeviationEntry, FaultEntry, Parameter, S
 use ipam_reports::{ListReport, reference};
 use kube_sim::fault;
 use sim_config::Problems;
-use sim_harness::claim::{self, ClaimName};
+use sim_harness::check::ClaimName;
+use sim_harness::claim::{self};
 use sim_harness::deviation;
 use sim_harness::scenario::{self, Scenario};
 use sim_harness::swarm::{PATTERNS, Pattern};

@@ -7,12 +7,13 @@ use ipam_reports::ShrinkReport;
 use ipam_reports::finding::Violation;
 use ipam_reports::schema::ShrinkSchema;
 use sim_config::time::Span;
-use sim_harness::claim::ClaimName;
+use sim_harness::check::ClaimName;
 use sim_harness::engine::progress::Unit;
 use sim_harness::engine::run::run_plan;
 use sim_harness::engine::shrink::{Found, ProgressWatch, shrink as shrink_plan};
 use sim_harness::engine::{Progress, ShrinkOptions, load};
-use sim_harness::world::{Outcome, RunOptions};
+use sim_harness::system::RunOptions;
+use sim_harness::world::Outcome;
 
 use super::replay::read_plan;
 use super::write_named;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ipam_reports::finding::Failure;
 
 use super::{Found, ProgressWatch, ShrinkOptions, needs_of, shrink};
-use crate::claim::ClaimName;
+use crate::check::ClaimName;
 use crate::engine::load::Ready;
 use crate::engine::progress::{Progress, Unit};
 use crate::engine::{HarnessBug, output};

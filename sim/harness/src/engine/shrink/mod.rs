@@ -24,7 +24,7 @@ use ipam_reports::finding::Violation;
 use ipam_reports::shrink::{Needs, Shrunk, Size};
 
 use super::{HarnessBug, build};
-use crate::claim::ClaimName;
+use crate::check::ClaimName;
 use crate::plan::Plan;
 use crate::world::Stage;
 

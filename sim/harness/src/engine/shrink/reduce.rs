@@ -6,15 +6,17 @@ use std::time::Duration;
 use ipam_reports::finding::Kind;
 use kube_sim::cluster::Knobs;
 use kube_sim::fault::{Fault, FaultKind, Inventory};
-use kube_sim::kinds::Registry;
 use sim_config::Source;
 use sim_config::time::{SimTime, Span, micros};
 
 use super::ddmin::{ddmin, lower};
 use super::trial::{Trial, seconds};
-use crate::plan::{Checks, ClusterPlan, Op, Plan, host_name, problems_of_ops, server_name};
-use crate::system::systems;
+use crate::check::Checks;
+use crate::operation::Op;
+use crate::plan::{ClusterPlan, Plan, host_name, server_name};
+use crate::served;
 use crate::workload::Smaller;
+use crate::workload::problems_of_ops;
 
 /// How often everything is tried again because something had helped. Two rounds are usual.
 const ROUNDS_MAX: usize = 6;
@@ -167,7 +169,7 @@ fn tidy(mut plan: Plan) -> Plan {
     let work = plan.workload.work();
     let names: Vec<String> = names.into_iter().chain(work.host_names()).collect();
     let op = plan.op.iter().filter(|op| problems_of_ops(NOWHERE, std::slice::from_ref(op), work).is_empty()).cloned().collect();
-    let types = Registry::new(systems().types());
+    let types = served::registry();
     let inventory = Inventory { names: &names, types: &types };
     plan.fault.retain(|fault| fault.kind.problems(NOWHERE, &inventory).is_empty());
     Plan { op, ..plan }

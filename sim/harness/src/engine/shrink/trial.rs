@@ -10,11 +10,12 @@ use sim_config::Source;
 use sim_config::time::SimTime;
 
 use super::{ShrinkOptions, Watch};
-use crate::claim::ClaimName;
+use crate::check::ClaimName;
 use crate::engine::HarnessBug;
 use crate::engine::run::run_plan;
 use crate::plan::Plan;
-use crate::world::{Outcome, RunOptions, Stage};
+use crate::system::RunOptions;
+use crate::world::{Outcome, Stage};
 
 /// A claim, the smallest plan so far that violates it, and everything that was tried.
 pub(super) struct Trial<'a> {
@@ -68,7 +69,7 @@ impl<'a> Trial<'a> {
     }
 
     pub(super) fn kind(&self) -> Kind {
-        self.claim.def().kind
+        self.claim.known().kind
     }
 
     /// Takes `candidate` instead of the best plan so far if it violates the same claim. A plan that makes no sense does not count, and when

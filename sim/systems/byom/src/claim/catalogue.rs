@@ -208,7 +208,7 @@ pub(crate) const CLAIMS: &[ClaimDef] = &[
 
 #[cfg(test)]
 mod tests {
-    use sim_harness::claim::ClaimName;
+    use sim_harness::check::ClaimName;
 
     use super::{CLAIMS, RENAMED};
 
@@ -217,7 +217,7 @@ mod tests {
         for &(former, present) in RENAMED {
             assert!(CLAIMS.iter().all(|claim| claim.name != former), "{former}");
             let name = ClaimName::new(former).expect("the former name is known");
-            assert_eq!((name.as_str(), name.def().name), (present, present));
+            assert_eq!((name.as_str(), name.known().name), (present, present));
         }
     }
 }

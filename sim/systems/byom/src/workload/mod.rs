@@ -6,7 +6,7 @@ pub mod pods;
 
 use ipam_byom::{DEFAULT_CONFIG_MAP, DEFAULT_NAMESPACE, Policy};
 use kube_machinery::ObjectKey;
-use sim_harness::plan::Plan;
+use sim_harness::deviation::DeviationName;
 
 pub(crate) use note::short;
 pub use note::{Failure, PoolNote, ReleasedBy, VmChange};
@@ -17,9 +17,9 @@ pub fn pool_key() -> ObjectKey {
 }
 
 /// The policy that the deviations of a plan make of the hardened one. Deviations of other systems are none of its business.
-pub fn policy_of(plan: &Plan) -> Policy {
+pub fn policy_of(deviations: &[DeviationName]) -> Policy {
     let mut policy = Policy::hardened();
-    for deviation in &plan.deviations {
+    for deviation in deviations {
         if let Some(switch) = policy.switch(deviation.as_str()) {
             *switch = true;
         }

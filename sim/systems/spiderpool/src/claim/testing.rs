@@ -69,7 +69,7 @@ pub(super) fn on_stage_under(claim: &'static str, set: impl FnOnce(&mut Terms), 
         let process = |name: &str| rt.add_process(rt.add_host(name), name);
         let (agent, other_agent, person, kubelet) = (process("agent-0"), process("agent-1"), process("people"), process("kubelet-0"));
         let replicas = [process("spiderpool-controller-0"), process("spiderpool-controller-1")];
-        let registry = sim_harness::world::registry();
+        let registry = sim_harness::served::registry();
         let view = View::new(&rt, &registry, OutOfReach::default(), terms);
         let claims = Claims::of_group(find(claim).expect("the claim is in the catalogue"), || Box::new(IpamGroup::new(view)));
         let (now, revision, objects) = (SimTime::ZERO, 1, BTreeMap::new());

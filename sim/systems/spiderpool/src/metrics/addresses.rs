@@ -259,7 +259,7 @@ mod tests {
 
     impl Stage {
         fn new() -> Self {
-            let registry = sim_harness::world::registry();
+            let registry = sim_harness::served::registry();
             let meter = AddressMeter::new(&registry, 10, SimTime::from_secs(300));
             Self { registry, meter, pool: pool(&[]) }
         }

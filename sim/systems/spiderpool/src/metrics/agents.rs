@@ -211,7 +211,7 @@ mod tests {
 
     impl Stage {
         fn new() -> Self {
-            let registry = sim_harness::world::registry();
+            let registry = sim_harness::served::registry();
             let meter = AgentsMeter::new(&registry);
             Self { registry, meter }
         }

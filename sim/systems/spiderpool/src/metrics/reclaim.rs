@@ -262,7 +262,7 @@ mod tests {
 
     impl Stage {
         fn new(grace_delay: i64) -> Self {
-            let registry = sim_harness::world::registry();
+            let registry = sim_harness::served::registry();
             let mut settings = ReclaimSettings::new(&Policy::hardened());
             settings.grace_delay = SignedDuration::from_secs(grace_delay);
             let meter = ReclaimMeter::new(settings, &registry);

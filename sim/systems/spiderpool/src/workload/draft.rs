@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::Span;
 use sim_config::{Choice, Probability, Problem, Problems, Source};
-use sim_harness::plan::{CLIENTS_MAX, OPS_MAX, Op};
+use sim_harness::operation::Op;
+use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
 use sim_harness::workload::{Adoption, Draft, Misnamed, at_least_one, at_most};
 use wishes::nics_of;
 

@@ -49,8 +49,9 @@ use kube_sim::actor::scheduler;
 use kube_sim::cluster::Fabric;
 use kube_sim::fault::FaultTargets;
 use sim_config::{Problems, Source};
-use sim_harness::plan::{Op, OpKind, Plan};
-use sim_harness::workload::{Misfit, Smaller, Work, live};
+use sim_harness::deviation::DeviationName;
+use sim_harness::operation::{Op, OpKind};
+use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live};
 use site::{Node, Site};
 use subnets::ops::{check_edit, check_subnet};
 
@@ -71,10 +72,10 @@ pub use subnets::drawn::{IpNumber, SubnetChange};
 pub use subnets::ops::{CreateSubnet, DeleteSubnet, EditSubnet, StatusEdit, SubnetPlan};
 pub use trace::TraceRows;
 
-/// The policy that the deviations of a plan make of the hardened one. Deviations of other systems are none of its business.
-pub fn policy_of(plan: &Plan) -> Policy {
+/// The policy that these deviations make of the hardened one. Deviations of other systems are none of its business.
+pub fn policy_of(deviations: &[DeviationName]) -> Policy {
     let mut policy = Policy::hardened();
-    for deviation in &plan.deviations {
+    for deviation in deviations {
         if let Some(switch) = policy.switch(deviation.as_str()) {
             *switch = true;
         }
@@ -226,14 +227,14 @@ impl Work for SpiderPlan {
         reach::lost_with(self, names)
     }
 
-    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+    fn preload(&self, fabric: &Arc<Fabric>) {
         preload::preload(self, fabric);
     }
 
-    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
         let rt = &fabric.rt;
         let alone = |name: &str| rt.add_process(rt.add_host(name), name);
-        let policy = policy_of(plan);
+        let policy = policy_of(run.deviations);
         let nodes = (0..self.nodes).map(|number| {
             let name = self.node_name(number);
             let host = rt.add_host(&name);
@@ -246,7 +247,7 @@ impl Work for SpiderPlan {
             IpamConfig { default_ipv4_ippool: names(&self.cni_ipv4), default_ipv6_ippool: names(&self.cni_ipv6), ..IpamConfig::default() };
         let site = Arc::new(Site {
             fabric: Arc::downgrade(fabric),
-            seed: plan.seed,
+            seed: run.seed,
             plan: self.clone(),
             policy,
             hooks: self.has_webhooks().then(|| hooks::register(fabric)),
@@ -255,7 +256,7 @@ impl Work for SpiderPlan {
             nodes: nodes.collect(),
         });
         let mut controllers = self.controllers_of_kubernetes();
-        if plan.op.iter().any(|op| matches!(op.kind.own(), Operation::DeleteNamespace(_))) {
+        if run.ops.iter().any(|op| matches!(op.kind.own(), Operation::DeleteNamespace(_))) {
             controllers.push(Controller::Namespace);
         }
         let mut set = Set::of(controllers).collecting::<SpiderEndpoint>();
@@ -263,13 +264,13 @@ impl Work for SpiderPlan {
             set = set.collecting::<SpiderIPPool>().collecting::<SpiderSubnet>();
         }
         let set = self.node_lifecycle.map_or(set.clone(), |lifecycle| lifecycle.look_after(set));
-        controller_manager::install(fabric, plan.seed, set);
-        scheduler::install(fabric, plan.seed);
+        controller_manager::install(fabric, run.seed, set);
+        scheduler::install(fabric, run.seed);
         for (number, node) in site.nodes.iter().enumerate() {
             let process = node.agent;
             live(&site, fabric, process, move |site, fabric| agent::run(site, fabric, number, process));
             let cni = Arc::new(site.plugin(fabric, number));
-            kubelet::install(fabric, node.kubelet, cni, self.kubelet_config(&node.name, plan.seed));
+            kubelet::install(fabric, node.kubelet, cni, self.kubelet_config(&node.name, run.seed));
             if !self.on_demand {
                 fabric.start(process);
                 fabric.start(node.kubelet);
@@ -286,7 +287,7 @@ impl Work for SpiderPlan {
             fabric.start(process);
         }
         let people = alone(OPERATOR);
-        let (ops, done) = (Arc::new(plan.op.clone()), Arc::default());
+        let (ops, done) = (Arc::new(run.ops.to_vec()), Arc::default());
         live(&site, fabric, people, move |site, fabric| operator::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
         fabric.start(people);
     }

@@ -24,8 +24,8 @@ use kube_sim::kinds::kruise::CloneSet;
 use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use sim_harness::plan::{Op, OpKind};
-use sim_harness::workload::in_turn::{self, AGAIN};
+use sim_harness::operation::in_turn::{self, AGAIN};
+use sim_harness::operation::{Op, OpKind};
 
 use super::apps::{APP, App, MADE_BY, object};
 use super::ops::{AppKind, ApplyApp, DeletePodOf, DeletePool, EditPool, EditRecord, NAMESPACE, Reserve, SetSettings};

@@ -12,7 +12,8 @@ use kube_sim::actor::kubelet::KubeletDelays;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::{Problem, Problems, Source, advice};
-use sim_harness::plan::{CLIENTS_MAX, WorkloadPlan};
+use sim_harness::plan::CLIENTS_MAX;
+use sim_harness::workload::WorkloadPlan;
 use sim_harness::workload::{Misfit, at_least_one, at_most};
 
 use super::lifecycle::NodeLifecycle;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sim_harness::plan::Op;
+use sim_harness::operation::Op;
 
 use super::ops::AppKind;
 use super::plan::{self, SpiderPlan};
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use sim_config::With;
     use sim_config::time::SimTime;
-    use sim_harness::plan::Turn;
+    use sim_harness::operation::Turn;
     use sim_harness::workload::{Draft, OutOfReach};
 
     fn plan() -> SpiderPlan {

@@ -11,7 +11,7 @@ use kube_sim::kinds::KindId;
 use kube_sim::node::heartbeat::LEASES;
 use kube_sim::object::Obj;
 use sim_config::Problems;
-use sim_harness::plan::Op;
+use sim_harness::operation::Op;
 use sim_harness::workload::misnamed::Known;
 use sim_harness::workload::{Misfit, Misnamed};
 
@@ -175,7 +175,7 @@ mod tests {
     use sim_config::draw::{Concern, Draw};
     use sim_config::time::SimTime;
     use sim_config::{Choice, Source, With};
-    use sim_harness::plan::Turn;
+    use sim_harness::operation::Turn;
     use sim_harness::scenario::Scenario;
     use sim_harness::workload::Draft;
 

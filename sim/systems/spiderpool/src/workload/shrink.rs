@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sim_config::time::SimTime;
-use sim_harness::plan::Op;
+use sim_harness::operation::Op;
 use sim_harness::workload::Smaller;
 
 use super::ops::{AppKind, ApplyApp, EditPool};
@@ -217,7 +217,7 @@ mod tests {
     use crate::Plans;
     use sim_config::With;
     use sim_config::draw::{Concern, Draw};
-    use sim_harness::plan::Turn;
+    use sim_harness::operation::Turn;
     use sim_harness::workload::{Draft, Work};
 
     fn op(at: u64, kind: Operation) -> Op {

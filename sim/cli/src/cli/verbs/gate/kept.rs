@@ -8,7 +8,8 @@ use ipam_reports::{GateCase, Seconds, SeedRecord};
 use sim_harness::engine::run::{run_plan, write_plan};
 use sim_harness::engine::{HarnessBug, build};
 use sim_harness::plan::Plan;
-use sim_harness::world::{RunOptions, Stage};
+use sim_harness::system::RunOptions;
+use sim_harness::world::Stage;
 
 /// The mark of a plan whose digest holds for every build, until somebody records it again.
 const KEPT: &str = "kept";

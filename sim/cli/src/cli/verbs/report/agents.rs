@@ -7,9 +7,10 @@ use ipam_reports::conflicts::{DECIDES_AGAIN, Setting, System};
 use sim_config::Choice;
 use sim_config::kinds::With;
 use sim_config::time::SimTime;
+use sim_harness::check::Checks;
 use sim_harness::deviation::Profile;
 use sim_harness::engine::load::DeviationChange;
-use sim_harness::plan::{Checks, Turn};
+use sim_harness::operation::Turn;
 use sim_harness::scenario::Scenario;
 use sim_spiderpool::workload::{AppKind, ApplyApp, OPERATOR};
 

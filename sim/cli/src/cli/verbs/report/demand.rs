@@ -9,14 +9,15 @@ use ipam_reports::leaks::{self, Found};
 use ipam_reports::rows::Rows;
 use ipam_reports::{Made, TableError};
 use sim_config::Choice;
+use sim_harness::check::Checks;
 use sim_harness::engine::Progress;
 use sim_harness::engine::build;
 use sim_harness::engine::load::{self, Ready};
 use sim_harness::engine::run::{record_of, run_plan, write_plan};
 use sim_harness::engine::thread_pool::{ThreadPool, jobs};
-use sim_harness::plan::{Checks, hash_text};
+use sim_harness::plan::hash_text;
 use sim_harness::scenario::Scenario;
-use sim_harness::world::RunOptions;
+use sim_harness::system::RunOptions;
 
 use super::drawings;
 use super::folder::{Again, may_draw_in};

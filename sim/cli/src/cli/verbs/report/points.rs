@@ -7,10 +7,12 @@ use ipam_reports::conflicts::{Setting, System};
 use sim_byom::workload::burst::{ADDRESSES_MAX, BurstDraft, RetryName, Throttle};
 use sim_config::time::Span;
 use sim_config::{Choice, Source};
+use sim_harness::check::Checks;
 use sim_harness::deviation::DeviationName;
-use sim_harness::plan::{Checks, hash_text};
-use sim_harness::scenario::{Scenario, WorkloadDraft};
-use sim_harness::world::RunOptions;
+use sim_harness::plan::hash_text;
+use sim_harness::scenario::Scenario;
+use sim_harness::system::RunOptions;
+use sim_harness::workload::WorkloadDraft;
 
 use super::agents;
 use super::sweep_point::{IN_USE, SweepPoint, WRITE_OF_READ, half_of, name_of, selection_name, update_name};

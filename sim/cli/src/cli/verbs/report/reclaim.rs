@@ -7,14 +7,15 @@ use ipam_reports::Made;
 use ipam_reports::leaks::{self, Found, LeaksReport};
 use ipam_reports::rows::Rows;
 use sim_config::Source;
+use sim_harness::check::Checks;
 use sim_harness::engine::build;
 use sim_harness::engine::load::{self, Ready};
 use sim_harness::engine::run::{record_of, run_plan};
 use sim_harness::engine::thread_pool::{ThreadPool, jobs};
 use sim_harness::engine::{Progress, output};
-use sim_harness::plan::{Checks, hash_text};
+use sim_harness::plan::hash_text;
 use sim_harness::scenario::Scenario;
-use sim_harness::world::RunOptions;
+use sim_harness::system::RunOptions;
 
 use super::drawings;
 use super::folder::{Again, may_draw_in};

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use sim_config::draw::Draw;
 use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Probability, Problems, Source, With};
-use sim_harness::plan::{CLIENTS_MAX, OPS_MAX, Op, Turn};
+use sim_harness::operation::{Op, Turn};
+use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
 use sim_harness::workload::{Draft, at_most};
 
 use super::{ADDRESSES_MAX, Allocate, BurstPlan, RetryName, Throttle, adaptor_name, dial, think};

@@ -13,7 +13,8 @@ use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
 use sim_config::draw::{Concern, Draw};
 use sim_config::time::SimTime;
-use sim_harness::plan::{Plan, hash_text};
+use sim_harness::plan::hash_text;
+use sim_harness::workload::RunContext;
 
 use super::client::{Dialed, Learned, Thinking};
 use super::pool::{Initial, address};
@@ -36,25 +37,25 @@ struct Burst {
 }
 
 /// Adds the adaptors to the cluster; they start at once.
-pub(super) fn install(fabric: &Arc<Fabric>, plan: &Plan, burst: &BurstPlan) {
+pub(super) fn install(fabric: &Arc<Fabric>, run: &RunContext<'_>, burst: &BurstPlan) {
     let namespace: Arc<str> = "default".into();
     let mut turns: Vec<Vec<Turn>> = (0..burst.instances).map(|_| Vec::new()).collect();
-    for op in &plan.op {
+    for op in run.ops {
         let Operation::Allocate(Allocate { pod, again }) = op.kind.own() else { continue };
         let number = op.common.actor.strip_prefix("adaptor-").and_then(|number| number.parse::<usize>().ok());
         let Some(turns) = number.and_then(|number| turns.get_mut(number)) else { continue };
         // The sandbox of a pod on an adaptor is the same whatever else there is in the plan.
-        let sandbox = hash_text(&format!("{}/{}/{pod}", plan.seed, op.common.actor));
+        let sandbox = hash_text(&format!("{}/{}/{pod}", run.seed, op.common.actor));
         let id = allocation_id(pod, &sandbox);
         turns.push((op.common.at, PodName { name: pod.as_str().into(), namespace: namespace.clone() }, id, *again));
     }
     let taken = burst.taken.min(burst.addresses);
     let shared = Arc::new(Burst {
         plan: burst.clone(),
-        seed: plan.seed,
+        seed: run.seed,
         initial: Initial::of(burst),
         dead: (taken..taken.saturating_add(burst.dead).min(burst.addresses)).map(address).collect(),
-        policy: policy_of(plan),
+        policy: policy_of(run.deviations),
     });
     for (number, mut turns) in (0..).zip(turns) {
         turns.sort_by_key(|(at, ..)| *at);

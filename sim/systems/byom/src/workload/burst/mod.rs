@@ -27,8 +27,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::time::Span;
 use sim_config::{Open, Problems, Source};
-use sim_harness::plan::{CLIENTS_MAX, Op, OpKind, Plan, WorkloadPlan};
+use sim_harness::operation::{Op, OpKind};
+use sim_harness::plan::CLIENTS_MAX;
 use sim_harness::workload::{Misfit, Smaller, Work, at_least_one, at_most, without_idle};
+use sim_harness::workload::{RunContext, WorkloadPlan};
 
 use super::pool_key;
 use crate::Operation;
@@ -208,15 +210,15 @@ impl Work for BurstPlan {
         all
     }
 
-    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+    fn preload(&self, fabric: &Arc<Fabric>) {
         // The user's own manifests may bring a pool.
         if !fabric.holds::<PoolConfigMap>(&pool_key()) {
             pool::preload(fabric, self);
         }
     }
 
-    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
-        instance::install(fabric, plan, self);
+    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
+        instance::install(fabric, run, self);
     }
 }
 
@@ -228,7 +230,7 @@ mod tests {
     use super::*;
     use sim_config::With;
     use sim_config::time::SimTime;
-    use sim_harness::plan::Turn;
+    use sim_harness::operation::Turn;
 
     #[test]
     fn a_burst_shrinks_to_its_operations_and_an_address_for_each() {

@@ -31,8 +31,8 @@ use kube_sim::rt::ProcessId;
 use machines::{Machines, VMS};
 use parking_lot::Mutex;
 use sim_config::{Problems, Source};
-use sim_harness::plan::{Op, OpKind, Plan};
-use sim_harness::workload::{Misfit, Smaller, Work, live, preload_namespace};
+use sim_harness::operation::{Op, OpKind};
+use sim_harness::workload::{Misfit, RunContext, Smaller, Work, live, preload_namespace};
 use site::{Node, Site};
 
 use super::{policy_of, pool_key};
@@ -117,17 +117,17 @@ impl Work for PodsPlan {
         pods.map(|(pod, _)| format!("default/{pod}")).collect()
     }
 
-    fn preload(&self, fabric: &Arc<Fabric>, _: &Plan) {
+    fn preload(&self, fabric: &Arc<Fabric>) {
         preload_namespace(fabric, ipam_byom::DEFAULT_NAMESPACE);
     }
 
-    fn install(&self, fabric: &Arc<Fabric>, plan: &Plan) {
+    fn install(&self, fabric: &Arc<Fabric>, run: &RunContext<'_>) {
         let rt = &fabric.rt;
         let alone = |name: &str| rt.add_process(rt.add_host(name), name);
-        let policy = policy_of(plan);
+        let policy = policy_of(run.deviations);
         let vms = alone(VMS);
-        let machines = Machines::new(fabric, plan.seed, vms, self.vm, policy.unfenced_vms);
-        garbage_collector::install(fabric, plan.seed, [Collected::of::<Pod>(), Collected::of::<PeerPod>()]);
+        let machines = Machines::new(fabric, run.seed, vms, self.vm, policy.unfenced_vms);
+        garbage_collector::install(fabric, run.seed, [Collected::of::<Pod>(), Collected::of::<PeerPod>()]);
         let nodes = (0..self.nodes).map(|number| {
             let name = plan::node_name(number);
             let host = rt.add_host(&name);
@@ -139,7 +139,7 @@ impl Work for PodsPlan {
         let controllers: Vec<ProcessId> = (0..self.controllers).map(|number| alone(&plan::controller_name(number))).collect();
         let site = Arc::new(Site {
             fabric: Arc::downgrade(fabric),
-            seed: plan.seed,
+            seed: run.seed,
             plan: self.clone(),
             policy,
             machines,
@@ -162,7 +162,7 @@ impl Work for PodsPlan {
             fabric.start(process);
         }
         let people = alone(OPERATOR);
-        let (ops, done) = (Arc::new(plan.op.clone()), Arc::default());
+        let (ops, done) = (Arc::new(run.ops.to_vec()), Arc::default());
         live(&site, fabric, people, move |site, fabric| operator::run(site, fabric, people, Arc::clone(&ops), Arc::clone(&done)));
         fabric.start(people);
     }

@@ -11,8 +11,8 @@ use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use parking_lot::Mutex;
-use sim_harness::plan::{Op, OpKind};
-use sim_harness::workload::in_turn::{self, AGAIN};
+use sim_harness::operation::in_turn::{self, AGAIN};
+use sim_harness::operation::{Op, OpKind};
 
 use super::super::{PoolNote, pool_key};
 use super::plan::{DeletePod, RollOut, RunPod, node_name};

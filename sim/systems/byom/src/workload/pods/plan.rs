@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use sim_config::draw::Draw;
 use sim_config::time::{SimTime, Span};
 use sim_config::{Choice, Probability, Problems, Source, With};
-use sim_harness::plan::{CLIENTS_MAX, OPS_MAX, Op, Turn, WorkloadPlan};
+use sim_harness::operation::{Op, Turn};
+use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
+use sim_harness::workload::WorkloadPlan;
 use sim_harness::workload::misnamed::Known;
 use sim_harness::workload::{Draft, Misfit, Misnamed, at_least_one, at_most};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipam_byom::{MAX_RANGE_IPS, Mapped, PoolIps};
 use sim_config::time::Span;
-use sim_harness::plan::Op;
+use sim_harness::operation::Op;
 use sim_harness::workload::{Smaller, closed_ranks};
 
 use super::plan::{PodsPlan, RunPod, adaptor_names, kubelet_name, node_name};
@@ -150,7 +150,7 @@ mod tests {
     use sim_config::With;
     use sim_config::draw::{Concern, Draw};
     use sim_config::time::SimTime;
-    use sim_harness::plan::Turn;
+    use sim_harness::operation::Turn;
     use sim_harness::workload::{Draft, Work};
 
     fn op(at: u64, kind: Operation) -> Op {

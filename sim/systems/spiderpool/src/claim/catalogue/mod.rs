@@ -20,7 +20,7 @@ pub(crate) fn suites() -> Vec<ClaimSuite> {
 
 #[cfg(test)]
 mod tests {
-    use sim_harness::claim::ClaimName;
+    use sim_harness::check::ClaimName;
 
     use super::{RENAMED, suites};
 
@@ -29,7 +29,7 @@ mod tests {
         for &(former, present) in RENAMED {
             assert!(suites().iter().flat_map(|suite| suite.claims).all(|claim| claim.name != former), "{former}");
             let name = ClaimName::new(former).expect("the former name is known");
-            assert_eq!((name.as_str(), name.def().name), (present, present));
+            assert_eq!((name.as_str(), name.known().name), (present, present));
         }
     }
 }

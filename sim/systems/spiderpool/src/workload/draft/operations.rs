@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sim_config::draw::Draw;
 use sim_config::time::{SimTime, Span};
 use sim_config::{Open, With};
-use sim_harness::plan::{Op, Turn};
+use sim_harness::operation::{Op, Turn};
 
 use super::super::ops::{
     AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp,

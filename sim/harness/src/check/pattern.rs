@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sim_config::nearest;
 
-use super::{COMMON_SUITE, ClaimDef, ClaimName};
-use crate::system::systems;
+use super::COMMON_SUITE;
+use super::claim_name::{self, ClaimName, KnownClaim};
 
 /// A claim by its name, or the claims of a suite: `spiderpool/reclaim/*`, or of all suites of a system: `spiderpool/*`.
 ///
@@ -32,18 +32,17 @@ impl ClaimPattern {
     }
 
     /// The claims that it stands for, in the order in which they are listed.
-    pub fn claims(&self) -> Vec<&'static ClaimDef> {
+    pub fn claims(&self) -> Vec<&'static KnownClaim> {
         match self {
-            Self::Name(name) => vec![name.def()],
+            Self::Name(name) => vec![name.known()],
             Self::Suites(name) => always_claims_of(name),
         }
     }
 }
 
-fn always_claims_of(name: &str) -> Vec<&'static ClaimDef> {
+fn always_claims_of(name: &str) -> Vec<&'static KnownClaim> {
     let is_meant = |suite: &str| suite.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let suites = systems().suites().iter().filter(|suite| is_meant(suite.name));
-    suites.flat_map(|suite| suite.claims).filter(|def| def.kind == Kind::Always).collect()
+    claim_name::all().iter().filter(|known| is_meant(known.suite) && known.kind == Kind::Always).collect()
 }
 
 impl fmt::Display for ClaimPattern {
@@ -69,8 +68,9 @@ impl<'de> Deserialize<'de> for ClaimPattern {
             return ClaimName::new(&text).map(Self::Name).ok_or_else(none);
         };
         if always_claims_of(name).is_empty() {
-            let names =
-                systems().suites().iter().flat_map(|suite| [Some(suite.name), suite.name.split_once('/').map(|(system, _)| system)]);
+            let names = claim_name::all()
+                .iter()
+                .flat_map(|KnownClaim { suite, .. }| [Some(*suite), suite.split_once('/').map(|(system, _)| system)]);
             let nearest = nearest(name, names.flatten());
             return Err(serde::de::Error::custom(format!(
                 "`{text}` matches no claim that must always hold; the nearest is `{nearest}/*`, and `ipam-sim list claims` shows all"

@@ -10,7 +10,7 @@ use kube_sim::cluster::Fabric;
 use kube_sim::env::SimEnv;
 use parking_lot::Mutex;
 
-use crate::plan::{Op, OpKind, Operation};
+use super::{Op, OpKind, Operation};
 
 /// How long people wait before they try again.
 pub const AGAIN: Duration = Duration::from_secs(2);

@@ -1,0 +1,83 @@
+//! Names of claims.
+
+use std::fmt;
+
+use ipam_reports::finding::Kind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use sim_config::nearest;
+
+use crate::registered::Registered;
+
+/// The claims that there are, by suite.
+pub(crate) static CLAIMS: Registered<Names> = Registered::new();
+
+/// What is known of all claims without knowing what they do.
+pub(crate) struct Names {
+    /// In the order in which they are listed.
+    pub(crate) claims: Vec<KnownClaim>,
+    /// Former names, each with the present one.
+    pub(crate) renamed: Vec<(&'static str, &'static str)>,
+}
+
+/// A claim that there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownClaim {
+    /// Its name.
+    pub name: &'static str,
+    /// Its kind, which decides in which list of a scenario it stands.
+    pub kind: Kind,
+    /// The suite that it belongs to.
+    pub suite: &'static str,
+}
+
+pub(crate) fn all() -> &'static [KnownClaim] {
+    &CLAIMS.get().claims
+}
+
+/// The claim called `name`, or that had this name before it was renamed.
+pub(crate) fn find(name: &str) -> Option<&'static KnownClaim> {
+    let Names { claims, renamed } = CLAIMS.get();
+    let name = renamed.iter().find(|(former, _)| *former == name).map_or(name, |(_, present)| present);
+    claims.iter().find(|known| known.name == name)
+}
+
+/// The name of a claim that exists.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ClaimName(String);
+
+impl ClaimName {
+    /// The present name of the claim called `name`, if there is one.
+    pub fn new(name: &str) -> Option<Self> {
+        find(name).map(|known| Self(known.name.to_owned()))
+    }
+
+    /// What may have been meant by a name that is none.
+    pub fn advice(name: &str) -> String {
+        format!("the nearest is `{}`, and `ipam-sim list claims` shows all", nearest(name, all().iter().map(|known| known.name)))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What is known of the claim.
+    pub fn known(&self) -> &'static KnownClaim {
+        find(&self.0).unwrap_or_else(|| unreachable!("the name was checked when it was read"))
+    }
+}
+
+impl fmt::Display for ClaimName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClaimName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::new(&name).ok_or_else(|| serde::de::Error::custom(format!("there is no claim `{name}`; {}", Self::advice(&name))))
+    }
+}

@@ -1,0 +1,107 @@
+//! What is claimed in a run: claims by name, as scenarios and plans list them. What a claim does is known to [`crate::claim`].
+
+pub mod claim_name;
+pub mod excuse;
+pub mod pattern;
+
+use ipam_reports::finding::Kind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sim_config::time::Span;
+use sim_config::{Problems, Source};
+
+pub use claim_name::{ClaimName, KnownClaim};
+pub use excuse::problems_of_excuses;
+pub use pattern::ClaimPattern;
+
+/// The suite of the claims about any run.
+pub const COMMON_SUITE: &str = "common";
+
+/// What is claimed in a run. The names, of claims and of suites, are those of `ipam-sim list claims`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Checks {
+    /// True at every step: claims by name, which must then judge something in a sweep, or all of a suite (`spiderpool/reclaim/*`) or system
+    /// (`spiderpool/*`), which judge what there is.
+    pub always: Vec<ClaimPattern>,
+    /// Of the claims of suites in `always`, those that this run leaves out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<ClaimName>,
+    /// True when their bound has passed after the faults healed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub eventually: Vec<Eventually>,
+    /// True at least once in the whole sweep; here also points that must be reached.
+    pub sometimes: Vec<ClaimName>,
+}
+
+impl Checks {
+    /// The claims of `always` in the order in which they are named, and whether each has to judge something in a sweep.
+    pub fn always_claims(&self) -> Vec<(&'static KnownClaim, bool)> {
+        let mut claims: Vec<(&'static KnownClaim, bool)> = Vec::new();
+        for pattern in &self.always {
+            let by_name = matches!(pattern, ClaimPattern::Name(_));
+            for claim in pattern.claims() {
+                match claims.iter_mut().find(|(known, _)| known.name == claim.name) {
+                    Some((_, required)) => *required |= by_name,
+                    None if !by_name && self.excepts(claim) => {}
+                    None => claims.push((claim, by_name)),
+                }
+            }
+        }
+        claims
+    }
+
+    fn excepts(&self, claim: &KnownClaim) -> bool {
+        self.except.iter().any(|name| name.as_str() == claim.name)
+    }
+
+    /// Whether `claim` is judged.
+    pub fn judges(&self, claim: &ClaimName) -> bool {
+        let bounded = self.eventually.iter().any(|eventually| eventually.claim == *claim);
+        bounded || self.always_claims().iter().any(|(def, _)| def.name == claim.as_str())
+    }
+
+    /// Claims in a list that is not for their kind: nobody would ever judge them.
+    pub fn problems(&self, source: Source<'_>) -> Problems {
+        let mut problems = Problems::new();
+        let bounded: Vec<&ClaimName> = self.eventually.iter().map(|eventually| &eventually.claim).collect();
+        let named = self.always.iter().filter_map(|pattern| match pattern {
+            ClaimPattern::Name(name) => Some(name),
+            ClaimPattern::Suites(_) => None,
+        });
+        let named: Vec<&ClaimName> = named.collect();
+        for name in &self.except {
+            let brings = |pattern: &ClaimPattern| pattern.claims().iter().any(|def| def.name == name.as_str());
+            if named.contains(&name) {
+                let wrong = format!("`check.always` names `{name}`, and `check.except` leaves it out");
+                problems.push(source.problem("check.except", wrong, "one of the two"));
+            } else if !self.always.iter().any(brings) {
+                let wrong = format!("`check.except` leaves out `{name}`, which no suite of `check.always` has");
+                problems.push(source.problem_of_text(name, wrong, "a claim of such a suite"));
+            }
+        }
+        for (list, names, kinds) in [
+            ("always", named, &[Kind::Always][..]),
+            ("sometimes", self.sometimes.iter().collect(), &[Kind::Sometimes, Kind::Reachable]),
+            ("eventually", bounded, &[Kind::Eventually]),
+        ] {
+            for (name, kind) in
+                names.into_iter().map(|name: &ClaimName| (name, name.known().kind)).filter(|(_, kind)| !kinds.contains(kind))
+            {
+                let wrong = format!("`check.{list}` names `{name}`, which is of kind `{kind}`");
+                problems.push(source.problem_of_text(name, wrong, format!("a claim of kind `{}`", kinds[0])));
+            }
+        }
+        problems
+    }
+}
+
+/// A claim with a bound.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Eventually {
+    /// The claim.
+    pub claim: ClaimName,
+    /// How long after the faults healed it may take.
+    pub within: Span,
+}

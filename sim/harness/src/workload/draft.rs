@@ -1,0 +1,241 @@
+//! The workload of a scenario: what can be drawn.
+
+use std::any::Any;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use kube_sim::kinds::KindId;
+use kube_sim::object::Obj;
+use serde::{Serialize, Serializer};
+use sim_config::draw::Draw;
+use sim_config::kinds::Kinds;
+use sim_config::{Problem, Problems, Source};
+
+use super::{Misnamed, Work, WorkloadPlan};
+use crate::operation::Op;
+use crate::registered::open_set;
+
+open_set!(WorkloadDraft, DRAFTS);
+
+/// Who works on the cluster, with values that may be open: a workload of one of the registered systems.
+#[derive(Debug)]
+pub struct WorkloadDraft(Box<dyn DraftOfSystem>);
+
+/// The workloads of a system in scenarios, as it declares them with [`kinds!`](macro@sim_config::kinds): one variant a kind.
+pub trait DraftKinds: Kinds + Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
+    /// The draft, whatever its kind.
+    fn draft(&self) -> &dyn AnyDraft;
+    /// The same to be changed.
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft;
+}
+
+trait DraftOfSystem: Any + fmt::Debug + erased_serde::Serialize + Send + Sync {
+    fn draft(&self) -> &dyn AnyDraft;
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft;
+    fn kind(&self) -> &'static str;
+    fn copy(&self) -> WorkloadDraft;
+    fn equals(&self, other: &dyn DraftOfSystem) -> bool;
+}
+
+impl<D: DraftKinds> DraftOfSystem for D {
+    fn draft(&self) -> &dyn AnyDraft {
+        DraftKinds::draft(self)
+    }
+    fn draft_mut(&mut self) -> &mut dyn AnyDraft {
+        DraftKinds::draft_mut(self)
+    }
+    fn kind(&self) -> &'static str {
+        Kinds::kind(self)
+    }
+    fn copy(&self) -> WorkloadDraft {
+        WorkloadDraft(Box::new(self.clone()))
+    }
+    fn equals(&self, other: &dyn DraftOfSystem) -> bool {
+        (other as &dyn Any).downcast_ref().is_some_and(|other: &D| self == other)
+    }
+}
+
+impl WorkloadDraft {
+    /// A scenario with this workload.
+    pub fn new(draft: impl DraftKinds) -> Self {
+        Self(Box::new(draft))
+    }
+
+    /// The draft, whatever its system.
+    pub fn draft(&self) -> &dyn AnyDraft {
+        self.0.draft()
+    }
+
+    /// The name of its kind in a file.
+    pub fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    /// The same to be changed.
+    pub fn draft_mut(&mut self) -> &mut dyn AnyDraft {
+        self.0.draft_mut()
+    }
+
+    /// The workload, if it is one of the system with these workloads.
+    pub fn get<D: DraftKinds>(&self) -> Option<&D> {
+        (&*self.0 as &dyn Any).downcast_ref()
+    }
+
+    /// The same to be changed.
+    pub fn get_mut<D: DraftKinds>(&mut self) -> Option<&mut D> {
+        (&mut *self.0 as &mut dyn Any).downcast_mut()
+    }
+}
+
+impl Clone for WorkloadDraft {
+    fn clone(&self) -> Self {
+        self.0.copy()
+    }
+}
+
+impl PartialEq for WorkloadDraft {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl Serialize for WorkloadDraft {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        erased_serde::serialize(&*self.0, serializer)
+    }
+}
+
+/// A workload of a scenario: what can be drawn.
+pub trait Draft {
+    /// What is drawn.
+    type Plan: Work + Into<WorkloadPlan>;
+
+    /// The workload with the fewest actors and the one with the most; only asked without [`Draft::problems`].
+    fn bounds(&self) -> [Self::Plan; 2];
+
+    /// Values with which nothing could be drawn, or far too much.
+    fn problems(&self, source: Source<'_>) -> Problems;
+
+    /// Draws the actors and what they do.
+    fn draw(&self, draw: &mut Draw) -> (Self::Plan, Vec<Op>);
+
+    /// Reads the files that the workload names, relative to `folder`; once, before anything is drawn. `source` has the text that names them.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems> {
+        let _ = (source, folder);
+        Ok(())
+    }
+
+    /// What a run that lasts at most so long does not take of the files, in a sentence, if there is any.
+    ///
+    /// # Errors
+    /// It takes nothing of them.
+    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
+        let _ = lasts;
+        Ok(None)
+    }
+
+    /// Whether a user who brings a cluster does so in order that its pods get addresses: a sweep in which none asks for one says nothing then.
+    fn wants_addresses(&self) -> bool {
+        false
+    }
+
+    /// The names in scripted operations that nothing can have in any run, whatever is drawn. `objects`: what manifests hold, of which
+    /// [`Draft::adopt`] was told before.
+    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
+        let _ = (ops, objects);
+        Vec::new()
+    }
+
+    /// Takes over the cluster that manifests hold: its nodes and applications stand for generated ones.
+    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
+        let _ = objects;
+        Adoption::NotAsked
+    }
+}
+
+/// A [`Draft`] of whichever plan.
+pub trait AnyDraft {
+    /// See [`Draft::bounds`].
+    fn bounds(&self) -> [WorkloadPlan; 2];
+    /// See [`Draft::problems`].
+    fn problems(&self, source: Source<'_>) -> Problems;
+    /// See [`Draft::draw`].
+    fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>);
+    /// See [`Draft::read_files`].
+    ///
+    /// # Errors
+    /// What is wrong with the files.
+    fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems>;
+    /// See [`Draft::left_out`].
+    ///
+    /// # Errors
+    /// The run takes nothing of the files.
+    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem>;
+    /// See [`Draft::wants_addresses`].
+    fn wants_addresses(&self) -> bool;
+    /// See [`Draft::misnamed`].
+    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed>;
+    /// See [`Draft::adopt`].
+    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption;
+}
+
+impl<D: Draft> AnyDraft for D {
+    fn bounds(&self) -> [WorkloadPlan; 2] {
+        Draft::bounds(self).map(Into::into)
+    }
+    fn problems(&self, source: Source<'_>) -> Problems {
+        Draft::problems(self, source)
+    }
+    fn draw(&self, draw: &mut Draw) -> (WorkloadPlan, Vec<Op>) {
+        let (plan, ops) = Draft::draw(self, draw);
+        (plan.into(), ops)
+    }
+    fn read_files(&mut self, source: Source<'_>, folder: &Path) -> Result<(), Problems> {
+        Draft::read_files(self, source, folder)
+    }
+    fn left_out(&self, lasts: Duration) -> Result<Option<String>, Problem> {
+        Draft::left_out(self, lasts)
+    }
+    fn wants_addresses(&self) -> bool {
+        Draft::wants_addresses(self)
+    }
+    fn misnamed(&self, ops: &[Op], objects: &[(KindId, Obj)]) -> Vec<Misnamed> {
+        Draft::misnamed(self, ops, objects)
+    }
+    fn adopt(&mut self, objects: &[(KindId, Obj)]) -> Adoption {
+        Draft::adopt(self, objects)
+    }
+}
+
+/// What a workload makes of the cluster that manifests hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adoption {
+    /// It lives in that cluster; nothing is generated beside it.
+    MovedIn,
+    /// They hold nothing of a cluster that it could live in: it generates its own.
+    NothingThere,
+    /// It always makes its own.
+    NotAsked,
+}
+
+/// A problem with the value of `key`, described as `what`, if it is 0.
+pub fn at_least_one(source: Source<'_>, key: &str, what: &str, value: u32) -> Problems {
+    let mut problems = Problems::new();
+    if value == 0 {
+        problems.push(source.problem(key, format!("{what} may be 0"), "at least 1"));
+    }
+    problems
+}
+
+/// A problem with the value of `key`, described as `what`, if it is over its limit.
+pub fn at_most(source: Source<'_>, key: &str, what: &str, value: u64, limit: u64) -> Problems {
+    let mut problems = Problems::new();
+    if value > limit {
+        problems.push(source.problem(key, format!("{what} may be {value}"), format!("at most {limit}")));
+    }
+    problems
+}

@@ -2,20 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
+/// The code of the repository that a digest depends on.
+const FOLDERS: [&str; 9] = [
+    "core/kube/src",
+    "core/byom/src",
+    "core/spiderpool/src",
+    "sim/config/src",
+    "sim/cluster/src",
+    "sim/harness/src",
+    "sim/systems",
+    "sim/cli/src",
+    "reports/src",
+];
+
 fn main() {
-    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
+    let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let repository = here.join("../..");
+    // In a published package the others are named by its lock file, with their checksums.
+    let (root, folders) = if repository.join(FOLDERS[0]).is_dir() { (repository, &FOLDERS[..]) } else { (here, &["src"][..]) };
     let mut files = vec![root.join("Cargo.lock")];
-    for folder in [
-        "core/kube/src",
-        "core/byom/src",
-        "core/spiderpool/src",
-        "sim/config/src",
-        "sim/cluster/src",
-        "sim/harness/src",
-        "sim/systems",
-        "sim/cli/src",
-        "reports/src",
-    ] {
+    for folder in folders {
         println!("cargo::rerun-if-changed={}", root.join(folder).display());
         collect(&root.join(folder), &mut files);
     }

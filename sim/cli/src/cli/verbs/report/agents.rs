@@ -20,7 +20,7 @@ use crate::cli::CliError;
 
 /// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
 pub(super) const BASE_FILE: &str = "scenarios/capacity/spiderpool-burst.toml";
-pub(super) const BASE: &str = include_str!("../../../../../../scenarios/capacity/spiderpool-burst.toml");
+pub(super) const BASE: &str = include_str!("../../../../assets/spiderpool-burst.toml");
 
 /// How many nodes, unless it is said.
 pub(super) const NODES: [u32; 5] = [2, 4, 8, 16, 32];

@@ -21,7 +21,7 @@ use crate::cli::report::vary::{Values, Vary};
 
 /// The cluster of every point: that of the capacity scenario, whatever folder the user is in.
 const BASE_FILE: &str = "scenarios/capacity/pool-simultaneous.toml";
-const BASE: &str = include_str!("../../../../../../scenarios/capacity/pool-simultaneous.toml");
+const BASE: &str = include_str!("../../../../assets/pool-simultaneous.toml");
 
 /// d of B §8.1.
 const DIAL: Span = Span::millis(2);

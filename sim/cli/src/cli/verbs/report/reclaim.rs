@@ -25,7 +25,7 @@ use crate::cli::report::args::ReclaimArgs;
 
 /// The scenario of who names none, whatever folder the user is in.
 const DEFAULT_FILE: &str = "scenarios/capacity/reclaim-leaks.toml";
-const DEFAULT: &str = include_str!("../../../../../../scenarios/capacity/reclaim-leaks.toml");
+const DEFAULT: &str = include_str!("../../../../assets/reclaim-leaks.toml");
 
 /// How many runs are kept at a time: whoever interrupts loses no more.
 const BATCH: u64 = 64;

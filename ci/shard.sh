@@ -6,7 +6,7 @@
 # What the command prints goes to the file, which is there only as a whole. A verdict is a result, good or bad: held (0), violated (1), a
 # liveness claim violated (3), vacuous (4), nondeterministic (5), incomplete (6), and this script exits with 0. Anything else is a failure of
 # the shard and its exit code: wrong usage (2), a bug of the harness (70), a signal (130, 143), a program that is not there (127). So is a
-# verdict without a result.
+# verdict without a result. The code of a failure is also in RESULT.json.failed, for who waits for the shard: `ci/collect.sh`.
 set -euo pipefail
 if [ $# -lt 2 ]; then
     echo "usage: ci/shard.sh RESULT.json COMMAND [ARGUMENT]..." >&2
@@ -16,7 +16,7 @@ result=$1
 shift
 mkdir -p "$(dirname "$result")"
 # What an earlier run left is not the result of this one.
-rm -f "$result"
+rm -f "$result" "$result.failed"
 part=$result.part
 "$@" > "$part" &
 command=$!
@@ -34,22 +34,26 @@ if [ "$code" -gt 128 ]; then
     wait "$command" 2> /dev/null || known=$?
     if [ "$known" -ne 127 ]; then code=$known; fi
 fi
+fail() {
+    echo "ci/shard.sh: $2" >&2
+    echo "$1" > "$result.failed"
+}
+case $code in
+    0 | 1 | 3 | 4 | 5 | 6)
+        if [ -s "$part" ]; then
+            echo "ci/shard.sh: exit code $code is a result, in $result" >&2
+            code=0
+        else
+            fail 70 "$1 exited with $code, but printed no result"
+            code=70
+        fi
+        ;;
+    *) fail "$code" "exit code $code is no verdict: the shard failed" ;;
+esac
+# Last, so that whoever sees the result knows whether it is that of a failure.
 if [ -s "$part" ]; then
     mv "$part" "$result"
 else
     rm -f "$part"
 fi
-case $code in
-    0 | 1 | 3 | 4 | 5 | 6)
-        if [ ! -s "$result" ]; then
-            echo "ci/shard.sh: $1 exited with $code, but printed no result" >&2
-            exit 70
-        fi
-        echo "ci/shard.sh: exit code $code is a result, in $result" >&2
-        exit 0
-        ;;
-    *)
-        echo "ci/shard.sh: exit code $code is no verdict: the shard failed" >&2
-        exit "$code"
-        ;;
-esac
+exit "$code"

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Waits for the shards of a sweep (`ci/shard.sh`), then has their results merged, and exits with the verdict.
+#
+#   ci/collect.sh results 8 7200 ipam-sim merge --junit results/sweep.xml
+#
+# The shards are results/1.json to results/8.json. A shard is over when its result is there, or when it failed for good: a failure by a signal
+# (130, 143) does not count, because whoever evicted the shard may start it again. It always ends: after 7200 seconds with what is there.
+# The names of the results are given to the command last. A shard that failed or is missing is no success, whatever the others found: 4.
+set -euo pipefail
+usage="usage: ci/collect.sh RESULTS SHARDS SECONDS COMMAND [ARGUMENT]..."
+if [ $# -lt 4 ] || ! [[ $2 =~ ^[1-9][0-9]*$ && $3 =~ ^[0-9]+$ ]]; then
+    echo "$usage" >&2
+    exit 2
+fi
+results=$1 shards=$2 seconds=$3
+shift 3
+# The first process of a container is not ended by a signal that it does not handle.
+trap 'exit 143' TERM INT HUP
+SECONDS=0
+while true; do
+    done=() waiting=() failed=()
+    for ((k = 1; k <= shards; k++)); do
+        result=$results/$k.json
+        if [ -s "$result.failed" ]; then
+            code=$(cat "$result.failed")
+            failed+=("$k ($code)")
+            if [ "$code" -ge 128 ] && [ "$SECONDS" -lt "$seconds" ]; then waiting+=("$k"); fi
+        elif ! [ -s "$result" ]; then
+            waiting+=("$k")
+        fi
+        if [ -s "$result" ]; then done+=("$result"); fi
+    done
+    if [ ${#waiting[@]} -eq 0 ] || [ "$SECONDS" -ge "$seconds" ]; then break; fi
+    sleep 1 &
+    wait $! || true
+done
+if [ ${#failed[@]} -gt 0 ]; then echo "ci/collect.sh: shards that failed, with their exit codes: ${failed[*]}" >&2; fi
+if [ ${#waiting[@]} -gt 0 ]; then echo "ci/collect.sh: shards that did not end within $seconds s: ${waiting[*]}" >&2; fi
+if [ ${#done[@]} -eq 0 ]; then
+    echo "ci/collect.sh: no shard has a result" >&2
+    exit 4
+fi
+code=0
+"$@" "${done[@]}" || code=$?
+if [ "$code" -eq 0 ] && [ $((${#failed[@]} + ${#waiting[@]})) -gt 0 ]; then code=4; fi
+exit "$code"

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Runs the program and keeps what it finds in OUT: result.json, plans of failing seeds, story pages, JUnit, summary. A verdict (0, 1, 3, 4, 5, 6) is
+# the output `exit-code`; everything else fails, as `ci/shard.sh` has it.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+# Words are separated by blanks and lines; `*` is no pattern.
+set -f
+# shellcheck disable=SC2206
+words=($ARGS)
+case $COMMAND in
+    gate) words=(--scenarios "$SCENARIOS" ${words[@]+"${words[@]}"}) ;;
+    # shellcheck disable=SC2206
+    run) words=($SCENARIOS ${words[@]+"${words[@]}"}) ;;
+    *)
+        echo "::error::\`command\` is \`$COMMAND\`; it has to be \`gate\` or \`run\`" >&2
+        exit 2
+        ;;
+esac
+set +f
+mkdir -p "$OUT/stories"
+code=0
+"$root/ci/shard.sh" "$OUT/result.json" \
+    "$PROGRAM" "$COMMAND" "${words[@]}" --out "$OUT/plans" --force --format json || code=$?
+if [ "$code" -ne 0 ]; then
+    echo "exit-code=$code" >> "$GITHUB_OUTPUT"
+    echo "::error::ipam-sim $COMMAND ended with $code, which is no verdict" >&2
+    exit "$code"
+fi
+# Judges the one result as it would those of shards, and writes it for people.
+"$PROGRAM" merge "$OUT/result.json" --junit "$OUT/junit.xml" --summary "$OUT/summary.md" --github || code=$?
+case $code in
+    0) verdict=held ;;
+    1) verdict=violated ;;
+    3) verdict=late ;;
+    4) verdict=vacuous ;;
+    5) verdict=nondeterministic ;;
+    6) verdict=incomplete ;;
+    *)
+        echo "exit-code=$code" >> "$GITHUB_OUTPUT"
+        echo "::error::ipam-sim merge ended with $code, which is no verdict" >&2
+        exit "$code"
+        ;;
+esac
+# Of the smaller plans, if there are any: they show what the failure needs.
+plans=("$OUT"/plans/*-min.toml)
+if [ ! -e "${plans[0]}" ]; then plans=("$OUT"/plans/*.toml); fi
+pages=0
+for plan in "${plans[@]}"; do
+    if [ ! -e "$plan" ] || [ "$pages" -ge "$STORIES" ]; then break; fi
+    page=$OUT/stories/$(basename "$plan" .toml).html
+    told=0
+    "$PROGRAM" replay "$plan" --html "$page" > /dev/null || told=$?
+    # A plan that fails is replayed with its failure.
+    case $told in
+        0 | 1 | 3) pages=$((pages + 1)) ;;
+        *) echo "::warning::$plan cannot be told: ipam-sim replay ended with $told" ;;
+    esac
+done
+echo "exit-code=$code" >> "$GITHUB_OUTPUT"
+echo "verdict=$verdict" >> "$GITHUB_OUTPUT"
+echo "ipam-sim $COMMAND: $verdict ($code), $pages story pages in $OUT/stories"

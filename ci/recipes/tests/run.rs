@@ -149,6 +149,8 @@ fn the_nightly_workflow_lets_verdicts_pass_and_fails_by_anything_else() {
 fn the_indexed_job_lets_verdicts_pass_and_fails_by_anything_else() {
     let job = recipe("ci/kubernetes/indexed-job.yaml");
     assert!(job.contains("command: [bash, -euc]\n"));
+    // Without `exec` the shell gets the signal that ends a pod, and the verdict so far is lost.
+    assert!(job.contains("  exec ci/shard.sh ") && job.contains("  exec ci/collect.sh "));
     for (code, verdict) in CODES {
         let checkout = Checkout::new();
         let (script, path) = job_script(&checkout, &job);

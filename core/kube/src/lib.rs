@@ -52,6 +52,7 @@ pub mod leader;
 pub mod race;
 pub mod rate_limit;
 pub mod retry;
+pub mod schema;
 pub mod testing;
 pub mod transparent;
 pub mod word_hash;

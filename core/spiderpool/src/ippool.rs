@@ -45,15 +45,18 @@ pub struct IPPoolSpec {
     pub routes: Option<Vec<Route>>,
     /// Which pods may use the pool.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<kube_machinery::schema::LabelSelector>")]
     pub pod_affinity: Option<LabelSelector>,
     /// The pods of which namespaces may use the pool, by the labels of the namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<kube_machinery::schema::LabelSelector>")]
     pub namespace_affinity: Option<LabelSelector>,
     /// The same by name; hides `namespaceAffinity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_name: Option<Vec<String>>,
     /// The pods of which nodes may use the pool, by the labels of the node.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<kube_machinery::schema::LabelSelector>")]
     pub node_affinity: Option<LabelSelector>,
     /// The same by name; hides `nodeAffinity`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -59,6 +59,7 @@ pub struct PeerPodSpec {
     pub pod_name: Option<String>,
     /// When the record was made, by the clock of the adaptor's node. Not upstream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<kube_machinery::schema::Time>")]
     pub allocated_at: Option<Time>,
 }
 

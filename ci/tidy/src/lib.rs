@@ -5,6 +5,7 @@
 //!
 //! | check | what it wants | its table |
 //! |---|---|---|
+//! | [`circles`] | modules of a package import each other one way | `circles.toml` |
 //! | [`citations`] | every citation of the behavioural reference has its place in `docs/reference` | |
 //! | [`deviations`] | every deviation has its row and anchor there | |
 //! | [`links`] | relative links of Markdown files lead to files and anchors that exist | |
@@ -15,6 +16,7 @@
 //! | [`leftovers`] | no path of one machine, no note to oneself, no test that is switched off | |
 //! | [`selects`] | every `select!` is `biased`, so that it draws no random numbers | |
 
+pub mod circles;
 pub mod citations;
 pub mod deviations;
 pub mod leftovers;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use tidy::{Finding, Repository, citations, deviations, leftovers, length, links, selects, short_docs, words};
+use tidy::{Finding, Repository, circles, citations, deviations, leftovers, length, links, selects, short_docs, words};
 
 static REPOSITORY: LazyLock<Repository> = LazyLock::new(|| Repository::read(&Repository::root()));
 
@@ -55,6 +55,12 @@ fn documentation_says_something() {
 #[test]
 fn nothing_is_left_behind() {
     none(leftovers::check(&REPOSITORY));
+}
+
+#[test]
+fn modules_import_each_other_one_way() {
+    let path = "ci/tidy/circles.toml";
+    none(circles::check(&REPOSITORY, &circles::read(table(path)).unwrap_or_else(|error| panic!("{path}: {error}"))));
 }
 
 #[test]

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::names::FINALIZER;
 use super::ranges::CheckedRanges;
-use super::reclaim::Leadership;
 use super::{Policy, SpiderIPPool};
+use crate::leadership::Leadership;
 use kube_machinery::FxHashMap;
 use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::{Client, ClientExt};

@@ -45,6 +45,7 @@
 #[cfg(test)]
 extern crate self as ipam_spiderpool;
 
+pub mod address_set;
 pub mod admission;
 mod allocated_ips;
 pub mod auto_pool;
@@ -53,6 +54,7 @@ mod endpoint;
 pub mod ipam;
 mod ippool;
 mod join;
+pub mod leadership;
 mod limiter;
 pub mod names;
 mod policy;

@@ -9,8 +9,9 @@
 //! does (G §8).
 
 use super::controller::{ControllerSettings, PoolController};
-use super::reclaim::{Caches, InformerCaches, Leadership, LeadershipTeller, Observer, Reclaim, ReclaimConfig};
+use super::reclaim::{Caches, InformerCaches, Observer, Reclaim, ReclaimConfig};
 use super::subnet::{self, SubnetController, ThirdParty};
+use crate::leadership::{Leadership, LeadershipTeller};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::leader::{Election, ElectionConfig, ElectionConfigError};

@@ -205,7 +205,7 @@ impl Systems {
         Self { systems: systems.to_vec(), build }
     }
 
-    /// The name of the build.
+    /// The name of the build, within which digests are comparable.
     pub fn build(&self) -> &'static str {
         self.build
     }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use ipam_spiderpool::reclaim::{InformerCaches, Leadership, Reclaim, ReclaimConfig, ReclaimSettings, ScanCause};
+use ipam_spiderpool::leadership::Leadership;
+use ipam_spiderpool::reclaim::{InformerCaches, Reclaim, ReclaimConfig, ReclaimSettings, ScanCause};
 use ipam_spiderpool::{Policy, PoolIPAllocation, SpiderEndpoint, SpiderIPPool};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use super::addresses::Addresses;
-use super::overlap::AddressSet;
 use super::{Denial, Rules, Violation};
+use crate::address_set::AddressSet;
 use crate::ranges::{IpSet, IpVersion, RangeError, parse_range, total_ips};
 use crate::select::is_auto_pool;
 use crate::{PoolIPAllocation, RecordKey, SpiderIPPool, SpiderSubnet, SubnetSpec, SubnetStatus};
@@ -51,7 +51,7 @@ pub(super) fn total_of(addresses: Addresses<'_>, rules: &Rules<'_>) -> Result<Ip
     if rules.policy.upstream_ranges {
         return strict_total(&addresses, rules).map_err(|error| Violation::internal("spec.ips", error));
     }
-    Ok(AddressSet::new(&addresses, rules.policy).0)
+    Ok(AddressSet::new(addresses.version, addresses.ips, addresses.exclude, rules.policy).0)
 }
 
 /// The pre-allocations of a subnet keep their addresses.

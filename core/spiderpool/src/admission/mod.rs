@@ -17,7 +17,6 @@ mod empty;
 mod findings;
 mod in_use;
 mod live;
-mod overlap;
 mod pool;
 mod request;
 mod reserved_ip;
@@ -32,7 +31,6 @@ use std::sync::Arc;
 
 pub use denial::{Denial, Fault, Violation};
 pub use live::{Listed, Live};
-pub use overlap::{AddressSet, shares_addresses};
 pub use request::{Operation, Request};
 pub use settings::AdmissionSettings;
 pub use webhook::Webhook;

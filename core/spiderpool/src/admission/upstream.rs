@@ -3,8 +3,8 @@
 
 use super::addresses::{Addresses, Checked};
 use super::in_use::{address_of, check_each_pre_allocation, record_in_use, strict_total};
-use super::overlap::AddressSet;
 use super::{Rules, Violation};
+use crate::address_set::AddressSet;
 use crate::names::LABEL_IPPOOL_CIDR;
 use crate::ranges::{CheckedRanges, IpSet, cidr_label};
 use crate::{SpiderIPPool, SpiderSubnet};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::admission::AddressSet;
+use crate::address_set::AddressSet;
 use crate::{Policy, SpiderIPPool};
 use kube_machinery::FxHashMap;
 

@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 
 use super::caches::Caches;
 use super::event::Event;
-use super::leadership::Leadership;
 use super::observer::{Observer, ScanCause, Step};
 use super::process::Reclaim;
 use super::row::Row;
+use crate::leadership::Leadership;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::informer::{Informer, InformerOptions, Notification};

@@ -7,11 +7,11 @@ use tokio::sync::mpsc;
 
 use super::caches::Caches;
 use super::entry::Fired;
-use super::leadership::Leadership;
 use super::observer::{Observer, ScanCause, ScanCounts};
 use super::process::Reclaim;
 use super::settings::ReclaimSettings;
 use crate::join::join_all;
+use crate::leadership::Leadership;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
 use kube_machinery::race::{Either, race};

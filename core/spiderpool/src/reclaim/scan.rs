@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use super::caches::Caches;
 use super::event::{Event, Meaning, judge_event};
-use super::leadership::Leadership;
 use super::observer::{Observer, Releaser, ScanCause, ScanCounts, Sight, Step};
 use super::process::Reclaim;
 use super::record::{Judgement, Verdict, judge_record};
@@ -15,6 +14,7 @@ use super::settle::{Facts, Suspect};
 use super::view::key_of_record;
 use crate::ipam::{has_finalizer, is_terminating, uid_of};
 use crate::join::join_all;
+use crate::leadership::Leadership;
 use crate::{PoolIPAllocation, RecordKey, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::FxHashSet;
 use kube_machinery::api::ObjectKey;

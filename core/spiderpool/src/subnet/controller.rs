@@ -22,7 +22,7 @@ use super::driver::AutoPools;
 use super::kinds::{Kind, ThirdParty};
 use super::observer::Observer;
 use crate::controller::ControllerSettings;
-use crate::reclaim::Leadership;
+use crate::leadership::Leadership;
 use crate::select::Settings;
 use kube_machinery::api::ObjectKey;
 use kube_machinery::client::Client;

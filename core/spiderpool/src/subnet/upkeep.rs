@@ -8,7 +8,7 @@ use super::pool::{label, owner};
 use super::reclaim::Fate;
 use super::resource::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet};
 use super::shares::set_of;
-use crate::admission::AddressSet;
+use crate::address_set::AddressSet;
 use crate::ranges::{IpSet, cidr_label};
 use crate::select::is_auto_pool;
 use crate::{Policy, SpiderIPPool, names};

@@ -221,7 +221,7 @@ fn an_agent_makes_the_pool_of_a_third_party_controller() {
         let pool = |ips: usize| {
             let pools = scene.world.all::<ipam_spiderpool::SpiderIPPool>();
             let [pool] = &pools.iter().filter(|pool| pool.spec.subnet == "10.9.0.0/24").collect::<Vec<_>>()[..] else { panic!("one pool") };
-            let set = ipam_spiderpool::admission::AddressSet::of_pool(&pool.spec, &policy);
+            let set = ipam_spiderpool::address_set::AddressSet::of_pool(&pool.spec, &policy);
             assert_eq!(set.0.count(), ips as u128);
             pool.metadata.name.clone().unwrap()
         };

@@ -8,7 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::api_server::{Fault, Hurry, World, run};
 use crate::recorded;
-use ipam_spiderpool::reclaim::{Event, Leadership, LeadershipTeller, PodEntry, Reclaim, ReclaimConfig, ReclaimPolicy, ScanCause};
+use ipam_spiderpool::leadership::{Leadership, LeadershipTeller};
+use ipam_spiderpool::reclaim::{Event, PodEntry, Reclaim, ReclaimConfig, ReclaimPolicy, ScanCause};
 use ipam_spiderpool::{Policy, SpiderEndpoint, SpiderIPPool};
 use k8s_openapi::api::core::v1::Pod;
 use kube_machinery::api::{ObjectKey, Reason};

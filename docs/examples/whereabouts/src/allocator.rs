@@ -20,8 +20,8 @@ use kube_sim::env::SimEnv;
 use kube_sim::rt::ProcessId;
 use sim_harness::deviation::DeviationName;
 
+use crate::note::Said;
 use crate::objects::{IPPool, pool_key};
-use crate::workload::Said;
 use crate::{READS_OUTSIDE_LEASE, RECONCILER_TRUSTS_CACHE};
 
 /// How long a request may take.

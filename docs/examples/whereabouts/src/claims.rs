@@ -7,8 +7,9 @@ use kube_sim::rt::{ProcessId, Rt};
 use kube_sim::trace::{Event, EventKind, Interest};
 use sim_harness::claim::{Claim, ClaimDef, Context, Findings, Make};
 
+use crate::note::Said;
 use crate::objects::{address, allocations};
-use crate::workload::{Operation, Said};
+use crate::workload::Operation;
 
 /// The invariants, in the order in which they are listed.
 pub const CLAIMS: &[ClaimDef] = &[

@@ -4,6 +4,7 @@
 mod allocator;
 mod claims;
 mod metric;
+mod note;
 mod objects;
 mod workload;
 
@@ -19,8 +20,7 @@ use sim_harness::operation::OpKind;
 use sim_harness::plan::Plan;
 use sim_harness::system::RunOptions;
 use sim_harness::system::{Metric, System};
-use sim_harness::workload::WorkloadDraft;
-use sim_harness::workload::WorkloadPlan;
+use sim_harness::workload::{WorkloadDraft, WorkloadPlan};
 
 use crate::objects::IPPool;
 use crate::workload::{Drafts, Operation, Plans};

@@ -3,7 +3,7 @@
 use kube_sim::trace::{Event, EventKind, Interest};
 use sim_harness::system::{Figures, Metric, RunEnd};
 
-use crate::workload::Said;
+use crate::note::Said;
 
 /// How many addresses were given, and how many the reconciler took back.
 #[derive(Default)]

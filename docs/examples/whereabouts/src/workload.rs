@@ -1,13 +1,10 @@
-//! What happens on the nodes: in a scenario, in a plan, and what the processes say they did.
+//! What happens on the nodes, in a scenario and in a plan.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use kube_sim::cluster::Fabric;
 use kube_sim::fault::FaultTargets;
-use kube_sim::trace::entity::{About, Entity};
-use kube_sim::trace::{Counted, Note};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +17,7 @@ use sim_harness::plan::{CLIENTS_MAX, OPS_MAX};
 use sim_harness::workload::{Draft, Misfit, RunContext, Smaller, Work, at_least_one, at_most, live, without_idle};
 
 use crate::allocator::Allocator;
-use crate::objects::{IPPool, address, empty_pool, pool_key};
+use crate::objects::{IPPool, empty_pool, pool_key};
 
 /// A pod, as `NAMESPACE/NAME`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -177,59 +174,6 @@ impl Work for Nodes {
                 }
             });
             fabric.start(process);
-        }
-    }
-}
-
-/// What a process says it did.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Said {
-    /// A pod asks for an address.
-    Asks { pod: String },
-    /// A pod was given the address at this offset.
-    Given { pod: String, offset: u32 },
-    /// A pod is not wanted any more.
-    Ends { pod: String },
-    /// The address of a pod that is gone was freed.
-    Reconciled { pod: String },
-}
-
-impl Note for Said {
-    fn word(&self) -> u64 {
-        let (kind, pod, offset) = match self {
-            Said::Asks { pod } => (1, pod, 0),
-            Said::Given { pod, offset } => (2, pod, *offset),
-            Said::Ends { pod } => (3, pod, 0),
-            Said::Reconciled { pod } => (4, pod, 0),
-        };
-        kube_machinery::WordHash::new().word(kind).text(pod).word(offset.into()).finish()
-    }
-
-    fn about(&self) -> About {
-        let pod_of = |pod: &String| Entity::Pod(pod.as_str().into());
-        match self {
-            Said::Asks { pod } => About::beginning([pod_of(pod)]),
-            Said::Given { pod, offset } => About::ending([pod_of(pod), Entity::ip(address(*offset))]),
-            Said::Ends { pod } | Said::Reconciled { pod } => About::passing([pod_of(pod)]),
-        }
-    }
-
-    fn counts_as(&self) -> Option<Counted> {
-        matches!(self, Said::Given { .. }).then_some(Counted::Allocated)
-    }
-
-    fn to_shared(&self) -> Arc<dyn Note> {
-        Arc::new(self.clone())
-    }
-}
-
-impl fmt::Display for Said {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Said::Asks { pod } => write!(f, "ADD of {pod} begins"),
-            Said::Given { pod, offset } => write!(f, "gives {} to {pod}", address(*offset)),
-            Said::Ends { pod } => write!(f, "{pod} ends"),
-            Said::Reconciled { pod } => write!(f, "frees the address of {pod}, which is gone"),
         }
     }
 }

@@ -14,9 +14,9 @@ use ipam_spiderpool::select::{IpamConfig, Objects, Request, Selection, Settings,
 use proptest::prelude::*;
 use proptest::sample::{select as one_of, subsequence};
 use serde_json::{Value, json};
-use sim_spiderpool::claim::oracle;
-use sim_spiderpool::claim::oracle::Answer;
-use sim_spiderpool::workload::Opinion;
+use sim_spiderpool::oracle;
+use sim_spiderpool::oracle::Answer;
+use sim_spiderpool::oracle::Opinion;
 use world::{Item, Labels, Pool, Term, World};
 
 const NAMES: [&str; 8] = ["a4", "b4", "ab4", "c4", "a6", "b6", "ab6", "d6"];

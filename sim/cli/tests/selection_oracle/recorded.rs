@@ -7,7 +7,7 @@ use ipam_spiderpool::Policy;
 use ipam_spiderpool::select::{NetworkConfig, Objects, Request, Settings, TopController, select};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
-use sim_spiderpool::claim::oracle;
+use sim_spiderpool::oracle;
 
 /// The objects of a case, and its pods.
 fn objects(cluster: &Value) -> (Objects, Vec<Pod>) {

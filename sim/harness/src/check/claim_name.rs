@@ -23,7 +23,7 @@ pub(crate) struct Names {
 /// A claim that there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownClaim {
-    /// Its name.
+    /// Its name, which scenarios list.
     pub name: &'static str,
     /// Its kind, which decides in which list of a scenario it stands.
     pub kind: Kind,
@@ -58,7 +58,7 @@ impl ClaimName {
         format!("the nearest is `{}`, and `ipam-sim list claims` shows all", nearest(name, all().iter().map(|known| known.name)))
     }
 
-    /// The name.
+    /// The name as it is listed.
     pub fn as_str(&self) -> &str {
         &self.0
     }

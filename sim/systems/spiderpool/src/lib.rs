@@ -7,6 +7,7 @@ mod ip_interval_index;
 pub mod metrics;
 pub mod mutations;
 mod objects;
+pub mod oracle;
 mod types;
 pub mod workload;
 

@@ -89,7 +89,8 @@ fn two_replicas_that_do_the_same_release_have_the_effect_of_one() {
 /// A scan of another replica, which runs to its end at once.
 fn scaled_twice(scene: &Scene) -> impl FnOnce() + Send + 'static + use<> {
     use super::api_server::run;
-    use crate::reclaim::{Leadership, Reclaim, ScanCause};
+    use crate::leadership::Leadership;
+    use crate::reclaim::{Reclaim, ScanCause};
     let reclaim = Reclaim::new(scene.world.clone(), scene.env.clone(), scene.views.clone(), (), scene.config.clone());
     move || {
         run(reclaim.scan(&Leadership::always(), ScanCause::Asked)).expect("the server answers");

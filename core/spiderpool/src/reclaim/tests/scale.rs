@@ -7,7 +7,8 @@ use std::time::Instant;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
-use crate::reclaim::{Caches, InformerCaches, Leadership, Reclaim, ReclaimConfig, ReclaimSettings, ScanCause};
+use crate::leadership::Leadership;
+use crate::reclaim::{Caches, InformerCaches, Reclaim, ReclaimConfig, ReclaimSettings, ScanCause};
 use crate::{Policy, PoolIPAllocation, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, Call, List, Object, Reason, Reply, Request, Status, WatchEvent, WatchOptions};
 use kube_machinery::client::{Client, WatchStream};

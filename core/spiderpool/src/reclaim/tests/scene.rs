@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::api_server::{Deed, World};
-use crate::reclaim::{self, Event, Leadership, PodEntry, Reclaim, ReclaimConfig, ScanCause, ScanCounts};
+use crate::leadership::Leadership;
+use crate::reclaim::{self, Event, PodEntry, Reclaim, ReclaimConfig, ScanCause, ScanCounts};
 use crate::{Policy, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::env::Env;

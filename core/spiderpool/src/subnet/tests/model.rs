@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::admission::{AddressSet, AdmissionSettings, Denial, Listed, Request, review};
+use crate::address_set::AddressSet;
+use crate::admission::{AdmissionSettings, Denial, Listed, Request, review};
 use crate::ranges::{IpSet, IpVersion};
 use crate::subnet::pool::{identity, is_for, is_usable};
 use crate::subnet::{

@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use super::scene::{Scene, deployment};
 use crate::Policy;
 use crate::controller::ControllerSettings;
-use crate::reclaim::LeadershipTeller;
+use crate::leadership::LeadershipTeller;
 use crate::select::Settings;
 use crate::subnet::SubnetController;
 use kube_machinery::Env;

@@ -131,7 +131,7 @@ impl IpamClaim for AnAddressChangesHands {
 mod tests {
     use super::super::testing::{Stage, on_stage};
     use super::*;
-    use crate::workload::Opinion;
+    use crate::oracle::Opinion;
 
     const FIRST: &[(&str, &str, &str)] = &[("eth0", "p", "10.0.0.1")];
     const WHAT: &[(&str, &str)] = &[("p", "10.0.0.1")];

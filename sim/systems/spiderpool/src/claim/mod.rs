@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What agents say is compared with what the store holds and with what sandboxes answer on; what they chose, with the
-//! [`oracle`]: a second reading of the rules. Each commit is compared with the one before at the cost of what changed, and
+//! [`oracle`](crate::oracle): a second reading of the rules. Each commit is compared with the one before at the cost of what changed, and
 //! text is made only for what is violated.
 
 mod addresses_come_from_their_pool;
@@ -37,8 +37,6 @@ mod selection;
 mod static_pods_keep_their_addresses;
 mod subnet;
 mod view;
-
-pub mod oracle;
 
 #[cfg(test)]
 mod testing;

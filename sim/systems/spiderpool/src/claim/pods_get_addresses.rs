@@ -104,7 +104,8 @@ mod tests {
 
     use super::super::testing::{Stage, on_stage};
     use super::*;
-    use crate::workload::{IpamNote, Opinion};
+    use crate::oracle::Opinion;
+    use crate::workload::IpamNote;
     use kube_sim::node::PodNote;
 
     fn with_pod(test: impl FnOnce(&mut Stage)) {

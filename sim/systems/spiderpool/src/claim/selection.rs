@@ -4,7 +4,8 @@ use ipam_spiderpool::ranges::IpVersion;
 
 use super::view::{EventMask, Seen, Shown, Tried, View};
 use super::{Findings, IpamClaim};
-use crate::workload::{InOrder, IpamNote, Opinion};
+use crate::oracle::Opinion;
+use crate::workload::{InOrder, IpamNote};
 
 /// What an agent selects is what the oracle reads out of the same objects: the same pools, the same reasons, the same error.
 ///

@@ -27,7 +27,8 @@ use sim_harness::workload::OutOfReach;
 
 use super::group::IpamGroup;
 use super::{Terms, View};
-use crate::workload::{Cause, Given, HookNote, How, InOrder, IpamNote, Opinion, ReclaimNote, Refusal};
+use crate::oracle::Opinion;
+use crate::workload::{Cause, Given, HookNote, How, InOrder, IpamNote, ReclaimNote, Refusal};
 
 /// The claim under test, and the cluster that it sees.
 pub(super) struct Stage {

@@ -61,7 +61,7 @@ pub use adopt::Adopted;
 pub use draft::{Families, PoolChange, PoolWish, SpiderDraft};
 pub use hook_note::HookNote;
 pub use lifecycle::NodeLifecycle;
-pub use note::{Cause, Given, How, InOrder, IpamNote, Opinion, Refusal};
+pub use note::{Cause, Given, How, InOrder, IpamNote, Refusal};
 pub use ops::{
     AnnotateNamespace, AppKind, ApplyApp, CreatePool, DeleteApp, DeleteNamespace, DeletePodOf, DeletePool, EditPool, EditRecord, MigrateVm,
     PoolPlan, Reserve, RollOutApp, ScaleApp, SetSettings, Unreserve,

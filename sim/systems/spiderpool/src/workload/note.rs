@@ -11,6 +11,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::oracle::Opinion;
+
 use ipam_spiderpool::SpiderIPPool;
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
@@ -188,17 +190,6 @@ impl InOrder {
         };
         selection.nics.iter().flat_map(of_nic).collect()
     }
-}
-
-/// What an independent reading of the rules says of a choice of pools.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opinion {
-    /// The same pools in the same order.
-    Agrees,
-    /// The same pools, but within a rank, or among ranks, another order.
-    OtherOrder(Arc<str>),
-    /// Other pools, other reasons, or another error.
-    Differs(Arc<str>),
 }
 
 /// Where the addresses of an answer come from.

@@ -8,7 +8,7 @@ use kube_sim::cluster::Fabric;
 use kube_sim::rt::ProcessId;
 
 use super::note::{Cause, Given, How, InOrder, IpamNote, Refusal};
-use crate::claim::oracle;
+use crate::oracle;
 
 /// The observer of one process.
 #[derive(Clone)]

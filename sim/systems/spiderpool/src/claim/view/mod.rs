@@ -55,7 +55,8 @@ use replicas::Whose;
 use sim_config::time::SimTime;
 use sim_harness::workload::OutOfReach;
 
-use crate::workload::{IpamNote, Opinion, ReclaimNote};
+use crate::oracle::Opinion;
+use crate::workload::{IpamNote, ReclaimNote};
 
 pub(super) use agents::{Agents, Shown, Tried};
 pub(super) use applications::{Application, Applications, label};

@@ -12,7 +12,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ipam_spiderpool::admission::{AddressSet, Live};
+use ipam_spiderpool::address_set::AddressSet;
+use ipam_spiderpool::admission::Live;
 use ipam_spiderpool::ranges::{CheckedRanges, Cidr, IpSet, parse_range};
 use ipam_spiderpool::select::is_auto_pool;
 use ipam_spiderpool::{IPPoolSpec, Policy, SpiderIPPool, SpiderSubnet};

@@ -126,7 +126,7 @@ pub(in super::super) fn change(change: SubnetChange, subnet: SubnetPlan, lower_h
 
 #[cfg(test)]
 mod tests {
-    use ipam_spiderpool::admission::AddressSet;
+    use ipam_spiderpool::address_set::AddressSet;
 
     use super::*;
 

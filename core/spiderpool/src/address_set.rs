@@ -1,6 +1,5 @@
 //! Sets of addresses, and whether two share some.
 
-use super::addresses::Addresses;
 use crate::ranges::{IpRange, IpSet, IpVersion, parse_range};
 use crate::{IPPoolSpec, Policy, SubnetSpec};
 
@@ -11,21 +10,22 @@ use crate::{IPPoolSpec, Policy, SubnetSpec};
 pub struct AddressSet(pub IpSet);
 
 impl AddressSet {
-    pub(super) fn new(addresses: &Addresses<'_>, policy: &Policy) -> Self {
-        let Some(version) = addresses.version else { return Self::default() };
+    /// What is left of `ips` without `exclude`; nothing if the family is not known.
+    pub(crate) fn new(version: Option<i64>, ips: &[String], exclude: &[String], policy: &Policy) -> Self {
+        let Some(version) = version else { return Self::default() };
         let read = |texts: &[String]| texts.iter().filter_map(|text| parse_range(text, version, policy).ok()).collect::<IpSet>();
-        let ips = read(addresses.ips);
-        if addresses.exclude.is_empty() { Self(ips) } else { Self(ips.difference(&read(addresses.exclude))) }
+        let ips = read(ips);
+        if exclude.is_empty() { Self(ips) } else { Self(ips.difference(&read(exclude))) }
     }
 
     /// Those of a pool.
     pub fn of_pool(spec: &IPPoolSpec, policy: &Policy) -> Self {
-        Self::new(&spec.into(), policy)
+        Self::new(spec.ip_version, spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default(), policy)
     }
 
     /// Those of a subnet.
     pub fn of_subnet(spec: &SubnetSpec, policy: &Policy) -> Self {
-        Self::new(&spec.into(), policy)
+        Self::new(spec.ip_version, spec.ips.as_deref().unwrap_or_default(), spec.exclude_ips.as_deref().unwrap_or_default(), policy)
     }
 }
 

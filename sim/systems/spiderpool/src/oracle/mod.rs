@@ -26,10 +26,19 @@ use ipam_spiderpool::Policy;
 use ipam_spiderpool::ranges::IpSet;
 use ipam_spiderpool::select::{Cluster, Request, Selection, TopController};
 
-use crate::workload::Opinion;
-
 pub use answer::{Answer, Candidate, Family, Nic};
 pub use heirlooms::refused;
+
+/// What an independent reading of the rules says of a choice of pools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opinion {
+    /// The same pools in the same order.
+    Agrees,
+    /// The same pools, but within a rank, or among ranks, another order.
+    OtherOrder(Arc<str>),
+    /// Other pools, other reasons, or another error.
+    Differs(Arc<str>),
+}
 
 /// What the hardened rules say of a selection, whatever the deviations of the run. That a pool without a free address stays a
 /// candidate is no fault: it is found out when it is asked.

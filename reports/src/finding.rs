@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::shrink::Shrunk;
-use crate::{Digest, Seconds};
+use crate::{Digest, Seconds, SeedRange, seeds};
 
 /// The kind of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -79,6 +79,9 @@ pub struct Failure {
     /// The faults without which the run passes, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
+    /// What it comes of, as far as that tells it from other failures: [`Needs::cause`](crate::shrink::Needs::cause).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// What is left of the plan when everything is left out that the failure does not need; only of the first failure of each claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<Shrunk>,
@@ -100,7 +103,23 @@ pub struct ClaimCount {
     pub kind: Kind,
     /// Number of seeds.
     pub seeds: u64,
+    /// Which ones, the first [`SEEDS_KEPT`] of them: ascending, neighbours joined. Of crash points, which share seeds, none are named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seed_ranges: Vec<SeedRange>,
+    /// Whether its violation hurts users: an address has two owners, is lost, or is refused to who needs it. Such findings are told first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hurts: bool,
 }
+
+impl ClaimCount {
+    /// One seed, which is not named.
+    pub fn of(claim: String, kind: Kind) -> Self {
+        Self { claim, kind, seeds: 1, seed_ranges: Vec::new(), hurts: false }
+    }
+}
+
+/// How many of the seeds in which a claim was violated are named. The rest are only counted.
+pub const SEEDS_KEPT: usize = 1_000;
 
 /// In how many seeds a violation was excused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -198,7 +217,21 @@ macro_rules! counted {
     };
 }
 
-counted!(ClaimCount, [claim, kind], seeds);
+impl Counted for ClaimCount {
+    fn absorb(&mut self, other: Self) -> Result<(), Self> {
+        if (&self.claim, self.kind) != (&other.claim, other.kind) {
+            return Err(other);
+        }
+        tally(&mut self.seeds, other.seeds);
+        for range in other.seed_ranges {
+            seeds::insert_range(&mut self.seed_ranges, range);
+        }
+        seeds::keep_first(&mut self.seed_ranges, SEEDS_KEPT);
+        self.hurts |= other.hurts;
+        Ok(())
+    }
+}
+
 counted!(ExcuseCount, [excuse, claim], seeds, first_seed);
 counted!(Sometimes, [claim, kind], held_in);
 counted!(JudgedCount, [claim], judged_in);

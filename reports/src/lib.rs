@@ -8,6 +8,7 @@
 //! | [`run`] | one [`RunReport`] per `run`, one [`ScenarioResult`] per scenario in it, filled seed by seed |
 //! | [`figure`] | curves with their intervals, as SVG and PNG |
 //! | [`finding`] | what a run can find: violations, claims that were seen, problems |
+//! | [`story`] | what was violated, by what it comes of |
 //! | [`replay`] | one [`ReplayReport`] per `replay`: violations, remarks, where two runs part |
 //! | [`shrink`] | one [`ShrinkReport`] per `shrink`: what of a failing plan is left, and what of it is needed |
 //! | [`listing`] | what `list` and `check` answer |
@@ -81,6 +82,7 @@ pub mod shards;
 pub mod shrink;
 pub mod spread;
 pub mod statistics;
+pub mod story;
 pub mod timeline;
 pub mod verdict;
 
@@ -104,5 +106,6 @@ pub use seconds::Seconds;
 pub use seeds::SeedRange;
 pub use shards::Shards;
 pub use shrink::ShrinkReport;
+pub use story::Finding;
 pub use timeline::Timeline;
 pub use verdict::Verdict;

@@ -1,5 +1,7 @@
 //! The result of `run`: what each scenario did over its seeds. The JSON form is `ipam-sim/run/1`.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{
@@ -10,7 +12,7 @@ use crate::pool::{PoolFigures, PoolRun};
 use crate::reclaim::{ReclaimFigures, ReclaimRun};
 use crate::schema::{self, ReadError, RunSchema};
 use crate::verdict::Verdict;
-use crate::{Digest, Seconds, SeedRange, Shards, exit, fold, seeds};
+use crate::{Digest, Finding, Seconds, SeedRange, Shards, exit, fold, seeds};
 
 /// How many failures, and how many problems, a scenario lists. The counts beside the lists are complete.
 pub const LISTED_MAX: usize = 20;
@@ -136,11 +138,14 @@ pub struct ScenarioResult {
     pub events: u64,
     /// Sum of [`fold`] over the seeds.
     pub digest: Digest,
-    /// The first [`LISTED_MAX`] by seed, each claim once per seed.
+    /// The first [`LISTED_MAX`] by seed, each claim once per seed; and the first of each claim that none of these is about.
     pub failures: Vec<Failure>,
     /// Every claim that was violated without an excuse, with the number of seeds; by name.
     #[serde(default)]
     pub claims: Vec<ClaimCount>,
+    /// The same by what they come of: see [`ScenarioResult::tell_findings`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// Every excuse that was used; by name.
     #[serde(default)]
     pub excuses: Vec<ExcuseCount>,
@@ -224,8 +229,12 @@ impl ScenarioResult {
             match excuse {
                 Some(excuse) => join_counts(&mut self.excuses, [ExcuseCount { excuse, claim, seeds: 1, first_seed: seed }]),
                 None => {
-                    join_counts(&mut self.claims, [ClaimCount { claim: claim.clone(), kind, seeds: 1 }]);
-                    self.failures.push(Failure { seed, claim, kind, at, plan: None, digest: Some(digest), detail, needs, shrunk: None });
+                    join_counts(
+                        &mut self.claims,
+                        [ClaimCount { seed_ranges: vec![SeedRange { first: seed, last: seed }], ..ClaimCount::of(claim.clone(), kind) }],
+                    );
+                    let (plan, cause, shrunk) = (None, None, None);
+                    self.failures.push(Failure { seed, claim, kind, at, plan, digest: Some(digest), detail, needs, cause, shrunk });
                 }
             }
         }
@@ -242,6 +251,7 @@ impl ScenarioResult {
     /// When `other` is another scenario.
     pub fn join(&mut self, other: ScenarioResult) {
         assert_eq!((&self.name, &self.file), (&other.name, &other.file), "only results of one scenario can be joined");
+        let told = !self.findings.is_empty() || !other.findings.is_empty();
         self.config = self.config.take().or(other.config);
         self.brought |= other.brought;
         tally(&mut self.seeds, other.seeds);
@@ -279,11 +289,20 @@ impl ScenarioResult {
         tally(&mut self.broken, other.broken);
         self.problems.extend(other.problems);
         self.keep_first();
+        if told {
+            self.tell_findings();
+        }
     }
 
     fn keep_first(&mut self) {
         self.failures.sort_by(Failure::by_seed_and_time);
-        self.failures.truncate(LISTED_MAX);
+        let mut told = BTreeSet::new();
+        let mut listed = 0;
+        self.failures.retain(|failure| {
+            listed += 1;
+            // What breaks seldom is not lost behind what breaks in every seed.
+            told.insert(failure.claim.clone()) || listed <= LISTED_MAX
+        });
         self.problems.sort();
         self.problems.truncate(LISTED_MAX);
     }
@@ -527,7 +546,10 @@ pub(crate) mod tests {
         scenario.add(SeedRecord { violations, ..record(3, None) });
         assert_eq!((scenario.violated, scenario.excused, scenario.failures.len()), (1, 1, 1));
         assert_eq!(scenario.failures[0].at, Seconds::from_micros(41_207_000));
-        assert_eq!(scenario.claims, [ClaimCount { claim: "c".into(), kind: Kind::Always, seeds: 1 }]);
+        assert_eq!(
+            scenario.claims,
+            [ClaimCount { seed_ranges: vec![SeedRange { first: 3, last: 3 }], ..ClaimCount::of("c".into(), Kind::Always) }]
+        );
         assert_eq!(scenario.excuses, [ExcuseCount { excuse: "partition".into(), claim: "c".into(), seeds: 1, first_seed: 3 }]);
     }
 

@@ -55,6 +55,29 @@ pub(crate) fn insert(ranges: &mut Vec<SeedRange>, seed: u64) {
     }
 }
 
+/// Adds a range to ranges in normal form; what is already there stays. Cheap when ranges come in order.
+pub(crate) fn insert_range(ranges: &mut Vec<SeedRange>, range: SeedRange) {
+    let comes_last = ranges.last().is_none_or(|last| last.last.checked_add(1).is_some_and(|next| next < range.first));
+    ranges.push(range);
+    if !comes_last {
+        normalize(ranges);
+    }
+}
+
+/// Leaves the first seeds of ranges in normal form, so many of them. What is left of a union is then what is left of the union of what was left.
+pub(crate) fn keep_first(ranges: &mut Vec<SeedRange>, count: usize) {
+    let mut left = count as u128;
+    ranges.retain_mut(|range| {
+        let kept = range.count().min(left);
+        left -= kept;
+        if kept > 0 {
+            // At least one seed of the range is kept, and at most all of them.
+            range.last = (u128::from(range.first) + kept - 1) as u64;
+        }
+        kept > 0
+    });
+}
+
 /// Normal form: ascending, neighbours joined.
 pub(crate) fn normalize(ranges: &mut Vec<SeedRange>) {
     ranges.sort_unstable();
@@ -85,6 +108,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_first_seeds_of_a_whole_are_those_of_its_parts(seeds in proptest::collection::vec((0..90u64, any::<bool>()), 0..70), count in 0..40usize) {
+            let ranges = |seeds: &mut dyn Iterator<Item = u64>| {
+                let mut ranges = seeds.fold(Vec::new(), |mut ranges, seed| { insert(&mut ranges, seed); ranges });
+                keep_first(&mut ranges, count);
+                ranges
+            };
+            let whole = ranges(&mut seeds.iter().map(|(seed, _)| *seed));
+            let mut joined = ranges(&mut seeds.iter().filter(|(_, here)| *here).map(|(seed, _)| *seed));
+            for range in ranges(&mut seeds.iter().filter(|(_, here)| !here).map(|(seed, _)| *seed)) {
+                insert_range(&mut joined, range);
+            }
+            keep_first(&mut joined, count);
+            prop_assert_eq!(joined, whole);
+        }
+
         #[test]
         fn shards_cut_a_range_into_even_blocks(first: u64, count in 1..5_000u64, total in 1..40u32) {
             let Some(whole) = SeedRange::new(first, count) else { return Ok(()) };

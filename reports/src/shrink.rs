@@ -152,8 +152,35 @@ pub struct Needs {
 pub struct Need {
     /// Its name.
     pub what: String,
+    /// The same without its time: what is needed in another plan may be the same at another time. Empty where it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub timeless: String,
     /// Whether the claim holds without it.
     pub needed: bool,
+}
+
+impl Needs {
+    /// What the failure comes of, as far as that tells it from others: the faults, without their times, and the deviations that it needs. `None` where
+    /// nothing in particular is needed: such failures have nothing to be told apart by but their plans.
+    pub fn cause(&self) -> Option<String> {
+        let name = |need: &Need| if need.timeless.is_empty() { need.what.clone() } else { need.timeless.clone() };
+        let needed = |parts: &[Need]| parts.iter().filter(|part| part.needed).map(name).collect::<Vec<_>>();
+        let mut causes = Vec::new();
+        if self.holds_without_faults {
+            causes = needed(&self.faults);
+            let timeless = |what: &String| self.faults.iter().find(|fault| fault.what == *what).map_or_else(|| what.clone(), name);
+            if causes.is_empty() {
+                causes.extend(self.together.iter().map(|pair| pair.each_ref().map(timeless).join(" or ")));
+            }
+            if causes.is_empty() {
+                return None;
+            }
+        }
+        causes.sort();
+        causes.dedup();
+        causes.extend(needed(&self.deviations));
+        (!causes.is_empty()).then(|| causes.join(" + "))
+    }
 }
 
 impl fmt::Display for Needs {
@@ -227,8 +254,9 @@ mod tests {
 
     #[test]
     fn what_a_failure_needs_reads_as_a_sentence() {
-        let parts =
-            |parts: &[(&str, bool)]| -> Vec<Need> { parts.iter().map(|&(what, needed)| Need { what: what.to_owned(), needed }).collect() };
+        let parts = |parts: &[(&str, bool)]| -> Vec<Need> {
+            parts.iter().map(|&(what, needed)| Need { what: what.to_owned(), timeless: String::new(), needed }).collect()
+        };
         let text = |faults: &[(&str, bool)], deviations: &[(&str, bool)], holds_without_faults, together: &[[&str; 2]]| {
             let together = together.iter().map(|pair| pair.map(str::to_owned)).collect();
             Needs { faults: parts(faults), deviations: parts(deviations), holds_without_faults, together }.to_string()
@@ -240,5 +268,31 @@ mod tests {
         assert_eq!(text(&[("a", true), ("b", true), ("c", true)], &[], true, &[]), "a, b and c; passes without any one of them");
         assert_eq!(text(&[("a", false), ("b", false)], &[], true, &[["a", "b"]]), "a or b; passes without both");
         assert_eq!(text(&[("a", false), ("b", false), ("c", false)], &[], true, &[]), "some of its 3 faults; passes without all of them");
+    }
+
+    #[test]
+    fn failures_that_need_the_same_have_one_cause_whenever_it_comes() {
+        let need = |timeless: &str, at: &str, needed| Need { what: format!("{timeless} at {at}"), timeless: timeless.into(), needed };
+        let deviation = |what: &str| Need { what: what.into(), timeless: String::new(), needed: true };
+        let one = Needs {
+            faults: vec![need("cut(a)", "1 s", true), need("cut(b)", "2 s", false)],
+            holds_without_faults: true,
+            ..Needs::default()
+        };
+        let other = Needs { faults: vec![need("cut(a)", "5 s", true)], holds_without_faults: true, ..Needs::default() };
+        assert_eq!(one.cause().as_deref(), Some("cut(a)"));
+        assert_eq!(one.cause(), other.cause());
+        let mutation = Needs { deviations: vec![deviation("d")], ..other.clone() };
+        assert_eq!(mutation.cause().as_deref(), Some("cut(a) + d"));
+        assert_eq!(Needs { holds_without_faults: false, ..mutation }.cause().as_deref(), Some("d"), "no fault is needed");
+        // What needs nothing in particular, or some of many, is not known by that.
+        assert_eq!(Needs::default().cause(), None);
+        assert_eq!(Needs { faults: vec![need("cut(a)", "1 s", false)], ..one.clone() }.cause(), None);
+        let pair = Needs {
+            faults: vec![need("b", "1 s", false), need("a", "2 s", false)],
+            together: vec![["b at 1 s".into(), "a at 2 s".into()]],
+            ..one
+        };
+        assert_eq!(pair.cause().as_deref(), Some("b or a"));
     }
 }

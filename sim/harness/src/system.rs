@@ -61,6 +61,12 @@ pub trait System: Sync {
         Vec::new()
     }
 
+    /// Of these claims, those whose violation hurts users: an address that has two owners, is lost, or is taken from or refused to who needs it. In a
+    /// report they come before those that say that a rule or a policy was not followed.
+    fn hurting_claims(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Claims that had another name before: the former name and the present one. Plans and scenarios with the former name are still read.
     fn renamed_claims(&self) -> &'static [(&'static str, &'static str)] {
         &[]
@@ -188,6 +194,9 @@ impl Systems {
             suite.claims.iter().map(|def| KnownClaim { name: def.name, kind: def.kind, suite: suite.name }).collect::<Vec<_>>()
         };
         let claims: Vec<KnownClaim> = suites.iter().flat_map(of_suite).collect();
+        for name in systems.iter().flat_map(|system| system.hurting_claims()) {
+            assert!(claims.iter().any(|claim| claim.name == *name), "`{name}` hurts users, but is no claim");
+        }
         let mutations: Vec<Deviation> = systems.iter().flat_map(|system| system.mutations()).collect();
         assert_unique("a system", &systems.iter().map(|system| system.name()).collect::<Vec<_>>());
         assert_unique("a suite of claims", &suites.iter().map(|suite| suite.name).collect::<Vec<_>>());
@@ -218,6 +227,11 @@ impl Systems {
     /// The system that `workload` is one of.
     pub fn of_workload(&self, workload: &WorkloadDraft) -> Option<&'static dyn System> {
         self.iter().find(|system| system.drafts().names.contains(&workload.kind()))
+    }
+
+    /// Whether a violation of the claim called `name` hurts users: see [`System::hurting_claims`].
+    pub fn hurts(&self, name: &str) -> bool {
+        self.systems.iter().any(|system| system.hurting_claims().contains(&name))
     }
 
     /// Every claim by subject: those about any run first.

@@ -31,7 +31,7 @@ pub(super) fn gate(args: &GateArgs, verbs: &dyn Verbs, console: &mut Console<'_>
 /// Writes what other programs read, and gives what the process exits with where the verdict is `code`. What is printed comes first, and each
 /// file is tried: a disk that says no must not cost the verdict.
 pub(super) fn write_outputs(outputs: &Outputs, format: Format, report: &GateReport, code: u8, console: &mut Console<'_>) -> u8 {
-    let story = |case: &GateCase, verdict: Verdict| text::findings(&case.result, verdict, Paint::PLAIN);
+    let story = |case: &GateCase, verdict: Verdict| text::findings(&case.result, verdict, &mut text::Told::default(), Paint::PLAIN);
     let mut refused = Vec::new();
     if let Some(file) = &outputs.junit {
         refused.extend(write_file(file, &junit(report, &story)).err());

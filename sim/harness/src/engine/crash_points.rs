@@ -23,7 +23,7 @@ use super::shrink::Explainer;
 use super::thread_pool::spawn_worker;
 use super::{HarnessBug, build, output};
 use crate::plan::Plan;
-use crate::system::RunOptions;
+use crate::system::{RunOptions, systems};
 use crate::world::Outcome;
 
 /// How long a process that crashed is down.
@@ -113,6 +113,7 @@ pub(super) fn sweep(
         failure.detail.insert(0, point.text());
         plans.push(point.plan.clone());
     }
+    result.claims.iter_mut().for_each(|count| (count.seed_ranges, count.hurts) = (Vec::new(), systems().hurts(&count.claim)));
     result.seed_ranges = vec![range];
     result.crash_points = Some(summary);
     result.wall = Seconds::from(began.elapsed().max(Duration::from_micros(1)));
@@ -167,4 +168,5 @@ pub(super) fn write_failures(result: &mut ScenarioResult, plans: Vec<Plan>, read
         kept.push(Some(plan));
     }
     explainer.explain(&mut result.failures, &kept, ready);
+    result.tell_findings();
 }

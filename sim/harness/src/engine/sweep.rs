@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use ipam_reports::finding::{Problem, ProblemKind};
 use ipam_reports::rows::Rows;
-use ipam_reports::run::LISTED_MAX;
 use ipam_reports::{RunReport, ScenarioResult, Seconds, SeedRange, Shards};
 
 use super::load::Ready;
@@ -24,8 +23,8 @@ use super::tables::{ReleaseOnPanic, Tables};
 use super::thread_pool::spawn_worker;
 use super::{Error, HarnessBug, build, crash_points};
 use crate::check::ClaimName;
-use crate::plan::hash_text;
-use crate::system::RunOptions;
+use crate::plan::{Plan, hash_text};
+use crate::system::{RunOptions, systems};
 
 /// How many seeds a worker takes at a time: enough that the shared counter is idle, few enough that a budget is kept.
 const CHUNK: u64 = 8;
@@ -224,9 +223,17 @@ fn add_seed(result: &mut ScenarioResult, ready: &Ready, seed: u64, mut rows: Opt
 
 /// Runs each listed failure again, writes its plan, and has the first failure of each claim explained.
 pub fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, explainer: &mut Explainer<'_>) {
-    let mut plans = Vec::new();
+    result.claims.iter_mut().for_each(|count| count.hurts = systems().hurts(&count.claim));
+    let mut plans: Vec<Option<Plan>> = Vec::new();
     let mut problems = Vec::new();
-    for failure in result.failures.iter_mut().take(LISTED_MAX) {
+    // Failures of one seed lie beside each other, and share its plan.
+    let mut last: Option<(u64, Option<String>)> = None;
+    for failure in &mut result.failures {
+        if let Some((_, file)) = last.as_ref().filter(|(seed, _)| *seed == failure.seed) {
+            failure.plan.clone_from(file);
+            plans.push(plans.last().cloned().flatten());
+            continue;
+        }
         let mut plan = ready.scenario.draw(failure.seed);
         let Ok(outcome) = run_plan(&plan, &ready.stage, RunOptions::default()) else {
             plans.push(None);
@@ -246,6 +253,7 @@ pub fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, ex
                 plan: failure.plan.clone(),
             });
         }
+        last = Some((failure.seed, failure.plan.clone()));
         plans.push(Some(plan));
     }
     result.nondeterministic += problems.len() as u64;
@@ -254,4 +262,5 @@ pub fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, ex
         result.broken += 1;
     }
     result.problems.extend(problems);
+    result.tell_findings();
 }

@@ -150,6 +150,21 @@ impl System for Byom {
         claim::catalogue::RENAMED
     }
 
+    fn hurting_claims(&self) -> &'static [&'static str] {
+        &[
+            "no-address-has-two-holders",
+            "pool-document-is-a-partition",
+            "pool-addresses-are-conserved",
+            "acknowledged-records-persist",
+            "releases-touch-nobody-else",
+            "no-record-is-left-behind",
+            "recovery-keeps-records",
+            "vms-are-clean-when-given",
+            "desired-pods-run",
+            "free-vms-are-found",
+        ]
+    }
+
     fn excuses(&self) -> &'static [&'static str] {
         &[claim::BY_HAND]
     }

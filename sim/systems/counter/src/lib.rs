@@ -108,6 +108,10 @@ impl System for Counter {
         vec![ClaimSuite { name: "counter", claims: CLAIMS }]
     }
 
+    fn hurting_claims(&self) -> &'static [&'static str] {
+        &["no-increment-is-lost"]
+    }
+
     fn excuses(&self) -> &'static [&'static str] {
         &[OUTSIDE_WRITER]
     }

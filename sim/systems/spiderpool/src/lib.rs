@@ -186,6 +186,33 @@ impl System for Spiderpool {
         claim::catalogue::RENAMED
     }
 
+    fn hurting_claims(&self) -> &'static [&'static str] {
+        &[
+            "no-address-has-two-live-sandboxes",
+            "no-address-is-recorded-twice",
+            "nics-have-distinct-addresses",
+            "answered-addresses-are-recorded",
+            "reserved-addresses-are-not-given",
+            "gateways-are-not-given",
+            "records-leave-only-for-their-own-uid",
+            "static-pods-keep-their-addresses",
+            "deletes-touch-nobody-else",
+            "pods-get-addresses",
+            "live-sandboxes-keep-their-records",
+            "live-pods-are-not-reclaimed",
+            "places-keep-their-records",
+            "repeated-reclaim-changes-nothing",
+            "leaks-are-found-by-scans",
+            "records-without-endpoints-are-reclaimed-by-scans",
+            "abandoned-places-are-reclaimed-by-scans",
+            "records-of-gone-pods-disappear",
+            "all-addresses-are-accounted-for",
+            "no-address-is-set-aside-twice",
+            "subnet-addresses-are-accounted-for",
+            "pools-in-use-are-not-deleted",
+        ]
+    }
+
     fn excuses(&self) -> &'static [&'static str] {
         &claim::EXCUSES
     }

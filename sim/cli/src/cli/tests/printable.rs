@@ -178,7 +178,7 @@ proptest! {
     #[test]
     fn nothing_for_other_programs_holds_a_raw_name(name in hostile()) {
         let report: GateReport = with(&free_strings(&gate_report()), &name);
-        let story = |case: &ipam_reports::GateCase, verdict| text::findings(&case.result, verdict, Paint::PLAIN);
+        let story = |case: &ipam_reports::GateCase, verdict| text::findings(&case.result, verdict, &mut text::Told::default(), Paint::PLAIN);
         for text in [junit(&report, &story), markdown(&report, &story)] {
             prop_assert_eq!(obeyed(&text, false), None, "{}", text);
         }

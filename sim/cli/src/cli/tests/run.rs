@@ -47,6 +47,24 @@ fn a_bug_of_the_harness_is_told_apart_from_a_violation() {
 }
 
 #[test]
+fn a_cause_is_told_once_with_all_that_it_breaks() {
+    let both = |seed: u64| {
+        let second = Violation { claim: "records-persist".into(), ..two_owners() };
+        if seed == 0 { vec![two_owners(), second] } else { vec![second] }
+    };
+    let caused = |name: &str, cause: &str| {
+        let mut scenario = sweep(name, 3, &[], both);
+        for claim in ["no-address-has-two-owners", "records-persist"] {
+            let first = scenario.failures.iter_mut().find(|failure| failure.claim == claim).unwrap();
+            first.cause = Some(cause.to_owned());
+        }
+        scenario
+    };
+    let scenarios = vec![caused("first", "crash(agent-0)"), caused("second", "crash(agent-0)"), caused("third", "crash(agent-1)")];
+    assert_eq!(report_of(scenarios, "run-one-cause"), 1);
+}
+
+#[test]
 fn a_failure_without_a_plan_file_is_replayed_by_its_seed() {
     let mut scenario = sweep("counter", 2, &[], |_| vec![two_owners()]);
     scenario.failures.iter_mut().for_each(|failure| failure.plan = None);

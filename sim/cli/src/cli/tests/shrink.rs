@@ -9,7 +9,7 @@ use super::records::{seconds, shrunk, two_owners};
 use super::*;
 
 fn report(shrunk: Shrunk) -> ShrinkReport {
-    let need = |what: &str, needed| Need { what: what.into(), needed };
+    let need = |what: &str, needed| Need { what: what.into(), timeless: String::new(), needed };
     let mut report = ShrinkReport {
         schema: ShrinkSchema,
         scenario: "collector-races".into(),

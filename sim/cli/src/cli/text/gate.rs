@@ -4,7 +4,7 @@ use ipam_reports::gate::{PartSum, word};
 use ipam_reports::{GateReport, Verdict, exit, human};
 
 use super::Paint;
-use super::run::{findings, painted};
+use super::run::{Told, findings, painted};
 use super::table::{Align, Table};
 
 /// How many failing cases are told at length; the rest are named.
@@ -16,11 +16,12 @@ const LEFT_OUT_MAX: usize = 12;
 pub fn gate(report: &GateReport, paint: Paint) -> String {
     let mut lines = overview(report, paint);
     let failures: Vec<_> = report.failures().collect();
+    let mut causes = Told::default();
     for (case, verdict) in failures.iter().take(TOLD_MAX) {
         lines.push(String::new());
         let title = format!("{} {}", case.part, case.name);
         lines.push(format!("{}  {}", paint.bold(&title), paint.dim(&case.result.file)));
-        let told = findings(&case.result, *verdict, paint);
+        let told = findings(&case.result, *verdict, &mut causes, paint);
         if told.is_empty() {
             lines.push(format!("{} {}", painted(*verdict, "FAIL ", paint), case.message(*verdict)));
         }

@@ -29,7 +29,7 @@ pub use leaks::leaks;
 pub use listing::{check, list};
 pub use paint::Paint;
 pub use replay::{replay, trace_line};
-pub(super) use run::findings;
 pub use run::run;
+pub(super) use run::{Told, findings};
 pub use selftest::selftest;
 pub use shrink::shrink;

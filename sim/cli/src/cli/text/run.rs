@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use ipam_reports::command::replay_command;
-use ipam_reports::finding::{Failure, Problem, ProblemKind};
+use ipam_reports::finding::{ClaimCount, Failure, Problem, ProblemKind};
 use ipam_reports::run::CrashPoints;
-use ipam_reports::{RunReport, ScenarioResult, Seconds, Verdict, exit, human};
+use ipam_reports::{Finding, RunReport, ScenarioResult, Seconds, Verdict, exit, human};
 
 use super::Paint;
 use super::failure::Block;
@@ -38,8 +38,9 @@ pub fn run(report: &RunReport, paint: Paint) -> String {
         lines.push(String::new());
         lines.extend(metrics);
     }
+    let mut told = Told::default();
     for scenario in &report.scenarios {
-        let about = findings(scenario, report.verdict(scenario), paint);
+        let about = findings(scenario, report.verdict(scenario), &mut told, paint);
         if !about.is_empty() {
             lines.push(String::new());
             lines.push(format!("{}  {}", paint.bold(&scenario.name), paint.dim(&scenario.file)));
@@ -122,7 +123,7 @@ fn note(scenario: &ScenarioResult, verdict: Verdict) -> String {
 }
 
 /// Everything worth saying about one scenario that ended like this; nothing if it simply held.
-pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, paint: Paint) -> Vec<String> {
+pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(scenario.left_out.iter().map(|sentence| format!("{}   {sentence}", paint.warn("note "))));
     lines.extend(scenario.crash_points.iter().flat_map(crash_points));
@@ -135,7 +136,7 @@ pub(crate) fn findings(scenario: &ScenarioResult, verdict: Verdict, paint: Paint
         let seeds = human::plural(scenario.seeds, "seed", "seeds");
         lines.push(format!("{} {} must be violated    not found in {seeds}", paint.bad("FAIL "), paint.bold(expected)));
     }
-    lines.extend(failures(scenario, verdict, paint));
+    lines.extend(failures(scenario, verdict, told, paint));
     for excuse in &scenario.excuses {
         let seeds = human::plural(excuse.seeds, "seed", "seeds");
         lines.push(format!("excused {} by {}: {seeds}, the first is {}", excuse.claim, excuse.excuse, excuse.first_seed));
@@ -204,39 +205,69 @@ fn problem(scenario: &ScenarioResult, problem: &Problem, paint: Paint) -> Vec<St
     lines
 }
 
-/// The first failure of each claim as a block, what else failed as counts.
-fn failures(scenario: &ScenarioResult, verdict: Verdict, paint: Paint) -> Vec<String> {
-    let mut by_claim: BTreeMap<&str, Vec<&Failure>> = BTreeMap::new();
-    for failure in &scenario.failures {
-        by_claim.entry(&failure.claim).or_default().push(failure);
-    }
+/// Each cause as a block, with all that it breaks; what else failed as counts. A cause that was told of another scenario is only named.
+fn failures(scenario: &ScenarioResult, verdict: Verdict, told: &mut Told, paint: Paint) -> Vec<String> {
     let expected = |claim: &str| scenario.expect.as_deref() == Some(claim);
-    let mut claims: Vec<_> = by_claim.into_iter().collect();
-    claims.sort_by_key(|(claim, failures)| (!expected(claim), failures[0].seed, failures[0].at));
-
-    let mut lines = Vec::new();
+    let findings = scenario.sorted_findings();
     // What a negative scenario violates besides its claim is mostly the same harm seen by another claim.
-    let blocks = if verdict == Verdict::Found { 1 } else { BLOCKS_MAX };
-    for (claim, failures) in claims.iter().take(blocks) {
-        lines.extend(block(scenario, failures[0], if expected(claim) { "FOUND" } else { "FAIL" }).lines(paint));
-        let seeds = seeds_violating(scenario, claim, failures.len());
+    let found = verdict == Verdict::Found;
+    let blocks = if found { 1 } else { BLOCKS_MAX };
+    let mut lines = Vec::new();
+    let mut shown = 0;
+    for finding in &findings {
+        let Some(failure) = finding.failure(scenario) else { continue };
+        if let Some(elsewhere) = finding.cause.as_ref().filter(|_| !found).and_then(|cause| told.by_cause.get(cause)) {
+            let (what, seeds) = (breaks(&finding.claims), human::plural(finding.seeds, "seed", "seeds"));
+            lines.push(format!("same    cause as in {elsewhere}: {}; {what}, in {seeds} from {} on", named(finding), failure.seed));
+            continue;
+        }
+        if shown >= blocks {
+            let seeds = human::plural(finding.seeds, "seed", "seeds");
+            let names: Vec<&str> = finding.claims.iter().map(|count| &*count.claim).collect();
+            lines.push(format!("also    {} in {seeds}, the first is {}", names.join(", "), failure.seed));
+            continue;
+        }
+        shown += 1;
+        if let Some(cause) = finding.cause.as_ref().filter(|_| !found) {
+            told.by_cause.insert(cause.clone(), scenario.name.clone());
+        }
+        lines.extend(block(scenario, failure, if expected(&failure.claim) { "FOUND" } else { "FAIL" }).lines(paint));
+        lines.extend((finding.claims.len() > 1).then(|| format!("also    {}", breaks(&finding.claims[1..]))));
         if scenario.crash_points.is_some() {
             // They are all in the plan of one seed or of a few.
-            let more = seeds.saturating_sub(1);
+            let more = finding.seeds.saturating_sub(1);
             lines.extend((more > 0).then(|| format!("also    {} more", human::plural(more, "crash point", "crash points"))));
         } else {
-            lines.extend(further(failures, seeds));
+            lines.extend(further(finding));
         }
     }
-    for (claim, failures) in claims.iter().skip(blocks) {
-        let seeds = seeds_violating(scenario, claim, failures.len());
-        lines.push(format!("also    {claim} in {}, the first is {}", human::plural(seeds, "seed", "seeds"), failures[0].seed));
-    }
-    // Claims that were violated only in seeds behind the listed ones.
-    for count in scenario.claims.iter().filter(|count| claims.iter().all(|(claim, _)| *claim != count.claim)) {
+    // Results of older versions list no failure of claims that were violated only behind the first ones.
+    let listed = |claim: &str| findings.iter().any(|finding| finding.claims.iter().any(|count| count.claim == claim));
+    for count in scenario.claims.iter().filter(|count| !listed(&count.claim)) {
         lines.push(format!("also    {} in {}", count.claim, human::plural(count.seeds, "seed", "seeds")));
     }
     lines
+}
+
+/// The causes that were told, each with the scenario of which it was.
+#[derive(Default)]
+pub(crate) struct Told {
+    by_cause: BTreeMap<String, String>,
+}
+
+/// `breaks a (4 seeds) and b (1 seed)`
+fn breaks(claims: &[ClaimCount]) -> String {
+    let each: Vec<String> =
+        claims.iter().map(|count| format!("{} ({})", count.claim, human::plural(count.seeds, "seed", "seeds"))).collect();
+    match each.as_slice() {
+        [most @ .., last] if !most.is_empty() => format!("breaks {} and {last}", most.join(", ")),
+        all => format!("breaks {}", all.concat()),
+    }
+}
+
+/// A cause in half a sentence.
+fn named(finding: &Finding) -> &str {
+    finding.cause.as_deref().unwrap_or("which is not known")
 }
 
 fn block<'a>(scenario: &ScenarioResult, failure: &'a Failure, word: &'a str) -> Block<'a> {
@@ -258,15 +289,11 @@ fn block<'a>(scenario: &ScenarioResult, failure: &'a Failure, word: &'a str) -> 
     }
 }
 
-fn seeds_violating(scenario: &ScenarioResult, claim: &str, listed: usize) -> u64 {
-    let counted = scenario.claims.iter().find(|count| count.claim == claim).map_or(0, |count| count.seeds);
-    counted.max(listed as u64)
-}
-
-/// The other seeds in which the claim of a block was violated.
-fn further(failures: &[&Failure], seeds: u64) -> Option<String> {
-    let named: Vec<_> = failures.iter().skip(1).take(SEEDS_NAMED_MAX).map(|failure| failure.seed.to_string()).collect();
-    let unnamed = seeds - 1 - named.len() as u64;
+/// The other seeds that showed what a block tells.
+fn further(finding: &Finding) -> Option<String> {
+    let seeds = finding.seed_ranges.iter().flat_map(|range| range.first..=range.last).filter(|seed| *seed != finding.seed);
+    let named: Vec<_> = seeds.take(SEEDS_NAMED_MAX).map(|seed| seed.to_string()).collect();
+    let unnamed = finding.seeds.saturating_sub(1 + named.len() as u64);
     match (named.len(), unnamed) {
         (0, 0) => None,
         (0, more) => Some(format!("also    {} more", human::plural(more, "seed", "seeds"))),

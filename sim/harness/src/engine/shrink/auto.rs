@@ -1,10 +1,13 @@
 //! What a sweep does with the first failure of each claim: it says what the failure needs and writes a smaller plan.
+//!
+//! Claims that break by one cause share its plan: one that the smaller plan of the same seed violates, too, is not shrunk again, and a smaller plan
+//! that needs what another one needs is not kept beside it.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ipam_reports::finding::Failure;
+use ipam_reports::shrink::{Needs, Shrunk};
 
 use super::{Found, ProgressWatch, ShrinkOptions, needs_of, shrink};
 use crate::check::ClaimName;
@@ -12,6 +15,7 @@ use crate::engine::load::Ready;
 use crate::engine::progress::{Progress, Unit};
 use crate::engine::{HarnessBug, output};
 use crate::plan::Plan;
+use crate::system::systems;
 
 /// What one failure may cost. Runs and events are the same on every machine, and so are the smaller plans: some ten seconds of one core.
 const EACH: Work = Work { runs: 2_000, events: 4_000_000 };
@@ -32,6 +36,24 @@ impl Work {
 
     fn is_done(self) -> bool {
         self.runs == 0 || self.events == 0
+    }
+}
+
+/// A cause that has a smaller plan.
+struct Known<'a> {
+    /// The plan that it was made from.
+    from: &'a Plan,
+    /// The claims that the smaller plan violates.
+    violated: Vec<String>,
+    needs: String,
+    cause: Option<String>,
+    shrunk: Shrunk,
+}
+
+impl Known<'_> {
+    /// Whether another smaller plan shows the same: it gives the same run, or needs the same.
+    fn is_cause_of(&self, shrunk: &Shrunk, cause: Option<&str>) -> bool {
+        self.shrunk.digest == shrunk.digest || (cause.is_some() && self.cause.as_deref() == cause)
     }
 }
 
@@ -60,36 +82,56 @@ impl<'a> Explainer<'a> {
         self.left.is_done() || self.until.is_some_and(|until| Instant::now() >= until)
     }
 
-    /// Explains the first failure of each claim of a scenario. `plans`: the plan of each failure, as far as there is one.
+    /// Explains the first failure of each claim of a scenario, those that hurt users before the others. `plans`: the plan of each failure, as far as
+    /// there is one.
     ///
     /// # Errors
     /// A bug of the harness, for each seed that has one.
     pub fn explain(&mut self, failures: &mut [Failure], plans: &[Option<Plan>], ready: &Ready) -> Vec<(u64, HarnessBug)> {
-        let mut claims = BTreeSet::new();
-        let mut files = BTreeSet::new();
+        let mut firsts: Vec<usize> =
+            (0..failures.len()).filter(|&index| failures[..index].iter().all(|earlier| earlier.claim != failures[index].claim)).collect();
+        firsts.sort_by_key(|&index| !systems().hurts(&failures[index].claim));
+        let mut known: Vec<Known<'_>> = Vec::new();
         let mut bugs = Vec::new();
-        for (failure, plan) in failures.iter_mut().zip(plans) {
-            let Some((plan, claim)) = plan.as_ref().zip(ClaimName::new(&failure.claim)) else { continue };
-            if !claims.insert(claim.clone()) || self.progress.stop_requested() {
+        for index in firsts {
+            let (failure, plan) = (&mut failures[index], plans.get(index).and_then(Option::as_ref));
+            let Some((from, claim)) = plan.zip(ClaimName::new(&failure.claim)) else { continue };
+            if self.progress.stop_requested() {
+                continue;
+            }
+            if let Some(same) = known.iter().find(|known| known.from == from && known.violated.contains(&failure.claim)) {
+                (failure.needs, failure.cause) = (Some(same.needs.clone()), same.cause.clone());
+                failure.shrunk = Some(same.shrunk.clone());
                 continue;
             }
             // A negative scenario fails as it must: nobody waits for a smaller plan.
             if !self.shrinks || ready.scenario.expect.is_some() || self.is_over() {
-                failure.needs = needs_of(plan, &ready.stage, &claim).map(|needs| needs.to_string());
+                let needs = needs_of(from, &ready.stage, &claim);
+                failure.cause = needs.as_ref().and_then(Needs::cause);
+                failure.needs = needs.map(|needs| needs.to_string());
                 continue;
             }
             let Work { runs, events } = EACH.min(self.left);
             let options = ShrinkOptions { runs, events, until: self.until };
             let counters = self.progress.begin(&failure.claim, Unit::Candidates, None, 1);
             let watch = ProgressWatch { progress: self.progress, counter: &counters[0] };
-            match shrink(plan, &ready.stage, &claim, options, &watch) {
-                Ok(Some(Found { plan, needs, mut shrunk, events, .. })) => {
+            match shrink(from, &ready.stage, &claim, options, &watch) {
+                Ok(Some(Found { plan, violated, needs, mut shrunk, events, .. })) => {
                     let left = self.left;
                     self.left = Work { runs: left.runs.saturating_sub(shrunk.runs), events: left.events.saturating_sub(events) };
-                    let first = files.insert(failure.seed);
+                    (failure.needs, failure.cause) = (Some(needs.to_string()), needs.cause());
+                    let same = known.iter().find(|known| known.is_cause_of(&shrunk, failure.cause.as_deref()));
+                    if let Some(same) = same {
+                        // The plan that is kept may end before this claim breaks.
+                        let shows = same.shrunk.digest == shrunk.digest || same.violated.contains(&failure.claim);
+                        failure.shrunk = shows.then(|| same.shrunk.clone());
+                        continue;
+                    }
+                    let first = known.iter().all(|known| known.from.seed != from.seed);
                     shrunk.plan = self.write(&plan, (!first).then_some(&claim));
-                    failure.needs = Some(needs.to_string());
-                    failure.shrunk = Some(shrunk);
+                    failure.shrunk = Some(shrunk.clone());
+                    let (needs, cause) = (needs.to_string(), failure.cause.clone());
+                    known.push(Known { from, violated, needs, cause, shrunk });
                 }
                 // It failed in the sweep and does not now: that is told as nondeterminism.
                 Ok(None) => {}

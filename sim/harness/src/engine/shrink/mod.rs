@@ -48,6 +48,8 @@ pub struct Found {
     pub plan: Plan,
     /// How the claim is violated in its run.
     pub violation: Violation,
+    /// Every claim that its run violates without an excuse.
+    pub violated: Vec<String>,
     /// What it needs.
     pub needs: Needs,
     /// What it took; without a file.
@@ -77,11 +79,13 @@ pub fn shrink(
     let Some(violation) = trial.violation(&outcome).cloned() else {
         return Err(HarnessBug(format!("the plan that was shrunk violates {claim} in one run and not in the next")));
     };
+    let violated = outcome.violations.iter().filter(|violation| violation.excuse.is_none());
+    let violated = violated.map(|violation| violation.claim.clone()).collect();
     let mut smaller = trial.best().clone();
     smaller.recorded = Some(outcome.recorded(&smaller, build()));
     let shrunk =
         Shrunk { plan: None, digest: outcome.digest, size: size(&smaller), from: size(plan), runs: trial.runs, cut_off: trial.cut_off };
-    Ok(Some(Found { plan: smaller, violation, needs, shrunk, events: trial.events }))
+    Ok(Some(Found { plan: smaller, violation, violated, needs, shrunk, events: trial.events }))
 }
 
 /// What a violation of `claim` by `plan` needs, without making the plan smaller.

@@ -21,7 +21,7 @@ pub(super) fn needs(trial: &mut Trial<'_>, plan: &Plan) -> Needs {
     for (index, fault) in plan.fault.iter().enumerate() {
         // Where no fault is needed none is needed alone.
         let needed = needs.holds_without_faults && holds(without(&[index]));
-        needs.faults.push(Need { what: text(fault), needed });
+        needs.faults.push(Need { what: text(fault), timeless: name(fault), needed });
     }
     let single = needs.faults.iter().any(|fault| fault.needed);
     if needs.holds_without_faults && !single && plan.fault.len() <= FAULTS_IN_PAIRS_MAX {
@@ -36,20 +36,25 @@ pub(super) fn needs(trial: &mut Trial<'_>, plan: &Plan) -> Needs {
     for (index, name) in plan.deviations.iter().enumerate() {
         let mut without = plan.clone();
         without.deviations.remove(index);
-        needs.deviations.push(Need { what: name.to_string(), needed: holds(without) });
+        needs.deviations.push(Need { what: name.to_string(), timeless: String::new(), needed: holds(without) });
     }
     needs
 }
 
 /// A fault as a person would name it: `partition(client-0, apiserver-1) at 3.204 s`.
-fn text(fault: &Fault) -> String {
+pub(crate) fn text(fault: &Fault) -> String {
+    match &fault.kind {
+        FaultKind::CrashAtWrite(crash) => format!("{} {}", name(fault), crash.nth),
+        _ => format!("{} at {}", name(fault), fault.common.at),
+    }
+}
+
+/// The same without the time: `partition(client-0, apiserver-1)`.
+fn name(fault: &Fault) -> String {
     let targets: Vec<String> = match &fault.kind {
         FaultKind::ConflictingWriter(writer) => vec![writer.object.clone()],
         kind => kind.targets().iter().map(ToString::to_string).collect(),
     };
     let about = if targets.is_empty() { String::new() } else { format!("({})", targets.join(", ")) };
-    match &fault.kind {
-        FaultKind::CrashAtWrite(crash) => format!("{}{about} {}", fault.kind.kind(), crash.nth),
-        kind => format!("{}{about} at {}", kind.kind(), fault.common.at),
-    }
+    format!("{}{about}", fault.kind.kind())
 }

@@ -5,13 +5,14 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::shrink::Shrunk;
 use crate::{Digest, Seconds, SeedRange, seeds};
 
 /// The kind of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// True at every step.
@@ -36,7 +37,7 @@ impl fmt::Display for Kind {
 }
 
 /// A claim that was false in one run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
     /// The claim's name.
     pub claim: String,
@@ -44,6 +45,7 @@ pub struct Violation {
     pub kind: Kind,
     /// When, in model time.
     #[serde(rename = "at_s")]
+    #[schemars(with = "f64")]
     pub at: Seconds,
     /// The documented case that excuses it.
     pub excuse: Option<String>,
@@ -82,7 +84,8 @@ pub struct Failure {
     /// What it comes of, as far as that tells it from other failures: [`Needs::cause`](crate::shrink::Needs::cause).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// What is left of the plan when everything is left out that the failure does not need; only of the first failure of each claim.
+    /// What is left of the plan when everything is left out that the failure does not need; only of the first failure of each claim, and only if the
+    /// plan that is kept of its cause shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<Shrunk>,
 }

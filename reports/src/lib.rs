@@ -15,6 +15,10 @@
 //! | [`explain`] | one [`ExplainReport`] per `explain`: tier, candidates, reasons, order, address |
 //! | [`explain_reclaim`] | one [`ExplainReclaimReport`] per `explain --reclaim`: what would become of each address |
 //! | [`mod@merge`] | shards of one sweep into the report that one machine would have given |
+//! | [`history`] | one run as data: operations, requests, faults, events, verdicts |
+//! | [`mod@perfetto`] | the same in the Trace Event Format of Chrome |
+//! | [`jepsen`] | its operations as a history for outside checkers |
+//! | [`provenance`] | where a plan comes from |
 //! | [`timeline`] | one run as a picture, and the HTML page that shows it |
 //! | [`gate`] | one [`GateReport`] per `gate`, and what CI systems read of it: JUnit, Markdown, annotations |
 //! | [`shards`] | which parts of a whole a result stands for |
@@ -59,7 +63,9 @@ pub mod explain_reclaim;
 pub mod figure;
 pub mod finding;
 pub mod gate;
+pub mod history;
 pub mod human;
+pub mod jepsen;
 pub mod leaks;
 pub mod listing;
 mod made;
@@ -67,9 +73,11 @@ pub mod matrix;
 pub mod merge;
 pub mod metric;
 pub mod page;
+pub mod perfetto;
 mod plausible;
 pub mod pool;
 pub mod printable;
+pub mod provenance;
 pub mod reclaim;
 pub mod reference;
 pub mod replay;
@@ -94,11 +102,13 @@ pub use digest::{Digest, fold};
 pub use explain::ExplainReport;
 pub use explain_reclaim::ExplainReclaimReport;
 pub use gate::{GateCase, GateReport};
+pub use history::History;
 pub use leaks::LeaksReport;
 pub use listing::{CheckReport, ListReport};
 pub use made::Made;
 pub use matrix::MatrixReport;
 pub use merge::{MergeError, merge, merge_gates};
+pub use provenance::Provenance;
 pub use replay::ReplayReport;
 pub use run::{RunReport, ScenarioResult, SeedRecord};
 pub use schema::ReadError;

@@ -1,15 +1,17 @@
 //! The result of `replay`: one run with recording. The JSON form is `ipam-sim/replay/1`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Kind, Violation};
 use crate::schema::{self, ReadError, ReplaySchema};
-use crate::{Digest, Seconds, exit};
+use crate::{Digest, History, Provenance, Seconds, exit};
 
 /// The result of one replayed run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayReport {
     /// Always `ipam-sim/replay/1`.
+    #[schemars(with = "String", extend("const" = ReplaySchema::NAME))]
     pub schema: ReplaySchema,
     /// The scenario's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -20,16 +22,22 @@ pub struct ReplayReport {
     /// The seed.
     pub seed: u64,
     /// The digest of this run.
+    #[schemars(with = "String", extend("pattern" = "^[0-9a-f]{32}$"))]
     pub digest: Digest,
     /// Number of trace events.
     pub events: u64,
     /// Model time at the end.
     #[serde(default, rename = "simulated_s")]
+    #[schemars(with = "f64")]
     pub simulated: Seconds,
     /// What was violated, excused or not, by time.
     pub violations: Vec<Violation>,
+    /// Where the plan comes from, and how it is run again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
     /// The digest that the plan file promises, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub expected_digest: Option<Digest>,
     /// The plan was made by this build, and the digest is another: the program is nondeterministic.
     #[serde(default)]
@@ -46,6 +54,9 @@ pub struct ReplayReport {
     /// The trace, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Vec<TraceLine>>,
+    /// What happened, as data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
     /// What could not be written, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwritten: Vec<String>,
@@ -66,12 +77,14 @@ impl ReplayReport {
             events,
             simulated: Seconds::ZERO,
             violations: vec![],
+            provenance: None,
             expected_digest: None,
             nondeterministic: false,
             parting: None,
             against: None,
             remarks: vec![],
             trace: None,
+            history: None,
             unwritten: Vec::new(),
             exit_code: exit::HELD,
         }
@@ -94,23 +107,25 @@ impl ReplayReport {
 }
 
 /// This run beside the run of another plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// The other plan.
     pub plan: String,
     /// The digest of its run.
+    #[schemars(with = "String", extend("pattern" = "^[0-9a-f]{32}$"))]
     pub digest: Digest,
     /// Where the two part; `None` when they are the same run.
     pub parting: Option<Parting>,
 }
 
 /// The first event in which two runs differ.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Parting {
     /// The number of the event, from 0. An upper bound if only checkpoints could be compared.
     pub event: u64,
     /// When, in model time.
     #[serde(rename = "at_s")]
+    #[schemars(with = "f64")]
     pub at: Seconds,
     /// The event of this run; `None` when it had ended, or when the event is not known.
     pub this: Option<String>,
@@ -122,12 +137,13 @@ pub struct Parting {
 }
 
 /// One event of the trace, as text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceLine {
     /// The number of the event, from 0.
     pub event: u64,
     /// When, in model time.
     #[serde(rename = "at_s")]
+    #[schemars(with = "f64")]
     pub at: Seconds,
     /// The process or part of the world in which it happened.
     pub place: String,
@@ -139,7 +155,7 @@ pub struct TraceLine {
 }
 
 /// An event that another one came of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Because {
     /// The number of that event, from 0.
     pub event: u64,

@@ -6,11 +6,12 @@
 
 mod page;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Violation;
 use crate::replay::Because;
-use crate::{Digest, Seconds};
+use crate::{Digest, Provenance, Seconds};
 
 pub use page::page;
 
@@ -25,6 +26,9 @@ pub struct Timeline {
     pub digest: Digest,
     /// The command that runs it again.
     pub replay: String,
+    /// Where the plan comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
     /// When the run ended.
     #[serde(rename = "simulated_s")]
     pub simulated: Seconds,
@@ -78,7 +82,7 @@ pub enum Role {
 }
 
 /// The kind of an event: how it is drawn, and by what it can be filtered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "they are those of the trace, by their names")]
 pub enum Mark {
@@ -98,7 +102,7 @@ pub enum Mark {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Ending {
     /// With success.

@@ -190,7 +190,24 @@
       el("span", { class: "spring" }),
       el("span", { class: "meta", title: `digest ${T.digest}\n${T.replay}` }, `${grouped(T.total)} events, ${span(T.simulated_s * 1e6)} simulated, digest ${T.digest.slice(0, 8)}`),
       theme,
+      ...(T.provenance ? [provenance(T.provenance)] : []),
       ...T.remarks.map((remark) => el("p", { class: "remarks" }, remark)),
+    ]);
+  }
+
+  function provenance(from) {
+    const row = (name, ...value) => [el("dt", {}, name), el("dd", {}, value)];
+    const listed = (names) => names.length ? names.join(", ") : "none";
+    return el("details", { class: "provenance" }, [
+      el("summary", {}, "where it comes from"),
+      el("dl", {}, [
+        ...row("replay", el("code", {}, from.replay)),
+        ...row("profile", from.profile),
+        ...row("mutations", listed(from.mutations || [])),
+        ...row("faults", listed(from.faults || [])),
+        ...(from.shrunk_from ? row("shrunk from", el("code", {}, from.shrunk_from)) : []),
+        ...row("version", `${from.version}, build ${from.build}`),
+      ]),
     ]);
   }
 

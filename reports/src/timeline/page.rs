@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Role, Timeline};
-use crate::{human, printable};
+use crate::{Provenance, human, printable};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -45,6 +45,12 @@ fn without_script(timeline: &Timeline, title: &str) -> String {
     let processes = timeline.lanes.iter().filter(|lane| lane.role != Role::Store).count() as u64;
     let (events, processes) = (human::plural(timeline.total, "event", "events"), human::plural(processes, "process", "processes"));
     let _ = write!(text, "</ul>\n<p>{events}, {processes}, {} simulated.</p>\n", human::duration(timeline.simulated));
+    if let Some(Provenance { profile, mutations, faults, version, build, .. }) = &timeline.provenance {
+        let listed = |names: &[String]| if names.is_empty() { "none".to_owned() } else { escape(&names.join(", ")) };
+        let (mutations, faults) = (listed(mutations), listed(faults));
+        let _ = writeln!(text, "<p>Profile {}; mutations: {mutations}; faults: {faults}.</p>", escape(profile));
+        let _ = writeln!(text, "<p>Version {}, build {}.</p>", escape(version), escape(build));
+    }
     let _ = write!(text, "<p><code>{}</code></p>\n</noscript>\n", escape(&timeline.replay));
     text
 }

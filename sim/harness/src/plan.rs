@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use ipam_reports::Provenance;
 use ipam_reports::{Digest, Seconds};
 use kube_sim::cluster::Knobs;
 use kube_sim::cluster::server::ServerDelays;
@@ -96,6 +97,9 @@ pub struct Recorded {
     /// Identifies what the manifests of the cluster held; empty if it has none. With it, they are named relative to the file of the plan.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub manifests: String,
+    /// Where the plan comes from; older plans do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
     /// Digests on the way, to find where two runs part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<Checkpoint>,

@@ -88,6 +88,7 @@ impl Outcome {
             events: self.events,
             plan: String::new(),
             manifests: self.manifests.to_string(),
+            provenance: None,
             checkpoints: self.checkpoints.clone(),
         };
         // With what is recorded: it decides whether the places of the manifests count.

@@ -179,6 +179,12 @@ pub struct ReplayArgs {
     /// Draw the run as one HTML file: lanes, messages, writes, faults, states
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write the run as a trace that ui.perfetto.dev opens: processes, operations, requests, faults
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+    /// Write the history of operations for checkers such as Knossos: EDN, or JSON if FILE ends so
+    #[arg(long, value_name = "FILE")]
+    pub jepsen: Option<PathBuf>,
     /// Write every API object as YAML, as it is at the end or at --until
     #[arg(long, value_name = "FILE")]
     pub dump: Option<PathBuf>,
@@ -188,7 +194,7 @@ pub struct ReplayArgs {
     /// Insist on the recorded digest, also if another build recorded it
     #[arg(long)]
     pub same_digest: bool,
-    /// How to print the result
+    /// How to print the result; json has the history of the run
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
 }
@@ -198,7 +204,8 @@ Examples:
   ipam-sim replay target/ipam-sim/counter-decides-once-0.toml --trace
   ipam-sim replay target/ipam-sim/byom-two-1.toml --follow 10.9.0.1 --html story.html
   ipam-sim replay scenarios/smoke/counter-calm.toml --seed 7 --until 12s --dump cluster.yaml
-  ipam-sim replay broken.toml --against works.toml";
+  ipam-sim replay broken.toml --against works.toml
+  ipam-sim replay broken.toml --perfetto trace.json --jepsen history.edn";
 
 /// Arguments of `shrink`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -590,14 +597,6 @@ const UPSTREAM: &str = "upstream";
 fn profile() -> impl TypedValueParser<Value = Profile> {
     let profile = |name: String| if name == UPSTREAM { Profile::Upstream } else { Profile::Hardened };
     PossibleValuesParser::new([HARDENED, UPSTREAM]).map(profile)
-}
-
-/// The name of a profile on the command line.
-pub(super) fn profile_name(profile: Profile) -> &'static str {
-    match profile {
-        Profile::Hardened => HARDENED,
-        Profile::Upstream => UPSTREAM,
-    }
 }
 
 /// A seed, decimal or with `0x`.

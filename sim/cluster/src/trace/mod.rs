@@ -8,6 +8,7 @@ pub mod entity;
 mod note;
 pub mod record;
 pub mod recorder;
+pub mod step;
 
 use kube_machinery::api::{Reason, TransportError, Verb};
 use kube_machinery::{ApiError, ObjectKey};
@@ -18,6 +19,7 @@ use crate::object::Obj;
 use crate::rt::ProcessId;
 
 pub use note::{Counted, Note};
+pub use step::Step;
 
 /// A change in the life of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

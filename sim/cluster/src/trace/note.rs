@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::entity::About;
+use super::step::Step;
 
 /// Something that an actor says it did. It enters the digest, claims and metrics see it pass, recordings keep it.
 ///
@@ -20,6 +21,11 @@ pub trait Note: Any + fmt::Debug + fmt::Display + Send + Sync {
 
     /// What it adds to the counters of a run.
     fn counts_as(&self) -> Option<Counted> {
+        None
+    }
+
+    /// That an operation of the actor begins or ends, for histories that outside checkers read.
+    fn step(&self) -> Option<Step> {
         None
     }
 

@@ -92,6 +92,16 @@ pub enum Profile {
     Upstream,
 }
 
+impl Profile {
+    /// Its name on the command line and in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Profile::Hardened => "hardened",
+            Profile::Upstream => "upstream",
+        }
+    }
+}
+
 /// The deviations that upstream has.
 pub fn upstream() -> impl Iterator<Item = DeviationName> {
     DEVIATIONS.get().iter().filter(|deviation| deviation.upstream).filter_map(|deviation| DeviationName::new(deviation.name))

@@ -21,7 +21,7 @@ use super::progress::{Progress, Unit};
 use super::run::{record_of, run_plan};
 use super::shrink::Explainer;
 use super::thread_pool::spawn_worker;
-use super::{HarnessBug, build, output};
+use super::{HarnessBug, build, output, provenance};
 use crate::plan::Plan;
 use crate::system::{RunOptions, systems};
 use crate::world::Outcome;
@@ -162,6 +162,8 @@ pub(super) fn write_failures(result: &mut ScenarioResult, plans: Vec<Plan>, read
         if let Some(FaultKind::CrashAtWrite(crash)) = crash {
             let (seed, process, nth, after_commit) = (plan.seed, crash.process.to_string(), crash.nth, crash.after_commit);
             let file = out.join(Point { seed, process, nth, after_commit, plan: plan.clone() }.file());
+            let provenance = provenance::of_run(&plan, ready.profile, provenance::replay_of(&file));
+            plan.recorded.iter_mut().for_each(|recorded| recorded.provenance = Some(provenance.clone()));
             let written = output::write(&file, plan.to_toml_at(&file));
             failure.plan = written.is_ok().then(|| file.display().to_string());
         }

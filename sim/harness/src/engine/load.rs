@@ -77,6 +77,8 @@ pub struct Ready {
     pub stage: Stage,
     /// Whether it runs on a cluster that was brought ([`LoadOptions::manifests`]), which need not hold what its claims are about.
     pub brought: bool,
+    /// The behaviour that was asked for; `None` = that of the file.
+    pub profile: Option<Profile>,
 }
 
 impl Ready {
@@ -87,7 +89,7 @@ impl Ready {
     pub fn new(file: &str, mut scenario: Scenario) -> Result<Self, Problems> {
         let stage = stage(&scenario.cluster.manifests)?;
         scenario.workload.draft_mut().adopt(&stage.objects);
-        Ok(Self { file: file.to_owned(), scenario, stage, brought: false })
+        Ok(Self { file: file.to_owned(), scenario, stage, brought: false, profile: None })
     }
 }
 
@@ -121,7 +123,7 @@ pub fn scenarios(options: &LoadOptions) -> Result<Vec<Ready>, Error> {
         });
         let of = |(ready, adoption): (Ready, Adoption)| {
             homeless |= brought.is_some() && adoption == Adoption::NothingThere;
-            Ready { brought: brought.is_some() && adoption == Adoption::MovedIn, ..ready }
+            Ready { brought: brought.is_some() && adoption == Adoption::MovedIn, profile: options.deviations.profile, ..ready }
         };
         ready.extend(problems.collect(read).into_iter().flatten().map(of));
     }
@@ -201,7 +203,7 @@ impl<'a> ScenarioFile<'a> {
                 of_variant.push(source.problem_of_row(("op", op), key, &found, wrong, right));
             }
             problems.merge(&of_variant);
-            all.push((Ready { file: self.name(), scenario: one, stage, brought: false }, adoption));
+            all.push((Ready { file: self.name(), scenario: one, stage, brought: false, profile: None }, adoption));
         }
         problems.or(all)
     }

@@ -12,6 +12,7 @@ mod error;
 pub mod load;
 pub mod output;
 pub mod progress;
+pub mod provenance;
 pub mod replay;
 pub mod run;
 pub mod seeds;

@@ -2,14 +2,16 @@
 
 use std::ops::ControlFlow;
 
+use ipam_reports::finding::{Kind, Violation};
+use ipam_reports::history::{ClaimEnding, ClaimVerdict};
 use ipam_reports::replay::{Comparison, Parting, TraceLine};
-use ipam_reports::{ReplayReport, Seconds, Timeline};
+use ipam_reports::{History, Provenance, ReplayReport, Seconds, Timeline};
 use kube_sim::object::Obj;
 use kube_sim::trace::record::Record;
 use sim_config::time::SimTime;
 
 use super::run::run_plan;
-use super::{Error, HarnessBug, build, load};
+use super::{Error, HarnessBug, build, load, provenance};
 use crate::plan::{Checkpoint, Plan, Recorded};
 use crate::story::Narrator;
 use crate::story::{self, Index, Subject, Wanted};
@@ -51,6 +53,8 @@ pub struct Replay {
     plan: Plan,
     options: ReplayOptions,
     objects: Vec<Obj>,
+    judged: Vec<(&'static str, bool)>,
+    held: Vec<String>,
     recording: Option<(Vec<Record>, Narrator)>,
     /// What came of it, and what was said of it since; without exit code.
     pub report: ReplayReport,
@@ -76,8 +80,9 @@ impl Replay {
             let edited = !promised.plan.is_empty() && promised.plan != plan.fingerprint();
             compare_with_promise(&mut report, promised, &outcome, edited, options.same_digest);
         }
-        let objects = outcome.objects.into_iter().map(|(_, object)| object).collect();
-        Ok(Self { plan, options, objects, recording: outcome.recording, report })
+        let Outcome { judged, held, recording, objects, .. } = outcome;
+        let objects = objects.into_iter().map(|(_, object)| object).collect();
+        Ok(Self { plan, options, objects, judged, held, recording, report })
     }
 
     /// Every object as YAML, as `kubectl get -o yaml` prints them; see [`ReplayOptions::objects`].
@@ -103,6 +108,53 @@ impl Replay {
         let parting = parting.map(|parting| Parting { because: because(&self.plan, other), ..parting });
         self.report.against = Some(Comparison { plan: name, digest: outcome.digest, parting });
         Ok(())
+    }
+
+    /// Where the plan comes from; `replay` is the command that shows the run again.
+    pub fn provenance(&self, replay: String) -> Provenance {
+        provenance::of_replay(&self.plan, replay)
+    }
+
+    /// What happened, as data; see [`ReplayOptions::recording`].
+    pub fn history(&self) -> Option<History> {
+        let (records, narrator) = self.recording.as_ref()?;
+        Some(History { claims: self.verdicts(), ..story::data_of(&Index::new(records, narrator)) })
+    }
+
+    /// What became of each claim of the plan.
+    fn verdicts(&self) -> Vec<ClaimVerdict> {
+        let ended = SimTime::ZERO + std::time::Duration::from_micros(self.report.simulated.as_micros());
+        let verdict = |name: &str, kind: Kind, otherwise: ClaimEnding| {
+            let of_claim = || self.report.violations.iter().filter(|violation| violation.claim == name);
+            let violated = of_claim().find(|violation| violation.excuse.is_none());
+            let first = violated.or_else(|| of_claim().next());
+            let verdict = match (violated, first) {
+                (Some(_), _) => ClaimEnding::Violated,
+                (None, Some(_)) => ClaimEnding::Excused,
+                (None, None) => otherwise,
+            };
+            ClaimVerdict { claim: name.to_owned(), kind, verdict, at: first.map(|violation| violation.at) }
+        };
+        let always = self
+            .judged
+            .iter()
+            .map(|&(name, judged)| verdict(name, Kind::Always, if judged { ClaimEnding::Held } else { ClaimEnding::NotJudged }));
+        let eventually = self.plan.check.eventually.iter().map(|eventually| {
+            let in_time = self.plan.heal_at + eventually.within.0 <= ended;
+            verdict(eventually.claim.as_str(), Kind::Eventually, if in_time { ClaimEnding::Held } else { ClaimEnding::NotJudged })
+        });
+        let sometimes = self.plan.check.sometimes.iter().map(|name| {
+            let held = self.held.iter().any(|held| held == name.as_str());
+            verdict(name.as_str(), name.def().kind, if held { ClaimEnding::Held } else { ClaimEnding::NotSeen })
+        });
+        let mut verdicts: Vec<ClaimVerdict> = always.chain(eventually).chain(sometimes).collect();
+        // What belongs to every run is in no list of a plan.
+        for Violation { claim, kind, .. } in &self.report.violations {
+            if verdicts.iter().all(|known| known.claim != *claim) {
+                verdicts.push(verdict(claim, *kind, ClaimEnding::Violated));
+            }
+        }
+        verdicts
     }
 
     /// Hands lines of the trace to `trace` until it breaks off, and gives the timeline if there is to be one; see
@@ -134,6 +186,7 @@ impl Replay {
             scenario: self.plan.scenario.clone(),
             seed: self.plan.seed,
             digest: self.report.digest,
+            provenance: Some(self.provenance(replay.clone())),
             replay,
             remarks,
             ..timeline

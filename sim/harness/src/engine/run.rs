@@ -9,7 +9,8 @@ use ipam_reports::run::{Allocations, Api};
 use ipam_reports::{Seconds, SeedRecord};
 use sim_config::kinds::Kinds;
 
-use super::{HarnessBug, output};
+use super::{HarnessBug, output, provenance};
+use crate::deviation::Profile;
 use crate::plan::Plan;
 use crate::system::RunOptions;
 use crate::world::{self, Outcome, Stage};
@@ -82,9 +83,14 @@ fn fired_kinds(plan: &Plan, outcome: &Outcome) -> Vec<(&'static str, bool)> {
     kinds.into_iter().collect()
 }
 
-/// Writes a plan into the folder `out` and gives the path of its file; a disk that says no costs the file, not the verdict.
-pub fn write_plan(plan: &Plan, out: &Path) -> Option<String> {
+/// Writes a plan, with its provenance, into the folder `out` and gives the path of its file; a disk that says no costs the file, not the verdict.
+/// `profile`: see [`provenance::of_run`].
+pub fn write_plan(plan: &mut Plan, profile: Option<Profile>, out: &Path) -> Option<String> {
     let path = out.join(format!("{}-{}.toml", plan.scenario, plan.seed));
+    let provenance = provenance::of_run(plan, profile, provenance::replay_of(&path));
+    if let Some(recorded) = &mut plan.recorded {
+        recorded.provenance = Some(provenance);
+    }
     output::write(&path, plan.to_toml_at(&path)).ok()?;
     Some(path.display().to_string())
 }

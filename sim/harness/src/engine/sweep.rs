@@ -240,7 +240,7 @@ pub fn write_failures(result: &mut ScenarioResult, ready: &Ready, out: &Path, ex
             continue;
         };
         plan.recorded = Some(outcome.recorded(&plan, build()));
-        failure.plan = write_plan(&plan, out);
+        failure.plan = write_plan(&mut plan, ready.profile, out);
         if failure.digest.is_some_and(|digest| digest != outcome.digest) {
             problems.push(Problem {
                 seed: failure.seed,

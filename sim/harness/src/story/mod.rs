@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!  records ──► Index ──┬── follow ───► lines of `replay --follow`
-//!              calls,  └── timeline ─► page of `replay --html`
+//!              calls,  ├── timeline ─► page of `replay --html`
 //!              causes,
-//!              entities
+//!              entities└── data ─────► `replay --format json`, `--perfetto`, `--jepsen`
 //! ```
 //!
 //! It works on typed records after the run is over. Nothing here has any influence on a run.
 
+pub mod data;
 pub mod follow;
 pub mod history;
 pub mod index;
@@ -17,6 +18,7 @@ pub mod objects;
 pub mod subject;
 pub mod timeline;
 
+pub use data::history as data_of;
 pub use follow::follow;
 pub use index::Index;
 pub use narrator::Narrator;

@@ -347,7 +347,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-fn ending(outcome: Outcome) -> (Ending, String) {
+pub(super) fn ending(outcome: Outcome) -> (Ending, String) {
     match outcome {
         Outcome::Ok => (Ending::Ok, "ok".to_owned()),
         Outcome::Http(code, reason) => (Ending::Refused, format!("{code} {}", reason.as_str()).trim_end().to_owned()),

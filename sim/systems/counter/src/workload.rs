@@ -22,7 +22,7 @@ use kube_sim::cluster::{Fabric, SimClient};
 use kube_sim::env::SimEnv;
 use kube_sim::fault::FaultTargets;
 use kube_sim::rt::ProcessId;
-use kube_sim::trace::{Counted, Note};
+use kube_sim::trace::{Counted, Note, Step};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -242,6 +242,15 @@ impl Note for CounterNote {
 
     fn counts_as(&self) -> Option<Counted> {
         matches!(self, CounterNote::RetriesExhausted).then_some(Counted::RetriesExhausted)
+    }
+
+    fn step(&self) -> Option<Step> {
+        match self {
+            CounterNote::Counted { value } => Some(Step::ok("increment", "", *value)),
+            CounterNote::LeftOpen => Some(Step::failed("increment", "", false, "nobody knows whether it took place")),
+            // It is tried again.
+            CounterNote::RetriesExhausted => None,
+        }
     }
 
     fn to_shared(&self) -> Arc<dyn Note> {

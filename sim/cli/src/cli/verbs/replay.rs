@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ipam_reports::ReplayReport;
 use ipam_reports::replay::TraceLine;
+use ipam_reports::{ReplayReport, jepsen, perfetto};
 use sim_config::time::SimTime;
 use sim_harness::engine::load;
 use sim_harness::engine::replay::{Replay, ReplayOptions, Telling};
@@ -13,12 +13,13 @@ use sim_harness::scenario::Scenario;
 
 use super::write_named;
 use crate::cli::CliError;
-use crate::cli::args::ReplayArgs;
+use crate::cli::args::{Format, ReplayArgs};
 
 /// Runs one plan and says what came of it.
 pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> ControlFlow<()>) -> Result<ReplayReport, CliError> {
+    let wants_history = args.format == Format::Json || args.perfetto.is_some() || args.jepsen.is_some();
     let options = ReplayOptions {
-        recording: args.trace || args.follow.is_some() || args.html.is_some() || args.against.is_some(),
+        recording: args.trace || args.follow.is_some() || args.html.is_some() || args.against.is_some() || wants_history,
         objects: args.dump.is_some(),
         until: args.until.map(|until| SimTime::ZERO + until.0),
         same_digest: args.same_digest,
@@ -39,7 +40,28 @@ pub(super) fn replay(args: &ReplayArgs, trace: &mut dyn FnMut(TraceLine) -> Cont
         let written = write_named(file, &ipam_reports::timeline::page(&timeline));
         unwritten.extend(written.err().map(|error| unwritable(file, &error).message));
     }
+    let history = if wants_history { replay.history() } else { None };
+    let provenance = replay.provenance(command(args));
     let mut report = replay.report;
+    if let Some(history) = &history {
+        let ended = report.simulated;
+        let exports = [
+            args.perfetto.as_ref().map(|file| {
+                let title = report.scenario.as_deref().unwrap_or("run");
+                let title = format!("{title}, seed {}", report.seed);
+                (file, perfetto::perfetto(&title, history, &report.violations, ended, Some(&provenance)))
+            }),
+            args.jepsen.as_ref().map(|file| {
+                let is_json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+                (file, if is_json { jepsen::json(history, ended) } else { jepsen::edn(history, ended) })
+            }),
+        ];
+        for (file, text) in exports.into_iter().flatten() {
+            unwritten.extend(write_named(file, &text).err().map(|error| unwritable(file, &error).message));
+        }
+    }
+    report.history = history.filter(|_| args.format == Format::Json);
+    report.provenance = Some(provenance);
     report.unwritten = unwritten;
     report.exit_code = report.judge();
     Ok(report)

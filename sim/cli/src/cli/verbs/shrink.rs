@@ -11,7 +11,7 @@ use sim_harness::check::ClaimName;
 use sim_harness::engine::progress::Unit;
 use sim_harness::engine::run::run_plan;
 use sim_harness::engine::shrink::{Found, ProgressWatch, shrink as shrink_plan};
-use sim_harness::engine::{Progress, ShrinkOptions, load};
+use sim_harness::engine::{Progress, ShrinkOptions, load, provenance};
 use sim_harness::system::RunOptions;
 use sim_harness::world::Outcome;
 
@@ -37,10 +37,12 @@ pub(super) fn shrink(args: &ShrinkArgs, progress: &dyn Progress) -> Result<Shrin
     let counters = progress.begin(claim.as_str(), Unit::Candidates, None, 1);
     let watch = ProgressWatch { progress, counter: &counters[0] };
     let found = shrink_plan(&plan, &stage, &claim, options, &watch)?;
-    let Some(Found { plan: smaller, violation, needs, mut shrunk, .. }) = found else {
+    let Some(Found { plan: mut smaller, violation, needs, mut shrunk, .. }) = found else {
         return Err(CliError::harness(format!("{file} violates {claim} in one run and not in the next")));
     };
     let out = args.out.clone().unwrap_or_else(|| beside(&args.plan));
+    let provenance = provenance::of_smaller(&smaller, &plan, Some(file.clone()), provenance::replay_of(&out));
+    smaller.recorded.iter_mut().for_each(|recorded| recorded.provenance = Some(provenance.clone()));
     write_named(&out, &smaller.to_toml_at(&out)).map_err(|error| CliError::usage(format!("cannot write {}: {error}", out.display())))?;
     shrunk.plan = Some(out.display().to_string());
     let mut report = ShrinkReport {

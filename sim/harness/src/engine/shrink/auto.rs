@@ -13,7 +13,7 @@ use super::{Found, ProgressWatch, ShrinkOptions, needs_of, shrink};
 use crate::check::ClaimName;
 use crate::engine::load::Ready;
 use crate::engine::progress::{Progress, Unit};
-use crate::engine::{HarnessBug, output};
+use crate::engine::{HarnessBug, output, provenance};
 use crate::plan::Plan;
 use crate::system::systems;
 
@@ -116,7 +116,7 @@ impl<'a> Explainer<'a> {
             let counters = self.progress.begin(&failure.claim, Unit::Candidates, None, 1);
             let watch = ProgressWatch { progress: self.progress, counter: &counters[0] };
             match shrink(from, &ready.stage, &claim, options, &watch) {
-                Ok(Some(Found { plan, violated, needs, mut shrunk, events, .. })) => {
+                Ok(Some(Found { mut plan, violated, needs, mut shrunk, events, .. })) => {
                     let left = self.left;
                     self.left = Work { runs: left.runs.saturating_sub(shrunk.runs), events: left.events.saturating_sub(events) };
                     (failure.needs, failure.cause) = (Some(needs.to_string()), needs.cause());
@@ -128,7 +128,7 @@ impl<'a> Explainer<'a> {
                         continue;
                     }
                     let first = known.iter().all(|known| known.from.seed != from.seed);
-                    shrunk.plan = self.write(&plan, (!first).then_some(&claim));
+                    shrunk.plan = self.write(&mut plan, (from, failure.plan.clone()), (!first).then_some(&claim));
                     failure.shrunk = Some(shrunk.clone());
                     let (needs, cause) = (needs.to_string(), failure.cause.clone());
                     known.push(Known { from, violated, needs, cause, shrunk });
@@ -142,9 +142,11 @@ impl<'a> Explainer<'a> {
     }
 
     /// Writes a smaller plan beside the plan that it was made from. Further claims of one seed have their name in the file's.
-    fn write(&self, plan: &Plan, claim: Option<&ClaimName>) -> Option<String> {
+    fn write(&self, plan: &mut Plan, (from, file): (&Plan, Option<String>), claim: Option<&ClaimName>) -> Option<String> {
         let claim = claim.map(|claim| format!("-{claim}")).unwrap_or_default();
         let path: PathBuf = self.out.join(format!("{}-{}{claim}-min.toml", plan.scenario, plan.seed));
+        let provenance = provenance::of_smaller(plan, from, file, provenance::replay_of(&path));
+        plan.recorded.iter_mut().for_each(|recorded| recorded.provenance = Some(provenance.clone()));
         output::write(&path, plan.to_toml_at(&path)).ok()?;
         Some(path.display().to_string())
     }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipam_byom::{Address, Effort, PoolConfig, Recovered};
-use kube_sim::trace::Note;
 use kube_sim::trace::entity::{About, Entity};
+use kube_sim::trace::{Note, Step};
 
 /// What happened around a pool. `id` is the allocation ID of a sandbox: it is unique in a run. The process that says it is that of the
 /// event: an adaptor, the PeerPod controller, a kubelet, or whoever keeps the VMs.
@@ -200,6 +200,15 @@ pub enum Failure {
     Panic,
 }
 
+impl Failure {
+    /// Whether nothing was written, and nothing will be.
+    fn is_certain(self) -> bool {
+        use Failure::{CreateRace, Exhausted, InvalidAddress, NoAvailable, NoNodeName, Reading};
+        // Of the others some come after a write, which is taken back if that can be done.
+        matches!(self, Reading | NoAvailable | InvalidAddress | NoNodeName | Exhausted | CreateRace)
+    }
+}
+
 impl Note for PoolNote {
     fn about(&self) -> About {
         match self {
@@ -226,6 +235,23 @@ impl Note for PoolNote {
 
     fn word(&self) -> u64 {
         self.own_word() << 2 | 3
+    }
+
+    fn step(&self) -> Option<Step> {
+        match self {
+            PoolNote::Asked { id } => Some(Step::invoke("allocate", &**id, &**id)),
+            PoolNote::Allocated { id, address, .. } => Some(Step::ok("allocate", &**id, address.text())),
+            PoolNote::Refused { id, why, .. } => Some(Step::failed("allocate", &**id, why.is_certain(), why.to_string())),
+            PoolNote::ReleaseBegun { id, .. } => Some(Step::invoke("release", &**id, &**id)),
+            PoolNote::ReleaseEnded { id, failure: None, .. } => Some(Step::ok("release", &**id, ())),
+            PoolNote::ReleaseEnded { id, failure: Some(why), .. } => {
+                Some(Step::failed("release", &**id, why.is_certain(), why.to_string()))
+            }
+            PoolNote::RecoverBegun => Some(Step::invoke("recover", "", ())),
+            PoolNote::RecoverEnded { result: Ok(_), .. } => Some(Step::ok("recover", "", ())),
+            PoolNote::RecoverEnded { result: Err(why), .. } => Some(Step::failed("recover", "", why.is_certain(), why.to_string())),
+            _ => None,
+        }
     }
 
     fn to_shared(&self) -> Arc<dyn Note> {

@@ -17,8 +17,8 @@ use ipam_spiderpool::SpiderIPPool;
 use ipam_spiderpool::ranges::IpVersion;
 use ipam_spiderpool::select::{FamilySelection, NicSelection, Reason, Selection};
 use kube_sim::trace::Counted;
-use kube_sim::trace::Note;
 use kube_sim::trace::entity::{About, Entity};
+use kube_sim::trace::{Note, Step};
 
 /// What happened in an agent. The process that says it is that of the event. `pod` is `NAMESPACE/NAME`, `uid` that of the pod in
 /// the request, `container` the ID of the sandbox.
@@ -278,6 +278,32 @@ impl Note for IpamNote {
             IpamNote::Tried { outcome: Err(Refusal::RetriesExhausted), .. } => Some(Counted::RetriesExhausted),
             IpamNote::AddEnded { result: Ok(_), .. } => Some(Counted::Allocated),
             IpamNote::AddEnded { result: Err(_), .. } => Some(Counted::NotAllocated),
+            _ => None,
+        }
+    }
+
+    fn step(&self) -> Option<Step> {
+        let key = |container: &str, nic: &str| format!("{container} {nic}");
+        match self {
+            IpamNote::AddBegun { pod, container, nic, .. } => {
+                Some(Step::invoke("allocate", key(container, nic), vec![pod.to_string(), nic.to_string(), container.to_string()]))
+            }
+            IpamNote::AddEnded { container, nic, result: Ok(given), .. } => {
+                let given: Vec<Vec<String>> = given.iter().map(|given| vec![given.nic.to_string(), given.address.to_string()]).collect();
+                Some(Step::ok("allocate", key(container, nic), given))
+            }
+            // What was recorded before it failed is taken back, if the API server can be reached.
+            IpamNote::AddEnded { container, nic, result: Err(why), .. } => {
+                let certain = matches!(why, Refusal::NoPool | Refusal::WrongInput);
+                Some(Step::failed("allocate", key(container, nic), certain, why.to_string()))
+            }
+            IpamNote::DelBegun { pod, container, nic, .. } => {
+                Some(Step::invoke("release", key(container, nic), vec![pod.to_string(), nic.to_string(), container.to_string()]))
+            }
+            IpamNote::DelEnded { container, nic, ok: true, .. } => Some(Step::ok("release", key(container, nic), ())),
+            IpamNote::DelEnded { container, nic, ok: false, .. } => {
+                Some(Step::failed("release", key(container, nic), false, "the agent could not release them"))
+            }
             _ => None,
         }
     }

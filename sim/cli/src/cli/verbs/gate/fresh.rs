@@ -5,12 +5,13 @@ use std::time::Instant;
 
 use ipam_reports::finding::{Problem, ProblemKind};
 use ipam_reports::{Digest, GateCase, RunReport, ScenarioResult, Seconds, SeedRange};
+use sim_harness::deviation::Profile;
 use sim_harness::engine::Progress;
 use sim_harness::engine::load::Ready;
 use sim_harness::engine::sweep::sweep;
 
 use super::cases::DETERMINISM_SEEDS;
-use crate::cli::args::{GateArgs, profile_name};
+use crate::cli::args::GateArgs;
 
 /// How many workers run the seeds here.
 const JOBS: usize = 2;
@@ -63,7 +64,7 @@ fn in_fresh_process(ready: &Ready, args: &GateArgs) -> Result<(Digest, u64), Str
     // Only what must hold takes the flags; a negative scenario runs as it is.
     if ready.scenario.expect.is_none() {
         command.args(args.deviation.iter().flat_map(|name| ["--deviation", name]));
-        let profile = args.profile.map(profile_name);
+        let profile = args.profile.map(Profile::name);
         command.args(profile.into_iter().flat_map(|profile| ["--profile", profile]));
     }
     // The gate is sharded, not its sample.

@@ -22,7 +22,7 @@ pub(super) fn regression(case: &mut GateCase, plan: &Plan, stage: &Stage, out: &
     if !case.result.failures.is_empty() {
         // The file is the plan, unless flags changed what runs.
         let same = Plan::read(Path::new(&case.result.file)).is_ok_and(|kept| kept.deviations == plan.deviations);
-        let file = if same { Some(case.result.file.clone()) } else { write_plan(plan, out) };
+        let file = if same { Some(case.result.file.clone()) } else { write_plan(&mut plan.clone(), None, out) };
         case.result.failures.iter_mut().for_each(|failure| failure.plan.clone_from(&file));
     }
     case.result.wall = Seconds::from(began.elapsed());

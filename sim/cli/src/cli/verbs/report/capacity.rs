@@ -238,7 +238,7 @@ impl Search<'_> {
             self.objectives.iter().any(misses).then(|| {
                 plan.scenario = proof_name(planned.setting.instances);
                 plan.recorded = Some(outcome.recorded(&plan, build()));
-                write_plan(&plan, out)
+                write_plan(&mut plan, None, out)
             })?
         })
     }

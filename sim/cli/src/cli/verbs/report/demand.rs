@@ -339,7 +339,7 @@ impl Search<'_> {
         let number = FORMS.iter().position(|one| *one == form).unwrap_or_default() + 1;
         plan.scenario = format!("demand-{number}-{total}");
         plan.recorded = Some(outcome.recorded(&plan, build()));
-        write_plan(&plan, out)
+        write_plan(&mut plan, None, out)
     }
 }
 

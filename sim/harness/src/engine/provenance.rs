@@ -1,0 +1,57 @@
+//! What the file of a plan says of where it comes from.
+
+use std::path::Path;
+
+use ipam_reports::Provenance;
+use ipam_reports::command::replay_command;
+
+use super::build;
+use super::shrink::needs;
+use crate::deviation::{self, Profile};
+use crate::plan::Plan;
+
+/// The version of the program, as `--version` says it.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The provenance of a plan as it is run, with the command that runs it again. `profile`: what was asked for; `None` = what the plan amounts to.
+pub fn of_run(plan: &Plan, profile: Option<Profile>, replay: String) -> Provenance {
+    Provenance {
+        version: VERSION.to_owned(),
+        build: build().to_owned(),
+        replay,
+        profile: profile.unwrap_or_else(|| profile_of(plan)).name().to_owned(),
+        mutations: plan.deviations.iter().map(ToString::to_string).collect(),
+        faults: plan.fault.iter().map(needs::text).collect(),
+        shrunk_from: None,
+    }
+}
+
+/// The provenance of a plan that was made smaller from another one, which `from_file` holds.
+pub fn of_smaller(smaller: &Plan, from: &Plan, from_file: Option<String>, replay: String) -> Provenance {
+    let known = from.recorded.as_ref().and_then(|recorded| recorded.provenance.clone());
+    let Provenance { profile, mutations, .. } = known.unwrap_or_else(|| of_run(from, None, String::new()));
+    Provenance { profile, mutations, shrunk_from: from_file, ..of_run(smaller, None, replay) }
+}
+
+/// The provenance that the file of a plan keeps, as far as it still says what runs; else that of the plan as it is. Version, build, command and faults
+/// are those of now.
+pub fn of_replay(plan: &Plan, replay: String) -> Provenance {
+    let kept = plan.recorded.as_ref().filter(|recorded| recorded.plan.is_empty() || recorded.plan == plan.fingerprint());
+    let now = of_run(plan, None, replay);
+    match kept.and_then(|recorded| recorded.provenance.clone()) {
+        Some(kept) => Provenance { profile: kept.profile, mutations: kept.mutations, shrunk_from: kept.shrunk_from, ..now },
+        None => now,
+    }
+}
+
+/// The command that replays the plan in this file.
+pub fn replay_of(file: &Path) -> String {
+    replay_command(Some(&file.display().to_string()), "", 0)
+}
+
+/// Upstream's behaviour is what has every mutation that upstream has.
+fn profile_of(plan: &Plan) -> Profile {
+    let mut upstream = deviation::upstream().peekable();
+    let is_there = upstream.peek().is_some();
+    if is_there && upstream.all(|name| plan.deviations.contains(&name)) { Profile::Upstream } else { Profile::Hardened }
+}

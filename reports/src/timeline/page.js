@@ -4,6 +4,8 @@
   const T = JSON.parse(document.getElementById("data").textContent);
   const NS = "http://www.w3.org/2000/svg";
   const ROW = 22, HEAD = 146, NO_W = 52, TIME_W = 88, STORE_W = 58;
+  // Below this width of the list the lanes are left out.
+  const NARROW = 560;
   const E = T.events, first = T.first, lanes = T.lanes, end = Math.max(T.simulated_s * 1e6, 1);
   const at = (number) => E[number - first];
   const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
@@ -53,9 +55,18 @@
   const xOf = (lane) => lefts[lane] + widths[lane] / 2;
   // The lanes take what the texts can spare; those in which nothing happens take little.
   function layout() {
+    // Where there is no room for both, the text is what counts.
+    const narrow = stage.clientWidth < NARROW;
+    document.body.classList.toggle("narrow", narrow);
+    if (narrow) {
+      widths = lanes.map(() => 0);
+      lefts = lanes.map(() => 0);
+      lanesWidth = 0;
+      return;
+    }
     const quiet = lanes.filter((lane, i) => lane.role !== "store" && !busy.has(i)).length, loud = Math.max(1, lanes.length - quiet - 1);
     const room = (stage.clientWidth - LEFT) * 0.5 - gutter - STORE_W - quiet * 16;
-    const each = clamp(Math.floor(room / loud), 19, 46);
+    const each = clamp(Math.floor(room / loud), stage.clientWidth < 800 ? 14 : 19, 46);
     widths = lanes.map((lane, i) => (lane.role === "store" ? STORE_W : busy.has(i) ? each : 16));
     lefts = widths.map((_, i) => gutter + widths.slice(0, i).reduce((sum, width) => sum + width, 0));
     lanesWidth = gutter + widths.reduce((sum, width) => sum + width, 0) + 6;
@@ -211,6 +222,10 @@
     ]);
   }
 
+  // What shows the filters: the buttons of kinds, those of `only`, the list of objects.
+  const toggles = new Map(), pressed = new Map();
+  let objects;
+
   function tools() {
     const names = { request: "requests", answer: "answers", commit: "writes", deliver: "watches", note: "actors", fault: "faults", process: "processes" };
     const kinds = Object.entries(names).filter(([kind]) => E.some((event) => kindOf(event) === kind)).map(([kind, name]) => {
@@ -219,9 +234,10 @@
         button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
         refilter();
       } }, [icon(kind), name]);
+      toggles.set(kind, button);
       return button;
     });
-    const objects = el("select", { "aria-label": "object", onchange: () => { state.object = objects.value === "" ? null : Number(objects.value); refilter(); } }, [
+    objects = el("select", { "aria-label": "object", onchange: () => { state.object = objects.value === "" ? null : Number(objects.value); refilter(); } }, [
       el("option", { value: "" }, "every object"),
       ...T.objects.map((object, i) => el("option", { value: i }, `${object.kind} ${object.name}`)),
     ]);
@@ -238,6 +254,8 @@
       return Boolean(state.chain);
     });
     chain.id = "chain";
+    pressed.set("chain", chain);
+    if (followed) pressed.set("followed", followed);
     return el("div", { class: "tools", role: "toolbar" }, [search, ...kinds, objects, followed, chain, count]);
   }
 
@@ -515,7 +533,10 @@
     const { version, lines, now, changed } = stateOf(object, number);
     if (version === null) return null;
     const body = el("table", {}, el("tbody", {}));
-    const line = (name, value, mark) => body.firstChild.append(el("tr", { class: mark }, [el("td", {}, name), el("td", {}, value)]));
+    // A long name stands above its value; where it comes from is cut to what tells it from others.
+    const short = (name) => name.replace(/^spec\.template\.(?:metadata\.|spec\.)?/, "\u2026");
+    const line = (name, value, mark) => body.firstChild.append(
+      el("tr", { class: short(name).length > 20 ? `${mark} long` : mark }, [el("td", { title: name }, short(name)), el("td", {}, value)]));
     for (const [name, value, gone] of lines) {
       if (!gone && now && changed.get(name) !== undefined) line(name, changed.get(name), "old");
       line(name, value, gone ? "old" : now && changed.has(name) ? "new" : "");
@@ -572,6 +593,42 @@
     drawn = "";
     draw();
     drawAside();
+    keepLink();
+  }
+
+  // --------------------------------------------------------------------------------------------------------------- link
+  // The address names the event at the cursor and the filters: who is given it sees the same.
+  function keepLink() {
+    const parts = [String(state.cursor)];
+    const add = (name, value) => value !== null && value !== "" && parts.push(`${name}=${encodeURIComponent(value)}`);
+    add("text", state.text);
+    add("hide", [...state.hidden].sort().join(","));
+    add("lane", state.lane === null ? null : lanes[state.lane].name);
+    add("object", state.object);
+    if (state.followed) parts.push("followed");
+    if (state.chain) parts.push("causes");
+    try { history.replaceState(null, "", `#${parts.join("&")}`); } catch { /* Some places do not let a page change its address. */ }
+  }
+  function resetFilters() {
+    Object.assign(state, { text: "", hidden: new Set(), lane: null, object: null, followed: false, chain: null });
+    search.value = "";
+  }
+  function takeLink() {
+    const [number, ...parts] = location.hash.slice(1).split("&");
+    if (/^\d+$/.test(number) && at(Number(number))) state.cursor = Number(number);
+    const value = (text) => { try { return decodeURIComponent(text); } catch { return ""; } };
+    for (const [name, text] of parts.map((part) => part.split("="))) {
+      const said = value(text || "");
+      if (name === "text") state.text = search.value = said.toLowerCase();
+      if (name === "hide") said.split(",").filter((kind) => toggles.has(kind)).forEach((kind) => state.hidden.add(kind));
+      if (name === "lane" && lanes.some((lane) => lane.name === said)) state.lane = lanes.findIndex((lane) => lane.name === said);
+      if (name === "object" && T.objects[Number(said)]) state.object = Number(said);
+      if (name === "followed" && T.followed) state.followed = true;
+      if (name === "causes") state.chain = chainOf(state.cursor);
+    }
+    for (const [kind, button] of toggles) button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
+    for (const [name, button] of pressed) button.setAttribute("aria-pressed", String(Boolean(state[name])));
+    objects.value = state.object === null ? "" : String(state.object);
   }
   function step(by, same) {
     let row = rowOf(state.cursor);
@@ -630,11 +687,12 @@
     stage.prepend(heads());
     drawn = "";
   }
+  takeLink();
   arrange();
   stage.addEventListener("scroll", () => requestAnimationFrame(draw));
   addEventListener("resize", () => { arrange(); draw(); });
   filter();
-  const linked = /^#(\d+)$/.exec(location.hash);
-  go(linked && at(Number(linked[1])) ? Number(linked[1]) : state.cursor, true);
+  addEventListener("hashchange", () => { resetFilters(); takeLink(); arrange(); refilter(); });
+  go(state.cursor, true);
   stage.focus({ preventScroll: true });
 })();

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use ipam_reports::matrix::FOUND_WITHIN;
 use sim_config::time::Span;
 use sim_harness::deviation::Profile;
@@ -14,6 +15,7 @@ use sim_harness::engine::Seeds;
 use sim_harness::story::Subject;
 use sim_spiderpool::input::cluster::DEFAULT_NAMESPACE;
 
+use super::complete;
 use super::report::args::ReportArgs;
 
 pub use sim_config::Setting;
@@ -28,6 +30,9 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
+    /// Colours: auto, always or never; auto heeds NO_COLOR and CLICOLOR_FORCE
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, hide_default_value = true, hide_possible_values = true)]
+    pub color: ColorChoice,
 }
 
 const STYLES: Styles = Styles::styled()
@@ -77,10 +82,10 @@ pub enum Verb {
 pub struct RunArgs {
     /// Scenario files, or folders of them
     // Not simply required: `Cli::read` knows the likely reason when `--manifests` took them all.
-    #[arg(value_name = "SCENARIO", required_unless_present = "manifests")]
+    #[arg(value_name = "SCENARIO", required_unless_present = "manifests", add = ArgValueCompleter::new(complete::scenario_files))]
     pub scenarios: Vec<PathBuf>,
     /// Only the scenario, or the variant in a file, of this name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::scenarios))]
     pub variant: Option<String>,
     /// How many seeds [default: what the scenario says]
     #[arg(long, value_name = "N", value_parser = positive)]
@@ -101,16 +106,16 @@ pub struct RunArgs {
     #[arg(long, value_name = "K/N")]
     pub shard: Option<ShardChoice>,
     /// Change a setting of the scenario; repeatable
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, add = ArgValueCandidates::new(complete::settings))]
     pub set: Vec<Setting>,
     /// Your own cluster instead of the scenario's, as kubectl prints it
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub manifests: Vec<PathBuf>,
     /// Make the system deviate (see `list deviations`); repeatable
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub deviation: Vec<String>,
     /// Leave out a deviation that the scenario or profile turns on; repeatable
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub without: Vec<String>,
     /// The behaviour to run: hardened, or as upstream is
     #[arg(long, value_name = "PROFILE", value_parser = profile())]
@@ -165,7 +170,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "S", value_parser = seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Which variant of the scenario's file
-    #[arg(long, value_name = "NAME", requires = "seed")]
+    #[arg(long, value_name = "NAME", requires = "seed", add = ArgValueCandidates::new(complete::scenarios))]
     pub variant: Option<String>,
     /// Print every event
     #[arg(long)]
@@ -215,7 +220,7 @@ pub struct ShrinkArgs {
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
     /// The claim that must stay violated [default: the one violated first]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::claims))]
     pub claim: Option<String>,
     /// Where to write the smaller plan [default: PLAN with -min in its name]
     #[arg(long, value_name = "FILE")]
@@ -246,7 +251,7 @@ pub struct SelftestArgs {
     #[arg(value_name = "PATH", default_value = "scenarios")]
     pub paths: Vec<PathBuf>,
     /// Only this deviation, and no control group; repeatable
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub deviation: Vec<String>,
     /// The most seeds of a range; each ends with its first find
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = FOUND_WITHIN)]
@@ -302,7 +307,7 @@ two thirds of them are found within 200, or if a claim reports one of the contro
 
 /// Arguments of `list`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(after_help = "Examples:\n  ipam-sim list\n  ipam-sim list scenarios my-scenarios")]
+#[command(after_help = "Examples:\n  ipam-sim list\n  ipam-sim list scenarios my-scenarios\n  ipam-sim list claims -o name")]
 pub struct ListArgs {
     /// What to list [default: everything]
     #[arg(value_enum, value_name = "WHAT")]
@@ -310,6 +315,9 @@ pub struct ListArgs {
     /// Where to look for scenarios
     #[arg(value_name = "PATH", default_value = "scenarios")]
     pub paths: Vec<PathBuf>,
+    /// The form of the list: for people, for programs, or only names as WHAT/NAME
+    #[arg(short, long, value_enum, value_name = "FORM", conflicts_with = "format")]
+    pub output: Option<ListForm>,
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub format: Format,
@@ -332,10 +340,10 @@ pub struct FormArgs {
     #[arg(long, value_name = "PROFILE", value_parser = profile(), default_value = HARDENED)]
     pub profile: Profile,
     /// With this deviation of Spiderpool's, too; repeatable
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub deviation: Vec<String>,
     /// Without this deviation of the profile; repeatable
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub without: Vec<String>,
 }
 
@@ -455,7 +463,7 @@ pub struct GateArgs {
     #[arg(long, value_name = "K/N")]
     pub shard: Option<ShardChoice>,
     /// Make the system deviate in every part that must hold; repeatable
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::mutations))]
     pub deviation: Vec<String>,
     /// The behaviour that must hold: hardened, or as upstream is
     #[arg(long, value_name = "PROFILE", value_parser = profile())]
@@ -521,9 +529,16 @@ pub struct MergeArgs {
     pub format: Format,
 }
 
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  ipam-sim completions bash > ~/.local/share/bash-completion/completions/ipam-sim
+
+`source <(COMPLETE=bash ipam-sim)` asks the program at each key: it knows the names of scenarios, claims,
+faults and mutations, too. COMPLETE may be bash, elvish, fish, powershell or zsh.";
+
 /// Arguments of `completions`.
 #[derive(Clone, Debug, PartialEq, Args)]
-#[command(after_help = "Examples:\n  ipam-sim completions bash > ~/.local/share/bash-completion/completions/ipam-sim")]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
 pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum, value_name = "SHELL")]
@@ -542,6 +557,20 @@ pub enum Format {
     /// For programs.
     #[value(help = None)]
     Json,
+}
+
+/// The form of a list, as kubectl has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ListForm {
+    /// A table for people: what `--format text` prints.
+    #[value(help = None)]
+    Table,
+    /// One object for programs: what `--format json` prints.
+    #[value(help = None)]
+    Json,
+    /// A name on each line, for shells.
+    #[value(help = None)]
+    Name,
 }
 
 /// What can be listed.

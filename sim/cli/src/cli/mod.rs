@@ -4,6 +4,7 @@
 //! `completions` need no simulation and are not part of it. Each verb ends with an exit code of [`ipam_reports::exit`].
 
 pub mod args;
+mod complete;
 mod error;
 mod gate;
 mod interrupt;
@@ -23,13 +24,14 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 
-use clap::CommandFactory;
+use clap::{ColorChoice, CommandFactory};
+use clap_complete::CompleteEnv;
 use ipam_reports::{exit, printable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use self::args::{
-    CheckArgs, Cli, CompletionsArgs, ExplainArgs, Format, GateArgs, ListArgs, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb,
+    CheckArgs, Cli, CompletionsArgs, ExplainArgs, Format, GateArgs, ListArgs, ListForm, ReplayArgs, RunArgs, SelftestArgs, ShrinkArgs, Verb,
 };
 use self::interrupt::stop_on_signals;
 use self::text::Paint;
@@ -52,13 +54,16 @@ pub fn main_with(systems: &[&'static dyn System], build: &'static str) -> ExitCo
 }
 
 fn process() -> ExitCode {
-    let (no_color, term) = (std::env::var_os("NO_COLOR"), std::env::var_os("TERM"));
-    let paint = |is_terminal| Paint::choose(is_terminal, no_color.as_deref(), term.as_deref());
+    // A shell that completes a line calls the program with the line, and goes by what it prints.
+    CompleteEnv::with_factory(Cli::command).bin("ipam-sim").complete();
+    let color = color_wanted(std::env::args_os());
     let (stdout, stderr) = (io::stdout(), io::stderr());
-    let (paint_out, paint_err) = (paint(stdout.is_terminal()), paint(stderr.is_terminal()));
+    let (paint_out, paint_err) = (Paint::choose(color, &stdout), Paint::choose(color, &stderr));
+    let width = terminal_size::terminal_size_of(&stdout).map(|(width, _)| usize::from(width.0));
     let mut console = Console {
         paint_out,
         paint_err,
+        width,
         progress_bar: stderr.is_terminal(),
         interrupts: true,
         env: &|name| std::env::var(name).ok(),
@@ -67,6 +72,17 @@ fn process() -> ExitCode {
         err: &mut io::stderr(),
     };
     ExitCode::from(dispatch(std::env::args_os(), &Simulator, &mut console))
+}
+
+/// What `--color` says, before the command line is read as a whole: errors of that have colours, too.
+fn color_wanted(args: impl Iterator<Item = OsString>) -> ColorChoice {
+    let args: Vec<String> = args.take_while(|arg| arg != "--").map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let of = |(position, arg): (usize, &String)| match arg.strip_prefix("--color")? {
+        "" => args.get(position + 1).cloned(),
+        value => value.strip_prefix('=').map(str::to_owned),
+    };
+    let said = args.iter().enumerate().filter_map(of).last();
+    said.and_then(|said| said.parse().ok()).unwrap_or(ColorChoice::Auto)
 }
 
 /// Where output goes.
@@ -79,6 +95,8 @@ pub struct Console<'a> {
     pub paint_out: Paint,
     /// Colour of errors and notes.
     pub paint_err: Paint,
+    /// How many columns results may have: those of the terminal that shows them; `None` = as many as they need.
+    pub width: Option<usize>,
     /// Draw a progress bar on the process's standard error.
     pub progress_bar: bool,
     /// Let Ctrl-C and the signals of batch systems stop a sweep.
@@ -191,7 +209,10 @@ fn print_made<T: Serialize>(
     text: impl Fn(&T, Paint) -> String,
 ) -> Result<(), CliError> {
     let printed = match format {
-        Format::Text => printable::console(&text(record, console.paint_out), console.paint_out.is_on()).into_owned(),
+        Format::Text => {
+            let text = printable::console(&text(record, console.paint_out), console.paint_out.is_on()).into_owned();
+            text::fit(&text, console.width)
+        }
         Format::Json => {
             let json = serde_json::to_string_pretty(record).map_err(|error| CliError::harness(error.to_string()))?;
             printable::json(&json).into_owned() + "\n"
@@ -278,7 +299,8 @@ fn replay(args: &ReplayArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Re
             ControlFlow::Continue(())
         }
         Format::Text => {
-            write_out(console, &printable::console(&text::trace_line(&printable::record(&line)), false)).unwrap_or_else(|error| {
+            let line = text::fit(&printable::console(&text::trace_line(&printable::record(&line)), false), console.width);
+            write_out(console, &line).unwrap_or_else(|error| {
                 failed.get_or_insert(error);
                 ControlFlow::Break(())
             })
@@ -328,7 +350,13 @@ fn selftest(args: &SelftestArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -
 }
 
 fn list(args: &ListArgs, verbs: &dyn Verbs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    print(console, args.format, &verbs.list(args)?, text::list)?;
+    let report = verbs.list(args)?;
+    match args.output {
+        None => print(console, args.format, &report, text::list)?,
+        Some(ListForm::Table) => print(console, Format::Text, &report, text::list)?,
+        Some(ListForm::Json) => print(console, Format::Json, &report, text::list)?,
+        Some(ListForm::Name) => print(console, Format::Text, &report, |report, _| text::names(report))?,
+    }
     Ok(exit::HELD)
 }
 

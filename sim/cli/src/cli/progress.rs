@@ -135,8 +135,8 @@ fn message(stage: &Stage, violated: u64, stopping: bool) -> String {
 
 fn style(unit: Unit, bounded: bool, color: bool) -> ProgressStyle {
     let template = match (bounded, color) {
-        (_, true) if unit == Unit::Candidates => "shrinking {prefix:.bold}  {spinner:.cyan}  {human_pos} runs  {elapsed}{msg}",
-        (_, false) if unit == Unit::Candidates => "shrinking {prefix}  {spinner}  {human_pos} runs  {elapsed}{msg}",
+        (_, true) if unit == Unit::Candidates => "shrinking {prefix:.bold}  {spinner:.cyan}  {human_pos} runs  {elapsed}{wide_msg}",
+        (_, false) if unit == Unit::Candidates => "shrinking {prefix}  {spinner}  {human_pos} runs  {elapsed}{wide_msg}",
         (true, true) => "{prefix:.bold}  {bar:30.cyan}  {human_pos}/{human_len} seeds  {eta} left{msg:.red}",
         (true, false) => "{prefix}  {bar:30}  {human_pos}/{human_len} seeds  {eta} left{msg}",
         (false, true) => "{prefix:.bold}  {spinner:.cyan}  {human_pos} seeds  {elapsed}{msg:.red}",

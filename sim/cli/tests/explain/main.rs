@@ -31,6 +31,7 @@ fn run(verb: &str, args: &str) -> (u8, String, String) {
         err: &mut err,
         paint_out: Paint::PLAIN,
         paint_err: Paint::PLAIN,
+        width: None,
         progress_bar: false,
         interrupts: false,
         env: &|_| None,

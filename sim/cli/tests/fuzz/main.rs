@@ -95,8 +95,16 @@ fn ipam_sim(line: Vec<String>) -> Result<(u8, String, String), String> {
     let run = move || {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let (paint_out, paint_err) = (Paint::PLAIN, Paint::PLAIN);
-        let mut console =
-            Console { out: &mut out, err: &mut err, paint_out, paint_err, progress_bar: false, interrupts: false, env: &|_| None };
+        let mut console = Console {
+            out: &mut out,
+            err: &mut err,
+            paint_out,
+            paint_err,
+            width: None,
+            progress_bar: false,
+            interrupts: false,
+            env: &|_| None,
+        };
         let code = dispatch(line.into_iter().map(OsString::from), &Simulator, &mut console);
         let _ = sender.send((code, out, err));
     };

@@ -48,6 +48,7 @@ fn ipam_sim(args: &[&str]) -> (u8, String, String) {
         err: &mut err,
         paint_out: Paint::PLAIN,
         paint_err: Paint::PLAIN,
+        width: None,
         progress_bar: false,
         interrupts: false,
         env: &|_| None,

@@ -27,7 +27,7 @@ const REASONS_MAX: usize = 4;
 fn told(outcome: Outcome) -> String {
     match outcome {
         Outcome::Ok => "ok".to_owned(),
-        Outcome::Http(code, reason) => format!("{code} {reason:?}"),
+        Outcome::Http(code, reason) => format!("{code} {}", reason.as_str()).trim_end().to_owned(),
         Outcome::Transport(error) => error.to_string(),
     }
 }

@@ -47,9 +47,15 @@ fn lists_are_tables() {
         }]),
         ..ListReport::default()
     };
-    let ran = ran(&Prepared { list: Some(Ok(report)), ..Prepared::default() }, "list");
-    assert_eq!(ran.code, 0);
-    insta::assert_snapshot!("list", ran.out);
+    let verbs = Prepared { list: Some(Ok(report)), ..Prepared::default() };
+    let table = ran(&verbs, "list");
+    assert_eq!(table.code, 0);
+    insta::assert_snapshot!("list", table.out);
+    assert_eq!(ran(&verbs, "list -o table").out, table.out);
+    assert_eq!(ran(&verbs, "list --output json").out, ran(&verbs, "list --format json").out);
+    let names = "scenario/counter\nscenario/lost-update\nclaim/no-address-has-two-owners\nclaim/a-write-conflicts\nfault/watch-lag\ndeviation/no-reread\n";
+    assert_eq!(ran(&verbs, "list -o name").out, names);
+    assert_eq!(ran(&verbs, "list -o name --format json").code, 2);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn ran_into(out: &mut impl OutputText, verbs: &dyn Verbs, line: &str) -> Ran {
 fn ran_in(env: &dyn Fn(&str) -> Option<String>, out: &mut impl OutputText, verbs: &dyn Verbs, line: &str) -> Ran {
     let mut err = Vec::new();
     let (paint_out, paint_err) = (Paint::PLAIN, Paint::PLAIN);
-    let mut console = Console { out, err: &mut err, paint_out, paint_err, progress_bar: false, interrupts: false, env };
+    let mut console = Console { out, err: &mut err, paint_out, paint_err, width: None, progress_bar: false, interrupts: false, env };
     let args = std::iter::once("ipam-sim").chain(line.split_whitespace()).map(OsString::from);
     let code = dispatch(args, verbs, &mut console);
     Ran { code, out: out.text(), err: String::from_utf8(err).unwrap() }

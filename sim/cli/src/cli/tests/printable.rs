@@ -77,12 +77,13 @@ fn obeyed(text: &str, painted: bool) -> Option<String> {
 
 fn painted(verbs: &dyn Verbs, line: &str) -> (String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let paint = Paint::choose(true, None, None);
+    let paint = Paint::COLOURED;
     let mut console = Console {
         out: &mut out,
         err: &mut err,
         paint_out: paint,
         paint_err: paint,
+        width: None,
         progress_bar: false,
         interrupts: false,
         env: &|_| None,

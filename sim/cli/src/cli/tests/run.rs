@@ -118,7 +118,7 @@ fn a_reader_that_went_away_does_not_change_the_verdict() {
 #[test]
 fn colour_changes_no_column() {
     let report = RunReport::new(vec![held("counter"), violated(), vacuous()], false);
-    let coloured = text::run(&report, Paint::choose(true, None, None));
+    let coloured = text::run(&report, Paint::COLOURED);
     assert_ne!(coloured, text::run(&report, Paint::PLAIN));
     let mut plain = String::new();
     for part in coloured.split('\x1b') {

@@ -55,6 +55,15 @@ pub fn list(report: &ListReport, paint: Paint) -> String {
     sections.join("\n")
 }
 
+/// The names in the lists, one on each line as `WHAT/NAME`, as kubectl prints them with `-o name`.
+pub fn names(report: &ListReport) -> String {
+    let scenarios = report.scenarios.iter().flatten().map(|entry| ("scenario", &entry.name));
+    let claims = report.claims.iter().flatten().map(|entry| ("claim", &entry.name));
+    let faults = report.faults.iter().flatten().map(|entry| ("fault", &entry.name));
+    let deviations = report.deviations.iter().flatten().map(|entry| ("deviation", &entry.name));
+    scenarios.chain(claims).chain(faults).chain(deviations).map(|(what, name)| format!("{what}/{name}\n")).collect()
+}
+
 /// Lines, and below them where to read what they cite.
 fn with_legend<'a>(mut lines: Vec<String>, cited: impl IntoIterator<Item = &'a str>, paint: Paint) -> Vec<String> {
     let legend = reference::legend(cited);

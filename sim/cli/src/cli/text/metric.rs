@@ -46,7 +46,7 @@ mod tests {
         let with = ScenarioResult { metrics: metrics_of(&[("hold-ms", 2.5), ("retries", 7.0)]), ..ScenarioResult::new("busy", "f", []) };
         let idle = ScenarioResult::new("idle", "g", []);
         let report = |scenarios: Vec<ScenarioResult>| RunReport::new(scenarios, false);
-        let paint = Paint::choose(false, None, None);
+        let paint = Paint::PLAIN;
         assert!(metrics(&report(vec![idle.clone()]), paint).is_empty());
         let lines = metrics(&report(vec![idle, with]), paint);
         let words: Vec<Vec<&str>> = lines.iter().map(|line| line.split_whitespace().collect()).collect();

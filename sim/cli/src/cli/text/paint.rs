@@ -1,7 +1,8 @@
 //! Colour, if there is any.
 
-use std::ffi::OsStr;
-
+use anstream::AutoStream;
+use anstream::stream::RawStream;
+use clap::ColorChoice;
 use clap::builder::styling::{AnsiColor, Style};
 
 /// Whether to colour text, and the few colours there are.
@@ -14,10 +15,19 @@ impl Paint {
     /// No colour.
     pub const PLAIN: Paint = Paint { on: false };
 
-    /// Colour on a terminal that can show it, unless `NO_COLOR` is set and not empty (see no-color.org).
-    pub fn choose(is_terminal: bool, no_color: Option<&OsStr>, term: Option<&OsStr>) -> Self {
-        let refused = no_color.is_some_and(|value| !value.is_empty()) || term.is_some_and(|term| term == "dumb");
-        Self { on: is_terminal && !refused }
+    /// Colour, whatever the stream.
+    #[cfg(test)]
+    pub(crate) const COLOURED: Paint = Paint { on: true };
+
+    /// Colour as it is `wanted`. By itself a stream has it if it is a terminal that can show it; the environment may refuse it (`NO_COLOR`, see
+    /// no-color.org) or insist on it (`CLICOLOR_FORCE`, see bixense.com/clicolors).
+    pub fn choose(wanted: ColorChoice, stream: &impl RawStream) -> Self {
+        let on = match wanted {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => AutoStream::choice(stream) != anstream::ColorChoice::Never,
+        };
+        Self { on }
     }
 
     /// Whether there is colour.
@@ -52,22 +62,5 @@ impl Paint {
 
     fn style(self, style: Style, text: &str) -> String {
         if self.on && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn colour_is_for_terminals_that_want_it() {
-        let choose = |terminal, no_color: Option<&str>, term: Option<&str>| {
-            Paint::choose(terminal, no_color.map(OsStr::new), term.map(OsStr::new)).is_on()
-        };
-        assert!(choose(true, None, Some("xterm")));
-        assert!(choose(true, Some(""), None));
-        assert!(!choose(true, Some("1"), Some("xterm")));
-        assert!(!choose(true, None, Some("dumb")));
-        assert!(!choose(false, None, Some("xterm")));
     }
 }

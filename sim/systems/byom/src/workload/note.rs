@@ -367,7 +367,8 @@ impl fmt::Display for PoolNote {
 }
 
 impl ReleasedBy {
-    fn text(self) -> &'static str {
+    /// Who releases, in half a sentence.
+    pub(crate) fn text(self) -> &'static str {
         match self {
             ReleasedBy::Stop => "StopVM",
             ReleasedBy::CleanUp => "clean-up of a failed start",

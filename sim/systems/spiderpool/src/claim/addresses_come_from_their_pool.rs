@@ -23,9 +23,12 @@ impl IpamClaim for AddressesComeFromTheirPool {
             if !pool.addresses.as_ref().is_some_and(|addresses| addresses.contains(address)) {
                 violated(findings, change.by_hand, || {
                     let spec = &pool.object.spec;
+                    let listed = |ips: &Option<Vec<String>>| {
+                        ips.as_ref().filter(|ips| !ips.is_empty()).map_or("none".to_owned(), |ips| ips.join(", "))
+                    };
                     vec![
                         format!("{address} is recorded in {} for {}", change.pool, view.pod_of(&record.pod_uid)),
-                        format!("the pool has ips {:?} without {:?}", spec.ips.iter().flatten(), spec.exclude_ips.iter().flatten()),
+                        format!("the pool has the addresses {} without {}", listed(&spec.ips), listed(&spec.exclude_ips)),
                         view.story_of_write(change),
                     ]
                 });

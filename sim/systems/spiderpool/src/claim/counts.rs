@@ -22,10 +22,18 @@ impl IpamClaim for CountsEqualRecords {
         let count = after.status.as_ref().and_then(|status| status.allocated_ip_count);
         if count != Some(records) {
             findings.violated(|| {
-                vec![format!("pool {} has {records} records and allocatedIPCount {count:?}", change.pool), view.story_of_write(change)]
+                vec![
+                    format!("pool {} has {records} records and {}", change.pool, says("allocatedIPCount", count)),
+                    view.story_of_write(change),
+                ]
             });
         }
     }
+}
+
+/// What a field of a status says.
+fn says(field: &str, count: Option<i64>) -> String {
+    count.map_or_else(|| format!("no {field}"), |count| format!("{field} {count}"))
 }
 
 /// In the end `totalIPCount` of each pool is the number of its addresses, as its controller writes it.
@@ -35,7 +43,7 @@ impl IpamClaim for TotalCountsComeRight {
     fn pending(&self, view: &View) -> Option<String> {
         let wrong = view.pools.iter().filter(|(_, pool)| !pool.is_terminating()).filter_map(|(name, pool)| {
             let (has, count) = (total(pool)?, pool.object.status.as_ref().and_then(|status| status.total_ip_count));
-            (count != Some(has)).then(|| format!("{name} has {has} addresses and totalIPCount {count:?}"))
+            (count != Some(has)).then(|| format!("{name} has {has} addresses and {}", says("totalIPCount", count)))
         });
         told("pools do not count their addresses right", wrong.collect())
     }
@@ -64,7 +72,7 @@ mod tests {
                 stage.record(stage.person, "p", "10.0.0.2", "ns/b", "b");
             }
             assert_eq!(stage.excuses(), [None, None]);
-            assert_eq!(stage.detail()[0], "pool p has 1 records and allocatedIPCount Some(7)");
+            assert_eq!(stage.detail()[0], "pool p has 1 records and allocatedIPCount 7");
         });
     }
 

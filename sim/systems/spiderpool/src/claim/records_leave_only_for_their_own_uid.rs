@@ -48,7 +48,7 @@ impl IpamClaim for RecordsLeaveOnlyForTheirOwnUid {
                     let by_hand = what.iter().any(|(_, address)| view.changes.touched(*address));
                     violated(findings, by_hand, || {
                         let mut lines =
-                            vec![format!("{} releases addresses of {} ({cause:?}): {wrong}", view.name(process), view.pod_of(uid))];
+                            vec![format!("{} releases addresses of {} ({}): {wrong}", view.name(process), view.pod_of(uid), cause.text())];
                         lines.extend(what.iter().map(|(pool, address)| view.story_of(pool, *address)));
                         lines
                     });

@@ -125,7 +125,8 @@ impl Answer {
         }
         let error = selection.error.as_ref().map(|error| error.class());
         if error != self.error() {
-            return differs(format!("error {error:?}, the rules say {:?}", self.error()));
+            let words = |error: Option<&str>| error.map_or_else(|| "no error".to_owned(), |error| format!("the error {error}"));
+            return differs(format!("{}, the rules say {}", words(error), words(self.error())));
         }
         let names = selection.nics.iter().map(|nic| &nic.nic);
         if !names.eq(self.nics.iter().map(|nic| &nic.name)) {
@@ -177,8 +178,14 @@ impl Family {
         let (mut one, mut other) = (found.concat(), order.iter().map(|(_, pool)| name(pool)).collect::<Vec<_>>());
         one.sort_unstable();
         other.sort_unstable();
-        Some((one == other, format!("order {found:?}, the rules say {:?}", self.ranks())))
+        Some((one == other, format!("order {}, the rules say {}", in_order(&found), in_order(&self.ranks()))))
     }
+}
+
+/// Ranks of pools in words: `a and b, then c`.
+fn in_order(ranks: &[Vec<String>]) -> String {
+    let ranks: Vec<String> = ranks.iter().map(|rank| rank.join(" and ")).collect();
+    if ranks.is_empty() { "no pool".to_owned() } else { ranks.join(", then ") }
 }
 
 impl Asked<'_> {

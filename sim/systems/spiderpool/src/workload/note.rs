@@ -408,7 +408,8 @@ impl How {
 }
 
 impl Cause {
-    fn text(self) -> &'static str {
+    /// Why, in half a sentence.
+    pub(crate) fn text(self) -> &'static str {
         match self {
             Cause::Del => "DEL",
             Cause::PoolChange => "its pools changed",

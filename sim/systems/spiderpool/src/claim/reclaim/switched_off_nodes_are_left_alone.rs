@@ -1,5 +1,7 @@
 //! G GS9: what is switched off is left alone.
 
+use ipam_spiderpool::reclaim::NodeState;
+
 use super::super::view::{EventMask, Seen, View, has_ended};
 use super::super::{Findings, IpamClaim};
 use super::violated;
@@ -34,7 +36,7 @@ impl IpamClaim for SwitchedOffNodesAreLeftAlone {
                 continue;
             }
             violated(findings, None, view.changes.touched(address), || {
-                let state = format!("{:?}", view.nodes.now(node));
+                let state = in_words(view.nodes.now(node));
                 vec![
                     format!("{address} of pool {} is reclaimed of {}", change.pool, view.pod_of(uid)),
                     format!("{node} is {state}, and pods of such nodes are to be left alone"),
@@ -42,6 +44,17 @@ impl IpamClaim for SwitchedOffNodesAreLeftAlone {
                 ]
             });
         }
+    }
+}
+
+/// What a node is, in a word or two.
+fn in_words(state: NodeState) -> String {
+    match state {
+        NodeState::Ready { since: Some(since) } => format!("ready since {since}"),
+        NodeState::Ready { since: None } => "ready".to_owned(),
+        NodeState::NotReady => "not ready".to_owned(),
+        NodeState::Gone => "gone".to_owned(),
+        NodeState::Unreadable => "not to be read".to_owned(),
     }
 }
 

@@ -63,7 +63,7 @@ fn account(view: &View, subnet: &Subnet) -> Vec<String> {
         [("totalIPCount", status.total_ip_count, total.count()), ("allocatedIPCount", status.allocated_ip_count, set_aside)]
     {
         if count.unwrap_or(0) != i64::try_from(is).unwrap_or(i64::MAX) {
-            lines.push(format!("has {what} {count:?}, not {is}"));
+            lines.push(count.map_or_else(|| format!("has no {what}, not {is}"), |count| format!("has {what} {count}, not {is}")));
         }
     }
     lines
@@ -99,7 +99,7 @@ mod tests {
             stage.pool("manual", &["10.0.0.5"]);
             assert!(stage.pending().unwrap().ends_with("s sets aside  for manual, which has 10.0.0.5"));
             stage.set_aside_for_manual(by, "s", "manual", &["10.0.0.5"]);
-            assert!(stage.pending().unwrap().ends_with("s has allocatedIPCount Some(3), not 4"));
+            assert!(stage.pending().unwrap().ends_with("s has allocatedIPCount 3, not 4"));
             count(stage, 9, 4);
             assert_eq!(stage.pending(), None);
         });

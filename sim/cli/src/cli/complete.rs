@@ -1,0 +1,56 @@
+//! What a shell offers where a name is asked for: scenarios, claims, faults and mutations that there are.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
+use kube_sim::fault;
+use sim_harness::scenario::{self, Scenario};
+use sim_harness::system::systems;
+
+/// Where scenarios are looked for, as by `list`.
+const SCENARIOS: &str = "scenarios";
+
+fn offered(name: impl Into<String>, about: impl Into<String>) -> CompletionCandidate {
+    let (name, about): (String, String) = (name.into(), about.into());
+    CompletionCandidate::new(name).help(Some(about.into()))
+}
+
+/// The mutations, each with what it does.
+pub(super) fn mutations() -> Vec<CompletionCandidate> {
+    systems().mutations().iter().map(|mutation| offered(mutation.name, mutation.about)).collect()
+}
+
+/// The claims, each with what it says.
+pub(super) fn claims() -> Vec<CompletionCandidate> {
+    systems().claims().iter().map(|claim| offered(claim.name, claim.about)).collect()
+}
+
+/// The scenarios under the folder `scenarios`, each with the question that it asks. Files that cannot be read are passed over.
+pub(super) fn scenarios() -> Vec<CompletionCandidate> {
+    let files = scenario::find(&[PathBuf::from(SCENARIOS)]).unwrap_or_default();
+    let read = files.iter().filter_map(|file| Scenario::read(file).ok());
+    read.flat_map(|scenario| scenario.each()).map(|scenario| offered(scenario.name, scenario.why)).collect()
+}
+
+/// Scenario files by their paths; and by the beginning of a scenario's name, which need not be its folder's.
+pub(super) fn scenario_files(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let mut paths = PathCompleter::any().complete(typed);
+    let Some(beginning) = typed.to_str().filter(|typed| !typed.is_empty() && !typed.contains('/')) else { return paths };
+    for file in scenario::find(&[PathBuf::from(SCENARIOS)]).unwrap_or_default() {
+        let is_meant = file.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with(beginning));
+        paths.extend(is_meant.then(|| CompletionCandidate::new(file.into_os_string())));
+    }
+    paths
+}
+
+/// Keys of scenarios that many ask for; and for each kind of fault the swarm that has only this one.
+pub(super) fn settings() -> Vec<CompletionCandidate> {
+    let keys = [
+        ("phases.safety=", "how long faults may begin"),
+        ("phases.liveness=", "how long the run goes on after they healed"),
+        ("cluster.api_servers=", "how many API servers"),
+    ];
+    let faults = fault::vocabulary().into_iter().map(|info| offered(format!("swarm.only=[\"{}\"]", info.name), info.about));
+    keys.into_iter().map(|(key, about)| offered(key, about)).chain(faults).collect()
+}

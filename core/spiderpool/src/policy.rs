@@ -61,6 +61,9 @@ pub struct Policy {
     pub mark_before_uid_check: bool,
     /// `first-del-releases-all`: the DEL of one NIC releases the addresses of all, though the others still answer on theirs (A §7.1).
     pub first_del_releases_all: bool,
+    /// `further-nic-draws-again`: the ADD of a further NIC draws for all of them again while the cache does not show the endpoint that the first
+    /// one's ADD has written (A §2.4, §5.2).
+    pub further_nic_draws_again: bool,
     /// `sandbox-not-asked`: a DEL of any sandbox of a pod releases, also of one that another has replaced since (K §5.4).
     pub sandbox_not_asked: bool,
     /// `migration-ends-with-one-del`: the DEL of one pod of a VM that is gone releases the address though another pod of it answers still
@@ -208,6 +211,7 @@ impl Policy {
         "missing-pool-keeps-endpoint" true missing_pool_keeps_endpoint;
         "first-del-releases-all" true first_del_releases_all;
         "sandbox-not-asked" true sandbox_not_asked;
+        "further-nic-draws-again" true further_nic_draws_again;
         "migration-ends-with-one-del" true migration_ends_with_one_del;
         "subnet-shrinks-lowest" true subnet_shrinks_lowest;
         "overlap-admitted-forever" true overlap_admitted_forever;

@@ -8,6 +8,9 @@
 //! wherever they are known to be: those that the endpoint names, those that the cache shows and no endpoint may name (A W1 to
 //! A W3), and those of pools whose write had an unknown outcome. It costs no request to look into the cache; what it does not
 //! show is left to reclaim. The UID fences every removal, so none of this can touch another pod's record.
+//!
+//! Each DEL is about one NIC, and takes what that NIC has; the last of them takes the rest, and the finalizer. Whether others still have
+//! something is asked of their pools: the runtime may have lost a DEL, or repeat an early one after the last.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,14 +23,14 @@ use super::agent::Agent;
 use super::allocated_ip::stored;
 use super::answer::DelOutcome;
 use super::caches::Caches;
-use super::endpoints::{entries, entries_of, goes_with_pod, is_terminating, sandbox_of, uid_of, without_sandbox};
+use super::endpoints::{entries, entries_of, goes_with_pod, is_terminating, is_unfinished, sandbox_of, uid_of, without_sandbox};
 use super::error::{IpamError, may_pass};
 use super::observer::{Cause, Observer, Step};
 use super::op::{Op, distinct, recorded};
 use super::request::DelRequest;
-use crate::SpiderEndpoint;
-use crate::select::{FIRST_NIC, TopController, is_alive};
+use crate::select::{FIRST_NIC, TopController, is_alive, nics};
 use crate::validity::{Keeper, is_wanted, parent_and_ordinal, vm_keeps};
+use crate::{IPAllocationDetail, SpiderEndpoint};
 use kube_machinery::api::{ApiError, Object, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -82,7 +85,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         }
         let result = self.release_pod(request, &uid, pod.as_deref()).await;
         // Hardened, what may still be recorded stays remembered for the next DEL.
-        if policy.finalizer_left_behind || result.is_ok() {
+        if policy.finalizer_left_behind || result.as_ref().is_ok_and(|outcome| *outcome != DelOutcome::ReleasedNic) {
             self.agent.failures.forget(&uid);
         }
         result
@@ -157,24 +160,27 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
                 }
             }
         }
-        // A UID that is the pod's is enough: the addresses of all NICs go in any case.
-        self.release_endpoint(request, &key, uid, endpoint).await
+        self.release_endpoint(request, &key, uid, pod, endpoint).await
     }
 
-    /// A D9 and A D10: the records of the pod, then the finalizer of its endpoint.
+    /// A D9 and A D10: the records of this NIC and, if no other one has any, of the pod; then the finalizer of its endpoint.
     pub(super) async fn release_endpoint(
         &self,
         request: &DelRequest,
         key: &ObjectKey,
         uid: &Arc<str>,
+        pod: Option<&Pod>,
         endpoint: Arc<SpiderEndpoint>,
     ) -> Result<DelOutcome, IpamError> {
         let policy = self.policy();
-        if !policy.first_del_releases_all
-            && let Some(what) = of_this_nic(&endpoint, &request.nic)
-        {
-            self.take_back(key, uid, Cause::Del, &what).await?;
-            return Ok(DelOutcome::Released);
+        if !policy.first_del_releases_all {
+            let others = of_other_nics(&endpoint, &request.nic, pod.and_then(nics));
+            if !others.is_empty() && self.is_any_recorded(uid, &others).await? {
+                let mut own = of_nic(&endpoint, &request.nic);
+                own.extend(self.strays(key, uid, |nic| nic == Some(&*request.nic)).await?);
+                self.take_back(key, uid, Cause::Del, &distinct(own)).await?;
+                return Ok(DelOutcome::ReleasedNic);
+            }
         }
         let mut what = entries_of(&endpoint);
         if !policy.partial_failure_keeps_records {
@@ -295,13 +301,21 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
     }
 }
 
-/// What the DEL of a further NIC releases: its own addresses, if its ADD got as far as that, for the others still answer. NICs go in reverse
-/// order, so the first one's DEL is the last, and releases what is left; `None` = that is to be done now.
-fn of_this_nic(endpoint: &SpiderEndpoint, nic: &str) -> Option<Vec<(Arc<str>, IpAddr)>> {
-    let of = |nic: &str| entries(endpoint).iter().find(|entry| entry.interface == nic);
-    if nic == FIRST_NIC || of(FIRST_NIC).is_none() {
-        return None;
-    }
-    let own = of(nic).into_iter().flat_map(stored);
-    Some(own.map(|at| (Arc::from(at.pool), at.address.addr())).collect())
+/// What the DEL of a NIC releases in any case: what its own ADD was answered with.
+fn of_nic(endpoint: &SpiderEndpoint, nic: &str) -> Vec<(Arc<str>, IpAddr)> {
+    let own = entries(endpoint).iter().filter(|entry| entry.interface == nic);
+    own.flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
+}
+
+/// What it leaves to the DELs of the other NICs, or to reclaim should one be lost: a DEL is about one interface of one container (K §5.3), and
+/// nothing says that the others are silent before theirs. What no ADD was answered with is held by nobody; nor is that of a NIC which the pod
+/// does not have, where its NICs are known.
+fn of_other_nics(endpoint: &SpiderEndpoint, nic: &str, nics: Option<Vec<String>>) -> Vec<(Arc<str>, IpAddr)> {
+    let exists = |nic: &str| nics.as_ref().is_none_or(|nics| nics.iter().any(|has| has == nic));
+    let is_held = |entry: &&IPAllocationDetail| {
+        let of = &*entry.interface;
+        !of.is_empty() && of != nic && exists(of) && !is_unfinished(endpoint, of)
+    };
+    let others = entries(endpoint).iter().filter(is_held);
+    others.flat_map(stored).map(|at| (Arc::from(at.pool), at.address.addr())).collect()
 }

@@ -40,6 +40,6 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
         if !is_ours || !has_nic {
             return Ok(DelOutcome::NotOurs);
         }
-        self.release_endpoint(request, key, uid, endpoint).await
+        self.release_endpoint(request, key, uid, None, endpoint).await
     }
 }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
 
 use super::process::Reclaim;
 use super::question::{Answer, Question};
 use crate::Keeper;
 use crate::validity::{is_wanted, parent_and_ordinal, vm_keeps};
-use kube_machinery::api::{ApiError, Call, DeleteOptions, Object, ObjectKey, Patch, Reply, Request};
+use kube_machinery::api::{ApiError, Call, DeleteOptions, ListOptions, Object, ObjectKey, Patch, Reply, Request};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
-use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kube_machinery::kubevirt::{CREATED_BY_LABEL, VirtualMachine, VirtualMachineInstance};
 
 impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
     async fn send<T: Object>(&self, call: Call<T>) -> Result<Reply<T>, ApiError> {
@@ -25,6 +26,14 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The pods of a VM instance.
+    pub(super) async fn pods_of(&self, instance: &VirtualMachineInstance) -> Result<Vec<Arc<Pod>>, ApiError> {
+        let uid = instance.metadata.uid.as_deref().unwrap_or_default();
+        let options = ListOptions { label_selector: Some(format!("{CREATED_BY_LABEL}={uid}")), ..ListOptions::default() };
+        let namespace = instance.metadata.namespace.as_deref().map(Arc::from);
+        Ok(self.send(Call::List { namespace, options }).await?.into_list().items)
     }
 
     pub(super) async fn update_status<T: Object>(&self, body: T) -> Result<Arc<T>, ApiError> {
@@ -49,7 +58,8 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
         }
     }
 
-    async fn keeps(&self, Question { keeper, key }: &Question) -> Result<bool, ApiError> {
+    async fn keeps(&self, question: &Question) -> Result<bool, ApiError> {
+        let Question { keeper, key, .. } = question;
         let policy = &self.config.policy.reclaim;
         let in_namespace = |name: &str| ObjectKey::namespaced(key.namespace().unwrap_or_default(), name);
         match keeper {
@@ -64,8 +74,7 @@ impl<C: Client, V: Env, K, O> Reclaim<C, V, K, O> {
             }
             Keeper::Vm => {
                 let instance = self.get::<VirtualMachineInstance>(key).await?;
-                // Its finalizer holds an instance until its pods are gone.
-                if instance.is_some() && !policy.ending_vm_frees {
+                if question.may_be_in_use(instance.as_deref(), &self.config.policy) {
                     return Ok(true);
                 }
                 if let Some(kept) = vm_keeps(instance.as_deref()) {

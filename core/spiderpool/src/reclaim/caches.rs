@@ -11,9 +11,11 @@ use rustc_hash::FxBuildHasher;
 use super::entry::end_of_grace;
 use super::event::ended;
 use super::node::NodeState;
+use super::question::{controller_of, keeper_of, key_of};
 use super::settings::ReclaimSettings;
 use crate::ipam::{is_terminating, uid_of};
-use crate::{Policy, SpiderEndpoint, SpiderIPPool};
+use crate::validity::Kept;
+use crate::{Keeper, Policy, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, Object};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -26,6 +28,11 @@ pub trait Caches: Clone + Send + Sync + 'static {
     /// # Errors
     /// The cache does not answer.
     fn pod(&self, key: &str) -> Result<Option<Arc<Pod>>, ApiError>;
+    /// The pod of a VM, by its UID: its records are under the name of the VM.
+    ///
+    /// # Errors
+    /// The cache does not answer.
+    fn pod_of_vm(&self, uid: &str) -> Result<Option<Arc<Pod>>, ApiError>;
     /// A node.
     ///
     /// # Errors
@@ -69,6 +76,22 @@ pub(super) fn cached_node(caches: &impl Caches, name: &str) -> NodeState {
     }
 }
 
+/// The pod that a record is about: the one that has the name, unless that of a VM has the UID.
+pub(super) fn cached_pod(
+    caches: &impl Caches,
+    key: &str,
+    uid: &str,
+    settings: &ReclaimSettings,
+    policy: &Policy,
+) -> Result<Option<Arc<Pod>>, ApiError> {
+    let named = caches.pod(key)?;
+    let has_uid = |pod: &Arc<Pod>| pod.metadata.uid.as_deref() == Some(uid);
+    if policy.reclaim.vm_pod_sought_by_record || !settings.kept().vms || named.as_ref().is_some_and(has_uid) {
+        return Ok(named);
+    }
+    Ok(caches.pod_of_vm(uid)?.filter(|pod| key_of(pod, keeper_of(pod, settings.kept())).as_str() == key).or(named))
+}
+
 /// One informer for each kind, as a process has them. Clones are the same process.
 pub struct InformerCaches<V: Env>(Arc<Informers<V>>);
 
@@ -86,6 +109,16 @@ const MARKED: &str = "marked";
 fn marked(endpoint: &SpiderEndpoint, value: &mut dyn FnMut(&str)) {
     if is_terminating(endpoint) {
         value(MARKED);
+    }
+}
+
+/// The index of the pods of VMs, by UID.
+const OF_VM: &str = "of-vm";
+
+fn of_vm(pod: &Pod, value: &mut dyn FnMut(&str)) {
+    let owner = controller_of(pod);
+    if owner.is_some_and(|owner| Keeper::of_kind(&owner.api_version, &owner.kind, Kept { stateful_sets: false, vms: true }) == Keeper::Vm) {
+        value(pod.metadata.uid.as_deref().unwrap_or_default());
     }
 }
 
@@ -140,8 +173,8 @@ impl<V: Env> std::fmt::Debug for InformerCaches<V> {
 impl<V: Env> InformerCaches<V> {
     /// Starts to watch.
     pub fn start<C: Client>(client: C, env: V, settings: &ReclaimSettings, policy: &Policy) -> Self {
-        let digest = Some(Digest::new(digest_of_pod));
-        let pods = Running::start(&client, &env, InformerOptions { digest, ..InformerOptions::default() });
+        let (digest, indexes) = (Some(Digest::new(digest_of_pod)), vec![Index::new(OF_VM, of_vm)]);
+        let pods = Running::start(&client, &env, InformerOptions { digest, indexes, ..InformerOptions::default() });
         let nodes = Running::start(&client, &env, InformerOptions::default());
         let (digest, indexes) = (Some(Digest::new(digest_of_endpoint)), vec![Index::new(MARKED, marked)]);
         let endpoints = Running::start(&client, &env, InformerOptions { digest, indexes, ..InformerOptions::default() });
@@ -175,6 +208,12 @@ impl<V: Env> InformerCaches<V> {
 impl<V: Env> Caches for InformerCaches<V> {
     fn pod(&self, key: &str) -> Result<Option<Arc<Pod>>, ApiError> {
         Ok(self.0.pods.store.find(key))
+    }
+
+    fn pod_of_vm(&self, uid: &str) -> Result<Option<Arc<Pod>>, ApiError> {
+        let mut found = None;
+        self.0.pods.store.by_index(OF_VM, uid, |pod| found = Some(pod.clone()));
+        Ok(found)
     }
 
     fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {

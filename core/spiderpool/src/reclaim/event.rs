@@ -170,8 +170,10 @@ fn judge(event: &Event<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -
     }
     let keeper = keeper_of(pod, it.settings.kept());
     let key = key_of(pod, keeper);
+    let is_there = !matches!(event, Event::Deleted(_) | Event::Tombstone(_)) && !policy.vm_pod_sought_by_record;
+    let there = pod.metadata.uid.as_deref().filter(|_| is_there);
     if policy.owner_asked_for_every_event
-        && let Some(meaning) = kept(keeper, &key, it, answers)?
+        && let Some(meaning) = kept(keeper, &key, there, it, answers)?
     {
         return Ok(meaning);
     }
@@ -181,7 +183,7 @@ fn judge(event: &Event<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -
         Ok(Some(candidate)) => candidate,
     };
     if !policy.owner_asked_for_every_event
-        && let Some(meaning) = kept(keeper, &key, it, answers)?
+        && let Some(meaning) = kept(keeper, &key, there, it, answers)?
     {
         return Ok(meaning);
     }
@@ -219,7 +221,13 @@ fn judge(event: &Event<'_>, it: &Circumstances<'_>, answers: &mut Answers<'_>) -
 }
 
 /// I-3 to I-5: whether a StatefulSet or a VM keeps the addresses of the pod.
-fn kept(keeper: Keeper, key: &ObjectKey, it: &Circumstances<'_>, answers: &mut Answers<'_>) -> Result<Option<Meaning>, Question> {
+fn kept(
+    keeper: Keeper,
+    key: &ObjectKey,
+    pod: Option<&str>,
+    it: &Circumstances<'_>,
+    answers: &mut Answers<'_>,
+) -> Result<Option<Meaning>, Question> {
     let (keeps, unreadable) = match keeper {
         Keeper::Nobody => return Ok(None),
         Keeper::StatefulSet => (Row::SetKeeps, Row::SetUnreadable),
@@ -228,7 +236,7 @@ fn kept(keeper: Keeper, key: &ObjectKey, it: &Circumstances<'_>, answers: &mut A
     if it.policy.reclaim.terminating_static_ignored {
         return Ok(Some(Meaning::Ignore(Row::StaticIgnored)));
     }
-    Ok(match answers.ask(keeper, key)? {
+    Ok(match answers.ask(keeper, key, pod)? {
         Answer::Valid => Some(Meaning::Ignore(keeps)),
         Answer::Failed => Some(Meaning::Lost(unreadable)),
         Answer::Invalid => None,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::caches::{Caches, cached_node};
+use super::caches::{Caches, cached_node, cached_pod};
 use super::event::Circumstances;
 use super::outdated::{is_outdated, pools_of};
 use super::question::Owners;
@@ -76,7 +76,7 @@ pub fn explain(
     let it = Circumstances { now, leading: true, settings, policy, node: &node, runs_until: &runs_until };
     let mut explained = Vec::new();
     let about = |pool: Option<&str>, ip: Option<String>, address, key: &str, uid: &str| {
-        let (pod, endpoint) = (caches.pod(key), caches.endpoint(key));
+        let (pod, endpoint) = (cached_pod(caches, key, uid, settings, policy), caches.endpoint(key));
         let (pod, endpoint) = (seen(&pod), seen(&endpoint));
         let record = RecordView { key, uid, ip: address, pod: pod.map(|pod| &**pod), endpoint: endpoint.map(|it| &**it), due: None };
         let mut answers = Vec::new();

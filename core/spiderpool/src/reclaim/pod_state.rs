@@ -44,7 +44,9 @@ impl Owner<'_, '_> {
         } else {
             (self.keeper, key_of(self.pod, self.keeper))
         };
-        answers.ask(keeper, &key)
+        // Its pod may be found under another name only.
+        let uid = self.pod.metadata.uid.as_deref().filter(|uid| *uid == self.record.uid);
+        answers.ask(keeper, &key, uid.filter(|_| !self.it.policy.reclaim.vm_pod_sought_by_record))
     }
 }
 

@@ -84,6 +84,9 @@ pub struct ReclaimPolicy {
     pub namesake_frees: bool,
     /// `ending-vm-frees`: the addresses of a VM go once it is being deleted, though its pod may still run (S-5).
     pub ending_vm_frees: bool,
+    /// `vm-pod-sought-by-record`: the pod of a VM is looked up under the name in its record, which is that of the VM, so that a pod that lives
+    /// counts as gone where its endpoint is marked, and one that is stuck as answered for (S-5, G §5.2).
+    pub vm_pod_sought_by_record: bool,
     /// `trace-needs-endpoint`: what was traced is dropped if the cached endpoint under the pod's name is absent or another's (XD-1, XD-3).
     pub trace_needs_endpoint: bool,
     /// `deadline-not-confirmed`: when a deadline passes, neither the pod nor its StatefulSet or VM is looked at again (G §3.2).
@@ -140,6 +143,7 @@ impl ReclaimPolicy {
         "address-in-use-freed" true address_in_use_freed;
         "namesake-frees" true namesake_frees;
         "ending-vm-frees" true ending_vm_frees;
+        "vm-pod-sought-by-record" true vm_pod_sought_by_record;
         "trace-needs-endpoint" true trace_needs_endpoint;
         "deadline-not-confirmed" true deadline_not_confirmed;
         "ex-leader-goes-on" true ex_leader_goes_on;

@@ -20,6 +20,9 @@ pub struct Question {
     pub keeper: Keeper,
     /// The name of the pod, or of the VM.
     pub key: ObjectKey,
+    /// The UID of a pod of the VM that is known to be there: its own state says whether it may still answer. Without one the VM instance
+    /// speaks for its pods, as long as it is there.
+    pub pod: Option<String>,
 }
 
 /// The owners of pods, for whoever has them at hand.
@@ -43,13 +46,23 @@ impl Question {
             }),
             Keeper::Vm => {
                 let instance = owners.instance(&self.key);
-                // Its finalizer holds an instance until its pods are gone.
-                (instance.is_some() && !policy.reclaim.ending_vm_frees)
+                self.may_be_in_use(instance.as_deref(), policy)
                     || vm_keeps(instance.as_deref())
                         .unwrap_or_else(|| owners.machine(&self.key).is_some_and(|vm| vm.metadata.deletion_timestamp.is_none()))
             }
         };
         if kept { Answer::Valid } else { Answer::Invalid }
+    }
+
+    /// Whether a pod of a VM instance may answer on its addresses, whether or not the VM wants to keep them.
+    pub(super) fn may_be_in_use(&self, instance: Option<&VirtualMachineInstance>, policy: &Policy) -> bool {
+        let Some(instance) = instance.filter(|_| !policy.reclaim.ending_vm_frees) else { return false };
+        let Some(pod) = &self.pod else {
+            // Its finalizer holds an instance until its pods are gone.
+            return true;
+        };
+        let active = instance.status.as_ref().map(|status| &status.active_pods);
+        active.is_some_and(|active| active.keys().any(|other| other != pod))
     }
 }
 
@@ -79,7 +92,7 @@ impl<'a> Answers<'a> {
     ///
     /// # Errors
     /// There is none yet: this is to be asked. What needs no read is answered at once.
-    pub(super) fn ask(&mut self, keeper: Keeper, key: &ObjectKey) -> Result<Answer, Question> {
+    pub(super) fn ask(&mut self, keeper: Keeper, key: &ObjectKey, pod: Option<&str>) -> Result<Answer, Question> {
         match keeper {
             Keeper::Nobody => return Ok(Answer::Invalid),
             Keeper::StatefulSet if parent_and_ordinal(key.name()).is_none_or(|(parent, _)| parent.is_empty()) => {
@@ -89,7 +102,11 @@ impl<'a> Answers<'a> {
             _ if key.namespace().is_none_or(str::is_empty) || key.name().is_empty() => return Ok(Answer::Invalid),
             Keeper::StatefulSet | Keeper::Vm => {}
         }
-        self.given.next().copied().ok_or_else(|| Question { keeper, key: key.clone() })
+        self.given.next().copied().ok_or_else(|| Question {
+            keeper,
+            key: key.clone(),
+            pod: pod.filter(|_| keeper == Keeper::Vm).map(str::to_owned),
+        })
     }
 }
 

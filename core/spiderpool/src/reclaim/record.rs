@@ -166,7 +166,7 @@ fn judge(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut Answers<
         match keeper_of_endpoint(endpoint, it) {
             Keeper::Nobody => (true, Row::EndpointOfOther),
             _ if policy.namesake_frees => (true, Row::EndpointOfOther),
-            keeper => match answers.ask(keeper, &key_of_record(record.key).expect("it is a key"))? {
+            keeper => match answers.ask(keeper, &key_of_record(record.key).expect("it is a key"), None)? {
                 Answer::Invalid => (true, Row::EndpointOfOther),
                 Answer::Valid => (false, Row::EndpointInherited),
                 Answer::Failed => (false, Row::EndpointOwnerUnreadable),
@@ -213,7 +213,7 @@ fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut An
                 if policy.vm_record_without_owner_check {
                     continue;
                 }
-                match answers.ask(keeper, &key)? {
+                match answers.ask(keeper, &key, None)? {
                     Answer::Valid => return Ok(Verdict::keep(Row::NameKept)),
                     Answer::Failed => return Ok(Verdict::keep(Row::NameUnreadable)),
                     Answer::Invalid => {}
@@ -232,7 +232,7 @@ fn without_pod(record: &RecordView<'_>, it: &Circumstances<'_>, answers: &mut An
         Keeper::StatefulSet => (Row::SetOfEndpointGone, Row::SetOfEndpointKeeps, Row::SetOfEndpointUnreadable),
         Keeper::Vm => (Row::VmOfEndpointGone, Row::VmOfEndpointKeeps, Row::VmOfEndpointUnreadable),
     };
-    Ok(match answers.ask(keeper, &key)? {
+    Ok(match answers.ask(keeper, &key, None)? {
         Answer::Valid => Verdict::keep(keeps),
         Answer::Failed => Verdict::keep(unreadable),
         Answer::Invalid => Verdict::release(gone, true),

@@ -140,7 +140,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                     scan.count(|counts| counts.kept += number);
                     if verdict.track && scan.leadership.is_leading() {
                         scan.count(|counts| counts.tracked += number);
-                        let facts = self.cached_facts(suspect.key.as_str());
+                        let facts = self.cached_facts(suspect.key.as_str(), &suspect.uid);
                         self.track(scan.leadership, &facts).await;
                     }
                 }
@@ -162,7 +162,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
                 found.counts.kept += 1;
                 continue;
             }
-            let facts = self.cached_facts(&record.pod);
+            let facts = self.cached_facts(&record.pod, &record.pod_uid);
             let view = facts.view(&record.pod, &record.pod_uid, ip.address(), None);
             if view.endpoint.there().is_some() {
                 found.led.insert(Digest::<SpiderEndpoint>::hash_of(&record.pod));
@@ -218,7 +218,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
 
     async fn look_at(&self, scan: &Scan<'_>, pool: &Arc<str>, ip: &RecordKey, record: &PoolIPAllocation) {
         let Some(key) = key_of_record(&record.pod) else { return };
-        let facts = self.cached_facts(&record.pod);
+        let facts = self.cached_facts(&record.pod, &record.pod_uid);
         if facts.endpoint.clone().there().is_some() {
             scan.lead_to(&record.pod);
         }
@@ -302,7 +302,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             if !marked && led.is_none_or(|led| led.contains(&Digest::<SpiderEndpoint>::hash_of(key.as_str()))) {
                 continue;
             }
-            let facts = self.cached_facts(key.as_str());
+            let facts = self.cached_facts(key.as_str(), uid_of(endpoint));
             let view = facts.view(key.as_str(), uid_of(endpoint), None, None);
             let judgement = self.under(leading, None, |it| judge_record(&view, it, &[]));
             if matches!(judgement, Judgement::Done(Verdict { endpoint: false, .. })) {

@@ -6,20 +6,21 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::caches::{Caches, cached_node};
+use super::caches::{Caches, cached_node, cached_pod};
 use super::error::ReclaimError;
 use super::event::{Circumstances, ended};
 use super::node::NodeState;
 use super::observer::{Observer, Releaser, Sight, Step, Target};
 use super::process::Reclaim;
-use super::record::{Judgement, Verdict, judge_record};
+use super::record::{Judgement, Verdict, judge_record, keeper_of_endpoint};
 use super::release::{Order, Permission};
 use super::view::{RecordView, Seen, key_of_record, seen};
 use crate::ipam::{entries_of, recorded, uid_of};
-use crate::{SpiderEndpoint, SpiderIPPool};
+use crate::{Keeper, SpiderEndpoint, SpiderIPPool};
 use kube_machinery::api::{ApiError, ObjectKey};
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
+use kube_machinery::kubevirt::VirtualMachineInstance;
 
 /// How often a release is decided anew because the endpoint changed between the decision and the mark.
 const ATTEMPTS: u32 = 3;
@@ -78,14 +79,15 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
     }
 
     /// What the caches show.
-    pub(super) fn cached_facts(&self, key: &str) -> Facts {
+    pub(super) fn cached_facts(&self, key: &str, uid: &str) -> Facts {
         // In the order in which upstream reads.
         let endpoint = cloned(self.caches.endpoint(key));
-        Facts { pod: cloned(self.caches.pod(key)), endpoint, node: None }
+        let pod = cached_pod(&self.caches, key, uid, &self.config.settings, &self.config.policy);
+        Facts { pod: cloned(pod), endpoint, node: None }
     }
 
     /// What the API server says: pod, endpoint and, if it may matter, node.
-    async fn confirmed_facts(&self, key: &ObjectKey) -> Result<Facts, ReclaimError> {
+    async fn confirmed_facts(&self, key: &ObjectKey, uid: &str) -> Result<Facts, ReclaimError> {
         // Nothing is called so, and a GET without a name would be a LIST.
         if key.namespace().is_none_or(str::is_empty) || key.name().is_empty() {
             return Ok(Facts { pod: Seen::Nothing, endpoint: Seen::Nothing, node: None });
@@ -96,12 +98,37 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             let read = self.get::<SpiderEndpoint>(key).await;
             cloned(Ok(read.map_err(|error| ReclaimError::Endpoint { endpoint: key.clone(), error })?))
         };
-        let pod = self.get::<Pod>(key).await.map_err(|error| ReclaimError::Reading { what: "Pod", error })?;
+        let named = self.get::<Pod>(key).await.map_err(|error| ReclaimError::Reading { what: "Pod", error })?;
+        let of_vm = match &endpoint {
+            Seen::There(endpoint) if named.as_ref().is_none_or(|pod| pod.metadata.uid.as_deref() != Some(uid)) => {
+                self.pod_of_vm(key, uid, endpoint).await?
+            }
+            _ => None,
+        };
+        let pod = of_vm.or(named);
         let node = match &pod {
             Some(pod) if pod.metadata.deletion_timestamp.is_some() || ended(pod).is_some() => Some(self.confirmed_node(pod).await?),
             _ => None,
         };
         Ok(Facts { pod: cloned(Ok(pod)), endpoint, node })
+    }
+
+    /// The pod of a VM, which has another name than its records and its endpoint, as the API server has it.
+    async fn pod_of_vm(&self, key: &ObjectKey, uid: &str, endpoint: &SpiderEndpoint) -> Result<Option<Arc<Pod>>, ReclaimError> {
+        let is_of_vm = self.under(false, None, |it| keeper_of_endpoint(endpoint, it)) == Keeper::Vm;
+        if !is_of_vm || self.config.policy.reclaim.vm_pod_sought_by_record {
+            return Ok(None);
+        }
+        let has_uid = |pod: &Arc<Pod>| pod.metadata.uid.as_deref() == Some(uid);
+        let failed = |error| ReclaimError::Reading { what: "Pod", error };
+        if let Some(known) = self.caches.pod_of_vm(uid).map_err(failed)? {
+            return Ok(self.get::<Pod>(&ObjectKey::of(&*known)).await.map_err(failed)?.filter(has_uid));
+        }
+        // What the cache does not show may be gone, or not be there yet. The finalizer of an instance holds it until its pods are gone.
+        let instance = self.get::<VirtualMachineInstance>(key).await;
+        let instance = instance.map_err(|error| ReclaimError::Reading { what: "VirtualMachineInstance", error })?;
+        let Some(instance) = instance else { return Ok(None) };
+        Ok(self.pods_of(&instance).await.map_err(failed)?.into_iter().find(has_uid))
     }
 
     /// The node of a pod, as the API server has it.
@@ -198,9 +225,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Reclaim<C, V, K, O> {
             known.dedup();
         }
         let (records, facts, sight) = if trusts {
-            (known, self.cached_facts(without_bare_slash(key)), Sight::Cached)
+            (known, self.cached_facts(without_bare_slash(key), uid), Sight::Cached)
         } else {
-            (self.confirmed_records(key, uid, &known).await?, self.confirmed_facts(key).await?, Sight::Confirmed)
+            (self.confirmed_records(key, uid, &known).await?, self.confirmed_facts(key, uid).await?, Sight::Confirmed)
         };
         let about_endpoint = records.is_empty().then_some((None, None));
         let cases = records.iter().map(|(pool, ip)| (Some(pool), Some(*ip))).chain(about_endpoint);

@@ -386,6 +386,29 @@ promises! {
         assert_eq!(scene.records(), []);
         kept
     };
+    an_address_stays_recorded_although_the_first_nics_del_came_before_its_own, "first-del-releases-all", |scene| {
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[]), ("net1", &["q4"], &[])]));
+        scene.add("a", "u", "eth0").unwrap();
+        scene.add("a", "u", "net1").unwrap();
+        scene.terminate("a");
+        scene.del("a", "u", "eth0").unwrap();
+        let kept = scene.of("u") == ["10.0.1.1"] && scene.endpoint("a").unwrap().metadata.finalizers.is_some();
+        scene.del("a", "u", "net1").unwrap();
+        assert_eq!((scene.records(), scene.endpoint("a").unwrap().metadata.finalizers.clone()), (vec![], None));
+        kept
+    };
+    a_further_nic_finds_the_endpoint_of_the_first_though_the_cache_does_not_show_it, "further-nic-draws-again", |scene| {
+        scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[]), ("net1", &["q4"], &[])]));
+        let old = scene.world.frozen();
+        scene.add("a", "u", "eth0").unwrap();
+        // Whoever draws again comes to another pool.
+        old.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| pool["spec"]["disable"] = json!(true));
+        scene.restart_long_ago(&old);
+        scene.world.log();
+        scene.add("a", "u", "net1").unwrap();
+        assert_eq!(scene.of("u"), ["10.0.0.1", "10.0.1.1"]);
+        !scene.world.log().iter().any(|request| request.starts_with("update SpiderIPPool/status"))
+    };
     a_repeated_del_of_an_older_sandbox_leaves_what_the_newer_one_has, "sandbox-not-asked", |scene| {
         scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4"], &[])]));
         scene.in_sandbox("first").add("a", "u", "eth0").unwrap();

@@ -97,6 +97,7 @@ fn an_add_that_was_struck_is_made_good_by_the_next() {
             let again = scene.add("a", "u", "net1").unwrap();
             assert_eq!(addresses(&again), addresses(&answer));
             scene.terminate("a");
+            scene.del("a", "u", "net1").unwrap();
             scene.del("a", "u", "eth0").unwrap();
             assert_eq!(scene.records(), []);
         },
@@ -116,6 +117,7 @@ fn an_add_that_was_struck_and_never_repeated_leaves_nothing_after_del() {
         |scene, _| {
             scene.world.deliver();
             scene.terminate("a");
+            scene.del("a", "u", "net1").unwrap();
             scene.del("a", "u", "eth0").unwrap();
             assert_eq!(scene.records(), []);
         },
@@ -249,7 +251,30 @@ fn an_agent_that_just_started_leaves_what_an_endpoint_names_that_its_cache_does_
     assert_eq!(addresses(&second), addresses(&first));
     agrees(&scene, "a", "u");
     let writes: Vec<_> = scene.world.log().into_iter().filter(|line| !line.starts_with("get ")).collect();
-    assert_eq!(writes, ["create SpiderEndpoint"], "but for the create that finds the endpoint there, nothing was to be written");
+    assert_eq!(writes, [""; 0], "nothing was to be written");
+}
+
+#[test]
+fn what_an_earlier_life_recorded_in_a_pool_that_is_disabled_since_goes_before_another_address_is_drawn() {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, &ippools(&[("eth0", &["p4", "q4"], &[])]));
+    scene.world.script(|name, _| if name == "create SpiderEndpoint" { Deed::Hang } else { Deed::Serve });
+    assert!(scene.try_add("a", "u", "eth0").is_none());
+    let caches = scene.world.clone();
+    scene.restart_long_ago(&caches);
+    assert_eq!(scene.of("u"), ["10.0.0.1"]);
+    scene.change("SpiderIPPool", "p4", |pool| pool["spec"]["disable"] = json!(true));
+    let records = |world: &World| {
+        let pools = world.all::<SpiderIPPool>().into_iter();
+        let texts = pools.map(|pool| serde_json::to_string(&pool.status).unwrap());
+        texts.map(|text| text.matches("podUid").count()).sum::<usize>()
+    };
+    scene.world.script(move |_, world| {
+        assert!(records(world) <= 1, "two records of one NIC and family");
+        Deed::Serve
+    });
+    assert_eq!(addresses(&scene.add("a", "u", "eth0").unwrap()), ["10.0.1.1"]);
+    assert_eq!(scene.of("u"), ["10.0.1.1"]);
 }
 
 #[test]

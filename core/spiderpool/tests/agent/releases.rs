@@ -179,6 +179,18 @@ fn a_pod_whose_first_nic_has_nothing_is_released_with_any() {
 }
 
 #[test]
+fn what_was_drawn_for_a_nic_that_the_pod_does_not_have_goes_with_the_others() {
+    let scene = Scene::new(Policy::hardened());
+    let both = r#"[{"interface":"eth0","ipv4":["p4"]},{"interface":"net7","ipv4":["q4"]}]"#;
+    scene.pod("a", "u", Owner::Nobody, both);
+    scene.add("a", "u", "eth0").unwrap();
+    assert_eq!(scene.of("u").len(), 2);
+    scene.terminate("a");
+    assert_eq!(scene.del("a", "u", "eth0"), Ok(DelOutcome::Released));
+    assert_eq!(scene.records(), []);
+}
+
+#[test]
 fn a_del_that_failed_leaves_what_is_remembered_to_the_next() {
     let mut scene = Scene::new(Policy::hardened());
     scene.pod("a", "u", Owner::Nobody, ONE);

@@ -487,6 +487,11 @@ impl reclaim::Caches for World {
         Ok(key.split_once('/').and_then(|(namespace, name)| self.find(&ObjectKey::namespaced(namespace, name))))
     }
 
+    fn pod_of_vm(&self, uid: &str) -> Result<Option<Arc<Pod>>, ApiError> {
+        self.failure("list", true, "Pod", "*")?;
+        Ok(self.all::<Pod>().into_iter().find(|pod| pod.metadata.uid.as_deref() == Some(uid)).map(Arc::new))
+    }
+
     fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {
         self.failure("get", true, "Node", name)?;
         Ok(self.find(&ObjectKey::cluster(name)))

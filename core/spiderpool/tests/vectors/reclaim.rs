@@ -200,7 +200,7 @@ fn scan(case: &Value, policy: Policy) -> Value {
 /// Why answers of the hardened form differ from the recorded ones: the rule of the hardened form, named by the deviation that lacks it,
 /// and in which of the two files that shows. The most frequent come first. Deviations that are not here need faults, lag, load or time,
 /// of which the recorded answers have none.
-const SHOWN: [(&str, &str, &str); 25] = [
+const SHOWN: [(&str, &str, &str); 26] = [
     ("orphan-endpoint-kept", SCAN, "endpoints that nothing leads to go (G 4.4)"),
     ("empty-pod-ips-means-gone", SCAN, "a pod without addresses in its status has its grace like any other (G R7)"),
     ("terminal-pods-not-scanned", BOTH, "pods that have ended are scanned, and have their own deadline (P-2)"),
@@ -215,6 +215,7 @@ const SHOWN: [(&str, &str, &str); 25] = [
     ("node-asked-first", SCAN, "a node that cannot be read matters only where the node matters (S-7)"),
     ("static-by-first-owner", SCAN, "the controller keeps the addresses, not whoever is first among the owners (G 13.1)"),
     ("ending-vm-frees", BOTH, "a VM keeps its addresses until its instance is gone (S-5)"),
+    ("vm-pod-sought-by-record", BOTH, "the pod of a VM is found by its UID, and says itself how far it is (G 5.2)"),
     ("endpoint-removed-after-failed-release", SCAN, "the endpoint goes after its records (G R16)"),
     ("scan-trusts-cached-pod", SCAN, "what the API server cannot confirm is left for another time (D 1.3.3)"),
     ("pending-pods-not-scanned", SCAN, "a terminating pod that never began goes when its time is over (P-4)"),

@@ -11,7 +11,8 @@ use crate::ipam::answer::{AddAnswer, How};
 use crate::ipam::caches::Caches;
 use crate::ipam::endpoints::{avoided, entries, uid_of};
 use crate::ipam::error::{Failure, Failures, IpamError, PoolError};
-use crate::ipam::observer::{Observer, Step};
+use crate::ipam::observer::{Cause, Observer, Step};
+use crate::ipam::op::distinct;
 use crate::ipam::pool_decide::Ask;
 use crate::join::join_all;
 use crate::ranges::IpVersion;
@@ -199,6 +200,35 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         allocations
     }
 
+    /// Takes back what an earlier life of the agent recorded for these NICs in pools that they draw from no more (A W1): with what they are given
+    /// now, they would have two records of a family (A X1). What the endpoint names is no stray, so that it has to be known as it is.
+    async fn leave_strays(
+        &self,
+        allocations: &[Allocation<'_>],
+        base: Option<&SpiderEndpoint>,
+        recorded: &[AllocatedIp],
+    ) -> Result<(), Setback> {
+        let policy = self.policy();
+        if self.nameless || policy.partial_failure_keeps_records || policy.lost_reply_takes_next_pool {
+            return Ok(());
+        }
+        let mut strays = Vec::new();
+        for Allocation { nic, family, pools, .. } in allocations {
+            let of_nic = self.op.strays(&self.key, &self.uid, |of| of == Some(*nic)).await?;
+            let is_drawn_from = |pool: &str| pools.iter().any(|candidate| *candidate.name == *pool);
+            strays.extend(of_nic.into_iter().filter(|(pool, ip)| IpVersion::of(*ip) == *family && !is_drawn_from(pool)));
+        }
+        let named: Vec<IpAddr> = base.into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
+        strays.retain(|(_, ip)| !named.contains(ip) && !recorded.iter().any(|allocated| allocated.address.addr() == *ip));
+        if strays.is_empty() {
+            return Ok(());
+        }
+        if !self.endpoint_is_live {
+            return Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())));
+        }
+        Ok(self.op.take_back(&self.key, &self.uid, Cause::Superseded, &distinct(strays)).await?)
+    }
+
     /// Standard mode. What is kept of a predecessor is taken over last: a pod that cannot have the rest takes nothing.
     pub(super) async fn fresh(
         &mut self,
@@ -214,6 +244,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
         let mut allocated = loop {
             let allocations = self.allocations(&selection, &static_reuse, &ledger.recorded);
+            self.leave_strays(&allocations, base, &ledger.recorded).await?;
             let named = static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
             let allocated = self.allocate_all(&allocations, &avoided, named.as_deref(), ledger).await?;

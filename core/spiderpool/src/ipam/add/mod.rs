@@ -33,7 +33,7 @@ use crate::ipam::error::IpamError;
 use crate::ipam::observer::{Cause, Observer, Step};
 use crate::ipam::op::{Op, distinct};
 use crate::ipam::request::AddRequest;
-use crate::select::{SelectError, TopController, is_alive, is_nameless};
+use crate::select::{FIRST_NIC, SelectError, TopController, is_alive, is_nameless};
 use crate::validity::Keeper;
 use kube_machinery::client::Client;
 use kube_machinery::env::Env;
@@ -100,6 +100,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
 impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
     async fn run(&mut self) -> Result<AddAnswer, IpamError> {
         let mut endpoint = self.op.agent.caches.endpoint(&self.key);
+        if self.has_surely_an_endpoint() && endpoint.as_deref().is_none_or(|endpoint| uid_of(endpoint) != &*self.uid) {
+            endpoint = self.op.get::<SpiderEndpoint>(&self.key).await.map_err(|error| self.of_endpoint(error))?;
+            self.endpoint_is_live = true;
+        }
         let mut ledger = Ledger::default();
         let mut rounds = 0;
         loop {
@@ -133,6 +137,14 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
                 Err(_) => return self.fail(error, ledger).await,
             };
         }
+    }
+
+    /// Whether the pod has an endpoint of its own, though the cache may not show it yet: the ADD of its first NIC wrote one. That was the first
+    /// request for the pod, so that nobody pays for a read in vain. (Upstream's other forms are about what the cache shows, too.)
+    fn has_surely_an_endpoint(&self) -> bool {
+        let policy = self.policy();
+        let by_cache = policy.further_nic_draws_again || policy.endpoint_delete_by_name || policy.late_endpoint_create_fails;
+        *self.request.nic != *FIRST_NIC && !by_cache
     }
 
     /// Ends an ADD that failed: what it recorded goes back, with time of its own.

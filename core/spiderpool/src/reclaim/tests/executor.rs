@@ -160,7 +160,7 @@ fn the_pod_of_a_vm_is_traced_to_the_endpoint_of_the_vm_and_upstream_finds_none()
         (rows, told.scene.records().len())
     };
     assert_eq!(story(Told::upstream()), (vec!["TD-3".to_owned(), "XD-1".to_owned()], 1));
-    assert_eq!(story(Told::new(Policy::hardened(), |_| {})), (vec!["TD-3".to_owned(), "S-5i".to_owned()], 0));
+    assert_eq!(story(Told::new(Policy::hardened(), |_| {})), (vec!["TD-3".to_owned(), "G-over".to_owned()], 0));
 }
 
 #[test]

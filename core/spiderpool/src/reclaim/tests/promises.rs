@@ -88,10 +88,9 @@ promises! {
         scene.scan();
         scene.records() == ["u2"] && scene.is_served("a", "u2")
     };
-    /// G R5: a VM boots, and its endpoint is not written yet.
+    /// G R5: a VM boots, and its endpoint is not written yet; nor does the cache show its pod.
     the_record_of_a_vm_that_boots_stays, "vm-record-without-owner-check", |scene| {
         scene.vm("vm");
-        scene.pod("virt-launcher-vm-x", "u1", Owner::Vm("vm"));
         scene.record("p4", "10.0.0.1", "ns/vm", "u1");
         scene.scan();
         scene.records() == ["u1"]
@@ -359,7 +358,6 @@ promises! {
     };
     a_vm_keeps_its_address_until_its_instance_is_gone, "ending-vm-frees", |scene| {
         scene.vm("vm");
-        scene.pod("virt-launcher-vm-x", "u1", Owner::Vm("vm"));
         scene.endpoint("vm", "u1", Owner::Vm("vm"), &[("p4", "10.0.0.1")]);
         let now = scene.time(0);
         scene.change("VirtualMachineInstance", "vm", |vm| {
@@ -369,6 +367,32 @@ promises! {
         scene.scan();
         let held = scene.records() == ["u1"];
         scene.world.vanish("VirtualMachineInstance", &ObjectKey::namespaced("ns", "vm"));
+        scene.scan();
+        held && scene.records().is_empty()
+    };
+    a_marked_endpoint_takes_nothing_from_a_pod_of_a_vm_that_lives, "vm-pod-sought-by-record", |scene| {
+        scene.vm("vm");
+        scene.pod("virt-launcher-vm-x", "u1", Owner::Vm("vm"));
+        scene.endpoint("vm", "u1", Owner::Vm("vm"), &[("p4", "10.0.0.1")]);
+        let now = scene.time(0);
+        scene.change("SpiderEndpoint", "vm", |endpoint| endpoint["metadata"]["deletionTimestamp"] = json!(now));
+        scene.scan();
+        scene.records() == ["u1"]
+    };
+    a_pod_of_a_vm_that_is_stuck_is_given_up_when_the_vm_is, "vm-pod-sought-by-record", |scene| {
+        scene.vm("vm");
+        scene.pod("virt-launcher-vm-x", "u1", Owner::Vm("vm"));
+        scene.endpoint("vm", "u1", Owner::Vm("vm"), &[("p4", "10.0.0.1")]);
+        let now = scene.time(0);
+        scene.change("VirtualMachineInstance", "vm", |vm| {
+            vm["metadata"]["finalizers"] = json!(["foregroundDeleteVirtualMachine"]);
+            vm["metadata"]["deletionTimestamp"] = json!(now);
+            vm["status"] = json!({"activePods": {"u1": "n"}});
+        });
+        scene.terminate("virt-launcher-vm-x", 10, 30);
+        scene.scan();
+        let held = scene.records() == ["u1"];
+        scene.terminate("virt-launcher-vm-x", 100, 30);
         scene.scan();
         held && scene.records().is_empty()
     };

@@ -32,6 +32,10 @@ impl reclaim::Caches for Views {
         reclaim::Caches::pod(&self.pods, key)
     }
 
+    fn pod_of_vm(&self, uid: &str) -> Result<Option<Arc<Pod>>, ApiError> {
+        reclaim::Caches::pod_of_vm(&self.pods, uid)
+    }
+
     fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {
         reclaim::Caches::node(&self.nodes, name)
     }

@@ -56,6 +56,10 @@ impl Caches for Dump {
         Ok(self.pods.get(key).cloned())
     }
 
+    fn pod_of_vm(&self, uid: &str) -> Result<Option<Arc<Pod>>, ApiError> {
+        Ok(self.pods.values().find(|pod| pod.metadata.uid.as_deref() == Some(uid)).cloned())
+    }
+
     fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {
         Ok(self.cluster.objects.nodes.get("", name).cloned())
     }

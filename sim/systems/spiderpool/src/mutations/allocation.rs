@@ -55,6 +55,10 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("random-clean-gateway", "the gateway is left out or not as the family says that is ready first (A §14.31)"),
     ("sandbox-not-asked", "a DEL of a sandbox that another has replaced releases what the pod answers on (K §5.4)"),
     ("first-del-releases-all", "the DEL of one NIC releases the addresses of all, though the others still answer (A §7.1)"),
+    (
+        "further-nic-draws-again",
+        "the ADD of a further NIC draws for all of them again while the cache does not show the endpoint yet (A §5.2)",
+    ),
     ("migration-ends-with-one-del", "the DEL of one pod of a VM that is gone releases the address though another one answers still"),
     ("missing-pool-keeps-endpoint", "a DEL fails for ever once a pool of the endpoint is gone (A W16)"),
     ("subnet-shrinks-lowest", "a pre-allocation shrinks from its lowest address, and before its pool does (A §8.4, W19)"),

@@ -60,6 +60,10 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("address-in-use-freed", "an address goes although the pod that has the name now answers on it (U-1, U-3)"),
     ("namesake-frees", "a pod that merely has the name ends the right of a VM or a StatefulSet to the addresses (G §5.2)"),
     ("ending-vm-frees", "the addresses of a VM go once it is being deleted, though its pod may still run (S-5)"),
+    (
+        "vm-pod-sought-by-record",
+        "the pod of a VM is looked up under the name in its record, which is the VM's, and so is never found (S-5, G §5.2)",
+    ),
     ("trace-needs-endpoint", "what was traced is dropped if the cached endpoint under the pod's name is absent or another's (XD-1, XD-3)"),
     ("deadline-not-confirmed", "when a deadline passes, neither the pod nor its StatefulSet or VM is looked at again (G §3.2)"),
     ("ex-leader-goes-on", "what was traced is released also after leadership was lost (G §1.6)"),

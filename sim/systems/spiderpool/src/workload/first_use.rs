@@ -83,6 +83,11 @@ impl<K: Caches> Caches for FirstUse<K> {
         self.caches.pod(key)
     }
 
+    fn pod_of_vm(&self, uid: &str) -> Result<Option<Arc<Pod>>, ApiError> {
+        self.types.check(&self.types.pods)?;
+        self.caches.pod_of_vm(uid)
+    }
+
     fn node(&self, name: &str) -> Result<Option<Arc<Node>>, ApiError> {
         self.types.check(&self.types.nodes)?;
         self.caches.node(name)

@@ -10,6 +10,7 @@ pub mod check;
 pub mod claim;
 pub mod deviation;
 pub mod engine;
+mod fault_text;
 pub mod occurrence;
 pub mod operation;
 pub mod plan;

@@ -23,7 +23,7 @@ pub(super) fn mutations() -> Vec<CompletionCandidate> {
 
 /// The claims, each with what it says.
 pub(super) fn claims() -> Vec<CompletionCandidate> {
-    systems().claims().iter().map(|claim| offered(claim.name, claim.about)).collect()
+    systems().suites().iter().flat_map(|suite| suite.claims).map(|claim| offered(claim.name, claim.about)).collect()
 }
 
 /// The scenarios under the folder `scenarios`, each with the question that it asks. Files that cannot be read are passed over.

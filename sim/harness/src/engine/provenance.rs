@@ -6,8 +6,8 @@ use ipam_reports::Provenance;
 use ipam_reports::command::replay_command;
 
 use super::build;
-use super::shrink::needs;
 use crate::deviation::{self, Profile};
+use crate::fault_text;
 use crate::plan::Plan;
 
 /// The version of the program, as `--version` says it.
@@ -21,7 +21,7 @@ pub fn of_run(plan: &Plan, profile: Option<Profile>, replay: String) -> Provenan
         replay,
         profile: profile.unwrap_or_else(|| profile_of(plan)).name().to_owned(),
         mutations: plan.deviations.iter().map(ToString::to_string).collect(),
-        faults: plan.fault.iter().map(needs::text).collect(),
+        faults: plan.fault.iter().map(fault_text::text).collect(),
         shrunk_from: None,
     }
 }

@@ -145,7 +145,7 @@ impl Replay {
         });
         let sometimes = self.plan.check.sometimes.iter().map(|name| {
             let held = self.held.iter().any(|held| held == name.as_str());
-            verdict(name.as_str(), name.def().kind, if held { ClaimEnding::Held } else { ClaimEnding::NotSeen })
+            verdict(name.as_str(), name.known().kind, if held { ClaimEnding::Held } else { ClaimEnding::NotSeen })
         });
         let mut verdicts: Vec<ClaimVerdict> = always.chain(eventually).chain(sometimes).collect();
         // What belongs to every run is in no list of a plan.

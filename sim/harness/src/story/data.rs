@@ -14,7 +14,7 @@ use sim_config::kinds::Kinds;
 
 use super::index::Index;
 use super::timeline::ending;
-use crate::engine::shrink::needs;
+use crate::fault_text;
 
 /// The spans and events of a recording. The verdicts of the claims are left to the caller.
 pub fn history(index: &Index<'_>) -> History {
@@ -129,7 +129,7 @@ fn faults(index: &Index<'_>) -> Vec<Fault> {
         Some(Fault {
             index: span.fault,
             kind: fault.kind.kind().to_owned(),
-            about: needs::text(fault),
+            about: fault_text::text(fault),
             at: at(index, span.began),
             event: span.began as u64,
             ended: span.ended.map(|ended| at(index, ended)),

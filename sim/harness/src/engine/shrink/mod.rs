@@ -13,7 +13,7 @@
 
 pub mod auto;
 pub mod ddmin;
-pub mod needs;
+mod needs;
 pub mod reduce;
 pub mod trial;
 pub mod watch;

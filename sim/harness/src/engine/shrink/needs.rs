@@ -1,10 +1,9 @@
 //! What of a plan its failure needs: faults and deviations, alone and together.
 
 use ipam_reports::shrink::{Need, Needs};
-use kube_sim::fault::{Fault, FaultKind};
-use sim_config::kinds::Kinds;
 
 use super::trial::Trial;
+use crate::fault_text::{name, text};
 use crate::plan::Plan;
 
 /// Pairs of more faults than these are not tried: there would be too many.
@@ -39,22 +38,4 @@ pub(super) fn needs(trial: &mut Trial<'_>, plan: &Plan) -> Needs {
         needs.deviations.push(Need { what: name.to_string(), timeless: String::new(), needed: holds(without) });
     }
     needs
-}
-
-/// A fault as a person would name it: `partition(client-0, apiserver-1) at 3.204 s`.
-pub(crate) fn text(fault: &Fault) -> String {
-    match &fault.kind {
-        FaultKind::CrashAtWrite(crash) => format!("{} {}", name(fault), crash.nth),
-        _ => format!("{} at {}", name(fault), fault.common.at),
-    }
-}
-
-/// The same without the time: `partition(client-0, apiserver-1)`.
-fn name(fault: &Fault) -> String {
-    let targets: Vec<String> = match &fault.kind {
-        FaultKind::ConflictingWriter(writer) => vec![writer.object.clone()],
-        kind => kind.targets().iter().map(ToString::to_string).collect(),
-    };
-    let about = if targets.is_empty() { String::new() } else { format!("({})", targets.join(", ")) };
-    format!("{}{about}", fault.kind.kind())
 }

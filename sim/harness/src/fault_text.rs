@@ -1,0 +1,22 @@
+//! Faults of a plan in words.
+
+use kube_sim::fault::{Fault, FaultKind};
+use sim_config::kinds::Kinds;
+
+/// A fault as a person would name it: `partition(client-0, apiserver-1) at 3.204 s`.
+pub(crate) fn text(fault: &Fault) -> String {
+    match &fault.kind {
+        FaultKind::CrashAtWrite(crash) => format!("{} {}", name(fault), crash.nth),
+        _ => format!("{} at {}", name(fault), fault.common.at),
+    }
+}
+
+/// The same without the time: `partition(client-0, apiserver-1)`.
+pub(crate) fn name(fault: &Fault) -> String {
+    let targets: Vec<String> = match &fault.kind {
+        FaultKind::ConflictingWriter(writer) => vec![writer.object.clone()],
+        kind => kind.targets().iter().map(ToString::to_string).collect(),
+    };
+    let about = if targets.is_empty() { String::new() } else { format!("({})", targets.join(", ")) };
+    format!("{}{about}", fault.kind.kind())
+}

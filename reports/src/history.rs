@@ -39,7 +39,7 @@ pub struct Operation {
     pub f: String,
     /// What it was asked with.
     pub input: Value,
-    /// When it began.
+    /// When it began, in seconds of model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
@@ -51,7 +51,7 @@ pub struct Operation {
     pub ended: Option<Seconds>,
     /// The event with which it ended.
     pub ended_event: Option<u64>,
-    /// How it ended.
+    /// How it ended: for certain, or not.
     pub outcome: OperationOutcome,
     /// What it gave: the addresses, the number.
     pub output: Value,
@@ -64,7 +64,7 @@ pub struct Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OperationOutcome {
-    /// It took place.
+    /// It took place, and gave its output.
     Ok,
     /// It did not take place, and never will.
     Fail,
@@ -91,7 +91,7 @@ pub struct Request {
     pub at: Seconds,
     /// The event with which it was sent.
     pub event: u64,
-    /// What it committed.
+    /// What it committed: none of a read or a refused write, several of one that was applied twice.
     pub commits: Vec<Commit>,
     /// When its sender learned how it ended; null = never.
     #[serde(rename = "answered_s")]
@@ -111,13 +111,13 @@ pub struct Request {
 /// A write that took a revision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Commit {
-    /// When.
+    /// When the write was applied, in seconds of model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
-    /// The event.
+    /// The number of the event of the commit.
     pub event: u64,
-    /// The revision.
+    /// The resourceVersion that it gave the object.
     pub revision: u64,
 }
 
@@ -126,11 +126,11 @@ pub struct Commit {
 pub struct Fault {
     /// Its position in the plan.
     pub index: u32,
-    /// Its kind.
+    /// Its kind, as in scenarios: `partition`, `crash`.
     pub kind: String,
     /// The fault in words: kind, targets, time.
     pub about: String,
-    /// When it began.
+    /// When it took hold, in seconds of model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
@@ -153,7 +153,7 @@ pub struct Outage {
     pub process: u32,
     /// Whether it kept its memory: it was paused, not crashed.
     pub paused: bool,
-    /// When it began.
+    /// When the process stopped, in seconds of model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
@@ -170,7 +170,7 @@ pub struct Outage {
 pub struct Event {
     /// Its number, from 0.
     pub event: u64,
-    /// When.
+    /// When it happened, in seconds of model time.
     #[serde(rename = "at_s")]
     #[schemars(with = "f64")]
     pub at: Seconds,
@@ -188,9 +188,9 @@ pub struct Event {
 /// What became of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimVerdict {
-    /// Its name.
+    /// Its name, as `list claims` has it.
     pub claim: String,
-    /// Its kind.
+    /// Whether it is about every step, the end, or the whole sweep.
     pub kind: Kind,
     /// What became of it.
     pub verdict: ClaimEnding,

@@ -27,7 +27,7 @@ pub enum Phase {
 }
 
 impl Step {
-    /// An operation begins.
+    /// An operation begins, asked with this input.
     pub fn invoke(f: &'static str, key: impl Into<String>, input: impl Into<Value>) -> Self {
         Self { f, key: key.into(), phase: Phase::Invoke(input.into()) }
     }

@@ -20,7 +20,7 @@ const BLOCKS_MAX: usize = 3;
 /// How many further seeds are named.
 const SEEDS_NAMED_MAX: usize = 5;
 
-/// The whole report.
+/// The whole report as text: verdict first, then what was found.
 pub fn run(report: &RunReport, paint: Paint) -> String {
     let mut lines = overview(report, paint);
     let pools = pools(report, paint);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube_machinery::FxHashMap;
 use kube_sim::rt::ProcessId;
 
-use super::view::{EventMask, Seen, View, addresses_of, uid_of};
+use super::view::{EventMask, Place, Seen, View, addresses_of, uid_of};
 use super::{Answered, Findings, IpamClaim};
 use crate::workload::{How, IpamNote};
 
@@ -19,6 +19,8 @@ type Refused = Arc<[(Arc<str>, IpAddr)]>;
 /// A pod of a StatefulSet, or of a VM, gets an address of its predecessor only if the rules would still give it that one:
 /// from a pool that serves its NIC, that still holds the address, and not a reserved one (D §0). What the agent's caches showed when
 /// it compared counts. Beside what was drawn, an answer may name what was handed on, and so may the endpoint for a NIC that is still to ask.
+///
+/// The target of a live migration takes over what its source answers on, whatever became of the pool: the rules are for the VM's next start (A W28).
 ///
 /// Broken by `static-reuse-skips-filter` and `static-reuse-before-gating`. It does not see addresses that an agent does not compare
 /// with the rules at all.
@@ -53,6 +55,9 @@ impl IpamClaim for ReusedAddressesArePermitted {
                 let Some(refused) = self.refused.remove(&(process, uid.clone(), nic.clone())) else { return };
                 findings.exercised();
                 let Some(answer) = Answered::of(seen).filter(|answer| answer.how != How::Existing) else { return };
+                if is_migrating(view, answer.uid) {
+                    return;
+                }
                 // What an answer to this very pod named before, for another of its NICs, is its own by now.
                 let is_own = |pool: &str, address: IpAddr| {
                     let mut before = view.ledger.answers(answer.uid).iter().map(|answer| &answer.given);
@@ -88,6 +93,12 @@ impl IpamClaim for ReusedAddressesArePermitted {
     }
 }
 
+/// Whether another pod of the same VM is there.
+fn is_migrating(view: &View, uid: &str) -> bool {
+    let Some(place @ Place::Vm(_)) = view.pods.get(uid).and_then(|pod| pod.place.as_ref()) else { return false };
+    view.pods.present().any(|(other, pod)| **other != *uid && pod.place.as_ref() == Some(place))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::on_stage;
@@ -112,6 +123,23 @@ mod tests {
             assert_eq!(stage.excuses(), [None]);
             assert!(stage.detail()[0].contains("10.0.0.1 of pool p, which the rules do not permit"), "{:?}", stage.detail());
         });
+    }
+
+    #[test]
+    fn the_target_of_a_migration_takes_over_what_its_source_answers_on() {
+        for (source_is_there, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                stage.vm_pod("ns/source", "source", "vm");
+                stage.vm_pod("ns/target", "target", "vm");
+                if !source_is_there {
+                    stage.pod_gone("ns/source");
+                }
+                stage.compare("target", "eth0", &[("p", "10.0.0.1")]);
+                stage.answer_reowned("ns/target", "target", "eth0", FIRST);
+                assert_eq!((stage.excuses(), stage.exercised()), (excuses, true));
+            });
+        }
     }
 
     #[test]

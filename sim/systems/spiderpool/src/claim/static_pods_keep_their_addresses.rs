@@ -7,8 +7,9 @@ use crate::workload::Cause;
 /// A pod of a StatefulSet, or of a VM, is answered for the NIC that it asks for with the address that its predecessor of the same
 /// place had.
 ///
-/// It need not be the same if the place was gone for a time (scaled down, deleted), if the pool, a reservation, the namespace, the
-/// node or the pod's wishes changed meanwhile, if the address was given up because somebody outside uses it, or if the predecessor had it
+/// A roll-out does not matter unless it changes what decides: the pools that the pod names for this NIC and family, the networks or labels where
+/// they count. It need not be the same if the place was gone for a time (scaled down, deleted), if the pool, a reservation, the namespace or the
+/// node changed meanwhile, if the address was given up because somebody outside uses it, or if the predecessor had it
 /// though the rules did not permit it any more.
 ///
 /// An address that a replica of the controller reclaimed while the place was there is lost all the same (G GS4). Broken by
@@ -69,6 +70,13 @@ fn was_permitted(view: &View, before: &Answer) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use ipam_spiderpool::names::{ANNOTATION_IPPOOL, ANNOTATION_MULTUS_NETWORKS};
+    use k8s_openapi::api::core::v1::Pod as PodObject;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+    use kube_machinery::ObjectKey;
+
     use super::super::BY_HAND;
     use super::super::testing::{Stage, on_stage};
     use crate::workload::Cause;
@@ -124,6 +132,57 @@ mod tests {
         restarted(|stage| stage.reserve("r", &["10.0.0.1"]), |stage| assert_eq!(stage.excuses(), []));
         restarted(|stage| stage.release("ns/web-1", "old", Cause::Conflict, &[("p", "10.0.0.1")]), |stage| assert_eq!(stage.excuses(), []));
         restarted(|stage| stage.release("ns/web-1", "old", Cause::Del, &[("p", "10.0.0.1")]), |stage| assert_eq!(stage.excuses(), [None]));
+    }
+
+    /// The predecessor was of another revision of its StatefulSet, as in a roll-out.
+    fn rolled_out(change: impl Fn(&mut BTreeMap<String, String>, &mut BTreeMap<String, String>), judge: impl FnOnce(&mut Stage)) {
+        let change_pod = |stage: &mut Stage| {
+            stage.change::<PodObject>(stage.kubelet, &ObjectKey::namespaced("ns", "web-1"), |pod| {
+                let meta = &mut pod.metadata;
+                change(meta.labels.get_or_insert_default(), meta.annotations.get_or_insert_default());
+            });
+        };
+        restarted(change_pod, judge);
+    }
+
+    #[test]
+    fn a_roll_out_is_judged_by_what_decides_on_addresses() {
+        let revision = |labels: &mut BTreeMap<String, String>, annotations: &mut BTreeMap<String, String>| {
+            labels.insert("controller-revision-hash".to_owned(), "1".to_owned());
+            annotations.insert("kubectl.kubernetes.io/restartedAt".to_owned(), "now".to_owned());
+        };
+        rolled_out(revision, |stage| assert_eq!(stage.excuses(), [None]));
+        let wish = |_: &mut BTreeMap<String, String>, annotations: &mut BTreeMap<String, String>| {
+            annotations.insert(ANNOTATION_IPPOOL.to_owned(), r#"{"ipv4":["p"]}"#.to_owned());
+        };
+        rolled_out(wish, |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)));
+        let networks = |_: &mut BTreeMap<String, String>, annotations: &mut BTreeMap<String, String>| {
+            annotations.insert(ANNOTATION_MULTUS_NETWORKS.to_owned(), "net".to_owned());
+        };
+        rolled_out(networks, |stage| assert_eq!((stage.excuses(), stage.exercised()), (vec![], false)));
+    }
+
+    #[test]
+    fn the_labels_of_pods_count_where_their_pool_looks_at_them() {
+        for (looks, excuses) in [(true, vec![]), (false, vec![None])] {
+            on_stage(CLAIM, |stage| {
+                stage.pool("p", &["10.0.0.1-10.0.0.9"]);
+                if looks {
+                    stage.change_pool(stage.person, "p", |pool| pool.spec.pod_affinity = Some(LabelSelector::default()));
+                }
+                stage.deliver::<ipam_spiderpool::SpiderIPPool>(stage.agent);
+                stage.stateful_set("ns/web", 2);
+                stage.static_pod("ns/web-1", "old");
+                stage.change::<PodObject>(stage.kubelet, &ObjectKey::namespaced("ns", "web-1"), |pod| {
+                    pod.metadata.labels.get_or_insert_default().insert("of".to_owned(), "old".to_owned());
+                });
+                stage.add("ns/web-1", "old", FIRST);
+                stage.pod_gone("ns/web-1");
+                stage.static_pod("ns/web-1", "new");
+                stage.add("ns/web-1", "new", OTHER);
+                assert_eq!(stage.excuses(), excuses);
+            });
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod seen;
 mod story;
 mod subnets;
 mod terms;
+mod wishes;
 
 use std::sync::Arc;
 
@@ -54,6 +55,7 @@ use ledger::{Basis, Last, Release};
 use replicas::Whose;
 use sim_config::time::SimTime;
 use sim_harness::workload::OutOfReach;
+use wishes::wishes_still;
 
 use crate::oracle::Opinion;
 use crate::workload::{IpamNote, ReclaimNote};
@@ -586,7 +588,7 @@ impl View {
             || self.changes.of_namespace(namespace) > shown(Shown::Namespaces)
             || pod.node().is_some_and(|node| self.changes.of_node(node) > shown(Shown::Nodes))
             || other_node
-            || !pod.wants_the_same_as(predecessor)
+            || !wishes_still(pod, predecessor, &answer.given, pool)
             || is_of_another_incarnation(&pool.object, pod)
     }
 }

@@ -90,12 +90,6 @@ impl Pod {
             Place::Ordinal(..) => Some(&self.key),
         }
     }
-
-    /// Whether it asks for pools and networks in the same words as another pod.
-    pub(in super::super) fn wants_the_same_as(&self, other: &Pod) -> bool {
-        let [own, others] = [self, other].map(|pod| pod.object.metadata.annotations.iter().flatten());
-        own.eq(others) && self.object.metadata.labels == other.object.metadata.labels
-    }
 }
 
 /// All pods.

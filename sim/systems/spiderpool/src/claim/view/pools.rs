@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ipam_spiderpool::names::LABEL_OWNER_APPLICATION_NAME;
 use ipam_spiderpool::ranges::{CheckedRanges, IpRange, IpSet, PoolAddresses, parse_range};
 use ipam_spiderpool::{IPPoolSpec, Policy, PoolIPAllocation, PoolIPAllocations, RecordKey, SpiderIPPool};
 use kube_machinery::FxHashMap;
@@ -41,6 +42,12 @@ impl Pool {
     pub(in super::super) fn looks_at_nodes(&self) -> bool {
         let spec = &self.object.spec;
         spec.node_affinity.is_some() || spec.node_name.as_ref().is_some_and(|names| !names.is_empty())
+    }
+
+    /// Whether its rules look at the labels of a pod. An auto pool asks whose the pod is, whatever its labels are (A §8.2).
+    pub(in super::super) fn looks_at_pods(&self) -> bool {
+        let is_auto = self.object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(LABEL_OWNER_APPLICATION_NAME));
+        self.object.spec.pod_affinity.is_some() && !is_auto
     }
 
     /// Whether it is being deleted.

@@ -1,0 +1,97 @@
+//! What pods of one place wish, NIC by NIC and family by family: whether a roll-out leaves to a pod what its predecessor had.
+
+use ipam_spiderpool::names::{
+    ANNOTATION_IPPOOL, ANNOTATION_IPPOOLS, ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS, ANNOTATION_SUBNET,
+    ANNOTATION_SUBNETS,
+};
+use k8s_openapi::api::core::v1::Pod as PodObject;
+use serde_json::Value;
+
+use super::pods::Pod;
+use super::pools::Pool;
+use crate::workload::Given;
+
+/// What a pod's annotations say about one NIC and family.
+#[derive(Debug, PartialEq)]
+enum Wish {
+    /// These pools, in this order; patterns are as they are written.
+    Pools(Vec<String>),
+    /// An auto pool of what this text says.
+    Subnet(String),
+    /// Nothing: the namespace, the network or the cluster decides.
+    Default,
+    /// It is not told apart by NIC, or cannot be read: all of it counts.
+    Text(String),
+}
+
+fn annotation<'p>(pod: &'p PodObject, key: &str) -> Option<&'p str> {
+    pod.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+/// The pools of a family in one element of `ippools`, or in `ippool`.
+fn pools_of(item: &Value, v4: bool) -> Vec<String> {
+    let list = item.get(if v4 { "ipv4" } else { "ipv6" }).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn wish_of(pod: &PodObject, nic: &str, v4: bool) -> Wish {
+    if let Some(text) = annotation(pod, ANNOTATION_SUBNETS).or(annotation(pod, ANNOTATION_SUBNET)) {
+        return Wish::Subnet(text.to_owned());
+    }
+    if let Some(text) = annotation(pod, ANNOTATION_IPPOOLS) {
+        let items = serde_json::from_str::<Vec<Value>>(text).unwrap_or_default();
+        let interface = |item: &Value| item.get("interface").and_then(Value::as_str).unwrap_or_default().to_owned();
+        return match items.iter().find(|item| interface(item) == nic) {
+            Some(item) => Wish::Pools(pools_of(item, v4)),
+            // NICs without a name are known by the order in which they came.
+            None => Wish::Text(text.to_owned()),
+        };
+    }
+    match annotation(pod, ANNOTATION_IPPOOL).map(|text| (text, serde_json::from_str::<Value>(text))) {
+        Some((_, Ok(item))) => Wish::Pools(pools_of(&item, v4)),
+        Some((text, Err(_))) => Wish::Text(text.to_owned()),
+        None => Wish::Default,
+    }
+}
+
+/// Whether nothing that a pod says of itself, unlike its predecessor, may lead to another address on this NIC than `given` of `pool`: it names
+/// the pool still, and has the labels and networks that the rules of the pool look at.
+pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, given: &Given, pool: &Pool) -> bool {
+    let (own, others) = (&*pod.object, &*predecessor.object);
+    let wishes = [own, others].map(|pod| wish_of(pod, &given.nic, given.address.is_ipv4()));
+    let names_it = matches!(&wishes[0], Wish::Pools(pools) if pools.iter().any(|name| **name == *given.pool));
+    let networks = |pod| [ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS].map(|key| annotation(pod, key));
+    let asks_networks = wishes[0] == Wish::Default || pool.object.spec.multus_name.as_ref().is_some_and(|names| !names.is_empty());
+    (names_it || wishes[0] == wishes[1])
+        && (!asks_networks || networks(own) == networks(others))
+        && (!pool.looks_at_pods() || own.metadata.labels == others.metadata.labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    use super::*;
+
+    fn pod(annotations: &[(&str, &str)]) -> PodObject {
+        let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        PodObject { metadata: ObjectMeta { annotations: Some(annotations), ..ObjectMeta::default() }, ..PodObject::default() }
+    }
+
+    #[test]
+    fn a_wish_is_that_of_one_nic_and_family_in_the_first_tier_that_says_something() {
+        let pools = |names: &[&str]| Wish::Pools(names.iter().map(|name| (*name).to_owned()).collect());
+        let ippools = r#"[{"interface":"eth0","ipv4":["p4"],"ipv6":["p6"]},{"interface":"net1","ipv4":["q4","r*"]}]"#;
+        let all = pod(&[(ANNOTATION_IPPOOLS, ippools), (ANNOTATION_IPPOOL, r#"{"ipv4":["x"]}"#)]);
+        assert_eq!(wish_of(&all, "eth0", true), pools(&["p4"]));
+        assert_eq!(wish_of(&all, "eth0", false), pools(&["p6"]));
+        assert_eq!(wish_of(&all, "net1", true), pools(&["q4", "r*"]));
+        assert_eq!(wish_of(&all, "net1", false), pools(&[]));
+        let nameless = r#"[{"ipv4":["p4"]}]"#;
+        assert_eq!(wish_of(&pod(&[(ANNOTATION_IPPOOLS, nameless)]), "eth0", true), Wish::Text(nameless.to_owned()));
+        assert_eq!(wish_of(&pod(&[(ANNOTATION_IPPOOL, r#"{"ipv4":["x"]}"#)]), "net3", true), pools(&["x"]));
+        assert_eq!(wish_of(&pod(&[(ANNOTATION_IPPOOL, "{")]), "eth0", true), Wish::Text("{".to_owned()));
+        assert_eq!(wish_of(&pod(&[(ANNOTATION_SUBNET, "s"), (ANNOTATION_IPPOOL, "{}")]), "eth0", true), Wish::Subnet("s".to_owned()));
+        assert_eq!(wish_of(&pod(&[("kubectl.kubernetes.io/restartedAt", "now")]), "eth0", true), Wish::Default);
+    }
+}

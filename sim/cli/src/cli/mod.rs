@@ -81,7 +81,7 @@ fn color_wanted(args: impl Iterator<Item = OsString>) -> ColorChoice {
         "" => args.get(position + 1).cloned(),
         value => value.strip_prefix('=').map(str::to_owned),
     };
-    let said = args.iter().enumerate().filter_map(of).last();
+    let said = args.iter().enumerate().filter_map(of).next_back();
     said.and_then(|said| said.parse().ok()).unwrap_or(ColorChoice::Auto)
 }
 

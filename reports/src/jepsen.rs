@@ -71,11 +71,14 @@ fn output(operation: &Operation) -> Value {
     }
 }
 
+/// Until when a process is busy: a moment and its event; `None` = for good.
+type Until = Option<(Seconds, u64)>;
+
 /// The process of each operation in the history.
 fn processes(history: &History) -> Vec<u64> {
     let mut next = 0;
-    // For each actor its processes, and until when each is busy; `None` = for good.
-    let mut known: BTreeMap<u32, Vec<(u64, Option<(Seconds, u64)>)>> = BTreeMap::new();
+    // For each actor its processes, and until when each is busy.
+    let mut known: BTreeMap<u32, Vec<(u64, Until)>> = BTreeMap::new();
     let take = |operation: &Operation| {
         let until = match (operation.outcome, operation.ended, operation.ended_event) {
             (OperationOutcome::Ok | OperationOutcome::Fail, Some(at), Some(event)) => Some((at, event)),

@@ -44,7 +44,7 @@ impl IpamClaim for EndpointsOfGonePodsDisappear {
     }
 
     fn observe(&mut self, seen: &Seen<'_>, view: &View, _: &mut Findings) {
-        // Interfaces are taken down in reverse order: only the first one's DEL ends it.
+        // Interfaces are taken down in reverse order: with the first one's DEL all have had theirs.
         if let Seen::Pod(_, PodNote::DelDone { sandbox: id, nic, failed: false }) = *seen
             && **nic == *FIRST_NIC
             && let Some(sandbox) = view.sandboxes.get(id)

@@ -209,7 +209,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         recorded: &[AllocatedIp],
     ) -> Result<(), Setback> {
         let policy = self.policy();
-        if self.nameless || policy.partial_failure_keeps_records || policy.lost_reply_takes_next_pool {
+        if policy.partial_failure_keeps_records || policy.lost_reply_takes_next_pool {
             return Ok(());
         }
         let mut strays = Vec::new();

@@ -200,33 +200,63 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         allocations
     }
 
-    /// Takes back what an earlier life of the agent recorded for these NICs in pools that they draw from no more (A W1): with what they are given
-    /// now, they would have two records of a family (A X1). What the endpoint names is no stray, so that it has to be known as it is.
+    /// Takes back what an earlier life of the agent, or an earlier round of this ADD, recorded for these NICs in pools that they draw from no more
+    /// (A W1): with what they are given now, they would have two records of a family (A X1).
     async fn leave_strays(
         &self,
         allocations: &[Allocation<'_>],
         base: Option<&SpiderEndpoint>,
-        recorded: &[AllocatedIp],
+        recorded: &mut Vec<AllocatedIp>,
     ) -> Result<(), Setback> {
-        let policy = self.policy();
-        if policy.partial_failure_keeps_records || policy.lost_reply_takes_next_pool {
+        if self.keeps_strays() {
             return Ok(());
         }
         let mut strays = Vec::new();
         for Allocation { nic, family, pools, .. } in allocations {
-            let of_nic = self.op.strays(&self.key, &self.uid, |of| of == Some(*nic)).await?;
+            let mut of_nic = self.op.strays(&self.key, &self.uid, |of| of == Some(*nic)).await?;
+            let own = recorded.iter().filter(|allocated| allocated.nic == **nic);
+            of_nic.extend(own.map(|allocated| (allocated.pool.clone(), allocated.address.addr())));
             let is_drawn_from = |pool: &str| pools.iter().any(|candidate| *candidate.name == *pool);
             strays.extend(of_nic.into_iter().filter(|(pool, ip)| IpVersion::of(*ip) == *family && !is_drawn_from(pool)));
         }
         let named: Vec<IpAddr> = base.into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
-        strays.retain(|(_, ip)| !named.contains(ip) && !recorded.iter().any(|allocated| allocated.address.addr() == *ip));
+        strays.retain(|(_, ip)| !named.contains(ip));
+        let strays = distinct(strays);
+        self.take_back_strays(&strays).await?;
+        recorded.retain(|allocated| !strays.iter().any(|(pool, ip)| *pool == allocated.pool && *ip == allocated.address.addr()));
+        Ok(())
+    }
+
+    /// The same before the addresses of a predecessor are taken over: each of their NICs has no other of the same family.
+    pub(super) async fn leave_strays_of_kept(&self, kept: &[(usize, IPAllocationDetail)]) -> Result<(), Setback> {
+        if self.keeps_strays() {
+            return Ok(());
+        }
+        let mut strays = Vec::new();
+        for (place, entry) in kept {
+            let nic = self.nic_of(*place, entry);
+            let own: Vec<IpAddr> = stored(entry).map(|at| at.address.addr()).collect();
+            let is_stray = |ip: IpAddr| !own.contains(&ip) && own.iter().any(|kept| IpVersion::of(*kept) == IpVersion::of(ip));
+            let of_nic = self.op.strays(&self.key, &self.uid, |of| of == Some(&*nic)).await?;
+            strays.extend(of_nic.into_iter().filter(|(_, ip)| is_stray(*ip)));
+        }
+        self.take_back_strays(&distinct(strays)).await
+    }
+
+    fn keeps_strays(&self) -> bool {
+        let policy = self.policy();
+        policy.partial_failure_keeps_records || policy.lost_reply_takes_next_pool
+    }
+
+    /// Takes back what no endpoint names. So it has to be known as it is.
+    async fn take_back_strays(&self, strays: &[(Arc<str>, IpAddr)]) -> Result<(), Setback> {
         if strays.is_empty() {
             return Ok(());
         }
         if !self.endpoint_is_live {
             return Err(Setback::Again(IpamError::StaleEndpoint(self.key.clone())));
         }
-        Ok(self.op.take_back(&self.key, &self.uid, Cause::Superseded, &distinct(strays)).await?)
+        Ok(self.op.take_back(&self.key, &self.uid, Cause::Superseded, strays).await?)
     }
 
     /// Standard mode. What is kept of a predecessor is taken over last: a pod that cannot have the rest takes nothing.
@@ -244,12 +274,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         let avoided = base.map(avoided).filter(|_| !policy.conflict_returns_same_address).unwrap_or_default();
         let mut allocated = loop {
             let allocations = self.allocations(&selection, &static_reuse, &ledger.recorded);
-            self.leave_strays(&allocations, base, &ledger.recorded).await?;
+            self.leave_strays(&allocations, base, &mut ledger.recorded).await?;
             let named = static_reuse.kept.iter().flat_map(|(_, entry)| stored(entry)).map(|at| at.address.addr());
             let named = self.endpoint_is_live.then(|| named.collect::<Vec<IpAddr>>());
             let allocated = self.allocate_all(&allocations, &avoided, named.as_deref(), ledger).await?;
             let Some(base) = base.filter(|_| static_reuse.untaken) else { break allocated };
             static_reuse.untaken = false;
+            self.leave_strays_of_kept(&static_reuse.kept).await?;
             let lost = self.reown_all(&static_reuse.kept, uid_of(base)).await?;
             if lost.is_empty() {
                 break allocated;

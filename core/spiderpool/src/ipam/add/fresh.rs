@@ -243,9 +243,13 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.take_back_strays(&distinct(strays)).await
     }
 
+    /// Upstream takes nothing back before it draws.
     fn keeps_strays(&self) -> bool {
         let policy = self.policy();
-        policy.partial_failure_keeps_records || policy.lost_reply_takes_next_pool
+        policy.partial_failure_keeps_records
+            || policy.lost_reply_takes_next_pool
+            || policy.answer_not_as_stored
+            || (self.nameless && policy.nameless_entry_lost)
     }
 
     /// Takes back what no endpoint names. So it has to be known as it is.

@@ -217,7 +217,10 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let own = recorded.iter().filter(|allocated| allocated.nic == **nic);
             of_nic.extend(own.map(|allocated| (allocated.pool.clone(), allocated.address.addr())));
             let is_drawn_from = |pool: &str| pools.iter().any(|candidate| *candidate.name == *pool);
-            strays.extend(of_nic.into_iter().filter(|(pool, ip)| IpVersion::of(*ip) == *family && !is_drawn_from(pool)));
+            // By now another NIC may have it: the cache can show what was.
+            let is_anothers = |ip: IpAddr| recorded.iter().any(|allocated| allocated.nic != **nic && allocated.address.addr() == ip);
+            let is_stray = |pool: &str, ip: IpAddr| IpVersion::of(ip) == *family && !is_drawn_from(pool) && !is_anothers(ip);
+            strays.extend(of_nic.into_iter().filter(|(pool, ip)| is_stray(pool, *ip)));
         }
         let named: Vec<IpAddr> = base.into_iter().flat_map(entries).flat_map(stored).map(|at| at.address.addr()).collect();
         strays.retain(|(_, ip)| !named.contains(ip));
@@ -227,16 +230,24 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         Ok(())
     }
 
-    /// The same before the addresses of a predecessor are taken over: each of their NICs has no other of the same family.
-    pub(super) async fn leave_strays_of_kept(&self, kept: &[(usize, IPAllocationDetail)]) -> Result<(), Setback> {
+    /// The same before the addresses that `endpoint` names are taken over: each of their NICs has no other of the same family. What it names for any
+    /// NIC stays, and what was drawn in this round: the cache may show under which NIC an earlier life of the agent recorded it.
+    pub(super) async fn leave_strays_of_kept(
+        &self,
+        kept: &[(usize, IPAllocationDetail)],
+        endpoint: &SpiderEndpoint,
+        drawn: &[AllocatedIp],
+    ) -> Result<(), Setback> {
         if self.keeps_strays() {
             return Ok(());
         }
+        let named = entries(endpoint).iter().flat_map(stored).map(|at| at.address.addr());
+        let named: Vec<IpAddr> = named.chain(drawn.iter().map(|allocated| allocated.address.addr())).collect();
         let mut strays = Vec::new();
         for (place, entry) in kept {
             let nic = self.nic_of(*place, entry);
-            let own: Vec<IpAddr> = stored(entry).map(|at| at.address.addr()).collect();
-            let is_stray = |ip: IpAddr| !own.contains(&ip) && own.iter().any(|kept| IpVersion::of(*kept) == IpVersion::of(ip));
+            let has = |family: IpVersion| stored(entry).any(|at| IpVersion::of(at.address.addr()) == family);
+            let is_stray = |ip: IpAddr| !named.contains(&ip) && has(IpVersion::of(ip));
             let of_nic = self.op.strays(&self.key, &self.uid, |of| of == Some(&*nic)).await?;
             strays.extend(of_nic.into_iter().filter(|(_, ip)| is_stray(*ip)));
         }
@@ -284,7 +295,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             let allocated = self.allocate_all(&allocations, &avoided, named.as_deref(), ledger).await?;
             let Some(base) = base.filter(|_| static_reuse.untaken) else { break allocated };
             static_reuse.untaken = false;
-            self.leave_strays_of_kept(&static_reuse.kept).await?;
+            self.leave_strays_of_kept(&static_reuse.kept, base, &ledger.recorded).await?;
             let lost = self.reown_all(&static_reuse.kept, uid_of(base)).await?;
             if lost.is_empty() {
                 break allocated;

@@ -203,7 +203,7 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
             if !own || self.is_let_go(endpoint) {
                 self.confirm().await?;
             }
-            self.leave_strays_of_kept(&static_reuse.kept).await?;
+            self.leave_strays_of_kept(&static_reuse.kept, endpoint, &[]).await?;
             let lost = self.reown_all(&static_reuse.kept, uid_of(endpoint)).await?;
             static_reuse.lose(lost, known);
         }

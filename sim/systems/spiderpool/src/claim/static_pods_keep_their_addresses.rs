@@ -53,7 +53,7 @@ impl IpamClaim for StaticPodsKeepTheirAddresses {
 }
 
 fn had_to_be_kept(view: &View, pod: &Pod, before: &Answer) -> bool {
-    let place = pod.place.as_ref().is_some_and(|place| view.places.were_there_since(place, before.basis.began));
+    let place = pod.place.as_ref().is_some_and(|place| view.keeps_places(place) && view.places.were_there_since(place, before.basis.began));
     let mut releases = view.ledger.releases(&before.uid).iter();
     let given_up = releases.any(|release| release.cause == Cause::Conflict && release.covers(&before.given.pool, before.given.address));
     place && !given_up && !view.may_have_changed(before, pod) && was_permitted(view, before)

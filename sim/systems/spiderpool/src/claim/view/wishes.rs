@@ -11,6 +11,9 @@ use super::pods::Pod;
 use super::pools::Pool;
 use crate::workload::Given;
 
+/// The label that the controller of StatefulSets gives to each of its pods.
+const MADE: &str = "statefulset.kubernetes.io/pod-name";
+
 /// What a pod's annotations say about one NIC and family.
 #[derive(Debug, PartialEq)]
 enum Wish {
@@ -62,7 +65,10 @@ pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, given: &Given, pool: &P
     let names_it = matches!(&wishes[0], Wish::Pools(pools) if pools.iter().any(|name| **name == *given.pool));
     let networks = |pod| [ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS].map(|key| annotation(pod, key));
     let asks_networks = wishes[0] == Wish::Default || pool.object.spec.multus_name.as_ref().is_some_and(|names| !names.is_empty());
-    (names_it || wishes[0] == wishes[1])
+    // A pod that the StatefulSet's controller did not make, as a dump may hold one, says nothing about one that it made.
+    let is_made = |pod: &PodObject| pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(MADE));
+    is_made(own) == is_made(others)
+        && (names_it || wishes[0] == wishes[1])
         && (!asks_networks || networks(own) == networks(others))
         && (!pool.looks_at_pods() || own.metadata.labels == others.metadata.labels)
 }

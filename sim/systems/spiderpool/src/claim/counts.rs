@@ -85,7 +85,7 @@ mod tests {
                     pool.status.get_or_insert_default().total_ip_count = Some(count);
                 }
             };
-            assert!(stage.pending().unwrap().contains("p has 9 addresses and totalIPCount None"));
+            assert!(stage.pending().unwrap().contains("p has 9 addresses and no totalIPCount"));
             stage.change_pool(stage.kubelet, "p", count(9));
             assert_eq!(stage.pending(), None);
             stage.change_pool(stage.person, "p", |pool| pool.spec.exclude_ips = Some(vec!["10.0.0.3-10.0.0.4".to_owned()]));

@@ -86,7 +86,7 @@ mod tests {
         on_stage("subnet-addresses-are-accounted-for", |stage| {
             let by = stage.replicas[0];
             stage.subnet("s", &["10.0.0.1-10.0.0.9"]);
-            assert!(stage.pending().unwrap().ends_with("s has totalIPCount None, not 9"));
+            assert!(stage.pending().unwrap().ends_with("s has no totalIPCount, not 9"));
             count(stage, 9, 0);
             assert_eq!(stage.pending(), None);
             stage.set_aside(by, "s", "auto", &["10.0.0.1-10.0.0.3"]);

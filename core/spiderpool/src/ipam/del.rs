@@ -177,7 +177,9 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Op<'_, C, V, K, O> {
             let others = of_other_nics(&endpoint, &request.nic, pod.and_then(nics));
             if !others.is_empty() && self.is_any_recorded(uid, &others).await? {
                 let mut own = of_nic(&endpoint, &request.nic);
-                own.extend(self.strays(key, uid, |nic| nic == Some(&*request.nic)).await?);
+                // The cache can show under this NIC what another has by now.
+                let strays = self.strays(key, uid, |nic| nic == Some(&*request.nic)).await?;
+                own.extend(strays.into_iter().filter(|stray| !others.contains(stray)));
                 self.take_back(key, uid, Cause::Del, &distinct(own)).await?;
                 return Ok(DelOutcome::ReleasedNic);
             }

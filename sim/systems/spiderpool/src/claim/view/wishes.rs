@@ -5,14 +5,12 @@ use ipam_spiderpool::names::{
     ANNOTATION_SUBNETS,
 };
 use k8s_openapi::api::core::v1::Pod as PodObject;
+use kube_sim::actor::controller_manager::names::POD_NAME_LABEL;
 use serde_json::Value;
 
 use super::pods::Pod;
 use super::pools::Pool;
 use crate::workload::Given;
-
-/// The label that the controller of StatefulSets gives to each of its pods.
-const MADE: &str = "statefulset.kubernetes.io/pod-name";
 
 /// What a pod's annotations say about one NIC and family.
 #[derive(Debug, PartialEq)]
@@ -66,7 +64,7 @@ pub(super) fn wishes_still(pod: &Pod, predecessor: &Pod, given: &Given, pool: &P
     let networks = |pod| [ANNOTATION_MULTUS_DEFAULT_NETWORK, ANNOTATION_MULTUS_NETWORKS].map(|key| annotation(pod, key));
     let asks_networks = wishes[0] == Wish::Default || pool.object.spec.multus_name.as_ref().is_some_and(|names| !names.is_empty());
     // A pod that the StatefulSet's controller did not make, as a dump may hold one, says nothing about one that it made.
-    let is_made = |pod: &PodObject| pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(MADE));
+    let is_made = |pod: &PodObject| pod.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(POD_NAME_LABEL));
     is_made(own) == is_made(others)
         && (names_it || wishes[0] == wishes[1])
         && (!asks_networks || networks(own) == networks(others))

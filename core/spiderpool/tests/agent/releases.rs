@@ -190,6 +190,40 @@ fn what_was_drawn_for_a_nic_that_the_pod_does_not_have_goes_with_the_others() {
     assert_eq!(scene.records(), []);
 }
 
+/// A pod whose two NICs draw from one pool, and an agent whose cache shows each address under the other NIC, as an earlier life recorded them.
+fn served_otherwise_than_cached() -> Scene {
+    let mut scene = Scene::new(Policy::hardened());
+    scene.pod("a", "u", Owner::Nobody, r#"[{"interface":"eth0","ipv4":["p4"]},{"interface":"net1","ipv4":["p4"]}]"#);
+    scene.add("a", "u", "eth0").unwrap();
+    scene.add("a", "u", "net1").unwrap();
+    let old = scene.world.frozen();
+    old.change("SpiderIPPool", &ObjectKey::cluster("p4"), |pool| {
+        let records = pool["status"]["allocatedIPs"].as_str().unwrap();
+        let swapped = records.replace("eth0", "other").replace("net1", "eth0").replace("other", "net1");
+        assert_ne!(swapped, records);
+        pool["status"]["allocatedIPs"] = json!(swapped);
+    });
+    scene.restart_long_ago(&old);
+    scene
+}
+
+#[test]
+fn the_del_of_a_nic_leaves_what_another_has_though_the_cache_shows_it_under_this_one() {
+    let scene = served_otherwise_than_cached();
+    scene.terminate("a");
+    assert_eq!(scene.del("a", "u", "eth0"), Ok(DelOutcome::ReleasedNic));
+    assert_eq!(scene.of("u"), ["10.0.0.2"]);
+    assert_eq!(scene.del("a", "u", "net1"), Ok(DelOutcome::Released));
+    assert_eq!(scene.records(), []);
+}
+
+#[test]
+fn a_repeated_add_leaves_what_another_nic_has_though_the_cache_shows_it_under_this_one() {
+    let scene = served_otherwise_than_cached();
+    scene.add("a", "u", "eth0").unwrap();
+    assert_eq!(scene.of("u"), ["10.0.0.1", "10.0.0.2"]);
+}
+
 #[test]
 fn a_del_that_failed_leaves_what_is_remembered_to_the_next() {
     let mut scene = Scene::new(Policy::hardened());

@@ -220,8 +220,12 @@ fn the_del_of_a_nic_leaves_what_another_has_though_the_cache_shows_it_under_this
 #[test]
 fn a_repeated_add_leaves_what_another_nic_has_though_the_cache_shows_it_under_this_one() {
     let scene = served_otherwise_than_cached();
+    scene.world.log();
     scene.add("a", "u", "eth0").unwrap();
     assert_eq!(scene.of("u"), ["10.0.0.1", "10.0.0.2"]);
+    // It was not given back and recorded again either.
+    let writes: Vec<_> = scene.world.log().into_iter().filter(|request| request.starts_with("update SpiderIPPool")).collect();
+    assert_eq!(writes, [""; 0]);
 }
 
 #[test]

@@ -7,15 +7,22 @@
 //! What is generic here is compiled for each type of Kubernetes that is read, hundreds of times. So it only hands on: what does not depend on the
 //! type, the errors above all, is in functions of their own.
 
+mod error;
+mod stand_in;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{self, DeserializeOwned, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
+use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
 
-use super::expected::{Language, advice, meant, names, quoted_string};
+use super::expected::{Language, advice, meant};
 use super::node::{Entry, Node, Step, Value, path_text};
 use super::problem::{Problem, Problems};
+use error::{Place, none_of, too_long, unfit, value_before_key};
+use stand_in::StandIn;
+
+pub(super) use error::{Error, What};
 
 /// The struct name by which [`super::kinds`] asks for the key `kind` first.
 pub(super) const KIND_TABLE: &str = "$ipam-sim kind";
@@ -147,119 +154,6 @@ fn ignored(file: &str, root: &Node, context: &Context) -> Problems {
     }
     problems.sort();
     problems
-}
-
-/// An error of decoding, with the value it belongs to as soon as that is known.
-#[derive(Clone, Debug)]
-pub(super) struct Error(Box<Cause>);
-
-#[derive(Clone, Debug)]
-struct Cause {
-    place: Option<Place>,
-    what: What,
-}
-
-/// The number of the node that an error is about, or of the node whose key it is about.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
-    Value(u32),
-    Key(u32),
-    /// A value that stands in for a missing one in this table.
-    StandIn(u32),
-}
-
-impl Place {
-    fn id(self) -> u32 {
-        let (Place::Value(id) | Place::Key(id) | Place::StandIn(id)) = self;
-        id
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum What {
-    Missing(&'static str),
-    UnknownKey {
-        known: Vec<&'static str>,
-    },
-    UnknownName {
-        found: String,
-        known: &'static [&'static str],
-    },
-    /// The wrong type, or a value out of the type's bounds. `found` is absent when the node itself says it.
-    Unfit {
-        found: Option<String>,
-        expected: String,
-    },
-    Other(String),
-}
-
-impl Error {
-    fn new(what: What) -> Self {
-        Self(Box::new(Cause { place: None, what }))
-    }
-
-    fn at(mut self, place: Place) -> Self {
-        self.0.place.get_or_insert(place);
-        self
-    }
-
-    pub(super) fn into_what(self) -> What {
-        self.0.what
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.what {
-            What::Missing(key) => write!(f, "missing key `{key}`"),
-            What::UnknownKey { known } => write!(f, "unknown key; known keys: {}", names(known)),
-            What::UnknownName { found, known } => write!(f, "unknown value `{found}`; {}", advice(found, known, "value")),
-            What::Unfit { expected, .. } => write!(f, "expected {expected}"),
-            What::Other(text) => f.write_str(text),
-        }
-    }
-}
-
-impl de::Error for Error {
-    fn custom<T: fmt::Display>(text: T) -> Self {
-        Self::new(What::Other(text.to_string()))
-    }
-
-    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let found = match found {
-            Unexpected::Bool(value) => Some(format!("the boolean {value}")),
-            Unexpected::Unsigned(value) => Some(format!("the number {value}")),
-            Unexpected::Signed(value) => Some(format!("the number {value}")),
-            Unexpected::Float(value) => Some(format!("the number {value}")),
-            Unexpected::Str(text) => Some(quoted_string(text)),
-            Unexpected::Other(text) => Some(text.to_owned()),
-            _ => None,
-        };
-        Self::new(What::Unfit { found, expected: expected.to_string() })
-    }
-
-    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::invalid_type(found, expected)
-    }
-
-    fn invalid_length(found: usize, expected: &dyn Expected) -> Self {
-        let found = if found == 1 { "1 element".to_owned() } else { format!("{found} elements") };
-        Self::new(What::Unfit { found: Some(found), expected: expected.to_string() })
-    }
-
-    fn missing_field(key: &'static str) -> Self {
-        Self::new(What::Missing(key))
-    }
-
-    fn unknown_field(_: &str, known: &'static [&'static str]) -> Self {
-        Self::new(What::UnknownKey { known: known.to_vec() })
-    }
-
-    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
-        Self::new(What::UnknownName { found: found.to_owned(), known })
-    }
 }
 
 /// What all parts of one pass share.
@@ -422,21 +316,6 @@ fn whole_number(value: i128) -> Option<Whole> {
     u64::try_from(value).map(Whole::Unsigned).or_else(|_| i64::try_from(value).map(Whole::Signed)).ok()
 }
 
-#[cold]
-fn unfit(expected: &dyn fmt::Display) -> Error {
-    Error::new(What::Unfit { found: None, expected: expected.to_string() })
-}
-
-#[cold]
-fn none_of(variants: &[&str]) -> Error {
-    unfit(&format_args!("one of {}", names(variants)))
-}
-
-#[cold]
-fn too_long(count: usize, rest: usize) -> Error {
-    de::Error::invalid_length(count, &format!("{} elements", count - rest).as_str())
-}
-
 /// Prints what a visitor expects.
 struct Unprinted<V>(V);
 
@@ -535,11 +414,6 @@ impl Table<'_, '_> {
     fn wrong_stand_in(&self, error: Error) -> Error {
         self.de.context.note(error.at(Place::StandIn(self.de.node.id)))
     }
-}
-
-#[cold]
-fn value_before_key() -> Error {
-    de::Error::custom("a value was asked for before its key")
 }
 
 impl<'de> de::MapAccess<'de> for Table<'_, 'de> {
@@ -707,64 +581,5 @@ impl<'de> de::VariantAccess<'de> for Content<'_, 'de> {
 
     fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
         de::Deserializer::deserialize_struct(self.required()?, "", fields, visitor)
-    }
-}
-
-/// A value of whatever type is asked for. It only has to be good enough to let the decoder look further.
-struct StandIn;
-
-impl<'de> de::Deserializer<'de> for StandIn {
-    type Error = Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_u64(1)
-    }
-
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_bool(true)
-    }
-
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        // Both a text and a duration.
-        visitor.visit_borrowed_str("1s")
-    }
-
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_seq(de::value::SeqDeserializer::new(std::iter::empty::<StandIn>()))
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_map(de::value::MapDeserializer::new(std::iter::empty::<(&str, StandIn)>()))
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_map(de::value::MapDeserializer::new(fields.iter().map(|field| (*field, StandIn))))
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_none()
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_enum(Variant { name: variants.first().copied().unwrap_or_default(), content: None })
-    }
-
-    serde::forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
-    }
-}
-
-impl<'de> IntoDeserializer<'de, Error> for StandIn {
-    type Deserializer = Self;
-    fn into_deserializer(self) -> Self {
-        self
     }
 }

@@ -64,6 +64,9 @@ pub struct Policy {
     /// `further-nic-draws-again`: the ADD of a further NIC draws for all of them again while the cache does not show the endpoint that the first
     /// one's ADD has written (A §2.4, §5.2).
     pub further_nic_draws_again: bool,
+    /// `strays-go-afterwards`: what an ADD left behind in another pool goes back after the NIC was given another address, not before, so that it has
+    /// two for a while, and for longer if the agent dies in between (A W1).
+    pub strays_go_afterwards: bool,
     /// `sandbox-not-asked`: a DEL of any sandbox of a pod releases, also of one that another has replaced since (K §5.4).
     pub sandbox_not_asked: bool,
     /// `migration-ends-with-one-del`: the DEL of one pod of a VM that is gone releases the address though another pod of it answers still
@@ -212,6 +215,7 @@ impl Policy {
         "first-del-releases-all" true first_del_releases_all;
         "sandbox-not-asked" true sandbox_not_asked;
         "further-nic-draws-again" true further_nic_draws_again;
+        "strays-go-afterwards" true strays_go_afterwards;
         "migration-ends-with-one-del" true migration_ends_with_one_del;
         "subnet-shrinks-lowest" true subnet_shrinks_lowest;
         "overlap-admitted-forever" true overlap_admitted_forever;

@@ -254,10 +254,11 @@ impl<C: Client, V: Env, K: Caches, O: Observer> Add<'_, C, V, K, O> {
         self.take_back_strays(&distinct(strays)).await
     }
 
-    /// Upstream takes nothing back before it draws.
+    /// Upstream takes nothing back before it draws. Those of its forms that leave records behind are to do so here, too.
     fn keeps_strays(&self) -> bool {
         let policy = self.policy();
-        policy.partial_failure_keeps_records
+        policy.strays_go_afterwards
+            || policy.partial_failure_keeps_records
             || policy.lost_reply_takes_next_pool
             || policy.answer_not_as_stored
             || (self.nameless && policy.nameless_entry_lost)

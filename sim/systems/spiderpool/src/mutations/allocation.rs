@@ -59,6 +59,10 @@ pub const ABOUT: &[(&str, &str)] = &[
         "further-nic-draws-again",
         "the ADD of a further NIC draws for all of them again while the cache does not show the endpoint yet (A §5.2)",
     ),
+    (
+        "strays-go-afterwards",
+        "what an ADD left behind in another pool goes back after the NIC was given another address, not before (A W1)",
+    ),
     ("migration-ends-with-one-del", "the DEL of one pod of a VM that is gone releases the address though another one answers still"),
     ("missing-pool-keeps-endpoint", "a DEL fails for ever once a pool of the endpoint is gone (A W16)"),
     ("subnet-shrinks-lowest", "a pre-allocation shrinks from its lowest address, and before its pool does (A §8.4, W19)"),

@@ -357,7 +357,7 @@ impl<K> Reply<K> {
 
 /// One element of a watch stream (K §2.3).
 #[derive(Clone, Debug)]
-pub enum WatchEvent<K> {
+pub enum WatchEvent<K: ?Sized> {
     /// The object exists, or began to match the selector.
     Added(Arc<K>),
     /// The object changed.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use kube_machinery::api::{Reply, Request, TransportError, Verb, WatchEvent, WatchOptions};
-use kube_machinery::{ApiError, Client, Object, Status, WatchStream};
+use kube_machinery::api::{Reply, Request, TransportError, Verb, WatchOptions};
+use kube_machinery::{ApiError, Client, Object, Status};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw, unit};
@@ -18,15 +18,16 @@ use super::exchange::{Exchange, Phase, Reply as Answered, Ticket};
 use super::read::{invalid_options, too_large};
 use super::request::{ApiReply, ApiRequest, Op};
 use super::serve::Asked;
-use super::watch::{End, KEEPALIVE, Next};
+use super::watch::KEEPALIVE;
+use super::watch_stream::{AnyWatch, SimWatch};
 use super::write::bad_request;
 use super::{Fabric, State};
-use crate::kinds::{KindId, Served};
+use crate::kinds::KindId;
 use crate::net::{Block, Fate, high, low};
 use crate::rt::{ProcessId, ProcessState};
 use crate::selector::Selector;
 use crate::trace::record::Part;
-use crate::trace::{EventKind, Outcome, WatchKind};
+use crate::trace::{EventKind, Outcome};
 
 /// How long a connection attempt to a silent address takes to fail (K §4.4).
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -47,8 +48,8 @@ pub enum Reconnect {
 /// A client of the simulated API. Clones share the connection.
 #[derive(Clone)]
 pub struct SimClient {
-    fabric: Arc<Fabric>,
-    process: ProcessId,
+    pub(super) fabric: Arc<Fabric>,
+    pub(super) process: ProcessId,
     connection: Arc<Connection>,
     reconnect: Reconnect,
 }
@@ -146,13 +147,18 @@ impl SimClient {
         self.connection.server.load(Ordering::Relaxed)
     }
 
+    /// The cluster whose API it is.
+    pub fn fabric(&self) -> &Arc<Fabric> {
+        &self.fabric
+    }
+
     /// The process that this client belongs to.
     pub fn process(&self) -> ProcessId {
         self.process
     }
 
     /// The connection that had broken `breaks` times broke again: the next request may go elsewhere.
-    fn reconnect(&self, breaks: usize) {
+    pub(super) fn reconnect(&self, breaks: usize) {
         let known = &self.connection.breaks;
         if known.compare_exchange(breaks, breaks + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() || self.reconnect == Reconnect::Sticky
         {
@@ -240,8 +246,34 @@ impl SimClient {
         }
     }
 
+    /// Opens a watch on objects of a type that is known only by its registration.
+    ///
+    /// # Errors
+    /// What the server answers, or what went wrong on the way.
+    pub async fn watch_any(&self, kind: KindId, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<AnyWatch, ApiError> {
+        let fabric = &self.fabric;
+        let call = fabric.next_call();
+        {
+            let mut state = fabric.lock();
+            let server = state.servers[self.server()].process;
+            let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
+            state.recorder.observe_of(Part::of(call), fabric.rt.now(), event);
+        }
+        let breaks = self.connection.breaks.load(Ordering::Relaxed);
+        let result = self.open(kind, namespace, &options).await;
+        if let Err(ApiError::Transport(_)) = &result {
+            self.reconnect(breaks);
+        }
+        let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
+        fabric.lock().recorder.observe_of(Part::of(call), fabric.rt.now(), event);
+        Ok(AnyWatch::new(self.clone(), kind, breaks, result?))
+    }
+
     /// A request about objects of a type that is known only by its registration; the caller waits as long as it takes.
-    pub(crate) async fn call(&self, kind: KindId, op: Op) -> Result<ApiReply, ApiError> {
+    ///
+    /// # Errors
+    /// What the server answers, or what went wrong on the way.
+    pub async fn call(&self, kind: KindId, op: Op) -> Result<ApiReply, ApiError> {
         let request = ApiRequest { client: self.process, kind, op, call: self.fabric.next_call() };
         Box::pin(self.exchange(request, None)).await
     }
@@ -516,93 +548,8 @@ impl Client for SimClient {
     }
 
     async fn watch<K: Object>(&self, namespace: Option<Arc<str>>, options: WatchOptions) -> Result<SimWatch<K>, ApiError> {
-        let fabric = &self.fabric;
-        let served = fabric.registry.served::<K>();
-        let kind = served.kind;
-        let call = fabric.next_call();
-        {
-            let mut state = fabric.lock();
-            let server = state.servers[self.server()].process;
-            let event = EventKind::Request { client: self.process, server, verb: Verb::Watch, kind, key: None };
-            state.recorder.observe_of(Part::of(call), fabric.rt.now(), event);
-        }
-        let breaks = self.connection.breaks.load(Ordering::Relaxed);
-        let result = self.open(kind, namespace, &options).await;
-        if let Err(ApiError::Transport(_)) = &result {
-            self.reconnect(breaks);
-        }
-        let event = EventKind::Answer { client: self.process, verb: Verb::Watch, kind, key: None, outcome: Outcome::of(&result) };
-        fabric.lock().recorder.observe_of(Part::of(call), fabric.rt.now(), event);
-        Ok(SimWatch { client: self.clone(), breaks, served, id: result?, over: false })
-    }
-}
-
-/// An open watch on the simulated API. Dropping it closes the stream.
-pub struct SimWatch<K> {
-    client: SimClient,
-    /// How often the connection had broken when the stream was opened on it.
-    breaks: usize,
-    served: Served<K>,
-    id: usize,
-    over: bool,
-}
-
-impl<K> Drop for SimWatch<K> {
-    fn drop(&mut self) {
-        let fabric = &self.client.fabric;
-        fabric.lock().close_watch(&fabric.registry, self.id);
-    }
-}
-
-impl<K: Object> WatchStream<K> for SimWatch<K> {
-    async fn next(&mut self) -> Option<Result<WatchEvent<K>, ApiError>> {
-        if self.over {
-            return None;
-        }
-        let fabric = &self.client.fabric;
-        let next = std::future::poll_fn(|cx| {
-            let mut state = fabric.lock();
-            let now = fabric.rt.now();
-            match state.poll_watch(&fabric.rt, self.id, cx.waker(), now) {
-                Next::Wait => Poll::Pending,
-                Next::Element(element) => {
-                    let event = EventKind::Deliver {
-                        client: self.client.process,
-                        kind: self.served.kind,
-                        what: element.what,
-                        revision: element.revision,
-                        object: element.object.as_ref(),
-                    };
-                    state.recorder.observe(now, event);
-                    Poll::Ready(Ok(element))
-                }
-                Next::End(end) => Poll::Ready(Err(end)),
-            }
-        })
-        .await;
-        let element = match next {
-            Ok(element) => element,
-            Err(end) => {
-                self.over = true;
-                return match end {
-                    End::Clean => None,
-                    End::Broken(error) => {
-                        self.client.reconnect(self.breaks);
-                        Some(Err(error.into()))
-                    }
-                };
-            }
-        };
-        let object = element.object.map(|object| self.served.typed(object));
-        let some = |object: Option<Arc<K>>| object.unwrap_or_else(|| unreachable!("a change carries an object"));
-        Some(Ok(match element.what {
-            WatchKind::Added => WatchEvent::Added(some(object)),
-            WatchKind::Modified => WatchEvent::Modified(some(object)),
-            WatchKind::Deleted => WatchEvent::Deleted(some(object)),
-            WatchKind::Bookmark => {
-                WatchEvent::Bookmark { resource_version: element.revision.to_string(), initial_events_end: element.initial_events_end }
-            }
-            WatchKind::Error => WatchEvent::Error(element.status.unwrap_or_else(|| unreachable!("an error carries a status"))),
-        }))
+        let served = self.fabric.registry.served::<K>();
+        let watch = self.watch_any(served.kind, namespace, options).await?;
+        Ok(SimWatch::new(watch, served))
     }
 }

@@ -22,6 +22,7 @@ pub mod server;
 pub mod store;
 mod wait;
 mod watch;
+mod watch_stream;
 mod watchers;
 mod write;
 
@@ -49,10 +50,11 @@ use crate::trace::recorder::Recorder;
 use crate::trace::{EventKind, Note};
 
 pub use clear::{Obstruction, ObstructionId};
-pub use client::{Reconnect, SimClient, SimWatch};
+pub use client::{Reconnect, SimClient};
 pub use control::EtcdTrouble;
 pub use request::{ApiReply, ApiRequest, Op};
 pub use watch::KEEPALIVE;
+pub use watch_stream::{AnyWatch, SimWatch};
 
 /// Wall-clock time at the beginning of every run, before offsets.
 pub const EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
@@ -239,11 +241,12 @@ impl Fabric {
         let mut state = self.lock();
         let number = state.servers.len();
         let (seed, revision) = (state.seed, state.store.revision());
-        let cache = |(kind, _)| {
+        let cache = |kind| {
+            let kind = KindId(kind as u16);
             let next = state.store.table(kind).next_index();
             Cache::new(seed, number as u32, kind, revision, next)
         };
-        let caches = self.registry.iter().map(cache).collect();
+        let caches = (0..self.registry.len()).map(cache).collect();
         state.servers.push(ApiServer {
             process,
             up: true,

@@ -16,6 +16,7 @@ mod served;
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use kube_machinery::api::Cause;
@@ -65,6 +66,16 @@ pub trait Stored<By = ()>: Object {
     /// The field by whose value an API server finds the watches that a change is for, without looking at the others (`IndexedTrigger` of
     /// Kubernetes' cacher). One of [`Stored::FIELDS`].
     const TRIGGER: Option<&'static str> = None;
+
+    /// Reads an object of this type from JSON, where `other` is one that the cluster holds: a type that is known only at run time takes its
+    /// definition from there.
+    ///
+    /// # Errors
+    /// What does not fit the type.
+    fn decode_like(value: Value, other: &Self) -> Result<Self, String> {
+        let _ = other;
+        decode_value(value)
+    }
 
     /// Takes the status of `other`; only called with [`Stored::HAS_STATUS`].
     fn copy_status(&mut self, other: &Self) {
@@ -198,7 +209,9 @@ pub struct TypeDef {
     content: fn(&dyn AnyObject) -> u64,
     /// Reads an object of the type from a manifest, with the fields that the type does not know.
     pub decode: fn(&Manifest) -> Result<(Obj, Problems), Problems>,
-    pub(crate) from_value: fn(Value) -> Result<Obj, String>,
+    /// Reads an object of the type from JSON. Fields that the type does not know are passed over.
+    pub from_value: fn(Value) -> Result<Obj, String>,
+    pub(crate) decode_like: fn(Value, &dyn AnyObject) -> Result<Obj, String>,
     type_id: TypeId,
     views: Vec<View>,
     extensions: Vec<Box<dyn Any + Send + Sync>>,
@@ -264,6 +277,7 @@ impl TypeDef {
                 let object: K = decode_value(value)?;
                 Ok(std::sync::Arc::new(object))
             },
+            decode_like: |value, other| Ok(std::sync::Arc::new(K::decode_like(value, typed_ref(other))?)),
             type_id: TypeId::of::<K>(),
             views: Vec::new(),
             extensions: Vec::new(),
@@ -296,6 +310,8 @@ impl TypeDef {
 /// The types a cluster serves.
 pub struct Registry {
     types: Vec<TypeDef>,
+    /// Room for types that are defined while the cluster runs.
+    late: Box<[OnceLock<TypeDef>]>,
     by_type: FxHashMap<TypeId, (KindId, Option<View>)>,
 }
 
@@ -303,7 +319,7 @@ impl Registry {
     /// A registry of `types`; a type registered twice counts once. A second Rust type for one Kind takes the place of the first, and has the first
     /// as a view ([`TypeDef::viewed_as`]): clients of either are served. Panics if it has not.
     pub fn new(types: impl IntoIterator<Item = TypeDef>) -> Self {
-        let mut registry = Self { types: Vec::new(), by_type: FxHashMap::default() };
+        let mut registry = Self { types: Vec::new(), late: Box::default(), by_type: FxHashMap::default() };
         for def in types {
             let there = registry.types.iter().position(|other| (other.group, other.kind) == (def.group, def.kind));
             if let Some(index) = there.filter(|&index| registry.types[index].type_id != def.type_id) {
@@ -327,6 +343,26 @@ impl Registry {
         registry
     }
 
+    /// This registry with room for types that are defined while the cluster runs ([`Registry::define`]).
+    #[must_use]
+    pub fn with_room_for(mut self, types: usize) -> Self {
+        self.late = std::iter::repeat_with(OnceLock::new).take(types).collect();
+        self
+    }
+
+    /// Adds a type to a cluster that runs already, as a CustomResourceDefinition does. Returns its number, or `None` if there is no room left.
+    pub fn define(&self, def: TypeDef) -> Option<KindId> {
+        let mut def = Some(def);
+        let index = self.late.iter().position(|slot| {
+            let free = slot.get().is_none();
+            if free {
+                let _ = slot.set(def.take().unwrap_or_else(|| unreachable!("the first free slot ends the search")));
+            }
+            free
+        })?;
+        Some(KindId((self.types.len() + index) as u16))
+    }
+
     /// The number of `K`, which is a stored type or a view of one. Panics if the type is not registered, which is a bug
     /// of the scenario's set-up.
     pub fn id<K: Object>(&self) -> KindId {
@@ -344,26 +380,31 @@ impl Registry {
 
     /// The type with this number.
     pub fn get(&self, kind: KindId) -> &TypeDef {
-        &self.types[usize::from(kind.0)]
+        let index = usize::from(kind.0);
+        match self.types.get(index) {
+            Some(def) => def,
+            None => self.late[index - self.types.len()].get().unwrap_or_else(|| unreachable!("numbers are given out with their types")),
+        }
     }
 
     /// The type of a manifest.
     pub fn find(&self, api_version: &str, kind: &str) -> Option<KindId> {
-        self.types.iter().position(|def| def.kind == kind && def.api_version() == api_version).map(|index| KindId(index as u16))
+        self.iter().find(|(_, def)| def.kind == kind && def.api_version() == api_version).map(|(kind, _)| kind)
     }
 
     /// Every type, in order of registration.
     pub fn iter(&self) -> impl Iterator<Item = (KindId, &TypeDef)> {
-        self.types.iter().enumerate().map(|(index, def)| (KindId(index as u16), def))
+        let late = self.late.iter().map_while(OnceLock::get);
+        self.types.iter().chain(late).enumerate().map(|(index, def)| (KindId(index as u16), def))
     }
 
-    /// How many types there are.
+    /// How many types there can be.
     pub fn len(&self) -> usize {
-        self.types.len()
+        self.types.len() + self.late.len()
     }
 
-    /// Whether there is no type.
+    /// Whether there can be no type.
     pub fn is_empty(&self) -> bool {
-        self.types.is_empty()
+        self.len() == 0
     }
 }

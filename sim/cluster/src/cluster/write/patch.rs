@@ -107,7 +107,7 @@ pub(crate) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current
         }
         json_patch::merge(&mut value, &patch.body);
     }
-    let patched = (def.from_value)(value).map_err(|error| {
+    let patched = (def.decode_like)(value, &**current).map_err(|error| {
         let cause = field_invalid("patch", format!("Invalid value: {error}"));
         Box::new(Status::new(Reason::Invalid, format!(" \"\" is invalid: patch: {}", cause.message)).cause(cause))
     })?;

@@ -1,0 +1,93 @@
+//! What an API server adds to objects of built-in types when it reads them: the defaults of their fields, and what admission sets.
+//!
+//! The simulation's own programs build complete objects and read absent fields as their defaults; callers over HTTP expect to see them.
+
+use serde_json::{Map, Value, json};
+
+/// Sets `name` unless something stands there.
+fn default(fields: &mut Map<String, Value>, name: &str, value: Value) {
+    if fields.get(name).is_none_or(Value::is_null) {
+        fields.insert(name.to_owned(), value);
+    }
+}
+
+/// The object under `name`, made if it is not there; `None` if something else stands there.
+fn child<'a>(fields: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Map<String, Value>> {
+    default(fields, name, json!({}));
+    fields.get_mut(name)?.as_object_mut()
+}
+
+/// Completes an object of a built-in type.
+pub(crate) fn complete(kind: &str, object: &mut Value) {
+    let Some(fields) = object.as_object_mut() else { return };
+    match kind {
+        "Pod" => {
+            if let Some(spec) = child(fields, "spec") {
+                pod_spec(spec);
+            }
+        }
+        "Node" => {
+            child(fields, "spec");
+        }
+        "StatefulSet" => stateful_set(fields),
+        "Deployment" => deployment(fields),
+        "Namespace" => namespace(fields),
+        _ => {}
+    }
+}
+
+fn pod_spec(spec: &mut Map<String, Value>) {
+    for (name, value) in [
+        ("restartPolicy", json!("Always")),
+        ("terminationGracePeriodSeconds", json!(30)),
+        ("dnsPolicy", json!("ClusterFirst")),
+        ("schedulerName", json!("default-scheduler")),
+        ("securityContext", json!({})),
+        ("enableServiceLinks", json!(true)),
+    ] {
+        default(spec, name, value);
+    }
+    for list in ["containers", "initContainers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
+            default(container, "imagePullPolicy", json!("IfNotPresent"));
+            default(container, "terminationMessagePath", json!("/dev/termination-log"));
+            default(container, "terminationMessagePolicy", json!("File"));
+            default(container, "resources", json!({}));
+        }
+    }
+}
+
+fn template(spec: &mut Map<String, Value>) {
+    if let Some(pod) = child(spec, "template").and_then(|template| child(template, "spec")) {
+        pod_spec(pod);
+    }
+}
+
+fn stateful_set(fields: &mut Map<String, Value>) {
+    if let Some(spec) = child(fields, "spec") {
+        template(spec);
+        default(spec, "replicas", json!(1));
+        default(spec, "podManagementPolicy", json!("OrderedReady"));
+        default(spec, "updateStrategy", json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}));
+        default(spec, "revisionHistoryLimit", json!(10));
+        default(spec, "persistentVolumeClaimRetentionPolicy", json!({"whenDeleted": "Retain", "whenScaled": "Retain"}));
+    }
+}
+
+fn deployment(fields: &mut Map<String, Value>) {
+    if let Some(spec) = child(fields, "spec") {
+        template(spec);
+        default(spec, "replicas", json!(1));
+        default(spec, "strategy", json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}));
+        default(spec, "revisionHistoryLimit", json!(10));
+        default(spec, "progressDeadlineSeconds", json!(600));
+    }
+}
+
+/// A namespace has its name as a label (K §1.1).
+fn namespace(fields: &mut Map<String, Value>) {
+    let name = fields.get("metadata").and_then(|meta| meta.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
+    if let Some(labels) = child(fields, "metadata").and_then(|meta| child(meta, "labels")).filter(|_| !name.is_empty()) {
+        labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+    }
+}

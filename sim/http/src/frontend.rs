@@ -1,0 +1,457 @@
+//! From a request to its answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_machinery::api::{Cause, DeleteOptions, Dry, Reason, Subresource};
+use kube_machinery::{ApiError, ObjectKey, Status};
+use kube_sim::cluster::{ApiReply, Fabric, Op, SimClient};
+use kube_sim::kinds::{KindId, TypeDef};
+use kube_sim::object::Obj;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::custom::{self, CustomResource, Definition};
+use crate::discovery::{no_such_page, no_such_resource, not_allowed};
+use crate::object::{Form, list_value, object_value};
+use crate::path::{Path, ResourcePath};
+use crate::query::{FieldValidation, Query};
+use crate::response::{Lines, Response, bare_refusal, failure, json_response, refusal, warn};
+use crate::user::{User, is_public};
+use crate::{body, defaults, discovery};
+
+/// The HTTP interface of the API server that a client is connected to.
+pub struct Frontend {
+    client: SimClient,
+    token: Option<String>,
+    /// The types that definitions made known, by group and plural.
+    defined: Mutex<BTreeMap<(String, String), Defined>>,
+}
+
+#[derive(Clone)]
+struct Defined {
+    kind: KindId,
+    definition: Arc<Definition>,
+    /// Whether its definition is still there.
+    served: bool,
+}
+
+/// A request to a resource, on its way.
+struct Asked<'a> {
+    path: &'a ResourcePath,
+    query: &'a Query,
+    headers: &'a HeaderMap,
+    body: &'a [u8],
+    kind: KindId,
+    def: &'a TypeDef,
+    form: Form,
+}
+
+/// What a request comes to: an answer, or a refusal that has the form of an error of the server.
+type Outcome<T> = Result<T, ApiError>;
+
+impl Frontend {
+    /// The interface of the server to which `client` is connected. With `token` callers have to bring it, or are anonymous.
+    pub fn new(client: SimClient, token: Option<&str>) -> Self {
+        Self { client, token: token.map(str::to_owned), defined: Mutex::default() }
+    }
+
+    fn fabric(&self) -> &Arc<Fabric> {
+        self.client.fabric()
+    }
+
+    /// Answers a request; `None` = the connection breaks without an answer.
+    pub async fn request(&self, request: http::Request<Bytes>) -> Option<Response> {
+        let (parts, body) = request.into_parts();
+        let path = Path::parse(parts.uri.path());
+        let query = Query::parse(parts.uri.query());
+        let user = User::of(&parts.headers, self.token.as_deref());
+        if user == User::Unknown {
+            return Some(Response::Whole(refusal(&Status::new(Reason::Unauthorized, "Unauthorized"))));
+        }
+        let path = match path {
+            Path::Other(rest) => {
+                if let User::Named(name) = &user
+                    && !is_public(&rest)
+                {
+                    let verb = parts.method.as_str().to_lowercase();
+                    let text = format!("forbidden: User {name:?} cannot {verb} path {:?}", parts.uri.path());
+                    return Some(Response::Whole(bare_refusal(&Status::new(Reason::Forbidden, text))));
+                }
+                return Some(Response::Whole(discovery::answer(&self.fabric().registry, &parts.method, &rest)));
+            }
+            Path::Resource(path) => path,
+        };
+        if let User::Named(name) = &user {
+            return Some(Response::Whole(refusal(&forbidden(name, &path, &query, &parts.method))));
+        }
+        if let Err(status) = query.timeout() {
+            return Some(Response::Whole(refusal(&status)));
+        }
+        let found = self.find(&path);
+        let Some(kind) = found else {
+            let own = discovery::is_own_group(&self.fabric().registry, &path.group);
+            return Some(Response::Whole(if own { no_such_resource() } else { no_such_page() }));
+        };
+        let registry = self.fabric().registry.clone();
+        let def = registry.get(kind);
+        let Some(form) = body::form(&parts.headers) else {
+            return Some(Response::Whole(not_acceptable(def)));
+        };
+        let asked = Asked { path: &path, query: &query, headers: &parts.headers, body: &body, kind, def, form };
+        match self.answer(&parts.method, &asked).await {
+            Ok(response) => Some(response),
+            Err(error) => failure(&error).map(Response::Whole),
+        }
+    }
+
+    /// The type that a path names, if it is served in that scope.
+    fn find(&self, path: &ResourcePath) -> Option<KindId> {
+        let (kind, def) =
+            self.fabric().registry.iter().filter(|(_, def)| def.plural == path.plural && def.api_version() == path.api_version()).last()?;
+        let scoped = match (&path.namespace, &path.name) {
+            (Some(_), _) => def.namespaced,
+            (None, Some(_)) => !def.namespaced,
+            (None, None) => true,
+        };
+        let defined = self.defined.lock();
+        let gone = defined.values().any(|defined| defined.kind == kind && !defined.served);
+        (scoped && !gone).then_some(kind)
+    }
+
+    fn definition(&self, kind: KindId) -> Option<Arc<Definition>> {
+        self.defined.lock().values().find(|defined| defined.kind == kind).map(|defined| defined.definition.clone())
+    }
+
+    async fn answer(&self, method: &Method, asked: &Asked<'_>) -> Outcome<Response> {
+        let path = asked.path;
+        if let Some(subresource) = &path.subresource {
+            return self.subresource(method, subresource, asked).await.map(Response::Whole);
+        }
+        if let Some(name) = path.name.as_deref().filter(|name| matches!(*name, "." | "..") || name.contains('%')) {
+            return Err(ApiError::Status(body::bad(format!("Name parameter invalid: {name:?}: may not be '{name}'"))));
+        }
+        let whole = match (method, &path.name) {
+            (&Method::GET, None) if asked.query.watches() || path.watch => return self.watch(asked, None).await,
+            (&Method::GET, Some(name)) if asked.query.watches() || path.watch => return self.watch(asked, Some(name)).await,
+            (&Method::GET, None) => self.list(asked).await?,
+            (&Method::GET, Some(name)) => self.get(asked, name).await?,
+            (&Method::POST | &Method::DELETE, None) if asked.def.namespaced && path.namespace.is_none() => {
+                if discovery::is_own_group(&self.fabric().registry, &path.group) { not_allowed() } else { no_such_page() }
+            }
+            (&Method::POST, None) => self.create(asked).await?,
+            (&Method::DELETE, None) => self.delete_collection(asked).await?,
+            (&Method::PUT, Some(name)) => self.update(asked, name, None).await?,
+            (&Method::PATCH, Some(name)) => self.patch(asked, name, None).await?,
+            (&Method::DELETE, Some(name)) => self.delete(asked, name).await?,
+            _ => not_allowed(),
+        };
+        Ok(Response::Whole(whole))
+    }
+
+    async fn subresource(&self, method: &Method, subresource: &str, asked: &Asked<'_>) -> Outcome<http::Response<Bytes>> {
+        let name = asked.path.name.as_deref().unwrap_or_default();
+        match (method, subresource) {
+            (_, "status") if !asked.def.has_status && asked.def.custom => {
+                let (group, plural) = (asked.def.group, asked.def.plural);
+                Err(Status::about(Reason::NotFound, group, plural, &ObjectKey::cluster(name), "").into())
+            }
+            (_, "status") if !asked.def.has_status => Ok(no_such_resource()),
+            (&Method::GET, "status") => self.get(asked, name).await,
+            (&Method::PUT, "status") => self.update(asked, name, Some(Subresource::Status)).await,
+            (&Method::PATCH, "status") => self.patch(asked, name, Some(Subresource::Status)).await,
+            (_, "status") => Ok(not_allowed()),
+            (&Method::POST, "binding") if asked.def.plural == "pods" => self.bind(asked, name).await,
+            (_, "binding") if asked.def.plural == "pods" => Ok(not_allowed()),
+            _ => Ok(no_such_resource()),
+        }
+    }
+
+    fn key(asked: &Asked<'_>, name: &str) -> ObjectKey {
+        match &asked.path.namespace {
+            Some(namespace) => ObjectKey::namespaced(namespace, name),
+            None => ObjectKey::cluster(name),
+        }
+    }
+
+    fn namespace(asked: &Asked<'_>) -> Option<Arc<str>> {
+        asked.path.namespace.as_deref().map(Arc::from)
+    }
+
+    async fn call(&self, asked: &Asked<'_>, op: Op) -> Outcome<ApiReply> {
+        self.client.call(asked.kind, op).await
+    }
+
+    async fn get(&self, asked: &Asked<'_>, name: &str) -> Outcome<http::Response<Bytes>> {
+        let resource_version = asked.query.get("resourceVersion").map(str::to_owned);
+        let reply = self.call(asked, Op::Get { key: Self::key(asked, name), resource_version }).await?;
+        Ok(Self::object_response(200, &reply, asked))
+    }
+
+    async fn list(&self, asked: &Asked<'_>) -> Outcome<http::Response<Bytes>> {
+        let options = Box::new(asked.query.list().map_err(ApiError::Status)?);
+        let reply = self.call(asked, Op::List { namespace: Self::namespace(asked), options }).await?;
+        Ok(json_response(200, &list_value(asked.def, reply, asked.form)))
+    }
+
+    async fn watch(&self, asked: &Asked<'_>, name: Option<&String>) -> Outcome<Response> {
+        let mut options = asked.query.watch().map_err(ApiError::Status)?;
+        if let Some(name) = name {
+            options.field_selector = Some(format!("metadata.name={name}"));
+        }
+        let watch = self.client.watch_any(asked.kind, Self::namespace(asked), options).await?;
+        let mut head = http::Response::new(());
+        head.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        Ok(Response::Stream(head, Box::new(Lines::new(watch, asked.def, asked.form))))
+    }
+
+    /// The object that a request carries, and the warnings that it gives rise to.
+    fn object(&self, asked: &Asked<'_>, options: &'static str) -> Outcome<(Obj, Vec<String>)> {
+        let validation = asked.query.field_validation(options).map_err(ApiError::Status)?;
+        let value = body::object(asked.def, asked.headers, asked.body).map_err(ApiError::Status)?;
+        let misfit = |error: String| ApiError::Status(body::misfit(asked.def, &error));
+        let (object, dropped): (Obj, Vec<String>) = match self.definition(asked.kind) {
+            Some(definition) => {
+                let (object, dropped) = CustomResource::decode(value, &definition).map_err(misfit)?;
+                (Arc::new(object), dropped)
+            }
+            None => {
+                let sent = value.clone();
+                let mut value = value;
+                defaults::complete(asked.def.kind, &mut value);
+                let object = (asked.def.from_value)(value).map_err(misfit)?;
+                let dropped = unknown_fields(&sent, &object.to_value());
+                (object, dropped)
+            }
+        };
+        let warnings: Vec<String> = dropped.iter().map(|path| format!("unknown field {path:?}")).collect();
+        if validation == FieldValidation::Strict && !warnings.is_empty() {
+            return Err(misfit(format!("strict decoding error: {}", warnings.join(", "))));
+        }
+        Ok((object, if validation == FieldValidation::Ignore { Vec::new() } else { warnings }))
+    }
+
+    async fn create(&self, asked: &Asked<'_>) -> Outcome<http::Response<Bytes>> {
+        let dry = asked.query.dry("CreateOptions").map_err(ApiError::Status)?;
+        let (body, warnings) = self.object(asked, "CreateOptions")?;
+        let reply = self.call(asked, Op::Create { namespace: Self::namespace(asked), body, dry }).await?;
+        self.learn(asked, &reply, dry);
+        let mut response = Self::object_response(201, &reply, asked);
+        warn(&mut response, &warnings);
+        Ok(response)
+    }
+
+    async fn update(&self, asked: &Asked<'_>, name: &str, subresource: Option<Subresource>) -> Outcome<http::Response<Bytes>> {
+        let dry = asked.query.dry("UpdateOptions").map_err(ApiError::Status)?;
+        let (body, warnings) = self.object(asked, "UpdateOptions")?;
+        let key = Self::key(asked, name);
+        let existed = self.fabric().store(|store| store.table(asked.kind).get(&key).is_some());
+        let reply = self.call(asked, Op::Update { key, body, subresource, dry }).await?;
+        self.learn(asked, &reply, dry);
+        let mut response = Self::object_response(if existed { 200 } else { 201 }, &reply, asked);
+        warn(&mut response, &warnings);
+        Ok(response)
+    }
+
+    async fn patch(&self, asked: &Asked<'_>, name: &str, subresource: Option<Subresource>) -> Outcome<http::Response<Bytes>> {
+        let dry = asked.query.dry("PatchOptions").map_err(ApiError::Status)?;
+        asked.query.field_validation("PatchOptions").map_err(ApiError::Status)?;
+        let patch = body::patch(asked.def, asked.headers, asked.body).map_err(ApiError::Status)?;
+        let reply = self.call(asked, Op::Patch { key: Self::key(asked, name), patch, subresource, dry }).await?;
+        self.learn(asked, &reply, dry);
+        Ok(Self::object_response(200, &reply, asked))
+    }
+
+    fn delete_options(asked: &Asked<'_>) -> Outcome<DeleteOptions> {
+        let given = body::delete_options(asked.headers, asked.body).map_err(ApiError::Status)?;
+        match given {
+            Some(options) => Ok(options),
+            None => Ok(DeleteOptions {
+                grace_period_seconds: asked.query.grace().map_err(ApiError::Status)?,
+                dry: asked.query.dry("DeleteOptions").map_err(ApiError::Status)?,
+                ..DeleteOptions::default()
+            }),
+        }
+    }
+
+    async fn delete(&self, asked: &Asked<'_>, name: &str) -> Outcome<http::Response<Bytes>> {
+        let options = Box::new(Self::delete_options(asked)?);
+        let dry = options.dry;
+        let key = Self::key(asked, name);
+        let gone = self.fabric().store(|store| store.table(asked.kind).get(&key).cloned());
+        let reply = self.call(asked, Op::Delete { key, options }).await?;
+        if let ApiReply::Deleted { uid } = &reply {
+            if dry == Dry::No {
+                self.forget(asked, name);
+            }
+            if let Some(object) = gone.filter(|_| asked.def.plural == "customresourcedefinitions") {
+                return Ok(json_response(200, &object_value(&*object, asked.form)));
+            }
+            let mut details = json!({"name": name, "kind": asked.def.plural, "uid": uid});
+            if !asked.def.group.is_empty() {
+                details["group"] = json!(asked.def.group);
+            }
+            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
+            return Ok(json_response(200, &status));
+        }
+        Ok(Self::object_response(200, &reply, asked))
+    }
+
+    /// Deletes what a list shows, one after the other, and answers with the list (K107).
+    async fn delete_collection(&self, asked: &Asked<'_>) -> Outcome<http::Response<Bytes>> {
+        if matches!(asked.def.plural, "namespaces" | "services") {
+            return Ok(not_allowed());
+        }
+        let options = Self::delete_options(asked)?;
+        let selection = Box::new(asked.query.list().map_err(ApiError::Status)?);
+        let reply = self.call(asked, Op::List { namespace: Self::namespace(asked), options: selection }).await?;
+        if let ApiReply::List { items, .. } = &reply {
+            for item in items {
+                let key = kube_sim::object::key_of(item);
+                match self.call(asked, Op::Delete { key, options: Box::new(options.clone()) }).await {
+                    Err(error) if error.is_not_found() => {}
+                    other => drop(other?),
+                }
+            }
+        }
+        Ok(json_response(200, &list_value(asked.def, reply, asked.form)))
+    }
+
+    /// A Binding assigns a pod to a node (K126).
+    async fn bind(&self, asked: &Asked<'_>, name: &str) -> Outcome<http::Response<Bytes>> {
+        body::check_size(asked.body).map_err(ApiError::Status)?;
+        let bad = |text: &str| ApiError::Status(body::bad(text.to_owned()));
+        let value: Value =
+            serde_json::from_slice(asked.body).map_err(|_| bad("the object provided is unrecognized (must be of type Binding)"))?;
+        let meta = &value["metadata"];
+        if meta["name"].as_str().is_some_and(|own| own != name) {
+            return Err(bad("name in URL does not match name in Binding object"));
+        }
+        let target = value["target"]["name"].as_str().unwrap_or_default();
+        if target.is_empty() {
+            let mut status = Status::new(Reason::Unknown, "target.name: Required value");
+            status.details.causes =
+                vec![Cause { reason: "FieldValueRequired".into(), message: "Required value".into(), field: "target.name".into() }];
+            status.details.causes.clear();
+            return Err(status.into());
+        }
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": asked.path.namespace, "uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
+            "spec": {"nodeName": target, "containers": []},
+        }))
+        .map_err(|error| bad(&error.to_string()))?;
+        let key = Self::key(asked, name);
+        let dry = asked.query.dry("CreateOptions").map_err(ApiError::Status)?;
+        self.call(asked, Op::Update { key, body: Arc::new(pod), subresource: Some(Subresource::Binding), dry }).await?;
+        Ok(json_response(201, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})))
+    }
+
+    fn object_response(code: u16, reply: &ApiReply, asked: &Asked<'_>) -> http::Response<Bytes> {
+        match reply.object() {
+            Some(object) => json_response(code, &object_value(&**object, asked.form)),
+            // A write that removed its object answers with what it was.
+            None => json_response(code, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})),
+        }
+    }
+
+    /// Serves what a definition defines from now on.
+    fn learn(&self, asked: &Asked<'_>, reply: &ApiReply, dry: Dry) {
+        let Some(object) = reply.object().filter(|_| dry == Dry::No) else { return };
+        let Some(crd) = object.as_any().downcast_ref::<CustomResourceDefinition>() else { return };
+        debug_assert_eq!(asked.def.plural, "customresourcedefinitions");
+        let place = (crd.spec.group.clone(), crd.spec.names.plural.clone());
+        let mut defined = self.defined.lock();
+        if let Some(known) = defined.get_mut(&place) {
+            known.definition.update(crd);
+            known.served = true;
+            return;
+        }
+        if let Some((def, definition)) = custom::define(crd)
+            && let Some(kind) = self.fabric().registry.define(def)
+        {
+            defined.insert(place, Defined { kind, definition, served: true });
+        }
+    }
+
+    /// Serves a type no longer whose definition is gone.
+    fn forget(&self, asked: &Asked<'_>, name: &str) {
+        if asked.def.plural == "customresourcedefinitions"
+            && let Some((plural, group)) = name.split_once('.')
+            && let Some(defined) = self.defined.lock().get_mut(&(group.to_owned(), plural.to_owned()))
+        {
+            defined.served = false;
+        }
+    }
+}
+
+/// The paths of what was sent and is not in what was understood.
+fn unknown_fields(sent: &Value, understood: &Value) -> Vec<String> {
+    fn walk(sent: &Value, understood: &Value, path: &str, found: &mut Vec<String>) {
+        match (sent, understood) {
+            (Value::Object(sent), Value::Object(understood)) => {
+                for (name, value) in sent {
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    match understood.get(name) {
+                        Some(other) => walk(value, other, &path, found),
+                        None if is_nothing(value) => {}
+                        None => found.push(path),
+                    }
+                }
+            }
+            (Value::Array(sent), Value::Array(understood)) if sent.len() == understood.len() => {
+                for (index, (value, other)) in sent.iter().zip(understood).enumerate() {
+                    walk(value, other, &format!("{path}[{index}]"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+    /// Whether an encoder may leave it out.
+    fn is_nothing(value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        }
+    }
+    let mut found = Vec::new();
+    walk(sent, understood, "", &mut found);
+    found
+}
+
+/// 406.
+fn not_acceptable(def: &TypeDef) -> http::Response<Bytes> {
+    let types = if def.custom {
+        "application/json, application/yaml"
+    } else {
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    };
+    refusal(&Status::new(Reason::NotAcceptable, format!("only the following media types are accepted: {types}")))
+}
+
+/// What the RBAC authorizer answers a user who may do nothing.
+fn forbidden(user: &str, path: &ResourcePath, query: &Query, method: &Method) -> Status {
+    let verb = match (method.as_str(), &path.name) {
+        ("GET", _) if query.watches() || path.watch => "watch",
+        ("GET", None) => "list",
+        ("GET", Some(_)) => "get",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        ("DELETE", None) => "deletecollection",
+        _ => "delete",
+    };
+    let resource = path.subresource.as_ref().map_or_else(|| path.plural.clone(), |subresource| format!("{}/{subresource}", path.plural));
+    let namespace = if path.plural == "namespaces" { path.name.as_ref() } else { path.namespace.as_ref() };
+    let place = namespace.map_or_else(|| "at the cluster scope".to_owned(), |namespace| format!("in the namespace {namespace:?}"));
+    let text = format!("User {user:?} cannot {verb} resource {resource:?} in API group {:?} {place}", path.group);
+    let mut status = Status::new(Reason::Forbidden, text);
+    status.details.name = path.name.clone().map(Into::into);
+    status.details.group = path.group.clone().into();
+    status.details.kind = path.plural.clone().into();
+    status
+}

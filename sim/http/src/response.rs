@@ -1,0 +1,141 @@
+//! What goes back to the caller.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use kube_machinery::api::WatchEvent;
+use kube_machinery::{ApiError, Status};
+use kube_sim::cluster::AnyWatch;
+use kube_sim::kinds::TypeDef;
+use kube_sim::object::AnyObject;
+use serde_json::{Value, json};
+
+use crate::object::{Form, event_value};
+
+/// An answer: a body, or a stream of lines behind a header.
+pub enum Response {
+    /// The whole answer.
+    Whole(http::Response<Bytes>),
+    /// A watch.
+    Stream(http::Response<()>, Box<Lines>),
+}
+
+/// The lines of a watch, one event each. Dropping it hangs up.
+pub struct Lines {
+    watch: AnyWatch,
+    api_version: String,
+    kind: &'static str,
+    form: Form,
+}
+
+impl Lines {
+    pub(crate) fn new(watch: AnyWatch, def: &TypeDef, form: Form) -> Self {
+        Self { watch, api_version: def.api_version(), kind: def.kind, form }
+    }
+
+    /// The next line with its line feed; `None` = the server has ended the stream, or the connection broke.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        let event = self.watch.next().await?.ok()?;
+        let value = self.value(&event);
+        let mut line = value.to_string().into_bytes();
+        line.push(b'\n');
+        Some(line.into())
+    }
+
+    fn value(&self, event: &WatchEvent<dyn AnyObject>) -> Value {
+        let of = |what: &str, object: Value| json!({"type": what, "object": object});
+        match event {
+            WatchEvent::Added(object) => of("ADDED", event_value(&**object, self.form)),
+            WatchEvent::Modified(object) => of("MODIFIED", event_value(&**object, self.form)),
+            WatchEvent::Deleted(object) => of("DELETED", event_value(&**object, self.form)),
+            WatchEvent::Bookmark { resource_version, initial_events_end } => {
+                let mut meta = json!({"resourceVersion": resource_version});
+                if *initial_events_end {
+                    meta["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+                }
+                let (api_version, kind) = match self.form {
+                    Form::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadata"),
+                    _ => (self.api_version.as_str(), self.kind),
+                };
+                of("BOOKMARK", json!({"apiVersion": api_version, "kind": kind, "metadata": meta}))
+            }
+            WatchEvent::Error(status) => of("ERROR", status_value(status)),
+        }
+    }
+}
+
+/// A JSON body.
+pub(crate) fn json_response(code: u16, value: &Value) -> http::Response<Bytes> {
+    let mut response = http::Response::new(Bytes::from(value.to_string()));
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A body of plain text.
+pub(crate) fn text_response(code: u16, text: &'static str) -> http::Response<Bytes> {
+    let mut response = http::Response::new(Bytes::from_static(text.as_bytes()));
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// A Status as the wire has it.
+pub(crate) fn status_value(status: &Status) -> Value {
+    let mut value = serde_json::to_value(status.to_wire()).unwrap_or_else(|_| unreachable!("a Status serialises"));
+    value["apiVersion"] = json!("v1");
+    value["kind"] = json!("Status");
+    if value["metadata"].is_null() {
+        value["metadata"] = json!({});
+    }
+    value
+}
+
+/// What is said without a word about the object has details, but nothing in them.
+const GENERIC: [&str; 3] = [
+    "the server could not find the requested resource",
+    "the server does not allow this method on the requested resource",
+    "the server rejected our request due to an error in our request",
+];
+
+/// A refusal.
+pub(crate) fn refusal(status: &Status) -> http::Response<Bytes> {
+    if GENERIC.contains(&&*status.text) && status.details == kube_machinery::api::Details::default() {
+        return bare_refusal(status);
+    }
+    let mut response = json_response(status.code, &status_value(status));
+    if let Some(seconds) = status.retry_after_header() {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A refusal that says nothing in `details`, but has them: those of whoever answers before a type is known.
+pub(crate) fn bare_refusal(status: &Status) -> http::Response<Bytes> {
+    let mut value = status_value(status);
+    value["details"] = json!({});
+    json_response(status.code, &value)
+}
+
+/// The answer to a call that failed; `None` = nobody answered.
+pub(crate) fn failure(error: &ApiError) -> Option<http::Response<Bytes>> {
+    match error {
+        ApiError::Status(status) => Some(refusal(status)),
+        ApiError::Plain { code, text, retry_after } => {
+            let mut response = text_response(*code, text);
+            if let Some(seconds) = retry_after {
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(*seconds));
+            }
+            Some(response)
+        }
+        ApiError::Transport(_) => None,
+    }
+}
+
+/// Adds a warning for each field that was passed over.
+pub(crate) fn warn(response: &mut http::Response<Bytes>, warnings: &[String]) {
+    for warning in warnings {
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Who asks, and what it may (K §8.1).
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+/// Whom the server takes a request to come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum User {
+    /// May do everything.
+    Admin,
+    /// May do nothing but look at what everybody may see.
+    Named(String),
+    /// Has a token that is none.
+    Unknown,
+}
+
+impl User {
+    /// The user of a request to a server whose only token is `token`; without a token every caller is the administrator.
+    pub(crate) fn of(headers: &HeaderMap, token: Option<&str>) -> Self {
+        let Some(token) = token else { return User::Admin };
+        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        match given.map(|given| given.strip_prefix("Bearer ").unwrap_or(given)) {
+            None => User::Named("system:anonymous".to_owned()),
+            Some(given) if given != token => User::Unknown,
+            Some(_) => match headers.get("impersonate-user").and_then(|value| value.to_str().ok()) {
+                Some(user) => User::Named(user.to_owned()),
+                None => User::Admin,
+            },
+        }
+    }
+}
+
+/// Whether everybody may read a path that is no resource.
+pub(crate) fn is_public(parts: &[String]) -> bool {
+    matches!(parts.first().map(String::as_str), Some("healthz" | "livez" | "readyz" | "version"))
+}

@@ -41,7 +41,10 @@ impl Selector {
                 return Err(format!("invalid selector: '{term}'; can't understand '{term}'"));
             };
             if !matches!(name, "metadata.name" | "metadata.namespace") && !def.fields.contains(&name) {
-                return Err(format!("field label not supported: {name}"));
+                // Types without fields of their own say it in other words.
+                let bare = def.fields.is_empty() && !def.custom;
+                let of_all = format!("{name:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
+                return Err(if bare { of_all } else { format!("field label not supported: {name}") });
             }
             terms.push(FieldTerm { name: name.to_owned(), value: value.to_owned(), equal });
         }

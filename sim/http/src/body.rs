@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use kube_machinery::Status;
-use kube_machinery::api::{DeleteOptions, Patch, PatchKind, Preconditions, Reason};
+use kube_machinery::api::{Patch, PatchKind, Reason};
 use kube_sim::kinds::TypeDef;
 use serde_json::Value;
 
@@ -146,8 +146,8 @@ pub(crate) fn patch(def: &TypeDef, headers: &HeaderMap, body: &[u8]) -> Answer<P
     Ok(Patch { kind, body: Arc::new(value) })
 }
 
-/// The options of a delete, from its body. Those of the query hold where there is no body.
-pub(crate) fn delete_options(headers: &HeaderMap, body: &[u8]) -> Answer<Option<DeleteOptions>> {
+/// The options of a delete, if it has a body.
+pub(crate) fn delete_options(headers: &HeaderMap, body: &[u8]) -> Answer<Option<Value>> {
     check_size(body)?;
     if body.is_empty() {
         return Ok(None);
@@ -156,23 +156,8 @@ pub(crate) fn delete_options(headers: &HeaderMap, body: &[u8]) -> Answer<Option<
         None | Some("" | "application/json" | "*/*") => {}
         _ => return Err(unsupported("application/json, application/yaml, application/vnd.kubernetes.protobuf")),
     }
-    let unrecognized = |why: String| {
-        bad(format!(
-            "the object provided is unrecognized (must be of type DeleteOptions): couldn't get version/kind; json parse error: {why} ({})",
-            beginning(body)
-        ))
-    };
-    let value: Value = serde_json::from_slice(body).map_err(|error| unrecognized(go_error(body, &error)))?;
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let dry = value["dryRun"].as_array().is_some_and(|values| values.iter().any(|value| value == "All"));
-    Ok(Some(DeleteOptions {
-        grace_period_seconds: value["gracePeriodSeconds"].as_i64(),
-        preconditions: Preconditions {
-            uid: text(&value["preconditions"]["uid"]),
-            resource_version: text(&value["preconditions"]["resourceVersion"]),
-        },
-        dry: if dry { kube_machinery::api::Dry::Run } else { kube_machinery::api::Dry::No },
-    }))
+    let unrecognized = |why: String| bad(format!("couldn't get version/kind; json parse error: {why}"));
+    serde_json::from_slice(body).map(Some).map_err(|error| unrecognized(go_error(body, &error)))
 }
 
 /// The form in which the caller wants its answer; `None` = none of those that the server has.

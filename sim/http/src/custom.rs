@@ -57,6 +57,7 @@ impl Definition {
 /// An object of a custom type.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CustomResource {
+    #[serde(default)]
     metadata: ObjectMeta,
     /// Everything else, with apiVersion and kind.
     #[serde(flatten)]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube_machinery::api::{Cause, DeleteOptions, Dry, Reason, Subresource};
+use kube_machinery::api::{Cause, Dry, Reason, Subresource};
 use kube_machinery::{ApiError, ObjectKey, Status};
 use kube_sim::cluster::{ApiReply, Fabric, Op, SimClient};
 use kube_sim::kinds::{KindId, TypeDef};
@@ -22,7 +22,7 @@ use crate::path::{Path, ResourcePath};
 use crate::query::{FieldValidation, Query};
 use crate::response::{Lines, Response, bare_refusal, failure, json_response, refusal, warn};
 use crate::user::{User, is_public};
-use crate::{body, defaults, discovery};
+use crate::{body, defaults, delete_options, discovery};
 
 /// The HTTP interface of the API server that a client is connected to.
 pub struct Frontend {
@@ -266,20 +266,10 @@ impl Frontend {
         Ok(Self::object_response(200, &reply, asked))
     }
 
-    fn delete_options(asked: &Asked<'_>) -> Outcome<DeleteOptions> {
-        let given = body::delete_options(asked.headers, asked.body).map_err(ApiError::Status)?;
-        match given {
-            Some(options) => Ok(options),
-            None => Ok(DeleteOptions {
-                grace_period_seconds: asked.query.grace().map_err(ApiError::Status)?,
-                dry: asked.query.dry("DeleteOptions").map_err(ApiError::Status)?,
-                ..DeleteOptions::default()
-            }),
-        }
-    }
-
     async fn delete(&self, asked: &Asked<'_>, name: &str) -> Outcome<http::Response<Bytes>> {
-        let options = Box::new(Self::delete_options(asked)?);
+        let delete_options::Asked { options, takes_dependents } =
+            delete_options::read(asked.query, asked.headers, asked.body).map_err(ApiError::Status)?;
+        let options = Box::new(options);
         let dry = options.dry;
         let key = Self::key(asked, name);
         let gone = self.fabric().store(|store| store.table(asked.kind).get(&key).cloned());
@@ -298,7 +288,7 @@ impl Frontend {
             let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
             return Ok(json_response(200, &status));
         }
-        Ok(Self::object_response(200, &reply, asked))
+        Ok(Self::object_response(if takes_dependents { 202 } else { 200 }, &reply, asked))
     }
 
     /// Deletes what a list shows, one after the other, and answers with the list (K107).
@@ -306,7 +296,7 @@ impl Frontend {
         if matches!(asked.def.plural, "namespaces" | "services") {
             return Ok(not_allowed());
         }
-        let options = Self::delete_options(asked)?;
+        let options = delete_options::read(asked.query, asked.headers, asked.body).map_err(ApiError::Status)?.options;
         let selection = Box::new(asked.query.list().map_err(ApiError::Status)?);
         let reply = self.call(asked, Op::List { namespace: Self::namespace(asked), options: selection }).await?;
         if let ApiReply::List { items, .. } = &reply {

@@ -13,6 +13,7 @@
 mod body;
 pub mod custom;
 mod defaults;
+mod delete_options;
 mod discovery;
 mod frontend;
 mod object;

@@ -188,7 +188,7 @@ impl Query {
 }
 
 /// 422 for parameters.
-fn invalid_options(options: &'static str, causes: Vec<Cause>) -> Box<Status> {
+pub(crate) fn invalid_options(options: &'static str, causes: Vec<Cause>) -> Box<Status> {
     let mut status = Status::new(Reason::Invalid, "");
     status.details.kind = options.into();
     status.details.group = "meta.k8s.io".into();

@@ -7,6 +7,6 @@ mod request;
 pub use error::{ApiError, Cause, Details, Reason, Status, TransportError};
 pub use object::{Object, ObjectKey};
 pub use request::{
-    Call, DeleteOptions, Dry, List, ListOptions, Patch, PatchKind, Preconditions, Reply, Request, Subresource, Verb, VersionMatch,
-    WatchEvent, WatchOptions,
+    Call, DeleteOptions, Dry, List, ListOptions, Patch, PatchKind, Preconditions, Propagation, Reply, Request, Subresource, Verb,
+    VersionMatch, WatchEvent, WatchOptions,
 };

@@ -139,6 +139,17 @@ pub struct Preconditions {
     pub resource_version: Option<String>,
 }
 
+/// What becomes of the dependents of an object that is deleted (K105).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// The garbage collector deletes them when the object is gone.
+    Background,
+    /// They go first: the object stays, terminating, until they are gone.
+    Foreground,
+    /// They lose the object as their owner and stay.
+    Orphan,
+}
+
 /// Parameters of a delete (K §2.10).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
@@ -146,6 +157,8 @@ pub struct DeleteOptions {
     pub grace_period_seconds: Option<i64>,
     /// Checked against the stored object; a mismatch is a Conflict.
     pub preconditions: Preconditions,
+    /// What becomes of dependents; unset = what an earlier delete said, else the background.
+    pub propagation: Option<Propagation>,
     /// Whether to only check.
     pub dry: Dry,
 }

@@ -80,7 +80,7 @@ impl State {
                 Ok(Loaded::Create { namespace: key.namespace().map(Arc::from), body })
             }
             Op::Patch { key, patch, .. } => {
-                write::check_patch(&patch)?;
+                write::check_patch(def, &patch)?;
                 let current = table.get(&key).ok_or_else(|| write::not_found(def, &key))?.clone();
                 let body = write::apply_patch(def, &key, &patch, &current)?;
                 Ok(Loaded::Update { key, body, current })

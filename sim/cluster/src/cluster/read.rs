@@ -1,5 +1,6 @@
 //! GET and LIST (K §2.1, §2.2): how fresh an answer is asked for, and what it is.
 
+use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -35,24 +36,42 @@ pub enum Freshness {
 /// Where a page begins, in the form of the real token: base64url of a small JSON text.
 #[derive(Serialize, Deserialize)]
 struct Token {
+    #[serde(default)]
     v: String,
     /// The revision of the first page; -1 = the latest.
+    #[serde(default)]
     rv: i64,
-    /// The first key of the page.
+    /// The first key of the page, within the namespace of the list.
+    #[serde(default)]
     start: String,
 }
 
 impl Token {
-    fn encode(revision: i64, after: &ObjectKey) -> String {
-        let token = Token { v: "meta.k8s.io/v1".to_owned(), rv: revision, start: format!("{after}\u{0}") };
+    fn encode(revision: i64, namespace: Option<&Arc<str>>, after: &ObjectKey) -> String {
+        let start = if namespace.is_some() { after.name() } else { after.as_str() };
+        let token = Token { v: "meta.k8s.io/v1".to_owned(), rv: revision, start: format!("{start}\u{0}") };
         let text = serde_json::to_string(&token).unwrap_or_else(|_| unreachable!("a token serialises"));
         URL_SAFE_NO_PAD.encode(text)
     }
 
     fn decode(text: &str) -> Answer<Self> {
-        let bad = || bad_request("continue key is not valid: not a token of this server");
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
-        serde_json::from_slice(&bytes).map_err(|_| bad())
+        const VERSION: &str = "meta.k8s.io/v1";
+        let bad = |why: &str| bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad("not base64"))?;
+        let token: Self = serde_json::from_slice(&bytes).map_err(|_| bad("not a token of this server"))?;
+        if token.v != VERSION {
+            return Err(bad(&format!("server does not recognize this encoded version {}", token.v)));
+        }
+        if token.rv == 0 {
+            return Err(bad(&format!("incorrect encoded start resourceVersion (version {VERSION})")));
+        }
+        if token.start.is_empty() {
+            return Err(bad(&format!("encoded start key empty (version {VERSION})")));
+        }
+        if token.start.split('/').any(|part| part == "..") {
+            return Err(bad(&token.start));
+        }
+        Ok(token)
     }
 }
 
@@ -221,9 +240,13 @@ impl State {
             Freshness::Exact(wanted) => (wanted, wanted),
         };
         let table = self.store.table(kind);
-        let start = plan.start.as_deref().unwrap_or("");
+        let start = match (&plan.start, namespace) {
+            (Some(start), Some(namespace)) => Cow::Owned(format!("{namespace}/{start}")),
+            (Some(start), None) => Cow::Borrowed(start.as_str()),
+            (None, _) => Cow::Borrowed(""),
+        };
         let wanted = |(key, object): &(&ObjectKey, &Obj)| {
-            key.as_str() >= start && in_namespace(key, namespace) && plan.selector.matches(def, &***object)
+            key.as_str() >= &*start && in_namespace(key, namespace) && plan.selector.matches(def, &***object)
         };
         let mut items = Vec::new();
         let (mut last, mut remaining) = (None, 0);
@@ -244,7 +267,7 @@ impl State {
         Ok(ApiReply::List {
             resource_version: revision.to_string(),
             items,
-            continue_token: last.filter(|_| more).map(|last| Token::encode(revision as i64, &last)),
+            continue_token: last.filter(|_| more).map(|last| Token::encode(revision as i64, namespace, &last)),
             remaining: (more && plan.selector.is_everything()).then_some(remaining),
         })
     }

@@ -139,9 +139,8 @@ impl Stored for Pod {
             "spec.hostNetwork" => Cow::Borrowed(if spec.and_then(|spec| spec.host_network) == Some(true) { "true" } else { "false" }),
             "status.phase" => text(status.and_then(|status| status.phase.as_ref())),
             "status.podIP" => text(status.and_then(|status| status.pod_ip.as_ref())),
-            "status.podIPs" => status
-                .and_then(|status| status.pod_ips.as_ref())
-                .map_or(Cow::Borrowed(""), |ips| Cow::Owned(ips.iter().map(|ip| ip.ip.as_str()).collect::<Vec<_>>().join(","))),
+            // Taken, but nothing is filed under it: it matches no pod (K §2.2).
+            "status.podIPs" => Cow::Borrowed(""),
             "status.nominatedNodeName" => text(status.and_then(|status| status.nominated_node_name.as_ref())),
             _ => Cow::Borrowed(""),
         }
@@ -166,6 +165,20 @@ impl Stored for Lease {
     const HAS_GENERATION: bool = false;
     const UNCONDITIONAL_UPDATE: bool = false;
     const CREATE_ON_UPDATE: bool = true;
+
+    fn validate(&self) -> Vec<Cause> {
+        let Some(spec) = &self.spec else { return Vec::new() };
+        let least = |field: &'static str, value: Option<i32>, least: i32, told: &str| {
+            value.filter(|value| *value < least).map(|value| Cause {
+                reason: "FieldValueInvalid".into(),
+                message: format!("Invalid value: {value}: must be greater than {told}").into(),
+                field: field.into(),
+            })
+        };
+        let duration = least("spec.leaseDurationSeconds", spec.lease_duration_seconds, 1, "0");
+        let transitions = least("spec.leaseTransitions", spec.lease_transitions, 0, "or equal to 0");
+        duration.into_iter().chain(transitions).collect()
+    }
 
     fn content(&self) -> u64 {
         content::of_lease(self.spec.as_ref())

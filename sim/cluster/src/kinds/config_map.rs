@@ -1,5 +1,7 @@
 //! ConfigMaps (K §1.3).
 
+use std::borrow::Cow;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::WordHash;
 use kube_machinery::api::Cause;
@@ -7,21 +9,71 @@ use kube_machinery::api::Cause;
 use super::Stored;
 use super::builtin::immutable;
 
+/// The keys of both maps, each with the name of its map.
+trait Keys {
+    fn keys(&self) -> impl Iterator<Item = (&'static str, &String)>;
+}
+
+impl Keys for ConfigMap {
+    fn keys(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let data = self.data.iter().flatten().map(|(key, _)| ("data", key));
+        data.chain(self.binary_data.iter().flatten().map(|(key, _)| ("binaryData", key)))
+    }
+}
+
+fn invalid_key(field: &str, key: &str, why: Cow<'static, str>) -> Cause {
+    Cause {
+        reason: "FieldValueInvalid".into(),
+        message: format!("Invalid value: {key:?}: {why}").into(),
+        field: format!("{field}[{key}]").into(),
+    }
+}
+
+/// What is wrong with a key: those that are names of files do. Nothing is allocated for one that is fine.
+fn key_faults(key: &str) -> Vec<Cow<'static, str>> {
+    const KEY_MAX: usize = 253;
+    let mut faults: Vec<Cow<'static, str>> = Vec::new();
+    if key.len() > KEY_MAX {
+        faults.push(format!("must be no more than {KEY_MAX} characters").into());
+    }
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+        let form = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', \
+                    regex used for validation is '[-._a-zA-Z0-9]+')";
+        faults.push(form.into());
+    }
+    match key {
+        "." => faults.push("must not be '.'".into()),
+        ".." => faults.push("must not be '..'".into()),
+        _ if key.starts_with("..") => faults.push("must not start with '..'".into()),
+        _ => {}
+    }
+    faults
+}
+
 impl Stored for ConfigMap {
     const HAS_GENERATION: bool = false;
 
     fn validate(&self) -> Vec<Cause> {
         /// 1 MiB of data and binaryData together (K §1.3).
         const DATA_MAX: usize = 1 << 20;
-        if self.size() <= DATA_MAX {
-            return Vec::new();
+        let mut causes = Vec::new();
+        for key in self.data.iter().flatten().map(|(key, _)| key) {
+            if self.binary_data.as_ref().is_some_and(|data| data.contains_key(key)) {
+                causes.push(invalid_key("data", key, "duplicate of key present in binaryData".into()));
+            }
         }
-        vec![Cause {
-            reason: "FieldValueTooLong".into(),
-            message: "Too long: may not be more than 1048576 bytes".into(),
-            // The path of the whole object, as the real server prints it.
-            field: "[]".into(),
-        }]
+        for (field, key) in self.keys() {
+            causes.extend(key_faults(key).into_iter().map(|why| invalid_key(field, key, why)));
+        }
+        if self.size() > DATA_MAX {
+            causes.push(Cause {
+                reason: "FieldValueTooLong".into(),
+                message: "Too long: may not be more than 1048576 bytes".into(),
+                // The path of the whole object, as the real server prints it.
+                field: "[]".into(),
+            });
+        }
+        causes
     }
 
     fn validate_update(&self, old: &Self) -> Vec<Cause> {

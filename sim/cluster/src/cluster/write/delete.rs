@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_machinery::ObjectKey;
 use kube_machinery::api::{DeleteOptions, Preconditions};
 
-use super::{Answer, Step, conflict, is_held, whole_seconds};
+use super::{Answer, Step, conflict, is_held, propagation, whole_seconds};
 use crate::cluster::later;
 use crate::kinds::TypeDef;
 use crate::object::{Obj, make_mut, resource_version};
@@ -36,36 +36,43 @@ pub(crate) fn check_preconditions(def: &TypeDef, key: &ObjectKey, preconditions:
 
 /// What a delete comes to (K §2.10).
 pub(crate) fn prepare_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, now: Timestamp) -> Step {
-    if def.graceful { graceful_delete(def, options, current, now) } else { plain_delete(def, current, now) }
+    let marked = propagation::marked(options.propagation, current);
+    if def.graceful { graceful_delete(def, options, current, marked, now) } else { plain_delete(def, current, marked, now) }
 }
 
-/// A delete of a type without grace.
-fn plain_delete(def: &TypeDef, current: &Obj, now: Timestamp) -> Step {
-    if !is_held(def, current) {
+/// A delete of a type without grace. `marked`: the object with other finalizers.
+fn plain_delete(def: &TypeDef, current: &Obj, marked: Option<Obj>, now: Timestamp) -> Step {
+    let object = marked.as_ref().unwrap_or(current);
+    if !is_held(def, object) {
         return Step::Remove { answer: None };
     }
     if current.meta().deletion_timestamp.is_some() {
-        return Step::Keep(current.clone());
+        return marked.map_or_else(|| Step::Keep(current.clone()), Step::Put);
     }
-    Step::Put(terminating(def, current, now, 0))
+    Step::Put(terminating(def, object, now, 0))
 }
 
-/// A delete of a pod.
-fn graceful_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, now: Timestamp) -> Step {
+/// A delete of a pod. `marked`: the pod with other finalizers.
+fn graceful_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, marked: Option<Obj>, now: Timestamp) -> Step {
     let meta = current.meta();
+    let target = marked.as_ref().unwrap_or(current);
     let asked = options.grace_period_seconds.map(|grace| if grace < 0 { 1 } else { grace });
-    let held = is_held(def, current);
+    let held = is_held(def, target);
     let without_grace = |object: Obj| if held { Step::Put(object) } else { Step::PutThenRemove(object) };
     let Some(Time(deadline)) = meta.deletion_timestamp else {
         let at_once = (def.deletes_at_once)(&**current);
         let grace = if at_once { 0 } else { asked.unwrap_or_else(|| (def.default_grace_seconds)(&**current)) };
-        let object = terminating(def, current, now, grace);
+        let object = terminating(def, target, now, grace);
         return if grace == 0 { without_grace(object) } else { Step::Put(object) };
     };
     let recorded = meta.deletion_grace_period_seconds.unwrap_or(0);
     if recorded == 0 {
         // An earlier delete got no further than its first phase (K102), or finalizers hold the pod.
-        return if held { Step::Keep(current.clone()) } else { Step::Remove { answer: None } };
+        return match marked {
+            _ if !held => Step::Remove { answer: None },
+            Some(object) => Step::Put(object),
+            None => Step::Keep(current.clone()),
+        };
     }
     // Only a shorter grace counts now, and only one that was asked for: the phase no longer matters.
     let Some(mut grace) = asked.filter(|&grace| grace < recorded) else {
@@ -78,7 +85,7 @@ fn graceful_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, now: T
         until = now;
         grace = grace.min(1);
     }
-    let mut object = current.deep_copy();
+    let mut object = target.deep_copy();
     let meta = make_mut(&mut object).meta_mut();
     meta.deletion_timestamp = Some(Time(until));
     meta.deletion_grace_period_seconds = Some(grace);

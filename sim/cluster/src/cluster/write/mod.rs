@@ -9,6 +9,8 @@ mod create;
 mod delete;
 mod metadata;
 mod patch;
+mod propagation;
+mod strategic;
 mod update;
 
 use std::borrow::Cow;

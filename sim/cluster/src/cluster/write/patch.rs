@@ -5,16 +5,16 @@ use kube_machinery::api::{Patch, PatchKind, Reason};
 use kube_machinery::{ObjectKey, Status};
 
 use super::metadata::check_key;
-use super::{Answer, bad_request, check_body_size, field_invalid};
+use super::{Answer, bad_request, check_body_size, field_invalid, strategic};
 use crate::kinds::TypeDef;
 use crate::object::{Obj, make_mut};
 
 /// The checks of a patch that need no stored state: its media type and its size.
 ///
-/// Of the four media types of K §2.9 the simulated server knows two. Strategic merge and apply patches are 415 for
-/// every type: for custom resources and strategic merge as on a real server, for the rest as one that lacks them.
-pub(crate) fn check_patch(patch: &Patch) -> Answer<()> {
-    if matches!(patch.kind, PatchKind::Strategic | PatchKind::Apply) {
+/// Of the four media types of K §2.9 the simulated server knows three. Apply patches are 415 for every type, strategic merge patches for custom
+/// resources.
+pub(crate) fn check_patch(def: &TypeDef, patch: &Patch) -> Answer<()> {
+    if patch.kind == PatchKind::Apply || patch.kind == PatchKind::Strategic && def.custom {
         let text = "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, \
                     application/merge-patch+json";
         return Err(Box::new(Status::new(Reason::UnsupportedMediaType, text)));
@@ -42,7 +42,7 @@ fn json_size(value: &serde_json::Value) -> usize {
 /// Applies a merge patch of metadata alone, which most are, without converting the rest of the object. `None` = it is another
 /// patch, or its result is no metadata.
 fn patch_metadata(patch: &Patch, current: &Obj) -> Option<Obj> {
-    if patch.kind == PatchKind::Json {
+    if patch.kind != PatchKind::Merge {
         return None;
     }
     let body = patch.body.as_object().filter(|body| body.len() == 1)?;
@@ -101,6 +101,8 @@ pub(crate) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current
         // The real server keeps to itself which operation failed, and why.
         json_patch::patch(&mut value, &operations)
             .map_err(|_| Box::new(Status::new(Reason::Invalid, "the server rejected our request due to an error in our request")))?;
+    } else if patch.kind == PatchKind::Strategic {
+        strategic::merge(&mut value, &patch.body)?;
     } else {
         if !patch.body.is_object() {
             return Err(bad_request("error decoding patch: a merge patch is a JSON object"));

@@ -11,7 +11,24 @@ use crate::object::AnyObject;
 #[derive(Clone, Debug, Default)]
 pub struct Selector {
     labels: Option<LabelSelector>,
+    /// Labels whose values are compared as numbers.
+    numbers: Vec<NumberTerm>,
     fields: Vec<FieldTerm>,
+}
+
+/// `key>number` or `key<number`.
+#[derive(Clone, Debug)]
+struct NumberTerm {
+    key: String,
+    number: i64,
+    above: bool,
+}
+
+impl NumberTerm {
+    fn matches(&self, value: Option<&String>) -> bool {
+        let value = value.and_then(|value| value.parse::<i64>().ok());
+        value.is_some_and(|value| if self.above { value > self.number } else { value < self.number })
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -27,9 +44,9 @@ impl Selector {
     /// # Errors
     /// The message of the 400 that the API server answers.
     pub fn parse(def: &TypeDef, labels: Option<&str>, fields: Option<&str>) -> Result<Self, String> {
-        let labels = match labels.map(str::trim) {
-            None | Some("") => None,
-            Some(text) => Some(parse_labels(text)?),
+        let (labels, numbers) = match labels.map(str::trim) {
+            None | Some("") => (None, Vec::new()),
+            Some(text) => parse_labels(text).map(|(labels, numbers)| (Some(labels), numbers))?,
         };
         let mut terms = Vec::new();
         for term in fields.unwrap_or("").split(',').map(str::trim).filter(|term| !term.is_empty()) {
@@ -48,12 +65,12 @@ impl Selector {
             }
             terms.push(FieldTerm { name: name.to_owned(), value: value.to_owned(), equal });
         }
-        Ok(Self { labels, fields: terms })
+        Ok(Self { labels, numbers, fields: terms })
     }
 
     /// Whether every object is selected.
     pub fn is_everything(&self) -> bool {
-        self.labels.is_none() && self.fields.is_empty()
+        self.labels.is_none() && self.numbers.is_empty() && self.fields.is_empty()
     }
 
     /// The value that a field must have, if the selector says so.
@@ -66,6 +83,7 @@ impl Selector {
         static NONE: std::collections::BTreeMap<String, String> = std::collections::BTreeMap::new();
         let meta = object.meta();
         self.labels.as_ref().is_none_or(|labels| labels.matches(meta.labels.as_ref().unwrap_or(&NONE)))
+            && self.numbers.iter().all(|term| term.matches(meta.labels.as_ref().and_then(|labels| labels.get(&term.key))))
             && self.fields.iter().all(|term| {
                 let value = match term.name.as_str() {
                     "metadata.name" => meta.name.as_deref().unwrap_or("").into(),
@@ -77,9 +95,9 @@ impl Selector {
     }
 }
 
-/// Parses `a=b,c!=d,e in (x,y),f notin (z),g,!h`.
-fn parse_labels(text: &str) -> Result<LabelSelector, String> {
-    let mut expressions = Vec::new();
+/// Parses `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>1,j<2`.
+fn parse_labels(text: &str) -> Result<(LabelSelector, Vec<NumberTerm>), String> {
+    let (mut expressions, mut numbers) = (Vec::new(), Vec::new());
     for term in split_terms(text) {
         let term = term.trim();
         let bad = || {
@@ -92,6 +110,11 @@ fn parse_labels(text: &str) -> Result<LabelSelector, String> {
             let fine = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
             if fine { Ok(text.to_owned()) } else { Err(bad()) }
         };
+        if let Some(at) = term.find(['<', '>']).filter(|_| !term.contains('(')) {
+            let number = term[at + 1..].trim().parse().map_err(|_| bad())?;
+            numbers.push(NumberTerm { key: key(&term[..at])?, number, above: term.as_bytes()[at] == b'>' });
+            continue;
+        }
         expressions.push(if let Some(open) = term.find('(') {
             let values: BTreeSet<String> =
                 term[open + 1..].strip_suffix(')').ok_or_else(bad)?.split(',').map(|value| value.trim().to_owned()).collect();
@@ -113,7 +136,7 @@ fn parse_labels(text: &str) -> Result<LabelSelector, String> {
             Expression::Exists(key(term)?)
         });
     }
-    Ok(expressions.into_iter().collect())
+    Ok((expressions.into_iter().collect(), numbers))
 }
 
 /// Splits at commas outside parentheses.

@@ -119,12 +119,10 @@ pub(crate) fn patch(def: &TypeDef, headers: &HeaderMap, body: &[u8]) -> Answer<P
         Some("application/json-patch+json") => PatchKind::Json,
         Some("application/strategic-merge-patch+json") if !def.custom => PatchKind::Strategic,
         Some("application/apply-patch+yaml") => PatchKind::Apply,
-        _ => {
-            let strategic = if def.custom { "" } else { "application/strategic-merge-patch+json, " };
-            return Err(unsupported(&format!(
-                "application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml"
-            )));
+        _ if def.custom => {
+            return Err(unsupported("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"));
         }
+        _ => return Err(Box::new(Status::new(Reason::UnsupportedMediaType, "415: Unsupported Media Type"))),
     };
     check_size(body)?;
     let value: Value = serde_json::from_slice(body).map_err(|_| bad("invalid JSON patch"))?;

@@ -32,7 +32,24 @@ pub(crate) fn complete(kind: &str, object: &mut Value) {
         "StatefulSet" => stateful_set(fields),
         "Deployment" => deployment(fields),
         "Namespace" => namespace(fields),
+        "ConfigMap" => ["data", "binaryData"].iter().for_each(|name| {
+            if fields.get(*name).and_then(Value::as_object).is_some_and(Map::is_empty) {
+                fields.remove(*name);
+            }
+        }),
         _ => {}
+    }
+}
+
+/// Completes an object that is shown: numbers that every such object has.
+pub(crate) fn show(object: &mut Value) {
+    let numbers: &[&str] = match object["kind"].as_str() {
+        Some("StatefulSet") => &["replicas", "availableReplicas"],
+        Some("PodDisruptionBudget") => &["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"],
+        _ => return,
+    };
+    if let Some(status) = object.as_object_mut().and_then(|fields| child(fields, "status")) {
+        numbers.iter().for_each(|name| default(status, name, json!(0)));
     }
 }
 
@@ -44,6 +61,8 @@ fn pod_spec(spec: &mut Map<String, Value>) {
         ("schedulerName", json!("default-scheduler")),
         ("securityContext", json!({})),
         ("enableServiceLinks", json!(true)),
+        ("serviceAccountName", json!("default")),
+        ("serviceAccount", json!("default")),
     ] {
         default(spec, name, value);
     }

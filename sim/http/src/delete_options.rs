@@ -50,7 +50,7 @@ pub(crate) fn read(query: &Query, headers: &HeaderMap, text: &[u8]) -> Answer<As
 }
 
 /// What a body says: options, policy, orphanDependents.
-fn of_body(value: &Value) -> (DeleteOptions, Option<String>, Option<bool>) {
+pub(crate) fn of_body(value: &Value) -> (DeleteOptions, Option<String>, Option<bool>) {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let dry = value["dryRun"].as_array().is_some_and(|values| values.iter().any(|value| value == "All"));
     let preconditions = &value["preconditions"];

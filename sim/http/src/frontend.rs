@@ -22,7 +22,7 @@ use crate::path::{Path, ResourcePath};
 use crate::query::{FieldValidation, Query};
 use crate::response::{Lines, Response, bare_refusal, failure, json_response, refusal, warn};
 use crate::user::{User, is_public};
-use crate::{body, defaults, delete_options, discovery};
+use crate::{body, defaults, delete_options, discovery, eviction, scale};
 
 /// The HTTP interface of the API server that a client is connected to.
 pub struct Frontend {
@@ -150,23 +150,33 @@ impl Frontend {
             (&Method::DELETE, Some(name)) => self.delete(asked, name).await?,
             _ => not_allowed(),
         };
-        Ok(Response::Whole(whole))
+        Ok(Response::Whole(if method == Method::HEAD { without_body(whole) } else { whole }))
     }
 
     async fn subresource(&self, method: &Method, subresource: &str, asked: &Asked<'_>) -> Outcome<http::Response<Bytes>> {
         let name = asked.path.name.as_deref().unwrap_or_default();
         match (method, subresource) {
-            (_, "status") if !asked.def.has_status && asked.def.custom => {
+            (_, "status") if !asked.def.has_status && !asked.def.custom => Ok(no_such_resource()),
+            (&Method::GET, "status") if asked.def.has_status => self.get(asked, name).await,
+            (&Method::PUT, "status") if asked.def.has_status => self.update(asked, name, Some(Subresource::Status)).await,
+            (&Method::PATCH, "status") if asked.def.has_status => self.patch(asked, name, Some(Subresource::Status)).await,
+            (_, "status") if asked.def.has_status => Ok(not_allowed()),
+            (&Method::POST, "binding") if asked.def.plural == "pods" => self.bind(asked, name).await,
+            (&Method::POST, "eviction") if asked.def.plural == "pods" => {
+                body::check_size(asked.body).map_err(ApiError::Status)?;
+                let eviction = serde_json::from_slice(asked.body).map_err(|error| ApiError::Status(body::bad(error.to_string())))?;
+                let dry = asked.query.dry("CreateOptions").map_err(ApiError::Status)?;
+                eviction::evict(&self.client, asked.kind, Self::key(asked, name), &eviction, dry).await
+            }
+            (_, "binding" | "eviction") if asked.def.plural == "pods" => Ok(not_allowed()),
+            (&Method::GET | &Method::PUT | &Method::PATCH, "scale") if scale::has(asked.def.plural) => {
+                let dry = asked.query.dry("UpdateOptions").map_err(ApiError::Status)?;
+                scale::serve(&self.client, asked.kind, Self::key(asked, name), method, asked.body, dry).await
+            }
+            _ if asked.def.custom => {
                 let (group, plural) = (asked.def.group, asked.def.plural);
                 Err(Status::about(Reason::NotFound, group, plural, &ObjectKey::cluster(name), "").into())
             }
-            (_, "status") if !asked.def.has_status => Ok(no_such_resource()),
-            (&Method::GET, "status") => self.get(asked, name).await,
-            (&Method::PUT, "status") => self.update(asked, name, Some(Subresource::Status)).await,
-            (&Method::PATCH, "status") => self.patch(asked, name, Some(Subresource::Status)).await,
-            (_, "status") => Ok(not_allowed()),
-            (&Method::POST, "binding") if asked.def.plural == "pods" => self.bind(asked, name).await,
-            (_, "binding") if asked.def.plural == "pods" => Ok(not_allowed()),
             _ => Ok(no_such_resource()),
         }
     }
@@ -200,6 +210,10 @@ impl Frontend {
 
     async fn watch(&self, asked: &Asked<'_>, name: Option<&String>) -> Outcome<Response> {
         let mut options = asked.query.watch().map_err(ApiError::Status)?;
+        if asked.query.refuses_initial_events() {
+            // The stream is to begin with what is new.
+            options.resource_version = Some(self.fabric().store(|store| store.revision()).to_string());
+        }
         if let Some(name) = name {
             options.field_selector = Some(format!("metadata.name={name}"));
         }
@@ -216,8 +230,12 @@ impl Frontend {
         let misfit = |error: String| ApiError::Status(body::misfit(asked.def, &error));
         let (object, dropped): (Obj, Vec<String>) = match self.definition(asked.kind) {
             Some(definition) => {
-                let (object, dropped) = CustomResource::decode(value, &definition).map_err(misfit)?;
-                (Arc::new(object), dropped)
+                let sent = value["metadata"].clone();
+                let (object, mut dropped) = CustomResource::decode(value, &definition).map_err(misfit)?;
+                let object: Obj = Arc::new(object);
+                let understood = object.to_value();
+                dropped.extend(unknown_fields(&sent, &understood["metadata"]).iter().map(|path| format!("metadata.{path}")));
+                (object, dropped)
             }
             None => {
                 let sent = value.clone();
@@ -238,11 +256,8 @@ impl Frontend {
     async fn create(&self, asked: &Asked<'_>) -> Outcome<http::Response<Bytes>> {
         let dry = asked.query.dry("CreateOptions").map_err(ApiError::Status)?;
         let (body, warnings) = self.object(asked, "CreateOptions")?;
-        let reply = self.call(asked, Op::Create { namespace: Self::namespace(asked), body, dry }).await?;
-        self.learn(asked, &reply, dry);
-        let mut response = Self::object_response(201, &reply, asked);
-        warn(&mut response, &warnings);
-        Ok(response)
+        let result = self.call(asked, Op::Create { namespace: Self::namespace(asked), body, dry }).await;
+        self.write_response(asked, 201, result, dry, &warnings)
     }
 
     async fn update(&self, asked: &Asked<'_>, name: &str, subresource: Option<Subresource>) -> Outcome<http::Response<Bytes>> {
@@ -250,10 +265,27 @@ impl Frontend {
         let (body, warnings) = self.object(asked, "UpdateOptions")?;
         let key = Self::key(asked, name);
         let existed = self.fabric().store(|store| store.table(asked.kind).get(&key).is_some());
-        let reply = self.call(asked, Op::Update { key, body, subresource, dry }).await?;
-        self.learn(asked, &reply, dry);
-        let mut response = Self::object_response(if existed { 200 } else { 201 }, &reply, asked);
-        warn(&mut response, &warnings);
+        let result = self.call(asked, Op::Update { key, body, subresource, dry }).await;
+        self.write_response(asked, if existed { 200 } else { 201 }, result, dry, &warnings)
+    }
+
+    /// The answer to a write of a whole object. Warnings come with a refusal, too.
+    fn write_response(
+        &self,
+        asked: &Asked<'_>,
+        code: u16,
+        result: Outcome<ApiReply>,
+        dry: Dry,
+        warnings: &[String],
+    ) -> Outcome<http::Response<Bytes>> {
+        let mut response = match result {
+            Ok(reply) => {
+                self.learn(asked, &reply, dry);
+                Self::object_response(code, &reply, asked)
+            }
+            Err(error) => failure(&error).ok_or(error)?,
+        };
+        warn(&mut response, warnings);
         Ok(response)
     }
 
@@ -413,14 +445,20 @@ fn unknown_fields(sent: &Value, understood: &Value) -> Vec<String> {
     found
 }
 
-/// 406.
+/// The answer to a HEAD.
+fn without_body(mut response: http::Response<Bytes>) -> http::Response<Bytes> {
+    *response.body_mut() = Bytes::new();
+    response
+}
+
+/// 406, in the words of whoever serves the type.
 fn not_acceptable(def: &TypeDef) -> http::Response<Bytes> {
-    let types = if def.custom {
-        "application/json, application/yaml"
-    } else {
-        "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-    };
-    refusal(&Status::new(Reason::NotAcceptable, format!("only the following media types are accepted: {types}")))
+    if def.custom {
+        let text = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf";
+        return refusal(&Status::new(Reason::NotAcceptable, text));
+    }
+    let text = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    bare_refusal(&Status::new(Reason::NotAcceptable, text))
 }
 
 /// What the RBAC authorizer answers a user who may do nothing.

@@ -5,6 +5,8 @@ use kube_sim::kinds::TypeDef;
 use kube_sim::object::{AnyObject, Obj};
 use serde_json::{Map, Value, json};
 
+use crate::defaults;
+
 /// In which form the caller wants objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -16,7 +18,8 @@ pub(crate) enum Form {
 
 /// The object with its type, as it stands alone.
 pub(crate) fn object_value(object: &dyn AnyObject, form: Form) -> Value {
-    let value = object.to_value();
+    let mut value = object.to_value();
+    defaults::show(&mut value);
     match form {
         Form::Whole => value,
         Form::Metadata => json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": value["metadata"]}),

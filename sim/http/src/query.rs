@@ -48,6 +48,13 @@ impl Query {
         }
     }
 
+    /// Whether a watch is to begin without the present state.
+    pub(crate) fn refuses_initial_events(&self) -> bool {
+        self.get("sendInitialEvents").is_some()
+            && !self.is("sendInitialEvents")
+            && matches!(self.get("resourceVersion"), None | Some("" | "0"))
+    }
+
     /// Whether the caller asks for a watch.
     pub(crate) fn watches(&self) -> bool {
         self.is("watch")

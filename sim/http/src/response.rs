@@ -91,7 +91,8 @@ pub(crate) fn status_value(status: &Status) -> Value {
 }
 
 /// What is said without a word about the object has details, but nothing in them.
-const GENERIC: [&str; 3] = [
+const GENERIC: [&str; 4] = [
+    "415: Unsupported Media Type",
     "the server could not find the requested resource",
     "the server does not allow this method on the requested resource",
     "the server rejected our request due to an error in our request",

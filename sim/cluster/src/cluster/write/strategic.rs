@@ -108,6 +108,8 @@ fn merge_map(object: &mut Map<String, Value>, patch: &Map<String, Value>, parent
             Value::Null => {
                 object.remove(name);
             }
+            // A directive for what is not there does nothing.
+            Value::Object(patch) if patch.contains_key(DIRECTIVE) && !object.contains_key(name) => {}
             Value::Object(patch) => {
                 let field = object.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
                 if !field.is_object() {

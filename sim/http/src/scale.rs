@@ -1,0 +1,83 @@
+//! The scale of a workload: its number of replicas as an object of its own (K §2.8).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use kube_machinery::api::{Cause, Dry, Patch, Reason};
+use kube_machinery::{ApiError, ObjectKey, Status};
+use kube_sim::cluster::{Op, SimClient};
+use kube_sim::kinds::KindId;
+use kube_sim::object::AnyObject;
+use serde_json::{Value, json};
+
+use crate::body::bad;
+use crate::response::json_response;
+
+/// Whether a type has a scale.
+pub(crate) fn has(plural: &str) -> bool {
+    matches!(plural, "statefulsets" | "deployments" | "replicasets")
+}
+
+/// The scale of a workload.
+fn scale_of(object: &dyn AnyObject) -> Value {
+    let value = object.to_value();
+    let meta = &value["metadata"];
+    let labels = value["spec"]["selector"]["matchLabels"].as_object();
+    let terms: Vec<String> =
+        labels.into_iter().flatten().map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default())).collect();
+    let picked = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"];
+    let kept: serde_json::Map<String, Value> =
+        picked.iter().filter(|name| !meta[**name].is_null()).map(|name| ((*name).to_owned(), meta[*name].clone())).collect();
+    json!({
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": kept,
+        "spec": {"replicas": value["spec"]["replicas"].as_i64().unwrap_or(1)},
+        "status": {"replicas": value["status"]["replicas"].as_i64().unwrap_or(0), "selector": terms.join(",")},
+    })
+}
+
+/// Reads or writes the scale of the workload `key`. `body`: a Scale, or for a PATCH a merge patch of one.
+///
+/// # Errors
+/// 422 for a number below 0; 409 for a version that is not the workload's.
+pub(crate) async fn serve(
+    client: &SimClient,
+    kind: KindId,
+    key: ObjectKey,
+    method: &Method,
+    body: &[u8],
+    dry: Dry,
+) -> Result<http::Response<Bytes>, ApiError> {
+    let reply = client.call(kind, Op::Get { key: key.clone(), resource_version: None }).await?;
+    let object = reply.object().ok_or_else(|| ApiError::Status(bad("the workload is gone")))?;
+    let current = scale_of(&**object);
+    if method == Method::GET {
+        return Ok(json_response(200, &current));
+    }
+    let sent: Value = serde_json::from_slice(body).map_err(|error| ApiError::Status(bad(error.to_string())))?;
+    let mut wanted = current.clone();
+    if method == Method::PATCH {
+        json_patch::merge(&mut wanted, &sent);
+    } else {
+        wanted = sent;
+    }
+    let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
+    if replicas < 0 {
+        let cause = Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!("Invalid value: {replicas}: must be greater than or equal to 0").into(),
+            field: "spec.replicas".into(),
+        };
+        return Err(Status::about(Reason::Invalid, "autoscaling", "Scale", &key, "").cause(cause).into());
+    }
+    let mut change = json!({"spec": {"replicas": replicas}});
+    if let Some(version) = wanted["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty()) {
+        change["metadata"] = json!({"resourceVersion": version});
+    }
+    let patch = Patch { kind: kube_machinery::api::PatchKind::Merge, body: Arc::new(change) };
+    let reply = client.call(kind, Op::Patch { key, patch, subresource: None, dry }).await?;
+    let object = reply.object().ok_or_else(|| ApiError::Status(bad("the workload is gone")))?;
+    Ok(json_response(200, &scale_of(&**object)))
+}

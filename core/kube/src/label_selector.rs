@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use thiserror::Error;
 
+/// The longest value of a label, and the longest name in its key, in bytes (K §1.1).
+pub const VALUE_MAX: usize = 63;
+
 /// A selector that Kubernetes refuses to evaluate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidSelector {
@@ -65,21 +68,27 @@ pub fn selects(selector: &LabelSelector, labels: Option<&BTreeMap<String, String
     Ok(selected)
 }
 
-/// A qualified name: `name` or `prefix/name`, the prefix a DNS subdomain.
 pub(crate) fn check_key(key: &str) -> Result<(), InvalidSelector> {
+    if is_key(key) { Ok(()) } else { Err(InvalidSelector::Key(key.to_owned())) }
+}
+
+pub(crate) fn check_value(value: &str) -> Result<(), InvalidSelector> {
+    if is_value(value) { Ok(()) } else { Err(InvalidSelector::Value(value.to_owned())) }
+}
+
+/// Whether a label may have this name, which is a qualified name: `name` or `prefix/name`, the prefix a DNS subdomain. Allocates nothing.
+pub fn is_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let prefix_fine = prefix.is_none_or(|prefix| {
         let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         prefix.len() <= 253 && prefix.split('.').all(|unit| is_name(unit, alphanumeric, b"-"))
     });
-    let fine = prefix_fine && name.len() <= 63 && is_name(name, |byte| byte.is_ascii_alphanumeric(), b"-_.");
-    if fine { Ok(()) } else { Err(InvalidSelector::Key(key.to_owned())) }
+    prefix_fine && name.len() <= VALUE_MAX && is_name(name, |byte| byte.is_ascii_alphanumeric(), b"-_.")
 }
 
-/// Empty, or a name of at most 63 characters.
-pub(crate) fn check_value(value: &str) -> Result<(), InvalidSelector> {
-    let fine = value.is_empty() || (value.len() <= 63 && is_name(value, |byte| byte.is_ascii_alphanumeric(), b"-_."));
-    if fine { Ok(()) } else { Err(InvalidSelector::Value(value.to_owned())) }
+/// Whether a label may have this value: empty, or a name of at most [`VALUE_MAX`] characters. Allocates nothing.
+pub fn is_value(value: &str) -> bool {
+    value.is_empty() || (value.len() <= VALUE_MAX && is_name(value, |byte| byte.is_ascii_alphanumeric(), b"-_."))
 }
 
 /// What is wrong with the name of a label, each as Kubernetes tells it: a part that is empty or too long, and one whose characters are not

@@ -194,13 +194,18 @@ impl Status {
             Reason::Forbidden if about_object => format!("{} \"{name}\" is forbidden: {}", self.qualified_resource(), self.text),
             Reason::Invalid if about_object => {
                 let qualified = self.qualified_resource();
-                match self.details.causes.as_slice() {
-                    [] => format!("{qualified} \"{name}\" is invalid: {}", self.text),
-                    [one] => format!("{qualified} \"{name}\" is invalid: {}: {}", one.field, one.message),
-                    many => {
-                        let parts: Vec<String> = many.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-                        format!("{qualified} \"{name}\" is invalid: [{}]", parts.join(", "))
+                // What is told twice as a cause is told once here.
+                let mut parts: Vec<String> = Vec::new();
+                for cause in &self.details.causes {
+                    let part = format!("{}: {}", cause.field, cause.message);
+                    if !parts.contains(&part) {
+                        parts.push(part);
                     }
+                }
+                match &parts[..] {
+                    [] => format!("{qualified} \"{name}\" is invalid: {}", self.text),
+                    [one] => format!("{qualified} \"{name}\" is invalid: {one}"),
+                    many => format!("{qualified} \"{name}\" is invalid: [{}]", many.join(", ")),
                 }
             }
             Reason::ServerTimeout if about_object => {

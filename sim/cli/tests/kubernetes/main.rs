@@ -19,6 +19,7 @@ mod patch;
 mod quorum;
 mod support;
 mod update;
+mod validation;
 mod watch;
 mod watch_bookmark;
 mod watch_delay;

@@ -33,7 +33,8 @@ const LABELS: [&str; 4] =
 const ANNOTATIONS: [&str; 3] =
     ["metadata.annotations", "spec.template.metadata.annotations", "spec.jobTemplate.spec.template.metadata.annotations"];
 
-fn is_unit(part: &str) -> bool {
+/// Whether a text is a part of a DNS name, however long.
+pub(crate) fn is_unit(part: &str) -> bool {
     let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = |byte: Option<&u8>| byte.is_some_and(edge);
     let bytes = part.as_bytes();

@@ -6,7 +6,8 @@ use kube_machinery::api::{Cause, Reason};
 use kube_machinery::{ObjectKey, Status};
 use sim_config::draw::Draw;
 
-use super::metadata::{named_version, normalise, validate_meta, validate_name};
+use super::metadata::{named_version, normalise};
+use super::validate::{validate_meta, validate_name};
 use super::{Answer, bad_request, check_body_size, check_etcd_size, invalid, size_of, whole_seconds};
 use crate::cluster::Knobs;
 use crate::kinds::TypeDef;
@@ -90,8 +91,8 @@ pub(crate) fn prepare_create(
         (def.reset_status)(object);
     }
     (def.on_create)(object);
-    let mut causes = validate_name(def, &key);
-    causes.extend(validate_meta(object.meta()));
+    let mut causes = validate_name(def.kind, &key, object.meta());
+    causes.extend(validate_meta(def.custom, object.meta()));
     causes.extend((def.validate)(object));
     if !causes.is_empty() {
         return Err(invalid(def, &key, causes));

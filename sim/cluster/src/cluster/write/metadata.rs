@@ -1,12 +1,10 @@
 //! The rules of metadata that hold for every type (K §1.1, §1.2): what is kept, what may not change, what is valid.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube_machinery::ObjectKey;
 use kube_machinery::api::Cause;
 
 use super::{Answer, bad_request, field_invalid};
-use crate::kinds::TypeDef;
-use crate::kinds::naming::name_fault;
 use crate::object::{Obj, resource_version};
 
 /// Keys and values of all annotations together.
@@ -29,19 +27,18 @@ pub(super) fn normalise(meta: &mut ObjectMeta) {
 
 /// Name and namespace of a body must be those of the URL (K015).
 pub(super) fn check_key(key: &ObjectKey, meta: &ObjectMeta) -> Answer<()> {
-    if meta.name.as_deref() != Some(key.name()) {
-        return Err(bad_request(format!(
-            "the name of the object ({}) does not match the name on the URL ({})",
-            meta.name.as_deref().unwrap_or(""),
-            key.name()
-        )));
+    match meta.name.as_deref().unwrap_or("") {
+        "" => {
+            let url = key.name();
+            return Err(bad_request(format!("the name of the object ({url} based on URL) was undeterminable: name must be provided")));
+        }
+        name if name != key.name() => {
+            return Err(bad_request(format!("the name of the object ({name}) does not match the name on the URL ({})", key.name())));
+        }
+        _ => {}
     }
     if meta.namespace.is_some() && meta.namespace.as_deref() != key.namespace() {
-        return Err(bad_request(format!(
-            "the namespace of the object ({}) does not match the namespace on the request ({})",
-            meta.namespace.as_deref().unwrap_or(""),
-            key.namespace().unwrap_or("")
-        )));
+        return Err(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
     }
     Ok(())
 }
@@ -56,19 +53,22 @@ pub(super) fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, main: boo
             Some(_) if meta.deletion_grace_period_seconds.is_none() => {
                 meta.deletion_grace_period_seconds = stored.deletion_grace_period_seconds;
             }
-            None if meta.deletion_timestamp.is_some() => {
-                causes.push(field_invalid("metadata.deletionTimestamp", "Invalid value: field is immutable"));
+            None => {
+                if let Some(Time(time)) = &meta.deletion_timestamp {
+                    causes.push(immutable("metadata.deletionTimestamp", format_args!("{:?}", time.to_string())));
+                }
             }
             _ => {}
         }
         if meta.deletion_grace_period_seconds != stored.deletion_grace_period_seconds {
-            causes.push(field_invalid("metadata.deletionGracePeriodSeconds", "Invalid value: field is immutable"));
+            let grace = meta.deletion_grace_period_seconds.map_or("null".to_owned(), |grace| grace.to_string());
+            causes.push(immutable("metadata.deletionGracePeriodSeconds", format_args!("{grace}")));
         }
     }
     // A PUT with another UID or name was refused before; a patch or a webhook can get here.
     if meta.uid != stored.uid {
         if let Some(uid) = meta.uid.as_deref().filter(|uid| !uid.is_empty()) {
-            causes.push(field_invalid("metadata.uid", format!("Invalid value: {uid:?}: field is immutable")));
+            causes.push(immutable("metadata.uid", format_args!("{uid:?}")));
         }
         meta.uid.clone_from(&stored.uid);
     }
@@ -90,12 +90,14 @@ pub(super) fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, main: boo
     meta.self_link = None;
     if stored.deletion_timestamp.is_some() {
         let had = stored.finalizers.as_deref().unwrap_or_default();
-        let added: Vec<&str> = meta.finalizers.iter().flatten().filter(|finalizer| !had.contains(finalizer)).map(String::as_str).collect();
+        let added = meta.finalizers.iter().flatten().filter(|finalizer| !had.contains(finalizer));
+        let added: Vec<String> = added.map(|finalizer| format!("{finalizer:?}")).collect();
         if !added.is_empty() {
             causes.push(Cause {
                 reason: "FieldValueForbidden".into(),
                 message: format!(
-                    "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+                    "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                    added.join(", ")
                 )
                 .into(),
                 field: "metadata.finalizers".into(),
@@ -105,28 +107,6 @@ pub(super) fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, main: boo
     causes
 }
 
-/// Whether an object may be called so (K §1.1).
-pub(super) fn validate_name(def: &TypeDef, key: &ObjectKey) -> Vec<Cause> {
-    let name = key.name();
-    let fault = name_fault(def.kind, name);
-    fault.map(|form| field_invalid("metadata.name", format!("Invalid value: {name:?}: {form}"))).into_iter().collect()
-}
-
-/// Rules of metadata that hold for every type (K014, K016).
-pub(super) fn validate_meta(meta: &ObjectMeta) -> Vec<Cause> {
-    /// Keys and values of all annotations together.
-    const ANNOTATIONS_MAX: usize = 256 << 10;
-    let mut causes = Vec::new();
-    if annotations_size(meta) > ANNOTATIONS_MAX {
-        let message = format!("Too long: may not be more than {ANNOTATIONS_MAX} bytes");
-        causes.push(Cause { reason: "FieldValueTooLong".into(), message: message.into(), field: "metadata.annotations".into() });
-    }
-    if meta.owner_references.iter().flatten().filter(|owner| owner.controller == Some(true)).count() > 1 {
-        causes.push(field_invalid("metadata.ownerReferences", "Invalid value: Only one reference can have Controller set to true"));
-    }
-    let both = ["orphan", "foregroundDeletion"];
-    if both.iter().all(|name| meta.finalizers.iter().flatten().any(|finalizer| finalizer == name)) {
-        causes.push(field_invalid("metadata.finalizers", "Invalid value: finalizer orphan and foregroundDeletion cannot be both set"));
-    }
-    causes
+fn immutable(field: &'static str, value: std::fmt::Arguments<'_>) -> Cause {
+    field_invalid(field, format!("Invalid value: {value}: field is immutable"))
 }

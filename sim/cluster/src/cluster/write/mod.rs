@@ -12,6 +12,7 @@ mod patch;
 mod propagation;
 mod strategic;
 mod update;
+mod validate;
 
 use std::borrow::Cow;
 

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use kube_machinery::api::{Reason, Subresource};
 use kube_machinery::{ObjectKey, Status};
 
-use super::metadata::{check_key, named_version, restore_meta, validate_meta};
+use super::metadata::{check_key, named_version, restore_meta};
+use super::validate::validate_meta;
 use super::{
     Answer, Step, check_body_size, conflict, field_invalid, invalid, is_held, modified, no_subresource, not_found, size_of, whole_seconds,
 };
@@ -63,7 +64,7 @@ pub(crate) fn prepare_update(
         body = status_body(def, &body, current);
     }
     let object = make_mut(&mut body);
-    let mut causes = restore_meta(object.meta_mut(), stored, subresource.is_none());
+    let mut of_change = restore_meta(object.meta_mut(), stored, subresource.is_none());
     if def.has_status && subresource.is_none() {
         (def.copy_status)(object, &**current);
     }
@@ -72,7 +73,12 @@ pub(crate) fn prepare_update(
         let meta = object.meta_mut();
         meta.generation = Some(meta.generation.unwrap_or(0).saturating_add(1));
     }
-    causes.extend(validate_meta(object.meta()));
+    let mut causes = validate_meta(def.custom, object.meta());
+    if def.custom {
+        // The rules of custom resources repeat what every update is checked for.
+        of_change.extend_from_within(..);
+    }
+    causes.extend(of_change);
     causes.extend((def.validate)(object));
     causes.extend((def.validate_update)(object, &**current));
     if !causes.is_empty() {

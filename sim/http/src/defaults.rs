@@ -43,6 +43,15 @@ pub(crate) fn complete(kind: &str, object: &mut Value) {
 
 /// Completes an object that is shown: numbers that every such object has.
 pub(crate) fn show(object: &mut Value) {
+    let times: &[&str] = match object["kind"].as_str() {
+        Some("Pod") => &["lastProbeTime", "lastTransitionTime"],
+        Some("Node") => &["lastHeartbeatTime", "lastTransitionTime"],
+        _ => &[],
+    };
+    let conditions = object.pointer_mut("/status/conditions").filter(|_| !times.is_empty()).and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        times.iter().for_each(|name| default(condition, name, Value::Null));
+    }
     let numbers: &[&str] = match object["kind"].as_str() {
         Some("StatefulSet") => &["replicas", "availableReplicas"],
         Some("PodDisruptionBudget") => &["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"],

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube_machinery::api::{Cause, Dry, Reason, Subresource};
+use kube_machinery::api::{Dry, Reason, Subresource};
 use kube_machinery::{ApiError, ObjectKey, Status};
 use kube_sim::cluster::{ApiReply, Fabric, Op, SimClient};
 use kube_sim::kinds::{KindId, TypeDef};
@@ -304,15 +304,11 @@ impl Frontend {
         let options = Box::new(options);
         let dry = options.dry;
         let key = Self::key(asked, name);
-        let gone = self.fabric().store(|store| store.table(asked.kind).get(&key).cloned());
         let reply = self.call(asked, Op::Delete { key, options }).await?;
+        if dry == Dry::No {
+            self.forget(asked, name);
+        }
         if let ApiReply::Deleted { uid } = &reply {
-            if dry == Dry::No {
-                self.forget(asked, name);
-            }
-            if let Some(object) = gone.filter(|_| asked.def.plural == "customresourcedefinitions") {
-                return Ok(json_response(200, &object_value(&*object, asked.form)));
-            }
             let mut details = json!({"name": name, "kind": asked.def.plural, "uid": uid});
             if !asked.def.group.is_empty() {
                 details["group"] = json!(asked.def.group);
@@ -354,15 +350,21 @@ impl Frontend {
             return Err(bad("name in URL does not match name in Binding object"));
         }
         let target = value["target"]["name"].as_str().unwrap_or_default();
+        match value["target"]["kind"].as_str() {
+            None | Some("" | "Node") => {}
+            Some(other) => {
+                let text = format!("target.kind: Unsupported value: {other:?}: supported values: \"Node\", \"<empty>\"");
+                return Err(Status::new(Reason::Unknown, text).into());
+            }
+        }
         if target.is_empty() {
-            let mut status = Status::new(Reason::Unknown, "target.name: Required value");
-            status.details.causes =
-                vec![Cause { reason: "FieldValueRequired".into(), message: "Required value".into(), field: "target.name".into() }];
-            status.details.causes.clear();
-            return Err(status.into());
+            return Err(Status::new(Reason::Unknown, "target.name: Required value").into());
         }
         let pod: Pod = serde_json::from_value(json!({
-            "metadata": {"name": name, "namespace": asked.path.namespace, "uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
+            "metadata": {
+                "name": name, "namespace": asked.path.namespace, "uid": meta["uid"], "resourceVersion": meta["resourceVersion"],
+                "labels": meta["labels"], "annotations": meta["annotations"],
+            },
             "spec": {"nodeName": target, "containers": []},
         }))
         .map_err(|error| bad(&error.to_string()))?;

@@ -10,6 +10,7 @@ struct Here;
 
 impl Stored<Here> for ServiceAccount {
     const HAS_GENERATION: bool = false;
+    const RETURNS_DELETED: bool = true;
 }
 
 impl Stored<Here> for Secret {
@@ -24,6 +25,7 @@ impl Stored<Here> for Secret {
 
 impl Stored<Here> for Service {
     const HAS_GENERATION: bool = false;
+    const RETURNS_DELETED: bool = true;
 
     kube_sim::status_subresource!(initial: None);
 }
@@ -34,6 +36,7 @@ impl Stored<Here> for PodDisruptionBudget {
 
 impl Stored<Here> for CustomResourceDefinition {
     const NAMESPACED: bool = false;
+    const RETURNS_DELETED: bool = true;
 
     kube_sim::status_subresource!(initial: None);
 }

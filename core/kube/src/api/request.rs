@@ -334,7 +334,7 @@ pub enum Reply<K> {
     Object(Arc<K>),
     /// A list.
     List(List<K>),
-    /// The object is gone: a Status with `status: Success` and its UID (K §2.10).
+    /// The object is gone: a Status with `status: Success` and its UID (K §2.10). Some types answer with the object: [`Reply::into_remains`].
     Deleted {
         /// The UID of the object that was removed.
         uid: String,
@@ -359,9 +359,20 @@ impl<K> Reply<K> {
     }
 
     /// Of a delete: `Some` = the object still exists and is terminating; `None` = it is gone. Panics if the call was a list.
-    pub fn into_remains(self) -> Option<Arc<K>> {
+    ///
+    /// Pods, Services and ServiceAccounts are answered with as they were when they went (K095): what is terminating without grace, and without a
+    /// finalizer that holds it, is gone.
+    pub fn into_remains(self) -> Option<Arc<K>>
+    where
+        K: Object,
+    {
         match self {
-            Reply::Object(object) => Some(object),
+            Reply::Object(object) => {
+                let meta = object.meta();
+                let is_held = meta.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
+                let stays = is_held || meta.deletion_timestamp.is_some() && meta.deletion_grace_period_seconds != Some(0);
+                stays.then_some(object)
+            }
             Reply::Deleted { .. } => None,
             Reply::List(_) => unreachable!("an API server answers a delete with an object or a Status"),
         }

@@ -15,7 +15,7 @@ use sim_config::draw::{Concern, Draw, unit};
 use sim_config::time::SimTime;
 
 use super::exchange::{Exchange, Phase, Reply as Answered, Ticket};
-use super::read::{invalid_options, too_large};
+use super::read::{invalid_options, malformed, too_large};
 use super::request::{ApiReply, ApiRequest, Op};
 use super::serve::Asked;
 use super::watch::KEEPALIVE;
@@ -487,7 +487,7 @@ impl SimClient {
         let version = options.resource_version.as_deref().filter(|version| !version.is_empty());
         let revision = match version {
             None | Some("0") => 0,
-            Some(text) => text.parse().map_err(|_| ApiError::Status(bad_request(format!("Invalid value: {text:?}"))))?,
+            Some(text) => text.parse().map_err(|_| ApiError::Status(malformed(text)))?,
         };
         if !options.send_initial_events {
             return Ok((revision > 0).then_some(revision));

@@ -15,6 +15,9 @@ use crate::rt::ProcessId;
 use crate::trace::EventKind;
 use crate::trace::record::Part;
 
+/// Namespaces that every cluster has and nobody deletes.
+const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
+
 /// The load phase of a write.
 pub(super) enum Loaded {
     /// A create, or an update that creates.
@@ -65,7 +68,11 @@ impl State {
                 Err(write::no_subresource())
             }
             Op::Patch { subresource: Some(Subresource::Binding), .. } => Err(write::no_subresource()),
-            Op::Update { key, mut body, .. } => {
+            Op::Update { key, mut body, subresource, .. } => {
+                // A binding is a POST: it creates something in the namespace (K066).
+                if let Some(namespace) = key.namespace().filter(|_| subresource == Some(Subresource::Binding)) {
+                    self.check_namespace(def, namespace, &body)?;
+                }
                 let current = table.get(&key);
                 if write::load_update(def, &self.knobs, &key, &body, current)? {
                     let current = current.cloned().unwrap_or_else(|| unreachable!("the object exists"));
@@ -84,6 +91,9 @@ impl State {
                 let current = table.get(&key).ok_or_else(|| write::not_found(def, &key))?.clone();
                 let body = write::apply_patch(def, &key, &patch, &current)?;
                 Ok(Loaded::Update { key, body, current })
+            }
+            Op::Delete { key, .. } if Some(kind) == self.namespaces && PROTECTED.contains(&key.name()) => {
+                Err(Box::new(Status::about(Reason::Forbidden, def.group, def.plural, &key, "this namespace may not be deleted")))
             }
             Op::Delete { key, options } => {
                 let current = table.get(&key).ok_or_else(|| write::not_found(def, &key))?.clone();
@@ -170,6 +180,10 @@ impl State {
                 Step::Create(object) | Step::Put(object) | Step::Keep(object) | Step::Remove { answer: Some(object) } => {
                     ApiReply::Object(object)
                 }
+                Step::PutThenRemove(object) if def.returns_deleted => ApiReply::Object(object),
+                Step::Remove { answer: None } if def.returns_deleted => {
+                    table.get(&key).map_or(ApiReply::Deleted { uid: String::new() }, |object| ApiReply::Object(object.clone()))
+                }
                 Step::PutThenRemove(_) | Step::Remove { answer: None } => ApiReply::Deleted { uid: uid(table.get(&key)) },
             });
         }
@@ -181,9 +195,10 @@ impl State {
                 ApiReply::Object(self.put(fabric, server, intent, key, object, now))
             }
             Step::Remove { answer } => {
-                let uid = uid(table.get(&key));
+                let gone = table.get(&key).cloned();
                 self.commit(fabric, server, intent, key, None, now);
-                answer.map_or(ApiReply::Deleted { uid }, ApiReply::Object)
+                let uid = uid(gone.as_ref());
+                answer.or(gone.filter(|_| def.returns_deleted)).map_or(ApiReply::Deleted { uid }, ApiReply::Object)
             }
             Step::PutThenRemove(object) => {
                 let uid = uid(Some(&object));
@@ -194,7 +209,7 @@ impl State {
                     return Ok(ApiReply::Object(stored));
                 }
                 self.commit(fabric, server, intent, key, None, now);
-                ApiReply::Deleted { uid }
+                if def.returns_deleted { ApiReply::Object(stored) } else { ApiReply::Deleted { uid } }
             }
         })
     }

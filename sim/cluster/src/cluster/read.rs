@@ -92,8 +92,18 @@ pub(crate) fn get_freshness(resource_version: Option<&str>) -> Answer<Freshness>
     Ok(match resource_version {
         None | Some("") => Freshness::Latest,
         Some("0") => Freshness::Any,
-        Some(version) => Freshness::AtLeast(parse_version(version)?),
+        Some(version) => Freshness::AtLeast(version.parse().map_err(|_| malformed(version))?),
     })
+}
+
+/// 500 for the version of a GET or a watch that is no number; a LIST gets 400 (K111).
+pub(super) fn malformed(version: &str) -> Box<Status> {
+    let why = match version.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => "value out of range",
+        false => "invalid syntax",
+    };
+    let text = format!("resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: {why}");
+    Box::new(Status::new(Reason::Unknown, text))
 }
 
 pub(super) fn invalid_options(field: &'static str, message: &'static str) -> Box<Status> {
@@ -137,6 +147,10 @@ pub(crate) fn plan_list(def: &TypeDef, options: &ListOptions) -> Answer<ListPlan
     let freshness = if let Some(token) = token {
         let token = Token::decode(token)?;
         start = Some(token.start);
+        // As for a first page: "0" asks for all of it (K033).
+        if version == Some("0") {
+            limit = usize::MAX;
+        }
         u64::try_from(token.rv).map_or(Freshness::Latest, Freshness::Exact)
     } else {
         match (version, options.resource_version_match) {

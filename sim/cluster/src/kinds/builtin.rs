@@ -45,6 +45,7 @@ pub fn immutable(field: &'static str) -> Cause {
 
 impl Stored for Pod {
     const GRACEFUL: bool = true;
+    const RETURNS_DELETED: bool = true;
     const FIELDS: &'static [&'static str] = &[
         "spec.nodeName",
         "spec.restartPolicy",
@@ -79,6 +80,13 @@ impl Stored for Pod {
             return Some(Err(format!("pod {name} has non-empty .spec.schedulingGates")));
         }
         spec.node_name = body.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        for (own, sent) in
+            [(&mut self.metadata.labels, &body.metadata.labels), (&mut self.metadata.annotations, &body.metadata.annotations)]
+        {
+            if let Some(sent) = sent.as_ref().filter(|sent| !sent.is_empty()) {
+                own.get_or_insert_default().extend(sent.clone());
+            }
+        }
         let conditions = self.status.get_or_insert_default().conditions.get_or_insert_default();
         conditions.retain(|condition| condition.type_ != "PodScheduled");
         conditions.push(PodCondition {
@@ -98,6 +106,14 @@ impl Stored for Pod {
         if new == old {
             return Vec::new();
         }
+        let forbidden = |field: &str, why: &str| Cause {
+            reason: "FieldValueForbidden".into(),
+            message: format!("Forbidden: {why}").into(),
+            field: field.to_owned().into(),
+        };
+        if new.containers.len() != old.containers.len() {
+            return vec![forbidden("spec.containers", "pod updates may not add or remove containers")];
+        }
         let mut allowed = old.clone();
         for (container, changed) in allowed.containers.iter_mut().zip(&new.containers) {
             container.image.clone_from(&changed.image);
@@ -107,13 +123,16 @@ impl Stored for Pod {
         }
         allowed.active_deadline_seconds = new.active_deadline_seconds;
         let (had, has) = (old.tolerations.as_deref().unwrap_or_default(), new.tolerations.as_deref().unwrap_or_default());
-        if had.iter().all(|toleration| has.contains(toleration)) {
-            allowed.tolerations.clone_from(&new.tolerations);
+        if !had.iter().all(|toleration| has.contains(toleration)) {
+            return vec![forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")];
         }
+        allowed.tolerations.clone_from(&new.tolerations);
         let (had, has) = (old.scheduling_gates.as_deref().unwrap_or_default(), new.scheduling_gates.as_deref().unwrap_or_default());
-        if has.iter().all(|gate| had.contains(gate)) {
-            allowed.scheduling_gates.clone_from(&new.scheduling_gates);
+        if let Some((index, gate)) = has.iter().enumerate().find(|(_, gate)| !had.contains(gate)) {
+            let why = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.name);
+            return vec![forbidden(&format!("spec.schedulingGates[{index}].name"), &why)];
         }
+        allowed.scheduling_gates.clone_from(&new.scheduling_gates);
         if allowed == *new {
             return Vec::new();
         }
@@ -146,6 +165,21 @@ impl Stored for Pod {
         }
     }
 
+    /// A gated pod says so.
+    fn on_create(&mut self) {
+        if self.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty()) {
+            let created = self.metadata.creation_timestamp.clone();
+            self.status.get_or_insert_default().conditions.get_or_insert_default().push(PodCondition {
+                type_: "PodScheduled".to_owned(),
+                status: "False".to_owned(),
+                reason: Some("SchedulingGated".to_owned()),
+                message: Some("Scheduling is blocked due to non-empty scheduling gates".to_owned()),
+                last_transition_time: created,
+                ..PodCondition::default()
+            });
+        }
+    }
+
     fn default_grace_seconds(&self) -> i64 {
         self.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(30)
     }
@@ -163,6 +197,7 @@ impl Stored for Pod {
 
 impl Stored for Lease {
     const HAS_GENERATION: bool = false;
+    const KEEPS_GENERATION: bool = true;
     const UNCONDITIONAL_UPDATE: bool = false;
     const CREATE_ON_UPDATE: bool = true;
 
@@ -196,8 +231,10 @@ impl Stored for Namespace {
         self.spec = Some(NamespaceSpec { finalizers: Some(vec!["kubernetes".to_owned()]) });
     }
 
+    /// It has no grace (K096).
     fn on_deletion(&mut self) {
         self.status.get_or_insert_default().phase = Some("Terminating".to_owned());
+        self.metadata.deletion_grace_period_seconds = None;
     }
 
     fn is_held(&self) -> bool {
@@ -213,6 +250,7 @@ impl Stored for Namespace {
 impl Stored for Node {
     const NAMESPACED: bool = false;
     const HAS_GENERATION: bool = false;
+    const KEEPS_GENERATION: bool = true;
     const KEEPS_STATUS_ON_CREATE: bool = true;
 
     status_subresource!();

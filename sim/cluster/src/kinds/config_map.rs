@@ -52,6 +52,7 @@ fn key_faults(key: &str) -> Vec<Cow<'static, str>> {
 
 impl Stored for ConfigMap {
     const HAS_GENERATION: bool = false;
+    const KEEPS_GENERATION: bool = true;
 
     fn validate(&self) -> Vec<Cause> {
         /// 1 MiB of data and binaryData together (K §1.3).

@@ -58,6 +58,10 @@ pub trait Stored<By = ()>: Object {
     const HAS_STATUS: bool = false;
     /// Whether metadata.generation is kept.
     const HAS_GENERATION: bool = true;
+    /// Whether a type without a generation keeps the one that a create names, for ever (K010).
+    const KEEPS_GENERATION: bool = false;
+    /// Whether a delete answers with the object that it removed, in the place of a Status (K095).
+    const RETURNS_DELETED: bool = false;
     /// Whether a create may carry a status (K §1.2, last row).
     const KEEPS_STATUS_ON_CREATE: bool = false;
     /// Field selectors besides metadata.name and metadata.namespace (K §2.2).
@@ -187,6 +191,10 @@ pub struct TypeDef {
     pub has_status: bool,
     /// See [`Stored::HAS_GENERATION`].
     pub has_generation: bool,
+    /// See [`Stored::KEEPS_GENERATION`].
+    pub keeps_generation: bool,
+    /// See [`Stored::RETURNS_DELETED`].
+    pub returns_deleted: bool,
     /// See [`Stored::KEEPS_STATUS_ON_CREATE`].
     pub keeps_status_on_create: bool,
     /// See [`Stored::FIELDS`].
@@ -249,6 +257,8 @@ impl TypeDef {
             custom: K::CUSTOM,
             has_status: K::HAS_STATUS,
             has_generation: K::HAS_GENERATION,
+            keeps_generation: K::KEEPS_GENERATION,
+            returns_deleted: K::RETURNS_DELETED,
             keeps_status_on_create: K::KEEPS_STATUS_ON_CREATE,
             fields: K::FIELDS,
             trigger: K::TRIGGER,

@@ -65,7 +65,11 @@ pub(crate) fn prepare_create(
     let meta = object.meta_mut();
     meta.uid = Some(new_uid(names));
     meta.creation_timestamp = Some(Time(whole_seconds(now)));
-    meta.generation = def.has_generation.then_some(1);
+    if def.has_generation {
+        meta.generation = Some(1);
+    } else if !def.keeps_generation {
+        meta.generation = None;
+    }
     normalise(meta);
     if let Some(namespace) = namespace {
         meta.namespace = Some(namespace.to_owned());
@@ -120,7 +124,8 @@ pub(crate) fn preload(def: &TypeDef, object: &mut Obj, now: Timestamp, names: &m
 
 /// The last checks of a create, after validating admission: it names no version and the key is free.
 pub(crate) fn finish_create(def: &TypeDef, key: &ObjectKey, existing: Option<&Obj>, body: &Obj) -> Answer<()> {
-    if named_version(body).is_some() {
+    // Only a number above 0 counts: what is none is as if nothing stood there (K062).
+    if named_version(body).is_some_and(|version| version.parse::<u64>().is_ok()) {
         return Err(Box::new(Status::new(Reason::Unknown, "resourceVersion should not be set on objects to be created")));
     }
     if let Some(existing) = existing {

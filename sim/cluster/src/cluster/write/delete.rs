@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube_machinery::ObjectKey;
-use kube_machinery::api::{DeleteOptions, Preconditions};
+use kube_machinery::api::{DeleteOptions, Preconditions, Reason};
+use kube_machinery::{ObjectKey, Status};
 
-use super::{Answer, Step, conflict, is_held, propagation, whole_seconds};
+use super::{Answer, Step, is_held, propagation, whole_seconds};
 use crate::cluster::later;
 use crate::kinds::TypeDef;
 use crate::object::{Obj, make_mut, resource_version};
@@ -19,7 +19,7 @@ pub(crate) fn check_preconditions(def: &TypeDef, key: &ObjectKey, preconditions:
             let text = format!(
                 "the UID in the precondition ({uid}) does not match the UID in record ({stored}). The object might have been deleted and then recreated"
             );
-            return Err(conflict(def, key, text));
+            return Err(refused(def, key, text));
         }
     }
     if let Some(version) = &preconditions.resource_version {
@@ -28,10 +28,15 @@ pub(crate) fn check_preconditions(def: &TypeDef, key: &ObjectKey, preconditions:
             let text = format!(
                 "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({stored}). The object might have been modified"
             );
-            return Err(conflict(def, key, text));
+            return Err(refused(def, key, text));
         }
     }
     Ok(())
+}
+
+/// 409 for a precondition. It calls the Kind what other conflicts call the resource (K094).
+fn refused(def: &TypeDef, key: &ObjectKey, text: String) -> Box<Status> {
+    Box::new(Status::about(Reason::Conflict, def.group, def.kind, key, text))
 }
 
 /// What a delete comes to (K §2.10).
@@ -96,12 +101,12 @@ fn graceful_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, marked
 fn terminating(def: &TypeDef, current: &Obj, now: Timestamp, grace: i64) -> Obj {
     let mut object = current.deep_copy();
     let target = make_mut(&mut object);
-    (def.on_deletion)(target);
     let meta = target.meta_mut();
     meta.deletion_timestamp = Some(Time(whole_seconds(later(now, jiff::SignedDuration::from_secs(grace)))));
     meta.deletion_grace_period_seconds = Some(grace);
     if let Some(generation) = meta.generation.filter(|&generation| generation > 0) {
         meta.generation = Some(generation.saturating_add(1));
     }
+    (def.on_deletion)(target);
     object
 }

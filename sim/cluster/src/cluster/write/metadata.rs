@@ -1,10 +1,11 @@
 //! The rules of metadata that hold for every type (K §1.1, §1.2): what is kept, what may not change, what is valid.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube_machinery::ObjectKey;
-use kube_machinery::api::Cause;
+use kube_machinery::api::{Cause, Reason};
+use kube_machinery::{ObjectKey, Status};
 
-use super::{Answer, bad_request, field_invalid};
+use super::{Answer, bad_request, conflict, field_invalid};
+use crate::kinds::TypeDef;
 use crate::object::{Obj, resource_version};
 
 /// Keys and values of all annotations together.
@@ -15,6 +16,27 @@ pub(super) fn annotations_size(meta: &ObjectMeta) -> usize {
 /// The version that a body names; 0 counts as none (K §1.1).
 pub(super) fn named_version(object: &Obj) -> Option<&str> {
     Some(resource_version(&**object)).filter(|version| !matches!(*version, "" | "0"))
+}
+
+/// The same, where a version that is no number is 500 (K071, K111).
+pub(super) fn checked_version(object: &Obj) -> Answer<Option<&str>> {
+    match named_version(object) {
+        Some(version) if version.parse::<u64>().is_err() => {
+            Err(Box::new(Status::new(Reason::Unknown, format!("strconv.ParseUint: parsing {version:?}: invalid syntax"))))
+        }
+        version => Ok(version),
+    }
+}
+
+/// 409 for a UID or version that is not the stored one, in the words of the storage.
+pub(super) fn precondition_failed(def: &TypeDef, key: &ObjectKey, what: &str, asked: &str, stored: &str) -> Box<Status> {
+    let group = if def.custom { format!("{}/", def.group) } else { String::new() };
+    let text = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+         {what} in precondition: {asked}, {what} in object meta: {stored}",
+        def.plural
+    );
+    conflict(def, key, text)
 }
 
 /// What the wire format does not tell from an absent value.
@@ -44,10 +66,11 @@ pub(super) fn check_key(key: &ObjectKey, meta: &ObjectMeta) -> Answer<()> {
 }
 
 /// Puts back what an update must not change and reports what it must not try (K §1.1, §1.2).
-pub(super) fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, main: bool) -> Vec<Cause> {
+/// `deadline`: whether it has to leave the end of a deletion alone, too; a write of a pod's status need not.
+pub(super) fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, deadline: bool, grace: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     normalise(meta);
-    if main {
+    if deadline {
         match &stored.deletion_timestamp {
             // A terminating object stays terminating, whatever the body says.
             Some(_) if meta.deletion_grace_period_seconds.is_none() => {
@@ -60,10 +83,10 @@ pub(super) fn restore_meta(meta: &mut ObjectMeta, stored: &ObjectMeta, main: boo
             }
             _ => {}
         }
-        if meta.deletion_grace_period_seconds != stored.deletion_grace_period_seconds {
-            let grace = meta.deletion_grace_period_seconds.map_or("null".to_owned(), |grace| grace.to_string());
-            causes.push(immutable("metadata.deletionGracePeriodSeconds", format_args!("{grace}")));
-        }
+    }
+    if grace && meta.deletion_grace_period_seconds != stored.deletion_grace_period_seconds {
+        let grace = meta.deletion_grace_period_seconds.map_or("null".to_owned(), |grace| grace.to_string());
+        causes.push(immutable("metadata.deletionGracePeriodSeconds", format_args!("{grace}")));
     }
     // A PUT with another UID or name was refused before; a patch or a webhook can get here.
     if meta.uid != stored.uid {

@@ -1,8 +1,11 @@
 //! Patches: what becomes the body of an update (K §2.9).
 
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_machinery::api::{Patch, PatchKind, Reason};
 use kube_machinery::{ObjectKey, Status};
+use serde_json::Value;
 
 use super::metadata::check_key;
 use super::{Answer, bad_request, check_body_size, field_invalid, strategic};
@@ -81,6 +84,36 @@ fn usual_field(name: &str) -> Option<fn(&mut ObjectMeta, &mut ObjectMeta)> {
     })
 }
 
+/// Applies one operation of a JSON patch, with what the real server takes beyond the standard: `replace` adds a member that is not there, `test`
+/// of a member that is not there holds for null, and a negative index of a list counts from its end (K089).
+fn apply_operation(value: &mut Value, operation: PatchOperation) -> Result<(), ()> {
+    let absent = |value: &Value, path: &PointerBuf| {
+        let parent = path.parent().and_then(|parent| parent.resolve(value).ok());
+        parent.is_some_and(Value::is_object) && path.resolve(value).is_err()
+    };
+    let from_end = |value: &Value, path: PointerBuf| -> PointerBuf {
+        let length = path.parent().and_then(|parent| parent.resolve(value).ok()).and_then(Value::as_array).map(Vec::len);
+        let back = path.back().and_then(|token| token.decoded().strip_prefix('-')?.parse::<usize>().ok());
+        match (length, back, path.parent()) {
+            (Some(length), Some(back), Some(parent)) if (1..=length).contains(&back) => {
+                let mut path = parent.to_buf();
+                path.push_back(length - back);
+                path
+            }
+            _ => path,
+        }
+    };
+    let operation = match operation {
+        PatchOperation::Replace(ReplaceOperation { path, value: new }) if absent(value, &path) => {
+            PatchOperation::Add(AddOperation { path, value: new })
+        }
+        PatchOperation::Test(TestOperation { path, value: Value::Null }) if absent(value, &path) => return Ok(()),
+        PatchOperation::Remove(RemoveOperation { path }) => PatchOperation::Remove(RemoveOperation { path: from_end(value, path) }),
+        other => other,
+    };
+    json_patch::patch(value, &[operation]).map_err(drop)
+}
+
 /// Applies a patch to the current object (K §2.9). The result is then treated like the body of an update: it names the
 /// current version unless the patch itself names another.
 pub(crate) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current: &Obj) -> Answer<Obj> {
@@ -99,8 +132,10 @@ pub(crate) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current
             return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, text)));
         }
         // The real server keeps to itself which operation failed, and why.
-        json_patch::patch(&mut value, &operations)
-            .map_err(|_| Box::new(Status::new(Reason::Invalid, "the server rejected our request due to an error in our request")))?;
+        for operation in operations.0 {
+            apply_operation(&mut value, operation)
+                .map_err(|()| Box::new(Status::new(Reason::Invalid, "the server rejected our request due to an error in our request")))?;
+        }
     } else if patch.kind == PatchKind::Strategic {
         strategic::merge(&mut value, &patch.body)?;
     } else {

@@ -4,11 +4,9 @@ use jiff::Timestamp;
 use kube_machinery::api::{Reason, Subresource};
 use kube_machinery::{ObjectKey, Status};
 
-use super::metadata::{check_key, named_version, restore_meta};
+use super::metadata::{check_key, checked_version, precondition_failed, restore_meta};
 use super::validate::validate_meta;
-use super::{
-    Answer, Step, check_body_size, conflict, field_invalid, invalid, is_held, modified, no_subresource, not_found, size_of, whole_seconds,
-};
+use super::{Answer, Step, check_body_size, field_invalid, invalid, is_held, modified, no_subresource, not_found, size_of, whole_seconds};
 use crate::cluster::Knobs;
 use crate::kinds::TypeDef;
 use crate::object::{Obj, make_mut, resource_version};
@@ -20,10 +18,7 @@ pub(crate) fn load_update(def: &TypeDef, knobs: &Knobs, key: &ObjectKey, body: &
     let meta = body.meta();
     check_key(key, meta)?;
     let uid = meta.uid.as_deref().filter(|uid| !uid.is_empty());
-    let uid_mismatch = |stored: &str| {
-        let uid = uid.unwrap_or("");
-        conflict(def, key, format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"))
-    };
+    let uid_mismatch = |stored: &str| precondition_failed(def, key, "UID", uid.unwrap_or(""), stored);
     match current {
         Some(current) => {
             let stored = current.meta().uid.as_deref().unwrap_or("");
@@ -50,7 +45,7 @@ pub(crate) fn prepare_update(
     current: &Obj,
 ) -> Answer<Step> {
     let stored = current.meta();
-    match named_version(&body) {
+    match checked_version(&body)? {
         None if def.unconditional_update => {}
         None => {
             let cause = field_invalid("metadata.resourceVersion", "Invalid value: 0: must be specified for an update");
@@ -63,8 +58,13 @@ pub(crate) fn prepare_update(
     if subresource == Some(Subresource::Status) {
         body = status_body(def, &body, current);
     }
+    // It stays what it was, but somebody has tried: a write all the same (K009).
+    let moves_deadline = subresource.is_none()
+        && stored.deletion_timestamp.is_some()
+        && body.meta().deletion_timestamp.as_ref().is_some_and(|asked| Some(asked) != stored.deletion_timestamp.as_ref());
     let object = make_mut(&mut body);
-    let mut of_change = restore_meta(object.meta_mut(), stored, subresource.is_none());
+    let main = subresource.is_none();
+    let mut of_change = restore_meta(object.meta_mut(), stored, main, main || def.graceful);
     if def.has_status && subresource.is_none() {
         (def.copy_status)(object, &**current);
     }
@@ -88,14 +88,15 @@ pub(crate) fn prepare_update(
     if terminating_without_grace && !is_held(def, &body) {
         return Ok(Step::Remove { answer: Some(body) });
     }
-    if body.same(&**current) { Ok(Step::Keep(current.clone())) } else { Ok(Step::Put(body)) }
+    if body.same(&**current) && !moves_deadline { Ok(Step::Keep(current.clone())) } else { Ok(Step::Put(body)) }
 }
 
 /// The pod as a binding makes it: it is bound once, and not while it is being deleted (K126). Without a version the server tries again
 /// until it holds for the present state.
 pub(crate) fn prepare_binding(def: &TypeDef, key: &ObjectKey, body: &Obj, current: &Obj, now: Timestamp) -> Answer<Step> {
-    if named_version(body).is_some_and(|version| version != resource_version(&**current)) {
-        return Err(modified(def, key));
+    let stored = resource_version(&**current);
+    if let Some(version) = checked_version(body)?.filter(|version| *version != stored) {
+        return Err(precondition_failed(def, key, "ResourceVersion", version, stored));
     }
     let mut bound = current.deep_copy();
     match (def.bind)(make_mut(&mut bound), &**body, whole_seconds(now)) {
@@ -122,6 +123,9 @@ fn status_body(def: &TypeDef, body: &Obj, current: &Obj) -> Obj {
         take(&mut meta.annotations, &sent.annotations);
         take(&mut meta.finalizers, &sent.finalizers);
         take(&mut meta.uid, &sent.uid);
+        if sent.deletion_grace_period_seconds.is_some() {
+            meta.deletion_grace_period_seconds = sent.deletion_grace_period_seconds;
+        }
     }
     result
 }

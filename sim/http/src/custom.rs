@@ -105,7 +105,9 @@ impl CustomResource {
     /// What is wrong with the metadata.
     pub(crate) fn decode(value: Value, definition: &Arc<Definition>) -> Result<(Self, Vec<String>), String> {
         let mut object: Self = serde_json::from_value(schema::whole_numbers(value)).map_err(|error| error.to_string())?;
-        let dropped = definition.shape(&mut object.content);
+        // What is of another kind is refused for that, and nothing else.
+        let own = object.content.get("kind").and_then(Value::as_str) == Some(definition.kind.as_str());
+        let dropped = if own { definition.shape(&mut object.content) } else { Vec::new() };
         object.definition = Some(definition.clone());
         Ok((object, dropped))
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube_machinery::api::{Cause, DeleteOptions, Dry, ListOptions, Patch, Reason, Subresource};
 use kube_machinery::label_selector::selects;
@@ -36,6 +36,7 @@ pub(crate) async fn evict(
     if name != key.name() {
         return Err(ApiError::Status(bad("name in URL does not match name in Eviction object")));
     }
+    check_namespace(client, &key)?;
     let mut options = delete_options::of_body(&asked["deleteOptions"]).0;
     if query_dry == Dry::Run {
         options.dry = Dry::Run;
@@ -50,6 +51,26 @@ pub(crate) async fn evict(
     }
     carry_out(client, pods, key, options).await?;
     Ok(json_response(201, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})))
+}
+
+/// An eviction is a POST: it creates something in the namespace, which one that is being deleted does not take (K066).
+fn check_namespace(client: &SimClient, key: &ObjectKey) -> Result<(), ApiError> {
+    let Some(namespace) = key.namespace() else { return Ok(()) };
+    let fabric = client.fabric();
+    let kind = fabric.registry.id::<Namespace>();
+    let terminating = fabric.store(|store| {
+        store.table(kind).get(&ObjectKey::cluster(namespace)).is_some_and(|found| found.meta().deletion_timestamp.is_some())
+    });
+    if !terminating {
+        return Ok(());
+    }
+    let text = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let cause = Cause {
+        reason: "NamespaceTerminating".into(),
+        message: format!("namespace {namespace} is being terminated").into(),
+        field: "metadata.namespace".into(),
+    };
+    Err(Status::about(Reason::Forbidden, "", "pods", key, text).cause(cause).into())
 }
 
 /// Takes one disruption from the budget that the pod belongs to, if there is one.

@@ -92,6 +92,14 @@ impl Frontend {
         if let Err(status) = query.timeout() {
             return Some(Response::Whole(refusal(&status)));
         }
+        // The older place for bindings: it names the pod in the body.
+        let path = if (path.api_version() == "v1" && path.plural == "bindings") && path.name.is_none() && parts.method == Method::POST {
+            let binding: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            ResourcePath { plural: "pods".to_owned(), name: Some(name), subresource: Some("binding".to_owned()), ..path }
+        } else {
+            path
+        };
         let found = self.find(&path);
         let Some(kind) = found else {
             let own = discovery::is_own_group(&self.fabric().registry, &path.group);
@@ -238,9 +246,9 @@ impl Frontend {
                 (object, dropped)
             }
             None => {
-                let sent = value.clone();
                 let mut value = value;
                 defaults::complete(asked.def.kind, &mut value);
+                let sent = value.clone();
                 let object = (asked.def.from_value)(value).map_err(misfit)?;
                 let dropped = unknown_fields(&sent, &object.to_value());
                 (object, dropped)

@@ -94,7 +94,7 @@ impl Query {
                     format!("Unsupported value: {other:?}: supported values: \"NotOlderThan\""),
                 );
             }
-            if self.given("continue").is_some() && given.is_some() {
+            if self.given("continue").is_some() {
                 refuse(forbidden_value.into(), matching.into(), forbidden("resourceVersionMatch is forbidden when continue is provided"));
             }
         } else {

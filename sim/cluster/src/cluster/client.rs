@@ -18,7 +18,7 @@ use super::exchange::{Exchange, Phase, Reply as Answered, Ticket};
 use super::read::{invalid_options, malformed, too_large};
 use super::request::{ApiReply, ApiRequest, Op};
 use super::serve::Asked;
-use super::watch::KEEPALIVE;
+use super::watch::{KEEPALIVE, Start};
 use super::watch_stream::{AnyWatch, SimWatch};
 use super::write::bad_request;
 use super::{Fabric, State};
@@ -459,7 +459,7 @@ impl SimClient {
     }
 
     /// Where the stream starts: after a revision, or with the cache's state.
-    async fn watch_start(&self, server: usize, kind: KindId, options: &WatchOptions) -> Result<Option<u64>, ApiError> {
+    async fn watch_start(&self, server: usize, kind: KindId, options: &WatchOptions) -> Result<Start, ApiError> {
         let fabric = &self.fabric;
         let invalid = |field, message| ApiError::Status(invalid_options(field, message));
         let not_older = options.resource_version_match == Some(kube_machinery::api::VersionMatch::NotOlderThan);
@@ -490,7 +490,7 @@ impl SimClient {
             Some(text) => text.parse().map_err(|_| ApiError::Status(malformed(text)))?,
         };
         if !options.send_initial_events {
-            return Ok((revision > 0).then_some(revision));
+            return Ok(if revision > 0 { Start::After(revision) } else { Start::State });
         }
         let wanted = if version.is_none() {
             // At least as new as the request: how new that is only etcd can tell (K057).
@@ -506,11 +506,11 @@ impl SimClient {
             match reaches {
                 Some(at) if at <= now => {
                     fabric.lock().servers[server].caches[usize::from(kind.0)].advance(wanted);
-                    return Ok(None);
+                    return Ok(Start::State);
                 }
                 _ if now >= give_up => {
                     let current = fabric.lock().servers[server].caches[usize::from(kind.0)].visible(now);
-                    return Err(ApiError::Status(too_large(wanted, current)));
+                    return Ok(Start::Refused(too_large(wanted, current)));
                 }
                 Some(at) => fabric.rt.sleep_until(at.min(give_up)).await,
                 None => fabric.rt.sleep_until((now + Duration::from_millis(100)).min(give_up)).await,

@@ -198,7 +198,8 @@ impl State {
                 let gone = table.get(&key).cloned();
                 self.commit(fabric, server, intent, key, None, now);
                 let uid = uid(gone.as_ref());
-                answer.or(gone.filter(|_| def.returns_deleted)).map_or(ApiReply::Deleted { uid }, ApiReply::Object)
+                let gone = gone.filter(|_| def.returns_deleted).map(|object| self.as_it_went(object));
+                answer.or(gone).map_or(ApiReply::Deleted { uid }, ApiReply::Object)
             }
             Step::PutThenRemove(object) => {
                 let uid = uid(Some(&object));
@@ -209,9 +210,15 @@ impl State {
                     return Ok(ApiReply::Object(stored));
                 }
                 self.commit(fabric, server, intent, key, None, now);
-                if def.returns_deleted { ApiReply::Object(stored) } else { ApiReply::Deleted { uid } }
+                if def.returns_deleted { ApiReply::Object(self.as_it_went(stored)) } else { ApiReply::Deleted { uid } }
             }
         })
+    }
+
+    /// An object that was removed just now, as a delete answers with it: at the version of its removal.
+    fn as_it_went(&self, mut object: Obj) -> Obj {
+        make_mut(&mut object).meta_mut().resource_version = Some(self.store.revision().to_string());
+        object
     }
 
     /// Stores an object and returns it with its revision.

@@ -43,6 +43,16 @@ pub struct Element {
     pub initial_events_end: bool,
 }
 
+/// Where a stream begins.
+pub enum Start {
+    /// With what is later than a revision.
+    After(Revision),
+    /// With the state that the server's cache has.
+    State,
+    /// With this error, and that is all: the request as such was accepted (K056).
+    Refused(Box<Status>),
+}
+
 /// How a stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -312,7 +322,6 @@ impl State {
 
     /// Opens a stream. The caller has checked that the server is up and its caches are ready.
     ///
-    /// `initial`: start with synthetic ADDED elements for the state that this cache has.
     #[expect(clippy::too_many_arguments, reason = "one call site; the parts of a request")]
     pub fn open_watch(
         &mut self,
@@ -324,7 +333,7 @@ impl State {
         namespace: Option<Arc<str>>,
         selector: Selector,
         options: &WatchOptions,
-        from: Option<Revision>,
+        from: Start,
         lifetime: Duration,
         now: SimTime,
     ) -> usize {
@@ -357,17 +366,23 @@ impl State {
         let visible = cache.visible(now);
         let table = store.table(kind);
         let def = registry.get(kind);
-        match from {
-            Some(from) if from < oldest => {
+        let refused = match from {
+            Start::After(from) if from < oldest => {
                 let text = format!("too old resource version: {from} ({oldest})");
-                let status = Box::new(Status::new(kube_machinery::Reason::Expired, text));
+                Some(Box::new(Status::new(kube_machinery::Reason::Expired, text)))
+            }
+            Start::Refused(ref status) => Some(status.clone()),
+            _ => None,
+        };
+        match refused {
+            Some(status) => {
                 let element =
                     Element { what: WatchKind::Error, revision: 0, object: None, status: Some(status), initial_events_end: false };
                 watcher.push(rt, net, process, samplers, buffer, now, element, now);
                 watcher.finish(net, rt, process, End::Clean, now);
             }
-            from => {
-                if from.is_none() {
+            None => {
+                if matches!(from, Start::State) {
                     for (key, object) in table.at(visible) {
                         if in_namespace(key, watcher.namespace.as_ref()) && watcher.selector.matches(def, &**object) {
                             let revision = crate::object::resource_version(&**object).parse().unwrap_or(0);
@@ -381,13 +396,17 @@ impl State {
                             watcher.push(rt, net, process, samplers, buffer, now, element, now);
                         }
                     }
-                    if options.send_initial_events {
+                    // Without bookmarks nobody is told where the initial events end.
+                    if options.send_initial_events && options.allow_bookmarks {
                         let element =
                             Element { what: WatchKind::Bookmark, revision: visible, object: None, status: None, initial_events_end: true };
                         watcher.push(rt, net, process, samplers, buffer, now, element, now);
                     }
                 }
-                watcher.start = from.unwrap_or(visible);
+                watcher.start = match from {
+                    Start::After(revision) => revision,
+                    Start::State | Start::Refused(_) => visible,
+                };
                 // Changes that the cache has taken; later ones come by dispatch.
                 let mut index = table.index_after(watcher.start);
                 while index < cache.next

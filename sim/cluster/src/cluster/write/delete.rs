@@ -61,12 +61,15 @@ fn plain_delete(def: &TypeDef, current: &Obj, marked: Option<Obj>, now: Timestam
 fn graceful_delete(def: &TypeDef, options: &DeleteOptions, current: &Obj, marked: Option<Obj>, now: Timestamp) -> Step {
     let meta = current.meta();
     let target = marked.as_ref().unwrap_or(current);
-    let asked = options.grace_period_seconds.map(|grace| if grace < 0 { 1 } else { grace });
+    // A negative grace counts as one second.
+    let positive = |grace: i64| if grace < 0 { 1 } else { grace };
+    let asked = options.grace_period_seconds.map(positive);
     let held = is_held(def, target);
     let without_grace = |object: Obj| if held { Step::Put(object) } else { Step::PutThenRemove(object) };
     let Some(Time(deadline)) = meta.deletion_timestamp else {
         let at_once = (def.deletes_at_once)(&**current);
-        let grace = if at_once { 0 } else { asked.unwrap_or_else(|| (def.default_grace_seconds)(&**current)) };
+        let own = || positive((def.default_grace_seconds)(&**current));
+        let grace = if at_once { 0 } else { asked.unwrap_or_else(own) };
         let object = terminating(def, target, now, grace);
         return if grace == 0 { without_grace(object) } else { Step::Put(object) };
     };

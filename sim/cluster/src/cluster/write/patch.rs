@@ -84,6 +84,11 @@ fn usual_field(name: &str) -> Option<fn(&mut ObjectMeta, &mut ObjectMeta)> {
     })
 }
 
+/// 422 for a patch that does not fit: the real server keeps to itself which operation failed, and why (K090).
+fn rejected() -> Box<Status> {
+    Box::new(Status::new(Reason::Invalid, "the server rejected our request due to an error in our request"))
+}
+
 /// Applies one operation of a JSON patch, with what the real server takes beyond the standard: `replace` adds a member that is not there, `test`
 /// of a member that is not there holds for null, and a negative index of a list counts from its end (K089).
 fn apply_operation(value: &mut Value, operation: PatchOperation) -> Result<(), ()> {
@@ -125,16 +130,13 @@ pub(crate) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current
     }
     let mut value = current.to_value();
     if patch.kind == PatchKind::Json {
-        let operations: json_patch::Patch =
-            serde::Deserialize::deserialize(&*patch.body).map_err(|error| bad_request(format!("error decoding patch: {error}")))?;
+        let operations: json_patch::Patch = serde::Deserialize::deserialize(&*patch.body).map_err(|_| rejected())?;
         if operations.len() > OPERATIONS_MAX {
             let text = format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());
             return Err(Box::new(Status::new(Reason::RequestEntityTooLarge, text)));
         }
-        // The real server keeps to itself which operation failed, and why.
         for operation in operations.0 {
-            apply_operation(&mut value, operation)
-                .map_err(|()| Box::new(Status::new(Reason::Invalid, "the server rejected our request due to an error in our request")))?;
+            apply_operation(&mut value, operation).map_err(|()| rejected())?;
         }
     } else if patch.kind == PatchKind::Strategic {
         strategic::merge(&mut value, &patch.body)?;

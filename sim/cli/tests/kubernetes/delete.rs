@@ -87,9 +87,10 @@ fn k094_a_delete_whose_precondition_fails_is_a_silent_conflict() {
         assert!(!exists::<K>(&client, &object_key).await);
     }
     Testbed::run(1, async |bed| {
-        check(&bed, config_map("a", "v", "1"), "configmaps").await;
-        check(&bed, pod("a", "n1"), "pods").await;
-        check(&bed, pool("p"), POOLS).await;
+        // This conflict names the Kind, not the resource.
+        check(&bed, config_map("a", "v", "1"), "ConfigMap").await;
+        check(&bed, pod("a", "n1"), "Pod").await;
+        check(&bed, pool("p"), "SpiderIPPool.spiderpool.spidernet.io").await;
     });
 }
 
@@ -430,9 +431,10 @@ fn k104_a_delete_by_name_removes_whoever_has_the_name() {
         bed.fabric.set_frozen(1, None, false);
     }
     Testbed::run(1, async |bed| {
-        check(&bed, config_map("a", "v", "1"), "configmaps").await;
-        check(&bed, pod("a", "n1"), "pods").await;
-        check(&bed, pool("p"), POOLS).await;
+        // This conflict names the Kind, not the resource.
+        check(&bed, config_map("a", "v", "1"), "ConfigMap").await;
+        check(&bed, pod("a", "n1"), "Pod").await;
+        check(&bed, pool("p"), "SpiderIPPool.spiderpool.spidernet.io").await;
     });
 }
 

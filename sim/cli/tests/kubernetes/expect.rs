@@ -271,13 +271,18 @@ pub(crate) async fn put_status<K: Object>(client: &SimClient, body: K) -> Result
     client.update_status(body).await
 }
 
-/// A delete whose answer is seen as it is: `Err` = the UID in the Status of a finished delete.
+/// A delete: `Err` = the UID of what is gone. A pod that is gone is answered with, anything else is told by a Status (K095).
 pub(crate) async fn delete_reply<K: Object>(client: &SimClient, key: &ObjectKey, options: DeleteOptions) -> Result<Arc<K>, String> {
-    match client.send(Call::<K>::Delete { key: key.clone(), options }.into()).await.unwrap() {
-        Reply::Object(object) => Ok(object),
-        Reply::Deleted { uid } => Err(uid),
+    let reply = client.send(Call::<K>::Delete { key: key.clone(), options }.into()).await.unwrap();
+    let (told, uid) = match &reply {
+        Reply::Object(object) => ("the object", object.meta().uid.clone().unwrap_or_default()),
+        Reply::Deleted { uid } => ("a Status", uid.clone()),
         Reply::List(_) => panic!("a list"),
-    }
+    };
+    reply.into_remains().ok_or_else(|| {
+        assert_eq!(told, if K::kind(&()) == "Pod" { "the object" } else { "a Status" });
+        uid
+    })
 }
 
 /// A PUT or a PUT of `/status` that is only checked.

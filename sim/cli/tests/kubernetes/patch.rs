@@ -1,6 +1,7 @@
 //! K §10.6: patch.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ipam_spiderpool::SpiderIPPool;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -219,7 +220,7 @@ fn k089_a_json_patch_that_fails_a_test_or_misses_its_path_is_invalid_as_a_whole(
             json!({"op": "test", "path": "/data/v", "value": "3"}),
             json!({"op": "test", "path": "/data/absent", "value": "3"}),
             json!({"op": "remove", "path": "/data/absent"}),
-            json!({"op": "replace", "path": "/data/absent", "value": "3"}),
+            json!({"op": "replace", "path": "/absent/v", "value": "3"}),
             json!({"op": "add", "path": "/metadata/annotations/a", "value": "3"}),
             json!({"op": "move", "from": "/data/absent", "path": "/data/v"}),
         ] {
@@ -252,11 +253,13 @@ fn k090_a_patch_needs_an_object_and_a_form() {
             Patch::merge(json!("text")),
             Patch::merge(json!([{"op": "remove", "path": "/data/v"}])),
             Patch::json(json!({"data": {"v": "1"}})),
-            Patch::json(json!([{"op": "frobnicate", "path": "/data/v"}])),
-            Patch::json(json!([{"op": "add", "value": "1"}])),
         ] {
             let body = refused(silently::<ConfigMap, _>(&bed, client.patch::<ConfigMap>(&key("a"), malformed)).await);
             assert_eq!((&body["code"], &body["reason"]), (&json!(400), &json!("BadRequest")), "{body}");
+        }
+        for unknown in [json!([{"op": "frobnicate", "path": "/data/v"}]), json!([{"op": "add", "value": "1"}])] {
+            let body = refused(silently::<ConfigMap, _>(&bed, client.patch::<ConfigMap>(&key("a"), Patch::json(unknown))).await);
+            assert_eq!(body, does_not_apply());
         }
         // To rename is as with a PUT: body and URL differ.
         let patch = Patch::merge(json!({"metadata": {"name": "b"}}));
@@ -313,10 +316,30 @@ fn k091_a_strategic_merge_patch_of_a_custom_resource_is_an_unsupported_media_typ
             assert_eq!(body, expected);
             let _ = client.create(pool("p")).await;
         }
-        // The simulated server has neither strategic merge for built-in types nor server-side apply, and says so.
+        // The simulated server has no server-side apply, and says so.
         client.create(pod("a", "n1")).await.unwrap();
-        for kind in [PatchKind::Strategic, PatchKind::Apply] {
-            assert_eq!(refused(silently::<Pod, _>(&bed, client.patch_status::<Pod>(&key("a"), of_kind(kind))).await), expected);
-        }
+        assert_eq!(refused(silently::<Pod, _>(&bed, client.patch::<Pod>(&key("a"), of_kind(PatchKind::Apply))).await), expected);
+    });
+}
+
+#[test]
+fn k090_a_strategic_merge_patch_of_a_built_in_type_merges_lists_by_their_keys() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("kubelet");
+        let stored = client.create(pod("a", "n1")).await.unwrap();
+        let strategic = |body| Patch { kind: PatchKind::Strategic, body: Arc::new(body) };
+        let ready = |status: &str| strategic(json!({"status": {"conditions": [{"type": "Ready", "status": status}]}}));
+        client.patch_status::<Pod>(&key("a"), ready("False")).await.unwrap();
+        let more = strategic(json!({"status": {"conditions": [{"type": "Initialized", "status": "True"}]}}));
+        client.patch_status::<Pod>(&key("a"), more).await.unwrap();
+        let patched = client.patch_status::<Pod>(&key("a"), ready("True")).await.unwrap();
+        let conditions = patched.status.as_ref().unwrap().conditions.as_ref().unwrap();
+        let told: Vec<_> = conditions.iter().map(|condition| (condition.type_.as_str(), condition.status.as_str())).collect();
+        assert_eq!(told, [("Initialized", "True"), ("Ready", "True")]);
+        // The UID makes it a patch of this pod and no other, as the kubelet means it (K088).
+        let of = |uid: &str| strategic(json!({"metadata": {"uid": uid}, "status": {"phase": "Running"}}));
+        let body = refused(silently::<Pod, _>(&bed, client.patch_status::<Pod>(&key("a"), of("another"))).await);
+        assert_eq!((&body["code"], &body["details"]["causes"][0]["field"]), (&json!(422), &json!("metadata.uid")));
+        client.patch_status::<Pod>(&key("a"), of(stored.metadata.uid.as_deref().unwrap())).await.unwrap();
     });
 }

@@ -16,7 +16,14 @@ use super::expect::*;
 
 /// The message of a uid precondition that fails.
 fn uid_mismatch(resource: &str, name: &str, sent: &str, stored: &str) -> serde_json::Value {
-    conflict(resource, name, &format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {stored}"))
+    // Custom resources are kept by group, others by plural alone.
+    let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+    let place = if group.contains("spidernet") { format!("{group}/{plural}/{name}") } else { format!("{plural}/default/{name}") };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
+         precondition: {sent}, UID in object meta: {stored}"
+    );
+    conflict(resource, name, &why)
 }
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
@@ -329,7 +336,6 @@ fn k079_a_pods_spec_is_nearly_immutable_and_its_labels_and_annotations_never_are
             spec(&|spec| spec.node_name = None),
             spec(&|spec| spec.restart_policy = Some("Never".to_owned())),
             spec(&|spec| spec.host_network = Some(true)),
-            spec(&|spec| spec.containers.push(Default::default())),
             spec(&|spec| spec.containers[0].name = "other".to_owned()),
         ] {
             let body = refused(silently::<Pod, _>(&bed, client.update(body)).await);
@@ -342,6 +348,10 @@ fn k079_a_pods_spec_is_nearly_immutable_and_its_labels_and_annotations_never_are
                 "{message}"
             );
         }
+        let longer = spec(&|spec| spec.containers.push(Default::default()));
+        let body = refused(silently::<Pod, _>(&bed, client.update(longer)).await);
+        let message = "Forbidden: pod updates may not add or remove containers";
+        assert_eq!(body, invalid("Pod", "a", "FieldValueForbidden", "spec.containers", message));
         client.update(spec(&|spec| spec.containers[0].image = Some("registry.example/app:2".to_owned()))).await.unwrap();
         let change = |pod: &Pod, value: &str| {
             changed(&labelled(pod, "l", value), |pod| pod.metadata.annotations = Some([("a".to_owned(), value.to_owned())].into()))

@@ -9,16 +9,30 @@ use kube_machinery::api::Cause;
 use super::Stored;
 use super::builtin::immutable;
 
-/// The keys of both maps, each with the name of its map.
-trait Keys {
-    fn keys(&self) -> impl Iterator<Item = (&'static str, &String)>;
-}
-
-impl Keys for ConfigMap {
-    fn keys(&self) -> impl Iterator<Item = (&'static str, &String)> {
-        let data = self.data.iter().flatten().map(|(key, _)| ("data", key));
-        data.chain(self.binary_data.iter().flatten().map(|(key, _)| ("binaryData", key)))
+/// What is wrong with the content of a ConfigMap, from its keys and the size of its data (K §1.3). Nothing is allocated for one that is fine.
+pub fn config_map_faults<'a>(
+    data: impl Iterator<Item = &'a str> + Clone,
+    binary: impl Iterator<Item = &'a str> + Clone,
+    size: usize,
+) -> Vec<Cause> {
+    /// 1 MiB of data and binaryData together.
+    const DATA_MAX: usize = 1 << 20;
+    let mut causes = Vec::new();
+    for key in data.clone().filter(|key| binary.clone().any(|other| other == *key)) {
+        causes.push(invalid_key("data", key, "duplicate of key present in binaryData".into()));
     }
+    for (field, key) in data.map(|key| ("data", key)).chain(binary.map(|key| ("binaryData", key))) {
+        causes.extend(key_faults(key).into_iter().map(|why| invalid_key(field, key, why)));
+    }
+    if size > DATA_MAX {
+        causes.push(Cause {
+            reason: "FieldValueTooLong".into(),
+            message: "Too long: may not be more than 1048576 bytes".into(),
+            // The path of the whole object, as the real server prints it.
+            field: "[]".into(),
+        });
+    }
+    causes
 }
 
 fn invalid_key(field: &str, key: &str, why: Cow<'static, str>) -> Cause {
@@ -55,26 +69,8 @@ impl Stored for ConfigMap {
     const KEEPS_GENERATION: bool = true;
 
     fn validate(&self) -> Vec<Cause> {
-        /// 1 MiB of data and binaryData together (K §1.3).
-        const DATA_MAX: usize = 1 << 20;
-        let mut causes = Vec::new();
-        for key in self.data.iter().flatten().map(|(key, _)| key) {
-            if self.binary_data.as_ref().is_some_and(|data| data.contains_key(key)) {
-                causes.push(invalid_key("data", key, "duplicate of key present in binaryData".into()));
-            }
-        }
-        for (field, key) in self.keys() {
-            causes.extend(key_faults(key).into_iter().map(|why| invalid_key(field, key, why)));
-        }
-        if self.size() > DATA_MAX {
-            causes.push(Cause {
-                reason: "FieldValueTooLong".into(),
-                message: "Too long: may not be more than 1048576 bytes".into(),
-                // The path of the whole object, as the real server prints it.
-                field: "[]".into(),
-            });
-        }
-        causes
+        let binary = self.binary_data.iter().flatten().map(|(key, _)| key.as_str());
+        config_map_faults(self.data.iter().flatten().map(|(key, _)| key.as_str()), binary, self.size())
     }
 
     fn validate_update(&self, old: &Self) -> Vec<Cause> {

@@ -30,6 +30,7 @@ use crate::object::{AnyObject, Obj, typed_ref};
 
 pub use crate::status_subresource;
 pub use builtin::{builtin, immutable, latecomers};
+pub use config_map::config_map_faults;
 pub use content::{Moment, moment};
 pub use kubevirt::kubevirt;
 pub use served::Served;

@@ -1,27 +1,21 @@
 //! ConfigMaps where some hold a pool (K §1.3).
 
 use crate::Byom;
-use ipam_byom::PoolConfigMap;
+use ipam_byom::{PoolConfigMap, STATE_KEY};
 use kube_machinery::api::Cause;
 use kube_machinery::{JsonText, WordHash};
-use kube_sim::kinds::{Stored, immutable};
+use kube_sim::kinds::{Stored, config_map_faults, immutable};
 
 /// All ConfigMaps are kept in this type, so that the text of a pool is made only for those who want it.
 impl Stored<Byom> for PoolConfigMap {
     const HAS_GENERATION: bool = false;
+    const KEEPS_GENERATION: bool = true;
 
     fn validate(&self) -> Vec<Cause> {
-        /// 1 MiB of data and binaryData together (K §1.3).
-        const DATA_MAX: usize = 1 << 20;
-        if Self::size(self) <= DATA_MAX {
-            return Vec::new();
-        }
-        vec![Cause {
-            reason: "FieldValueTooLong".into(),
-            message: "Too long: may not be more than 1048576 bytes".into(),
-            // The path of the whole object, as the real server prints it.
-            field: "[]".into(),
-        }]
+        let binary = self.binary_data.iter().flatten().map(|(key, _)| key.as_str());
+        let pool = self.data.iter().filter(|data| data.state.is_some()).map(|_| STATE_KEY);
+        let others = self.data.iter().flat_map(|data| &data.others).map(|(key, _)| key.as_str());
+        config_map_faults(pool.chain(others), binary, Self::size(self))
     }
 
     fn validate_update(&self, old: &Self) -> Vec<Cause> {

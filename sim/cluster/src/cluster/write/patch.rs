@@ -130,6 +130,9 @@ pub(crate) fn apply_patch(def: &TypeDef, key: &ObjectKey, patch: &Patch, current
     }
     let mut value = current.to_value();
     if patch.kind == PatchKind::Json {
+        if !patch.body.is_array() {
+            return Err(bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"));
+        }
         let operations: json_patch::Patch = serde::Deserialize::deserialize(&*patch.body).map_err(|_| rejected())?;
         if operations.len() > OPERATIONS_MAX {
             let text = format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());

@@ -52,7 +52,13 @@ pub(crate) fn show(object: &mut Value) {
     for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
         times.iter().for_each(|name| default(condition, name, Value::Null));
     }
+    if object["kind"] == "Pod"
+        && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
+    {
+        status.retain(|name, value| name != "phase" || value != "");
+    }
     let numbers: &[&str] = match object["kind"].as_str() {
+        Some("Node") => &[],
         Some("StatefulSet") => &["replicas", "availableReplicas"],
         Some("PodDisruptionBudget") => &["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"],
         _ => return,
@@ -75,12 +81,23 @@ fn pod_spec(spec: &mut Map<String, Value>) {
     ] {
         default(spec, name, value);
     }
+    // A negative grace is stored as the second that it counts as.
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|grace| grace < 0) {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+    }
+    let on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
             default(container, "imagePullPolicy", json!("IfNotPresent"));
             default(container, "terminationMessagePath", json!("/dev/termination-log"));
             default(container, "terminationMessagePolicy", json!("File"));
             default(container, "resources", json!({}));
+            for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
+                default(port, "protocol", json!("TCP"));
+                if on_host && let Some(own) = port.get("containerPort").cloned() {
+                    default(port, "hostPort", own);
+                }
+            }
         }
     }
 }

@@ -169,6 +169,7 @@ impl Frontend {
             (&Method::PUT, "status") if asked.def.has_status => self.update(asked, name, Some(Subresource::Status)).await,
             (&Method::PATCH, "status") if asked.def.has_status => self.patch(asked, name, Some(Subresource::Status)).await,
             (_, "status") if asked.def.has_status => Ok(not_allowed()),
+            (&Method::PUT, "finalize") if asked.def.plural == "namespaces" => self.update(asked, name, Some(Subresource::Finalize)).await,
             (&Method::POST, "binding") if asked.def.plural == "pods" => self.bind(asked, name).await,
             (&Method::POST, "eviction") if asked.def.plural == "pods" => {
                 body::check_size(asked.body).map_err(ApiError::Status)?;

@@ -72,6 +72,16 @@ pub(crate) async fn serve(
         };
         return Err(Status::about(Reason::Invalid, "autoscaling", "Scale", &key, "").cause(cause).into());
     }
+    if let Some(uid) = wanted["metadata"]["uid"].as_str().filter(|uid| current["metadata"]["uid"].as_str() != Some(uid)) {
+        let def = client.fabric().registry.get(kind);
+        let text = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
+             precondition: {uid}, UID in object meta: {}",
+            def.plural,
+            current["metadata"]["uid"].as_str().unwrap_or_default()
+        );
+        return Err(Status::about(Reason::Conflict, def.group, def.plural, &key, text).into());
+    }
     let mut change = json!({"spec": {"replicas": replicas}});
     if let Some(version) = wanted["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty()) {
         change["metadata"] = json!({"resourceVersion": version});

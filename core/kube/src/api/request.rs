@@ -63,6 +63,8 @@ pub enum Subresource {
     /// `/binding` of a Pod (K126): of the body only the name, the UID, if it has one, and `spec.nodeName` count. A real API server takes it
     /// as a POST of a `Binding`.
     Binding,
+    /// `/finalize` of a Namespace: its `spec.finalizers`, which an update of the object leaves alone.
+    Finalize,
 }
 
 impl Subresource {
@@ -71,6 +73,7 @@ impl Subresource {
         match self {
             Subresource::Status => "status",
             Subresource::Binding => "binding",
+            Subresource::Finalize => "finalize",
         }
     }
 }

@@ -67,7 +67,8 @@ impl State {
             Op::Update { subresource: Some(Subresource::Status), .. } | Op::Patch { subresource: Some(_), .. } if !def.has_status => {
                 Err(write::no_subresource())
             }
-            Op::Patch { subresource: Some(Subresource::Binding), .. } => Err(write::no_subresource()),
+            Op::Patch { subresource: Some(Subresource::Binding | Subresource::Finalize), .. } => Err(write::no_subresource()),
+            Op::Update { subresource: Some(Subresource::Finalize), .. } if Some(kind) != self.namespaces => Err(write::no_subresource()),
             Op::Update { key, mut body, subresource, .. } => {
                 // A binding is a POST: it creates something in the namespace (K066).
                 if let Some(namespace) = key.namespace().filter(|_| subresource == Some(Subresource::Binding)) {

@@ -237,7 +237,13 @@ impl State {
         }
         let latest = self.store.revision();
         let (state_at, revision) = match plan.freshness {
-            Freshness::Latest => (latest, latest),
+            Freshness::Latest => {
+                // A consistent list is how a cache learns that it has everything up to here.
+                if self.knobs.consistent_list_from_cache && self.cache_reaches(server, kind, latest, now) == Some(now) {
+                    self.servers[server].caches[usize::from(kind.0)].advance(latest);
+                }
+                (latest, latest)
+            }
             Freshness::Any => {
                 let visible = self.servers[server].caches[usize::from(kind.0)].visible(now);
                 (visible, visible)

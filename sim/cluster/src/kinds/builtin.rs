@@ -14,7 +14,9 @@ use kube_machinery::WordHash;
 use kube_machinery::api::Cause;
 
 use super::kruise::CloneSet;
+use super::naming::name_fault;
 use super::{Binding, Stored, TypeDef, content};
+use crate::object::typed_ref;
 
 /// The registrations of the built-in types.
 pub fn builtin() -> Vec<TypeDef> {
@@ -24,7 +26,7 @@ pub fn builtin() -> Vec<TypeDef> {
         TypeDef::of::<Pod>(),
         TypeDef::of::<ConfigMap>(),
         TypeDef::of::<Lease>(),
-        TypeDef::of::<StatefulSet>(),
+        stateful_set(),
         TypeDef::of::<ReplicaSet>(),
         TypeDef::of::<Deployment>(),
         TypeDef::of::<DaemonSet>(),
@@ -36,6 +38,24 @@ pub fn builtin() -> Vec<TypeDef> {
 /// The registrations of types that came later than those of others: digests of kept plans count on the numbers of types.
 pub fn latecomers() -> Vec<TypeDef> {
     vec![TypeDef::of::<ControllerRevision>(), TypeDef::of::<CloneSet>()]
+}
+
+fn cause(reason: &'static str, field: &str, message: &str) -> Cause {
+    Cause { reason: reason.into(), message: message.to_owned().into(), field: field.to_owned().into() }
+}
+
+/// A StatefulSet keeps the service that its pods are named by.
+fn stateful_set() -> TypeDef {
+    let mut def = TypeDef::of::<StatefulSet>();
+    def.validate_update = |object, old| {
+        let service = |object| typed_ref::<StatefulSet>(object).spec.service_name.as_deref().unwrap_or_default();
+        if service(object) == service(old) {
+            return Vec::new();
+        }
+        let message = format!("Invalid value: {:?}: field is immutable", service(object));
+        vec![Cause { reason: "FieldValueInvalid".into(), message: message.into(), field: "spec.serviceName".into() }]
+    };
+    def
 }
 
 /// A field whose value is not allowed to change.
@@ -96,6 +116,33 @@ impl Stored for Pod {
             ..PodCondition::default()
         });
         Some(Ok(()))
+    }
+
+    fn validate(&self) -> Vec<Cause> {
+        let Some(spec) = &self.spec else { return vec![cause("FieldValueRequired", "spec.containers", "Required value")] };
+        let mut causes = Vec::new();
+        if spec.containers.is_empty() {
+            causes.push(cause("FieldValueRequired", "spec.containers", "Required value"));
+        }
+        for (index, container) in spec.containers.iter().enumerate() {
+            if let Some(why) = name_fault("Namespace", &container.name) {
+                let message = format!("Invalid value: {:?}: {why}", container.name);
+                causes.push(cause("FieldValueInvalid", &format!("spec.containers[{index}].name"), &message));
+            }
+            if container.image.as_deref().is_none_or(str::is_empty) {
+                causes.push(cause("FieldValueRequired", &format!("spec.containers[{index}].image"), "Required value"));
+            }
+        }
+        if let Some(other) = spec.restart_policy.as_deref().filter(|policy| !matches!(*policy, "Always" | "OnFailure" | "Never")) {
+            let message = format!("Unsupported value: {other:?}: supported values: \"Always\", \"OnFailure\", \"Never\"");
+            causes.push(cause("FieldValueNotSupported", "spec.restartPolicy", &message));
+        }
+        if let Some(node) = spec.node_name.as_deref().filter(|node| !node.is_empty())
+            && let Some(why) = name_fault("Node", node)
+        {
+            causes.push(cause("FieldValueInvalid", "spec.nodeName", &format!("Invalid value: {node:?}: {why}")));
+        }
+        causes
     }
 
     /// Only images, activeDeadlineSeconds, added tolerations and the scheduling gates may change.
@@ -229,6 +276,21 @@ impl Stored for Namespace {
     /// A namespace is kept by its own finalizer until its content is gone (K §1.3).
     fn on_create(&mut self) {
         self.spec = Some(NamespaceSpec { finalizers: Some(vec!["kubernetes".to_owned()]) });
+    }
+
+    fn keep(&mut self, stored: &Self) {
+        self.spec.clone_from(&stored.spec);
+    }
+
+    /// A namespace that is being deleted says so, and no other.
+    fn validate_update(&self, _: &Self) -> Vec<Cause> {
+        let phase = self.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
+        let (only, when) = if self.metadata.deletion_timestamp.is_some() { ("Terminating", "not ") } else { ("Active", "") };
+        if phase == only {
+            return Vec::new();
+        }
+        let message = format!("Invalid value: {phase:?}: may only be '{only}' if `deletionTimestamp` is {when}empty");
+        vec![Cause { reason: "FieldValueInvalid".into(), message: message.into(), field: "status.Phase".into() }]
     }
 
     /// It has no grace (K096).

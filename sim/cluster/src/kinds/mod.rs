@@ -136,6 +136,11 @@ pub trait Stored<By = ()>: Object {
         true
     }
 
+    /// Takes from the stored object what an update of the object does not change, without a word.
+    fn keep(&mut self, stored: &Self) {
+        let _ = stored;
+    }
+
     /// Sets what the server itself adds to a new object.
     fn on_create(&mut self) {}
 
@@ -211,6 +216,7 @@ pub struct TypeDef {
     pub(crate) field: for<'a> fn(&'a dyn AnyObject, &str) -> Cow<'a, str>,
     pub(crate) default_grace_seconds: fn(&dyn AnyObject) -> i64,
     pub(crate) deletes_at_once: fn(&dyn AnyObject) -> bool,
+    pub(crate) keep: fn(&mut dyn AnyObject, &dyn AnyObject),
     pub(crate) on_create: fn(&mut dyn AnyObject),
     pub(crate) on_deletion: fn(&mut dyn AnyObject),
     pub(crate) is_held: fn(&dyn AnyObject) -> bool,
@@ -273,6 +279,7 @@ impl TypeDef {
             field: |object, name| typed_ref::<K>(object).field(name),
             default_grace_seconds: |object| typed_ref::<K>(object).default_grace_seconds(),
             deletes_at_once: |object| typed_ref::<K>(object).deletes_at_once(),
+            keep: |object, stored| typed_mut::<K>(object).keep(typed_ref(stored)),
             on_create: |object| typed_mut::<K>(object).on_create(),
             on_deletion: |object| typed_mut::<K>(object).on_deletion(),
             is_held: |object| typed_ref::<K>(object).is_held(),

@@ -13,10 +13,10 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube_machinery::Object;
-use kube_machinery::api::{DeleteOptions, ListOptions};
+use kube_machinery::api::{Call, DeleteOptions, Dry, ListOptions, Subresource};
 use kube_machinery::informer::StoreReader;
 use kube_machinery::kubevirt::{VirtualMachine, VirtualMachineInstance, VirtualMachineInstanceMigration};
-use kube_machinery::{ApiError, ClientExt, ObjectKey};
+use kube_machinery::{ApiError, Client, ClientExt, ObjectKey};
 use parking_lot::Mutex;
 
 use super::Item;
@@ -96,7 +96,9 @@ impl Namespaces {
         if let Some(spec) = &mut namespace.spec {
             spec.finalizers = None;
         }
-        unless_gone(self.shared.client.update(namespace).await)
+        let (key, body) = (ObjectKey::of(&namespace), Arc::new(namespace));
+        let call = Call::Update { key, body, subresource: Some(Subresource::Finalize), dry: Dry::No };
+        unless_gone(self.shared.client.send(call.into()).await.map(drop))
     }
 }
 

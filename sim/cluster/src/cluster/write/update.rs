@@ -64,8 +64,12 @@ pub(crate) fn prepare_update(
         && body.meta().deletion_timestamp.as_ref().is_some_and(|asked| Some(asked) != stored.deletion_timestamp.as_ref());
     let object = make_mut(&mut body);
     let main = subresource.is_none();
-    let mut of_change = restore_meta(object.meta_mut(), stored, main, main || def.graceful);
-    if def.has_status && subresource.is_none() {
+    let of_status = subresource == Some(Subresource::Status);
+    let mut of_change = restore_meta(object.meta_mut(), stored, !of_status, !of_status || def.graceful);
+    if main {
+        (def.keep)(object, &**current);
+    }
+    if def.has_status && !of_status {
         (def.copy_status)(object, &**current);
     }
     let spec_differs = def.has_generation && (def.spec_differs)(object, &**current);

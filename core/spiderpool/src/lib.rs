@@ -57,6 +57,7 @@ mod join;
 pub mod leadership;
 mod limiter;
 pub mod names;
+pub mod owner_label;
 mod policy;
 pub mod ranges;
 pub mod reclaim;

@@ -162,6 +162,8 @@ pub struct Policy {
     pub full_queue_drops_event: bool,
     /// `subnet-finalizer-trusts-status`: a subnet that is being deleted goes when its status names no pool, whether or not there is one (A §8.1).
     pub subnet_finalizer_trusts_status: bool,
+    /// `long-names-unshortened`: names longer than 63 characters are written as values of labels, which no API server takes (K §1.1, A §1.1).
+    pub long_names_unshortened: bool,
     /// What reclaim does differently: its deviations have a table of their own.
     pub reclaim: ReclaimPolicy,
 }
@@ -235,6 +237,7 @@ impl Policy {
         "application-given-up" true application_given_up;
         "full-queue-drops-event" true full_queue_drops_event;
         "subnet-finalizer-trusts-status" true subnet_finalizer_trusts_status;
+        "long-names-unshortened" true long_names_unshortened;
     };
 
     /// The documented behaviour, made safe.

@@ -1,5 +1,6 @@
 //! Admission of pools (A §9.1).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -12,10 +13,11 @@ use super::in_use::{check_records, check_set_aside, check_within_subnet};
 use super::{Admitted, Denial, Request, Rules, Violation, empty, upstream};
 use crate::address_set::{AddressSet, shares_addresses};
 use crate::names::{FINALIZER, GROUP, LABEL_IPPOOL_CIDR, LABEL_OWNER_SUBNET, LABEL_SUBNET_CIDR};
+use crate::owner_label::owner_label;
 use crate::ranges::{Cidr, RangeError};
 use crate::select::is_auto_pool;
 use crate::subnet::owner;
-use crate::{SpiderIPPool, SpiderSubnet};
+use crate::{Policy, SpiderIPPool, SpiderSubnet};
 
 impl Admitted for SpiderIPPool {
     fn set_defaults(&mut self, rules: &Rules<'_>) -> Result<(), RangeError> {
@@ -71,7 +73,7 @@ impl SpiderIPPool {
     fn join_subnet(&mut self, cidr: &str, rules: &Rules<'_>) -> bool {
         let owner = controller(&self.metadata);
         let label = self.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL_OWNER_SUBNET));
-        if owner.is_some_and(|owner| Some(&owner.name) == label) {
+        if owner.is_some_and(|owner| label.is_some_and(|label| **label == *as_label(&owner.name, rules.policy))) {
             return true;
         }
         let is_of_cidr = |subnet: &&Arc<SpiderSubnet>| {
@@ -86,11 +88,16 @@ impl SpiderIPPool {
         if owner.is_none() {
             own(&mut self.metadata, subnet);
         }
-        set_label(&mut self.metadata, LABEL_OWNER_SUBNET, name);
+        set_label(&mut self.metadata, LABEL_OWNER_SUBNET, as_label(&name, rules.policy).into_owned());
         self.spec.gateway = self.spec.gateway.take().or_else(|| subnet.spec.gateway.clone());
         self.spec.routes = self.spec.routes.take().or_else(|| subnet.spec.routes.clone());
         true
     }
+}
+
+/// The value of the label that names the subnet.
+fn as_label<'a>(name: &'a str, policy: &Policy) -> Cow<'a, str> {
+    if policy.long_names_unshortened { Cow::Borrowed(name) } else { owner_label(name) }
 }
 
 /// The owner that controls an object.

@@ -9,7 +9,8 @@ use super::annotation;
 use super::cluster::Cluster;
 use super::error::SelectError;
 use super::top_controller::TopController;
-use crate::auto_pool::{PoolIpNumber, application_label_gv};
+use crate::auto_pool::PoolIpNumber;
+use crate::owner_label::{application_name_of, application_version_of, subnet_of};
 use crate::ranges::{IpVersion, total_ips};
 use crate::{Policy, SpiderIPPool, names};
 
@@ -130,21 +131,21 @@ pub fn pools_of<C: Cluster + ?Sized>(
     nic: &str,
     family: IpVersion,
 ) -> Vec<Arc<SpiderIPPool>> {
-    let group_version = application_label_gv(&controller.api_version);
     let version = family.to_string();
     let wanted = [
-        (names::LABEL_OWNER_APPLICATION_NAME, controller.name.as_str()),
-        (names::LABEL_OWNER_APPLICATION_NAMESPACE, &controller.namespace),
+        (names::LABEL_OWNER_APPLICATION_NAMESPACE, controller.namespace.as_str()),
         (names::LABEL_OWNER_APPLICATION_KIND, &controller.kind),
-        (names::LABEL_OWNER_APPLICATION_GV, &group_version),
-        (names::LABEL_OWNER_SUBNET, subnet),
         (names::LABEL_INTERFACE, nic),
         (names::LABEL_IP_VERSION, &version),
     ];
     let mut pools = Vec::new();
     cluster.for_each_pool(&mut |pool| {
         let labels = pool.labels();
-        if wanted.iter().all(|(key, value)| labels.get(*key).is_some_and(|label| label == value)) {
+        let is_it = application_name_of(pool) == Some(&controller.name)
+            && wanted.iter().all(|(key, value)| labels.get(*key).is_some_and(|label| label == value))
+            && subnet_of(pool) == Some(subnet)
+            && application_version_of(pool).as_deref() == Some(&controller.api_version);
+        if is_it {
             pools.push(Arc::clone(pool));
         }
     });

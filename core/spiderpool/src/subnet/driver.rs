@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::observer::{Observer, Step};
 use super::plan::{give_back, plan};
-use super::pool::{identity, is_for, is_usable};
+use super::pool::{is_for, is_usable};
 use super::resource::SpiderSubnet;
 use super::want::{Known, Plan, Refusal, Want, Write};
 use crate::ranges::{IpSet, cidr_label};
@@ -102,8 +102,7 @@ impl<C: Client, V: Env, O: Observer> AutoPools<C, V, O> {
 
     /// The pool that serves the workload: the first by name that goes with no other incarnation of it.
     fn pool_of<'a>(&self, want: &Want<'_>, pools: &'a [Arc<SpiderIPPool>]) -> Option<&'a SpiderIPPool> {
-        let identity = identity(want);
-        let mut mine = pools.iter().filter(|pool| is_for(pool, &identity) && is_usable(pool, want));
+        let mut mine = pools.iter().filter(|pool| is_for(pool, want) && is_usable(pool, want));
         mine.next().map(|pool| &**pool)
     }
 

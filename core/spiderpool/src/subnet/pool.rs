@@ -8,18 +8,21 @@ use kube::Resource;
 use super::resource::SpiderSubnet;
 use super::want::Want;
 use crate::auto_pool::application_label_gv;
+use crate::owner_label::{application_name_of, application_version_of, owner_label, subnet_of};
 use crate::ranges::{IpSet, cidr_label};
 use crate::{IPPoolSpec, Policy, SpiderIPPool, names};
 
-/// The labels by which the pools of a workload are found, whichever incarnation it is.
-pub(super) fn identity(want: &Want<'_>) -> [(&'static str, String); 7] {
+/// The labels by which the pools of a workload are found, whichever incarnation it is; upstream writes names as they are, whatever their length.
+fn identity(want: &Want<'_>, policy: &Policy) -> [(&'static str, String); 7] {
     let name = &want.application.name;
+    let value = |name: &str| if policy.long_names_unshortened { name.to_owned() } else { owner_label(name).into_owned() };
     [
-        (names::LABEL_OWNER_SUBNET, want.demand.subnet.clone()),
-        (names::LABEL_OWNER_APPLICATION_GV, application_label_gv(&name.api_version)),
+        (names::LABEL_OWNER_SUBNET, value(&want.demand.subnet)),
+        (names::LABEL_OWNER_APPLICATION_GV, value(&application_label_gv(&name.api_version))),
+        // Kinds and namespaces are no longer than labels.
         (names::LABEL_OWNER_APPLICATION_KIND, name.kind.clone()),
         (names::LABEL_OWNER_APPLICATION_NAMESPACE, name.namespace.clone()),
-        (names::LABEL_OWNER_APPLICATION_NAME, name.name.clone()),
+        (names::LABEL_OWNER_APPLICATION_NAME, value(&name.name)),
         (names::LABEL_INTERFACE, want.demand.nic.clone()),
         (names::LABEL_IP_VERSION, want.demand.family.to_string()),
     ]
@@ -31,8 +34,15 @@ pub(super) fn label<'a>(pool: &'a SpiderIPPool, key: &str) -> Option<&'a str> {
 }
 
 /// Whether a pool is one that this workload, or a namesake of it, asked for.
-pub(super) fn is_for(pool: &SpiderIPPool, identity: &[(&'static str, String)]) -> bool {
-    identity.iter().all(|(key, value)| label(pool, key) == Some(value))
+pub(super) fn is_for(pool: &SpiderIPPool, want: &Want<'_>) -> bool {
+    let (name, demand) = (&want.application.name, want.demand);
+    application_name_of(pool) == Some(&name.name)
+        && label(pool, names::LABEL_OWNER_APPLICATION_NAMESPACE) == Some(&name.namespace)
+        && label(pool, names::LABEL_OWNER_APPLICATION_KIND) == Some(&name.kind)
+        && subnet_of(pool) == Some(&demand.subnet)
+        && label(pool, names::LABEL_INTERFACE) == Some(&demand.nic)
+        && label(pool, names::LABEL_IP_VERSION).is_some_and(|label| label == demand.family.to_string())
+        && application_version_of(pool).as_deref() == Some(&name.api_version)
 }
 
 /// Whether it may be used: not if it goes with another incarnation of the workload.
@@ -59,7 +69,7 @@ fn reclaim(want: &Want<'_>) -> &'static str {
 /// none is asked a pool that nobody finds would have its addresses taken by others.
 pub(super) fn new(name: &str, subnet: &SpiderSubnet, want: &Want<'_>, ips: &IpSet, policy: &Policy) -> Box<SpiderIPPool> {
     let application = &want.application.name;
-    let mut labels: BTreeMap<String, String> = identity(want).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let mut labels: BTreeMap<String, String> = identity(want, policy).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     labels.insert(names::LABEL_OWNER_APPLICATION_UID.to_owned(), want.application.uid.clone());
     labels.insert(names::LABEL_IPPOOL_RECLAIM.to_owned(), reclaim(want).to_owned());
     let cidr = cidr_label(&subnet.spec.subnet, want.demand.family.number(), policy);

@@ -4,6 +4,7 @@ use super::application::{Application, ApplicationName};
 use super::demand::Demand;
 use super::pool::label;
 use crate::auto_pool::is_named_after;
+use crate::owner_label::subnet_of;
 use crate::select::is_auto_pool;
 use crate::{Policy, SpiderIPPool, names};
 
@@ -56,7 +57,7 @@ pub fn reclaim(pool: &SpiderIPPool, fate: &Fate, policy: &Policy) -> bool {
     }
     // A pool may have outlived the workload that gave it its name, so that the name says nothing.
     let is_it = |_: &str, demand: &Demand| {
-        label(pool, names::LABEL_OWNER_SUBNET) == Some(&demand.subnet)
+        subnet_of(pool) == Some(&demand.subnet)
             && label(pool, names::LABEL_INTERFACE) == Some(&demand.nic)
             && pool.spec.ip_version == Some(demand.family.number())
     };

@@ -9,6 +9,7 @@ use super::reclaim::Fate;
 use super::resource::{PoolIPPreAllocation, PoolIPPreAllocations, SpiderSubnet};
 use super::shares::set_of;
 use crate::address_set::AddressSet;
+use crate::owner_label::{application_name_of, application_version_of, owner_label};
 use crate::ranges::{IpSet, cidr_label};
 use crate::select::is_auto_pool;
 use crate::{Policy, SpiderIPPool, names};
@@ -62,10 +63,10 @@ fn is_own(pool: &SpiderIPPool, subnet: &SpiderSubnet) -> bool {
 pub(super) fn application_of(pool: &SpiderIPPool) -> Option<ApplicationName> {
     let text = |key| label(pool, key).map(str::to_owned);
     Some(ApplicationName {
-        api_version: crate::auto_pool::parse_application_gv(label(pool, names::LABEL_OWNER_APPLICATION_GV)?)?,
+        api_version: application_version_of(pool)?,
         kind: text(names::LABEL_OWNER_APPLICATION_KIND)?,
         namespace: text(names::LABEL_OWNER_APPLICATION_NAMESPACE)?,
-        name: text(names::LABEL_OWNER_APPLICATION_NAME)?,
+        name: application_name_of(pool)?.to_owned(),
     })
 }
 
@@ -78,7 +79,7 @@ pub fn upkeep(census: &Census<'_>, policy: &Policy) -> Vec<Upkeep> {
         if is_own(pool, subnet) {
             own.push(pool);
         } else if subnet.metadata.deletion_timestamp.is_none() && pool.metadata.deletion_timestamp.is_none() {
-            writes.extend(adopted(pool, subnet).map(Upkeep::Adopt));
+            writes.extend(adopted(pool, subnet, policy).map(Upkeep::Adopt));
         }
     }
     if subnet.metadata.deletion_timestamp.is_some() {
@@ -121,14 +122,15 @@ fn labelled(subnet: &SpiderSubnet, policy: &Policy) -> Option<Box<SpiderSubnet>>
 }
 
 /// A pool of the CIDR that nobody controls, with the subnet as its owner.
-fn adopted(pool: &SpiderIPPool, subnet: &SpiderSubnet) -> Option<Box<SpiderIPPool>> {
+fn adopted(pool: &SpiderIPPool, subnet: &SpiderSubnet, policy: &Policy) -> Option<Box<SpiderIPPool>> {
     let controlled = pool.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true));
     if controlled || pool.spec.subnet != subnet.spec.subnet {
         return None;
     }
     let mut pool = Box::new(pool.clone());
     let owner = owner(subnet);
-    pool.metadata.labels.get_or_insert_default().insert(names::LABEL_OWNER_SUBNET.to_owned(), owner.name.clone());
+    let label = if policy.long_names_unshortened { owner.name.clone() } else { owner_label(&owner.name).into_owned() };
+    pool.metadata.labels.get_or_insert_default().insert(names::LABEL_OWNER_SUBNET.to_owned(), label);
     pool.metadata.owner_references.get_or_insert_default().push(owner);
     Some(pool)
 }

@@ -20,7 +20,7 @@ const BOTH: &str = r#"[{"interface":"eth0","ipv4":["p4"],"ipv6":["p6"]}]"#;
 const ONE: &str = r#"[{"interface":"eth0","ipv4":["p4"]}]"#;
 
 /// The deviations of admission, subnets and the limiter, which are tested beside their code.
-const SHOWN_ELSEWHERE: [&str; 18] = [
+const SHOWN_ELSEWHERE: [&str; 19] = [
     "limiter-overtakes",
     "subnet-shrinks-lowest",
     "update-judged-whole",
@@ -39,6 +39,7 @@ const SHOWN_ELSEWHERE: [&str; 18] = [
     "application-given-up",
     "full-queue-drops-event",
     "subnet-finalizer-trusts-status",
+    "long-names-unshortened",
 ];
 
 /// All addresses that an answer names are recorded for the pod.

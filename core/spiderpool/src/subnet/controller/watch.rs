@@ -8,7 +8,8 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use super::third_party::Watches;
 use super::unfinished::Unfinished;
 use super::{AppKey, Queues, SubnetController};
-use crate::names::{LABEL_OWNER_APPLICATION_UID, LABEL_OWNER_SUBNET};
+use crate::names::LABEL_OWNER_APPLICATION_UID;
+use crate::owner_label::subnet_of;
 use crate::subnet::kinds::{AppKind, Kind, ThirdParty};
 use crate::subnet::observer::Observer;
 use crate::subnet::pool::label;
@@ -144,7 +145,7 @@ fn pool_changed<V: Env>(queues: &Queues<V>, notification: &Notification<SpiderIP
     for owner in pool.metadata.owner_references.iter().flatten().filter(|owner| owner.kind == "SpiderSubnet") {
         queues.subnets.add(ObjectKey::cluster(&owner.name));
     }
-    if let Some(subnet) = label(pool, LABEL_OWNER_SUBNET) {
+    if let Some(subnet) = subnet_of(pool) {
         queues.subnets.add(ObjectKey::cluster(subnet));
     }
     // A resync tells nothing new, and each look at a workload costs two reads.

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::model::{Failed, Model, application, demand, ip, recorded};
+use crate::owner_label::owner_label;
 use crate::subnet::{Demand, Fate, Plan, Refusal, Write, reclaim};
 use crate::{Policy, names};
 use kube_machinery::JsonText;
+use kube_machinery::label_selector::is_value;
 
 fn with(switch: &str) -> Policy {
     let mut policy = Policy::hardened();
@@ -227,6 +229,26 @@ fn a_subnet_goes_after_its_pools() {
         model.carry_out_upkeep(&upkeep, 9).unwrap();
         assert_eq!(model.subnet.metadata.finalizers, None);
     }
+}
+
+#[test]
+fn names_that_no_label_takes_are_shortened_and_still_told_apart() {
+    let long = |end: &str| format!("{}{end}", "x".repeat(68));
+    for (policy, valid) in [(Policy::hardened(), true), (with("long-names-unshortened"), false)] {
+        let mut model = Model::new(20, policy).with_app(&long("a"), 3).with_app(&long("b"), 3);
+        for app in 0..2 {
+            reconcile(&mut model, app).unwrap();
+            let pool = &model.pools[&pool_name(&model, app)];
+            assert_eq!(pool.metadata.labels.iter().flatten().all(|(_, value)| is_value(value)), valid);
+            let found = model.pool_of(&model.apps[app], model.apps[app].demand.as_ref().unwrap());
+            assert_eq!(found.map(|found| found.metadata.name.clone()), valid.then(|| pool.metadata.name.clone()));
+        }
+    }
+    // The pool of a namesake by label is not the workload's own.
+    let mut model = Model::new(20, Policy::hardened()).with_app(&long("a"), 3);
+    reconcile(&mut model, 0).unwrap();
+    let model = model.with_app(&owner_label(&long("a")), 3);
+    assert_eq!(model.pool_of(&model.apps[1], model.apps[1].demand.as_ref().unwrap()), None);
 }
 
 #[test]

@@ -92,6 +92,10 @@ pub const ABOUT: &[(&str, &str)] = &[
         "subnet-finalizer-trusts-status",
         "a subnet that is being deleted goes when its status names no pool, whether or not there is one (A §8.1)",
     ),
+    (
+        "long-names-unshortened",
+        "a workload or a subnet with a name of more than 63 characters gets no pool: the name is to be the value of a label (A §8.2, K §1.1)",
+    ),
 ];
 
 /// The switches that no claim finds by themselves.

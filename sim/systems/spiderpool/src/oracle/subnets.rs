@@ -83,11 +83,8 @@ impl Asked<'_> {
         let controller = self.controller;
         let group_version = controller.api_version.replacen('/', "_", 1);
         let wanted = [
-            (LABEL_OWNER_SUBNET, subnet),
-            (LABEL_OWNER_APPLICATION_GV, &group_version),
-            (LABEL_OWNER_APPLICATION_KIND, &controller.kind),
+            (LABEL_OWNER_APPLICATION_KIND, controller.kind.as_str()),
             (LABEL_OWNER_APPLICATION_NAMESPACE, &controller.namespace),
-            (LABEL_OWNER_APPLICATION_NAME, &controller.name),
             (LABEL_INTERFACE, self.request.nic),
             (LABEL_IP_VERSION, ["IPv4", "IPv6"][family]),
         ];
@@ -96,7 +93,10 @@ impl Asked<'_> {
         self.cluster.for_each_pool(&mut |pool| {
             let same_uid = label(pool, LABEL_OWNER_APPLICATION_UID) == Some(&controller.uid);
             let kept = third_party && label(pool, LABEL_IPPOOL_RECLAIM) != Some("true");
-            if wanted.iter().all(|(key, value)| label(pool, key) == Some(value)) && (same_uid || kept) {
+            let named = is_labelled(pool, LABEL_OWNER_APPLICATION_NAME, &controller.name)
+                && is_labelled(pool, LABEL_OWNER_APPLICATION_GV, &group_version)
+                && is_labelled(pool, LABEL_OWNER_SUBNET, subnet);
+            if named && wanted.iter().all(|(key, value)| label(pool, key) == Some(value)) && (same_uid || kept) {
                 found.push(Arc::clone(pool));
             }
         });
@@ -132,6 +132,22 @@ fn ip_number(text: &str) -> Option<(bool, u64)> {
     let (flexible, number) = text.split_once('+').map_or((false, text), |(_, number)| (true, number));
     let number: i64 = if number.contains('+') { return None } else { number.parse().ok()? };
     Some((flexible, u64::try_from(number).ok()?))
+}
+
+/// Whether a pool is labelled with a name. One that is as long as labels can be, or longer, has to stand in the pool as well: in its affinity, or as
+/// that of its owner.
+fn is_labelled(pool: &SpiderIPPool, key: &str, name: &str) -> bool {
+    if name.len() < 63 {
+        return label(pool, key) == Some(name);
+    }
+    let affinity = || pool.spec.pod_affinity.iter().flat_map(|affinity| &affinity.match_labels).flatten().map(|(_, value)| value.clone());
+    let group = |name: &str| name.rsplit_once('_').map_or("", |(group, _)| group).to_owned();
+    let stands = match key {
+        LABEL_OWNER_SUBNET => pool.metadata.owner_references.iter().flatten().any(|owner| owner.name == name),
+        LABEL_OWNER_APPLICATION_GV => affinity().any(|value| value == group(name)),
+        _ => affinity().any(|value| value == name),
+    };
+    stands && label(pool, key).is_some_and(|label| label.get(..40) == name.get(..40))
 }
 
 fn label<'a>(pool: &'a SpiderIPPool, key: &str) -> Option<&'a str> {

@@ -9,6 +9,7 @@ use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job, JobSpec, JobTemplat
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube_machinery::kubevirt::{InstanceTemplate, VirtualMachine, VirtualMachineSpec};
+use kube_machinery::label_selector::VALUE_MAX;
 use kube_sim::kinds::kruise::{CloneSet, CloneSetSpec};
 use kube_sim::kinds::{KindId, Registry};
 
@@ -17,6 +18,13 @@ use super::plan::SpiderPlan;
 
 /// The label of an application's pods.
 pub(super) const APP: &str = "app";
+
+/// The value of [`APP`]: the name, or the end of one that is longer than a label takes.
+pub(super) fn app_label(app: &str) -> &str {
+    let end = &app[app.ceil_char_boundary(app.len().saturating_sub(VALUE_MAX))..];
+    end.trim_start_matches(['-', '.'])
+}
+
 /// The label that tells the operation by which an object was made.
 pub(super) const MADE_BY: &str = "example.com/operation";
 /// The annotation of a pod whose containers end by themselves: after how many microseconds.
@@ -59,8 +67,9 @@ impl AppKind {
 /// The object of an application that operation `number` creates.
 pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App {
     let mut metadata = ObjectMeta { name: Some(apply.app.clone()), namespace: Some(apply.namespace.clone()), ..ObjectMeta::default() };
-    metadata.labels = Some([(APP.to_owned(), apply.app.clone()), (MADE_BY.to_owned(), number.to_string())].into());
-    let selector = LabelSelector { match_labels: Some([(APP.to_owned(), apply.app.clone())].into()), ..LabelSelector::default() };
+    metadata.labels = Some([(APP.to_owned(), app_label(&apply.app).to_owned()), (MADE_BY.to_owned(), number.to_string())].into());
+    let selector =
+        LabelSelector { match_labels: Some([(APP.to_owned(), app_label(&apply.app).to_owned())].into()), ..LabelSelector::default() };
     let template = || template(plan, apply);
     let replicas = Some(apply.replicas.min(i32::MAX as u32) as i32);
     match apply.kind {
@@ -112,7 +121,7 @@ pub(super) fn object(plan: &SpiderPlan, apply: &ApplyApp, number: usize) -> App 
         }
         AppKind::VirtualMachine => {
             let annotations = Some(apply.annotations.clone()).filter(|annotations| !annotations.is_empty());
-            let labels = Some([(APP.to_owned(), apply.app.clone())].into());
+            let labels = Some([(APP.to_owned(), app_label(&apply.app).to_owned())].into());
             let template = InstanceTemplate {
                 metadata: Some(ObjectMeta { annotations, labels, ..ObjectMeta::default() }),
                 ..InstanceTemplate::default()
@@ -136,7 +145,7 @@ fn template(plan: &SpiderPlan, apply: &ApplyApp) -> PodTemplateSpec {
         annotations.insert(FAILS.to_owned(), "true".to_owned());
     }
     let mut labels: BTreeMap<String, String> = apply.labels.clone();
-    labels.insert(APP.to_owned(), apply.app.clone());
+    labels.insert(APP.to_owned(), app_label(&apply.app).to_owned());
     let main = Container { name: "main".to_owned(), image: Some("registry.example/app:1".to_owned()), ..Container::default() };
     let ends = apply.completes.is_some();
     let spec = PodSpec {

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use sim_harness::operation::in_turn::{self, AGAIN};
 use sim_harness::operation::{Op, OpKind};
 
-use super::apps::{APP, App, MADE_BY, object};
+use super::apps::{APP, App, MADE_BY, app_label, object};
 use super::ops::{AppKind, ApplyApp, DeletePodOf, DeletePool, EditPool, EditRecord, NAMESPACE, Reserve, SetSettings};
 use super::preload::{pool_object, written_pool};
 use super::site::Site;
@@ -233,7 +233,7 @@ impl Operator {
 
     /// Deletes one of an application's pods, as they are listed.
     async fn delete_pod_of(&self, op: &DeletePodOf) -> Result<(), ApiError> {
-        let options = ListOptions { label_selector: Some(format!("{APP}={}", op.app)), ..ListOptions::default() };
+        let options = ListOptions { label_selector: Some(format!("{APP}={}", app_label(&op.app))), ..ListOptions::default() };
         let pods = self.client.list::<Pod>(Some(&op.namespace), options).await?;
         let Some(pod) = pods.items.get(op.number as usize % pods.items.len().max(1)) else { return Ok(()) };
         let options = DeleteOptions { grace_period_seconds: op.force.then_some(0), ..DeleteOptions::default() };

@@ -16,7 +16,7 @@ use sim_harness::workload::misnamed::Known;
 use sim_harness::workload::{Misfit, Misnamed};
 
 use super::SpiderDraft;
-use super::apps::APP;
+use super::apps::{APP, app_label};
 use super::ops::NAMESPACE;
 use crate::Operation;
 
@@ -144,7 +144,7 @@ pub(super) fn misnamed(draft: &SpiderDraft, ops: &[Op], objects: &[(KindId, Obj)
             Operation::RollOutApp(op) => all.extend(app(at, &op.namespace, &op.app)),
             Operation::DeleteApp(op) => all.extend(app(at, &op.namespace, &op.app)),
             Operation::MigrateVm(op) => all.extend(app(at, &op.namespace, &op.app)),
-            Operation::DeletePodOf(op) if holds(&there.apps_of_pods, &op.namespace, &op.app) => {}
+            Operation::DeletePodOf(op) if holds(&there.apps_of_pods, &op.namespace, app_label(&op.app)) => {}
             Operation::DeletePodOf(op) => all.extend(app(at, &op.namespace, &op.app)),
             Operation::DeletePool(op) => all.extend(pool(at, &op.pool)),
             Operation::EditRecord(op) => all.extend(pool(at, &op.pool)),

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use ipam_spiderpool::names::LABEL_OWNER_SUBNET;
+use ipam_spiderpool::owner_label::subnet_of;
 
-use super::super::view::{EventMask, Seen, View, label};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim};
 
 /// No agent gives away the gateway of a pool or of the subnet that it was cut from.
@@ -24,7 +24,7 @@ impl IpamClaim for GatewaysAreNotGiven {
         if added.peek().is_none() {
             return;
         }
-        let of_subnet = label(after, LABEL_OWNER_SUBNET).and_then(|name| view.subnets.get(name)?.object.spec.gateway.as_deref());
+        let of_subnet = subnet_of(after).and_then(|name| view.subnets.get(name)?.object.spec.gateway.as_deref());
         let gateways = [after.spec.gateway.as_deref(), of_subnet];
         for gateway in gateways.into_iter().flatten().filter_map(|text| text.parse::<IpAddr>().ok()) {
             findings.exercised();

@@ -21,11 +21,11 @@ mod wishes;
 mod workloads_get_the_pools_they_ask_for;
 mod workloads_have_one_pool_for_a_nic;
 
-use ipam_spiderpool::names;
+use ipam_spiderpool::owner_label;
 use ipam_spiderpool::ranges::IpSet;
 use ipam_spiderpool::select::is_auto_pool;
 
-use super::view::{Subnet, View, label};
+use super::view::{Subnet, View};
 
 pub(crate) use annotations_of_others_stay::AnnotationsOfOthersStay;
 pub(crate) use auto_pools_are_what_is_set_aside::AutoPoolsAreWhatIsSetAside;
@@ -48,7 +48,7 @@ pub(crate) use workloads_have_one_pool_for_a_nic::WorkloadsHaveOnePoolForANic;
 /// The subnet that an auto pool was cut from, if both are there.
 fn subnet_of<'a>(view: &'a View, pool: &str) -> Option<&'a Subnet> {
     let object = &view.pools.get(pool)?.object;
-    view.subnets.get(label(object, names::LABEL_OWNER_SUBNET).filter(|_| is_auto_pool(object))?)
+    view.subnets.get(owner_label::subnet_of(object).filter(|_| is_auto_pool(object))?)
 }
 
 /// Whether a person changed a pool's ranges, or what is set aside for it: then what follows is not held against anybody.

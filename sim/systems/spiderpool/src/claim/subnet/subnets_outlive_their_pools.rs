@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipam_spiderpool::names::LABEL_OWNER_SUBNET;
+use ipam_spiderpool::owner_label::subnet_of;
 use kube_machinery::FxHashMap;
 use sim_config::time::SimTime;
 
-use super::super::view::{EventMask, Seen, View, label};
+use super::super::view::{EventMask, Seen, View};
 use super::super::{Findings, IpamClaim, violated};
 
 /// How long before its write a replica has listed the pools at the most when it lets a subnet go.
@@ -43,7 +43,7 @@ impl IpamClaim for SubnetsOutliveTheirPools {
         let owned = |pool: &ipam_spiderpool::SpiderIPPool| {
             let owners = pool.metadata.owner_references.iter().flatten();
             let by_reference = owners.into_iter().any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid);
-            by_reference || label(pool, LABEL_OWNER_SUBNET) == Some(&change.subnet)
+            by_reference || subnet_of(pool) == Some(&*change.subnet)
         };
         let is_new = |pool: &Arc<str>| self.made.get(pool).is_some_and(|made| *made + DECIDES_WITHIN > view.at);
         if let Some((pool, _)) = view.pools.iter().find(|(name, pool)| owned(&pool.object) && !is_new(name)) {

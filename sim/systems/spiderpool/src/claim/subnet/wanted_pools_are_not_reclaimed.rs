@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ipam_spiderpool::names::LABEL_OWNER_APPLICATION_UID;
+use ipam_spiderpool::owner_label;
 use ipam_spiderpool::select::is_auto_pool;
 
 use super::super::view::{EventMask, Seen, View, label};
@@ -29,7 +30,7 @@ impl IpamClaim for WantedPoolsAreNotReclaimed {
         if !goes || before.metadata.deletion_timestamp.is_some() {
             return;
         }
-        let subnet = label(before, ipam_spiderpool::names::LABEL_OWNER_SUBNET).and_then(|name| view.subnets.get(name));
+        let subnet = owner_label::subnet_of(before).and_then(|name| view.subnets.get(name));
         if subnet.or_else(|| subnet_of(view, &change.pool)).is_none_or(|subnet| subnet.is_terminating()) {
             return;
         }

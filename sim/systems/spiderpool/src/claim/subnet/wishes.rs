@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use ipam_spiderpool::SpiderIPPool;
-use ipam_spiderpool::names::{
-    LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_UID, LABEL_OWNER_SUBNET,
-};
+use ipam_spiderpool::names::{LABEL_INTERFACE, LABEL_IP_VERSION, LABEL_OWNER_APPLICATION_KIND, LABEL_OWNER_APPLICATION_UID};
+use ipam_spiderpool::owner_label::subnet_of;
 use ipam_spiderpool::ranges::IpSet;
 use ipam_spiderpool::subnet::Demand;
 
@@ -18,7 +17,7 @@ pub(super) fn of(view: &View, application: &Application) -> Option<Vec<Demand>> 
 
 /// Whether a pool is the one that is asked for.
 pub(super) fn is_for(pool: &SpiderIPPool, demand: &Demand) -> bool {
-    label(pool, LABEL_OWNER_SUBNET) == Some(&demand.subnet)
+    subnet_of(pool) == Some(&demand.subnet)
         && label(pool, LABEL_INTERFACE) == Some(&demand.nic)
         && label(pool, LABEL_IP_VERSION) == Some(&demand.family.to_string())
 }

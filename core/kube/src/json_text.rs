@@ -37,6 +37,11 @@ pub trait TextForm: Clone + Eq {
         self.to_text().len()
     }
 
+    /// The length in bytes of the canonical text inside a JSON string: see [`escaped_len`]. Types that can know it without making the text should.
+    fn escaped_len(&self) -> usize {
+        escaped_len(self.to_text().as_bytes())
+    }
+
     /// A number that tells this value from others, though not from all: see [`JsonText::content_hash`]. Types that can
     /// know it without making the text should.
     fn content_hash(&self) -> u64 {
@@ -47,6 +52,37 @@ pub trait TextForm: Clone + Eq {
     fn is_absent(&self) -> bool {
         false
     }
+}
+
+/// How many bytes a text takes inside a JSON string, without the quotes around it, as Go writes it and API servers store it: `<`, `>` and `&` as
+/// six bytes, too. The text is UTF-8, and no character of it is cut.
+pub fn escaped_len(text: &[u8]) -> usize {
+    /// What each byte takes more than itself.
+    const MORE: [u8; 256] = {
+        let mut more = [0; 256];
+        let mut byte = 0;
+        while byte < 0x20 {
+            more[byte] = 5;
+            byte += 1;
+        }
+        let (short, long) = (b"\"\\\n\r\t\x08\x0c", b"<>&");
+        let mut at = 0;
+        while at < short.len() {
+            more[short[at] as usize] = 1;
+            at += 1;
+        }
+        at = 0;
+        while at < long.len() {
+            more[long[at] as usize] = 5;
+            at += 1;
+        }
+        more
+    };
+    let more: usize = text.iter().map(|byte| usize::from(MORE[usize::from(*byte)])).sum();
+    // The line and paragraph separators of Unicode, which are rare: three bytes become six.
+    let separators =
+        if text.contains(&0xe2) { text.windows(3).filter(|bytes| matches!(bytes, [0xe2, 0x80, 0xa8 | 0xa9])).count() } else { 0 };
+    text.len() + more + 3 * separators
 }
 
 /// Why a text cannot be read.
@@ -66,6 +102,7 @@ impl InvalidText {
 /// | operation | cost, for a document of `n` bytes |
 /// |---|---|
 /// | `clone`, `text_len`, `is_absent` | constant (given a constant [`TextForm::text_len`]) |
+/// | `escaped_len` | O(n) for verbatim text, else constant (given a constant [`TextForm::escaped_len`]) |
 /// | `content_hash` | O(n) for verbatim text, else constant (given a constant [`TextForm::content_hash`]) |
 /// | `parse`, `text` | O(n) when it is the first conversion of this cell or its clones, then constant |
 /// | `make_mut` | `T::clone` if the cell is shared, nothing if not; verbatim text is parsed first |
@@ -114,12 +151,21 @@ impl<T: TextForm> JsonText<T> {
         }
     }
 
-    /// The length of the text in bytes, 0 if absent. (As a JSON string it is longer: quotes are escaped there.)
+    /// The length of the text in bytes, 0 if absent. (In the JSON of its object it is longer: [`JsonText::escaped_len`].)
     pub fn text_len(&self) -> usize {
         match &*self.0 {
             Cell::Verbatim { text, .. } => text.len(),
             Cell::Typed { typed, .. } if typed.is_absent() => 0,
             Cell::Typed { typed, .. } => typed.text_len(),
+        }
+    }
+
+    /// The length of the text in bytes as it stands in the JSON of its object, without the quotes around it; 0 if absent.
+    pub fn escaped_len(&self) -> usize {
+        match &*self.0 {
+            Cell::Verbatim { text, .. } => escaped_len(text.as_bytes()),
+            Cell::Typed { typed, .. } if typed.is_absent() => 0,
+            Cell::Typed { typed, .. } => typed.escaped_len(),
         }
     }
 
@@ -282,7 +328,27 @@ mod tests {
         ]
     }
 
+    #[test]
+    fn escaped_texts_are_as_long_as_go_writes_them() {
+        for (text, length) in [
+            ("", 0),
+            ("plain é", 8),
+            ("\"\\\n\r\t\u{8}\u{c}", 14),
+            ("<>&", 18),
+            ("\0\u{1f}", 12),
+            ("\u{7f}", 1),
+            ("a\u{2028}\u{2029}\u{2027}", 16),
+        ] {
+            assert_eq!(escaped_len(text.as_bytes()), length, "{text:?}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn what_go_does_not_escape_apart_is_as_long_as_in_any_json(text in "[^<>&\u{2028}\u{2029}]{0,40}") {
+            prop_assert_eq!(escaped_len(text.as_bytes()) + 2, serde_json::to_string(&text).unwrap().len());
+        }
+
         #[test]
         fn equality_is_equality_of_bytes(a in documents(), b in documents(), convert in any::<[bool; 4]>()) {
             let expected = bytes(&a) == bytes(&b);

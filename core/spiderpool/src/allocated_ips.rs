@@ -253,6 +253,10 @@ impl TextForm for PoolIPAllocations {
         self.records.text_len()
     }
 
+    fn escaped_len(&self) -> usize {
+        self.records.escaped_len()
+    }
+
     fn content_hash(&self) -> u64 {
         self.records.content_hash()
     }
@@ -267,6 +271,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
+
+    use kube_machinery::json_text::escaped_len;
 
     use super::*;
 
@@ -301,6 +307,7 @@ mod tests {
                 };
                 prop_assert_eq!(previous.as_deref(), expected.as_ref());
                 prop_assert_eq!(map.text_len(), map.to_text().len());
+                prop_assert_eq!(map.escaped_len(), escaped_len(map.to_text().as_bytes()));
             }
 
             let by_text: BTreeMap<String, _> = model.iter().map(|(key, record)| (key.to_string(), record)).collect();

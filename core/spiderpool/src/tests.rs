@@ -6,6 +6,7 @@ use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
 use super::*;
+use kube_machinery::json_text::escaped_len;
 use kube_machinery::{JsonText, Object, TextForm};
 
 /// Reads what `kubectl get` prints, expects the same back, and returns the object.
@@ -136,6 +137,7 @@ fn subnet_round_trips() {
 
     pools.insert("manual-pool".into(), PoolIPPreAllocation::default());
     assert_eq!(pools.text_len(), pools.to_text().len());
+    assert_eq!(pools.escaped_len(), escaped_len(pools.to_text().as_bytes()));
     pools.remove(&"manual-pool".to_owned());
     pools.remove(&"auto4-web-eth0-12345".to_owned());
     assert!(cell.is_absent());

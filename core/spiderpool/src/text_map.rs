@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -10,14 +10,14 @@ use imbl::ordmap::DiffItem;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 
-use kube_machinery::json_text::{InvalidText, TextForm};
+use kube_machinery::json_text::{InvalidText, TextForm, escaped_len};
 use kube_machinery::word_hash::{Measure, WordHash};
 
 /// A persistent map that is written as a compact JSON object, its keys in byte order of their *text*. Empty, it is absent.
 ///
 /// In memory it is ordered by `K` itself. Clones share everything; `insert` and `remove` copy O(log n) nodes and count
 /// the bytes of one entry, `get` is O(log n), comparing two versions costs what differs between them, and `text_len`
-/// is constant. Only making or reading the text is linear (times the logarithm, for the sorting).
+/// and `escaped_len` are constant. Only making or reading the text is linear (times the logarithm, for the sorting).
 ///
 /// Reading follows Go's decoder (unknown fields are ignored, `null` is an empty map, the last of equal keys counts), except
 /// that the names of fields are matched by case. Writing does not escape `<`, `>` and `&`, which no name may contain.
@@ -25,6 +25,8 @@ pub struct TextMap<K, V> {
     entries: OrdMap<K, Arc<V>>,
     /// The sum of the lengths of [`measure`].
     entries_len: usize,
+    /// The same inside a JSON string.
+    entries_escaped_len: usize,
     /// The sum of the hashes of [`measure`].
     entries_hash: u64,
 }
@@ -102,20 +104,22 @@ impl<K: Ord + Clone + Display, V: Serialize> TextMap<K, V> {
 }
 
 impl<K, V> TextMap<K, V> {
-    fn count(&mut self, entry: Measure) {
-        self.entries_len += entry.len;
-        self.entries_hash = self.entries_hash.wrapping_add(entry.hash());
+    fn count(&mut self, entry: Entry) {
+        self.entries_len += entry.measure.len;
+        self.entries_escaped_len += entry.escaped_len;
+        self.entries_hash = self.entries_hash.wrapping_add(entry.measure.hash());
     }
 
-    fn discount(&mut self, entry: Measure) {
-        self.entries_len -= entry.len;
-        self.entries_hash = self.entries_hash.wrapping_sub(entry.hash());
+    fn discount(&mut self, entry: Entry) {
+        self.entries_len -= entry.measure.len;
+        self.entries_escaped_len -= entry.escaped_len;
+        self.entries_hash = self.entries_hash.wrapping_sub(entry.measure.hash());
     }
 }
 
 impl<K: Ord + Clone, V> Default for TextMap<K, V> {
     fn default() -> Self {
-        Self { entries: OrdMap::new(), entries_len: 0, entries_hash: 0 }
+        Self { entries: OrdMap::new(), entries_len: 0, entries_escaped_len: 0, entries_hash: 0 }
     }
 }
 
@@ -165,6 +169,10 @@ where
         self.entries_len + if self.is_empty() { 2 } else { 1 }
     }
 
+    fn escaped_len(&self) -> usize {
+        self.entries_escaped_len + if self.is_empty() { 2 } else { 1 }
+    }
+
     fn content_hash(&self) -> u64 {
         WordHash::new().word(self.len() as u64).word(self.entries_hash).finish()
     }
@@ -174,9 +182,27 @@ where
     }
 }
 
+/// What of an entry is known without making the text.
+#[derive(Default)]
+struct Entry {
+    measure: Measure,
+    escaped_len: usize,
+}
+
+impl Write for Entry {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.escaped_len += escaped_len(bytes);
+        self.measure.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// The bytes of `"key":value,` in compact JSON.
-fn measure(key: &str, value: &impl Serialize) -> Measure {
-    let mut measure = Measure::default();
+fn measure(key: &str, value: &impl Serialize) -> Entry {
+    let mut measure = Entry::default();
     serde_json::to_writer(&mut measure, key).expect("a text is plain data");
     measure.write_all(b":").expect("counting does not fail");
     serde_json::to_writer(&mut measure, value).expect("a record is plain data");

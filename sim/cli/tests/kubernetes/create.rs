@@ -1,13 +1,14 @@
 //! K §10.4: create.
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use ipam_spiderpool::SpiderIPPool;
+use ipam_spiderpool::{PoolIPAllocation, PoolIPAllocations, SpiderIPPool};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
-use kube_machinery::api::{Call, DeleteOptions, Dry, Verb};
-use kube_machinery::{ApiError, Client, ClientExt, ObjectKey};
+use kube_machinery::api::{Call, DeleteOptions, Dry, Patch, Verb};
+use kube_machinery::{ApiError, Client, ClientExt, ObjectKey, TextForm};
 use kube_sim::cluster::server::Mishap;
 use kube_sim::cluster::{ClusterConfig, Knobs};
 use kube_sim::net::{Effect, Rule, Side};
@@ -276,13 +277,104 @@ fn an_object_is_too_large_for_the_request_before_it_is_too_large_for_etcd() {
         let too_large = status(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728", json!(null));
         let etcd = status(500, "", "etcdserver: request is too large", json!(null));
         assert_eq!(refused(silently::<SpiderIPPool, _>(&bed, client.create(of_size((3 << 20) + 1))).await), too_large);
-        assert_eq!(refused(silently::<SpiderIPPool, _>(&bed, client.create(of_size(2 << 20))).await), etcd);
+        let message = "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2200003 vs. 2097152)";
+        let exhausted = status(500, "", message, json!(null));
+        assert_eq!(refused(silently::<SpiderIPPool, _>(&bed, client.create(of_size(2_200_000))).await), exhausted);
+        assert_eq!(refused(silently::<SpiderIPPool, _>(&bed, client.create(of_size(1_600_000))).await), etcd);
         let fits = client.create(of_size(1 << 20)).await.unwrap();
-        let larger = changed(&*fits, |pool| pool.spec.exclude_ips = Some(vec!["x".repeat(1 << 20)]));
+        let larger = changed(&*fits, |pool| pool.spec.exclude_ips = Some(vec!["x".repeat(1 << 19)]));
         assert_eq!(refused(silently::<SpiderIPPool, _>(&bed, client.update(larger)).await), etcd);
         let annotated = changed(&config_map("a", "v", "1"), |map| {
             map.metadata.annotations = Some([("a".to_owned(), "x".repeat(3 << 20))].into());
         });
         assert_eq!(refused(silently::<ConfigMap, _>(&bed, client.create(annotated)).await), too_large);
+    });
+}
+
+#[test]
+fn a_text_of_a_custom_resource_counts_with_its_escapes() {
+    // What is stored is JSON: quotes and backslashes take two bytes, `<`, `>` and `&` six.
+    Testbed::run(1, async |bed| {
+        let client = bed.client("writer");
+        for (number, (text, count, fits)) in [
+            ("\"", 700_000, true),
+            ("\"", 900_000, false),
+            ("<", 200_000, true),
+            ("<", 300_000, false),
+            ("é", 700_000, true),
+            ("é", 900_000, false),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            client.create(pool(&format!("p-{number}"))).await.unwrap();
+            let patch = Patch::merge(json!({"status": {"allocatedIPs": text.repeat(count)}}));
+            let result = client.patch_status::<SpiderIPPool>(&ObjectKey::cluster(&format!("p-{number}")), patch).await;
+            match fits {
+                true => drop(result.unwrap()),
+                false => assert_eq!(refused(result), status(500, "", "etcdserver: request is too large", json!(null)), "{text} {count}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn a_pool_takes_as_many_records_as_fit_when_escaped() {
+    /// etcd's limit.
+    const MAX: usize = 3 << 19;
+    Testbed::run(1, async |bed| {
+        let client = bed.client("writer");
+        let record = |number: u32| {
+            let uid = format!("0123abcd-4567-89ab-cdef-{number:012x}");
+            PoolIPAllocation { interface: Some("eth0".to_owned()), pod: format!("default/web-7c5ddbdf54-x{number:05}"), pod_uid: uid }
+        };
+        let of = |records: u32| {
+            let mut all = PoolIPAllocations::default();
+            (0..records).for_each(|number| drop(all.insert(IpAddr::from(Ipv4Addr::from_bits(0x0a40_6464 + number)), record(number))));
+            all
+        };
+        // The ranges of the pool, with quotes and a comma, count as well.
+        let stored = |records: u32| serde_json::to_string(&of(records).to_text()).unwrap().len() - 2 + 20;
+        let (mut fits, mut too_many) = (10_000u32, 20_000);
+        while too_many - fits > 1 {
+            let middle = fits.midpoint(too_many);
+            if stored(middle) <= MAX { fits = middle } else { too_many = middle }
+        }
+        let made = client.create(pool("p")).await.unwrap();
+        let with = |records| changed(&*made, |pool| pool.status.get_or_insert_default().allocated_ips = of(records).into());
+        let error = client.update_status(with(fits + 1)).await;
+        assert_eq!(refused(error), status(500, "", "etcdserver: request is too large", json!(null)), "{fits}");
+        client.update_status(with(fits)).await.unwrap();
+        assert!(of(fits).text_len() < MAX * 93 / 100, "a tenth of what is stored is escapes");
+    });
+}
+
+#[test]
+fn keys_of_a_config_map_are_checked() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("writer");
+        let syntax = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', \
+                      regex used for validation is '[-._a-zA-Z0-9]+')";
+        let x254 = "x".repeat(254);
+        for (key, fault) in [
+            ("..a", "must not start with '..'"),
+            ("..", "must not be '..'"),
+            (".", "must not be '.'"),
+            ("a/b", syntax),
+            ("", syntax),
+            (&x254, "must be no more than 253 characters"),
+        ] {
+            let body = refused(client.create(config_map("a", key, "1")).await);
+            assert_eq!(body["message"], json!(format!("ConfigMap \"a\" is invalid: data[{key}]: Invalid value: {key:?}: {fault}")));
+        }
+        let both = changed(&config_map("a", "k", "1"), |map| {
+            map.binary_data = Some([("k".to_owned(), k8s_openapi::ByteString(vec![0]))].into());
+        });
+        let body = refused(client.create(both).await);
+        assert_eq!(
+            body["message"],
+            json!("ConfigMap \"a\" is invalid: data[k]: Invalid value: \"k\": duplicate of key present in binaryData")
+        );
+        client.create(config_map("a", "a.b_c-D", "1")).await.unwrap();
     });
 }

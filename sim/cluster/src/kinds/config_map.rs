@@ -1,7 +1,5 @@
 //! ConfigMaps (K §1.3).
 
-use std::borrow::Cow;
-
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_machinery::WordHash;
 use kube_machinery::api::Cause;
@@ -9,20 +7,29 @@ use kube_machinery::api::Cause;
 use super::Stored;
 use super::builtin::immutable;
 
-/// What is wrong with the content of a ConfigMap, from its keys and the size of its data (K §1.3). Nothing is allocated for one that is fine.
+/// What is wrong with the content of a ConfigMap (K017): the keys of its two maps, of which none may be in both, and the bytes of keys and values
+/// together, which are not more for being escaped anywhere.
 pub fn config_map_faults<'a>(
-    data: impl Iterator<Item = &'a str> + Clone,
-    binary: impl Iterator<Item = &'a str> + Clone,
+    data: impl Iterator<Item = &'a str>,
+    in_binary: impl Fn(&str) -> bool,
+    binary: impl Iterator<Item = &'a str>,
     size: usize,
 ) -> Vec<Cause> {
-    /// 1 MiB of data and binaryData together.
+    /// 1 MiB of data and binaryData together (K §1.3).
     const DATA_MAX: usize = 1 << 20;
     let mut causes = Vec::new();
-    for key in data.clone().filter(|key| binary.clone().any(|other| other == *key)) {
-        causes.push(invalid_key("data", key, "duplicate of key present in binaryData".into()));
+    let mut refuse = |map: &str, key: &str, fault: &str| {
+        let message = format!("Invalid value: {key:?}: {fault}");
+        causes.push(Cause { reason: "FieldValueInvalid".into(), message: message.into(), field: format!("{map}[{key}]").into() });
+    };
+    for key in data {
+        key_faults(key).for_each(|fault| refuse("data", key, fault));
+        if in_binary(key) {
+            refuse("data", key, "duplicate of key present in binaryData");
+        }
     }
-    for (field, key) in data.map(|key| ("data", key)).chain(binary.map(|key| ("binaryData", key))) {
-        causes.extend(key_faults(key).into_iter().map(|why| invalid_key(field, key, why)));
+    for key in binary {
+        key_faults(key).for_each(|fault| refuse("binaryData", key, fault));
     }
     if size > DATA_MAX {
         causes.push(Cause {
@@ -35,33 +42,19 @@ pub fn config_map_faults<'a>(
     causes
 }
 
-fn invalid_key(field: &str, key: &str, why: Cow<'static, str>) -> Cause {
-    Cause {
-        reason: "FieldValueInvalid".into(),
-        message: format!("Invalid value: {key:?}: {why}").into(),
-        field: format!("{field}[{key}]").into(),
-    }
-}
-
-/// What is wrong with a key: those that are names of files do. Nothing is allocated for one that is fine.
-fn key_faults(key: &str) -> Vec<Cow<'static, str>> {
-    const KEY_MAX: usize = 253;
-    let mut faults: Vec<Cow<'static, str>> = Vec::new();
-    if key.len() > KEY_MAX {
-        faults.push(format!("must be no more than {KEY_MAX} characters").into());
-    }
-    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
-        let form = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', \
-                    regex used for validation is '[-._a-zA-Z0-9]+')";
-        faults.push(form.into());
-    }
-    match key {
-        "." => faults.push("must not be '.'".into()),
-        ".." => faults.push("must not be '..'".into()),
-        _ if key.starts_with("..") => faults.push("must not start with '..'".into()),
-        _ => {}
-    }
-    faults
+/// What is wrong with a key of a ConfigMap.
+fn key_faults(key: &str) -> impl Iterator<Item = &'static str> {
+    const SYNTAX: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or \
+                          'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+    let long = (key.len() > 253).then_some("must be no more than 253 characters");
+    let fine = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    let path = match key {
+        "." => Some("must not be '.'"),
+        ".." => Some("must not be '..'"),
+        _ if key.starts_with("..") => Some("must not start with '..'"),
+        _ => None,
+    };
+    [long, (!fine).then_some(SYNTAX), path].into_iter().flatten()
 }
 
 impl Stored for ConfigMap {
@@ -69,8 +62,10 @@ impl Stored for ConfigMap {
     const KEEPS_GENERATION: bool = true;
 
     fn validate(&self) -> Vec<Cause> {
+        let data = self.data.iter().flatten().map(|(key, _)| key.as_str());
+        let in_binary = |key: &str| self.binary_data.as_ref().is_some_and(|binary| binary.contains_key(key));
         let binary = self.binary_data.iter().flatten().map(|(key, _)| key.as_str());
-        config_map_faults(self.data.iter().flatten().map(|(key, _)| key.as_str()), binary, self.size())
+        config_map_faults(data, in_binary, binary, self.size())
     }
 
     fn validate_update(&self, old: &Self) -> Vec<Cause> {

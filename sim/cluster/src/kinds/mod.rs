@@ -153,8 +153,9 @@ pub trait Stored<By = ()>: Object {
     }
 
     /// The size in bytes of those parts of the object that can grow without bound, as far as it is known without
-    /// converting; annotations are counted elsewhere. What the wire adds (field names, escaped quotes) is left out, so
-    /// the limits of K §1.3 are met a little late. 0 = nothing can grow.
+    /// converting; metadata is counted elsewhere. A custom resource is stored as JSON, whose texts are longer than they read: count them with
+    /// [`escaped_len`](kube_machinery::json_text::escaped_len). Names of fields are left out, so the limits of K §1.3 are met a few hundred bytes
+    /// late. 0 = nothing can grow.
     fn size(&self) -> usize {
         0
     }

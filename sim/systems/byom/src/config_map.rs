@@ -12,10 +12,12 @@ impl Stored<Byom> for PoolConfigMap {
     const KEEPS_GENERATION: bool = true;
 
     fn validate(&self) -> Vec<Cause> {
+        // The state is under a key that is valid.
+        let state = self.document().map(|_| STATE_KEY);
+        let others = self.data.iter().flat_map(|data| data.others.keys()).map(String::as_str);
+        let in_binary = |key: &str| self.binary_data.as_ref().is_some_and(|binary| binary.contains_key(key));
         let binary = self.binary_data.iter().flatten().map(|(key, _)| key.as_str());
-        let pool = self.data.iter().filter(|data| data.state.is_some()).map(|_| STATE_KEY);
-        let others = self.data.iter().flat_map(|data| &data.others).map(|(key, _)| key.as_str());
-        config_map_faults(pool.chain(others), binary, Self::size(self))
+        config_map_faults(state.into_iter().chain(others), in_binary, binary, Self::size(self))
     }
 
     fn validate_update(&self, old: &Self) -> Vec<Cause> {

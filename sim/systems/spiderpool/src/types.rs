@@ -3,12 +3,13 @@
 use crate::Spiderpool;
 use ipam_spiderpool::{EndpointStatus, IPAllocationDetail, SpiderEndpoint, SpiderIPPool, SpiderReservedIP, SpiderSubnet};
 use kube_machinery::WordHash;
+use kube_machinery::json_text::escaped_len;
 use kube_sim::actor::controller_manager::NamespaceContent;
 use kube_sim::kinds::{Stored, TypeDef, status_subresource};
 
-/// The bytes of a list of texts.
+/// The bytes of a list of texts as JSON, each with its quotes and a comma.
 fn texts(list: Option<&Vec<String>>) -> usize {
-    list.into_iter().flatten().map(String::len).sum()
+    list.into_iter().flatten().map(|text| escaped_len(text.as_bytes()) + 3).sum()
 }
 
 /// The hash of an object's ranges of addresses.
@@ -46,7 +47,7 @@ impl Stored<Spiderpool> for SpiderIPPool {
     status_subresource!(initial: None);
 
     fn size(&self) -> usize {
-        let records = self.status.as_ref().map_or(0, |status| status.allocated_ips.text_len());
+        let records = self.status.as_ref().map_or(0, |status| status.allocated_ips.escaped_len());
         records + texts(self.spec.ips.as_ref()) + texts(self.spec.exclude_ips.as_ref())
     }
 
@@ -63,7 +64,7 @@ impl Stored<Spiderpool> for SpiderSubnet {
     status_subresource!(initial: None);
 
     fn size(&self) -> usize {
-        let records = self.status.as_ref().map_or(0, |status| status.controlled_ippools.text_len());
+        let records = self.status.as_ref().map_or(0, |status| status.controlled_ippools.escaped_len());
         records + texts(self.spec.ips.as_ref()) + texts(self.spec.exclude_ips.as_ref())
     }
 

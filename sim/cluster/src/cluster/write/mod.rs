@@ -18,6 +18,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use kube_machinery::api::{Cause, Reason};
+use kube_machinery::json_text::escaped_len;
 use kube_machinery::{ObjectKey, Status};
 use metadata::annotations_size;
 
@@ -33,6 +34,8 @@ pub(super) use update::{load_update, prepare_binding, prepare_update};
 const BODY_MAX: usize = 3 << 20;
 /// The largest etcd transaction, in bytes (K §1.3).
 const ETCD_REQUEST_MAX: usize = 3 << 19;
+/// The largest message that the client of etcd sends, in bytes.
+const ETCD_MESSAGE_MAX: usize = 2 << 20;
 
 /// What a write comes to.
 #[derive(Debug)]
@@ -84,9 +87,16 @@ pub(super) fn bad_request(text: impl Into<Cow<'static, str>>) -> Box<Status> {
     Box::new(Status::new(Reason::BadRequest, text))
 }
 
-/// About how many bytes an object takes: the parts of its type that can grow, and its annotations.
+/// About how many bytes an object takes: the parts of its type that can grow, and its annotations. Custom resources are stored as JSON, other
+/// types as protobuf, in which a text is as long as it reads.
 fn size_of(def: &TypeDef, object: &Obj) -> usize {
-    (def.size)(&**object) + annotations_size(object.meta())
+    let annotations = if def.custom {
+        let text = |text: &String| escaped_len(text.as_bytes());
+        object.meta().annotations.iter().flatten().map(|(key, value)| text(key) + text(value)).sum()
+    } else {
+        annotations_size(object.meta())
+    };
+    (def.size)(&**object) + annotations
 }
 
 /// The size limit of request bodies, before anything else is looked at (K017).
@@ -99,7 +109,13 @@ fn check_body_size(size: usize) -> Answer<()> {
 
 /// The size limit of etcd itself, after validation and admission.
 pub(super) fn check_etcd_size(def: &TypeDef, object: &Obj) -> Answer<()> {
-    if size_of(def, object) > ETCD_REQUEST_MAX {
+    let size = size_of(def, object);
+    if size > ETCD_MESSAGE_MAX {
+        let text =
+            format!("rpc error: code = ResourceExhausted desc = trying to send message larger than max ({size} vs. {ETCD_MESSAGE_MAX})");
+        return Err(Box::new(Status::new(Reason::Unknown, text)));
+    }
+    if size > ETCD_REQUEST_MAX {
         return Err(Box::new(Status::new(Reason::Unknown, "etcdserver: request is too large")));
     }
     Ok(())

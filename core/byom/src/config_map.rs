@@ -80,11 +80,11 @@ impl PoolConfigMap {
         self
     }
 
-    /// The bytes of keys and values of `data` and `binaryData`, which may be at most 1 MiB (K §1.3). Makes no text.
+    /// The bytes of the values of `data` and `binaryData`, which may be at most 1 MiB (K §1.3). Makes no text.
     pub fn size(&self) -> usize {
-        let state = self.document().map_or(0, |document| STATE_KEY.len() + document.text_len());
-        let others = self.data.iter().flat_map(|data| &data.others).map(|(key, value)| key.len() + value.len());
-        let binary = self.binary_data.iter().flatten().map(|(key, value)| key.len() + value.0.len());
+        let state = self.document().map_or(0, |document| document.text_len());
+        let others = self.data.iter().flat_map(|data| &data.others).map(|(_, value)| value.len());
+        let binary = self.binary_data.iter().flatten().map(|(_, value)| value.0.len());
         state + others.sum::<usize>() + binary.sum::<usize>()
     }
 }
@@ -208,8 +208,8 @@ mod tests {
             let pool: PoolConfigMap = serde_json::from_str(&bytes).unwrap();
             prop_assert_eq!(serde_json::to_string(&pool).unwrap(), bytes);
             prop_assert_eq!(&PoolConfigMap::from(plain.clone()), &pool);
-            let entries: usize = plain.data.iter().flatten().map(|(key, value)| key.len() + value.len()).sum();
-            let binary: usize = plain.binary_data.iter().flatten().map(|(key, value)| key.len() + value.0.len()).sum();
+            let entries: usize = plain.data.iter().flatten().map(|(_, value)| value.len()).sum();
+            let binary: usize = plain.binary_data.iter().flatten().map(|(_, value)| value.0.len()).sum();
             prop_assert_eq!(pool.size(), entries + binary);
             prop_assert_eq!(ConfigMap::from(&pool), plain);
         }
@@ -222,7 +222,7 @@ mod tests {
         let object = PoolConfigMap::new(&ObjectKey::namespaced("ns", "pool"), document.into());
         let text =
             "{\n  \"allocatedIPs\": {},\n  \"availableIPs\": [\n    \"10.9.0.10\"\n  ],\n  \"lastUpdated\": null,\n  \"version\": 2\n}";
-        assert_eq!(object.size(), STATE_KEY.len() + text.len());
+        assert_eq!(object.size(), text.len());
         let labels = json!({"app.kubernetes.io/name": "cloud-api-adaptor", "app.kubernetes.io/component": "byom-ip-pool-state"});
         assert_eq!(
             serde_json::to_value(&object).unwrap(),

@@ -180,7 +180,14 @@ impl Frontend {
             (_, "binding" | "eviction") if asked.def.plural == "pods" => Ok(not_allowed()),
             (&Method::GET | &Method::PUT | &Method::PATCH, "scale") if scale::has(asked.def.plural) => {
                 let dry = asked.query.dry("UpdateOptions").map_err(ApiError::Status)?;
-                scale::serve(&self.client, asked.kind, Self::key(asked, name), method, asked.body, dry).await
+                let change = match *method {
+                    Method::GET => scale::Change::None,
+                    Method::PATCH => scale::Change::Patch(body::patch(asked.def, asked.headers, asked.body).map_err(ApiError::Status)?),
+                    _ => scale::Change::Put(
+                        serde_json::from_slice(asked.body).map_err(|error| ApiError::Status(body::bad(error.to_string())))?,
+                    ),
+                };
+                scale::serve(&self.client, asked.kind, Self::key(asked, name), change, dry).await
             }
             _ if asked.def.custom => {
                 let (group, plural) = (asked.def.group, asked.def.plural);

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Method;
-use kube_machinery::api::{Cause, Dry, Patch, Reason};
+use kube_machinery::api::{Cause, Dry, Patch, PatchKind, Reason};
 use kube_machinery::{ApiError, ObjectKey, Status};
 use kube_sim::cluster::{Op, SimClient};
 use kube_sim::kinds::KindId;
@@ -27,18 +26,31 @@ fn scale_of(object: &dyn AnyObject) -> Value {
     let terms: Vec<String> =
         labels.into_iter().flatten().map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default())).collect();
     let picked = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"];
+    // A number of 0 is not written.
+    let replicas = value["spec"]["replicas"].as_i64().unwrap_or(1);
+    let spec = if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) };
     let kept: serde_json::Map<String, Value> =
         picked.iter().filter(|name| !meta[**name].is_null()).map(|name| ((*name).to_owned(), meta[*name].clone())).collect();
     json!({
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",
         "metadata": kept,
-        "spec": {"replicas": value["spec"]["replicas"].as_i64().unwrap_or(1)},
+        "spec": spec,
         "status": {"replicas": value["status"]["replicas"].as_i64().unwrap_or(0), "selector": terms.join(",")},
     })
 }
 
-/// Reads or writes the scale of the workload `key`. `body`: a Scale, or for a PATCH a merge patch of one.
+/// What is to be done with a scale.
+pub(crate) enum Change {
+    /// Nothing: it is read.
+    None,
+    /// It is replaced.
+    Put(Value),
+    /// It is patched.
+    Patch(Patch),
+}
+
+/// Reads or writes the scale of the workload `key`.
 ///
 /// # Errors
 /// 422 for a number below 0; 409 for a version that is not the workload's.
@@ -46,22 +58,23 @@ pub(crate) async fn serve(
     client: &SimClient,
     kind: KindId,
     key: ObjectKey,
-    method: &Method,
-    body: &[u8],
+    change: Change,
     dry: Dry,
 ) -> Result<http::Response<Bytes>, ApiError> {
     let reply = client.call(kind, Op::Get { key: key.clone(), resource_version: None }).await?;
     let object = reply.object().ok_or_else(|| ApiError::Status(bad("the workload is gone")))?;
     let current = scale_of(&**object);
-    if method == Method::GET {
-        return Ok(json_response(200, &current));
-    }
-    let sent: Value = serde_json::from_slice(body).map_err(|error| ApiError::Status(bad(error.to_string())))?;
     let mut wanted = current.clone();
-    if method == Method::PATCH {
-        json_patch::merge(&mut wanted, &sent);
-    } else {
-        wanted = sent;
+    match change {
+        Change::None => return Ok(json_response(200, &current)),
+        Change::Put(sent) => wanted = sent,
+        Change::Patch(patch) if patch.kind == PatchKind::Json => {
+            let rejected = || Status::new(Reason::Invalid, "the server rejected our request due to an error in our request");
+            let operations: json_patch::Patch = serde::Deserialize::deserialize(&*patch.body).map_err(|_| rejected())?;
+            json_patch::patch(&mut wanted, &operations).map_err(|_| rejected())?;
+        }
+        // A scale has no lists: strategic merge and merge are the same.
+        Change::Patch(patch) => json_patch::merge(&mut wanted, &patch.body),
     }
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
@@ -86,7 +99,7 @@ pub(crate) async fn serve(
     if let Some(version) = wanted["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty()) {
         change["metadata"] = json!({"resourceVersion": version});
     }
-    let patch = Patch { kind: kube_machinery::api::PatchKind::Merge, body: Arc::new(change) };
+    let patch = Patch { kind: PatchKind::Merge, body: Arc::new(change) };
     let reply = client.call(kind, Op::Patch { key, patch, subresource: None, dry }).await?;
     let object = reply.object().ok_or_else(|| ApiError::Status(bad("the workload is gone")))?;
     Ok(json_response(200, &scale_of(&**object)))

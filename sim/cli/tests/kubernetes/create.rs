@@ -117,7 +117,9 @@ fn k064_a_generated_name_is_the_cut_prefix_and_five_characters_of_the_alphabet()
         Testbed::run(seed, async |bed| {
             let client = bed.client("creator");
             for prefix in ["web-", long.as_str(), "web-"] {
-                let body: Pod = from_json(json!({"metadata": {"generateName": prefix, "namespace": "default"}}));
+                let body: Pod = from_json(
+                    json!({"metadata": {"generateName": prefix, "namespace": "default"}, "spec": {"containers": [{"name": "main", "image": "registry.example/app:1"}]}}),
+                );
                 let created = client.create(body).await.unwrap();
                 let name = created.metadata.name.clone().unwrap();
                 let base = &prefix[..prefix.len().min(58)];

@@ -309,7 +309,7 @@ fn k118_without_permission_a_missing_object_is_403() {
         calm(&bed);
         // Nobody else is touched, and no other type.
         allowed.get::<ConfigMap>(&key("there")).await.unwrap();
-        denied.create(from_json::<Pod>(json!({"metadata": {"name": "a", "namespace": "default"}}))).await.unwrap();
+        denied.create(pod("a", "")).await.unwrap();
         bed.fabric.permit(Some(1));
         assert!(denied.get::<ConfigMap>(&key("missing")).await.unwrap_err().is_not_found());
     });

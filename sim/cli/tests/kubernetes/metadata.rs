@@ -519,7 +519,7 @@ fn k016_annotations_may_have_256_kib_in_total() {
 fn k017_a_config_map_holds_1_mib_and_a_body_3_mib() {
     Testbed::run(1, async |bed| {
         let client = bed.client("writer");
-        let with = |name: &str, bytes: usize| config_map(name, "v", &"x".repeat(bytes - 1));
+        let with = |name: &str, bytes: usize| config_map(name, "v", &"x".repeat(bytes));
         client.create(with("most", 1 << 20)).await.unwrap();
         silent::<ConfigMap, _>(&bed, async || {
             for bytes in [(1 << 20) + 1, 2 << 20, (3 << 20) - 4096] {

@@ -348,7 +348,10 @@ fn k079_a_pods_spec_is_nearly_immutable_and_its_labels_and_annotations_never_are
                 "{message}"
             );
         }
-        let longer = spec(&|spec| spec.containers.push(Default::default()));
+        let longer = spec(&|spec| {
+            let another = spec.containers[0].clone();
+            spec.containers.push(k8s_openapi::api::core::v1::Container { name: "another".to_owned(), ..another });
+        });
         let body = refused(silently::<Pod, _>(&bed, client.update(longer)).await);
         let message = "Forbidden: pod updates may not add or remove containers";
         assert_eq!(body, invalid("Pod", "a", "FieldValueForbidden", "spec.containers", message));

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use kube_machinery::api::{Reply, Request, TransportError, Verb, WatchOptions};
-use kube_machinery::{ApiError, Client, Object, Status};
+use kube_machinery::{ApiError, Client, Object};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sim_config::draw::{Concern, Draw, unit};
@@ -481,8 +481,11 @@ impl SimClient {
                 "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             ));
         }
-        if !fabric.lock().is_ready(server, kind, fabric.rt.now()) {
-            return Err(Status::new(kube_machinery::Reason::TooManyRequests, "storage is (re)initializing").retry_after(1).into());
+        {
+            let (state, now) = (fabric.lock(), fabric.rt.now());
+            if !state.is_ready(server, kind, now) {
+                return Err(ApiError::Status(state.unready(server, now)));
+            }
         }
         let version = options.resource_version.as_deref().filter(|version| !version.is_empty());
         let revision = match version {

@@ -316,6 +316,7 @@ impl Fabric {
         state.servers[server].up = true;
         state.servers[server].paused = false;
         state.servers[server].ready_at = ready_at;
+        state.servers[server].started_at = self.rt.now();
         let State { servers, store, .. } = &mut *state;
         for (id, cache) in servers[server].caches.iter_mut().enumerate() {
             cache.restart(store.revision(), store.table(KindId(id as u16)).next_index());

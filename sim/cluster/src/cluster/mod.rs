@@ -252,6 +252,7 @@ impl Fabric {
             up: true,
             paused: false,
             ready_at: SimTime::ZERO,
+            started_at: SimTime::ZERO,
             etcd_cut: false,
             degraded: false,
             caches,

@@ -81,6 +81,15 @@ pub struct ListPlan {
     selector: Selector,
     start: Option<String>,
     limit: usize,
+    /// The limit as it was asked for; 0 = none.
+    asked: usize,
+}
+
+impl ListPlan {
+    /// Whether a cache that is not initialised lets this list through to etcd: one that takes no more than a page of it.
+    fn passes_an_unready_cache(&self) -> bool {
+        self.asked > 0 && self.selector.is_everything()
+    }
 }
 
 fn parse_version(text: &str) -> Answer<Revision> {
@@ -165,7 +174,7 @@ pub(crate) fn plan_list(def: &TypeDef, options: &ListOptions) -> Answer<ListPlan
             (Some(version), _) => Freshness::AtLeast(parse_version(version)?),
         }
     };
-    Ok(ListPlan { freshness, selector, start, limit })
+    Ok(ListPlan { freshness, selector, start, limit, asked: options.limit as usize })
 }
 
 /// 504: this server has not seen that revision (K022).
@@ -205,6 +214,14 @@ impl State {
         server.ready_at <= now && !server.caches[usize::from(kind.0)].lost
     }
 
+    /// 429: the cache has no initial list. The longer it has been so, the later a caller is to come again: in 1 to 30 s (K §2.2).
+    pub fn unready(&self, server: usize, now: SimTime) -> Box<Status> {
+        const GROWTH: f64 = 0.06;
+        let down = now.since(self.servers[server].started_at).as_secs_f64();
+        let after = libm::exp(GROWTH * down).clamp(1.0, 30.0) as u32;
+        Box::new(Status::new(Reason::TooManyRequests, "storage is (re)initializing").retry_after(after))
+    }
+
     /// Answers a GET from the state that `freshness` names; the caller has waited for it.
     pub fn get(&mut self, def: &TypeDef, server: usize, kind: KindId, key: &ObjectKey, freshness: &Freshness, now: SimTime) -> Answer<Obj> {
         let ready = self.is_ready(server, kind, now);
@@ -231,12 +248,19 @@ impl State {
         def: &TypeDef,
         now: SimTime,
     ) -> Answer<ApiReply> {
-        let from_cache = matches!(plan.freshness, Freshness::Any | Freshness::AtLeast(_));
-        if from_cache && !self.is_ready(server, kind, now) {
-            return Err(Box::new(Status::new(Reason::TooManyRequests, "storage is (re)initializing").retry_after(1)));
+        let from_cache = match plan.freshness {
+            Freshness::Any | Freshness::AtLeast(_) => true,
+            Freshness::Latest => self.knobs.consistent_list_from_cache && plan.start.is_none(),
+            Freshness::Exact(_) => false,
+        };
+        let unready = from_cache && !self.is_ready(server, kind, now);
+        if unready && !plan.passes_an_unready_cache() {
+            return Err(self.unready(server, now));
         }
         let latest = self.store.revision();
+        let limit = if unready { plan.asked } else { plan.limit };
         let (state_at, revision) = match plan.freshness {
+            _ if unready => (latest, latest),
             Freshness::Latest => {
                 // A consistent list is how a cache learns that it has everything up to here.
                 if self.knobs.consistent_list_from_cache && self.cache_reaches(server, kind, latest, now) == Some(now) {
@@ -271,7 +295,7 @@ impl State {
         let mut items = Vec::new();
         let (mut last, mut remaining) = (None, 0);
         let mut take = |(key, object): (&ObjectKey, &Obj)| {
-            if items.len() < plan.limit {
+            if items.len() < limit {
                 items.push(object.clone());
                 last = Some(key.clone());
             } else {

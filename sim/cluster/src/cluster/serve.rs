@@ -96,7 +96,9 @@ impl State {
                     Freshness::Latest => {
                         let revision = self.store.revision();
                         !self.reaches_etcd(server)
-                            || (self.knobs.consistent_list_from_cache && self.cache_reaches(server, kind, revision, now) != Some(now))
+                            || (ready
+                                && self.knobs.consistent_list_from_cache
+                                && self.cache_reaches(server, kind, revision, now) != Some(now))
                     }
                 },
                 Err(_) => false,

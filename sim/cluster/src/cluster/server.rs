@@ -259,6 +259,8 @@ pub struct ApiServer {
     pub paused: bool,
     /// When its caches have their initial list; before, they answer 429.
     pub ready_at: SimTime,
+    /// When it was started for the last time.
+    pub started_at: SimTime,
     /// Whether it is cut off from etcd (K §9.2 B10).
     pub etcd_cut: bool,
     /// Whether its steps take as long as those of an overloaded server.

@@ -58,7 +58,7 @@ impl Fabric {
                 Freshness::Any if ready => return Ok(()),
                 Freshness::AtLeast(revision) if ready => Some((revision, true)),
                 // Which revision to wait for is something that only etcd can tell (K §3.3).
-                Freshness::Latest if state.knobs.consistent_list_from_cache && state.reaches_etcd(server) => {
+                Freshness::Latest if ready && state.knobs.consistent_list_from_cache && state.reaches_etcd(server) => {
                     let revision = state.store.revision();
                     (state.cache_reaches(server, kind, revision, self.rt.now()) != Some(self.rt.now())).then_some((revision, false))
                 }

@@ -447,6 +447,14 @@ impl State {
     /// Reads the next element of a stream or registers `waker`.
     pub fn poll_watch(&mut self, rt: &Rt, id: usize, waker: &Waker, now: SimTime) -> Next {
         let buffer = self.knobs.watch_buffer as usize;
+        let watcher = &self.watchers[id];
+        if watcher.bookmarks && now >= watcher.next_bookmark && watcher.end.is_none() {
+            // Etcd tells what there is besides: a bookmark covers what other types did (K049).
+            let (server, kind, latest) = (watcher.server, watcher.kind, self.store.revision());
+            if self.cache_reaches(server, kind, latest, now) == Some(now) {
+                self.servers[server].caches[usize::from(kind.0)].advance(latest);
+            }
+        }
         let State { servers, watchers, net, samplers, .. } = self;
         let watcher = &mut watchers[id];
         let server = &mut servers[watcher.server];

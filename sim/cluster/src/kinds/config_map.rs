@@ -7,7 +7,7 @@ use kube_machinery::api::Cause;
 use super::Stored;
 use super::builtin::immutable;
 
-/// What is wrong with the content of a ConfigMap (K017): the keys of its two maps, of which none may be in both, and the bytes of keys and values
+/// What is wrong with the content of a ConfigMap (K017): the keys of its two maps, of which none may be in both, and the bytes of all values
 /// together, which are not more for being escaped anywhere.
 pub fn config_map_faults<'a>(
     data: impl Iterator<Item = &'a str>,
@@ -86,8 +86,8 @@ impl Stored for ConfigMap {
     }
 
     fn size(&self) -> usize {
-        let texts = self.data.iter().flatten().map(|(key, value)| key.len() + value.len());
-        let bytes = self.binary_data.iter().flatten().map(|(key, value)| key.len() + value.0.len());
+        let texts = self.data.iter().flatten().map(|(_, value)| value.len());
+        let bytes = self.binary_data.iter().flatten().map(|(_, value)| value.0.len());
         texts.chain(bytes).sum()
     }
 

@@ -277,7 +277,11 @@ fn pod(instance: &VirtualMachineInstance, migration: Option<(&str, Option<&str>)
     let (name, uid) = (meta.name.as_deref().unwrap_or(""), meta.uid.as_deref().unwrap_or(""));
     let own = ObjectMeta { labels: meta.labels.clone(), annotations: meta.annotations.clone(), ..ObjectMeta::default() };
     let pod_spec = PodSpec {
-        containers: vec![Container { name: "compute".to_owned(), ..Container::default() }],
+        containers: vec![Container {
+            name: "compute".to_owned(),
+            image: Some("registry.example/virt-launcher:1".to_owned()),
+            ..Container::default()
+        }],
         restart_policy: Some("Never".to_owned()),
         termination_grace_period_seconds: spec.termination_grace_period_seconds,
         node_selector: spec.node_selector.clone(),

@@ -136,3 +136,34 @@ fn namespace(fields: &mut Map<String, Value>) {
         labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_caller_says_is_kept_and_the_rest_is_filled_in() {
+        let mut pod = json!({"spec": {"terminationGracePeriodSeconds": -1, "dnsPolicy": "None", "hostNetwork": true,
+                                      "containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}});
+        complete("Pod", &mut pod);
+        let spec = &pod["spec"];
+        assert_eq!(
+            (&spec["terminationGracePeriodSeconds"], &spec["dnsPolicy"], &spec["restartPolicy"]),
+            (&json!(1), &json!("None"), &json!("Always"))
+        );
+        assert_eq!(spec["containers"][0]["ports"], json!([{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]));
+        let mut namespace = json!({"metadata": {"name": "shop"}});
+        complete("Namespace", &mut namespace);
+        assert_eq!(namespace["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "shop"}));
+    }
+
+    #[test]
+    fn numbers_that_every_such_object_has_are_shown() {
+        let mut set = json!({"kind": "StatefulSet", "status": {"replicas": 2}});
+        show(&mut set);
+        assert_eq!(set["status"], json!({"replicas": 2, "availableReplicas": 0}));
+        let mut pod = json!({"kind": "Pod", "status": {"phase": "", "conditions": [{"type": "Ready"}]}});
+        show(&mut pod);
+        assert_eq!(pod["status"], json!({"conditions": [{"type": "Ready", "lastProbeTime": null, "lastTransitionTime": null}]}));
+    }
+}

@@ -9,6 +9,24 @@
 //! library's transport, or a file of recorded requests calls [`Frontend::request`].
 //!
 //! Types that are known only at run time come from CustomResourceDefinitions that are created through the same interface ([`custom`]).
+//!
+//! ```
+//! use bytes::Bytes;
+//! use kube_sim::testbed::Testbed;
+//! use kube_sim_http::{Frontend, Response};
+//!
+//! let (status, body) = Testbed::run(1, async |bed| {
+//!     let frontend = Frontend::new(bed.client("client"), None);
+//!     let body = r#"{"metadata": {"name": "greeting"}, "data": {"text": "hello"}}"#;
+//!     let request = http::Request::post("/api/v1/namespaces/default/configmaps").body(Bytes::from(body)).unwrap();
+//!     match frontend.request(request).await {
+//!         Some(Response::Whole(response)) => (response.status(), response.into_body()),
+//!         _ => panic!("a create is answered as a whole"),
+//!     }
+//! });
+//! assert_eq!(status, 201);
+//! assert!(String::from_utf8_lossy(&body).contains("\"resourceVersion\""));
+//! ```
 
 mod body;
 pub mod custom;

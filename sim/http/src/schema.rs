@@ -237,3 +237,86 @@ fn list(schema: &JSONSchemaProps, items: &[Value], old: Option<&Vec<Value>>, pat
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pool() -> JSONSchemaProps {
+        serde_json::from_value(json!({
+            "type": "object",
+            "required": ["spec"],
+            "properties": {"spec": {"type": "object", "required": ["subnet"], "properties": {
+                "subnet": {"type": "string", "minLength": 1},
+                "vlan": {"type": "integer", "default": 0, "maximum": 4094},
+                "gateway": {"type": "string", "nullable": true},
+                "version": {"type": "integer", "enum": [4, 6]},
+                "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+                "routes": {"type": "array", "items": {"type": "object", "properties": {"metric": {"type": "integer", "default": 100}}}},
+                "extra": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            }}},
+        }))
+        .unwrap()
+    }
+
+    fn object(spec: Value) -> Object {
+        let Value::Object(object) = json!({"apiVersion": "a/v1", "kind": "Pool", "spec": spec}) else { unreachable!("just made") };
+        object
+    }
+
+    fn told(new: Value, old: Option<Value>) -> Vec<String> {
+        let causes = validate(&pool(), &object(new), old.map(object).as_ref());
+        causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
+    }
+
+    #[test]
+    fn unknown_fields_go_and_defaults_come_at_every_level() {
+        let mut shaped = object(json!({
+            "subnet": "s", "frob": 1, "vlan": null, "gateway": null, "tags": null, "routes": [{"x": 1}], "extra": {"any": [1]},
+        }));
+        let dropped = shape(&pool(), &mut shaped);
+        assert_eq!(dropped, ["spec.frob", "spec.routes[0].x"]);
+        let expected = json!({"subnet": "s", "vlan": 0, "gateway": null, "routes": [{"metric": 100}], "extra": {"any": [1]}});
+        assert_eq!(shaped["spec"], expected);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_in_the_words_of_the_server() {
+        assert_eq!(told(json!({"subnet": "s", "vlan": 4}), None), Vec::<String>::new());
+        for (spec, expected) in [
+            (json!({}), "spec.subnet: Required value"),
+            (json!({"subnet": ""}), "spec.subnet: Invalid value: \"\": spec.subnet in body should be at least 1 chars long"),
+            (
+                json!({"subnet": "s", "vlan": 5000}),
+                "spec.vlan: Invalid value: 5000: spec.vlan in body should be less than or equal to 4094",
+            ),
+            (json!({"subnet": 1}), "spec.subnet: Invalid value: \"integer\": spec.subnet in body must be of type string: \"integer\""),
+            (json!({"subnet": "s", "version": 5}), "spec.version: Unsupported value: 5: supported values: \"4\", \"6\""),
+            (json!({"subnet": "s", "tags": ["a", "a"]}), "spec.tags[1]: Duplicate value: \"a\""),
+        ] {
+            assert_eq!(told(spec, None), [expected]);
+        }
+    }
+
+    #[test]
+    fn an_update_is_held_to_what_it_changes() {
+        let stored = || Some(json!({"subnet": "s", "vlan": 5000}));
+        assert_eq!(told(json!({"subnet": "t", "vlan": 5000}), stored()), Vec::<String>::new());
+        assert_eq!(told(json!({"subnet": "s", "vlan": 5001}), stored()).len(), 1);
+    }
+
+    #[test]
+    fn the_size_is_that_of_the_stored_text() {
+        let fields = object(json!({"text": "a\"b<"}));
+        let text = serde_json::to_string(&fields).unwrap();
+        // The server escapes `<` in six bytes where serde writes one.
+        assert_eq!(json_size(&fields), text.len() + 5);
+    }
+
+    #[test]
+    fn whole_numbers_are_integers() {
+        assert_eq!(whole_numbers(json!({"a": [1000.0, 1.5, 9007199254740993u64]})), json!({"a": [1000, 1.5, 9007199254740993u64]}));
+    }
+}

@@ -1,17 +1,17 @@
-//! The garbage collector (K106) among Pods and the workloads that own them.
+//! The garbage collector (K105, K106) among Pods and the workloads that own them.
 
 use ipam_byom::{FINALIZER, PeerPod};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube_machinery::api::{DeleteOptions, ListOptions, Patch};
+use kube_machinery::api::{DeleteOptions, ListOptions, Patch, Propagation};
 use kube_machinery::{ClientExt, Object};
 use kube_sim::actor::garbage_collector;
 use kube_sim::actor::garbage_collector::Collected;
 use kube_sim::fault::{ApiServerFreeze, FaultKind, Partition};
 use kube_sim::kinds::Stored;
 use kube_sim::rt::ProcessId;
-use kube_sim::testbed::{Testbed, from_json, key, pod};
+use kube_sim::testbed::{Testbed, from_json, grace, key, pod};
 use serde_json::json;
 
 use crate::{SECOND, fault, schedule, target};
@@ -145,6 +145,82 @@ fn deletion_goes_down_the_generations_and_not_across_namespaces() {
         bed.wait(10 * SECOND).await;
         assert_eq!(pods(&client).await, [""; 0]);
         client.get::<ReplicaSet>(&key("web-1")).await.unwrap_err();
+    });
+}
+
+/// A reference whose owner waits for the dependent where it goes in the foreground.
+fn awaited<K: Stored>(owner: &K) -> OwnerReference {
+    OwnerReference { block_owner_deletion: Some(true), controller: Some(true), ..reference(owner) }
+}
+
+fn propagating(policy: Propagation) -> DeleteOptions {
+    DeleteOptions { propagation: Some(policy), ..DeleteOptions::default() }
+}
+
+#[test]
+fn k105_orphans_stay_and_belong_to_nobody() {
+    for seed in 0..10 {
+        Testbed::run(seed, async |bed| {
+            let client = bed.client("user");
+            install(&bed).await;
+            let web = client.create(workload::<StatefulSet>("default", "web")).await.unwrap();
+            for name in ["web-0", "web-1"] {
+                client.create(owned(pod(name, ""), &[awaited(&*web)])).await.unwrap();
+            }
+            bed.wait(10 * SECOND).await;
+            let left = client.delete::<StatefulSet>(&key("web"), propagating(Propagation::Orphan)).await.unwrap().unwrap();
+            assert_eq!(left.metadata.finalizers.as_deref(), Some(["orphan".to_owned()].as_slice()));
+            bed.wait(10 * SECOND).await;
+            assert!(client.get::<StatefulSet>(&key("web")).await.unwrap_err().is_not_found());
+            // A successor of the same name has nothing to do with them either.
+            client.create(workload::<StatefulSet>("default", "web")).await.unwrap();
+            bed.wait(60 * SECOND).await;
+            assert_eq!(pods(&client).await, ["web-0", "web-1"], "seed {seed}");
+            assert_eq!(client.get::<Pod>(&key("web-0")).await.unwrap().metadata.owner_references, None);
+        });
+    }
+}
+
+#[test]
+fn k105_what_goes_in_the_foreground_waits_for_those_that_block_it() {
+    for seed in 0..10 {
+        Testbed::run(seed, async |bed| {
+            let client = bed.client("user");
+            install(&bed).await;
+            let web = client.create(workload::<Deployment>("default", "web")).await.unwrap();
+            let set = client.create(owned(workload::<ReplicaSet>("default", "web-1"), &[awaited(&*web)])).await.unwrap();
+            // Nobody ends this one: there is no kubelet.
+            client.create(owned(pod("stays", "n1"), &[awaited(&*set)])).await.unwrap();
+            client.create(owned(pod("goes", ""), &[awaited(&*set)])).await.unwrap();
+            bed.wait(10 * SECOND).await;
+            client.delete::<Deployment>(&key("web"), propagating(Propagation::Foreground)).await.unwrap().unwrap();
+            bed.wait(60 * SECOND).await;
+            assert_eq!(pods(&client).await, ["stays"], "seed {seed}");
+            let waiting = ["foregroundDeletion".to_owned()];
+            let web = client.get::<Deployment>(&key("web")).await.unwrap();
+            let set = client.get::<ReplicaSet>(&key("web-1")).await.unwrap();
+            assert_eq!(web.metadata.finalizers.as_deref(), Some(waiting.as_slice()));
+            assert_eq!(set.metadata.finalizers.as_deref(), Some(waiting.as_slice()));
+            client.delete::<Pod>(&key("stays"), grace(0)).await.unwrap();
+            bed.wait(10 * SECOND).await;
+            assert!(client.get::<ReplicaSet>(&key("web-1")).await.unwrap_err().is_not_found());
+            assert!(client.get::<Deployment>(&key("web")).await.unwrap_err().is_not_found());
+        });
+    }
+}
+
+#[test]
+fn k105_who_does_not_block_is_deleted_but_not_waited_for() {
+    Testbed::run(1, async |bed| {
+        let client = bed.client("user");
+        install(&bed).await;
+        let web = client.create(workload::<StatefulSet>("default", "web")).await.unwrap();
+        client.create(owned(pod("web-0", "n1"), &[reference(&*web)])).await.unwrap();
+        bed.wait(10 * SECOND).await;
+        client.delete::<StatefulSet>(&key("web"), propagating(Propagation::Foreground)).await.unwrap().unwrap();
+        bed.wait(10 * SECOND).await;
+        assert!(client.get::<StatefulSet>(&key("web")).await.unwrap_err().is_not_found());
+        assert!(client.get::<Pod>(&key("web-0")).await.unwrap().metadata.deletion_timestamp.is_some());
     });
 }
 

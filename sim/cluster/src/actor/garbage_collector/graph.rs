@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube_machinery::{FxHashMap, ObjectKey};
 
 /// An object of one of the collector's types.
@@ -17,20 +17,30 @@ pub(super) struct Item {
 #[derive(Debug)]
 struct Node {
     uid: Arc<str>,
-    owners: Vec<Arc<str>>,
+    owners: Vec<Owner>,
+}
+
+/// An owner of an object, by UID.
+#[derive(Clone, Debug)]
+struct Owner {
+    uid: Arc<str>,
+    /// Whether the owner is not to go in the foreground before the object has (`blockOwnerDeletion`).
+    waits: bool,
 }
 
 /// The objects by UID, and the dependents of each UID, known or not. Only the dependents of one UID are ever walked through, in order.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     objects: FxHashMap<Item, Node>,
-    present: FxHashMap<Arc<str>, ObjectKey>,
+    present: FxHashMap<Arc<str>, Item>,
+    /// Terminating objects whose dependents have to be dealt with before they can go.
+    marked: BTreeSet<Arc<str>>,
     dependents: FxHashMap<Arc<str>, BTreeSet<Item>>,
 }
 
 impl Graph {
-    /// Takes in an object's latest state. Returns whom to look at: the object, if not all its owners are known, and the
-    /// dependents of a predecessor of the same name (K148).
+    /// Takes in an object's latest state. Returns whom to look at: the object, if not all its owners are known or if its dependents have to be dealt
+    /// with, and the dependents of a predecessor of the same name (K148).
     pub(super) fn put(&mut self, item: Item, meta: &ObjectMeta) -> Vec<Item> {
         let uid: Arc<str> = meta.uid.as_deref().unwrap_or("").into();
         let mut doubtful = match self.objects.get(&item) {
@@ -41,46 +51,71 @@ impl Graph {
             }
             None => Vec::new(),
         };
-        let owners: Vec<Arc<str>> = meta.owner_references.iter().flatten().map(|owner| owner.uid.as_str().into()).collect();
+        let owner = |owner: &OwnerReference| Owner { uid: owner.uid.as_str().into(), waits: owner.block_owner_deletion == Some(true) };
+        let owners: Vec<Owner> = meta.owner_references.iter().flatten().map(owner).collect();
         for owner in &owners {
-            self.dependents.entry(owner.clone()).or_default().insert(item.clone());
+            self.dependents.entry(owner.uid.clone()).or_default().insert(item.clone());
         }
-        self.present.insert(uid.clone(), item.key.clone());
-        if !self.are_known(&owners, &item) {
+        self.present.insert(uid.clone(), item.clone());
+        let is_marked = Policy::of(meta).is_some();
+        if is_marked {
+            self.marked.insert(uid.clone());
+        } else {
+            self.marked.remove(&uid);
+        }
+        // Who has lost an owner may have been what another one waited for.
+        doubtful.extend(self.waiting_owners(&owners));
+        if is_marked || !self.are_known(&owners, &item) {
             doubtful.push(item.clone());
         }
         self.objects.insert(item, Node { uid, owners });
         doubtful
     }
 
-    /// An object is gone. Returns whom to look at: its dependents.
+    /// An object is gone. Returns whom to look at: its dependents, and owners that have waited for it.
     pub(super) fn remove(&mut self, item: &Item) -> Vec<Item> {
         self.unlink(item);
         let Some(node) = self.objects.remove(item) else { return Vec::new() };
         self.present.remove(&node.uid);
-        self.dependents.get(&node.uid).into_iter().flatten().cloned().collect()
+        self.marked.remove(&node.uid);
+        let mut doubtful: Vec<Item> = self.dependents.get(&node.uid).into_iter().flatten().cloned().collect();
+        doubtful.extend(self.waiting_owners(&node.owners));
+        doubtful
+    }
+
+    /// Those of the owners whose dependents have to be dealt with.
+    fn waiting_owners(&self, owners: &[Owner]) -> Vec<Item> {
+        let waiting = owners.iter().filter(|owner| self.marked.contains(&owner.uid));
+        waiting.filter_map(|owner| self.present.get(&owner.uid).cloned()).collect()
+    }
+
+    /// The dependents of an object, as far as informers have told of them, and whether the object waits for them.
+    pub(super) fn dependents(&self, uid: &str) -> Vec<(Item, bool)> {
+        let waits =
+            |item: &Item| self.objects.get(item).is_some_and(|node| node.owners.iter().any(|owner| &*owner.uid == uid && owner.waits));
+        self.dependents.get(uid).into_iter().flatten().map(|item| (item.clone(), waits(item))).collect()
     }
 
     fn unlink(&mut self, item: &Item) {
         for owner in self.objects.get(item).into_iter().flat_map(|node| &node.owners) {
-            if let Some(dependents) = self.dependents.get_mut(owner) {
+            if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
                 dependents.remove(item);
                 if dependents.is_empty() {
-                    self.dependents.remove(owner);
+                    self.dependents.remove(&owner.uid);
                 }
             }
         }
     }
 
-    /// Whether there is nothing to look at: the object is gone, or all its owners are known.
+    /// Whether there is nothing to look at: the object is gone, or all its owners are there and stay.
     pub(super) fn is_owned(&self, item: &Item) -> bool {
-        self.objects.get(item).is_none_or(|node| self.are_known(&node.owners, item))
+        self.objects.get(item).is_none_or(|node| self.are_known(&node.owners, item) && !self.marked.contains(&node.uid))
     }
 
-    fn are_known(&self, owners: &[Arc<str>], item: &Item) -> bool {
+    fn are_known(&self, owners: &[Owner], item: &Item) -> bool {
         // An owner in another namespace owns nothing.
-        let reaches = |owner: &ObjectKey| owner.namespace().is_none_or(|namespace| item.key.namespace() == Some(namespace));
-        owners.iter().all(|owner| self.present.get(owner).is_some_and(reaches))
+        let reaches = |owner: &Item| owner.key.namespace().is_none_or(|namespace| item.key.namespace() == Some(namespace));
+        owners.iter().all(|owner| !self.marked.contains(&owner.uid) && self.present.get(&owner.uid).is_some_and(reaches))
     }
 
     /// Whether an object with this UID is known.
@@ -89,10 +124,40 @@ impl Graph {
     }
 }
 
+/// How a terminating object wants its dependents to be dealt with (K105).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Policy {
+    /// They go first.
+    Foreground,
+    /// They lose it as an owner.
+    Orphan,
+}
+
+impl Policy {
+    /// The finalizer by which it is asked for.
+    pub(super) fn finalizer(self) -> &'static str {
+        match self {
+            Policy::Foreground => "foregroundDeletion",
+            Policy::Orphan => "orphan",
+        }
+    }
+
+    /// What the finalizers of an object ask for, if it is terminating.
+    pub(super) fn of(meta: &ObjectMeta) -> Option<Self> {
+        meta.deletion_timestamp.as_ref()?;
+        Self::asked_for(meta)
+    }
+
+    /// What the finalizers of an object ask for when it goes.
+    pub(super) fn asked_for(meta: &ObjectMeta) -> Option<Self> {
+        let finalizers = meta.finalizers.as_deref()?;
+        [Policy::Orphan, Policy::Foreground].into_iter().find(|policy| finalizers.iter().any(|finalizer| finalizer == policy.finalizer()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-    use kube_machinery::ObjectKey;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     use super::*;
 
@@ -127,5 +192,23 @@ mod tests {
         assert_eq!(graph.remove(&item("pod")), []);
         assert_eq!(graph.remove(&item("set")), [], "nothing is left behind of what is gone");
         assert!(graph.dependents.is_empty() && graph.present.is_empty());
+    }
+
+    #[test]
+    fn an_object_whose_dependents_have_to_go_is_looked_at_with_each_that_goes() {
+        let mut graph = Graph::default();
+        graph.put(item("set"), &meta("s", &[]));
+        graph.put(item("pod"), &meta("p", &["s"]));
+        let mut ends = meta("s", &[]);
+        ends.deletion_timestamp = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        assert_eq!(graph.put(item("set"), &ends), [], "held by somebody else");
+        ends.finalizers = Some(vec!["foregroundDeletion".to_owned()]);
+        assert_eq!(graph.put(item("set"), &ends), [item("set")]);
+        assert!(!graph.is_owned(&item("set")) && !graph.is_owned(&item("pod")));
+        assert_eq!(graph.dependents("s"), [(item("pod"), false)]);
+        assert_eq!(graph.remove(&item("pod")), [item("set")]);
+        assert_eq!(graph.dependents("s"), []);
+        assert_eq!(graph.remove(&item("set")), []);
+        assert!(graph.marked.is_empty());
     }
 }

@@ -9,17 +9,19 @@
 //! What informers know is only a reason to look: every decision rests on quorum reads, so a stale informer deletes
 //! nothing. An owner is its UID: a successor of the same name owns nothing of its predecessor's.
 //!
-//! Only background deletion is modelled, as the API server of this simulation knows no other. An owner of a type that the
-//! collector was not told of counts as there.
+//! An owner that is deleted in the foreground stays until those of its dependents are gone that say so; one that is to leave orphans stays until its
+//! dependents have lost it as an owner (K105). Both are done for the dependents that informers have told of, as in Kubernetes: one that nobody
+//! has told of yet is an orphan that is collected. An owner of a type that the collector was not told of counts as there.
 
 mod graph;
 mod types;
 
 use std::sync::Arc;
 
-use graph::{Graph, Item};
+use graph::{Graph, Item, Policy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube_machinery::transparent::{Policy, Transparent};
+use kube_machinery::api::Propagation;
+use kube_machinery::transparent::{self, Transparent};
 use kube_machinery::workqueue::WorkQueue;
 use kube_machinery::{ApiError, Env};
 use parking_lot::Mutex;
@@ -63,6 +65,8 @@ enum Owner {
     There,
     /// It is there, but no informer has told of it.
     Unobserved,
+    /// It is there, and waits for its dependents to go.
+    Waits,
     /// There is no such object, or only another one of this name.
     Absent,
 }
@@ -79,7 +83,7 @@ pub(super) struct Collector {
 /// The life of a process that is nothing else.
 async fn run_alone(fabric: &Arc<Fabric>, process: ProcessId, seed: u64, types: Arc<[Collected]>) {
     let env = SimEnv::new(&fabric.rt, seed, process);
-    let client = Transparent::new(SimClient::new(fabric, process), env.clone(), Policy::ClientGo);
+    let client = Transparent::new(SimClient::new(fabric, process), env.clone(), transparent::Policy::ClientGo);
     let mut informers = Informers::default();
     let collector = Collector::new(client.clone(), env.clone(), types, &mut informers);
     let mut informers = informers.start(&client, &env);
@@ -145,24 +149,73 @@ impl Collector {
         let def = &self.types[item.number];
         let Some(object) = (def.read)(&self.client, &item.key).await? else { return Ok(true) };
         let meta = object.meta();
+        if let Some(policy) = Policy::of(meta) {
+            return self.deal_with_dependents(item, meta, policy).await;
+        }
         let owners = meta.owner_references.as_deref().unwrap_or_default();
         if owners.is_empty() || meta.deletion_timestamp.is_some() {
             return Ok(true);
         }
-        let (mut left, mut observed) = (Vec::new(), true);
+        let (mut left, mut observed, mut awaited) = (Vec::new(), true, false);
         for owner in owners {
             let found = self.find(owner, item).await?;
             observed &= found != Owner::Unobserved;
-            if found != Owner::Absent {
+            awaited |= found == Owner::Waits;
+            if !matches!(found, Owner::Absent | Owner::Waits) {
                 left.push(owner);
             }
         }
         if left.is_empty() {
-            (def.delete)(&self.client, &item.key, meta.uid.clone()).await?;
+            // Who is awaited takes its own dependents along.
+            let has_dependents = meta.uid.as_deref().is_some_and(|uid| !self.graph.lock().dependents(uid).is_empty());
+            let policy = match Policy::asked_for(meta) {
+                _ if awaited && has_dependents => Propagation::Foreground,
+                Some(Policy::Foreground) => Propagation::Foreground,
+                Some(Policy::Orphan) => Propagation::Orphan,
+                None => Propagation::Background,
+            };
+            (def.delete)(&self.client, &item.key, meta.uid.clone(), policy).await?;
         } else if left.len() < owners.len() {
             (def.disown)(&self.client, &item.key, meta, &left).await?;
         }
         Ok(observed)
+    }
+
+    /// Does for the dependents of a terminating object what its finalizer asks for, and takes the finalizer away when that is done. Returns whether
+    /// that is all for now.
+    async fn deal_with_dependents(&self, item: &Item, meta: &ObjectMeta, policy: Policy) -> Result<bool, ApiError> {
+        let uid = meta.uid.as_deref().unwrap_or_default();
+        let dependents = self.graph.lock().dependents(uid);
+        match policy {
+            Policy::Foreground => {
+                let waits = dependents.iter().any(|(_, waits)| *waits);
+                for (dependent, _) in dependents {
+                    self.queue.add(dependent);
+                }
+                if waits {
+                    // Its end is what brings this object back.
+                    return Ok(true);
+                }
+            }
+            Policy::Orphan => {
+                for (dependent, _) in dependents {
+                    self.orphan(&dependent, uid).await?;
+                }
+            }
+        }
+        let left = meta.finalizers.iter().flatten().filter(|finalizer| *finalizer != policy.finalizer());
+        (self.types[item.number].release)(&self.client, &item.key, meta, left.cloned().collect()).await?;
+        Ok(true)
+    }
+
+    /// Takes an owner away from a dependent.
+    async fn orphan(&self, item: &Item, owner: &str) -> Result<(), ApiError> {
+        let def = &self.types[item.number];
+        let Some(object) = (def.read)(&self.client, &item.key).await? else { return Ok(()) };
+        let meta = object.meta();
+        let owners = meta.owner_references.as_deref().unwrap_or_default();
+        let left: Vec<&OwnerReference> = owners.iter().filter(|other| other.uid != owner).collect();
+        if left.len() < owners.len() { (def.disown)(&self.client, &item.key, meta, &left).await } else { Ok(()) }
     }
 
     /// Reads an owner of `item`.
@@ -175,6 +228,7 @@ impl Collector {
         Ok(match found {
             Some(object) if object.meta().uid.as_deref() != Some(&owner.uid) => Owner::Absent,
             None => Owner::Absent,
+            Some(object) if Policy::of(object.meta()) == Some(Policy::Foreground) => Owner::Waits,
             Some(_) if self.graph.lock().knows(&owner.uid) => Owner::There,
             Some(_) => Owner::Unobserved,
         })

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::ResourceExt;
 use kube_machinery::Object;
-use kube_machinery::api::{DeleteOptions, Patch, Preconditions};
+use kube_machinery::api::{DeleteOptions, Patch, Preconditions, Propagation};
 use kube_machinery::informer::Notification;
 use kube_machinery::{ApiError, ClientExt, ObjectKey};
 use serde_json::json;
 
 use super::super::informers::Informers;
-use super::graph::Item;
+use super::graph::{Item, Policy};
 use super::{ApiClient, Collector};
 use crate::object::Obj;
 
@@ -33,7 +33,9 @@ pub struct Collected {
     /// An object, by a quorum read; `None` = there is no such object.
     pub(super) read: fn(&ApiClient, &ObjectKey) -> Call<Option<Obj>>,
     /// Deletes the object with this UID.
-    pub(super) delete: fn(&ApiClient, &ObjectKey, Option<String>) -> Call<()>,
+    pub(super) delete: fn(&ApiClient, &ObjectKey, Option<String>, Propagation) -> Call<()>,
+    /// Leaves an object with these finalizers, if it is still in this state.
+    pub(super) release: fn(&ApiClient, &ObjectKey, &ObjectMeta, Vec<String>) -> Call<()>,
     /// Leaves an object with these owners, if it is still in this state.
     pub(super) disown: fn(&ApiClient, &ObjectKey, &ObjectMeta, &[&OwnerReference]) -> Call<()>,
 }
@@ -50,11 +52,18 @@ impl Collected {
                 let (client, key) = (client.clone(), key.clone());
                 Box::pin(async move { found(client.get::<K>(&key).await.map(|object| object as Obj)) })
             },
-            delete: |client, key, uid| {
+            delete: |client, key, uid, policy| {
                 let (client, key) = (client.clone(), key.clone());
                 let preconditions = Preconditions { uid, resource_version: None };
-                let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
+                let options = DeleteOptions { preconditions, propagation: Some(policy), ..DeleteOptions::default() };
                 Box::pin(async move { found(client.delete::<K>(&key, options).await).map(drop) })
+            },
+            release: |client, key, meta, finalizers| {
+                let (client, key) = (client.clone(), key.clone());
+                let finalizers = (!finalizers.is_empty()).then_some(finalizers);
+                let meta = json!({"resourceVersion": meta.resource_version, "uid": meta.uid, "finalizers": finalizers});
+                let patch = Patch::merge(json!({"metadata": meta}));
+                Box::pin(async move { found(client.patch::<K>(&key, patch).await).map(drop) })
             },
             disown: |client, key, meta, owners| {
                 let (client, key) = (client.clone(), key.clone());
@@ -90,8 +99,11 @@ fn listen<K: Object>(informers: &mut Informers, collector: &Arc<Collector>, numb
         let item = || Item { number, key: notification.key() };
         match notification {
             Notification::Updated { old, new } if old.meta().uid == new.meta().uid && old.owner_references() == new.owner_references() => {
-                // What has no owner cannot lose one.
-                if !new.owner_references().is_empty() {
+                // An end that somebody has to prepare is news.
+                if Policy::of(old.meta()) != Policy::of(new.meta()) {
+                    told.observe(item(), Some(new.meta()));
+                } else if !new.owner_references().is_empty() {
+                    // What has no owner cannot lose one.
                     told.observe_change(item());
                 }
             }

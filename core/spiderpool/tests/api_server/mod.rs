@@ -221,7 +221,7 @@ impl Db {
                         value["status"] = body["status"].clone();
                         value
                     }
-                    Some(Subresource::Binding) => unreachable!("agents bind no pod"),
+                    Some(Subresource::Binding | Subresource::Finalize) => unreachable!("agents bind no pod and end no namespace"),
                     None => {
                         let mut value = body;
                         value["metadata"]["uid"] = before["metadata"]["uid"].clone();

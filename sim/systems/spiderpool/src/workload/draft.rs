@@ -26,7 +26,7 @@ use wishes::nics_of;
 
 use super::adopt::Adopted;
 use super::lifecycle::NodeLifecycle;
-use super::ops::{AppKind, DeleteApp, NAMESPACE};
+use super::ops::{AppKind, Cascade, DeleteApp, NAMESPACE};
 use super::plan::{SpiderPlan, both, nobody_serves, problems_of_settings};
 use super::script;
 use super::subnets::drawn::{IpNumber, SubnetChange};
@@ -112,6 +112,8 @@ pub struct SpiderDraft {
     pub replaced: Probability,
     /// How many deletions of pods are forced: the API forgets the pod before its kubelet has stopped it.
     pub forced: Probability,
+    /// How many applications are deleted in the foreground: they stay until their pods are gone.
+    pub foreground: Probability,
     /// How many applications are scaled, once.
     pub scaled: Probability,
     /// To how many pods.
@@ -208,6 +210,7 @@ impl Default for SpiderDraft {
             deleted: probability(0.5),
             replaced: probability(0.5),
             forced: probability(0.0),
+            foreground: probability(0.2),
             scaled: probability(0.3),
             scaled_to: Choice::Between(0, 5),
             scaled_back: probability(0.5),
@@ -314,7 +317,7 @@ impl Draft for SpiderDraft {
             for pod in pods {
                 drawn.add(pod.created, Operation::ApplyApp(pod.apply()));
                 if let Some(deleted) = pod.deleted {
-                    let delete = DeleteApp { app: pod.name, namespace: NAMESPACE.to_owned(), force: false };
+                    let delete = DeleteApp { app: pod.name, namespace: NAMESPACE.to_owned(), force: false, cascade: Cascade::default() };
                     drawn.add(deleted, Operation::DeleteApp(delete));
                 }
             }

@@ -28,7 +28,7 @@ use sim_harness::operation::in_turn::{self, AGAIN};
 use sim_harness::operation::{Op, OpKind};
 
 use super::apps::{APP, App, MADE_BY, app_label, object};
-use super::ops::{AppKind, ApplyApp, DeletePodOf, DeletePool, EditPool, EditRecord, NAMESPACE, Reserve, SetSettings};
+use super::ops::{AppKind, ApplyApp, DeleteApp, DeletePodOf, DeletePool, EditPool, EditRecord, NAMESPACE, Reserve, SetSettings};
 use super::preload::{pool_object, written_pool};
 use super::site::Site;
 use super::subnets::admission::subnet_object;
@@ -137,7 +137,7 @@ impl Operator {
                 }
                 self.patch_app(&op.namespace, &op.app, patch).await
             }
-            Operation::DeleteApp(op) => self.delete_app(&op.namespace, &op.app, op.force).await,
+            Operation::DeleteApp(op) => self.delete_app(op).await,
             Operation::DeletePodOf(op) => self.delete_pod_of(op).await,
             Operation::MigrateVm(op) => {
                 let spec = VirtualMachineInstanceMigrationSpec { vmi_name: op.app.clone(), ..Default::default() };
@@ -212,12 +212,12 @@ impl Operator {
         })
     }
 
-    async fn delete_app(&self, namespace: &str, app: &str, force: bool) -> Result<(), ApiError> {
-        let key = ObjectKey::namespaced(namespace, app);
-        let (client, options) = (&self.client, DeleteOptions::default());
+    async fn delete_app(&self, op: &DeleteApp) -> Result<(), ApiError> {
+        let key = ObjectKey::namespaced(&op.namespace, &op.app);
+        let (client, options) = (&self.client, DeleteOptions { propagation: Some(op.cascade.into()), ..DeleteOptions::default() });
         gone(match self.kinds.get(&key) {
             Some(AppKind::Pod) => {
-                client.delete::<Pod>(&key, DeleteOptions { grace_period_seconds: force.then_some(0), ..options }).await.map(drop)
+                client.delete::<Pod>(&key, DeleteOptions { grace_period_seconds: op.force.then_some(0), ..options }).await.map(drop)
             }
             Some(AppKind::StatefulSet) => client.delete::<StatefulSet>(&key, options).await.map(drop),
             Some(AppKind::Deployment) => client.delete::<Deployment>(&key, options).await.map(drop),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ipam_spiderpool::IPPoolSpec;
+use kube_machinery::api::Propagation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim_config::Open;
@@ -153,6 +154,32 @@ pub struct DeleteApp {
     /// Whether the API forgets a bare pod at once, before its kubelet has stopped it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub force: bool,
+    /// What becomes of its pods, as `kubectl delete --cascade` says it. Bare pods have none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cascade: Cascade,
+}
+
+/// What becomes of the pods of an application that is deleted (K105).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cascade {
+    /// The garbage collector deletes them when the application is gone.
+    #[default]
+    Background,
+    /// They go first, and the application with the last of them.
+    Foreground,
+    /// They stay, and belong to nobody.
+    Orphan,
+}
+
+impl From<Cascade> for Propagation {
+    fn from(cascade: Cascade) -> Self {
+        match cascade {
+            Cascade::Background => Propagation::Background,
+            Cascade::Foreground => Propagation::Foreground,
+            Cascade::Orphan => Propagation::Orphan,
+        }
+    }
 }
 
 /// Somebody deletes a pod of an application.

@@ -7,7 +7,7 @@ use sim_config::time::SimTime;
 use sim_harness::operation::Op;
 use sim_harness::workload::Smaller;
 
-use super::ops::{AppKind, ApplyApp, EditPool};
+use super::ops::{AppKind, ApplyApp, Cascade, EditPool};
 use super::plan::{SpiderPlan, agent_name, kubelet_name};
 use super::subnets::ops::{EditSubnet, SubnetPlan};
 use crate::Operation;
@@ -119,8 +119,13 @@ fn simpler_ops(plan: &SpiderPlan, ops: &[Op]) -> Vec<Smaller> {
             Operation::DeletePodOf(delete) if delete.force => {
                 with(index, Operation::DeletePodOf(super::ops::DeletePodOf { force: false, ..delete.clone() }));
             }
-            Operation::DeleteApp(delete) if delete.force => {
-                with(index, Operation::DeleteApp(super::ops::DeleteApp { force: false, ..delete.clone() }));
+            Operation::DeleteApp(delete) => {
+                if delete.force {
+                    with(index, Operation::DeleteApp(super::ops::DeleteApp { force: false, ..delete.clone() }));
+                }
+                if delete.cascade != Cascade::default() {
+                    with(index, Operation::DeleteApp(super::ops::DeleteApp { cascade: Cascade::default(), ..delete.clone() }));
+                }
             }
             _ => {}
         }
@@ -211,7 +216,7 @@ fn cron_jobs_end(ops: &[Op]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::draft::SpiderDraft;
-    use super::super::ops::{DeleteApp, DeletePool};
+    use super::super::ops::{Cascade, DeleteApp, DeletePool};
     use super::super::plan::OPERATOR;
     use super::*;
     use crate::Plans;
@@ -229,7 +234,15 @@ mod tests {
     }
 
     fn delete(at: u64, app: &str) -> Op {
-        op(at, Operation::DeleteApp(DeleteApp { app: app.to_owned(), namespace: "default".to_owned(), force: true }))
+        op(
+            at,
+            Operation::DeleteApp(DeleteApp {
+                app: app.to_owned(),
+                namespace: "default".to_owned(),
+                force: true,
+                cascade: Cascade::default(),
+            }),
+        )
     }
 
     fn drawn(seed: u64) -> (SpiderPlan, Vec<Op>) {

@@ -14,8 +14,8 @@ use sim_config::{Open, With};
 use sim_harness::operation::{Op, Turn};
 
 use super::super::ops::{
-    AppKind, ApplyApp, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, NAMESPACE, PoolPlan, Reserve, RollOutApp,
-    ScaleApp, Unreserve,
+    AppKind, ApplyApp, Cascade, CreatePool, DeleteApp, DeletePodOf, DeletePool, EditPool, MigrateVm, NAMESPACE, PoolPlan, Reserve,
+    RollOutApp, ScaleApp, Unreserve,
 };
 use super::super::plan::OPERATOR;
 use super::super::subnets::drawn::{IpNumber, asks, change};
@@ -159,9 +159,11 @@ impl Drawn<'_> {
         let life = apply.every.map_or(life, |every| life.max(every.0 * 5 / 2));
         let deleted = (draw.chance(draft.deleted.get()) || is_cron_job).then_some(arrival + life);
         let forced = draw.chance(draft.forced.get());
+        let foreground = draw.chance(draft.foreground.get());
         let replaced = draw.chance(draft.replaced.get()) && !is_cron_job;
         if let Some(at) = deleted {
-            let delete = DeleteApp { app: app.clone(), namespace: namespace.clone(), force: forced && kind == AppKind::Pod };
+            let cascade = if foreground && kind != AppKind::Pod { Cascade::Foreground } else { Cascade::Background };
+            let delete = DeleteApp { app: app.clone(), namespace: namespace.clone(), force: forced && kind == AppKind::Pod, cascade };
             self.add(at, Operation::DeleteApp(delete));
             if replaced {
                 apply.node = apply.node.map(|_| draw.below(u64::from(nodes)) as u32);

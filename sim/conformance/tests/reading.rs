@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use api_conformance::Kit;
+use api_conformance::{Json, Kit};
 
 const SHARED: &str = r#"{"paths": {"cm": "/${ns}"}, "templates": {"t": {"kind": "T"}}, "ignore": {}, "loose": [], "crds": []}"#;
 
@@ -86,4 +86,35 @@ fn what_the_cases_share_is_checked() {
             .starts_with("DIR/_shared.json: a definition has to have `metadata.name` as PLURAL.GROUP")
     );
     assert!(shared(r#""loose": []"#, r#""loose": ["x"]"#).starts_with("DIR/_shared.json: `x` is no place"));
+}
+
+#[test]
+fn a_case_that_is_nearly_good_is_read_or_refused_in_words() {
+    let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/conformance/cases");
+    let folder = tempfile::tempdir().unwrap();
+    let shared = fs::read_to_string(kept.join("_shared.json")).unwrap();
+    fs::write(folder.path().join("_shared.json"), &shared).unwrap();
+    let (mut read, mut refused) = (0, 0);
+    let mut files: Vec<_> = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for file in files.iter().filter(|file| !file.ends_with("_shared.json")) {
+        let theme = Json::read(&fs::read(file).unwrap()).unwrap();
+        for (number, case) in theme.get("cases").unwrap().as_array().unwrap().iter().enumerate() {
+            let text = format!("{{\"theme\": \"t\", \"cases\": [{}]}}", case.compact());
+            // Something comes behind a quote, a colon or a brace; which, and what, differs from case to case.
+            let marks: Vec<usize> = text.match_indices(['"', ':', '{']).map(|(at, _)| at).collect();
+            let at = marks[(text.len() * 7 + number) % marks.len()];
+            for piece in ["\"", "${", "7,", "$use"] {
+                fs::write(folder.path().join("01.json"), format!("{}{piece}{}", &text[..=at], &text[at + 1..])).unwrap();
+                match Kit::read(folder.path()) {
+                    Ok(_) => read += 1,
+                    Err(problem) => {
+                        refused += 1;
+                        assert!(problem.file.ends_with("01.json") && !problem.place.is_empty() && !problem.wrong.is_empty(), "{problem}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(read > 100 && refused > 500, "{read} read, {refused} refused");
 }

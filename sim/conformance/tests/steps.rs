@@ -321,6 +321,9 @@ fn definitions_are_made_and_waited_for() {
         toy.seen.borrow()[0].body.as_deref(),
         Some(r#"{"kind":"CustomResourceDefinition","metadata":{"name":"pools.example.com"}}"#)
     );
+    // They are there from a run before.
+    let toy = Toy::new(|seen: &Seen| json(if seen.line.starts_with("POST") { 409 } else { 200 }, ""));
+    assert_eq!(toy.clock.run(Runner::new(&kit, &options).set_up(&toy)), Vec::<String>::new());
     let toy = Toy::new(|_: &Seen| json(403, "no"));
     let wrong = toy.clock.run(Runner::new(&kit, &options).set_up(&toy));
     assert_eq!(wrong, ["the definition of pools was refused: 403 no", "pools is not served after 30 s"]);
